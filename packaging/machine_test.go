@@ -21,7 +21,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// machine is a throw-away machine with systemd as its first process. Its root is this machine's under a layer of its own.
+// machine is a throw-away machine with systemd as its first process. Its root is this machine's under a layer of its
+// own.
 type machine struct {
 	t       *testing.T
 	pid     string // of systemd, seen from here
@@ -85,7 +86,8 @@ func boot(t *testing.T, packages string) *machine {
 		t.Fatal(err)
 	}
 	console, out := terminal(t)
-	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child=KILL", script)
+	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork",
+		"--kill-child=KILL", script)
 	cmd.Env = append(os.Environ(), "SCRATCH="+t.TempDir(), "CONSOLE="+console, "PACKAGES="+packages)
 	var said collected
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -124,7 +126,8 @@ func (m *machine) try(name string, args ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target", m.pid, "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd", name}, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target", m.pid, "--mount", "--pid", "--net", "--uts",
+		"--ipc", "--cgroup", "--root", "--wd", name}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}
 	cmd.Dir = "/"
 	out, err := cmd.CombinedOutput()

@@ -12,7 +12,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// Two versions of the package, made once for all tests; the old one, which most tests install, with a quicker compression.
+// Two versions of the package, made once for all tests; the old one, which most tests install, with a quicker
+// compression.
 const (
 	oldVersion = "0.0.1"
 	newVersion = "0.0.2"
@@ -85,13 +86,20 @@ func contents(t *testing.T) map[string]string {
 func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 	files := contents(t)
 	for path, mode := range map[string]string{
-		"/usr/bin/heddle": "-rwxr-xr-x", "/etc/heddle/heddle.yaml": "-rw-r--r--", "/usr/lib/cni/heddle-cni": "lrwxrwxrwx",
-		"/usr/lib/systemd/system/heddle.service": "-rw-r--r--", "/usr/lib/systemd/system/run-heddle-bpf.mount": "-rw-r--r--",
-		"/usr/share/bash-completion/completions/heddle": "-rw-r--r--", "/usr/share/zsh/vendor-completions/_heddle": "-rw-r--r--",
-		"/usr/share/fish/vendor_completions.d/heddle.fish": "-rw-r--r--", "/usr/share/man/man1/heddle.1.gz": "-rw-r--r--",
-		"/usr/share/man/man1/heddle-port-connect.1.gz": "-rw-r--r--", "/usr/share/doc/heddle/copyright": "-rw-r--r--",
-		"/usr/share/doc/heddle/changelog.gz": "-rw-r--r--", "/usr/share/doc/heddle/docs/reference/agent.md": "-rw-r--r--",
-		"/usr/share/doc/heddle/docs/reference/configuration.md": "-rw-r--r--", "/usr/share/doc/heddle/docs/how-to/libvirt.md": "-rw-r--r--",
+		"/usr/bin/heddle": "-rwxr-xr-x", "/etc/heddle/heddle.yaml": "-rw-r--r--",
+		"/usr/lib/cni/heddle-cni":                               "lrwxrwxrwx",
+		"/usr/lib/systemd/system/heddle.service":                "-rw-r--r--",
+		"/usr/lib/systemd/system/run-heddle-bpf.mount":          "-rw-r--r--",
+		"/usr/share/bash-completion/completions/heddle":         "-rw-r--r--",
+		"/usr/share/zsh/vendor-completions/_heddle":             "-rw-r--r--",
+		"/usr/share/fish/vendor_completions.d/heddle.fish":      "-rw-r--r--",
+		"/usr/share/man/man1/heddle.1.gz":                       "-rw-r--r--",
+		"/usr/share/man/man1/heddle-port-connect.1.gz":          "-rw-r--r--",
+		"/usr/share/doc/heddle/copyright":                       "-rw-r--r--",
+		"/usr/share/doc/heddle/changelog.gz":                    "-rw-r--r--",
+		"/usr/share/doc/heddle/docs/reference/agent.md":         "-rw-r--r--",
+		"/usr/share/doc/heddle/docs/reference/configuration.md": "-rw-r--r--",
+		"/usr/share/doc/heddle/docs/how-to/libvirt.md":          "-rw-r--r--",
 	} {
 		switch got, ok := files[path]; {
 		case !ok:
@@ -142,7 +150,8 @@ func TestTheUnitsAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	output(t, "cp", "systemd/run-heddle-bpf.mount", dir)
-	if out := output(t, "systemd-analyze", "verify", "--man=no", filepath.Join(dir, "heddle.service"), filepath.Join(dir, "run-heddle-bpf.mount")); strings.Contains(out, "heddle") {
+	if out := output(t, "systemd-analyze", "verify", "--man=no", filepath.Join(dir, "heddle.service"),
+		filepath.Join(dir, "run-heddle-bpf.mount")); strings.Contains(out, "heddle") {
 		t.Errorf("systemd finds faults:\n%s", out)
 	}
 }

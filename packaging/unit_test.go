@@ -39,7 +39,8 @@ ip -n b addr add 192.0.2.11/24 dev eth0`)
 func (m *machine) reach(what string) {
 	m.t.Helper()
 	m.await(what+": the guests and the host reach each other", func() bool {
-		_, err := m.try("sh", "-ec", "ip netns exec a ping -q -c1 -W1 192.0.2.11 && ip netns exec b ping -q -c1 -W1 192.0.2.1")
+		_, err := m.try("sh", "-ec", "ip netns exec a ping -q -c1 -W1 192.0.2.11 && ip netns exec b ping -q -c1 -W1 "+
+			"192.0.2.1")
 		return err == nil
 	})
 }
@@ -53,7 +54,8 @@ func configured(t *testing.T) *machine {
 	if state := m.property("ActiveState"); state != "active" {
 		t.Fatalf("after the installation the agent is %s", state)
 	}
-	m.sh("cat >/etc/heddle/heddle.yaml <<'END'\n" + twoGuests + "END\nheddle check -f /etc/heddle/heddle.yaml\nsystemctl reload heddle.service")
+	m.sh("cat >/etc/heddle/heddle.yaml <<'END'\n" + twoGuests +
+		"END\nheddle check -f /etc/heddle/heddle.yaml\nsystemctl reload heddle.service")
 	m.reach("after the reload")
 	return m
 }
@@ -82,7 +84,8 @@ func TestInstallPageSaysHowExposedTheUnitIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := regexp.MustCompile("gives ([0-9.]+) of 10 for the running unit, and ([0-9.]+) with `--offline=yes` for the file alone \\(systemd ([0-9]+);").FindStringSubmatch(string(page))
+	said := regexp.MustCompile("gives ([0-9.]+) of 10 for the running unit, and ([0-9.]+) with `--offline=yes` for " +
+		"the file alone \\(systemd ([0-9]+);").FindStringSubmatch(string(page))
 	if said == nil {
 		t.Fatal("the page has no such sentence")
 	}
@@ -134,7 +137,8 @@ func TestTheAgentRunsWithTheUnitsRightsAlone(t *testing.T) {
 	nsenter --target %d --mount sh -c "! touch $path/written 2>/dev/null" || { echo "$path can be written"; exit 1; }
 done`, m.agentPID()))
 	// What the agent does at run time, it can do: take a port that appears, give one back, remember, answer.
-	m.sh(`ip netns add c && ip link add pc type veth peer name eth0 netns c && ip -n c link set eth0 up && ip -n c addr add 192.0.2.12/24 dev eth0
+	m.sh(
+		`ip netns add c && ip link add pc type veth peer name eth0 netns c && ip -n c link set eth0 up && ip -n c addr add 192.0.2.12/24 dev eth0
 heddle port connect c --port-group web --device pc
 for i in $(seq 100); do ip netns exec c ping -q -c1 -W1 192.0.2.1 >/dev/null && break; [ $i -lt 100 ]; done
 [ "$(cat /proc/sys/net/ipv6/conf/pc/disable_ipv6)" = 1 ]
@@ -143,7 +147,8 @@ heddle port disconnect c
 heddle switch list
 mkdir -p /etc/default && echo HEDDLE_METRICS=127.0.0.1:9946 >/etc/default/heddle`)
 	m.begin("restart")
-	m.sh(`bash -ec 'exec 3<>/dev/tcp/127.0.0.1/9946; printf "GET /metrics HTTP/1.0\r\n\r\n" >&3; grep -q ^heddle_agent_info <&3'`)
+	m.sh(
+		`bash -ec 'exec 3<>/dev/tcp/127.0.0.1/9946; printf "GET /metrics HTTP/1.0\r\n\r\n" >&3; grep -q ^heddle_agent_info <&3'`)
 	if log := m.sh("cat /run/heddle.log"); strings.Contains(log, "level=ERROR") {
 		t.Errorf("the agent logged faults:\n%s", log)
 	}
@@ -208,8 +213,8 @@ systemctl daemon-reload`)
 	m.reach("after the watchdog")
 }
 
-// begin starts or restarts the unit. On a busy machine systemd may remove the control group of a run that has just ended while it makes
-// that of the next one (status 219), and tries again by Restart=.
+// begin starts or restarts the unit. On a busy machine systemd may remove the control group of a run that has just
+// ended while it makes that of the next one (status 219), and tries again by Restart=.
 func (m *machine) begin(verb string) {
 	m.t.Helper()
 	out, err := m.try("systemctl", verb, "heddle.service")
@@ -257,7 +262,8 @@ func TestALackingCapabilityIsNamed(t *testing.T) {
 			}
 		}
 		caps := strings.Join(rest, ",")
-		out, err := m.try("setpriv", "--bounding-set=-all,"+caps, "--inh-caps=-all,"+caps, "heddle", "agent", "--name", "lacking")
+		out, err := m.try("setpriv", "--bounding-set=-all,"+caps, "--inh-caps=-all,"+caps, "heddle", "agent", "--name",
+			"lacking")
 		if err == nil || !strings.Contains(out, lacking) {
 			t.Errorf("without %s: %v, %s", lacking, err, out)
 		}
@@ -295,8 +301,10 @@ func TestUpgradeRemoveAndPurge(t *testing.T) {
 		t.Errorf("only %d files of the package have its name", len(installed))
 	}
 	m.sh("dpkg -P heddle")
-	left := m.sh("for f in /etc/heddle /var/lib/heddle /run/heddle /var/lib/systemd/deb-systemd-helper-enabled/heddle.service.dsh-also " +
-		"/etc/systemd/system/multi-user.target.wants/heddle.service " + strings.Join(installed, " ") + "; do if [ -e $f ] || [ -L $f ]; then echo $f; fi; done")
+	left := m.sh("for f in /etc/heddle /var/lib/heddle /run/heddle " +
+		"/var/lib/systemd/deb-systemd-helper-enabled/heddle.service.dsh-also " +
+		"/etc/systemd/system/multi-user.target.wants/heddle.service " + strings.Join(installed, " ") +
+		"; do if [ -e $f ] || [ -L $f ]; then echo $f; fi; done")
 	if left != "" {
 		t.Errorf("left after a purge:\n%s", left)
 	}

@@ -42,7 +42,8 @@ func (ad *adoptions) adoptable(q api.Adopt) (*adopt.Record, []string, error) {
 		return nil, nil, api.NewError(api.Invalid, lines...)
 	}
 	port.Addresses = c.Prefixes
-	r := &adopt.Record{Phase: adopt.Moving, Port: port, Config: c, Named: len(gateways) > 0, GatewayWithin: q.GatewayWithin, ConfirmWithin: q.ConfirmWithin}
+	r := &adopt.Record{Phase: adopt.Moving, Port: port, Config: c, Named: len(gateways) > 0,
+		GatewayWithin: q.GatewayWithin, ConfirmWithin: q.ConfirmWithin}
 	r.Gateways, err = c.Probes(gateways)
 	if err != nil && !errors.Is(err, hostnet.ErrNoProbe) {
 		return nil, nil, err
@@ -74,10 +75,12 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 		return d, nil, api.NewError(api.NotFound, n.Missing(name))
 	}
 	if r := ad.records.journal.Of(name); r != nil {
-		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("host port %s has adopted %s already: see \"heddle host-port show %s\"", r.Port.Name, r.Config.Device, r.Port.Name))
+		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("host port %s has adopted %s already: see \"heddle "+
+			"host-port show %s\"", r.Port.Name, r.Config.Device, r.Port.Name))
 	}
 	if r := ad.records.journal.Open(); r != nil {
-		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)", r.Config.Device, r.Port.Name, r.Port.Name))
+		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("the adoption of %s by %s is not finished: confirm it "+
+			"first (heddle host-port confirm %s)", r.Config.Device, r.Port.Name, r.Port.Name))
 	}
 	for _, sw := range ad.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
@@ -86,20 +89,23 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 			}
 		}
 	}
-	return d, nil, api.NewError(api.Invalid, fmt.Sprintf("device %s is no uplink of any switch: make it one first (heddle apply leaves its addresses alone)", name))
+	return d, nil, api.NewError(api.Invalid, fmt.Sprintf("device %s is no uplink of any switch: make it one first "+
+		"(heddle apply leaves its addresses alone)", name))
 }
 
 // adoptablePort is the host port for the uplink's device, and what is against it.
 func (ad *adoptions) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink) (spec.Port, []string) {
 	sw := ad.ports.plan.Switch(u.ID.Switch)
-	port := spec.Port{Name: q.Name, Switch: sw.Name, PortGroup: q.PortGroup, Role: spec.Host, MAC: d.MAC.String(), MTU: d.MTU}
+	port := spec.Port{Name: q.Name, Switch: sw.Name, PortGroup: q.PortGroup, Role: spec.Host, MAC: d.MAC.String(),
+		MTU: d.MTU}
 	if port.Name == "" {
 		port.Name = ad.freeInterface()
 	}
 	port.Device = port.Name
 	lines := ad.uplinkAgainst(sw, u, d)
 	if len(port.Name) > hostdev.NameMax || strings.ContainsAny(port.Name, "/ \t\n:%") {
-		return port, append(lines, fmt.Sprintf("%q is no name for a network interface: use at most %d characters, without / and :", port.Name, hostdev.NameMax))
+		return port, append(lines, fmt.Sprintf("%q is no name for a network interface: use at most %d characters, "+
+			"without / and :", port.Name, hostdev.NameMax))
 	}
 	for _, name := range []string{port.Device, devices.SwitchEnd(port.Device)} {
 		if _, taken, _ := ad.dev.Device(name); taken {
@@ -121,7 +127,8 @@ func (ad *adoptions) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink
 
 func (ad *adoptions) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.Device) (lines []string) {
 	if !u.VLANs.Has(0) {
-		lines = append(lines, fmt.Sprintf("uplink %s carries VLANs %s, and the addresses on %s are in the untagged network: add \"0\" to its vlans", u.ID, u.VLANs, d.Name))
+		lines = append(lines, fmt.Sprintf("uplink %s carries VLANs %s, and the addresses on %s are in the untagged "+
+			"network: add \"0\" to its vlans", u.ID, u.VLANs, d.Name))
 	}
 	if u.Blocked {
 		lines = append(lines, fmt.Sprintf("uplink %s is blocked: unblock it first", u.ID))
@@ -130,7 +137,8 @@ func (ad *adoptions) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.De
 		lines = append(lines, fmt.Sprintf("uplink %s is %s: %s", u.ID, now, why))
 	}
 	if d.MTU > sw.MTU {
-		lines = append(lines, fmt.Sprintf("device %s has MTU %d and switch %s carries %d: raise the switch's mtu first, or lower the device's", d.Name, d.MTU, sw.Name, sw.MTU))
+		lines = append(lines, fmt.Sprintf("device %s has MTU %d and switch %s carries %d: raise the switch's mtu "+
+			"first, or lower the device's", d.Name, d.MTU, sw.Name, sw.MTU))
 	}
 	return lines
 }
@@ -148,7 +156,8 @@ func (ad *adoptions) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) 
 	}
 	switch len(fit) {
 	case 0:
-		return "", fmt.Sprintf("no port group of switch %s is untagged, not blocked and uses uplink %s: add one (vlan: {none: true})", p.Switch, u.ID.Name)
+		return "", fmt.Sprintf("no port group of switch %s is untagged, not blocked and uses uplink %s: add one "+
+			"(vlan: {none: true})", p.Switch, u.ID.Name)
 	case 1:
 		return fit[0], ""
 	}
@@ -169,16 +178,20 @@ func (ad *adoptions) groupAgainst(port spec.Port, u *plan.Uplink) (lines []strin
 	}
 	p := planned(resolved, port.Name)
 	if p == nil {
-		return []string{fmt.Sprintf("port group %s of switch %s takes no port %s", port.PortGroup, port.Switch, port.Name)}
+		return []string{fmt.Sprintf("port group %s of switch %s takes no port %s", port.PortGroup, port.Switch,
+			port.Name)}
 	}
 	if v := p.Policy.VLAN.V; v.Mode == plan.VLANAccess || v.Mode == plan.VLANTrunk && (!v.Set.Has(0) || v.AD) {
-		lines = append(lines, fmt.Sprintf("port group %s has VLAN %s, and the addresses are in the untagged network: use one with vlan: {none: true}", port.PortGroup, v))
+		lines = append(lines, fmt.Sprintf("port group %s has VLAN %s, and the addresses are in the untagged network: "+
+			"use one with vlan: {none: true}", port.PortGroup, v))
 	}
 	if p.Policy.Blocked.V {
 		lines = append(lines, fmt.Sprintf("port group %s is blocked", port.PortGroup))
 	}
-	if t := p.Policy.Teaming; !uses(resolved.Switch(port.Switch), append(slices.Clone(t.Active.V), t.Standby.V...), u.ID.Name) {
-		lines = append(lines, fmt.Sprintf("port group %s does not use uplink %s (teaming %s): its frames would leave elsewhere", port.PortGroup, u.ID.Name, strings.Join(t.Active.V, ", ")))
+	if t := p.Policy.Teaming; !uses(resolved.Switch(port.Switch), append(slices.Clone(t.Active.V), t.Standby.V...),
+		u.ID.Name) {
+		lines = append(lines, fmt.Sprintf("port group %s does not use uplink %s (teaming %s): its frames would leave "+
+			"elsewhere", port.PortGroup, u.ID.Name, strings.Join(t.Active.V, ", ")))
 	}
 	return lines
 }
@@ -199,7 +212,8 @@ func (ad *adoptions) addressesAgainst(d hostdev.Device, c *hostnet.Config) []str
 	}
 	var lines []string
 	for _, name := range stacked {
-		lines = append(lines, fmt.Sprintf("VLAN device %s on %s has addresses: move them to a host port in that VLAN first (docs/how-to/host-traffic.md)", name, d.Name))
+		lines = append(lines, fmt.Sprintf("VLAN device %s on %s has addresses: move them to a host port in that VLAN "+
+			"first (docs/how-to/host-traffic.md)", name, d.Name))
 	}
 	if len(c.Addresses) == 0 {
 		lines = append(lines, fmt.Sprintf("device %s has no addresses that could be moved", d.Name))

@@ -36,7 +36,8 @@ func (ad *adoptions) HostPorts(ctx context.Context) (out []api.HostPort, err err
 
 func (ad *adoptions) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
 	v := ad.answers.source().Port(sw, p, observe.Violation{})
-	h := api.HostPort{Switch: v.Switch, Name: v.Name, PortGroup: v.PortGroup, Origin: v.Origin, Device: v.Device, MAC: v.MAC, MTU: v.MTU,
+	h := api.HostPort{Switch: v.Switch, Name: v.Name, PortGroup: v.PortGroup, Origin: v.Origin, Device: v.Device,
+		MAC: v.MAC, MTU: v.MTU,
 		State: v.State, Reason: v.Reason, ReasonCode: v.ReasonCode, Addresses: append([]string{}, v.Addresses...)}
 	if r := ad.records.adopted(p.ID.Name); r != nil {
 		now := ad.viewAdoption(r)
@@ -47,7 +48,8 @@ func (ad *adoptions) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
 
 // viewAdoption is where a record stands.
 func (ad *adoptions) viewAdoption(r *adopt.Record) api.Adoption {
-	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason, Declaration: declaration(r.Port), Warnings: ad.adoptionWarnings(r)}
+	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason, Declaration: declaration(r.Port),
+		Warnings: ad.adoptionWarnings(r)}
 	for _, g := range r.Gateways {
 		v.Gateways = append(v.Gateways, g.String())
 	}
@@ -75,9 +77,11 @@ func (ad *adoptions) viewAdoption(r *adopt.Record) api.Adoption {
 }
 
 func (ad *adoptions) adoptionWarnings(r *adopt.Record) []string {
-	warnings := []string{fmt.Sprintf("firewall rules and sockets that name %s do not match %s: add the same for it", r.Config.Device, r.Port.Device)}
+	warnings := []string{fmt.Sprintf("firewall rules and sockets that name %s do not match %s: add the same for it",
+		r.Config.Device, r.Port.Device)}
 	if len(r.Gateways) == 0 {
-		warnings = append(warnings, fmt.Sprintf("no default gateway goes by %s, so that nobody can be asked whether the network is reached: it goes back only when you do not confirm", r.Config.Device))
+		warnings = append(warnings, fmt.Sprintf("no default gateway goes by %s, so that nobody can be asked whether "+
+			"the network is reached: it goes back only when you do not confirm", r.Config.Device))
 	}
 	return warnings
 }
@@ -137,7 +141,8 @@ func (ad *adoptions) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption,
 		}
 		if q.DryRun {
 			v := ad.viewAdoption(r)
-			v.State, v.Steps, v.Warnings, v.SecondsLeft = api.AdoptionPlanned, r.Describe(), append(warnings, v.Warnings...), 0
+			v.State, v.Steps, v.Warnings, v.SecondsLeft = api.AdoptionPlanned, r.Describe(), append(warnings,
+				v.Warnings...), 0
 			out = &v
 			return nil
 		}
@@ -167,7 +172,8 @@ func (ad *adoptions) move(r *adopt.Record) error {
 		ad.takeBack(r)
 		return fmt.Errorf("device %s keeps its addresses: %w", r.Config.Device, err)
 	}
-	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s", r.Port.Name, r.Config.Device))
+	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s", r.Port.Name,
+		r.Config.Device))
 	ad.askGateways(r)
 	return nil
 }
@@ -212,7 +218,8 @@ func parseAdopt(q api.Adopt) (gateways []netip.Addr, lines []string) {
 		}
 		gateways = append(gateways, g.Unmap())
 	}
-	for what, d := range map[string]time.Duration{"the gateway's time": q.GatewayWithin, "the time to confirm": q.ConfirmWithin} {
+	for what, d := range map[string]time.Duration{"the gateway's time": q.GatewayWithin,
+		"the time to confirm": q.ConfirmWithin} {
 		if d < leastWait || d > mostWait {
 			lines = append(lines, fmt.Sprintf("%s is %s: use %s to %s", what, d, leastWait, mostWait))
 		}

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// giveHostBack moves what host ports have adopted back to its devices, in place of an agent that runs no more: the host ports go with the
-// rest. st is nil when it cannot be read; the journal says enough.
+// giveHostBack moves what host ports have adopted back to its devices, in place of an agent that runs no more: the host
+// ports go with the rest. st is nil when it cannot be read; the journal says enough.
 func giveHostBack(st *state.State, store *state.Store, name string) error {
 	j, err := adopt.OpenJournal(store.Dir())
 	if err != nil || len(j.Records) == 0 {
@@ -37,7 +37,8 @@ func giveHostBack(st *state.State, store *state.Store, name string) error {
 			err = back()
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("move the host's addresses back from %s to %s: %w", r.Port.Device, r.Config.Device, err))
+			errs = append(errs, fmt.Errorf("move the host's addresses back from %s to %s: %w", r.Port.Device,
+				r.Config.Device, err))
 		}
 		j.Remove(r)
 		if st != nil {
@@ -51,7 +52,8 @@ func giveHostBack(st *state.State, store *state.Store, name string) error {
 	return errors.Join(errs...)
 }
 
-// backWithout undoes one adoption without an agent. The port is left for what follows: its frames pass until the programs go.
+// backWithout undoes one adoption without an agent. The port is left for what follows: its frames pass until the
+// programs go.
 func backWithout(j *adopt.Journal, r *adopt.Record, name string) error {
 	dev, err := hostdev.Open()
 	if err != nil {

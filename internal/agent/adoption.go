@@ -93,7 +93,8 @@ func (ad *adoptions) watchAdoptions() {
 			ad.complain("confirm the adoption of "+r.Config.Device, err)
 			return
 		}
-		ad.publishAdoption(event.Confirmed, r, fmt.Sprintf("host port %s keeps what device %s had", r.Port.Name, r.Config.Device))
+		ad.publishAdoption(event.Confirmed, r, fmt.Sprintf("host port %s keeps what device %s had", r.Port.Name,
+			r.Config.Device))
 	}
 }
 
@@ -156,13 +157,15 @@ func (ad *adoptions) endAdoption(r *adopt.Record, kind event.Kind) error {
 	out.State = api.AdoptionReverted
 	ad.last = append(ad.last, out)
 	ad.last = ad.last[max(0, len(ad.last)-keptAdoptions):]
-	ad.publishAdoption(kind, r, fmt.Sprintf("device %s has its addresses and routes again: %s", r.Config.Device, r.Reason))
+	ad.publishAdoption(kind, r, fmt.Sprintf("device %s has its addresses and routes again: %s", r.Config.Device,
+		r.Reason))
 	return err
 }
 
 func (ad *adoptions) publishAdoption(kind event.Kind, r *adopt.Record, text string) {
 	ad.log.Info(text, "event", string(kind))
-	ad.events.Publish(event.Event{Kind: kind, Switch: r.Port.Switch, Port: r.Port.Name, Device: r.Config.Device, Text: text})
+	ad.events.Publish(event.Event{Kind: kind, Switch: r.Port.Switch, Port: r.Port.Name, Device: r.Config.Device,
+		Text: text})
 }
 
 func portID(r *adopt.Record) plan.PortID {

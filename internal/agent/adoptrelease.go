@@ -11,8 +11,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// ReleaseAdoption moves back what the interface has by now. Of an adoption that stays, the gateway is then asked by the device; without an
-// answer everything goes to the interface again.
+// ReleaseAdoption moves back what the interface has by now. Of an adoption that stays, the gateway is then asked by the
+// device; without an answer everything goes to the interface again.
 func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *api.Adoption, err error) {
 	return out, ad.do(ctx, func() error {
 		if err := ad.trials.busyForAdoption(); err != nil {
@@ -23,7 +23,8 @@ func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *a
 			return ad.noAdoption(q.Name)
 		}
 		if ad.ports.declared(q.Name) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file; it stays until it is released", q.Name, ad.state.Config.File))
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the "+
+				"file; it stays until it is released", q.Name, ad.state.Config.File))
 		}
 		if err := readAgain(ad.dev, ad.records.net, r); err != nil {
 			return fmt.Errorf("nothing was moved: %w", err)
@@ -32,7 +33,8 @@ func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *a
 		r.Reason = "it was released"
 		done := ad.undo(r)
 		if !done {
-			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name, ad.lastErr)
+			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name,
+				ad.lastErr)
 		}
 		if asks {
 			asks = ad.askByDevice(r)
@@ -47,7 +49,8 @@ func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *a
 	})
 }
 
-// askByDevice begins to ask the gateways by the device that has everything again. It is false where that cannot be waited for.
+// askByDevice begins to ask the gateways by the device that has everything again. It is false where that cannot be
+// waited for.
 func (ad *adoptions) askByDevice(r *adopt.Record) bool {
 	now, err := hostnet.Boottime()
 	if err == nil {
@@ -97,11 +100,12 @@ func (ad *adoptions) moveAgain(r *adopt.Record, why string) {
 	if err := ad.records.journal.Save(); err != nil {
 		ad.complain("keep the adoption of "+r.Config.Device, err)
 	}
-	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s again: %s", r.Port.Name, r.Config.Device, why))
+	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s again: %s",
+		r.Port.Name, r.Config.Device, why))
 }
 
-// readAgain makes the record say what the interface has now: leases and router advertisements may have changed it since. What is read is
-// described as the device's, to which it goes.
+// readAgain makes the record say what the interface has now: leases and router advertisements may have changed it
+// since. What is read is described as the device's, to which it goes.
 func readAgain(dev Devices, net hostnet.Net, r *adopt.Record) error {
 	if r.Phase != adopt.Confirmed {
 		return nil // what was there is put back exactly

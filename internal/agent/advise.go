@@ -21,7 +21,8 @@ import (
 // Advise finds what is misconfigured. The loop only hands out the active plan; the caller waits and computes.
 func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice, error) {
 	if q.For < 0 || q.For > api.MaxAdviseFor {
-		return nil, api.NewError(api.Invalid, fmt.Sprintf("measuring for %v: it is a time from 0 to %v", q.For, api.MaxAdviseFor))
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("measuring for %v: it is a time from 0 to %v", q.For,
+			api.MaxAdviseFor))
 	}
 	s := &advise.Snapshot{}
 	if err := an.measure(ctx, q.For, s); err != nil {
@@ -40,8 +41,8 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	return advise.Examine(s), nil
 }
 
-// glance is how long rates are measured when nobody asks for a time: long enough for a flood to stand out of a burst, too short to
-// wait for.
+// glance is how long rates are measured when nobody asks for a time: long enough for a flood to stand out of a burst,
+// too short to wait for.
 const glance = 500 * time.Millisecond
 
 // measure reads the counters twice: before and after the time asked for, or a glance.
@@ -94,7 +95,8 @@ func (an *answers) traceHost() (*trace.Host, error) {
 	if an.effect.applied == nil {
 		return nil, errors.New("nothing is active yet")
 	}
-	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts), NewModel: model.New, File: an.state.Config.File,
+	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts),
+		NewModel: model.New, File: an.state.Config.File,
 		RunTime: map[string]spec.Port{}, Groups: an.ports.traceGroups(), Waiting: map[plan.PortID]problem.Problem{}}
 	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p

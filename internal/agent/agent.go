@@ -1,6 +1,6 @@
-// Package agent keeps the kernel equal to the plan: it joins the configuration file, the ports connected by command and the
-// host's devices into a plan, puts it into the kernel, and follows what changes. One goroutine owns all state; commands,
-// notifications and the clock reach it as messages. The kernel forwards without it.
+// Package agent keeps the kernel equal to the plan: it joins the configuration file, the ports connected by command and
+// the host's devices into a plan, puts it into the kernel, and follows what changes. One goroutine owns all state;
+// commands, notifications and the clock reach it as messages. The kernel forwards without it.
 package agent
 
 import (

@@ -23,7 +23,10 @@ ports:
 `
 
 func (r *rig) connect(p spec.Port) error {
-	return r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, api.Connect{Port: p}); return err })
+	return r.command(func(ctx context.Context) error {
+		_, err := r.commands.Connect(ctx, api.Connect{Port: p})
+		return err
+	})
 }
 
 func (r *rig) apply(content string) error {
@@ -50,7 +53,8 @@ func TestNumbersAreKeptAndGivenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := planned(r.ports.plan, "c").Number
-	without := strings.Replace(base, "  - {name: a, switch: lab, portGroup: web, device: pa, mac: \"02:00:00:00:00:0a\"}\n", "", 1)
+	without := strings.Replace(base, "  - {name: a, switch: lab, portGroup: web, device: pa, mac: "+
+		"\"02:00:00:00:00:0a\"}\n", "", 1)
 	if err := r.apply(without); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +82,8 @@ func TestFailedChangeLeavesEverythingAsItWas(t *testing.T) {
 	r.kernel.fail = nil
 	r.settler.settle()
 	after := r.saved()
-	if after.Config != before.Config || len(after.Ports) != 0 || planned(r.kernel.last().Plan, "a").Policy.VLAN.V.ID != 100 {
+	if after.Config != before.Config || len(after.Ports) != 0 ||
+		planned(r.kernel.last().Plan, "a").Policy.VLAN.V.ID != 100 {
 		t.Errorf("state %+v, VLAN %d", after, planned(r.kernel.last().Plan, "a").Policy.VLAN.V.ID)
 	}
 }
@@ -94,19 +99,24 @@ func TestApplyNeverTouchesWhatWasConnectedByCommand(t *testing.T) {
 	if err := r.connect(spec.Port{Name: "c", PortGroup: "other"}); !invalid(err) {
 		t.Errorf("another port of the name: %v", err)
 	}
-	if err := r.apply(strings.ReplaceAll(base, "web", "renamed")); !invalid(err) || !strings.Contains(err.Error(), `heddle port disconnect "c"`) {
+	if err := r.apply(strings.ReplaceAll(base, "web", "renamed")); !invalid(err) ||
+		!strings.Contains(err.Error(), `heddle port disconnect "c"`) {
 		t.Errorf("taking its port group away: %v", err)
 	}
-	if err := r.connect(spec.Port{Name: "d", PortGroup: "none"}); !notFound(err) || strings.Contains(err.Error(), "was connected by command") {
+	if err := r.connect(spec.Port{Name: "d", PortGroup: "none"}); !notFound(err) ||
+		strings.Contains(err.Error(), "was connected by command") {
 		t.Errorf("a port whose connecting fails counts as one that was connected: %v", err)
 	}
-	if err := r.connect(spec.Port{Name: "b", PortGroup: "web"}); !invalid(err) || !strings.Contains(err.Error(), "port b is declared in ") {
+	if err := r.connect(spec.Port{Name: "b", PortGroup: "web"}); !invalid(err) ||
+		!strings.Contains(err.Error(), "port b is declared in ") {
 		t.Errorf("connecting a declared port: %v", err)
 	}
-	if err := r.apply(strings.Replace(base, "name: b", "name: c", 1)); !invalid(err) || !strings.Contains(err.Error(), "connected by command") {
+	if err := r.apply(strings.Replace(base, "name: b", "name: c", 1)); !invalid(err) ||
+		!strings.Contains(err.Error(), "connected by command") {
 		t.Errorf("declaring its name: %v", err)
 	}
-	if err := r.apply("switches: [{name: lab, portGroups: [{name: web}]}]"); err != nil || planned(r.ports.plan, "c") == nil {
+	if err := r.apply("switches: [{name: lab, portGroups: [{name: web}]}]"); err != nil ||
+		planned(r.ports.plan, "c") == nil {
 		t.Errorf("apply: %v, port %v", err, planned(r.ports.plan, "c"))
 	}
 }
@@ -163,7 +173,8 @@ func TestS9_BlockIsAnOverride(t *testing.T) {
 	if err := r.block("a", false); err != nil || blocked() || len(r.saved().Overrides) != 0 {
 		t.Errorf("unblock: %v, overrides %v", err, r.saved().Overrides)
 	}
-	if err := r.apply(strings.Replace(base, "portGroups:", "defaults: {blocked: true}\n    portGroups:", 1)); err != nil || !blocked() {
+	if err := r.apply(strings.Replace(base, "portGroups:", "defaults: {blocked: true}\n    portGroups:",
+		1)); err != nil || !blocked() {
 		t.Fatalf("blocked by the switch: %v", err)
 	}
 	if err := r.block("a", false); err != nil || blocked() {
@@ -173,7 +184,8 @@ func TestS9_BlockIsAnOverride(t *testing.T) {
 		t.Errorf("unknown port: %v", err)
 	}
 	move := api.Move{Port: "a", PortGroup: "other"}
-	if err := r.command(func(ctx context.Context) error { _, err := r.commands.Move(ctx, move); return err }); !invalid(err) {
+	if err := r.command(func(ctx context.Context) error { _, err := r.commands.Move(ctx, move); return err }); !invalid(
+		err) {
 		t.Errorf("into a port group that forbids the override: %v", err)
 	}
 }
@@ -206,7 +218,8 @@ func TestFileCountsWhenEditedAndTheLastApplyOtherwise(t *testing.T) {
 		what, config string
 		want         uint16
 	}{
-		{"restart", base, 300}, {"restart without a file", "", 300}, {"edited", strings.ReplaceAll(base, "100", "400"), 400}, {"same again", strings.ReplaceAll(base, "100", "400"), 400},
+		{"restart", base, 300}, {"restart without a file", "", 300}, {"edited", strings.ReplaceAll(base, "100", "400"),
+			400}, {"same again", strings.ReplaceAll(base, "100", "400"), 400},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if err := r.restart(c.config); err != nil || vlan() != c.want {
@@ -219,7 +232,8 @@ func TestFileCountsWhenEditedAndTheLastApplyOtherwise(t *testing.T) {
 func TestUplinkDeviceBelowTheSwitchMTUIsAFault(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.nic("eno1", 1500)
-	if err := r.apply(strings.Replace(base, "name: lab\n", "name: lab\n    mtu: 9000\n", 1)); !invalid(err) || !strings.Contains(err.Error(), "next.yaml:5") {
+	if err := r.apply(strings.Replace(base, "name: lab\n", "name: lab\n    mtu: 9000\n", 1)); !invalid(err) ||
+		!strings.Contains(err.Error(), "next.yaml:5") {
 		t.Errorf("apply: %v", err)
 	}
 }
@@ -239,7 +253,8 @@ func TestOverrideThatNoLongerFitsAtStartLeavesThePortAsTheFileHasIt(t *testing.T
 	if err := r.block("a", true); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.restart(strings.Replace(base, "{name: a, switch: lab, portGroup: web", "{name: a, switch: lab, portGroup: other", 1)); err != nil {
+	if err := r.restart(strings.Replace(base, "{name: a, switch: lab, portGroup: web", "{name: a, switch: lab, "+
+		"portGroup: other", 1)); err != nil {
 		t.Fatal(err)
 	}
 	a := planned(r.ports.plan, "a")

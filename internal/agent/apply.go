@@ -61,7 +61,8 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	}
 	out := &api.Applied{}
 	defer func() {
-		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan),
+		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(),
+			cg.ports.macTableWarnings(cfg, cg.ports.plan),
 			cg.looping.pastWarnings(cfg))
 		cg.chains.warnBefore(out, cg.effect.allMembers()...)
 	}()
@@ -81,7 +82,8 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	out.Effects = changes.Effects(before, cg.ports.plan)
 	cg.logApplied(src.File, out)
 	if len(out.Changes) > 0 {
-		cg.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(out.Changes), "change"))})
+		cg.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File,
+			count(len(out.Changes), "change"))})
 	}
 	return out, nil
 }
@@ -148,8 +150,8 @@ func (cg *changer) reload() {
 	}
 }
 
-// applyAlone applies a file that no command waits for. In the loop it is applied at once; where somebody has to be asked first, or another
-// change is being tried, that is done beside the loop.
+// applyAlone applies a file that no command waits for. In the loop it is applied at once; where somebody has to be
+// asked first, or another change is being tried, that is done beside the loop.
 func (cg *changer) applyAlone(cfg *spec.Config, src state.Source, what string) error {
 	src.By = what
 	g, out := &guard{what: what}, &api.Applied{}

@@ -9,13 +9,14 @@ import (
 	"heddle/internal/spec"
 )
 
-// ownAddressesOnly is the arp_ignore under which a device answers ARP for its own addresses and for no other of the host.
+// ownAddressesOnly is the arp_ignore under which a device answers ARP for its own addresses and for no other of the
+// host.
 const ownAddressesOnly = "1"
 
-// keepARPApart makes the uplink devices of switches with host interfaces answer ARP for their own addresses alone. Linux
-// answers on every interface for every address of the host: an outsider asking for a host interface's address would get the
-// uplink device's MAC as well as the interface's, and send past the switch. A switch without host interfaces leaves the
-// device as it is (S96). How it was is written down first, so that a crash cannot lose that.
+// keepARPApart makes the uplink devices of switches with host interfaces answer ARP for their own addresses alone.
+// Linux answers on every interface for every address of the host: an outsider asking for a host interface's address
+// would get the uplink device's MAC as well as the interface's, and send past the switch. A switch without host
+// interfaces leaves the device as it is (S96). How it was is written down first, so that a crash cannot lose that.
 func (hd *holding) keepARPApart(bounds []bound) error {
 	var errs []error
 	for _, b := range bounds {

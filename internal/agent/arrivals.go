@@ -30,17 +30,19 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 	})
 }
 
-// ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it. Where a port of that name serves the guest until
-// then, the new one stands beside it, and takes its place when the guest runs.
+// ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it. Where a port of that name
+// serves the guest until then, the new one stands beside it, and takes its place when the guest runs.
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	out := &api.Applied{}
-	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name, within: q.ConfirmWithin}, out, func() error {
+	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
+		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port
 		if p.Switch == "" && c.ports.file != nil && len(c.ports.file.Switches) == 1 {
 			p.Switch = c.ports.file.Switches[0].Name
 		}
 		if c.ports.declared(p.Name) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it out there and apply the file", p.Name, c.state.Config.File))
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it "+
+				"out there and apply the file", p.Name, c.state.Config.File))
 		}
 		set := p.Policy
 		p = c.ports.withKept(p)
@@ -53,7 +55,9 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.App
 			return err
 		}
 		connects := c.ports.connects(p, ports, set)
-		err = c.effect.timed(out, 0, func() error { return c.changer.change(func() { connects(); c.waiting.beginIncoming(p, w) }) })
+		err = c.effect.timed(out, 0, func() error {
+			return c.changer.change(func() { connects(); c.waiting.beginIncoming(p, w) })
+		})
 		if err != nil {
 			return err
 		}
@@ -82,7 +86,8 @@ func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 		}
 		maps.DeleteFunc(all, func(_ string, at time.Time) bool { return time.Since(at) >= expectFor })
 		if q.Guest == "" || len(all) >= abi.MaxPorts {
-			return api.NewError(api.Invalid, "say whose ports are to be expected: the guest's name, as the names of its ports begin")
+			return api.NewError(api.Invalid, "say whose ports are to be expected: the guest's name, as the names of "+
+				"its ports begin")
 		}
 		all[q.Guest] = time.Now()
 		c.state.Expected = all
@@ -125,8 +130,8 @@ func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 	return before.Awake || !before.Left && !before.Doubt
 }
 
-// incoming is the wait of a port for its guest. The port gets another name while one of its own serves the guest, and no MAC while
-// another port of the switch has it.
+// incoming is the wait of a port for its guest. The port gets another name while one of its own serves the guest, and
+// no MAC while another port of the switch has it.
 func (wt *waiting) incoming(p *spec.Port) state.Wait {
 	w := state.Wait{Why: "who connected it says so"}
 	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
@@ -139,7 +144,8 @@ func (wt *waiting) incoming(p *spec.Port) state.Wait {
 		return w
 	}
 	for _, other := range wt.ports.cfg.Ports {
-		if m, err := plan.ParseMAC(other.MAC); err == nil && m == mac && other.Switch == p.Switch && other.Name != p.Name && other.Device != p.Device {
+		if m, err := plan.ParseMAC(other.MAC); err == nil && m == mac && other.Switch == p.Switch &&
+			other.Name != p.Name && other.Device != p.Device {
 			w.Take(p)
 			return w
 		}
@@ -191,8 +197,8 @@ func (wt *waiting) succeed(w state.Wait) error {
 	return nil
 }
 
-// renamePorts gives the run-time ports of a migration within the host their names, and the MAC to the one whose guest runs. The one that
-// it has left waits, unless it does.
+// renamePorts gives the run-time ports of a migration within the host their names, and the MAC to the one whose guest
+// runs. The one that it has left waits, unless it does.
 func (wt *waiting) renamePorts(port plan.PortID, successor string, left plan.PortID) {
 	wt.state.Ports = slices.Clone(wt.state.Ports)
 	was, now := wt.ports.runTime(port.Name), wt.ports.runTime(successor)

@@ -10,10 +10,11 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// Attaching a device takes the kernel some 10 ms. So that a thousand of them do not keep commands and failures waiting, it is
-// done in turns of the loop.
+// Attaching a device takes the kernel some 10 ms. So that a thousand of them do not keep commands and failures waiting,
+// it is done in turns of the loop.
 const (
-	firstTurn = 250 * time.Millisecond // within a command or a notification: a handful of devices is attached when it returns
+	// within a command or a notification: a handful of devices is attached when it returns
+	firstTurn = 250 * time.Millisecond
 	nextTurn  = 50 * time.Millisecond
 )
 
@@ -104,8 +105,8 @@ func (t *attaching) whyNotServed(id plan.PortID) problem.Problem {
 	return t.effect.problems[id]
 }
 
-// doAttached runs f in the loop, waits for it, and then, while the loop goes on, until no device waits any more. A caller that
-// gives up waiting changes nothing.
+// doAttached runs f in the loop, waits for it, and then, while the loop goes on, until no device waits any more. A
+// caller that gives up waiting changes nothing.
 func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 	var done chan struct{}
 	err := t.do(ctx, func() error {
@@ -127,8 +128,8 @@ func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 	return nil
 }
 
-// guardPins puts back what somebody removed from the pin directory, such as a cleaner of temporary files: without it the
-// switch would stop with this process.
+// guardPins puts back what somebody removed from the pin directory, such as a cleaner of temporary files: without it
+// the switch would stop with this process.
 func (t *attaching) guardPins() {
 	if err := t.mount(); err != nil {
 		t.complain("keep the kernel's objects pinned", err)

@@ -16,8 +16,8 @@ type bound struct {
 	uplink *plan.Uplink
 }
 
-// bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are also
-// held against the plan in every respect.
+// bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are
+// also held against the plan in every respect.
 func (hd *holding) bind(fresh bool) ([]bound, error) {
 	all := make([]bound, 0, hd.ports.plan.Members())
 	for _, sw := range hd.ports.plan.Switches {
@@ -27,7 +27,8 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 				return nil, err
 			}
 			if ok && d.MTU < sw.MTU {
-				hd.effect.problems[u.ID] = problem.Problem{Code: problem.LowMTU, Device: d.Name, Have: d.MTU, Want: sw.MTU, Peer: sw.Name}
+				hd.effect.problems[u.ID] = problem.Problem{Code: problem.LowMTU, Device: d.Name, Have: d.MTU,
+					Want: sw.MTU, Peer: sw.Name}
 			}
 			if ok {
 				all = append(all, bound{id: u.ID, device: d, uplink: u})

@@ -50,7 +50,9 @@ func (t *teaming) movedWithin(b bound, from string, now *teams.Teams) {
 	t.announce(list, now)
 	to := b.device.ActiveMember
 	text := fmt.Sprintf("%s: bond %s sends by %s instead of %s", b.id.Name, b.device.Name, to, from)
-	t.events.Publish(event.Event{Kind: event.Failover, Switch: sw.Name, Uplink: b.id.Name, Device: b.device.Name, From: from, To: to, Ports: len(list), Text: text})
+	t.events.Publish(event.Event{Kind: event.Failover, Switch: sw.Name, Uplink: b.id.Name, Device: b.device.Name,
+		From: from, To: to, Ports: len(list), Text: text})
 	t.meters.FailedOver(sw.Name)
-	t.log.Info("failover", "switch", sw.Name, "uplink", b.id.Name, "from", from, "to", to, "ports", len(list), "what", text)
+	t.log.Info("failover", "switch", sw.Name, "uplink", b.id.Name, "from", from, "to", to, "ports", len(list), "what",
+		text)
 }

@@ -30,7 +30,8 @@ func TestS49_PortsBehindABondAreAnnouncedWhenItSendsByAnotherMember(t *testing.T
 		t.Errorf("announced\n%q, want\n%q", got, want)
 	}
 	events := r.failovers()
-	if len(events) != 2 || events[0].Text != "u1: bond eno1 sends by port2 instead of port1" || events[0].Ports != 5 || events[1].Ports != 0 {
+	if len(events) != 2 || events[0].Text != "u1: bond eno1 sends by port2 instead of port1" || events[0].Ports != 5 ||
+		events[1].Ports != 0 {
 		t.Errorf("events %+v", events)
 	}
 	d.Index = 99 // another bond of that name: its ports are where they were

@@ -24,7 +24,8 @@ type chains struct {
 	before    map[plan.PortID][]api.ProgramBefore // what runs before the switch on the devices of ports and uplinks
 }
 
-// lookAtChains compares the programs on every device with the switch's own: others may have come before it, or have taken it off.
+// lookAtChains compares the programs on every device with the switch's own: others may have come before it, or have
+// taken it off.
 func (ch *chains) lookAtChains() {
 	if ch.effect.applied == nil {
 		return
@@ -40,8 +41,8 @@ func (ch *chains) lookAtChains() {
 	}
 }
 
-// lookAt looks at the programs on some devices, and says whether others are before the switch now than were. A device that somebody
-// took the switch's program off gets it again.
+// lookAt looks at the programs on some devices, and says whether others are before the switch now than were. A device
+// that somebody took the switch's program off gets it again.
 func (ch *chains) lookAt(devices []uint32) (changed bool) {
 	lost := false
 	for _, index := range devices {
@@ -90,8 +91,8 @@ func (s strangers) are(index uint32, list []dataplane.Stranger) (changed bool) {
 	return true
 }
 
-// noteStrangers finds the ports and uplinks on whose devices something runs before the switch. Nobody can see from outside which
-// frames a program lets pass, so that none of them is left out.
+// noteStrangers finds the ports and uplinks on whose devices something runs before the switch. Nobody can see from
+// outside which frames a program lets pass, so that none of them is left out.
 func (ch *chains) noteStrangers(bounds []bound) {
 	ch.before = map[plan.PortID][]api.ProgramBefore{}
 	for _, b := range bounds {
@@ -124,7 +125,8 @@ func (ch *chains) beforeOn(b bound) (list []api.ProgramBefore) {
 // mostWarned bounds how many ports an answer warns of: a program is easily on all devices of a host.
 const mostWarned = 16
 
-// warnBefore adds to an answer what runs, at this instant, before the switch on the devices of the ports and uplinks that it is about.
+// warnBefore adds to an answer what runs, at this instant, before the switch on the devices of the ports and uplinks
+// that it is about.
 func (ch *chains) warnBefore(out *api.Applied, ids ...plan.PortID) {
 	var devices []uint32
 	for _, id := range ids {
@@ -142,7 +144,8 @@ func (ch *chains) warnBefore(out *api.Applied, ids ...plan.PortID) {
 			case n <= mostWarned:
 				out.Warnings = append(out.Warnings, fmt.Sprintf("%s: %s", id, p))
 			case n == mostWarned+1:
-				out.Warnings = append(out.Warnings, "and more programs run before the switch: see \"heddle port list\" and \"heddle uplink list\"")
+				out.Warnings = append(out.Warnings, "and more programs run before the switch: see \"heddle port "+
+					"list\" and \"heddle uplink list\"")
 			}
 		}
 	}

@@ -38,21 +38,25 @@ func (r *rig) shown(name string) (before []api.ProgramBefore, reason string) {
 	return nil, ""
 }
 
-// What comes before the switch is found each minute and at each command that promises something, is told once, and is over when it is
-// gone. A program behind the switch is no problem.
+// What comes before the switch is found each minute and at each command that promises something, is told once, and is
+// over when it is gone. A program behind the switch is no problem.
 func TestProgramsBeforeTheSwitch(t *testing.T) {
 	r := chainRig(t)
 	pa := r.dev.byName["pa"].Index
 	spy := dataplane.Stranger{Hook: dataplane.Ingress, Program: 12, Link: 34, Name: "heddle_ingress", Before: true}
-	r.kernel.chains[pa] = dataplane.Chain{Ours: true, Strangers: []dataplane.Stranger{spy, {Hook: dataplane.Ingress, Program: 13}}}
+	r.kernel.chains[pa] = dataplane.Chain{Ours: true, Strangers: []dataplane.Stranger{spy,
+		{Hook: dataplane.Ingress, Program: 13}}}
 	for range 3 {
 		r.chains.lookAtChains()
 	}
-	want := api.ProgramBefore{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 12, Link: 34}
-	if got, reason := r.shown("a"); len(got) != 1 || got[0] != want || !strings.Contains(reason, "program heddle_ingress (id 12, link 34) runs before the switch on device pa") {
+	want := api.ProgramBefore{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress", Name: "heddle_ingress",
+		Program: 12, Link: 34}
+	if got, reason := r.shown("a"); len(got) != 1 || got[0] != want ||
+		!strings.Contains(reason, "program heddle_ingress (id 12, link 34) runs before the switch on device pa") {
 		t.Errorf("port a: %+v, %q", got, reason)
 	}
-	if got := r.told(event.Program); len(got) != 1 || !strings.HasPrefix(got[0].Text, "port a: program heddle_ingress (id 12, link 34)") {
+	if got := r.told(event.Program); len(got) != 1 ||
+		!strings.HasPrefix(got[0].Text, "port a: program heddle_ingress (id 12, link 34)") {
 		t.Errorf("events: %+v", got)
 	}
 	delete(r.kernel.chains, pa)
@@ -93,12 +97,14 @@ func TestAnswersWarnOfProgramsBeforeTheSwitch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := chainRig(t)
-			r.kernel.chains[r.dev.byName["pa"].Index] = dataplane.Chain{Ours: true, Strangers: []dataplane.Stranger{spy}}
+			r.kernel.chains[r.dev.byName["pa"].Index] = dataplane.Chain{Ours: true,
+				Strangers: []dataplane.Stranger{spy}}
 			out, err := ask(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(out.RunsBefore) != 1 || out.RunsBefore[0].Program != 12 || out.RunsBefore[0].Port != "a" || !strings.Contains(strings.Join(out.Warnings, "\n"), "program (id 12, link 34) runs before the switch") {
+			if len(out.RunsBefore) != 1 || out.RunsBefore[0].Program != 12 || out.RunsBefore[0].Port != "a" ||
+				!strings.Contains(strings.Join(out.Warnings, "\n"), "program (id 12, link 34) runs before the switch") {
 				t.Errorf("%+v", out)
 			}
 		})
@@ -122,7 +128,8 @@ func TestAnXDPProgramRunsBeforeTheSwitch(t *testing.T) {
 	r := chainRig(t)
 	r.dev.byName["eno1"].XDP = 77
 	r.settler.settle()
-	if got, _ := r.shown("u1"); len(got) != 1 || got[0].Hook != api.HookXDP || got[0].Program != 77 || got[0].Uplink != "u1" {
+	if got, _ := r.shown("u1"); len(got) != 1 || got[0].Hook != api.HookXDP || got[0].Program != 77 ||
+		got[0].Uplink != "u1" {
 		t.Errorf("uplink u1: %+v", got)
 	}
 }

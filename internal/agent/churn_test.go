@@ -76,7 +76,8 @@ func TestAnAddressThatChangedOnAnAttachedDeviceIsNoOtherDevice(t *testing.T) {
 	}
 }
 
-// After a reboot devices have other indexes, in another order, and what is remembered of the old ones belongs to nobody.
+// After a reboot devices have other indexes, in another order, and what is remembered of the old ones belongs to
+// nobody.
 func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.nic("eno1", 1500)
@@ -103,10 +104,12 @@ func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 	if err := r.restart(base); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.kernel.last().Attachments) + len(r.state.Held) + len(r.state.Released); n != 0 || len(r.dev.changes) != 0 {
+	if n := len(r.kernel.last().Attachments) + len(r.state.Held) + len(r.state.Released); n != 0 ||
+		len(r.dev.changes) != 0 {
 		t.Fatalf("before any device is there: %+v, done %v", r.state, r.dev.changes)
 	}
-	for i, step := range []struct{ device, mac, port string }{{"pc", "02:00:00:00:00:0c", "c"}, {"pb", "02:00:00:00:00:0b", "b"}, {"pa", "02:00:00:00:00:0a", "a"}} {
+	for i, step := range []struct{ device, mac, port string }{{"pc", "02:00:00:00:00:0c", "c"},
+		{"pb", "02:00:00:00:00:0b", "b"}, {"pa", "02:00:00:00:00:0a", "a"}} {
 		t.Run(step.device, func(t *testing.T) {
 			if i == 1 { // somebody else's device has the index that pc had
 				r.dev.byName["other"] = &hostdev.Device{Index: oldIndex, Name: "other", Kind: hostdev.Veth}

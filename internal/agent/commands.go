@@ -48,7 +48,8 @@ func (ps *ports) noPort(name string) error {
 	return api.NewError(api.NotFound, n.Missing(name))
 }
 
-// notBlockable is the answer about a port that there is not and is to be blocked, or unblocked. For an uplink, it says how that is done.
+// notBlockable is the answer about a port that there is not and is to be blocked, or unblocked. For an uplink, it says
+// how that is done.
 func (ps *ports) notBlockable(q api.Block) error {
 	var at []string
 	for _, sw := range ps.plan.Switches {
@@ -65,7 +66,8 @@ func (ps *ports) notBlockable(q api.Block) error {
 	if !q.Blocked {
 		verb = "unblocked"
 	}
-	return api.NewError(api.NotFound, fmt.Sprintf("%s is an uplink, and an uplink is %s in the configuration file: set %s to %t, then run "+
+	return api.NewError(api.NotFound, fmt.Sprintf("%s is an uplink, and an uplink is %s in the configuration file: "+
+		"set %s to %t, then run "+
 		"\"heddle apply -f FILE\"", q.Port, verb, strings.Join(at, " or "), q.Blocked))
 }
 
@@ -76,37 +78,41 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 		what = "port block "
 	}
 	out := &api.Applied{}
-	return out, c.trials.tried(ctx, c.do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out, func() (err error) {
-		if c.ports.declared(q.Port) == nil && c.ports.runTime(q.Port) == nil {
-			return c.ports.notBlockable(q)
-		}
-		defer func() {
-			if p := planned(c.ports.plan, q.Port); p != nil && q.Blocked && err == nil {
-				c.chains.warnBefore(out, p.ID)
+	return out, c.trials.tried(ctx, c.do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out,
+		func() (err error) {
+			if c.ports.declared(q.Port) == nil && c.ports.runTime(q.Port) == nil {
+				return c.ports.notBlockable(q)
 			}
-		}()
-		if p := planned(c.ports.plan, q.Port); p != nil && !q.Blocked {
-			out.Warnings = c.looping.retryLoop(p.ID)
-		}
-		if p := planned(c.ports.plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
-			return nil
-		}
-		if err := c.records.cutsOff(q.Port); err != nil && q.Blocked {
-			return err
-		}
-		o := c.state.Overrides[q.Port]
-		o.Blocked = nil
-		// No override is better than one that says what holds anyway.
-		without, err := c.ports.blockedUnder(q.Port, o)
-		if err != nil {
-			return err
-		}
-		if without != q.Blocked {
-			o.Blocked = &q.Blocked
-		}
-		out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port, Field: "blocked", Old: strconv.FormatBool(!q.Blocked), New: strconv.FormatBool(q.Blocked)})
-		return c.effect.timed(out, q.ReadAt, func() error { return c.changer.change(func() { c.state.Overrides[q.Port] = o }) })
-	})
+			defer func() {
+				if p := planned(c.ports.plan, q.Port); p != nil && q.Blocked && err == nil {
+					c.chains.warnBefore(out, p.ID)
+				}
+			}()
+			if p := planned(c.ports.plan, q.Port); p != nil && !q.Blocked {
+				out.Warnings = c.looping.retryLoop(p.ID)
+			}
+			if p := planned(c.ports.plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
+				return nil
+			}
+			if err := c.records.cutsOff(q.Port); err != nil && q.Blocked {
+				return err
+			}
+			o := c.state.Overrides[q.Port]
+			o.Blocked = nil
+			// No override is better than one that says what holds anyway.
+			without, err := c.ports.blockedUnder(q.Port, o)
+			if err != nil {
+				return err
+			}
+			if without != q.Blocked {
+				o.Blocked = &q.Blocked
+			}
+			out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port, Field: "blocked",
+				Old: strconv.FormatBool(!q.Blocked), New: strconv.FormatBool(q.Blocked)})
+			return c.effect.timed(out, q.ReadAt, func() error {
+				return c.changer.change(func() { c.state.Overrides[q.Port] = o })
+			})
+		})
 }
 
 // blockedUnder says whether the port would be blocked with that override.
@@ -123,33 +129,35 @@ func (ps *ports) blockedUnder(port string, o state.Override) (bool, error) {
 	return found != nil && found.Policy.Blocked.V, nil
 }
 
-// Move puts a port into another port group of its switch. A declared port keeps that until it is moved back or its owner
-// disconnects (S10).
+// Move puts a port into another port group of its switch. A declared port keeps that until it is moved back or its
+// owner disconnects (S10).
 func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 	out := &api.Applied{}
-	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out, func() (err error) {
-		defer func() {
-			if p := planned(c.ports.plan, q.Port); p != nil && err == nil {
-				c.chains.warnBefore(out, p.ID)
+	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
+		func() (err error) {
+			defer func() {
+				if p := planned(c.ports.plan, q.Port); p != nil && err == nil {
+					c.chains.warnBefore(out, p.ID)
+				}
+			}()
+			var from string
+			if p := planned(c.ports.plan, q.Port); p != nil {
+				from = p.PortGroup
 			}
-		}()
-		var from string
-		if p := planned(c.ports.plan, q.Port); p != nil {
-			from = p.PortGroup
-		}
-		edit := c.ports.moves(q)
-		if edit == nil {
-			return c.ports.noPort(q.Port)
-		}
-		if from == q.PortGroup {
-			return nil
-		}
-		if err := c.records.cutsOff(q.Port); err != nil {
-			return err
-		}
-		out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port, Field: "portGroup", Old: from, New: q.PortGroup})
-		return c.effect.timed(out, q.ReadAt, func() error { return c.changer.change(edit) })
-	})
+			edit := c.ports.moves(q)
+			if edit == nil {
+				return c.ports.noPort(q.Port)
+			}
+			if from == q.PortGroup {
+				return nil
+			}
+			if err := c.records.cutsOff(q.Port); err != nil {
+				return err
+			}
+			out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port,
+				Field: "portGroup", Old: from, New: q.PortGroup})
+			return c.effect.timed(out, q.ReadAt, func() error { return c.changer.change(edit) })
+		})
 }
 
 // moves is the edit that moves the port, nil when there is no such port.

@@ -20,14 +20,16 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 		if have := c.ports.runTime(p.Name); have != nil && c.ports.comesAnew(*have, p) {
 			return c.ports.replacing(p)
 		} else if have != nil {
-			return nil, nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is connected already: disconnect it first (heddle port disconnect %q)", p.Name, p.Name))
+			return nil, nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is connected already: disconnect it "+
+				"first (heddle port disconnect %q)", p.Name, p.Name))
 		}
 		return append(slices.Clip(c.state.Ports), p), []api.Change{{Kind: api.Added, Object: "port " + p.Name}}, nil
 	})
 }
 
-// Reconnect makes a port; the run-time port of that name and the one that has its device give way, all or nothing. It is what a
-// hook needs: it runs when a guest has just been given the device, so that whoever else claims it is a guest that died unseen.
+// Reconnect makes a port; the run-time port of that name and the one that has its device give way, all or nothing. It
+// is what a hook needs: it runs when a guest has just been given the device, so that whoever else claims it is a guest
+// that died unseen.
 func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	if c.isExpected(ctx, q.Name) {
 		return c.ConnectIncoming(ctx, q)
@@ -36,9 +38,11 @@ func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, 
 }
 
 // connect makes a port, unless it exists as asked for; with returns the run-time ports after the change.
-func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Port) ([]spec.Port, []api.Change, error)) (*api.Applied, error) {
+func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Port) ([]spec.Port, []api.Change,
+	error)) (*api.Applied, error) {
 	out := &api.Applied{}
-	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name, within: q.ConfirmWithin}, out, func() error {
+	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
+		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port
 		if p.Switch == "" && c.ports.file != nil && len(c.ports.file.Switches) == 1 {
 			p.Switch = c.ports.file.Switches[0].Name
@@ -49,10 +53,12 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 			return nil
 		}
 		if c.ports.declared(p.Name) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it out there and apply the file", p.Name, c.state.Config.File))
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it "+
+				"out there and apply the file", p.Name, c.state.Config.File))
 		}
 		if c.records.adopted(p.Name) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", p.Name, p.Name))
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first "+
+				"(heddle host-port release %s)", p.Name, p.Name))
 		}
 		err := c.connectAs(out, p, set, with)
 		if set != p.Policy && unfit(err) { // a guest starts all the same
@@ -72,12 +78,15 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 }
 
 // connectAs makes the port; set is what it sets for itself in this command.
-func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, with func(spec.Port) ([]spec.Port, []api.Change, error)) error {
+func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy,
+	with func(spec.Port) ([]spec.Port, []api.Change, error)) error {
 	ports, changes, err := with(p)
 	if err != nil {
 		return err
 	}
-	if err := c.effect.timed(out, 0, func() error { return c.changer.change(c.ports.connects(p, ports, set)) }); err != nil {
+	if err := c.effect.timed(out, 0, func() error {
+		return c.changer.change(c.ports.connects(p, ports, set))
+	}); err != nil {
 		return err
 	}
 	out.Changes = changes
@@ -124,32 +133,36 @@ func (ps *ports) disconnects(i int, reset bool) func() {
 
 // Disconnect ends a port that was connected by command.
 func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
-	return c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port disconnect " + cmp.Or(q.Port, "--device "+q.Device), within: q.ConfirmWithin}, &api.Applied{}, func() error {
-		is := func(p spec.Port) bool { return p.Name == q.Port }
-		if q.Port == "" {
-			is = func(p spec.Port) bool { return p.Device != "" && p.Device == q.Device }
-		}
-		i := slices.IndexFunc(c.state.Ports, is)
-		if i >= 0 && c.records.adopted(c.state.Ports[i].Name) != nil {
-			name := c.state.Ports[i].Name
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", name, name))
-		}
-		if i >= 0 {
-			return c.changer.change(c.ports.disconnects(i, q.Reset))
-		}
-		if c.ports.file != nil {
-			if i := slices.IndexFunc(c.ports.file.Ports, is); i >= 0 {
-				name := c.ports.file.Ports[i].Name
-				return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file, or block it (heddle port block %q)", name, c.state.Config.File, name))
+	return c.trials.tried(ctx, c.attaching.doAttached,
+		&guard{what: "port disconnect " + cmp.Or(q.Port, "--device "+q.Device), within: q.ConfirmWithin},
+		&api.Applied{}, func() error {
+			is := func(p spec.Port) bool { return p.Name == q.Port }
+			if q.Port == "" {
+				is = func(p spec.Port) bool { return p.Device != "" && p.Device == q.Device }
 			}
-		}
-		if q.Port == "" {
-			n := known.Names{What: "port with the device"}
-			for _, p := range c.state.Ports {
-				n.All = append(n.All, p.Device)
+			i := slices.IndexFunc(c.state.Ports, is)
+			if i >= 0 && c.records.adopted(c.state.Ports[i].Name) != nil {
+				name := c.state.Ports[i].Name
+				return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back "+
+					"first (heddle host-port release %s)", name, name))
 			}
-			return api.NewError(api.NotFound, n.Missing(q.Device))
-		}
-		return c.ports.noPort(q.Port)
-	})
+			if i >= 0 {
+				return c.changer.change(c.ports.disconnects(i, q.Reset))
+			}
+			if c.ports.file != nil {
+				if i := slices.IndexFunc(c.ports.file.Ports, is); i >= 0 {
+					name := c.ports.file.Ports[i].Name
+					return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and "+
+						"apply the file, or block it (heddle port block %q)", name, c.state.Config.File, name))
+				}
+			}
+			if q.Port == "" {
+				n := known.Names{What: "port with the device"}
+				for _, p := range c.state.Ports {
+					n.All = append(n.All, p.Device)
+				}
+				return api.NewError(api.NotFound, n.Missing(q.Device))
+			}
+			return c.ports.noPort(q.Port)
+		})
 }

@@ -22,7 +22,8 @@ func (r *rig) disconnect(q api.Disconnect) error {
 
 func TestReconnectTakesTheDeviceOfAGuestThatDied(t *testing.T) {
 	r := newRig(t, base)
-	if err := r.connect(spec.Port{Name: "dead/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:01"}); err != nil {
+	if err := r.connect(spec.Port{Name: "dead/net0", PortGroup: "web", Device: "vnet0",
+		MAC: "52:54:00:00:00:01"}); err != nil {
 		t.Fatal(err)
 	}
 	next := spec.Port{Name: "next/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:02"}
@@ -30,12 +31,14 @@ func TestReconnectTakesTheDeviceOfAGuestThatDied(t *testing.T) {
 		t.Errorf("connect took a device that is in use: %v", err)
 	}
 	out, err := r.reconnect(next)
-	if err != nil || planned(r.ports.plan, "dead/net0") != nil || planned(r.ports.plan, "next/net0") == nil || len(out.Changes) != 2 {
+	if err != nil || planned(r.ports.plan, "dead/net0") != nil || planned(r.ports.plan, "next/net0") == nil ||
+		len(out.Changes) != 2 {
 		t.Fatalf("%v, %+v", err, out)
 	}
 	n := planned(r.ports.plan, "next/net0").Number
 	next.PortGroup = "other"
-	if _, err := r.reconnect(next); err != nil || planned(r.ports.plan, "next/net0").PortGroup != "other" || planned(r.ports.plan, "next/net0").Number != n {
+	if _, err := r.reconnect(next); err != nil || planned(r.ports.plan, "next/net0").PortGroup != "other" ||
+		planned(r.ports.plan, "next/net0").Number != n {
 		t.Errorf("another port group: %v, %+v", err, planned(r.ports.plan, "next/net0"))
 	}
 	if out, err := r.reconnect(next); err != nil || len(out.Changes) != 0 {
@@ -45,7 +48,8 @@ func TestReconnectTakesTheDeviceOfAGuestThatDied(t *testing.T) {
 	if _, err := r.reconnect(next); !notFound(err) || planned(r.ports.plan, "next/net0").PortGroup != "other" {
 		t.Errorf("into a port group that is not there: %v", err)
 	}
-	if _, err := r.reconnect(spec.Port{Name: "a", PortGroup: "web", Device: "vnet0"}); !invalid(err) || planned(r.ports.plan, "next/net0") == nil {
+	if _, err := r.reconnect(spec.Port{Name: "a", PortGroup: "web", Device: "vnet0"}); !invalid(err) ||
+		planned(r.ports.plan, "next/net0") == nil {
 		t.Errorf("the name of a declared port: %v", err)
 	}
 	if _, err := r.reconnect(spec.Port{Name: "x", PortGroup: "web", Device: "pa"}); !invalid(err) {
@@ -69,7 +73,8 @@ func TestDisconnectByDevice(t *testing.T) {
 	if err := r.disconnect(api.Disconnect{Device: "pa"}); !invalid(err) {
 		t.Errorf("the device of a declared port: %v", err)
 	}
-	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil || planned(r.ports.plan, "vm") != nil || planned(r.ports.plan, "bare") == nil {
+	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil || planned(r.ports.plan, "vm") != nil ||
+		planned(r.ports.plan, "bare") == nil {
 		t.Errorf("tap0: %v", err)
 	}
 }

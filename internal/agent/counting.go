@@ -59,7 +59,8 @@ func unmoved[T any](ctx context.Context, s *shared, c counting, read []T, id fun
 	return out, err
 }
 
-// Stats are the counters of every uplink and port, in the plan's order (S80, D7), and the devices' own losses beside them.
+// Stats are the counters of every uplink and port, in the plan's order (S80, D7), and the devices' own losses beside
+// them.
 func (an *answers) Stats(ctx context.Context) ([]api.Stats, error) {
 	var c counting
 	err := an.do(ctx, func() (err error) { c, err = an.counting(true); return err })
@@ -84,7 +85,9 @@ func (an *answers) Stats(ctx context.Context) ([]api.Stats, error) {
 	if err := an.addLosses(c, out); err != nil {
 		return nil, err
 	}
-	return unmoved(ctx, an.shared, c, out, func(s api.Stats) plan.PortID { return plan.PortID{Switch: s.Switch, Name: s.Name} })
+	return unmoved(ctx, an.shared, c, out, func(s api.Stats) plan.PortID {
+		return plan.PortID{Switch: s.Switch, Name: s.Name}
+	})
 }
 
 // addLosses puts the devices' own losses beside the counters.

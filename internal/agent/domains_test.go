@@ -15,7 +15,8 @@ func domainRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, base)
 	r.dev.tap("tap0")
-	if err := r.connect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Domain: "8F0B7C1E-0000-4000-8000-0000000000A1"}); err != nil {
+	if err := r.connect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01",
+		Domain: "8F0B7C1E-0000-4000-8000-0000000000A1"}); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -53,7 +54,8 @@ func TestS99_LibvirtSaysWhereAGuestRunsThatHasNoMonitor(t *testing.T) {
 	}
 	// The target: a silent guest's port waits until libvirt has resumed it.
 	r.dev.tap("tap1")
-	if err := r.connectIncoming(spec.Port{Name: "vm2", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:02", Domain: vmDomain}); err != nil {
+	if err := r.connectIncoming(spec.Port{Name: "vm2", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:02",
+		Domain: vmDomain}); err != nil {
 		t.Fatal(err)
 	}
 	r.libvirtSays(guest.RunLeft) // paused for the migration, as libvirt has it when it is asked
@@ -73,7 +75,8 @@ func TestS99_AMonitorGoesBeforeLibvirt(t *testing.T) {
 	q.says("running")
 	r := monitoredPort(t, path)
 	r.until("running", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() })
-	if _, err := r.reconnect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Domain: vmDomain,
+	if _, err := r.reconnect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01",
+		Domain:  vmDomain,
 		Monitor: spec.Monitor{Socket: path, NIC: "net0"}}); err != nil {
 		t.Fatal(err)
 	}

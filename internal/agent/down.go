@@ -29,9 +29,10 @@ type DownOptions struct {
 	Warn     func(text string)
 }
 
-// Down removes everything the agent of that name put into the kernel, and nothing else: programs, tables, the host interfaces
-// it made, promiscuous mode where it was off before. A running agent is asked to end first. What is remembered — the
-// configuration and the ports connected by command — stays for the next start, unless the options say otherwise.
+// Down removes everything the agent of that name put into the kernel, and nothing else: programs, tables, the host
+// interfaces it made, promiscuous mode where it was off before. A running agent is asked to end first. What is
+// remembered — the configuration and the ports connected by command — stays for the next start, unless the options say
+// otherwise.
 func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) error {
 	if err := instance.CheckName(name); err != nil {
 		return api.NewError(api.Invalid, err.Error())
@@ -51,8 +52,8 @@ func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) err
 	return errors.Join(removeAll(p, store, name, o), removeFile(p.LockFile(name)))
 }
 
-// removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state. What
-// fails does not stop the rest.
+// removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state.
+// What fails does not stop the rest.
 func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions) error {
 	warn := o.Warn
 	if warn == nil {
@@ -64,7 +65,9 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 	errRemove := dataplane.Remove(p.Pins(name), o.Progress)
 	switch {
 	case err != nil:
-		err = errors.Join(fmt.Errorf("%w; how devices were before is not known: those that look in every respect like ones that Heddle made are removed, others stay as they are (promiscuous uplinks, silenced IPv6)", err),
+		err = errors.Join(fmt.Errorf("%w; how devices were before is not known: those that look in every respect "+
+			"like ones that Heddle made are removed, others stay as they are (promiscuous uplinks, silenced IPv6)",
+			err),
 			giveBackHere(&state.State{}, name, false, warn))
 		if o.Purge {
 			err = errors.Join(err, store.Remove())
@@ -79,7 +82,8 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 			err = errors.Join(err, store.Save(st))
 		}
 	}
-	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flowDir(p, name)), removeFile(api.SocketPath(p.Run, name)))
+	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flowDir(p, name)),
+		removeFile(api.SocketPath(p.Run, name)))
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.
@@ -127,8 +131,8 @@ func giveBackHere(st *state.State, name string, recorded bool, warn func(string)
 	return errors.Join(err, errPairs)
 }
 
-// stopAndLock ends a running agent and takes its place, so that none can start meanwhile. An agent that is still starting is
-// asked as soon as it listens; whoever else holds the lock (another "heddle down") is waited for.
+// stopAndLock ends a running agent and takes its place, so that none can start meanwhile. An agent that is still
+// starting is asked as soon as it listens; whoever else holds the lock (another "heddle down") is waited for.
 func stopAndLock(ctx context.Context, p instance.Paths, name string) (*instance.Lock, error) {
 	client := api.NewClient(api.SocketPath(p.Run, name))
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
@@ -142,7 +146,8 @@ func stopAndLock(ctx context.Context, p instance.Paths, name string) (*instance.
 		}
 		var elsewhere *instance.ElsewhereError
 		if errors.As(err, &elsewhere) {
-			return nil, fmt.Errorf("the agent runs with another run directory: use heddle down --run-dir %s (%w)", elsewhere.Run, err)
+			return nil, fmt.Errorf("the agent runs with another run directory: use heddle down --run-dir %s (%w)",
+				elsewhere.Run, err)
 		}
 		asked := client.Stop(ctx)
 		if asked != nil && ctx.Err() == nil && !errors.Is(asked, api.ErrNoAgent) && !errors.Is(asked, api.ErrEnded) {

@@ -40,7 +40,9 @@ type fakeDevices struct {
 }
 
 func newFakeDevices() *fakeDevices {
-	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, offload: map[string]map[hostdev.Offload]hostdev.OffloadState{}, addresses: map[uint32][]netip.Prefix{}, next: 1, fail: map[string]error{}, before: func(string) {}}
+	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{},
+		offload: map[string]map[hostdev.Offload]hostdev.OffloadState{}, addresses: map[uint32][]netip.Prefix{}, next: 1,
+		fail: map[string]error{}, before: func(string) {}}
 }
 
 // veth adds a veth whose other end is up in another namespace with that MAC.
@@ -50,8 +52,10 @@ func (f *fakeDevices) veth(name, mac string) *hostdev.Device {
 		panic(err)
 	}
 	f.next++
-	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Veth, Driver: "veth", End: hostdev.End{MTU: 1500, Carrier: true}}
-	d.Peer = hostdev.Peer{Index: 2, Elsewhere: true, Seen: true, End: hostdev.End{MAC: m, MTU: 1500, AdminUp: true, Carrier: true}}
+	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Veth, Driver: "veth",
+		End: hostdev.End{MTU: 1500, Carrier: true}}
+	d.Peer = hostdev.Peer{Index: 2, Elsewhere: true, Seen: true, End: hostdev.End{MAC: m, MTU: 1500, AdminUp: true,
+		Carrier: true}}
 	f.byName[name] = d
 	return d
 }
@@ -59,7 +63,8 @@ func (f *fakeDevices) veth(name, mac string) *hostdev.Device {
 // nic adds a physical device.
 func (f *fakeDevices) nic(name string, mtu int) *hostdev.Device {
 	f.next++
-	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Other, End: hostdev.End{MTU: mtu, Carrier: true, MAC: plan.MAC{2, 9, 9, 9, 9, byte(f.next)}}}
+	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Other, End: hostdev.End{MTU: mtu, Carrier: true,
+		MAC: plan.MAC{2, 9, 9, 9, 9, byte(f.next)}}}
 	f.byName[name] = d
 	return d
 }
@@ -363,11 +368,13 @@ func (r *rig) restart(content string) error {
 	if err != nil {
 		return err
 	}
-	r.Agent = newAgent(&shared{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
+	r.Agent = newAgent(&shared{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev,
+		kernel: r.kernel, store: store, state: st,
 		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
 	var given *givenConfig
 	if content != "" {
-		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}
+		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content,
+			Seen: digest([]byte(content))}}
 	}
 	last := st.Config
 	fresh, err := r.ports.chooseConfig(given)

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/uplinks/memory"
 )
 
-// follower is a part of the agent with timers or sockets of its own, such as LACP. It works in goroutines of its own and
-// reaches the agent's state by post alone.
+// follower is a part of the agent with timers or sockets of its own, such as LACP. It works in goroutines of its own
+// and reaches the agent's state by post alone.
 type follower interface {
 	// Settled is called in the loop after every reconcile, also when nothing changed. It must not block.
 	Settled(uplinks.InForce)
@@ -28,7 +28,8 @@ func (a *Agent) follow(f follower) {
 }
 
 func (rc *reconciler) tellFollowers(bounds []bound) {
-	now := uplinks.InForce{Plan: rc.ports.plan, Facts: rc.effect.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
+	now := uplinks.InForce{Plan: rc.ports.plan, Facts: rc.effect.applied.Facts,
+		Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
 	for _, b := range bounds {
 		now.Devices[b.id] = b.device
 	}
@@ -57,14 +58,16 @@ func portGroupNames(cfg *spec.Config) map[string][]string {
 
 // uplinkHost is what the protocols and the load balancing on uplinks share with the agent.
 func (a *Agent) uplinkHost() uplinks.Host {
-	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.teaming.verdicts, Post: a.postUnless, Settle: a.settler.settle, SettleSoon: a.settler.settleSoon, Limit: tellLimit()}
+	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.teaming.verdicts,
+		Post: a.postUnless, Settle: a.settler.settle, SettleSoon: a.settler.settleSoon, Limit: tellLimit()}
 }
 
 // followUplinks starts the protocols on the uplinks.
 func (a *Agent) followUplinks(open linkproto.Opener) {
 	host := a.uplinkHost()
 	a.teaming.lags.Start(open)
-	a.teaming.neighbours = uplinks.FollowLLDP(host, uplinks.Self{Chassis: devices.DerivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
+	a.teaming.neighbours = uplinks.FollowLLDP(host,
+		uplinks.Self{Chassis: devices.DerivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
 	a.follow(a.teaming.lags)
 	a.follow(a.teaming.neighbours)
 	a.follow(uplinks.FollowBeacons(host, open))

@@ -18,11 +18,12 @@ import (
 	"heddle/internal/plan"
 )
 
-// A change that concerns the way to the host's own addresses is tried (S81). Those who can be asked are asked before it, outside of the
-// loop; the change is made with what undoes it written down; then they are asked again, and it stays or goes back by itself.
+// A change that concerns the way to the host's own addresses is tried (S81). Those who can be asked are asked before
+// it, outside of the loop; the change is made with what undoes it written down; then they are asked again, and it stays
+// or goes back by itself.
 
-// triedWithin is how long a change may go unconfirmed where somebody can be asked: with the time that it takes to go back, the host is
-// reached again within 30 s.
+// triedWithin is how long a change may go unconfirmed where somebody can be asked: with the time that it takes to go
+// back, the host is reached again within 30 s.
 const triedWithin = 20 * time.Second
 
 // guard is a command's, for what it changes.
@@ -51,9 +52,11 @@ type beingTried struct{ decided <-chan struct{} }
 
 func (b *beingTried) Error() string { return "another change is being tried" }
 
-// tried runs a command's change in the loop. Where it concerns the way to the host's own addresses, it returns when it is decided whether
-// the change stays, or at once where the operator alone can say. f may be called several times; it changes nothing but by a.change.
-func (tr *trials) tried(ctx context.Context, in func(context.Context, func() error) error, g *guard, out *api.Applied, f func() error) error {
+// tried runs a command's change in the loop. Where it concerns the way to the host's own addresses, it returns when it
+// is decided whether the change stays, or at once where the operator alone can say. f may be called several times; it
+// changes nothing but by a.change.
+func (tr *trials) tried(ctx context.Context, in func(context.Context, func() error) error, g *guard, out *api.Applied,
+	f func() error) error {
 	for {
 		err := in(ctx, func() error {
 			*out = api.Applied{Changes: []api.Change{}}
@@ -115,14 +118,16 @@ func (tr *trials) busy() error {
 	case len(c.Asks) > 0 || c.Phase != adopt.Waiting:
 		return &beingTried{tr.decided}
 	}
-	return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is not confirmed yet: confirm it (heddle confirm), or wait %s until it goes back; nothing was changed",
+	return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is not "+
+		"confirmed yet: confirm it (heddle confirm), or wait %s until it goes back; nothing was changed",
 		c.What, tr.left(c).Round(time.Second)))
 }
 
 // busyForAdoption is the error for a move of the host's addresses while a change is being tried.
 func (tr *trials) busyForAdoption() error {
 	if c := tr.records.journal.Change; c != nil {
-		return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is being tried: wait until it is decided (heddle events); nothing was changed", c.What))
+		return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is being "+
+			"tried: wait until it is decided (heddle events); nothing was changed", c.What))
 	}
 	return nil
 }
@@ -152,8 +157,10 @@ func (tr *trials) askBefore(ctx context.Context, g *guard, n *needsAsking) error
 }
 
 func nobodyToAsk(risks []reach.Risk) string {
-	return fmt.Sprintf("the change concerns the way to this host's own addresses (%s), and nobody answers there who could be asked whether the host is still reached: "+
-		"give --confirm-within DURATION, such as 2m, and confirm with \"heddle confirm\"; without that the change goes back by itself", risksText(risks))
+	return fmt.Sprintf("the change concerns the way to this host's own addresses (%s), and nobody answers there who "+
+		"could be asked whether the host is still reached: "+
+		"give --confirm-within DURATION, such as 2m, and confirm with \"heddle confirm\"; without that the change "+
+		"goes back by itself", risksText(risks))
 }
 
 func leadsOutside(risks []reach.Risk) bool {
@@ -185,7 +192,8 @@ func (tr *trials) guardChange(before intent) error {
 		return nil
 	}
 	if r := tr.records.journal.Open(); r != nil {
-		return api.NewError(api.Invalid, fmt.Sprintf("the change concerns the way to this host's own addresses (%s), and the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)",
+		return api.NewError(api.Invalid, fmt.Sprintf("the change concerns the way to this host's own addresses (%s), "+
+			"and the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)",
 			risksText(risks), r.Config.Device, r.Port.Name, r.Port.Name))
 	}
 	interfaces, err := tr.interfaces(risks)
@@ -266,8 +274,9 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	if err != nil {
 		return err
 	}
-	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now, Within: g.within,
-		Ports: tr.ports.portsBefore(before), Kept: before.kept, Numbers: tr.state.Numbers}
+	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now,
+		Within: g.within,
+		Ports:  tr.ports.portsBefore(before), Kept: before.kept, Numbers: tr.state.Numbers}
 	if c.Within == 0 {
 		c.Within = triedWithin
 	}

@@ -19,7 +19,8 @@ type history struct {
 // Config reads the applied configuration, that with what commands changed, or a version of the history.
 func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedConfig, error) {
 	if q.Number < 0 || q.Number > 0 && q.Running {
-		return nil, api.NewError(api.Invalid, "name one version of the configuration, counted from 1, or the running one")
+		return nil, api.NewError(api.Invalid, "name one version of the configuration, counted from 1, or the running "+
+			"one")
 	}
 	list, err := h.Configs(ctx)
 	if err != nil {
@@ -41,7 +42,8 @@ func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedCo
 }
 
 // applied is the configuration that is applied now; running adds what commands changed.
-func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running bool) (out *api.AppliedConfig, err error) {
+func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running bool) (out *api.AppliedConfig,
+	err error) {
 	var source state.Source
 	var merged *spec.Config
 	err = h.do(ctx, func() error {
@@ -75,7 +77,8 @@ func (h *history) Configs(context.Context) ([]api.AppliedConfig, error) {
 	}
 	out := make([]api.AppliedConfig, len(list))
 	for i, v := range list {
-		out[i] = api.AppliedConfig{Number: v.Number, Applied: i == len(list)-1, At: v.At, By: v.By, File: v.File, Size: v.Bytes}
+		out[i] = api.AppliedConfig{Number: v.Number, Applied: i == len(list)-1, At: v.At, By: v.By, File: v.File,
+			Size: v.Bytes}
 	}
 	return out, nil
 }

@@ -58,13 +58,15 @@ type holding struct {
 	hardware map[plan.PortID]hardware // what is known of the uplinks' devices
 }
 
-// takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
-// were, before anything is done to them, so that a crash cannot lose that. On an error everything in hand is as before.
+// takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new
+// devices were, before anything is done to them, so that a crash cannot lose that. On an error everything in hand is as
+// before.
 func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
 	if hd.holds(bounds) {
 		return false, nil
 	}
-	held, released, departed, intended := hd.state.Held, slices.Clip(hd.state.Released), hd.state.Departed, hd.ports.intent()
+	held, released, departed, intended := hd.state.Held, slices.Clip(
+		hd.state.Released), hd.state.Departed, hd.ports.intent()
 	hd.state.Released = released
 	changed, lost, err := hd.compareHold(bounds)
 	if err == nil && changed {
@@ -85,8 +87,8 @@ func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
 	return changed, nil
 }
 
-// holds says whether the devices that ports have are plainly those in hand, each in the place where it was, as they are after most
-// changes.
+// holds says whether the devices that ports have are plainly those in hand, each in the place where it was, as they are
+// after most changes.
 func (hd *holding) holds(bounds []bound) bool {
 	if len(bounds) != len(hd.state.Held) || len(hd.born) != len(bounds) {
 		return false
@@ -94,7 +96,8 @@ func (hd *holding) holds(bounds []bound) bool {
 	for i := range bounds {
 		b, h := &bounds[i], &hd.state.Held[i]
 		born, seen := hd.born[h.ID]
-		if b.id != h.ID || b.device.Index != h.Index || !seen || b.device.Born != born || h.MAC.IsZero() && adoptable(h, *b) {
+		if b.id != h.ID || b.device.Index != h.Index || !seen || b.device.Born != born || h.MAC.IsZero() &&
+			adoptable(h, *b) {
 			return false
 		}
 	}
@@ -143,7 +146,8 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 	return changed, lost, nil
 }
 
-// inHand are those of the devices that were in hand before; why the others cannot be taken becomes their ports' problem.
+// inHand are those of the devices that were in hand before; why the others cannot be taken becomes their ports'
+// problem.
 func (hd *holding) inHand(bounds []bound, why error) (have []bound) {
 	for _, b := range bounds {
 		if h := hd.state.Of(b.id); h != nil && h.Index == b.device.Index && !hd.replaced(b, *h) {
@@ -155,8 +159,8 @@ func (hd *holding) inHand(bounds []bound, why error) (have []bound) {
 	return have
 }
 
-// replaced says whether the device in hand went and another took its name and index: seen by this process, or, when that
-// happened before it started, by the lost attachment and another address.
+// replaced says whether the device in hand went and another took its name and index: seen by this process, or, when
+// that happened before it started, by the lost attachment and another address.
 func (hd *holding) replaced(b bound, h state.Held) bool {
 	if born, seen := hd.born[h.ID]; seen {
 		return born != b.device.Born
@@ -176,7 +180,8 @@ func (hd *holding) distrust() {
 func (hd *holding) holdOf(b bound) (state.Held, error) {
 	d := b.device
 	ipv6, err := hd.dev.IPv6(d)
-	h := state.Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC, Permanent: d.Permanent}
+	h := state.Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp,
+		WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC, Permanent: d.Permanent}
 	if b.port != nil {
 		h.Made = b.port.Role == spec.Host
 		if adoptable(&h, b) {
@@ -189,15 +194,16 @@ func (hd *holding) holdOf(b bound) (state.Held, error) {
 			h.Offloads = r.Offloads
 		}
 	}
-	// A device that was moved to another namespace and back has kept what was done to it, and cannot be given back there.
+	// A device that was moved to another namespace and back has kept what was done to it, and cannot be given back
+	// there.
 	if r, ok := hd.state.Return(b.id, d.Index, d.MAC); ok && h.Uplink {
 		h.WasPromiscuous, h.Offloads = r.WasPromiscuous, r.Offloads
 	}
 	return h, err
 }
 
-// depart remembers how an uplink's device was that left the host's namespace, or that is gone, should it come back, also to the
-// next agent. Of other devices nothing is kept: what was done to them does not go with them.
+// depart remembers how an uplink's device was that left the host's namespace, or that is gone, should it come back,
+// also to the next agent. Of other devices nothing is kept: what was done to them does not go with them.
 func (hd *holding) depart(h state.Held) {
 	if !h.Uplink || h.Made {
 		return
@@ -208,15 +214,15 @@ func (hd *holding) depart(h state.Held) {
 	hd.state.Depart(h)
 }
 
-// adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner is
-// still setting it up.
+// adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner
+// is still setting it up.
 func adoptable(h *state.Held, b bound) bool {
 	p := b.device.Peer
 	return b.port != nil && !h.Made && p.Seen && p.AdminUp
 }
 
-// prepareAll readies the devices that were newly taken: a port's cable is plugged in. What was done once is not done again, so
-// that an operator may set a device down and it stays so.
+// prepareAll readies the devices that were newly taken: a port's cable is plugged in. What was done once is not done
+// again, so that an operator may set a device down and it stays so.
 func (hd *holding) prepareAll(bounds []bound) error {
 	var errs []error
 	for i := range bounds {

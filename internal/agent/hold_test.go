@@ -14,7 +14,8 @@ import (
 )
 
 func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
-	r := newRig(t, strings.Replace(base, "name: lab", "name: lab\n    upDelay: 0s", 1)) // or the uplink comes to be used when 100 ms have passed
+	// or the uplink comes to be used when 100 ms have passed
+	r := newRig(t, strings.Replace(base, "name: lab", "name: lab\n    upDelay: 0s", 1))
 	if len(r.kernel.last().Attachments) != 0 || r.effect.problems[id("a")].Code != problem.DeviceMissing {
 		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.effect.problems)
 	}
@@ -25,7 +26,8 @@ func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
 	if !slices.Equal(r.dev.changes, want) {
 		t.Errorf("done to the devices: %v, want %v", r.dev.changes, want)
 	}
-	if at := r.kernel.last().Attachments; !at[id("a")].PeerRedirect || at[id("u1")].PeerRedirect || at[id("a")].Ifindex == 0 {
+	if at := r.kernel.last().Attachments; !at[id("a")].PeerRedirect || at[id("u1")].PeerRedirect ||
+		at[id("a")].Ifindex == 0 {
 		t.Errorf("attachments %+v", at)
 	}
 	if f := r.kernel.last().Facts; !f[id("a")].Up || f[id("u1")].DeviceMAC.IsZero() {
@@ -153,7 +155,8 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 	if err := r.apply(file + "  - {name: foreign, switch: lab, portGroup: web, role: host}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.effect.problems[id("foreign")].Text(), "did not make") || slices.Contains(r.dev.changes, "delete foreign") {
+	if !strings.Contains(r.effect.problems[id("foreign")].Text(), "did not make") ||
+		slices.Contains(r.dev.changes, "delete foreign") {
 		t.Errorf("problem %q, changes %v", r.effect.problems[id("foreign")], r.dev.changes)
 	}
 }
@@ -179,7 +182,9 @@ func TestADeviceThatWasAwayIsGivenBackAsItWasBefore(t *testing.T) {
 	if !nic.FlagPromiscuous {
 		t.Fatal("the uplink's device is not promiscuous")
 	}
-	for _, c := range []struct{ noticed, restarted bool }{{noticed: true}, {noticed: false}, {noticed: true, restarted: true}} { // or it was back before anybody looked
+	for _, c := range []struct{ noticed, restarted bool }{{noticed: true}, {noticed: false},
+		{noticed: true, restarted: true}} {
+		// or it was back before anybody looked
 		if c.noticed {
 			delete(r.dev.byName, "eno1")
 			r.settler.settle()

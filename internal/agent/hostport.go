@@ -43,12 +43,14 @@ func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 	for _, taken := range []string{p.Device, name} {
 		if _, ok, err := hd.dev.Device(taken); err != nil || ok {
 			if err == nil {
-				err = fmt.Errorf("a device %s exists that this agent did not make: rename or remove it, or give the port another device name", taken)
+				err = fmt.Errorf("a device %s exists that this agent did not make: rename or remove it, or give the "+
+					"port another device name", taken)
 			}
 			return end, err
 		}
 	}
-	pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: name, Alias: devices.Alias(hd.name, p.ID)}
+	pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: name,
+		Alias: devices.Alias(hd.name, p.ID)}
 	if err := hd.makePair(p.ID, pair); err != nil {
 		return end, err
 	}
@@ -77,7 +79,8 @@ func (hd *holding) enforce(p *plan.Port, end hostdev.Device) error {
 	if host.MAC != p.InitialMAC {
 		errs = append(errs, hd.dev.SetMAC(host, p.InitialMAC))
 	}
-	if hd.records.adopted(p.ID.Name) != nil && hd.ports.runTime(p.ID.Name) != nil { // its addresses live as they did on the device
+	if hd.records.adopted(p.ID.Name) != nil && hd.ports.runTime(p.ID.Name) != nil {
+		// its addresses live as they did on the device
 		return errors.Join(errs...)
 	}
 	return errors.Join(append(errs, hd.address(p, host))...)
@@ -116,7 +119,8 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 			errs = append(errs, err)
 			continue
 		}
-		hd.log.Info("address removed that the port no longer asks for", "port", p.ID.String(), "device", host.Name, "address", prefix.String())
+		hd.log.Info("address removed that the port no longer asks for", "port", p.ID.String(), "device", host.Name,
+			"address", prefix.String())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -125,7 +129,8 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 	return nil
 }
 
-// plansToPut writes down what is going to be put on an interface, so that a crash in between cannot make it somebody else's.
+// plansToPut writes down what is going to be put on an interface, so that a crash in between cannot make it somebody
+// else's.
 func (hd *holding) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
 	fresh := without(missing, rec.Put)
 	if len(fresh) == 0 {

@@ -27,16 +27,18 @@ type effect struct {
 	problems  map[plan.PortID]problem.Problem
 }
 
-// putInForce makes the kernel do what is desired, for all ports at one instant, and the state file say so. The file is written
-// beside the one that counts before that instant, so that a full disk refuses the change while nothing has happened yet, and
-// replaces it right after: a crash in between leaves the old configuration for the next start, and what counts is never mixed. What
-// nobody commanded, such as an uplink that is back, goes into force also when it cannot be written down.
+// putInForce makes the kernel do what is desired, for all ports at one instant, and the state file say so. The file is
+// written beside the one that counts before that instant, so that a full disk refuses the change while nothing has
+// happened yet, and replaces it right after: a crash in between leaves the old configuration for the next start, and
+// what counts is never mixed. What nobody commanded, such as an uplink that is back, goes into force also when it
+// cannot be written down.
 func (ef *effect) putInForce(d binding.Desired) error {
 	began := time.Now()
 	ef.ports.keepNumbers()
 	staged := ef.stage()
 	at, err := ef.kernel.Change(d, func() error {
-		if _, err := staged(); ef.commanded { // what links and guests do is not refused; save says so, and is tried again
+		if _, err := staged(); ef.commanded {
+			// what links and guests do is not refused; save says so, and is tried again
 			return err
 		}
 		return nil
@@ -59,8 +61,8 @@ func (ef *effect) putInForce(d binding.Desired) error {
 	return err
 }
 
-// stage writes the state beside the file that counts, while the kernel's tables are written; the function it returns waits for that.
-// Nobody else is at the state meanwhile.
+// stage writes the state beside the file that counts, while the kernel's tables are written; the function it returns
+// waits for that. Nobody else is at the state meanwhile.
 func (ef *effect) stage() func() (*state.Staged, error) {
 	var next *state.Staged
 	var err error
@@ -86,7 +88,8 @@ func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) err
 		readAt = now
 	}
 	before := ef.flip
-	// A change of a thousand ports makes some megabytes of garbage; collecting it takes as long as the change itself, and can wait.
+	// A change of a thousand ports makes some megabytes of garbage; collecting it takes as long as the change itself,
+	// and can wait.
 	collect := debug.SetGCPercent(-1)
 	err = change()
 	debug.SetGCPercent(collect)

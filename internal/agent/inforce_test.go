@@ -23,7 +23,8 @@ func TestAFullDiskRefusesAChangeBeforeItIsInForce(t *testing.T) {
 	if err := os.Mkdir(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.apply(strings.ReplaceAll(base, "100", "300")); err == nil || !strings.Contains(err.Error(), "write the agent's state") {
+	if err := r.apply(strings.ReplaceAll(base, "100", "300")); err == nil ||
+		!strings.Contains(err.Error(), "write the agent's state") {
 		t.Errorf("apply: %v", err)
 	}
 	if err := r.block("a", true); err == nil {
@@ -43,8 +44,8 @@ func TestAFullDiskRefusesAChangeBeforeItIsInForce(t *testing.T) {
 	}
 }
 
-// The kernel calls back when everything but the flip is done; what is on disk then, and right after the flip, is what a crash
-// would leave.
+// The kernel calls back when everything but the flip is done; what is on disk then, and right after the flip, is what a
+// crash would leave.
 func TestACrashAroundTheFlipLeavesTheOldOrTheNewStateWhole(t *testing.T) {
 	r := newRig(t, base)
 	next := strings.ReplaceAll(base, "100", "300")
@@ -120,7 +121,8 @@ func TestInForceIsCountedFromTheInput(t *testing.T) {
 		out, err = r.commands.Move(ctx, api.Move{Port: "a", PortGroup: "other", ReadAt: read})
 		return err
 	})
-	if err != nil || out.InForceSeconds != 2.5e-3 || *out.InForceAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
+	if err != nil || out.InForceSeconds != 2.5e-3 ||
+		*out.InForceAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
@@ -144,10 +146,14 @@ func TestEffectsAreSaidInTheUsersWords(t *testing.T) {
 		want       []string
 	}{
 		{"the same", base, nil},
-		{"VLAN", strings.ReplaceAll(base, "access: 100", "access: 300"), []string{"2 ports of port group lab/web change vlan access 100 → access 300"}},
-		{"a port moves", strings.Replace(base, "name: a, switch: lab, portGroup: web", "name: a, switch: lab, portGroup: other", 1),
-			[]string{"port a of port group lab/other moves from port group web", "port a of port group lab/other changes vlan access 100 → access 200"}},
-		{"a port goes", strings.Join(strings.Split(base, "\n")[:len(strings.Split(base, "\n"))-2], "\n"), []string{"port b of port group lab/web is disconnected"}},
+		{"VLAN", strings.ReplaceAll(base, "access: 100", "access: 300"),
+			[]string{"2 ports of port group lab/web change vlan access 100 → access 300"}},
+		{"a port moves", strings.Replace(base, "name: a, switch: lab, portGroup: web", "name: a, switch: lab, "+
+			"portGroup: other", 1),
+			[]string{"port a of port group lab/other moves from port group web", "port a of port group lab/other " +
+				"changes vlan access 100 → access 200"}},
+		{"a port goes", strings.Join(strings.Split(base, "\n")[:len(strings.Split(base, "\n"))-2], "\n"),
+			[]string{"port b of port group lab/web is disconnected"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if got := dry(c.file); !slices.Equal(got, c.want) {
@@ -165,7 +171,8 @@ func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
 	r.kernel.left = 40
 	applied := make(chan error, 1)
 	go func() {
-		_, err := r.changer.Apply(context.Background(), api.Apply{File: "next.yaml", Content: strings.ReplaceAll(base, "100", "300")})
+		_, err := r.changer.Apply(context.Background(),
+			api.Apply{File: "next.yaml", Content: strings.ReplaceAll(base, "100", "300")})
 		applied <- err
 	}()
 	(<-r.calls)()
@@ -208,7 +215,8 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	if err := os.Mkdir(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	uplink, port, other := plan.PortID{Switch: "lab", Name: "u1"}, plan.PortID{Switch: "lab", Name: "a"}, plan.PortID{Switch: "lab", Name: "b"}
+	uplink, port, other := plan.PortID{Switch: "lab", Name: "u1"}, plan.PortID{Switch: "lab", Name: "a"}, plan.PortID{
+		Switch: "lab", Name: "b"}
 	for _, up := range []bool{false, true, false, true} {
 		nic.Carrier = up
 		r.settler.settle()

@@ -154,7 +154,8 @@ func playPartner(ctx context.Context, l *uplinks.LAGs, s *sockets, devices map[s
 		}
 		status, _ := l.Status(id("bundle"))
 		for i, m := range status.Members {
-			p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 0xbb}}, Key: 3, Port: lacp.Port{Number: uint16(i + 1)},
+			p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 0xbb}}, Key: 3,
+				Port:  lacp.Port{Number: uint16(i + 1)},
 				State: m.Actor.State &^ (lacp.Defaulted | lacp.Expired)}, Partner: m.Actor}
 			s.put(lacp.EtherType, devices[m.Name], p.Encode())
 		}
@@ -182,7 +183,8 @@ func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
 func TestS52_WhatLACPFindsOutIsInForceAndSurvivesARestart(t *testing.T) {
 	r, s := bundleRig(t)
 	r.agree(s)
-	if v := r.answers.view().Uplinks[1]; v.State != api.Up || !v.LAG.Used || v.LAG.Partner == nil || v.LAG.Partner.System != "02:00:00:00:00:bb" {
+	if v := r.answers.view().Uplinks[1]; v.State != api.Up || !v.LAG.Used || v.LAG.Partner == nil ||
+		v.LAG.Partner.System != "02:00:00:00:00:bb" {
 		t.Errorf("u2 is shown as %+v", v.LAG)
 	}
 	if n := countEvents(t, r, event.Neighbour); n < 2 {
@@ -263,8 +265,9 @@ ports:
 
 func TestLLDP_NeighboursAreShownAndPublished(t *testing.T) {
 	r, s := bundleRig(t)
-	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: []byte{2, 0, 0, 0, 0, 9}}, Port: lldp.PortID{Subtype: lldp.PortIfName, Value: []byte("Eth1/7")},
-		TTL: 120, SystemName: "leaf\x1b[2J", Capabilities: &lldp.Capabilities{Enabled: lldp.Bridge}}
+	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: []byte{2, 0, 0, 0, 0, 9}},
+		Port: lldp.PortID{Subtype: lldp.PortIfName, Value: []byte("Eth1/7")},
+		TTL:  120, SystemName: "leaf\x1b[2J", Capabilities: &lldp.Capabilities{Enabled: lldp.Bridge}}
 	b, err := p.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +276,8 @@ func TestLLDP_NeighboursAreShownAndPublished(t *testing.T) {
 	r.loopUntil("LLDP listens", func() bool { return s.put(lldp.EtherType, r.dev.byName["eno3"].Index, b) })
 	r.loopUntil("the neighbour is published", func() bool { return countEvents(t, r, event.Neighbour) == before+1 })
 	n := r.answers.view().Uplinks[2].LLDP.Neighbours
-	if len(n) != 1 || n[0].Port != "Eth1/7" || n[0].SystemName != "leaf\ufffd[2J" || n[0].Chassis != "02:00:00:00:00:09" {
+	if len(n) != 1 || n[0].Port != "Eth1/7" || n[0].SystemName != "leaf\ufffd[2J" ||
+		n[0].Chassis != "02:00:00:00:00:09" {
 		t.Errorf("%+v", n)
 	}
 	if len(r.saved().LLDP) != 3 {
@@ -289,7 +293,8 @@ func TestLAGGoodbye_TellsThePartner(t *testing.T) {
 		t.Fatalf("%d frames", len(frames))
 	}
 	p, _, err := lacp.Decode(frames[0].Payload)
-	if err != nil || p.Actor.State&(lacp.Synchronization|lacp.Distributing|lacp.Aggregation) != 0 || p.Partner.System.MAC != (plan.MAC{2, 0, 0, 0, 0, 0xbb}) {
+	if err != nil || p.Actor.State&(lacp.Synchronization|lacp.Distributing|lacp.Aggregation) != 0 ||
+		p.Partner.System.MAC != (plan.MAC{2, 0, 0, 0, 0, 0xbb}) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

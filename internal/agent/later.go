@@ -34,11 +34,13 @@ func (cg *changer) startsWith(last state.Source) bool {
 // applyLater applies the edited file when the loop runs.
 func (cg *changer) applyLater(given *givenConfig) {
 	what := "start with " + given.src.File
-	cg.log.Info("the edited configuration file concerns the way to this host's own addresses: the one applied last counts until the new one has been tried", "file", given.src.File)
+	cg.log.Info("the edited configuration file concerns the way to this host's own addresses: the one applied last "+
+		"counts until the new one has been tried", "file", given.src.File)
 	go func() {
 		apply := func() error { _, err := cg.apply(given.cfg, given.src, api.Apply{}); return err }
 		if err := cg.trials.tried(context.Background(), cg.do, &guard{what: what}, &api.Applied{}, apply); err != nil {
-			cg.log.Error("the edited configuration file is not active; the one applied last is", "file", given.src.File, "err", err)
+			cg.log.Error("the edited configuration file is not active; the one applied last is", "file", given.src.File,
+				"err", err)
 		}
 	}()
 }

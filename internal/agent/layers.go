@@ -52,7 +52,8 @@ func (l layers) withoutRunTimePort(i int) (*spec.Config, spec.Faults) {
 	l.ports = slices.Delete(slices.Clone(l.ports), i, i+1)
 	cfg, faults := l.merge()
 	return cfg, append(spec.Faults{{Path: "ports[" + name + "].name", Value: name, Message: fmt.Sprintf(
-		"the file declares this port, and one of this name was connected by command: disconnect that (heddle port disconnect %q), or take it out of the file", name)}}, faults...)
+		"the file declares this port, and one of this name was connected by command: disconnect that (heddle port "+
+			"disconnect %q), or take it out of the file", name)}}, faults...)
 }
 
 // lost are the file's ports that are missing because their override does not fit: they count as the file has them.

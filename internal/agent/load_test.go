@@ -24,7 +24,8 @@ ports:
 - {name: d, switch: lab, portGroup: fixed, device: vd}
 `
 
-// loadRig is an agent whose uplinks carry 1 Gb/s. Ports a and c begin on u2, b and d on u1 (their numbers are 1, 3, 2 and 4).
+// loadRig is an agent whose uplinks carry 1 Gb/s. Ports a and c begin on u2, b and d on u1 (their numbers are 1, 3, 2
+// and 4).
 type loadRig struct {
 	*teamRig
 	load *uplinks.Load
@@ -33,7 +34,8 @@ type loadRig struct {
 
 func newLoadRig(t *testing.T) *loadRig {
 	t.Helper()
-	r := &loadRig{teamRig: &teamRig{rig: &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{}, dir: t.TempDir()}}, now: time.Unix(1000, 0)}
+	r := &loadRig{teamRig: &teamRig{rig: &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{}, dir: t.TempDir()}},
+		now: time.Unix(1000, 0)}
 	r.dev.speed = map[string]float64{"eno1": 1e9, "eno2": 1e9}
 	for _, name := range []string{"eno1", "eno2"} {
 		r.dev.nic(name, 1500).AdminUp = true
@@ -112,7 +114,8 @@ func TestS47_AnAssignmentEndsWithItsTeam(t *testing.T) {
 	r := newLoadRig(t)
 	r.window(map[string]float64{"a": 400, "c": 450})
 	r.expect("c moved", "u2 u1 u1 u1")
-	explicit := strings.Replace(balancedLab, "{name: web}", "{name: web, teaming: {policy: explicit, active: [u2, u1]}}", 1)
+	explicit := strings.Replace(balancedLab, "{name: web}",
+		"{name: web, teaming: {policy: explicit, active: [u2, u1]}}", 1)
 	r.start(explicit)
 	r.expect("another policy", "u2 u2 u2 u1")
 	if len(r.state.Assigned) != 0 {

@@ -97,8 +97,8 @@ func (l *looping) seeLoops(bounds []bound) {
 	l.wakeForLoops()
 }
 
-// closesLoop says which loops a configuration would close by devices that can be seen. A loop that is there without it, because
-// somebody joined devices just now, is no fault of the change: its port is about to be blocked.
+// closesLoop says which loops a configuration would close by devices that can be seen. A loop that is there without it,
+// because somebody joined devices just now, is no fault of the change: its port is about to be blocked.
 func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 	if l.machine == nil || len(cfg.Switches) == 0 {
 		return nil
@@ -112,9 +112,12 @@ func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 		before = l.closedBy(l.ports.cfg)
 	}
 	for _, loop := range closed {
-		if _, blocked := l.blocked(loop.Port); loop.Port != (plan.PortID{}) && !blocked && !slices.ContainsFunc(before, loop.Same) {
-			lines = append(lines, fmt.Sprintf("port %s would close a loop: %s. Leave it out, or take one of the veth pairs away; "+
-				"where the guests open it themselves, set security: {loopDetection: false} on their port group", loop.Port.Name, loop))
+		if _, blocked := l.blocked(loop.Port); loop.Port != (plan.PortID{}) && !blocked &&
+			!slices.ContainsFunc(before, loop.Same) {
+			lines = append(lines, fmt.Sprintf("port %s would close a loop: %s. Leave it out, or take one of the veth "+
+				"pairs away; "+
+				"where the guests open it themselves, set security: {loopDetection: false} on their port group",
+				loop.Port.Name, loop))
 		}
 	}
 	return lines
@@ -216,7 +219,8 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 		return
 	}
 	if t.Kind == abi.TellSign {
-		l.machine.Signed(loops.Sign{Port: t.Port, Segment: loops.Segment{Switch: t.Port.Switch, VLAN: t.VLAN, AD: t.AD}, Kind: t.Sign}, time.Now())
+		l.machine.Signed(loops.Sign{Port: t.Port, Segment: loops.Segment{Switch: t.Port.Switch, VLAN: t.VLAN, AD: t.AD},
+			Kind: t.Sign}, time.Now())
 		return
 	}
 	in, ok := l.endFor(t.Port, t.VLAN, t.AD)
@@ -234,8 +238,9 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 	}
 }
 
-// sendOn sends another host's probe that came in by a port on, out of the uplinks of its segment: so that host learns that there is a way
-// through this one. No guest is given it. A port whose guest may not send frames of others leads nowhere.
+// sendOn sends another host's probe that came in by a port on, out of the uplinks of its segment: so that host learns
+// that there is a way through this one. No guest is given it. A port whose guest may not send frames of others leads
+// nowhere.
 func (l *looping) sendOn(t dataplane.Told, in loops.End) {
 	port := l.effect.applied.Plan.Port(t.Port)
 	first, ok := l.sender.Other(t.Probe)
@@ -295,10 +300,12 @@ func (l *looping) retryLoop(id plan.PortID) []string {
 		return nil
 	case l.machine.Retry(id, time.Now()):
 		l.goOnWithLoops()
-		return []string{fmt.Sprintf("port %s was blocked because of a loop (%s): it is being tried now, and comes back if no loop goes through it any more; "+
+		return []string{fmt.Sprintf("port %s was blocked because of a loop (%s): it is being tried now, and comes "+
+			"back if no loop goes through it any more; "+
 			"see heddle port show %s", id.Name, b.Why, id.Name)}
 	default:
-		return []string{fmt.Sprintf("port %s stays blocked because of a loop that its devices make (%s): take one of them away, "+
+		return []string{fmt.Sprintf("port %s stays blocked because of a loop that its devices make (%s): take one of "+
+			"them away, "+
 			"or set security: {loopDetection: false} on its port group", id.Name, b.Why)}
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"heddle/internal/spec"
 )
 
-// macTableWarnings say where the host's table of learned MACs is smaller than what is asked of it. p is the plan with the ports connected
-// by command; nil where only the file's ports are known.
+// macTableWarnings say where the host's table of learned MACs is smaller than what is asked of it. p is the plan with
+// the ports connected by command; nil where only the file's ports are known.
 func (ps *ports) macTableWarnings(cfg *spec.Config, p *plan.Plan) []string {
 	var lines []string
 	has := ps.kernel.MACTable()
 	if want := cfg.Host.ActualMACTable(); want != has {
-		lines = append(lines, fmt.Sprintf("host.macTable: %d takes effect when the agent is restarted, which loses no frame (systemctl restart heddle); the table holds %d now", want, has))
+		lines = append(lines, fmt.Sprintf("host.macTable: %d takes effect when the agent is restarted, which loses "+
+			"no frame (systemctl restart heddle); the table holds %d now", want, has))
 	}
 	if p == nil {
 		var err error

@@ -12,7 +12,8 @@ import (
 // openMetrics makes the metrics, and opens their listener if one is configured.
 func (a *Agent) openMetrics(o Options) (err error) {
 	a.meters = metrics.NewAgent()
-	if a.answers.registry, err = metrics.NewHost(a.service(), a.meters, a.name, a.version, a.kernel.MACTable(), a.started); err != nil {
+	if a.answers.registry, err = metrics.NewHost(a.service(), a.meters, a.name, a.version, a.kernel.MACTable(),
+		a.started); err != nil {
 		return err
 	}
 	if o.Metrics.Address == "" {
@@ -31,7 +32,8 @@ func (a *Agent) serveMetrics(ctx context.Context, o Options) error {
 		return nil
 	}
 	a.log.Info("metrics are served", "at", a.scrapes.Addr().String())
-	if err := metrics.Serve(ctx, a.scrapes, o.Metrics.Guard(metrics.Handler(a.answers.registry, a.log)), a.log); err != nil {
+	if err := metrics.Serve(ctx, a.scrapes, o.Metrics.Guard(metrics.Handler(a.answers.registry, a.log)),
+		a.log); err != nil {
 		a.log.Error("serve metrics", "err", err)
 	}
 	return nil
@@ -74,7 +76,9 @@ func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches [
 		}
 		read = append(read, p)
 	}
-	read, err = unmoved(ctx, an.shared, counting{reader: before}, read, func(p metrics.Port) plan.PortID { return p.ID })
+	read, err = unmoved(ctx, an.shared, counting{reader: before}, read, func(p metrics.Port) plan.PortID {
+		return p.ID
+	})
 	return read, switches, err
 }
 

@@ -131,7 +131,8 @@ func (r *rig) until(what string, ok func() bool) {
 
 func (f *fakeDevices) tap(name string) *hostdev.Device {
 	f.next++
-	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Tap, Driver: "tun", End: hostdev.End{MTU: 1500, AdminUp: true, Carrier: true}}
+	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Tap, Driver: "tun",
+		End: hostdev.End{MTU: 1500, AdminUp: true, Carrier: true}}
 	f.byName[name] = d
 	return d
 }
@@ -149,7 +150,8 @@ func monitoredPort(t *testing.T, path string) *rig {
 		}
 	})
 	r.dev.tap("tap0")
-	err := r.connect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Monitor: spec.Monitor{Socket: path, NIC: "net0"}})
+	err := r.connect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01",
+		Monitor: spec.Monitor{Socket: path, NIC: "net0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,10 @@ func TestD1_D2_AMonitorShowsTheAdapterBehindATap(t *testing.T) {
 		return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:99" && r.fact("vm").Promiscuous == plan.AsksYes
 	})
 	q.end()
-	r.until("unknown again", func() bool { return r.fact("vm").SeenMAC.IsZero() && r.fact("vm").Promiscuous == plan.AsksUnknown })
+	r.until("unknown again", func() bool {
+		return r.fact("vm").SeenMAC.IsZero() &&
+			r.fact("vm").Promiscuous == plan.AsksUnknown
+	})
 	newFakeQEMU(t, path, nicFilter("52:54:00:00:00:02", false))
 	r.until("the guest is back", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:02" })
 }
@@ -197,7 +202,8 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "qmp")
 	r := monitoredPort(t, path)
 	r.dev.tap("tap1")
-	err := r.connect(spec.Port{Name: "vm/1", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:11", Monitor: spec.Monitor{Socket: path, NIC: "net1"}})
+	err := r.connect(spec.Port{Name: "vm/1", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:11",
+		Monitor: spec.Monitor{Socket: path, NIC: "net1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,11 +212,14 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	if p := r.effect.problems[id("vm/1")]; p.Code != problem.AdapterUnknown {
 		t.Errorf("%q", p)
 	}
-	q.becomes(strings.Replace(nicFilter("52:54:00:00:00:01", true), "[", strings.Replace(strings.Trim(nicFilter("52:54:00:00:00:11", false), "]"), "net0", "net1", 1)+",", 1))
+	q.becomes(strings.Replace(nicFilter("52:54:00:00:00:01", true), "[",
+		strings.Replace(strings.Trim(nicFilter("52:54:00:00:00:11", false), "]"), "net0", "net1", 1)+",", 1))
 	r.until("both are", func() bool {
-		return r.fact("vm/1").SeenMAC.String() == "52:54:00:00:00:11" && r.fact("vm/1").Promiscuous == plan.AsksNo && r.fact("vm").Promiscuous == plan.AsksYes
+		return r.fact("vm/1").SeenMAC.String() == "52:54:00:00:00:11" && r.fact("vm/1").Promiscuous == plan.AsksNo &&
+			r.fact("vm").Promiscuous == plan.AsksYes
 	})
-	if _, err := r.reconnect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Monitor: spec.Monitor{Socket: path}}); err != nil {
+	if _, err := r.reconnect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01",
+		Monitor: spec.Monitor{Socket: path}}); err != nil {
 		t.Fatal(err)
 	}
 	if p := r.effect.problems[id("vm")]; p.Code != problem.AdapterAmbiguous || !r.fact("vm").SeenMAC.IsZero() {

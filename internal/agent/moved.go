@@ -53,7 +53,8 @@ func (t *teaming) publishMove(m teams.Move, ports int, took time.Duration) {
 		after = fmt.Sprintf(" after %.1f ms", took.Seconds()*1e3)
 	}
 	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.To), none(m.From), after, m.Why.Text())
-	t.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports, TookSeconds: took.Seconds(), Text: text})
+	t.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports,
+		TookSeconds: took.Seconds(), Text: text})
 	t.meters.FailedOver(m.Switch)
 	t.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)
 }
@@ -85,7 +86,8 @@ func (t *teaming) speakersOf(list []teams.Subject) []observe.Speaker {
 	return speakers
 }
 
-// announceLearned adds the MACs that were learned behind the ports. Listing them takes longer than all the rest, so it is last.
+// announceLearned adds the MACs that were learned behind the ports. Listing them takes longer than all the rest, so it
+// is last.
 func (t *teaming) announceLearned(list []teams.Subject, r *teams.Round, at time.Time) {
 	by := map[plan.PortID]teams.Subject{}
 	for _, p := range list {

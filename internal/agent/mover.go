@@ -26,7 +26,8 @@ type mover struct {
 }
 
 func (ad *adoptions) mover() *mover {
-	return &mover{agent: ad.name, dev: ad.dev, net: ad.records.net, connect: ad.connectAdopted, disconnect: ad.disconnectAdopted, make: ad.holding.makePair}
+	return &mover{agent: ad.name, dev: ad.dev, net: ad.records.net, connect: ad.connectAdopted,
+		disconnect: ad.disconnectAdopted, make: ad.holding.makePair}
 }
 
 // Do does one step; steps that undo do nothing where there is nothing to undo.
@@ -56,8 +57,9 @@ func (m *mover) Do(op adopt.Op, r *adopt.Record) error {
 	return m.onInterface(op, r, host)
 }
 
-// ours says whether the interface is the one that was made: an operator may have made another of the name since. A pair of both names
-// without a mark is one that a crash left between making and marking it: there was none of these names before.
+// ours says whether the interface is the one that was made: an operator may have made another of the name since. A pair
+// of both names without a mark is one that a crash left between making and marking it: there was none of these names
+// before.
 func (m *mover) ours(d hostdev.Device, r *adopt.Record) bool {
 	if d.Alias != "" {
 		return d.Alias == devices.Alias(m.agent, portID(r))
@@ -87,11 +89,12 @@ func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) e
 	return fmt.Errorf("no such step: %q", op)
 }
 
-// onDevice does a step to the device whose place is taken. Nothing is undone any further while it is not there: what the host has on the
-// interface is better than nothing.
+// onDevice does a step to the device whose place is taken. Nothing is undone any further while it is not there: what
+// the host has on the interface is better than nothing.
 func (m *mover) onDevice(op adopt.Op, r *adopt.Record) error {
 	d, ok, err := m.dev.DeviceAt(r.Config.Index)
-	if err == nil && (!ok || d.Name != r.Config.Device && d.MAC.String() != r.Port.MAC) { // the interface has the device's MAC
+	if err == nil && (!ok || d.Name != r.Config.Device && d.MAC.String() != r.Port.MAC) {
+		// the interface has the device's MAC
 		err = fmt.Errorf("device %s is not there any more", r.Config.Device)
 		if op == adopt.Refill {
 			err = fmt.Errorf("%w: %w", adopt.ErrStop, err)
@@ -111,7 +114,8 @@ func (m *mover) onDevice(op adopt.Op, r *adopt.Record) error {
 	return m.refill(r, d)
 }
 
-// refill puts everything back on the device. That a neighbour is not carried over costs a second, and is no reason to fail.
+// refill puts everything back on the device. That a neighbour is not carried over costs a second, and is no reason to
+// fail.
 func (m *mover) refill(r *adopt.Record, d hostdev.Device) error {
 	host, ok, err := m.dev.Device(r.Port.Device)
 	if err == nil && ok && m.ours(host, r) {
@@ -126,7 +130,8 @@ func (m *mover) makePair(r *adopt.Record) error {
 	if err != nil {
 		return err
 	}
-	p := hostdev.Pair{Host: r.Port.Device, MAC: mac, MTU: r.Port.MTU, Switch: devices.SwitchEnd(r.Port.Device), Alias: devices.Alias(m.agent, portID(r))}
+	p := hostdev.Pair{Host: r.Port.Device, MAC: mac, MTU: r.Port.MTU, Switch: devices.SwitchEnd(r.Port.Device),
+		Alias: devices.Alias(m.agent, portID(r))}
 	if err := m.make(portID(r), p); err != nil {
 		return err
 	}

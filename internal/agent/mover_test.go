@@ -12,10 +12,13 @@ import (
 )
 
 func TestS81_APairThatACrashLeftUnmarkedIsRemovedAndAnOperatorsIsNot(t *testing.T) {
-	r := &adopt.Record{Port: spec.Port{Name: "vmk0", Device: "vmk0", Switch: "lab"}, Config: &hostnet.Config{Device: "eth0"}}
-	for alias, removed := range map[string]bool{"": true, devices.Alias("test", plan.PortID{Switch: "lab", Name: "vmk0"}): true, "an operator's": false} {
+	r := &adopt.Record{Port: spec.Port{Name: "vmk0", Device: "vmk0", Switch: "lab"},
+		Config: &hostnet.Config{Device: "eth0"}}
+	for alias, removed := range map[string]bool{"": true,
+		devices.Alias("test", plan.PortID{Switch: "lab", Name: "vmk0"}): true, "an operator's": false} {
 		f := newFakeDevices()
-		if err := f.CreatePair(hostdev.Pair{Host: "vmk0", Switch: devices.SwitchEnd("vmk0"), MAC: plan.MAC{2, 0, 0, 0, 0, 1}, MTU: 1500, Alias: alias}); err != nil {
+		if err := f.CreatePair(hostdev.Pair{Host: "vmk0", Switch: devices.SwitchEnd("vmk0"),
+			MAC: plan.MAC{2, 0, 0, 0, 0, 1}, MTU: 1500, Alias: alias}); err != nil {
 			t.Fatal(err)
 		}
 		m := &mover{agent: "test", dev: f}

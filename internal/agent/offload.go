@@ -10,8 +10,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// offloadsInTheWay are what an uplink's device must not do to frames: merge segments that are for others, or drop the VLANs that
-// the host itself has no interface for. Hardware GRO is no harm: its frames can be taken apart again.
+// offloadsInTheWay are what an uplink's device must not do to frames: merge segments that are for others, or drop the
+// VLANs that the host itself has no interface for. Hardware GRO is no harm: its frames can be taken apart again.
 func offloadsInTheWay() []hostdev.Offload {
 	return []hostdev.Offload{hostdev.LRO, hostdev.VLANFilter, hostdev.VLANFilterAD}
 }
@@ -127,9 +127,11 @@ func offloadWarning(d hostdev.Device, o hostdev.Offload, fixed bool) string {
 		state = "is on and cannot be switched off"
 	}
 	if o == hostdev.LRO {
-		return fmt.Sprintf("%s of device %s %s: merged segments cannot be passed on to guests (see ethtool -k %s)", o, d.Name, state, d.Name)
+		return fmt.Sprintf("%s of device %s %s: merged segments cannot be passed on to guests (see ethtool -k %s)", o,
+			d.Name, state, d.Name)
 	}
-	return fmt.Sprintf("%s of device %s %s: promiscuous mode lifts it on most drivers; if tagged frames do not arrive, add the VLAN to its filter (ip link add link %s name %s.ID type vlan id ID)",
+	return fmt.Sprintf("%s of device %s %s: promiscuous mode lifts it on most drivers; if tagged frames do not "+
+		"arrive, add the VLAN to its filter (ip link add link %s name %s.ID type vlan id ID)",
 		o, d.Name, state, d.Name, d.Name)
 }
 

@@ -13,7 +13,8 @@ import (
 func TestUplinkOffloadsAreSwitchedOffOnceAndGivenBack(t *testing.T) {
 	r := newRig(t, "")
 	r.dev.nic("eno1", 1500)
-	r.dev.offload["eno1"] = map[hostdev.Offload]hostdev.OffloadState{hostdev.LRO: {On: true}, hostdev.VLANFilter: {On: true}, hostdev.VLANFilterAD: {}}
+	r.dev.offload["eno1"] = map[hostdev.Offload]hostdev.OffloadState{hostdev.LRO: {On: true},
+		hostdev.VLANFilter: {On: true}, hostdev.VLANFilterAD: {}}
 	r.dev.before = func(what string) {
 		if strings.HasPrefix(what, "rx-") && strings.HasSuffix(what, "false") && len(r.saved().Held[0].Offloads) != 2 {
 			t.Errorf("before %q: written down %v", what, r.saved().Held[0].Offloads)
@@ -26,7 +27,8 @@ func TestUplinkOffloadsAreSwitchedOffOnceAndGivenBack(t *testing.T) {
 	if !slices.Equal(r.dev.changes, want) {
 		t.Errorf("done %v, want %v", r.dev.changes, want)
 	}
-	if u := r.answers.view().Uplinks[0]; len(u.Warnings) != 0 || !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-vlan-filter off"}) {
+	if u := r.answers.view().Uplinks[0]; len(u.Warnings) != 0 ||
+		!slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-vlan-filter off"}) {
 		t.Errorf("shown: %+v", u)
 	}
 	r.dev.offload["eno1"][hostdev.LRO] = hostdev.OffloadState{On: true} // by an operator
@@ -49,7 +51,8 @@ func TestUplinkOffloadsAreSwitchedOffOnceAndGivenBack(t *testing.T) {
 func TestOffloadsThatCannotBeSwitchedOffAreAWarning(t *testing.T) {
 	r := newRig(t, "")
 	r.dev.nic("eno1", 1500)
-	r.dev.offload["eno1"] = map[hostdev.Offload]hostdev.OffloadState{hostdev.LRO: {On: true}, hostdev.VLANFilter: {On: true, Fixed: true}}
+	r.dev.offload["eno1"] = map[hostdev.Offload]hostdev.OffloadState{hostdev.LRO: {On: true},
+		hostdev.VLANFilter: {On: true, Fixed: true}}
 	r.dev.fail["rx-lro eno1 false"] = errors.New("operation not supported")
 	if err := r.apply(base); err != nil {
 		t.Fatal(err)
@@ -58,7 +61,8 @@ func TestOffloadsThatCannotBeSwitchedOffAreAWarning(t *testing.T) {
 		t.Errorf("tried what is fixed: %v", r.dev.changes)
 	}
 	u := r.answers.view().Uplinks[0]
-	if len(u.Warnings) != 2 || !strings.Contains(u.Warnings[0], "rx-lro of device eno1 is on:") || !strings.Contains(u.Warnings[1], "cannot be switched off") {
+	if len(u.Warnings) != 2 || !strings.Contains(u.Warnings[0], "rx-lro of device eno1 is on:") ||
+		!strings.Contains(u.Warnings[1], "cannot be switched off") {
 		t.Errorf("warnings %q", u.Warnings)
 	}
 	if len(r.kernel.last().Attachments) != 1 {
@@ -75,7 +79,8 @@ func TestMembersOfABondOrBridgeAreRefused(t *testing.T) {
 	if len(r.kernel.last().Attachments) != 0 || len(r.dev.changes) != 0 {
 		t.Errorf("taken all the same: %+v, %v", r.kernel.last().Attachments, r.dev.changes)
 	}
-	for name, want := range map[string]string{"u1": "member of bond bond0: use bond0 as the uplink's device", "a": "in bridge br0: take it out (ip link set pa nomaster)"} {
+	for name, want := range map[string]string{"u1": "member of bond bond0: use bond0 as the uplink's device",
+		"a": "in bridge br0: take it out (ip link set pa nomaster)"} {
 		t.Run(name, func(t *testing.T) {
 			if got := r.effect.problems[id(name)]; !strings.Contains(got.Text(), want) {
 				t.Errorf("%s: %q does not say %q", name, got, want)
@@ -99,7 +104,8 @@ func TestOffloadsOfABondsMembersAreSwitchedOffAndGivenBack(t *testing.T) {
 	if err := r.apply(base); err != nil {
 		t.Fatal(err)
 	}
-	if u := r.answers.view().Uplinks[0]; !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-lro off on its member port1"}) {
+	if u := r.answers.view().Uplinks[0]; !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off",
+		"rx-lro off on its member port1"}) {
 		t.Errorf("shown: %+v", u)
 	}
 	r.dev.changes = nil
@@ -112,7 +118,8 @@ func TestOffloadsOfABondsMembersAreSwitchedOffAndGivenBack(t *testing.T) {
 	}
 }
 
-// Devices that were renamed get their offloads back, the members of a bond too, by their built-in address: members share the bond's.
+// Devices that were renamed get their offloads back, the members of a bond too, by their built-in address: members
+// share the bond's.
 func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
 	r := newRig(t, base)
 	bond := r.dev.nic("eno1", 1500)

@@ -8,9 +8,9 @@ import (
 	"heddle/internal/uplinks"
 )
 
-// owners have the agent's state, each its own part. The loop alone uses them, so that none has a lock; each knows those whose state it
-// reads or changes, and the list is in that order: an owner knows none of those behind it. What it has one of them do it has as a function,
-// which join gives it.
+// owners have the agent's state, each its own part. The loop alone uses them, so that none has a lock; each knows those
+// whose state it reads or changes, and the list is in that order: an owner knows none of those behind it. What it has
+// one of them do it has as a function, which join gives it.
 type owners struct {
 	ports      *ports             // what the file and commands ask for
 	records    *records           // what the next agent has to know of moves of the host's own addresses
@@ -42,23 +42,33 @@ func join(s *shared) (o owners) {
 	o.settler = &settler{shared: s}
 	o.attaching = &attaching{shared: s, effect: o.effect}
 	o.chains = &chains{shared: s, effect: o.effect, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
-	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains, refused: map[plan.PortID][]api.Refusal{}}
-	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter, verdicts: uplinks.Verdicts{}}
+	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains,
+		refused: map[plan.PortID][]api.Refusal{}}
+	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter,
+		verdicts: uplinks.Verdicts{}}
 	o.flowing = &flowing{}
 	o.looping = &looping{shared: s, ports: o.ports, effect: o.effect, settler: o.settler}
 	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect}
-	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming, holding: o.holding, adapters: guest.Adapters{}}
-	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching, chains: o.chains,
-		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, waiting: o.waiting, flowing: o.flowing}
-	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, reconciler: o.reconciler}
-	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler, attaching: o.attaching,
-		chains: o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
+	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
+		holding: o.holding, adapters: guest.Adapters{}}
+	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
+		chains:   o.chains,
+		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, waiting: o.waiting,
+		flowing: o.flowing}
+	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
+		reconciler: o.reconciler}
+	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,
+		attaching: o.attaching,
+		chains:    o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
 	o.history = &history{shared: s, ports: o.ports}
-	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains, reporter: o.reporter, teaming: o.teaming,
+	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains,
+		reporter: o.reporter, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, tracing: make(chan struct{}, 1)}
-	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, holding: o.holding,
-		trials: o.trials, changer: o.changer, answers: o.answers}
-	o.commands = &commands{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, chains: o.chains,
+	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
+		holding: o.holding,
+		trials:  o.trials, changer: o.changer, answers: o.answers}
+	o.commands = &commands{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
+		chains:  o.chains,
 		looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer, quit: func() {}}
 
 	o.settler.reconcile = o.reconciler.reconcile

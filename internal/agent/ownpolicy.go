@@ -11,11 +11,13 @@ import (
 	"heddle/internal/spec"
 )
 
-// What a port has set for itself ends with its owner's connection where its port group says so, and stays where it does not (S10,
-// overrides.resetAtDisconnect). A connection ends when the port's device goes, or with "heddle port disconnect". What the file declares
-// for a port does not end: the file is what holds. Nor does anything of a host port, whose owner is this host.
+// What a port has set for itself ends with its owner's connection where its port group says so, and stays where it does
+// not (S10, overrides.resetAtDisconnect). A connection ends when the port's device goes, or with "heddle port
+// disconnect". What the file declares for a port does not end: the file is what holds. Nor does anything of a host
+// port, whose owner is this host.
 
-// reset drops what commands set on the port and what a port that was connected by command had set for itself. It says what that was.
+// reset drops what commands set on the port and what a port that was connected by command had set for itself. It says
+// what that was.
 func (ps *ports) reset(name string) (was []string) {
 	o := ps.state.Overrides[name]
 	was = o.Texts()
@@ -55,7 +57,8 @@ func (ps *ports) keepOwn(p spec.Port) {
 	if own == (spec.Policy{}) || ps.resets(p.Switch, p.PortGroup) {
 		return
 	}
-	ps.state.Keep(state.Kept{ID: plan.PortID{Switch: p.Switch, Name: p.Name}, PortGroup: p.PortGroup, Policy: own}, abi.MaxPorts)
+	ps.state.Keep(state.Kept{ID: plan.PortID{Switch: p.Switch, Name: p.Name}, PortGroup: p.PortGroup, Policy: own},
+		abi.MaxPorts)
 }
 
 // withKept returns a port to be connected, with the settings of its own that its port group kept from before. What it
@@ -83,8 +86,8 @@ func (ps *ports) comesAnew(have, p spec.Port) bool {
 	return reflect.DeepEqual(have, p)
 }
 
-// connects is the edit that makes p one of the run-time ports, which then are those given. set is what p sets for itself now, without
-// what was kept of it.
+// connects is the edit that makes p one of the run-time ports, which then are those given. set is what p sets for
+// itself now, without what was kept of it.
 func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func() {
 	return func() {
 		for _, was := range ps.state.Ports {
@@ -106,5 +109,6 @@ func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func(
 
 // keptUnfit is the warning about settings that were kept for a port and that its port group no longer lets it have.
 func keptUnfit(name string) string {
-	return fmt.Sprintf("port %s: what it had set for itself when it was disconnected does not fit its port group any more, and is forgotten", name)
+	return fmt.Sprintf("port %s: what it had set for itself when it was disconnected does not fit its port group any "+
+		"more, and is forgotten", name)
 }

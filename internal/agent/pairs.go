@@ -40,7 +40,8 @@ func findPair(dev Devices, p *state.Pair) (d hostdev.Device, ok bool, err error)
 	return d, ok && p.Is(d), err
 }
 
-// knownPair is the switch's end of the port's pair, if the agent made one under the device's name; for another port before, perhaps.
+// knownPair is the switch's end of the port's pair, if the agent made one under the device's name; for another port
+// before, perhaps.
 func (hd *holding) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
 	rec := hd.state.PairOf(p.Device)
 	if rec == nil {
@@ -69,7 +70,8 @@ func (hd *holding) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
 	return end, ok, err
 }
 
-// earlierPair writes down a pair that an agent made which did not: one in hand, or one that is in every respect as agents make them.
+// earlierPair writes down a pair that an agent made which did not: one in hand, or one that is in every respect as
+// agents make them.
 func (hd *holding) earlierPair(p *plan.Port) *state.Pair {
 	end, ok, err := hd.dev.Device(devices.SwitchEnd(p.Device))
 	if err != nil || !ok || end.Kind != hostdev.Veth || end.Alias != devices.Alias(hd.name, p.ID) {
@@ -88,8 +90,10 @@ func (hd *holding) earlierPair(p *plan.Port) *state.Pair {
 // isWhole reports whether both ends of a pair are here, under the names and with the alias that an agent gives them.
 func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 	host, ok, err := dev.DeviceAt(end.Peer.Index)
-	return err == nil && ok && end.Kind == hostdev.Veth && !end.Peer.Elsewhere && host.Kind == hostdev.Veth && host.Peer.Index == end.Index && !host.Peer.Elsewhere &&
-		host.Alias == end.Alias && strings.HasPrefix(end.Alias, devices.AliasPrefix(agent)) && end.Name == devices.SwitchEnd(host.Name)
+	return err == nil && ok && end.Kind == hostdev.Veth && !end.Peer.Elsewhere && host.Kind == hostdev.Veth &&
+		host.Peer.Index == end.Index && !host.Peer.Elsewhere &&
+		host.Alias == end.Alias && strings.HasPrefix(end.Alias, devices.AliasPrefix(agent)) &&
+		end.Name == devices.SwitchEnd(host.Name)
 }
 
 // removeStrays removes pairs that the agent made and that belong to no port: it was killed before it could remove
@@ -133,17 +137,19 @@ func lookalikes(dev Devices, st *state.State, agent string) (texts []string) {
 		held := func(h state.Held) bool {
 			return h.Made && (h.Index == d.Index || h.Index == d.Peer.Index && !d.Peer.Elsewhere)
 		}
-		if slices.ContainsFunc(st.Pairs, ours) || slices.ContainsFunc(st.Held, held) || slices.ContainsFunc(st.Released, held) {
+		if slices.ContainsFunc(st.Pairs, ours) || slices.ContainsFunc(st.Held, held) ||
+			slices.ContainsFunc(st.Released, held) {
 			continue
 		}
-		texts = append(texts, fmt.Sprintf("device %s has the alias %s and was not made by this agent: it is left alone", d.Name, d.Alias))
+		texts = append(texts, fmt.Sprintf("device %s has the alias %s and was not made by this agent: it is left alone",
+			d.Name, d.Alias))
 	}
 	slices.Sort(texts)
 	return texts
 }
 
-// removePairs removes, for "heddle down", the pairs that are written down, and says what else has the alias. Without a record (the state
-// cannot be read) pairs are removed that are in every respect as the agent makes them.
+// removePairs removes, for "heddle down", the pairs that are written down, and says what else has the alias. Without a
+// record (the state cannot be read) pairs are removed that are in every respect as the agent makes them.
 func removePairs(dev Devices, st *state.State, agent string, recorded bool) (left []string, err error) {
 	var errs []error
 	for _, p := range slices.Clone(st.Pairs) {

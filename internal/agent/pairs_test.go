@@ -14,16 +14,19 @@ import (
 
 // A switch without uplinks leads nowhere outside: changes of its host ports are not tried (S81).
 const (
-	inside  = "switches:\n  - {name: lab, portGroups: [{name: web}]}\nports:\n  - {name: idle, switch: lab, portGroup: web, device: pz}\n"
+	inside = "switches:\n  - {name: lab, portGroups: [{name: web}]}\nports:\n  - {name: idle, switch: lab, " +
+		"portGroup: web, device: pz}\n"
 	withVMK = inside + "  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
 )
 
-// An agent that was killed between making a pair and remembering its indexes, or before it removed the pair, leaves one that no port has.
+// An agent that was killed between making a pair and remembering its indexes, or before it removed the pair, leaves one
+// that no port has.
 func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
 	for _, indexes := range []bool{false, true} {
 		r := newRig(t, withVMK)
 		mac := plan.MAC{2, 0, 0, 0, 0, 0x70}
-		if err := r.dev.CreatePair(hostdev.Pair{Host: "old", Switch: "sw-old", MAC: mac, Alias: "heddle/test/lab/old"}); err != nil {
+		if err := r.dev.CreatePair(hostdev.Pair{Host: "old", Switch: "sw-old", MAC: mac,
+			Alias: "heddle/test/lab/old"}); err != nil {
 			t.Fatal(err)
 		}
 		end := r.dev.byName["sw-old"]
@@ -47,7 +50,8 @@ func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
 	}
 }
 
-// Anybody can set an alias, also on a device that cannot be removed. Such devices are nobody's business, at the start and at the end.
+// Anybody can set an alias, also on a device that cannot be removed. Such devices are nobody's business, at the start
+// and at the end.
 func TestDevicesThatOnlyHaveOurAliasAreLeftAlone(t *testing.T) {
 	r := newRig(t, withVMK)
 	nic := r.dev.nic("eno9", 1500)
@@ -61,7 +65,8 @@ func TestDevicesThatOnlyHaveOurAliasAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := removePairs(r.dev, r.state, "test", true)
-	if err != nil || len(left) != 3 || !strings.Contains(strings.Join(left, "\n"), "device eno9 has the alias heddle/test/lab/evil") {
+	if err != nil || len(left) != 3 || !strings.Contains(strings.Join(left, "\n"),
+		"device eno9 has the alias heddle/test/lab/evil") {
 		t.Errorf("told: %q, %v", left, err)
 	}
 	for _, name := range []string{"eno9", "sw-old", "cuckoo"} {
@@ -82,7 +87,8 @@ func TestADeviceWithTheNameAndAliasOfAHostPortIsNotOurs(t *testing.T) {
 	if err := r.apply(withVMK); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.effect.problems[id("vmk0")].Text(), "did not make") || r.state.Of(id("vmk0")) != nil || len(r.dev.changes) > 0 {
+	if !strings.Contains(r.effect.problems[id("vmk0")].Text(), "did not make") || r.state.Of(id("vmk0")) != nil ||
+		len(r.dev.changes) > 0 {
 		t.Errorf("%q, %v", r.effect.problems[id("vmk0")], r.dev.changes)
 	}
 }
@@ -97,12 +103,14 @@ func TestAHostPortThatIsRenamedKeepsItsInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := r.dev.byName["vmk0"]
-	if d == nil || d.Index != index || d.Alias != "heddle/test/lab/mgmt" || !slices.Contains(r.dev.addresses[index], foreign) {
+	if d == nil || d.Index != index || d.Alias != "heddle/test/lab/mgmt" || !slices.Contains(r.dev.addresses[index],
+		foreign) {
 		t.Errorf("%+v, %v after %v", d, r.dev.addresses, r.dev.changes)
 	}
 }
 
-// What somebody else put on a host port stays through every apply and restart; what the port asked for goes when it no longer does.
+// What somebody else put on a host port stays through every apply and restart; what the port asked for goes when it no
+// longer does.
 func TestAddressesOfOthersStayOnAHostPort(t *testing.T) {
 	r := newRig(t, withVMK)
 	index := r.dev.byName["vmk0"].Index

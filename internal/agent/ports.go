@@ -22,12 +22,13 @@ type ports struct {
 	file       *spec.Config                // what the file declares
 	parsed     atomic.Pointer[spec.Config] // the file last read, for whoever reads the next one
 	cfg        *spec.Config                // with what commands made
-	warnings   []string                    // about the configuration; a port whose device is missing says so itself, for as long as it is
-	misfits    []string                    // known faults of what commands made against the file
-	plan       *plan.Plan                  // of cfg, unless stale
-	stale      bool                        // cfg, or a MAC taken over, changed since plan was made
-	next       *plan.Plan                  // of cfg, where it has been made ahead of reconcile
-	kept       string                      // the configuration that the history holds as the newest
+	// about the configuration; a port whose device is missing says so itself, for as long as it is
+	warnings []string
+	misfits  []string   // known faults of what commands made against the file
+	plan     *plan.Plan // of cfg, unless stale
+	stale    bool       // cfg, or a MAC taken over, changed since plan was made
+	next     *plan.Plan // of cfg, where it has been made ahead of reconcile
+	kept     string     // the configuration that the history holds as the newest
 }
 
 func (ps *ports) layers() layers {
@@ -46,7 +47,8 @@ type intent struct {
 }
 
 func (ps *ports) intent() intent {
-	return intent{ps.file, ps.state.Config, slices.Clone(ps.state.Ports), maps.Clone(ps.state.Overrides), ps.state.Kept, ps.cfg, ps.state.Waits}
+	return intent{ps.file, ps.state.Config, slices.Clone(ps.state.Ports), maps.Clone(ps.state.Overrides), ps.state.Kept,
+		ps.cfg, ps.state.Waits}
 }
 
 func (ps *ports) restore(i intent) {
@@ -54,10 +56,10 @@ func (ps *ports) restore(i intent) {
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
 }
 
-// newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was away)
-// do not stand in its way. Where another file is what does not fit ports that were connected before, the line says so: who applies
-// a file looks for the fault in it, and the port is not there.
-// missing says whether all of them are names that nothing has.
+// newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was
+// away) do not stand in its way. Where another file is what does not fit ports that were connected before, the line
+// says so: who applies a file looks for the fault in it, and the port is not there. missing says whether all of them
+// are names that nothing has.
 func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config) (lines []string, missing bool) {
 	missing = true
 	for _, f := range faults {
@@ -78,7 +80,8 @@ func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config)
 func byCommand(f spec.Fault, ports []spec.Port) string {
 	for _, p := range ports {
 		if path := "ports[" + p.Name + "]"; strings.HasPrefix(f.Path, path) && f.Path != path+".name" {
-			return fmt.Sprintf(" (port %s was connected by command: move it, or disconnect it with heddle port disconnect %q)", p.Name, p.Name)
+			return fmt.Sprintf(" (port %s was connected by command: move it, or disconnect it with heddle port "+
+				"disconnect %q)", p.Name, p.Name)
 		}
 	}
 	return ""
@@ -97,7 +100,9 @@ func (ps *ports) forgetOverrides() {
 	for _, p := range ps.cfg.Ports {
 		there[p.Name] = true
 	}
-	maps.DeleteFunc(ps.state.Overrides, func(name string, o state.Override) bool { return !there[name] || o == state.Override{} })
+	maps.DeleteFunc(ps.state.Overrides, func(name string, o state.Override) bool {
+		return !there[name] || o == state.Override{}
+	})
 }
 
 // declared finds a port of the file by name.
@@ -154,8 +159,8 @@ func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	return p, compile.Fits(p)
 }
 
-// save writes the state where it changed. A configuration that is new is added to the history; where that fails, the change
-// stands nevertheless.
+// save writes the state where it changed. A configuration that is new is added to the history; where that fails, the
+// change stands nevertheless.
 func (ps *ports) save() error {
 	ps.keepNumbers()
 	if err := ps.store.Save(ps.state); err != nil {
@@ -218,11 +223,13 @@ func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
 	case last.Content != "":
 		cfg, err := spec.Parse(last.File, []byte(last.Content))
 		if err != nil {
-			return false, fmt.Errorf("the configuration last applied is not valid for this program; start the agent with --config and a file that is, or with the program before: %w", err)
+			return false, fmt.Errorf("the configuration last applied is not valid for this program; start the agent "+
+				"with --config and a file that is, or with the program before: %w", err)
 		}
 		ps.file = cfg
 		if given != nil && last.Content != given.src.Content {
-			ps.log.Info("the configuration last applied counts; the file given was not edited since", "applied", last.File, "given", given.src.File)
+			ps.log.Info("the configuration last applied counts; the file given was not edited since", "applied",
+				last.File, "given", given.src.File)
 		}
 	default:
 		ps.file = &spec.Config{}

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/uplinks/loops"
 )
 
-// prober sends the probes for loops in a goroutine of its own: a thousand ports take some milliseconds. Its socket is open only while
-// it sends.
+// prober sends the probes for loops in a goroutine of its own: a thousand ports take some milliseconds. Its socket is
+// open only while it sends.
 type prober struct {
 	log  *slog.Logger
 	open func() (announce.Sender, error)
@@ -64,8 +64,8 @@ func (p *prober) run() {
 	}
 }
 
-// probes are those of a round, out of every port and uplink that is in one of its segments and up. Ports without loop detection are
-// left in peace.
+// probes are those of a round, out of every port and uplink that is in one of its segments and up. Ports without loop
+// detection are left in peace.
 func (l *looping) probes(s loops.Send) (list []outgoing) {
 	for _, seg := range s.Segments {
 		sw := l.effect.applied.Plan.Switch(seg.Switch)

@@ -52,7 +52,8 @@ func TestAGuestThatFlapsItsLinkIsNotToldOfForEver(t *testing.T) {
 		r.tick()
 		list := r.told(event.Link)
 		if got := len(list) - before; got != tellBurst+1 || list[len(list)-1].To != "down" {
-			t.Errorf("%d events when one may be told again, the last %+v; want how the port is: down", got, list[len(list)-1])
+			t.Errorf("%d events when one may be told again, the last %+v; want how the port is: down", got,
+				list[len(list)-1])
 		}
 		time.Sleep(time.Hour)
 		r.tick()

@@ -30,8 +30,8 @@ type reconciler struct {
 	followers []follower
 }
 
-// reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing where
-// nothing changed. What it leaves undone on an error the next call does.
+// reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing
+// where nothing changed. What it leaves undone on an error the next call does.
 func (rc *reconciler) reconcile() error {
 	defer func(before bool) { rc.settler.settling = before }(rc.settler.settling)
 	rc.settler.settling = true
@@ -67,7 +67,8 @@ func (rc *reconciler) reconcile() error {
 		rc.ports.stale = true
 		return rc.reconcile()
 	}
-	errPrepare := errors.Join(errHold, rc.holding.prepareAll(bounds), rc.holding.keepARPApart(bounds), rc.holding.tuneUplinks(bounds))
+	errPrepare := errors.Join(errHold, rc.holding.prepareAll(bounds), rc.holding.keepARPApart(bounds),
+		rc.holding.tuneUplinks(bounds))
 	rc.adoptMACs()
 	rc.teaming.lags.Judge(rc.ports.plan, lagDevices(bounds))
 	rc.looping.seeLoops(bounds)
@@ -93,8 +94,8 @@ func (rc *reconciler) reconcile() error {
 	return errPrepare
 }
 
-// adoptMACs gives vNIC ports without a configured MAC the one their owner's adapter had when it was connected: later changes
-// are changes (S3). One that another port of the switch has is not taken.
+// adoptMACs gives vNIC ports without a configured MAC the one their owner's adapter had when it was connected: later
+// changes are changes (S3). One that another port of the switch has is not taken.
 func (rc *reconciler) adoptMACs() {
 	for _, sw := range rc.ports.plan.Switches {
 		if !slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.InitialMAC.IsZero() }) {
@@ -124,7 +125,8 @@ func (rc *reconciler) adoptMACs() {
 // desired is the desired state of the kernel.
 func (rc *reconciler) desired(bounds []bound) binding.Desired {
 	rc.teaming.watchLinks()
-	d := binding.Desired{Plan: rc.ports.plan, Facts: make(plan.Facts, len(bounds)), Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}
+	d := binding.Desired{Plan: rc.ports.plan, Facts: make(plan.Facts, len(bounds)),
+		Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}
 	for _, b := range bounds {
 		if b.uplink != nil {
 			f := devices.UplinkFact(b.device)

@@ -39,7 +39,8 @@ func (rs *records) cutsOff(name string) error {
 	if r == nil {
 		return nil
 	}
-	return api.NewError(api.Invalid, fmt.Sprintf("port %s has the addresses that this host had on %s, and would be cut off: move them back first (heddle host-port release %s)", name, r.Config.Device, name))
+	return api.NewError(api.Invalid, fmt.Sprintf("port %s has the addresses that this host had on %s, and would be "+
+		"cut off: move them back first (heddle host-port release %s)", name, r.Config.Device, name))
 }
 
 // portsBeside are the ports made by command when the file is active. What was adopted stays until it is released: one
@@ -66,7 +67,8 @@ func (rs *records) portsBeside(file *spec.Config) []spec.Port {
 // takesOver reports whether the declared port is the adopted one: another MAC or interface would cut the host off.
 func takesOver(declared, adopted spec.Port) bool {
 	mac, err := plan.ParseMAC(declared.MAC)
-	return err == nil && mac.String() == adopted.MAC && declared.Role == spec.Host && declared.Switch == adopted.Switch && deviceOf(declared) == adopted.Device
+	return err == nil && mac.String() == adopted.MAC && declared.Role == spec.Host &&
+		declared.Switch == adopted.Switch && deviceOf(declared) == adopted.Device
 }
 
 func deviceOf(p spec.Port) string {

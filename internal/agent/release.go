@@ -66,7 +66,8 @@ func giveBack(dev Devices, h state.Held) error {
 	if !h.WasUp && d.AdminUp {
 		errs = append(errs, dev.SetUp(d, false))
 	}
-	if err := errors.Join(errs...); !errors.Is(err, unix.ENODEV) { // gone in the meantime: there is nothing to give back
+	if err := errors.Join(errs...); !errors.Is(err, unix.ENODEV) {
+		// gone in the meantime: there is nothing to give back
 		return err
 	}
 	return nil

@@ -46,23 +46,27 @@ type observation struct {
 
 // same says whether nothing changed, whatever the words.
 func (o observation) same(old observation) bool {
-	return o.up == old.up && o.blocked == old.blocked && o.problem.Same(old.problem) && slices.Equal(o.before, old.before) && o.violation == old.violation
+	return o.up == old.up && o.blocked == old.blocked && o.problem.Same(old.problem) &&
+		slices.Equal(o.before, old.before) && o.violation == old.violation
 }
 
-// report logs what changed for each port: up and down, blocked (S41), violations (S3, D2), and why one is not connected.
+// report logs what changed for each port: up and down, blocked (S41), violations (S3, D2), and why one is not
+// connected.
 func (rp *reporter) report() {
 	now := make(map[plan.PortID]observation, len(rp.last))
 	rp.held = false
 	for _, sw := range rp.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
 			f, ok := rp.effect.applied.Facts[u.ID]
-			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.effect.problems[u.ID], before: rp.chains.before[u.ID]}
+			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.effect.problems[u.ID],
+				before: rp.chains.before[u.ID]}
 			now[u.ID] = rp.logChange("uplink", u.ID, o)
 		}
 		own := compile.EffectiveMACs(sw, rp.effect.applied.Facts)
 		for i, p := range sw.Ports {
 			f, ok := rp.effect.applied.Facts[p.ID]
-			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.effect.problems[p.ID], before: rp.chains.before[p.ID]}
+			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.effect.problems[p.ID],
+				before: rp.chains.before[p.ID]}
 			if ok {
 				o.violation = own[i].Violation
 			}

@@ -38,8 +38,8 @@ func (st *settler) spent(began, ended time.Time) {
 	}
 }
 
-// settleSoon settles what devices or peers changed: at once, or, when they change all the time, when it is their turn. A
-// failover does not wait for it.
+// settleSoon settles what devices or peers changed: at once, or, when they change all the time, when it is their turn.
+// A failover does not wait for it.
 func (st *settler) settleSoon() {
 	if st.later != nil {
 		return

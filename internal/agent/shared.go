@@ -14,7 +14,8 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// shared is what every owner has: the way into the loop, the host, and what is remembered. Of the state each owner changes its own parts.
+// shared is what every owner has: the way into the loop, the host, and what is remembered. Of the state each owner
+// changes its own parts.
 type shared struct {
 	name    string
 	version string

@@ -26,8 +26,8 @@ func bonded(t *testing.T) string {
 	return cfg
 }
 
-// A bond in a guest gives both adapters one MAC. After a failover of the uplink it is announced once, from the port that frames for it go
-// to: not from the standby, whose uplink another switch may be behind.
+// A bond in a guest gives both adapters one MAC. After a failover of the uplink it is announced once, from the port
+// that frames for it go to: not from the standby, whose uplink another switch may be behind.
 func TestS49_S111_ASharedMACIsAnnouncedFromThePortThatHasIt(t *testing.T) {
 	const shared = "0a"
 	mac := plan.MAC{2, 0, 0, 0, 0, 0x0a}
@@ -39,8 +39,10 @@ func TestS49_S111_ASharedMACIsAnnouncedFromThePortThatHasIt(t *testing.T) {
 		own      string // of the other port's own MAC
 	}{
 		{"b has it too, and a sends", mac, nil, "10 " + shared, ""},
-		{"b has it too, and sends", mac, []observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, ""},
-		{"b sends from it, and has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b}, []observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, "100 b"},
+		{"b has it too, and sends", mac, []observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared,
+			""},
+		{"b sends from it, and has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b},
+			[]observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, "100 b"},
 		{"each has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b}, nil, "10 " + shared, "100 b"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -45,12 +45,17 @@ func (an *answers) source() view.Source {
 		announcing = an.teaming.announcer.Waiting()
 	}
 	return view.Source{
-		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(), Started: an.started,
-			Config: an.state.Config.File, Warnings: append(append([]string{}, an.ports.warnings...), an.ports.misfits...), Announcing: announcing,
+		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(),
+			Started: an.started,
+			Config:  an.state.Config.File, Warnings: append(append([]string{}, an.ports.warnings...),
+				an.ports.misfits...), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
-		Config: an.ports.cfg, Plan: an.ports.plan, Applied: an.effect.applied, Remembered: an.state, Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before, Refused: an.reporter.refused, Device: an.holding.deviceOf,
+		Config: an.ports.cfg, Plan: an.ports.plan, Applied: an.effect.applied, Remembered: an.state,
+		Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
+		Refused: an.reporter.refused, Device: an.holding.deviceOf,
 		Speed: an.dev.Speed,
-		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf}, Now: time.Now(),
+		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf},
+		Now:   time.Now(),
 	}
 }
 

@@ -48,8 +48,8 @@ type Options struct {
 	Supervisor Supervisor
 }
 
-// Run is the agent in the foreground. It returns when ctx ends or a command stops it; the kernel goes on forwarding. Faults of
-// the configuration are spec.Faults or an api.Error of kind Invalid.
+// Run is the agent in the foreground. It returns when ctx ends or a command stops it; the kernel goes on forwarding.
+// Faults of the configuration are spec.Faults or an api.Error of kind Invalid.
 func Run(ctx context.Context, o Options) error {
 	if err := errors.Join(instance.CheckName(o.Name), o.Metrics.Check()); err != nil {
 		return api.NewError(api.Invalid, err.Error())
@@ -61,7 +61,8 @@ func Run(ctx context.Context, o Options) error {
 		case err == nil:
 			given = &givenConfig{cfg, src}
 		case errors.Is(err, errOnlyComments):
-			o.Log.Info("the configuration file is empty or has only comments in it: what was last applied counts", "file", o.Config)
+			o.Log.Info("the configuration file is empty or has only comments in it: what was last applied counts",
+				"file", o.Config)
 		default:
 			return err
 		}
@@ -129,8 +130,10 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := mount(); err != nil {
 		return nil, err
 	}
-	a = newAgent(&shared{name: o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, started: time.Now(), log: o.Log,
-		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()), stopped: make(chan struct{})})
+	a = newAgent(&shared{name: o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name,
+		started: time.Now(), log: o.Log,
+		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()),
+		stopped: make(chan struct{})})
 	a.watchedBy, a.ports.configFile, a.attaching.mount, a.reporter.limit = o.Supervisor, o.Config, mount, tellLimit()
 	defer func() {
 		if err != nil {
@@ -143,7 +146,8 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err != nil {
 		return a, err
 	}
-	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), MACTable: a.ports.file.Host.MACTable, Log: o.Log})
+	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), MACTable: a.ports.file.Host.MACTable,
+		Log: o.Log})
 	if err != nil {
 		return a, err
 	}
@@ -238,7 +242,8 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	a.ports.warnings = slices.Concat(faultLines(faults), a.ports.file.Warnings(), a.ports.macTableWarnings(a.ports.file, nil))
+	a.ports.warnings = slices.Concat(faultLines(faults), a.ports.file.Warnings(), a.ports.macTableWarnings(a.ports.file,
+		nil))
 	cfg, misfits := a.ports.layers().merge()
 	a.ports.cfg = cfg
 	a.ports.keepMisfits(misfits)
@@ -247,7 +252,8 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()
-	a.effect.commanded = len(a.state.Held) == 0 // with nothing in hand there is nothing to serve that cannot be written down
+	// with nothing in hand there is nothing to serve that cannot be written down
+	a.effect.commanded = len(a.state.Held) == 0
 	err := a.reconciler.reconcile()
 	a.effect.commanded = false
 	if err != nil {
@@ -270,8 +276,8 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	return nil
 }
 
-// takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a namespace that is
-// gone, are gone with it; those of one that still exists are another host's.
+// takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a
+// namespace that is gone, are gone with it; those of one that still exists are another host's.
 func takePlace(s *state.State, agent string) error {
 	here, err := instance.Place()
 	if err != nil || s.Place == here {
@@ -279,7 +285,8 @@ func takePlace(s *state.State, agent string) error {
 	}
 	if len(s.Held) > 0 {
 		if path, err := instance.FindPlace(s.Place); err != nil || path != "" {
-			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
+			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it "+
+				"there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
 	s.MoveTo(here)

@@ -30,7 +30,8 @@ func (a *Agent) supervisor() Supervisor {
 	return a.watchedBy
 }
 
-// errOnlyComments says that a configuration file has nothing in it, as the one a package installs or one that was cut off: at a start and
-// on SIGHUP nothing is removed for it.
-var errOnlyComments = errors.New("the configuration file is empty or has only comments in it, which removes nothing here: " +
+// errOnlyComments says that a configuration file has nothing in it, as the one a package installs or one that was cut
+// off: at a start and on SIGHUP nothing is removed for it.
+var errOnlyComments = errors.New("the configuration file is empty or has only comments in it, which removes nothing " +
+	"here: " +
 	"to remove every switch, use heddle apply -f FILE --yes")

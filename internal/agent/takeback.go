@@ -103,7 +103,8 @@ func (ps *ports) wasMade(c *adopt.Change) bool {
 	now := portsByName(ps.state.Ports)
 	for _, p := range c.Ports {
 		o, has := ps.state.Overrides[p.Name]
-		same := reflect.DeepEqual(p.Port, now[p.Name]) && has == (p.Override != nil) && (!has || reflect.DeepEqual(*p.Override, o))
+		same := reflect.DeepEqual(p.Port, now[p.Name]) && has == (p.Override != nil) &&
+			(!has || reflect.DeepEqual(*p.Override, o))
 		if !same {
 			return true
 		}
@@ -145,7 +146,8 @@ func (tr *trials) forgetChange(c *adopt.Change) {
 		tr.complain("forget a change that was taken back", err)
 	}
 	tr.decide(c, api.TrialReverted, c.Reason)
-	tr.publishTrial(event.Reverted, c, fmt.Sprintf("%q was taken back, everything is as it was before: %s", c.What, c.Reason))
+	tr.publishTrial(event.Reverted, c, fmt.Sprintf("%q was taken back, everything is as it was before: %s", c.What,
+		c.Reason))
 }
 
 // interfacesBack returns the interfaces at risk what the host had on them: addresses, routes, rules and parameters go
@@ -166,22 +168,23 @@ func (tr *trials) interfacesBack(c *adopt.Change) error {
 	return errors.Join(errs...)
 }
 
-// carryOver gives an interface that the change has made anew the routes and parameters of the one before. Its addresses are the
-// configuration's.
+// carryOver gives an interface that the change has made anew the routes and parameters of the one before. Its addresses
+// are the configuration's.
 func (tr *trials) carryOver(c *adopt.Change) {
 	for _, i := range c.Interfaces {
 		d, ok, err := tr.dev.Device(i.Config.Device)
 		if err != nil || !ok || d.Index == i.Config.Index {
 			continue
 		}
-		if err := errors.Join(tr.records.net.Set(d.Name, i.Settings...), tr.records.net.PutRoutes(i.Config, d.Index, d.Name)); err != nil {
+		if err := errors.Join(tr.records.net.Set(d.Name, i.Settings...), tr.records.net.PutRoutes(i.Config, d.Index,
+			d.Name)); err != nil {
 			tr.log.Warn("not all that the host had on an interface is on the new one", "device", d.Name, "err", err)
 		}
 	}
 }
 
-// resumeChange takes up a change that an agent before has tried, ahead of the plan: one whose time is over is undone, as is one of an
-// earlier boot.
+// resumeChange takes up a change that an agent before has tried, ahead of the plan: one whose time is over is undone,
+// as is one of an earlier boot.
 func (tr *trials) resumeChange(here string) error {
 	c := tr.records.journal.Change
 	if c == nil {

@@ -97,8 +97,8 @@ func (t *teaming) formed() *teams.Teams {
 	return t.inForce
 }
 
-// failOver moves the ports off uplinks that were just lost, before anything else is looked at: nothing is written to disk, no
-// other device is touched. It does nothing when no uplink in use was lost.
+// failOver moves the ports off uplinks that were just lost, before anything else is looked at: nothing is written to
+// disk, no other device is touched. It does nothing when no uplink in use was lost.
 func (t *teaming) failOver() {
 	if t.effect.applied == nil || t.ports.stale || t.effect.redo {
 		return

@@ -151,10 +151,12 @@ func TestS43_S45_PortsFollowTheirTeamAndComeBack(t *testing.T) {
 	r.expectUse("u1 is back", "u1")
 	var texts []string
 	for _, e := range r.failovers() {
-		texts = append(texts, fmt.Sprintf("%d %s>%s: %s", e.Ports, e.From, e.To, e.Text[strings.LastIndex(e.Text, ": ")+2:]))
+		texts = append(texts, fmt.Sprintf("%d %s>%s: %s", e.Ports, e.From, e.To,
+			e.Text[strings.LastIndex(e.Text, ": ")+2:]))
 	}
 	want := []string{
-		"6 u1>u2: its device eno1 has no link", "6 u2>u3: its device eno2 was set down", "6 u3>: its device eno3 is gone",
+		"6 u1>u2: its device eno1 has no link", "6 u2>u3: its device eno2 was set down",
+		"6 u3>: its device eno3 is gone",
 		"6 >u3: u3 is back", "6 u3>u1: u1 is back",
 	}
 	// f is down: it does not use anything, and its moves are told of nobody.
@@ -179,7 +181,8 @@ func TestS43_TheUpDelayIsWaitedFor(t *testing.T) {
 	r.link("eno1", false)
 	r.link("eno1", true)
 	r.expectUse("back for an instant", "u2")
-	if why := r.kernel.last().Facts[id("u1")].Out; why.Value().Code != problem.UpDelay || why.For != 50*time.Millisecond {
+	if why := r.kernel.last().Facts[id("u1")].Out; why.Value().Code != problem.UpDelay ||
+		why.For != 50*time.Millisecond {
 		t.Errorf("u1 is out because %q", why)
 	}
 	select {
@@ -284,7 +287,8 @@ func TestS49_EveryMovedPortIsAnnouncedOnItsNewUplinkInItsVLANs(t *testing.T) {
 	r.link("eno1", false)
 	u2 := r.dev.byName["eno2"].Index
 	want := []string{
-		"10 a", "100 b", "- c", "20 c", "21 c", "- d", "300 d", "300 d1", "- d2", // not e, which notifies nobody, nor f, which is down
+		// not e, which notifies nobody, nor f, which is down
+		"10 a", "100 b", "- c", "20 c", "21 c", "- d", "300 d", "300 d1", "- d2",
 	}
 	for i := range want {
 		want[i] = fmt.Sprintf("%d %s", u2, want[i])

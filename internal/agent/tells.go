@@ -11,7 +11,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// repeatAfter is how long a port may go on being at its limit, or being refused the same, before that is an event again.
+// repeatAfter is how long a port may go on being at its limit, or being refused the same, before that is an event
+// again.
 const repeatAfter = time.Minute
 
 // tells follows the reports of the switch program and publishes them.

@@ -14,8 +14,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// traceTries is how often a trace is made before it is believed that model and kernel program differ: the tables are copied while
-// frames pass, and a copy may hold one table from before a frame and another from after it.
+// traceTries is how often a trace is made before it is believed that model and kernel program differ: the tables are
+// copied while frames pass, and a copy may hold one table from before a frame and another from after it.
 const traceTries = 3
 
 // Trace returns what would become of frames, on copies of the live tables: the loop only makes the copies.
@@ -94,7 +94,8 @@ func (ps *ports) traceGroups() (groups []trace.Group) {
 			continue // a remedy less
 		}
 		for i, g := range s.PortGroups {
-			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name, Policy: *resolved.Switches[0].Ports[i].Policy, Overrides: g.Overrides})
+			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name,
+				Policy: *resolved.Switches[0].Ports[i].Policy, Overrides: g.Overrides})
 		}
 	}
 	return groups
@@ -104,10 +105,12 @@ func (ps *ports) traceGroups() (groups []trace.Group) {
 func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagnose.Report, err error) {
 	h.Now = s.Now
 	for _, m := range s.Learned {
-		h.Learned = append(h.Learned, model.MAC{Port: m.Port, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Seen: m.Seen})
+		h.Learned = append(h.Learned, model.MAC{Port: m.Port, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD},
+			MAC: m.MAC, Seen: m.Seen})
 	}
 	for _, m := range s.Sent {
-		h.Sent = append(h.Sent, model.Sent{Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, At: m.At})
+		h.Sent = append(h.Sent, model.Sent{Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC,
+			At: m.At})
 	}
 	for _, m := range s.Spent {
 		h.Spent = append(h.Spent, model.Spent(m))

@@ -38,12 +38,15 @@ const (
 
 // watchChange begins to ask by the ways that the change concerns.
 func (tr *trials) watchChange(c *adopt.Change) {
-	text := fmt.Sprintf("%q concerns the way to this host's own addresses (%s) and is tried: ", c.What, risksText(c.Risks))
+	text := fmt.Sprintf("%q concerns the way to this host's own addresses (%s) and is tried: ", c.What,
+		risksText(c.Risks))
 	if len(c.Asks) == 0 {
-		tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless it is confirmed within %s (heddle confirm)", c.Within))
+		tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless it is confirmed within %s (heddle "+
+			"confirm)", c.Within))
 		return
 	}
-	tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless these answer within %s: %s", c.Within, asksText(c.Asks)))
+	tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless these answer within %s: %s", c.Within,
+		asksText(c.Asks)))
 	go tr.askAfter(c)
 }
 
@@ -73,7 +76,8 @@ func (tr *trials) askAfter(c *adopt.Change) {
 	}
 }
 
-// judgeChange keeps the change that is tried, or takes it back, when it is time to; with the agent's every tick, and with every answer.
+// judgeChange keeps the change that is tried, or takes it back, when it is time to; with the agent's every tick, and
+// with every answer.
 func (tr *trials) judgeChange() {
 	if tr.records.journal == nil || tr.records.journal.Change == nil {
 		return
@@ -156,7 +160,8 @@ func (tr *trials) left(c *adopt.Change) time.Duration {
 }
 
 func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
-	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...), Reason: c.Reason, SecondsLeft: tr.left(c).Seconds()}
+	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...),
+		Reason: c.Reason, SecondsLeft: tr.left(c).Seconds()}
 	if len(c.Asks) == 0 {
 		v.State = api.TrialConfirm
 	}
@@ -204,7 +209,8 @@ func (tr *trials) awaitDecision(ctx context.Context, g *guard, out *api.Applied)
 
 // revertedError is a command's answer when its change has gone back.
 func revertedError(t *api.Trial) error {
-	e := api.NewError(api.Reverted, fmt.Sprintf("%q was taken back, everything is as it was before: it cut off the way to this host's own addresses (%s)", t.Change, risksText(t.AtRisk)), t.Reason)
+	e := api.NewError(api.Reverted, fmt.Sprintf("%q was taken back, everything is as it was before: it cut off the "+
+		"way to this host's own addresses (%s)", t.Change, risksText(t.AtRisk)), t.Reason)
 	e.Trial = t
 	return e
 }
@@ -224,7 +230,8 @@ func (tr *trials) Trial(ctx context.Context) (out *api.Trial, err error) {
 }
 
 func noTrial() error {
-	return api.NewError(api.NotFound, "no change waits to be confirmed: see \"heddle events\" for what became of the last one")
+	return api.NewError(api.NotFound, "no change waits to be confirmed: see \"heddle events\" for what became of the "+
+		"last one")
 }
 
 // ConfirmChange keeps the change that is being tried.

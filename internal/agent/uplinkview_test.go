@@ -24,8 +24,10 @@ func TestBlock_AnUplinkIsBlockedInTheFile(t *testing.T) {
 		blocked bool
 		says    string
 	}{
-		{"block", true, "u1 is an uplink, and an uplink is blocked in the configuration file: set switches[lab].uplinks[u1].blocked to true, then run"},
-		{"unblock", false, "an uplink is unblocked in the configuration file: set switches[lab].uplinks[u1].blocked to false, then run"},
+		{"block", true, "u1 is an uplink, and an uplink is blocked in the configuration file: set " +
+			"switches[lab].uplinks[u1].blocked to true, then run"},
+		{"unblock", false, "an uplink is unblocked in the configuration file: set switches[lab].uplinks[u1].blocked " +
+			"to false, then run"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if err := r.block("u1", row.blocked); err == nil || !strings.Contains(err.Error(), row.says) {

@@ -15,9 +15,9 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// A port waits while its guest runs elsewhere: one that is to arrive by a migration, or has left by one (S99). Nothing is announced for it,
-// its MAC is not the host's, and no copy is handed to it. The program ends a wait by itself at the port's first frame; the agent begins
-// waits, and ends them where QEMU or an operator says that the guest runs.
+// A port waits while its guest runs elsewhere: one that is to arrive by a migration, or has left by one (S99). Nothing
+// is announced for it, its MAC is not the host's, and no copy is handed to it. The program ends a wait by itself at the
+// port's first frame; the agent begins waits, and ends them where QEMU or an operator says that the guest runs.
 
 const (
 	// doubtAtMost is how long a port waits for its QEMU to say whether the guest runs here.
@@ -54,8 +54,8 @@ func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	return problem.Problem{Code: problem.GuestOverdue, Peer: id.Name, Since: w.Since, Detail: w.Why}
 }
 
-// waitEndsWith forgets the wait of a port whose device shows that it is another guest's now: it went down when the wait was over, or came
-// up again after the guest had left and its QEMU had ended.
+// waitEndsWith forgets the wait of a port whose device shows that it is another guest's now: it went down when the wait
+// was over, or came up again after the guest had left and its QEMU had ended.
 func (wt *waiting) waitEndsWith(w *state.Wait, up bool) bool {
 	if !w.MAC.IsZero() || w.InPlaceOf != "" {
 		return false
@@ -93,8 +93,10 @@ func (wt *waiting) sawDomains(news map[string]guest.Run) {
 	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
 			run, told := news[p.Domain]
-			if told && p.Domain != "" && (p.Monitor.Socket == "" || wt.adapters[p.Monitor.Socket].Run == guest.RunUnknown) {
-				changed = wt.judgeRun(p, run, "libvirt says that it was stopped", "libvirt says that it runs") || changed
+			if told && p.Domain != "" &&
+				(p.Monitor.Socket == "" || wt.adapters[p.Monitor.Socket].Run == guest.RunUnknown) {
+				changed = wt.judgeRun(p, run, "libvirt says that it was stopped", "libvirt says that it runs") ||
+					changed
 			}
 		}
 	}
@@ -103,8 +105,8 @@ func (wt *waiting) sawDomains(news map[string]guest.Run) {
 	}
 }
 
-// judgeRun begins or ends the wait of a port by what is said of its guest. One migration begins one wait: what the guest itself has ended
-// by a frame, a monitor that is late does not begin again.
+// judgeRun begins or ends the wait of a port by what is said of its guest. One migration begins one wait: what the
+// guest itself has ended by a frame, a monitor that is late does not begin again.
 func (wt *waiting) judgeRun(p *plan.Port, run guest.Run, whyLeft, whyHere string) (changed bool) {
 	w := wt.state.WaitOf(p.ID)
 	switch {
@@ -152,7 +154,8 @@ func (wt *waiting) woke(w *state.Wait, why string) {
 	if doubt {
 		return // nobody was told that it waited
 	}
-	wt.publishWait(event.Awake, id, fmt.Sprintf("its guest runs here: %s, after a wait of %s", why, after.Round(time.Millisecond)))
+	wt.publishWait(event.Awake, id, fmt.Sprintf("its guest runs here: %s, after a wait of %s", why,
+		after.Round(time.Millisecond)))
 }
 
 func (wt *waiting) publishWait(k event.Kind, id plan.PortID, text string) {
@@ -191,13 +194,14 @@ func (wt *waiting) lookForAwake() (changed bool) {
 	return changed
 }
 
-// doubt has a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here: one that waits for
-// a migration must not be announced before it has said so.
+// doubt has a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here: one
+// that waits for a migration must not be announced before it has said so.
 func (wt *waiting) doubt(p *plan.Port) {
 	if p.Monitor.Socket == "" || wt.state.WaitOf(p.ID) != nil || wt.adapters[p.Monitor.Socket].Run == guest.RunHere {
 		return
 	}
-	wt.state.BeginWait(state.Wait{ID: p.ID, Doubt: true, Since: time.Now(), Why: "its QEMU has not said yet whether the guest runs here"})
+	wt.state.BeginWait(state.Wait{ID: p.ID, Doubt: true, Since: time.Now(), Why: "its QEMU has not said yet whether " +
+		"the guest runs here"})
 }
 
 // endDoubts ends the waits for QEMUs that say nothing.
@@ -220,7 +224,8 @@ func (wt *waiting) watchWaits() {
 	wt.tellOverdue()
 }
 
-// tellOverdue tells once of each wait that has become long. An agent that starts tells it again, since the events before are gone.
+// tellOverdue tells once of each wait that has become long. An agent that starts tells it again, since the events
+// before are gone.
 func (wt *waiting) tellOverdue() {
 	told := map[plan.PortID]uint32{}
 	for _, w := range wt.state.Waits {
@@ -229,7 +234,8 @@ func (wt *waiting) tellOverdue() {
 		}
 		told[w.ID] = w.Number
 		if wt.overdue[w.ID] != w.Number {
-			wt.publishWait(event.Overdue, w.ID, w.Text()+fmt.Sprintf("; nothing has come from it for %s", time.Since(w.Since).Round(time.Second)))
+			wt.publishWait(event.Overdue, w.ID, w.Text()+fmt.Sprintf("; nothing has come from it for %s",
+				time.Since(w.Since).Round(time.Second)))
 			wt.settler.settleSoon() // to show it at the port
 		}
 	}
@@ -280,8 +286,8 @@ func (wt *waiting) putWaitsInForce() {
 	wt.teaming.moved(now)
 }
 
-// keepWaits forgets the waits of ports that are gone, and of those whose device went down since, and gives back the MACs that ports had to
-// do without while another had the same. changed: the configuration has.
+// keepWaits forgets the waits of ports that are gone, and of those whose device went down since, and gives back the
+// MACs that ports had to do without while another had the same. changed: the configuration has.
 func (wt *waiting) keepWaits() (changed bool) {
 	for _, w := range wt.state.Waits {
 		gone := wt.state.Of(w.ID) == nil && (w.Awake || w.Left) && wt.effect.applied != nil // its device is
@@ -330,6 +336,7 @@ func (wt *waiting) rivals(sw *plan.Switch, facts plan.Facts) {
 			winner, loser = p, other
 			by[p.InitialMAC] = p
 		}
-		wt.effect.problems[loser.ID] = problem.Problem{Code: problem.RivalGuest, Peer: winner.ID.Name, MAC: p.InitialMAC.String()}
+		wt.effect.problems[loser.ID] = problem.Problem{Code: problem.RivalGuest, Peer: winner.ID.Name,
+			MAC: p.InitialMAC.String()}
 	}
 }

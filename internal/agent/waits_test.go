@@ -127,9 +127,12 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 		r.waiting.watchWaits()
 	}
 	r.until("shown as a problem", func() bool {
-		return r.effect.problems[id("vm")].Code == problem.GuestOverdue && strings.Contains(r.effect.problems[id("vm")].Text(), "heddle port activate")
+		return r.effect.problems[id("vm")].Code == problem.GuestOverdue &&
+			strings.Contains(r.effect.problems[id("vm")].Text(), "heddle port activate")
 	})
-	if told := r.told(event.Overdue); len(told) != 1 || told[0].Port != "vm" || !strings.Contains(told[0].Text, "its guest is to arrive by a migration: who connected it says so; nothing has come from it for 1m0s") {
+	if told := r.told(event.Overdue); len(told) != 1 || told[0].Port != "vm" ||
+		!strings.Contains(told[0].Text, "its guest is to arrive by a migration: who connected it says so; nothing "+
+			"has come from it for 1m0s") {
 		t.Errorf("events %+v", told)
 	}
 	if w := r.shownWait("vm"); w == nil || !w.Overdue || w.Left || w.Why != "who connected it says so" {
@@ -138,7 +141,9 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	if !r.fact("vm").Waits() {
 		t.Error("a port became active because time had passed")
 	}
-	if err := r.command(func(ctx context.Context) error { return r.commands.Activate(ctx, api.Activate{Port: "vm"}) }); err != nil || r.fact("vm").Waits() {
+	if err := r.command(func(ctx context.Context) error {
+		return r.commands.Activate(ctx, api.Activate{Port: "vm"})
+	}); err != nil || r.fact("vm").Waits() {
 		t.Errorf("activated: %v %+v", err, r.fact("vm"))
 	}
 	if w := r.shownWait("vm"); w != nil || len(r.waiting.overdue) != 1 {
@@ -157,10 +162,13 @@ func TestS99_AnExpectedGuestsPortsWait(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.tap("tap0")
 	r.dev.tap("tap1")
-	if err := r.command(func(ctx context.Context) error { return r.commands.Expect(ctx, api.Expect{Guest: "vm1"}) }); err != nil {
+	if err := r.command(func(ctx context.Context) error {
+		return r.commands.Expect(ctx, api.Expect{Guest: "vm1"})
+	}); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []spec.Port{{Name: "vm1/net0", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"}, {Name: "vm11/net0", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:02"}} {
+	for _, p := range []spec.Port{{Name: "vm1/net0", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"},
+		{Name: "vm11/net0", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:02"}} {
 		if _, err := r.reconnect(p); err != nil {
 			t.Fatal(err)
 		}
@@ -187,15 +195,20 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 		}
 	}
 	mac := planned(r.ports.plan, "vm").InitialMAC
-	if !r.fact("vm:incoming").Waits() || r.fact("vm").Waits() || planned(r.ports.plan, "vm:incoming").InitialMAC != mac {
-		t.Fatalf("beside: %+v, %+v, MACs %s %s", r.fact("vm"), r.fact("vm:incoming"), mac, planned(r.ports.plan, "vm:incoming").InitialMAC)
+	if !r.fact("vm:incoming").Waits() || r.fact("vm").Waits() ||
+		planned(r.ports.plan, "vm:incoming").InitialMAC != mac {
+		t.Fatalf("beside: %+v, %+v, MACs %s %s", r.fact("vm"), r.fact("vm:incoming"), mac,
+			planned(r.ports.plan, "vm:incoming").InitialMAC)
 	}
 	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
 	r.waiting.watchWaits()
-	if d := planned(r.ports.plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() || planned(r.ports.plan, "vm").Number != number {
-		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.ports.plan, "vm").Number, number, r.fact("vm"))
+	if d := planned(r.ports.plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() ||
+		planned(r.ports.plan, "vm").Number != number {
+		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.ports.plan, "vm").Number, number,
+			r.fact("vm"))
 	}
-	if left := planned(r.ports.plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() || left.InitialMAC != mac {
+	if left := planned(r.ports.plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() ||
+		left.InitialMAC != mac {
 		t.Fatalf("left: %+v %+v", left, r.fact("vm:left"))
 	}
 	if planned(r.ports.plan, "vm:incoming") != nil || len(r.kernel.succeeded) != 1 {
@@ -205,7 +218,8 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	r.kernel.awake[id("vm:left")] = r.wait("vm:left").Number
 	r.waiting.watchWaits()
 	r.until("a conflict", func() bool {
-		return r.effect.problems[id("vm")].Code == problem.RivalGuest || r.effect.problems[id("vm:left")].Code == problem.RivalGuest
+		return r.effect.problems[id("vm")].Code == problem.RivalGuest ||
+			r.effect.problems[id("vm:left")].Code == problem.RivalGuest
 	})
 	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ func (a *adapter) GetState(ctx context.Context, m *agentv1.GetStateRequest) (*ag
 }
 
 // GetProgress is how far the agent is with attaching devices.
-func (a *adapter) GetProgress(ctx context.Context, m *agentv1.GetProgressRequest) (*agentv1.GetProgressResponse, error) {
+func (a *adapter) GetProgress(ctx context.Context, m *agentv1.GetProgressRequest) (*agentv1.GetProgressResponse,
+	error) {
 	return answer[agentv1.GetProgressResponse](ctx, a, m, bare(a.service.Progress))
 }
 
@@ -24,7 +25,9 @@ func (a *adapter) GetMetrics(ctx context.Context, m *agentv1.GetMetricsRequest) 
 
 // StopAgent ends the agent; the kernel goes on forwarding.
 func (a *adapter) StopAgent(ctx context.Context, m *agentv1.StopAgentRequest) (*agentv1.StopAgentResponse, error) {
-	return answer[agentv1.StopAgentResponse](ctx, a, m, func(ctx context.Context, _ none) (none, error) { return none{}, a.service.Stop(ctx) })
+	return answer[agentv1.StopAgentResponse](ctx, a, m, func(ctx context.Context, _ none) (none, error) {
+		return none{}, a.service.Stop(ctx)
+	})
 }
 
 // ListStats are the counters of every port and uplink.
@@ -33,7 +36,8 @@ func (a *adapter) ListStats(ctx context.Context, m *agentv1.ListStatsRequest) (*
 }
 
 // ListAccounts holds the counters of every port and uplink against what must be true of them (S94).
-func (a *adapter) ListAccounts(ctx context.Context, m *agentv1.ListAccountsRequest) (*agentv1.ListAccountsResponse, error) {
+func (a *adapter) ListAccounts(ctx context.Context, m *agentv1.ListAccountsRequest) (*agentv1.ListAccountsResponse,
+	error) {
 	return answer[agentv1.ListAccountsResponse](ctx, a, m, bare(a.service.Accounts))
 }
 
@@ -53,38 +57,45 @@ func (a *adapter) GetTrial(ctx context.Context, m *agentv1.GetTrialRequest) (*ag
 }
 
 // ConfirmTrial keeps the change that is being tried.
-func (a *adapter) ConfirmTrial(ctx context.Context, m *agentv1.ConfirmTrialRequest) (*agentv1.ConfirmTrialResponse, error) {
+func (a *adapter) ConfirmTrial(ctx context.Context, m *agentv1.ConfirmTrialRequest) (*agentv1.ConfirmTrialResponse,
+	error) {
 	return answer[agentv1.ConfirmTrialResponse](ctx, a, m, bare(a.service.ConfirmChange))
 }
 
 // ConnectPort makes a port.
-func (a *adapter) ConnectPort(ctx context.Context, m *agentv1.ConnectPortRequest) (*agentv1.ConnectPortResponse, error) {
+func (a *adapter) ConnectPort(ctx context.Context, m *agentv1.ConnectPortRequest) (*agentv1.ConnectPortResponse,
+	error) {
 	return answer[agentv1.ConnectPortResponse](ctx, a, m, a.service.Connect)
 }
 
 // ReconnectPort makes a port, or makes the one of that name what is asked for. Another run-time port gives up the
 // device.
-func (a *adapter) ReconnectPort(ctx context.Context, m *agentv1.ReconnectPortRequest) (*agentv1.ReconnectPortResponse, error) {
+func (a *adapter) ReconnectPort(ctx context.Context, m *agentv1.ReconnectPortRequest) (*agentv1.ReconnectPortResponse,
+	error) {
 	return answer[agentv1.ReconnectPortResponse](ctx, a, m, a.service.Reconnect)
 }
 
 // ConnectIncomingPort makes a port whose guest is to arrive by a migration, and which waits for it (S99).
-func (a *adapter) ConnectIncomingPort(ctx context.Context, m *agentv1.ConnectIncomingPortRequest) (*agentv1.ConnectIncomingPortResponse, error) {
+func (a *adapter) ConnectIncomingPort(ctx context.Context, m *agentv1.ConnectIncomingPortRequest) (
+	*agentv1.ConnectIncomingPortResponse, error) {
 	return answer[agentv1.ConnectIncomingPortResponse](ctx, a, m, a.service.ConnectIncoming)
 }
 
 // ExpectGuest says that a guest is to arrive by a migration whose ports are about to be connected.
-func (a *adapter) ExpectGuest(ctx context.Context, m *agentv1.ExpectGuestRequest) (*agentv1.ExpectGuestResponse, error) {
+func (a *adapter) ExpectGuest(ctx context.Context, m *agentv1.ExpectGuestRequest) (*agentv1.ExpectGuestResponse,
+	error) {
 	return answer[agentv1.ExpectGuestResponse](ctx, a, m, done(a.service.Expect))
 }
 
 // ActivatePort says that the guest of a port that waits for it runs here.
-func (a *adapter) ActivatePort(ctx context.Context, m *agentv1.ActivatePortRequest) (*agentv1.ActivatePortResponse, error) {
+func (a *adapter) ActivatePort(ctx context.Context, m *agentv1.ActivatePortRequest) (*agentv1.ActivatePortResponse,
+	error) {
 	return answer[agentv1.ActivatePortResponse](ctx, a, m, done(a.service.Activate))
 }
 
 // DisconnectPort ends a port that was connected by command.
-func (a *adapter) DisconnectPort(ctx context.Context, m *agentv1.DisconnectPortRequest) (*agentv1.DisconnectPortResponse, error) {
+func (a *adapter) DisconnectPort(ctx context.Context, m *agentv1.DisconnectPortRequest) (
+	*agentv1.DisconnectPortResponse, error) {
 	return answer[agentv1.DisconnectPortResponse](ctx, a, m, done(a.service.Disconnect))
 }
 
@@ -99,12 +110,14 @@ func (a *adapter) MovePort(ctx context.Context, m *agentv1.MovePortRequest) (*ag
 }
 
 // ListHostPorts are the host's own interfaces on its switches.
-func (a *adapter) ListHostPorts(ctx context.Context, m *agentv1.ListHostPortsRequest) (*agentv1.ListHostPortsResponse, error) {
+func (a *adapter) ListHostPorts(ctx context.Context, m *agentv1.ListHostPortsRequest) (*agentv1.ListHostPortsResponse,
+	error) {
 	return answer[agentv1.ListHostPortsResponse](ctx, a, m, bare(a.service.HostPorts))
 }
 
 // GetAdoption is the last adoption of the port, also one that was taken back; without a name the last of all.
-func (a *adapter) GetAdoption(ctx context.Context, m *agentv1.GetAdoptionRequest) (*agentv1.GetAdoptionResponse, error) {
+func (a *adapter) GetAdoption(ctx context.Context, m *agentv1.GetAdoptionRequest) (*agentv1.GetAdoptionResponse,
+	error) {
 	return answer[agentv1.GetAdoptionResponse](ctx, a, m, a.service.Adoption)
 }
 
@@ -114,19 +127,22 @@ func (a *adapter) Adopt(ctx context.Context, m *agentv1.AdoptRequest) (*agentv1.
 }
 
 // ConfirmAdoption keeps an adoption; without a name the one that waits for it.
-func (a *adapter) ConfirmAdoption(ctx context.Context, m *agentv1.ConfirmAdoptionRequest) (*agentv1.ConfirmAdoptionResponse, error) {
+func (a *adapter) ConfirmAdoption(ctx context.Context, m *agentv1.ConfirmAdoptionRequest) (
+	*agentv1.ConfirmAdoptionResponse, error) {
 	return answer[agentv1.ConfirmAdoptionResponse](ctx, a, m, a.service.ConfirmAdoption)
 }
 
 // ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the
 // device, or is confirmed again when it does not.
-func (a *adapter) ReleaseAdoption(ctx context.Context, m *agentv1.ReleaseAdoptionRequest) (*agentv1.ReleaseAdoptionResponse, error) {
+func (a *adapter) ReleaseAdoption(ctx context.Context, m *agentv1.ReleaseAdoptionRequest) (
+	*agentv1.ReleaseAdoptionResponse, error) {
 	return answer[agentv1.ReleaseAdoptionResponse](ctx, a, m, a.service.ReleaseAdoption)
 }
 
 // FollowEvents sends the events that are kept and, unless the request says otherwise, those that come. The first
 // answer may have none: it says that events are followed from then on.
-func (a *adapter) FollowEvents(ctx context.Context, m *agentv1.FollowEventsRequest, out agentv1connect.EventServiceFollowEventsServerStream) error {
+func (a *adapter) FollowEvents(ctx context.Context, m *agentv1.FollowEventsRequest,
+	out agentv1connect.EventServiceFollowEventsServerStream) error {
 	// The follower knows that it is connected before there is an event.
 	if err := out.SendHeaders(); err != nil {
 		return err
@@ -140,24 +156,29 @@ func (a *adapter) ListFlows(ctx context.Context, m *agentv1.ListFlowsRequest) (*
 }
 
 // GetFlowStatus is how metering and export do.
-func (a *adapter) GetFlowStatus(ctx context.Context, m *agentv1.GetFlowStatusRequest) (*agentv1.GetFlowStatusResponse, error) {
+func (a *adapter) GetFlowStatus(ctx context.Context, m *agentv1.GetFlowStatusRequest) (*agentv1.GetFlowStatusResponse,
+	error) {
 	return answer[agentv1.GetFlowStatusResponse](ctx, a, m, bare(a.service.FlowStatus))
 }
 
 // FollowFlowTop sends the flows with the highest rates after every interval.
-func (a *adapter) FollowFlowTop(ctx context.Context, m *agentv1.FollowFlowTopRequest, out agentv1connect.FlowServiceFollowFlowTopServerStream) error {
+func (a *adapter) FollowFlowTop(ctx context.Context, m *agentv1.FollowFlowTopRequest,
+	out agentv1connect.FlowServiceFollowFlowTopServerStream) error {
 	return each[agentv1.FollowFlowTopResponse](ctx, a, m, out, a.service.FlowTop)
 }
 
 // FollowFlowRecords sends records as they are made.
-func (a *adapter) FollowFlowRecords(ctx context.Context, m *agentv1.FollowFlowRecordsRequest, out agentv1connect.FlowServiceFollowFlowRecordsServerStream) error {
-	return each[agentv1.FollowFlowRecordsResponse](ctx, a, m, out, func(ctx context.Context, q recordsRequest, emit func(FlowRecords) error) error {
+func (a *adapter) FollowFlowRecords(ctx context.Context, m *agentv1.FollowFlowRecordsRequest,
+	out agentv1connect.FlowServiceFollowFlowRecordsServerStream) error {
+	return each[agentv1.FollowFlowRecordsResponse](ctx, a, m, out, func(ctx context.Context, q recordsRequest,
+		emit func(FlowRecords) error) error {
 		return a.service.FlowRecords(ctx, q.Filter, emit)
 	})
 }
 
 // FollowFlowSums sends sums: once, or after every interval.
-func (a *adapter) FollowFlowSums(ctx context.Context, m *agentv1.FollowFlowSumsRequest, out agentv1connect.FlowServiceFollowFlowSumsServerStream) error {
+func (a *adapter) FollowFlowSums(ctx context.Context, m *agentv1.FollowFlowSumsRequest,
+	out agentv1connect.FlowServiceFollowFlowSumsServerStream) error {
 	return each[agentv1.FollowFlowSumsResponse](ctx, a, m, out, a.service.FlowSums)
 }
 

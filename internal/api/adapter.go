@@ -36,7 +36,8 @@ func (a *adapter) register(s *connect.Server) {
 type none struct{}
 
 // answer calls f with a request, and writes what it answers.
-func answer[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto.Message, f func(context.Context, Q) (T, error)) (PR, error) {
+func answer[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto.Message,
+	f func(context.Context, Q) (T, error)) (PR, error) {
 	var q Q
 	if err := a.codec.Get(m, &q); err != nil {
 		return nil, refusal(NewError(Invalid, err.Error()))
@@ -69,7 +70,8 @@ func done[Q any](f func(context.Context, Q) error) func(context.Context, Q) (non
 type answers[R any] interface{ Send(*R) error }
 
 // each calls f with a request, and sends what it emits until the caller or the server ends.
-func each[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto.Message, out answers[R], f func(context.Context, Q, func(T) error) error) error {
+func each[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto.Message, out answers[R],
+	f func(context.Context, Q, func(T) error) error) error {
 	var q Q
 	if err := a.codec.Get(m, &q); err != nil {
 		return refusal(NewError(Invalid, err.Error()))

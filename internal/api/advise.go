@@ -37,8 +37,8 @@ type Finding struct {
 	// Sign is what was measured, Why what that does.
 	Sign string `json:"sign"`
 	Why  string `json:"why"`
-	// Change says what to do; Edit what to write into the configuration for that; Command carries it out or, where nothing is to
-	// be changed on this host, shows what is behind it.
+	// Change says what to do; Edit what to write into the configuration for that; Command carries it out or, where
+	// nothing is to be changed on this host, shows what is behind it.
 	Change  string         `json:"change"`
 	Edit    *diagnose.Edit `json:"edit,omitempty"`
 	Command string         `json:"command"`

@@ -28,7 +28,9 @@ type echo struct {
 }
 
 func (e *echo) State(context.Context) (*State, error) {
-	return &State{Switches: []Switch{}, PortGroups: []PortGroup{}, Uplinks: []Uplink{}, Ports: []Port{{Name: "p", Effective: []plan.Row{{Policy: "blocked", Value: plan.FieldValueOf(false), From: plan.Source{Level: plan.FromPort, Name: "p"}}}}}}, e.err
+	return &State{Switches: []Switch{}, PortGroups: []PortGroup{}, Uplinks: []Uplink{},
+		Ports: []Port{{Name: "p", Effective: []plan.Row{{Policy: "blocked", Value: plan.FieldValueOf(false),
+			From: plan.Source{Level: plan.FromPort, Name: "p"}}}}}}, e.err
 }
 func (e *echo) Stats(context.Context) ([]Stats, error) {
 	return []Stats{{Name: "p", Counters: []Counter{{"packetsInUnicast", 1 << 60}}}}, e.err
@@ -47,7 +49,8 @@ func (e *echo) MACs(context.Context) ([]MAC, error) {
 }
 func (e *echo) Apply(_ context.Context, q Apply) (*Applied, error) {
 	e.got = q
-	return &Applied{Changes: []Change{{Kind: Changed, Object: "switch lab", Field: "mtu", Old: "1500", New: "9000"}}}, e.err
+	return &Applied{Changes: []Change{{Kind: Changed, Object: "switch lab", Field: "mtu", Old: "1500", New: "9000"}}},
+		e.err
 }
 func (e *echo) Connect(_ context.Context, q Connect) (*Applied, error) {
 	e.got = q
@@ -164,16 +167,19 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	adopt := Adopt{Device: "eth0", Gateways: []string{"192.0.2.1"}, ConfirmWithin: time.Minute, Force: true}
 	yes := true
 	port := Connect{Window: Window{ConfirmWithin: time.Minute},
-		Port: spec.Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web", Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}}
+		Port: spec.Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web",
+			Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}}
 	named := func(name string) Connect { return Connect{Port: spec.Port{Name: name}} }
 	for _, q := range []struct {
 		call func() error
 		want any
 	}{
 		{func() error {
-			_, err := c.Apply(ctx, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}})
+			_, err := c.Apply(ctx, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7,
+				Window: Window{ConfirmWithin: time.Minute}})
 			return err
-		}, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}},
+		}, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7,
+			Window: Window{ConfirmWithin: time.Minute}}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
 		{func() error { _, err := c.Reconnect(ctx, named("p")); return err }, named("p again")},
 		{func() error { _, err := c.ConnectIncoming(ctx, named("p")); return err }, named("p to come")},
@@ -181,12 +187,15 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		{func() error { return c.Activate(ctx, Activate{Port: "p"}) }, Activate{Port: "p"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Device: "tap0"}) }, Disconnect{Device: "tap0"}},
-		{func() error { _, err := c.Block(ctx, Block{Port: "p", Blocked: true, ReadAt: 7}); return err }, Block{Port: "p", Blocked: true, ReadAt: 7}},
-		{func() error { _, err := c.Move(ctx, Move{Port: "p", PortGroup: "g", ReadAt: 7}); return err }, Move{Port: "p", PortGroup: "g", ReadAt: 7}},
+		{func() error { _, err := c.Block(ctx, Block{Port: "p", Blocked: true, ReadAt: 7}); return err },
+			Block{Port: "p", Blocked: true, ReadAt: 7}},
+		{func() error { _, err := c.Move(ctx, Move{Port: "p", PortGroup: "g", ReadAt: 7}); return err },
+			Move{Port: "p", PortGroup: "g", ReadAt: 7}},
 		{func() error { _, err := c.Adopt(ctx, adopt); return err }, adopt},
 		{func() error { _, err := c.Adoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p"}},
 		{func() error { _, err := c.ConfirmAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p confirmed"}},
-		{func() error { _, err := c.ReleaseAdoption(ctx, Release{"p", true}); return err }, Release{"p released", true}},
+		{func() error { _, err := c.ReleaseAdoption(ctx, Release{"p", true}); return err },
+			Release{"p released", true}},
 	} {
 		if err := q.call(); err != nil || !cmp.Equal(q.want, e.got) {
 			t.Errorf("%T: %v %s", q.want, err, cmp.Diff(q.want, e.got))
@@ -195,7 +204,8 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	if got, err := c.Progress(ctx); err != nil || *got != (Progress{Attaching: 3, Of: 5}) {
 		t.Errorf("progress: %v %v", got, err)
 	}
-	if got, err := c.Config(ctx, ConfigQuery{Number: 3, Running: true}); err != nil || got.Number != 3 || got.Content != "# ü\n" ||
+	if got, err := c.Config(ctx, ConfigQuery{Number: 3, Running: true}); err != nil || got.Number != 3 ||
+		got.Content != "# ü\n" ||
 		!got.At.Equal(time.Unix(1000, 0)) || e.got != (ConfigQuery{Number: 3, Running: true}) {
 		t.Errorf("config: %v %+v %+v", err, got, e.got)
 	}
@@ -214,7 +224,8 @@ func TestErrorsKeepTheirKindAndLines(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c, _ = serve(t, &echo{err: errors.New("disk full")})
-	if _, err := c.Move(context.Background(), Move{}); !errors.As(err, &e) || e.Kind != Internal || e.Error() != "disk full" {
+	if _, err := c.Move(context.Background(), Move{}); !errors.As(err, &e) || e.Kind != Internal ||
+		e.Error() != "disk full" {
 		t.Errorf("%v", err)
 	}
 }
@@ -252,7 +263,8 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 		{"proto", "\xff"}, {"proto", "\x0a\x05a"}, {"proto", "\x08\x07"}, {"proto", "\x9a\x06\x01x"},
 	} {
 		t.Run(q.kind, func(t *testing.T) {
-			resp, err := plain(socket).Post("http://agent/heddle.agent.v1.PortService/BlockPort", "application/"+q.kind, strings.NewReader(q.body))
+			resp, err := plain(socket).Post("http://agent/heddle.agent.v1.PortService/BlockPort", "application/"+q.kind,
+				strings.NewReader(q.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +308,8 @@ func TestEvents_ArriveOneBatchAfterTheOtherAndEndWithTheServer(t *testing.T) {
 	if err := c.Events(t.Context(), Follow{After: 4, Last: -1, NoFollow: true}, keep); err != nil {
 		t.Fatal(err)
 	}
-	if e.got != (Follow{After: 4, Last: -1, NoFollow: true}) || len(got) != 1 || got[0].Missed != 2 || got[0].Events[0].Seq != 7 {
+	if e.got != (Follow{After: 4, Last: -1, NoFollow: true}) || len(got) != 1 || got[0].Missed != 2 ||
+		got[0].Events[0].Seq != 7 {
 		t.Errorf("asked %+v, got %+v", e.got, got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -328,7 +341,8 @@ func (e *echo) Capture(ctx context.Context, q Capture, emit func(CaptureEvent) e
 	for _, v := range []CaptureEvent{
 		{Started: &CaptureStarted{ID: 7}},
 		{Port: &CapturePort{Number: 3, Switch: "s", Name: "vm1", Uplink: true}},
-		{Frame: &CaptureFrame{Time: time.Unix(1, 1), Stage: StageDrop, Reason: "mac-limit", Segment: plan.SegmentOf(7, true), Port: 3, Length: 9000, Data: []byte{1, 2, 3, 4}}},
+		{Frame: &CaptureFrame{Time: time.Unix(1, 1), Stage: StageDrop, Reason: "mac-limit",
+			Segment: plan.SegmentOf(7, true), Port: 3, Length: 9000, Data: []byte{1, 2, 3, 4}}},
 		{Counts: &CaptureCounts{Selected: 5, Lost: 4}},
 	} {
 		if err := emit(v); err != nil {
@@ -356,7 +370,8 @@ func TestCaptureCrossesTheSocket(t *testing.T) {
 		case v.Port != nil:
 			got = append(got, fmt.Sprintf("port %+v", *v.Port))
 		case v.Frame != nil:
-			got = append(got, fmt.Sprintf("frame %d %s %s in %s %x of %d at %d", v.Frame.Port, v.Frame.Stage, v.Frame.Reason, v.Frame.Segment, v.Frame.Data, v.Frame.Length, v.Frame.Time.UnixNano()))
+			got = append(got, fmt.Sprintf("frame %d %s %s in %s %x of %d at %d", v.Frame.Port, v.Frame.Stage,
+				v.Frame.Reason, v.Frame.Segment, v.Frame.Data, v.Frame.Length, v.Frame.Time.UnixNano()))
 		case v.Counts != nil:
 			got = append(got, fmt.Sprintf("counts %+v", *v.Counts))
 		}
@@ -365,7 +380,8 @@ func TestCaptureCrossesTheSocket(t *testing.T) {
 	if err := c.Capture(t.Context(), Capture{Ports: []string{"vm1"}}, note); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true}", "frame 3 drop mac-limit in ad:7 01020304 of 9000 at 1000000001",
+	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true}",
+		"frame 3 drop mac-limit in ad:7 01020304 of 9000 at 1000000001",
 		"counts {Selected:5 Lost:4 Ended:}", "counts {Selected:5 Lost:4 Ended:done}"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -374,7 +390,8 @@ func TestCaptureCrossesTheSocket(t *testing.T) {
 		t.Errorf("a capture without an end: %v", err)
 	}
 	enough := errors.New("enough")
-	if err := c.Capture(t.Context(), Capture{Snap: 1}, func(CaptureEvent) error { return enough }); !errors.Is(err, enough) {
+	if err := c.Capture(t.Context(), Capture{Snap: 1}, func(CaptureEvent) error { return enough }); !errors.Is(err,
+		enough) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ProgramBefore is a program of somebody else on a port's or uplink's device that sees frames before the switch's program does: it may
-// take them, change them, or pass them on to where the switch would not.
+// ProgramBefore is a program of somebody else on a port's or uplink's device that sees frames before the switch's
+// program does: it may take them, change them, or pass them on to where the switch would not.
 type ProgramBefore struct {
 	Switch string `json:"switch"`
 	// Port or Uplink has the device.
@@ -44,13 +44,15 @@ func (p ProgramBefore) What() string {
 
 // String returns what it means for the port.
 func (p ProgramBefore) String() string {
-	return fmt.Sprintf("%s runs before the switch on device %s (%s): frames may bypass the switch's policies", p.What(), p.Device, p.Hook)
+	return fmt.Sprintf("%s runs before the switch on device %s (%s): frames may bypass the switch's policies", p.What(),
+		p.Device, p.Hook)
 }
 
 // Remedy says how it is taken off the device.
 func (p ProgramBefore) Remedy() string {
 	if p.Agent != "" {
-		return fmt.Sprintf("a device has one switch: take it out of agent %s's configuration, or %s", p.Agent, p.Command())
+		return fmt.Sprintf("a device has one switch: take it out of agent %s's configuration, or %s", p.Agent,
+			p.Command())
 	}
 	return "if it is not meant to be there: " + p.Command() + ""
 }

@@ -44,7 +44,8 @@ func (c *Client) Advise(ctx context.Context, q AdviseRequest) (*Advice, error) {
 
 // Events follows the agent's events. It ends without an error when ctx ends, or when the agent does.
 func (c *Client) Events(ctx context.Context, q Follow, emit func(Events) error) error {
-	return follow[Events, agentv1.FollowEventsRequest, agentv1.FollowEventsResponse](ctx, c, c.events.FollowEvents, q, emit)
+	return follow[Events, agentv1.FollowEventsRequest, agentv1.FollowEventsResponse](ctx, c, c.events.FollowEvents, q,
+		emit)
 }
 
 // Apply replaces the configuration file, all or nothing.
@@ -147,7 +148,8 @@ func (c *Client) FlowStatus(ctx context.Context) (*FlowStatus, error) {
 
 // FlowTop follows the flows with the highest rates.
 func (c *Client) FlowTop(ctx context.Context, q FlowTopQuery, emit func(FlowTop) error) error {
-	return follow[FlowTop, agentv1.FollowFlowTopRequest, agentv1.FollowFlowTopResponse](ctx, c, c.flows.FollowFlowTop, q, emit)
+	return follow[FlowTop, agentv1.FollowFlowTopRequest, agentv1.FollowFlowTopResponse](ctx, c, c.flows.FollowFlowTop,
+		q, emit)
 }
 
 // recordsRequest asks for records.
@@ -157,12 +159,14 @@ type recordsRequest struct {
 
 // FlowRecords follows the records.
 func (c *Client) FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowRecords) error) error {
-	return follow[FlowRecords, agentv1.FollowFlowRecordsRequest, agentv1.FollowFlowRecordsResponse](ctx, c, c.flows.FollowFlowRecords, recordsRequest{q}, emit)
+	return follow[FlowRecords, agentv1.FollowFlowRecordsRequest, agentv1.FollowFlowRecordsResponse](ctx, c,
+		c.flows.FollowFlowRecords, recordsRequest{q}, emit)
 }
 
 // FlowSums calls emit with sums: once, or after every interval until ctx ends or emit fails.
 func (c *Client) FlowSums(ctx context.Context, q FlowSumQuery, emit func(FlowSums) error) error {
-	return follow[FlowSums, agentv1.FollowFlowSumsRequest, agentv1.FollowFlowSumsResponse](ctx, c, c.flows.FollowFlowSums, q, emit)
+	return follow[FlowSums, agentv1.FollowFlowSumsRequest, agentv1.FollowFlowSumsResponse](ctx, c,
+		c.flows.FollowFlowSums, q, emit)
 }
 
 // EndCapture ends a capture of any client.

@@ -48,7 +48,8 @@ type CaptureStarted struct {
 	ID uint64 `json:"id"` // for EndCapture
 }
 
-// CapturePort says which port or uplink has a number in frames that follow. A number may be given to another port later.
+// CapturePort says which port or uplink has a number in frames that follow. A number may be given to another port
+// later.
 type CapturePort struct {
 	Number uint16 `json:"number"`
 	Switch string `json:"switch"`

@@ -29,7 +29,8 @@ const (
 var errCaptureOver = errors.New("the capture has ended")
 
 // Capture sends what is captured, until the capture, the caller or the agent ends.
-func (a *adapter) Capture(ctx context.Context, m *agentv1.CaptureRequest, out agentv1connect.CaptureServiceCaptureServerStream) error {
+func (a *adapter) Capture(ctx context.Context, m *agentv1.CaptureRequest,
+	out agentv1connect.CaptureServiceCaptureServerStream) error {
 	var q Capture
 	if err := a.codec.Get(m, &q); err != nil {
 		return refusal(NewError(Invalid, err.Error()))
@@ -38,7 +39,8 @@ func (a *adapter) Capture(ctx context.Context, m *agentv1.CaptureRequest, out ag
 	ctx, cancel := a.following(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ending, func() {
-		_ = deadlines(call, time.Time{}, time.Now().Add(captureFarewell)) // a caller that does not read must not hold up the end
+		// a caller that does not read must not hold up the end
+		_ = deadlines(call, time.Time{}, time.Now().Add(captureFarewell))
 	})()
 	w := &captureWriter{a: a, send: out.Send}
 	err := a.service.Capture(ctx, q, w.emit)
@@ -95,7 +97,8 @@ func (w *captureWriter) flush() {
 		w.later = nil
 	}
 	if w.err == nil && len(w.batch) > 0 {
-		w.err = w.send(&agentv1.CaptureResponse{Event: &agentv1.CaptureResponse_Frames{Frames: &agentv1.CaptureFrames{Frames: w.batch}}})
+		w.err = w.send(&agentv1.CaptureResponse{Event: &agentv1.CaptureResponse_Frames{
+			Frames: &agentv1.CaptureFrames{Frames: w.batch}}})
 	}
 	w.batch, w.size = nil, 0
 }
@@ -132,7 +135,8 @@ func (w *captureWriter) close() (began bool) {
 
 // putFrame writes a frame by hand, as there may be a million of them a second.
 func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
-	m := &agentv1.CapturedFrame{Time: timestamppb.New(f.Time), Reason: f.Reason, Port: uint32(f.Port), Other: uint32(f.Other), Copy: f.Copy, ToHost: f.ToHost,
+	m := &agentv1.CapturedFrame{Time: timestamppb.New(f.Time), Reason: f.Reason, Port: uint32(f.Port),
+		Other: uint32(f.Other), Copy: f.Copy, ToHost: f.ToHost,
 		FromHost: f.FromHost, Length: f.Length, SegmentSize: f.SegmentSize, Data: append([]byte(nil), f.Data...)}
 	switch f.Stage {
 	case StageAdmit:
@@ -156,9 +160,11 @@ func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
 // getFrame is the inverse of putFrame.
 func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	if m.GetPort() > math.MaxUint16 || m.GetOther() > math.MaxUint16 || m.GetSegment().GetId() > math.MaxUint16 {
-		return CaptureFrame{}, fmt.Errorf("the agent sent a frame of port %d, segment %d: it is of another version; restart it with this program", m.GetPort(), m.GetSegment().GetId())
+		return CaptureFrame{}, fmt.Errorf("the agent sent a frame of port %d, segment %d: it is of another version; "+
+			"restart it with this program", m.GetPort(), m.GetSegment().GetId())
 	}
-	f := CaptureFrame{Time: m.GetTime().AsTime(), Reason: m.GetReason(), Port: uint16(m.GetPort()), Other: uint16(m.GetOther()), Copy: m.GetCopy(), ToHost: m.GetToHost(),
+	f := CaptureFrame{Time: m.GetTime().AsTime(), Reason: m.GetReason(), Port: uint16(m.GetPort()),
+		Other: uint16(m.GetOther()), Copy: m.GetCopy(), ToHost: m.GetToHost(),
 		FromHost: m.GetFromHost(), Length: m.GetLength(), SegmentSize: m.GetSegmentSize(), Data: m.GetData()}
 	switch m.GetStage() {
 	case agentv1.CaptureStage_CAPTURE_STAGE_ADMIT:
@@ -180,8 +186,9 @@ func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	return f, nil
 }
 
-// Capture captures frames and calls emit with every event, until the agent ends the capture, ctx ends, or emit fails. The last
-// event of a capture that was ended in order has counts that say so; without it the agent ended before, which is ErrEnded.
+// Capture captures frames and calls emit with every event, until the agent ends the capture, ctx ends, or emit fails.
+// The last event of a capture that was ended in order has counts that say so; without it the agent ended before, which
+// is ErrEnded.
 func (c *Client) Capture(ctx context.Context, q Capture, emit func(CaptureEvent) error) error {
 	m := &agentv1.CaptureRequest{}
 	if err := c.write(q, m); err != nil {
@@ -247,5 +254,6 @@ func (c *Client) captured(r *agentv1.CaptureResponse, emit func(CaptureEvent) er
 		}
 		return v.Ended != "", emit(CaptureEvent{Counts: v})
 	}
-	return false, errors.New("the agent sent an event that is not known: it is of another version; restart it with this program")
+	return false, errors.New("the agent sent an event that is not known: it is of another version; restart it with " +
+		"this program")
 }

@@ -41,13 +41,16 @@ var _ Service = (*Client)(nil)
 
 // NewClient does not connect yet; each call does.
 func NewClient(socket string) *Client {
-	return newClient(socket, connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent",
-		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody), connecthttp.WithCompressors())))
+	return newClient(socket, connect.NewClient(
+		connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent",
+			connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody),
+			connecthttp.WithCompressors())))
 }
 
 func newClient(socket string, rpc *connect.Client) *Client {
 	return &Client{
-		path: socket, state: agentv1connect.NewStateServiceClient(rpc), stats: agentv1connect.NewStatsServiceClient(rpc),
+		path: socket, state: agentv1connect.NewStateServiceClient(rpc),
+		stats:  agentv1connect.NewStatsServiceClient(rpc),
 		change: agentv1connect.NewChangeServiceClient(rpc), ports: agentv1connect.NewPortServiceClient(rpc),
 		hosts: agentv1connect.NewHostPortServiceClient(rpc), events: agentv1connect.NewEventServiceClient(rpc),
 		flows: agentv1connect.NewFlowServiceClient(rpc), capture: agentv1connect.NewCaptureServiceClient(rpc),
@@ -71,7 +74,8 @@ type versioned struct{ next http.RoundTripper }
 type versionError struct{ agent string }
 
 func (e *versionError) Error() string {
-	return fmt.Sprintf("the agent speaks version %q of the protocol, this command version %d: use the heddle program the agent was started with, or restart it with this one", e.agent, Version)
+	return fmt.Sprintf("the agent speaks version %q of the protocol, this command version %d: use the heddle program "+
+		"the agent was started with, or restart it with this one", e.agent, Version)
 }
 
 // RoundTrip asks, and refuses the answer of an agent that speaks another version.
@@ -96,7 +100,8 @@ type message[M any] interface {
 }
 
 // ask asks with q, nil for nothing, and reads the answer.
-func ask[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client, call func(context.Context, PQ) (PR, error), q any) (answer T, err error) {
+func ask[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client,
+	call func(context.Context, PQ) (PR, error), q any) (answer T, err error) {
 	m := PQ(new(Q))
 	if err := c.write(q, m); err != nil {
 		return answer, err
@@ -112,7 +117,8 @@ func ask[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Clie
 }
 
 // act asks for what has no answer but that it is done.
-func act[Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client, call func(context.Context, PQ) (PR, error), q any) error {
+func act[Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client,
+	call func(context.Context, PQ) (PR, error), q any) error {
 	_, err := ask[struct{}](ctx, c, call, q)
 	return err
 }
@@ -132,7 +138,8 @@ type stream[R any] interface {
 }
 
 // follow asks with q and calls emit with every answer. It ends without an error when ctx ends, or when the agent does.
-func follow[T, Q, R any, S stream[R], PQ message[Q], PR message[R]](ctx context.Context, c *Client, call func(context.Context, PQ) (S, error), q any, emit func(T) error) error {
+func follow[T, Q, R any, S stream[R], PQ message[Q], PR message[R]](ctx context.Context, c *Client,
+	call func(context.Context, PQ) (S, error), q any, emit func(T) error) error {
 	m := PQ(new(Q))
 	if err := c.write(q, m); err != nil {
 		return err

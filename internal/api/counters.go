@@ -15,7 +15,8 @@ type Counter struct {
 	Value uint64 `json:"value"`
 }
 
-// ReasonCounts count frames or copies by reason, in the order of the reasons. In JSON they are an object: {"forged-transmit": 7}.
+// ReasonCounts count frames or copies by reason, in the order of the reasons. In JSON they are an object:
+// {"forged-transmit": 7}.
 type ReasonCounts []ReasonNo
 
 // ReasonNo counts frames dropped, or copies refused, for one reason.

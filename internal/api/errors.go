@@ -52,7 +52,8 @@ func asError(err error) *Error {
 // refusal is an error as it is sent: a code of Connect, and the error in the words of the contract.
 func refusal(err error) error {
 	e := asError(err)
-	code := map[ErrorKind]connect.Code{Invalid: connect.CodeInvalidArgument, NotFound: connect.CodeNotFound, Reverted: connect.CodeAborted}[e.Kind]
+	code := map[ErrorKind]connect.Code{Invalid: connect.CodeInvalidArgument, NotFound: connect.CodeNotFound,
+		Reverted: connect.CodeAborted}[e.Kind]
 	if code == 0 {
 		code = connect.CodeInternal
 	}
@@ -107,15 +108,19 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("gave up waiting for the agent at %s, the change may be active or not: %w", c.path, ctx.Err())
 	case connect.CodeOf(err) == connect.CodeDeadlineExceeded:
-		return fmt.Errorf("gave up waiting for the agent at %s, the change may be active or not: %w", c.path, context.DeadlineExceeded)
+		return fmt.Errorf("gave up waiting for the agent at %s, the change may be active or not: %w", c.path,
+			context.DeadlineExceeded)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT", ErrNoAgent, c.path)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT",
+			ErrNoAgent, c.path)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("%w at %s: the change may be active or not; ask again when it runs", ErrEnded, c.path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("no permission for the agent's socket %s: run the command as root", c.path)
 	case connect.CodeOf(err) == connect.CodeUnimplemented:
-		return fmt.Errorf("the agent at %s does not know this command: it is of another version; restart it with this program", c.path)
+		return fmt.Errorf("the agent at %s does not know this command: it is of another version; restart it with "+
+			"this program", c.path)
 	}
 	return fmt.Errorf("ask the agent at %s: %w", c.path, err)
 }

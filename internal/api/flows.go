@@ -16,7 +16,8 @@ type FlowFilter struct {
 	PortGroup string `json:"portGroup,omitempty"`
 	// Address is of either end: an address, or a prefix such as 192.0.2.0/24.
 	Address string `json:"address,omitempty"`
-	// Protocol is tcp, udp, icmp, icmp6, sctp or another name, a number of IP, an EtherType such as 0x0806 or arp, or llc.
+	// Protocol is tcp, udp, icmp, icmp6, sctp or another name, a number of IP, an EtherType such as 0x0806 or arp, or
+	// llc.
 	Protocol string `json:"protocol,omitempty"`
 	// L4Port is of either end: 1–65535; 0 is any.
 	L4Port int `json:"l4port,omitempty"`
@@ -75,7 +76,8 @@ type Flow struct {
 	MaxTTL   uint8  `json:"maxTtl,omitzero"`
 }
 
-// FlowCounts are packets, bytes of layer 3 (of what is no IP those behind the Ethernet header) and bytes of whole frames.
+// FlowCounts are packets, bytes of layer 3 (of what is no IP those behind the Ethernet header) and bytes of whole
+// frames.
 type FlowCounts struct {
 	Packets    uint64 `json:"packets"`
 	Bytes      uint64 `json:"bytes"`
@@ -92,7 +94,8 @@ type FlowList struct {
 	Metered bool `json:"metered"`
 	// Note says why none can be there of those asked for, and what to do: nothing is metered there. "" where some can.
 	Note string `json:"note,omitempty"`
-	// SamplingRate is that of the switches that are asked for, the largest: one of 1 + rate packets is metered, and counts are of those.
+	// SamplingRate is that of the switches that are asked for, the largest: one of 1 + rate packets is metered, and
+	// counts are of those.
 	SamplingRate int `json:"samplingRate,omitzero"`
 }
 
@@ -127,8 +130,9 @@ type FlowRates struct {
 type FlowTop struct {
 	Time  time.Time  `json:"time"`
 	Flows []FlowRate `json:"flows"`
-	// Matching is how many flows the filter meets, at all points, and Active how many of them had a packet. Sum is what they had together, with each
-	// packet counted once: where it came into the switch if its flow there is among them, else where it went out.
+	// Matching is how many flows the filter meets, at all points, and Active how many of them had a packet. Sum is what
+	// they had together, with each packet counted once: where it came into the switch if its flow there is among them,
+	// else where it went out.
 	Matching int       `json:"matching"`
 	Active   int       `json:"active"`
 	Sum      FlowRates `json:"sum"`
@@ -221,8 +225,9 @@ type FlowCollector struct {
 	Shape     string `json:"shape"`
 	// Transport is udp, tcp or tls.
 	Transport string `json:"transport"`
-	// State is sending (over UDP: nothing was refused; whether it arrives is not known), resolving (its name has no address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed (nothing is metered), since
-	// then.
+	// State is sending (over UDP: nothing was refused; whether it arrives is not known), resolving (its name has no
+	// address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed (nothing is
+	// metered), since then.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	// Address is where messages go, Source where they come from; "" while that is not known.
@@ -236,8 +241,8 @@ type FlowCollector struct {
 	LostPackets uint64 `json:"lostPackets"`
 	LostBytes   uint64 `json:"lostBytes"`
 	Unshaped    uint64 `json:"unshaped"`
-	// Over TCP and TLS: Waiting records are not confirmed by the collector's host yet. Unsure records were on their way when a connection broke
-	// off: some of them may be missing at the collector, some may have come twice.
+	// Over TCP and TLS: Waiting records are not confirmed by the collector's host yet. Unsure records were on their way
+	// when a connection broke off: some of them may be missing at the collector, some may have come twice.
 	Waiting       uint64 `json:"waiting,omitzero"`
 	Unsure        uint64 `json:"unsure,omitzero"`
 	UnsurePackets uint64 `json:"unsurePackets,omitzero"`

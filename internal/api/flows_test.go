@@ -31,7 +31,8 @@ func (e *echo) FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowReco
 	if e.err != nil {
 		return e.err
 	}
-	if err := emit(FlowRecords{Records: []FlowRecord{{Reason: "idle", Reverse: &FlowReverse{FlowCounts: FlowCounts{Packets: 3}}}}, Missed: 2}); err != nil {
+	if err := emit(FlowRecords{Records: []FlowRecord{
+		{Reason: "idle", Reverse: &FlowReverse{FlowCounts: FlowCounts{Packets: 3}}}}, Missed: 2}); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -46,7 +47,8 @@ func (e *echo) FlowSums(_ context.Context, q FlowSumQuery, emit func(FlowSums) e
 }
 
 func (e *echo) FlowStatus(context.Context) (*FlowStatus, error) {
-	return &FlowStatus{Switches: []FlowSwitch{{Switch: "lab", Collectors: []FlowCollector{{Collector: "c:4739", Lost: 3}}}}}, e.err
+	return &FlowStatus{Switches: []FlowSwitch{
+		{Switch: "lab", Collectors: []FlowCollector{{Collector: "c:4739", Lost: 3}}}}}, e.err
 }
 
 func TestFlowCallsArriveAndComeBack(t *testing.T) {
@@ -57,7 +59,8 @@ func TestFlowCallsArriveAndComeBack(t *testing.T) {
 	if err != nil || list.Total != 7 || len(list.Flows) != 1 || !cmp.Equal(e.got, any(q)) {
 		t.Errorf("%+v %v, asked %+v", list, err, e.got)
 	}
-	sums, by := []FlowSums(nil), FlowSumQuery{FlowFilter: FlowFilter{Port: "vm1"}, By: ByAddress, Of: SumsOfFlows, Sort: "flows", Limit: 3}
+	sums, by := []FlowSums(nil), FlowSumQuery{FlowFilter: FlowFilter{Port: "vm1"}, By: ByAddress, Of: SumsOfFlows,
+		Sort: "flows", Limit: 3}
 	err = c.FlowSums(ctx, by, func(s FlowSums) error { sums = append(sums, s); return nil })
 	if len(sums) != 1 || sums[0].By != ByAddress || sums[0].Rows[0].Share != 0.5 || !cmp.Equal(e.got, any(by)) {
 		t.Errorf("%+v %v, asked %+v", sums, err, e.got)

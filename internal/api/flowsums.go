@@ -43,7 +43,8 @@ type FlowSumQuery struct {
 // FlowSumSorts are what sums can be sorted by; FlowTopSorts those of rates.
 func FlowSumSorts() []string { return []string{"bytes", "packets", "flows"} }
 
-// FlowSum is a row: what all its flows had together. A packet that was metered where it came in and where it went out counts once.
+// FlowSum is a row: what all its flows had together. A packet that was metered where it came in and where it went out
+// counts once.
 type FlowSum struct {
 	// Name is what the row is of, in words: an address, a port group, 192.0.2.1:40000 – 192.0.2.2:443.
 	Name string `json:"name"`
@@ -65,8 +66,8 @@ type FlowSum struct {
 	FlowCounts `wire:"counts"`
 	// Back is of these what came back: to the address, from the server's end of a conversation. Of other sums nothing.
 	Back FlowCounts `json:"back,omitzero"`
-	// Share is of the bytes of whole frames of all: 0–1. Rows by address or port group have each packet at both its ends, so that their shares
-	// are 2 together.
+	// Share is of the bytes of whole frames of all: 0–1. Rows by address or port group have each packet at both its
+	// ends, so that their shares are 2 together.
 	Share float64 `json:"share"`
 	// Rates are those of the interval, with rates.
 	Rates FlowRates `json:"rates,omitzero"`

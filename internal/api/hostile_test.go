@@ -67,7 +67,9 @@ func TestALargeRequestWhoseCallerLeavesGivesItsPlaceBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Fprintf(slow, "POST /heddle.agent.v1.ChangeService/Apply HTTP/1.1\r\nHost: agent\r\nContent-Type: application/proto\r\n%s: %d\r\nContent-Length: %d\r\n\r\n{", versionHeader, Version, 2*smallBody); err != nil {
+	if _, err := fmt.Fprintf(slow, "POST /heddle.agent.v1.ChangeService/Apply HTTP/1.1\r\nHost: "+
+		"agent\r\nContent-Type: application/proto\r\n%s: %d\r\nContent-Length: %d\r\n\r\n{", versionHeader, Version,
+		2*smallBody); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)

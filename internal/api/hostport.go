@@ -96,7 +96,7 @@ type HostPortService interface {
 	Adopt(context.Context, Adopt) (*Adoption, error)
 	// ConfirmAdoption keeps an adoption; without a name the one that waits for it.
 	ConfirmAdoption(context.Context, HostPortName) (*Adoption, error)
-	// ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the device, or is confirmed again
-	// when it doesn't.
+	// ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the
+	// device, or is confirmed again when it doesn't.
 	ReleaseAdoption(context.Context, Release) (*Adoption, error)
 }

@@ -13,7 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// TestTheContractKnowsNothingOfTheKernel: neither the words nor the codec import the kernel's structs, nor reach past Go's types.
+// TestTheContractKnowsNothingOfTheKernel: neither the words nor the codec import the kernel's structs, nor reach past
+// Go's types.
 func TestTheContractKnowsNothingOfTheKernel(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.go", "wire/*.go", "../../api/*.go"} {
@@ -36,7 +37,9 @@ func TestTheContractKnowsNothingOfTheKernel(t *testing.T) {
 		checked++
 		for _, i := range f.Imports {
 			path, err := strconv.Unquote(i.Path.Value)
-			if err != nil || slices.ContainsFunc(forbidden, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") }) {
+			if err != nil || slices.ContainsFunc(forbidden, func(p string) bool {
+				return path == p || strings.HasPrefix(path, p+"/")
+			}) {
 				t.Errorf("%s imports %s %v", name, path, err)
 			}
 		}
@@ -49,7 +52,8 @@ func TestTheContractKnowsNothingOfTheKernel(t *testing.T) {
 // TestBytesOfTheContractAreAddressesAndFrames: what has a form of its own is a message, never a struct in bytes.
 func TestBytesOfTheContractAreAddressesAndFrames(t *testing.T) {
 	frames := []string{"TraceRequest.frames", "CapturedFrame.data"}
-	addresses := []string{"mac", "seen_mac", "source_mac", "destination_mac", "src_mac", "dst_mac", "source", "destination", "src", "dst", "address", "gateways", "missing", "system"}
+	addresses := []string{"mac", "seen_mac", "source_mac", "destination_mac", "src_mac", "dst_mac", "source",
+		"destination", "src", "dst", "address", "gateways", "missing", "system"}
 	seen := 0
 	protoregistry.GlobalFiles.RangeFilesByPackage("heddle.agent.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Messages().Len() {
@@ -60,7 +64,8 @@ func TestBytesOfTheContractAreAddressesAndFrames(t *testing.T) {
 					continue
 				}
 				seen++
-				if name := string(m.Name()) + "." + string(fd.Name()); !slices.Contains(frames, name) && !slices.Contains(addresses, string(fd.Name())) {
+				if name := string(m.Name()) + "." + string(fd.Name()); !slices.Contains(frames, name) &&
+					!slices.Contains(addresses, string(fd.Name())) {
 					t.Errorf("%s is bytes: say what is in them, or make it a message", name)
 				}
 			}

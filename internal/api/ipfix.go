@@ -12,8 +12,8 @@ type IPFIX struct {
 	ObservationDomainID uint32 `json:"observationDomainId"`
 	// SwitchIPAddress is the source address towards IPv4 collectors; "" is the host's own.
 	SwitchIPAddress string `json:"switchIpAddress,omitempty"`
-	// ActiveFlowTimeoutSeconds is how often a flow that goes on is reported, IdleFlowTimeoutSeconds how long after its last packet it has
-	// ended.
+	// ActiveFlowTimeoutSeconds is how often a flow that goes on is reported, IdleFlowTimeoutSeconds how long after its
+	// last packet it has ended.
 	ActiveFlowTimeoutSeconds float64 `json:"activeFlowTimeoutSeconds"`
 	IdleFlowTimeoutSeconds   float64 `json:"idleFlowTimeoutSeconds"`
 	// SamplingRate is how many packets are left out after each that is metered: 0 meters every packet.
@@ -22,8 +22,8 @@ type IPFIX struct {
 	InternalFlowsOnly bool `json:"internalFlowsOnly"`
 	// Biflow makes one record of a conversation's two directions (RFC 5103).
 	Biflow bool `json:"biflow"`
-	// TemplatesEverySeconds and TemplatesPackets are after which time, and which number of messages, templates are sent again; packets 0: by
-	// time alone.
+	// TemplatesEverySeconds and TemplatesPackets are after which time, and which number of messages, templates are sent
+	// again; packets 0: by time alone.
 	TemplatesEverySeconds float64 `json:"templatesEverySeconds"`
 	TemplatesPackets      int     `json:"templatesPackets"`
 	// MaxFlows is the most flows of the switch that the agent keeps at a time.
@@ -56,10 +56,12 @@ type CollectorTLS struct {
 // IPFIXOf is a switch's settings as they are shown.
 func IPFIXOf(x plan.IPFIX) *IPFIX {
 	out := &IPFIX{
-		Collectors: make([]Collector, len(x.Collectors)), ObservationDomainID: x.ObservationDomain, SwitchIPAddress: x.SwitchAddress,
+		Collectors: make([]Collector, len(x.Collectors)), ObservationDomainID: x.ObservationDomain,
+		SwitchIPAddress:          x.SwitchAddress,
 		ActiveFlowTimeoutSeconds: x.ActiveTimeout.Seconds(), IdleFlowTimeoutSeconds: x.IdleTimeout.Seconds(),
 		SamplingRate: x.SamplingRate, InternalFlowsOnly: x.InternalOnly, Biflow: x.Biflow,
-		TemplatesEverySeconds: x.TemplateEvery.Seconds(), TemplatesPackets: x.TemplatePackets, MaxFlows: x.MaxFlows, MTU: x.MTU,
+		TemplatesEverySeconds: x.TemplateEvery.Seconds(), TemplatesPackets: x.TemplatePackets, MaxFlows: x.MaxFlows,
+		MTU: x.MTU,
 	}
 	for i, c := range x.Collectors {
 		out.Collectors[i] = Collector{Address: c.Address, Port: c.Port, Shape: c.Shape, Transport: c.Transport}

@@ -34,8 +34,8 @@ type LACPInfo struct {
 	Key            uint16 `json:"key"`
 	PortPriority   uint16 `json:"portPriority"`
 	Port           uint16 `json:"port"`
-	// State are the flags in words: active or passive, fast or slow, aggregatable or individual, and of in-sync, collecting,
-	// distributing, defaulted, expired those that hold.
+	// State are the flags in words: active or passive, fast or slow, aggregatable or individual, and of in-sync,
+	// collecting, distributing, defaulted, expired those that hold.
 	State []string `json:"state"`
 }
 
@@ -49,7 +49,8 @@ type LLDP struct {
 	Refused uint64 `json:"pdusRefused"`
 }
 
-// Neighbour is a device at the other end of an uplink, in its own words; what a terminal could take for a command is replaced.
+// Neighbour is a device at the other end of an uplink, in its own words; what a terminal could take for a command is
+// replaced.
 type Neighbour struct {
 	Chassis           string   `json:"chassis"`
 	Port              string   `json:"port"`

@@ -53,7 +53,8 @@ func procedure(m protoreflect.MethodDescriptor) string {
 // A program that knows no more than the released contract is answered by this agent, in all that it calls.
 func TestAReleasedProgramIsAnswered(t *testing.T) {
 	_, socket := serve(t, &echo{})
-	c := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent", connecthttp.WithCompressors()))
+	c := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent",
+		connecthttp.WithCompressors()))
 	for _, m := range released(t) {
 		spec := connect.Spec{Schema: m, Procedure: procedure(m)}
 		ask, answer := dynamicpb.NewMessage(m.Input()), dynamicpb.NewMessage(m.Output())
@@ -83,22 +84,26 @@ func TestAReleasedAgentIsUnderstood(t *testing.T) {
 		if m.IsStreamingServer() {
 			kind = connect.StreamTypeServer
 		}
-		rpc.Register(connect.Method{Spec: connect.Spec{StreamType: kind, Schema: m, Procedure: procedure(m)}, Handler: func(_ context.Context, _ connect.Spec, s connect.ServerStream) error {
-			q := dynamicpb.NewMessage(m.Input())
-			if err := s.Receive(q); err != nil {
-				return err
-			}
-			return s.Send(dynamicpb.NewMessage(m.Output()))
-		}})
+		rpc.Register(connect.Method{Spec: connect.Spec{StreamType: kind, Schema: m, Procedure: procedure(m)},
+			Handler: func(_ context.Context, _ connect.Spec, s connect.ServerStream) error {
+				q := dynamicpb.NewMessage(m.Input())
+				if err := s.Receive(q); err != nil {
+					return err
+				}
+				return s.Send(dynamicpb.NewMessage(m.Output()))
+			}})
 	}
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithCompressors())
 	c := answeredBy(t, mux)
 	ctx := t.Context()
 	for name, err := range map[string]error{
-		"state": second(c.State(ctx)), "stats": second(c.Stats(ctx)), "accounts": second(c.Accounts(ctx)), "macs": second(c.MACs(ctx)),
-		"metrics": second(c.Metrics(ctx)), "apply": second(c.Apply(ctx, Apply{Content: "x"})), "move": second(c.Move(ctx, Move{Port: "p"})),
-		"trial": second(c.Trial(ctx)), "host ports": second(c.HostPorts(ctx)), "flows": second(c.Flows(ctx, FlowQuery{})), "stop": c.Stop(ctx),
+		"state": second(c.State(ctx)), "stats": second(c.Stats(ctx)), "accounts": second(c.Accounts(ctx)),
+		"macs":    second(c.MACs(ctx)),
+		"metrics": second(c.Metrics(ctx)), "apply": second(c.Apply(ctx, Apply{Content: "x"})),
+		"move":  second(c.Move(ctx, Move{Port: "p"})),
+		"trial": second(c.Trial(ctx)), "host ports": second(c.HostPorts(ctx)),
+		"flows": second(c.Flows(ctx, FlowQuery{})), "stop": c.Stop(ctx),
 		"events": c.Events(ctx, Follow{}, func(Events) error { return nil }),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,29 +23,39 @@ import (
 	"heddle/internal/spec"
 )
 
-// spoken are the Go types that each call of the contract asks with and answers; Capture's answers have a test of their own.
+// spoken are the Go types that each call of the contract asks with and answers; Capture's answers have a test of their
+// own.
 func spoken() map[string][2]any {
 	return map[string][2]any{
-		"StateService.GetState": {none{}, &State{}}, "StateService.GetProgress": {none{}, &Progress{}}, "StateService.GetMetrics": {none{}, ""},
+		"StateService.GetState": {none{}, &State{}}, "StateService.GetProgress": {none{}, &Progress{}},
+		"StateService.GetMetrics": {none{}, ""},
 		"StateService.StopAgent":  {none{}, none{}},
 		"StatsService.ListStats":  {none{}, []Stats{}},
 		"StatsService.ListMacs":   {none{}, []MAC{}},
 		"ChangeService.Apply":     {Apply{}, &Applied{}},
 		"ChangeService.GetTrial":  {none{}, &Trial{}},
-		"PortService.ConnectPort": {Connect{}, &Applied{}}, "PortService.ReconnectPort": {Connect{}, &Applied{}}, "PortService.ConnectIncomingPort": {Connect{}, &Applied{}},
-		"PortService.ExpectGuest": {Expect{}, none{}}, "PortService.ActivatePort": {Activate{}, none{}}, "PortService.DisconnectPort": {Disconnect{}, none{}},
-		"PortService.BlockPort": {Block{}, &Applied{}}, "PortService.MovePort": {Move{}, &Applied{}},
+		"PortService.ConnectPort": {Connect{}, &Applied{}}, "PortService.ReconnectPort": {Connect{}, &Applied{}},
+		"PortService.ConnectIncomingPort": {Connect{}, &Applied{}},
+		"PortService.ExpectGuest":         {Expect{}, none{}}, "PortService.ActivatePort": {Activate{}, none{}},
+		"PortService.DisconnectPort": {Disconnect{}, none{}},
+		"PortService.BlockPort":      {Block{}, &Applied{}}, "PortService.MovePort": {Move{}, &Applied{}},
 		"StatsService.ListAccounts": {none{}, []PortAccount{}}, "ChangeService.ConfirmTrial": {none{}, &Trial{}},
-		"HostPortService.ListHostPorts": {none{}, []HostPort{}}, "HostPortService.GetAdoption": {HostPortName{}, &Adoption{}},
-		"HostPortService.Adopt": {Adopt{}, &Adoption{}}, "HostPortService.ConfirmAdoption": {HostPortName{}, &Adoption{}},
+		"HostPortService.ListHostPorts": {none{}, []HostPort{}}, "HostPortService.GetAdoption": {HostPortName{},
+			&Adoption{}},
+		"HostPortService.Adopt": {Adopt{}, &Adoption{}}, "HostPortService.ConfirmAdoption": {HostPortName{},
+			&Adoption{}},
 		"HostPortService.ReleaseAdoption": {Release{}, &Adoption{}},
 		"EventService.FollowEvents":       {Follow{}, Events{}},
-		"FlowService.ListFlows":           {FlowQuery{}, &FlowList{}}, "FlowService.GetFlowStatus": {none{}, &FlowStatus{}},
-		"FlowService.FollowFlowTop": {FlowTopQuery{}, FlowTop{}}, "FlowService.FollowFlowRecords": {recordsRequest{}, FlowRecords{}},
+		"FlowService.ListFlows":           {FlowQuery{}, &FlowList{}}, "FlowService.GetFlowStatus": {none{},
+			&FlowStatus{}},
+		"FlowService.FollowFlowTop": {FlowTopQuery{}, FlowTop{}}, "FlowService.FollowFlowRecords": {recordsRequest{},
+			FlowRecords{}},
 		"FlowService.FollowFlowSums": {FlowSumQuery{}, FlowSums{}},
 		"CaptureService.Capture":     {Capture{}, nil}, "CaptureService.EndCapture": {EndCapture{}, none{}},
-		"ConfigService.GetConfig": {ConfigQuery{}, &AppliedConfig{}}, "ConfigService.ListConfigs": {none{}, []AppliedConfig{}},
-		"TraceService.Trace": {diagnose.Request{}, &diagnose.Report{}}, "AdviseService.Advise": {AdviseRequest{}, &Advice{}},
+		"ConfigService.GetConfig": {ConfigQuery{}, &AppliedConfig{}}, "ConfigService.ListConfigs": {none{},
+			[]AppliedConfig{}},
+		"TraceService.Trace": {diagnose.Request{}, &diagnose.Report{}}, "AdviseService.Advise": {AdviseRequest{},
+			&Advice{}},
 	}
 }
 
@@ -97,7 +107,8 @@ func TestEveryMessageCarriesWhatIsPutIntoIt(t *testing.T) {
 			if err := c.Put(q.Interface(), there); err != nil {
 				t.Fatalf("seed %d: %v\n%+v", seed, err, q.Elem())
 			}
-			if err := c.Get(crossed(t, there), back.Interface()); err != nil || !reflect.DeepEqual(q.Interface(), back.Interface()) {
+			if err := c.Get(crossed(t, there), back.Interface()); err != nil ||
+				!reflect.DeepEqual(q.Interface(), back.Interface()) {
 				t.Fatalf("seed %d: %v\nput %s\ngot %s", seed, err, text(q), text(back))
 			}
 			if answer == nil || m.Output().Fields().Len() == 0 {
@@ -108,15 +119,16 @@ func TestEveryMessageCarriesWhatIsPutIntoIt(t *testing.T) {
 			if err := c.PutAnswer(a.Elem().Interface(), out); err != nil {
 				t.Fatalf("seed %d: %v\n%s", seed, err, text(a))
 			}
-			if err := c.GetAnswer(crossed(t, out), r.Interface()); err != nil || !reflect.DeepEqual(a.Interface(), r.Interface()) {
+			if err := c.GetAnswer(crossed(t, out), r.Interface()); err != nil ||
+				!reflect.DeepEqual(a.Interface(), r.Interface()) {
 				t.Fatalf("seed %d: %v\nput %s\ngot %s", seed, err, text(a), text(r))
 			}
 		}
 	})
 }
 
-// TestANewerAgentIsUnderstood: fields that are not known here are ignored, a word that is not known is shown by its number, and a value of a
-// policy of another kind is none. Nothing of it fails an answer.
+// TestANewerAgentIsUnderstood: fields that are not known here are ignored, a word that is not known is shown by its
+// number, and a value of a policy of another kind is none. Nothing of it fails an answer.
 func TestANewerAgentIsUnderstood(t *testing.T) {
 	words := 0
 	eachCall(t, func(t *testing.T, m protoreflect.MethodDescriptor, _, answer any) {
@@ -136,7 +148,8 @@ func TestANewerAgentIsUnderstood(t *testing.T) {
 		}
 		words += strings.Count(text(r), `"unknown-4711"`)
 		again := made(t, m.Output())
-		if err := c.PutAnswer(r.Elem().Interface(), again); err != nil && !strings.Contains(err.Error(), "VLAN") && !strings.Contains(err.Error(), "can't be carried") {
+		if err := c.PutAnswer(r.Elem().Interface(), again); err != nil && !strings.Contains(err.Error(), "VLAN") &&
+			!strings.Contains(err.Error(), "can't be carried") {
 			t.Errorf("it can't be handed on: %v", err)
 		}
 	})
@@ -158,7 +171,8 @@ func TestAReleasedProgramReadsWhatThisAgentAnswers(t *testing.T) {
 		}
 		var c wire.Codec
 		out := made(t, m.Output())
-		if err := c.PutAnswer((&filler{Rand: rand.New(rand.NewPCG(3, 3))}).answer(answer, m).Elem().Interface(), out); err != nil {
+		if err := c.PutAnswer((&filler{Rand: rand.New(rand.NewPCG(3, 3))}).answer(answer, m).Elem().Interface(),
+			out); err != nil {
 			t.Fatal(err)
 		}
 		newer(out.ProtoReflect())
@@ -173,10 +187,12 @@ func TestAReleasedProgramReadsWhatThisAgentAnswers(t *testing.T) {
 	})
 }
 
-// TestAWordThatTheSchemaLacksFailsNoAnswer: the agent's answer goes without the word. A request with such a word is refused.
+// TestAWordThatTheSchemaLacksFailsNoAnswer: the agent's answer goes without the word. A request with such a word is
+// refused.
 func TestAWordThatTheSchemaLacksFailsNoAnswer(t *testing.T) {
 	c, _ := serve(t, &echo{})
-	batch := FlowRecords{Records: []FlowRecord{{Flow: Flow{Port: "p", Direction: "sideways"}, Reason: "tired"}, {Reason: "unknown-9"}, {Reason: "idle"}}}
+	batch := FlowRecords{Records: []FlowRecord{{Flow: Flow{Port: "p", Direction: "sideways"}, Reason: "tired"},
+		{Reason: "unknown-9"}, {Reason: "idle"}}}
 	lenient, m := wire.Codec{Lenient: true}, &agentv1.FollowFlowRecordsResponse{}
 	if err := lenient.PutAnswer(batch, m); err != nil {
 		t.Fatal(err)
@@ -185,14 +201,17 @@ func TestAWordThatTheSchemaLacksFailsNoAnswer(t *testing.T) {
 	if err := lenient.GetAnswer(m, &got); err != nil || len(got.Records) != 3 {
 		t.Fatalf("%+v %v", got, err)
 	}
-	if r := got.Records; r[0].Port != "p" || r[0].Reason != "" || r[0].Direction != "" || r[1].Reason != "unknown-9" || r[2].Reason != "idle" {
+	if r := got.Records; r[0].Port != "p" || r[0].Reason != "" || r[0].Direction != "" || r[1].Reason != "unknown-9" ||
+		r[2].Reason != "idle" {
 		t.Errorf("%+v", r)
 	}
-	if _, err := c.Flows(t.Context(), FlowQuery{Sort: "colour"}); err == nil || !strings.Contains(err.Error(), `"colour" is none of`) {
+	if _, err := c.Flows(t.Context(), FlowQuery{Sort: "colour"}); err == nil ||
+		!strings.Contains(err.Error(), `"colour" is none of`) {
 		t.Errorf("a request: %v", err)
 	}
 	h, _ := serve(t, &strange{})
-	if ports, err := h.HostPorts(t.Context()); err != nil || len(ports) != 1 || ports[0].Name != "vmk0" || ports[0].State != "" {
+	if ports, err := h.HostPorts(t.Context()); err != nil || len(ports) != 1 || ports[0].Name != "vmk0" ||
+		ports[0].State != "" {
 		t.Errorf("an agent's answer: %+v %v", ports, err)
 	}
 }
@@ -256,7 +275,8 @@ func text(v reflect.Value) string {
 	return string(b)
 }
 
-// filler fills values with random ones that the schema allows. It finds a field's counterpart by its name, without the codec.
+// filler fills values with random ones that the schema allows. It finds a field's counterpart by its name, without the
+// codec.
 type filler struct{ *rand.Rand }
 
 // answer is a pointer to a random answer of a call.
@@ -357,13 +377,16 @@ func (g *filler) special(t reflect.Type) (any, bool) {
 }
 
 func (g *filler) value() plan.FieldValue {
-	return []plan.FieldValue{plan.FieldValueOf(g.IntN(2) == 0), plan.FieldValueOf(g.IntN(5000)), plan.FieldValueOf(g.text()), plan.FieldValueOf([]string{g.text(), ""}),
-		plan.FieldValueOf([]string{}), plan.FieldValueOf(time.Duration(g.Int64N(1 << 50))), plan.FieldValueOf(g.vlan())}[g.IntN(7)]
+	return []plan.FieldValue{plan.FieldValueOf(g.IntN(2) == 0), plan.FieldValueOf(g.IntN(5000)),
+		plan.FieldValueOf(g.text()), plan.FieldValueOf([]string{g.text(), ""}),
+		plan.FieldValueOf([]string{}), plan.FieldValueOf(time.Duration(g.Int64N(1 << 50))),
+		plan.FieldValueOf(g.vlan())}[g.IntN(7)]
 }
 
 // policy sets some fields of a policy by themselves.
 func (g *filler) policy() (p spec.Policy) {
-	examples := map[plan.Kind]string{plan.KindTruth: "false", plan.KindAnswer: "accept", plan.KindNumber: "0", plan.KindDuration: "2s", plan.KindChoice: "x", plan.KindList: "a,b"}
+	examples := map[plan.Kind]string{plan.KindTruth: "false", plan.KindAnswer: "accept", plan.KindNumber: "0",
+		plan.KindDuration: "2s", plan.KindChoice: "x", plan.KindList: "a,b"}
 	for _, f := range plan.Fields() {
 		if value, ok := examples[f.Kind]; ok && g.IntN(2) == 0 {
 			if err := f.Parse(&p, value); err != nil {
@@ -386,7 +409,8 @@ func (g *filler) vlans() (s plan.VLANSet) {
 }
 
 func (g *filler) vlan() plan.VLAN {
-	return []plan.VLAN{{}, {Mode: plan.VLANAccess, ID: uint16(1 + g.IntN(4094))}, {Mode: plan.VLANTrunk, Set: g.vlans(), AD: g.IntN(2) == 0}}[g.IntN(3)]
+	return []plan.VLAN{{}, {Mode: plan.VLANAccess, ID: uint16(1 + g.IntN(4094))}, {Mode: plan.VLANTrunk, Set: g.vlans(),
+		AD: g.IntN(2) == 0}}[g.IntN(3)]
 }
 
 func (g *filler) address() netip.Addr {

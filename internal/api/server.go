@@ -31,16 +31,16 @@ const (
 	patience = 30 * time.Second
 	// maxBody bounds a request, in bytes: the largest configuration file and what goes with it.
 	maxBody = 40 << 20
-	// smallBody is what every request may have; one that is larger is read when no other such is, in bytes. No request that is answered by a
-	// stream is larger.
+	// smallBody is what every request may have; one that is larger is read when no other such is, in bytes. No request
+	// that is answered by a stream is larger.
 	smallBody = 1 << 20
 )
 
 // SocketPath is where the agent of that name listens.
 func SocketPath(runDir, name string) string { return filepath.Join(runDir, name+".sock") }
 
-// Listen makes the agent's socket, readable and writable by its owner alone. The caller holds the agent's instance lock, so a
-// socket that is there was left by a dead one.
+// Listen makes the agent's socket, readable and writable by its owner alone. The caller holds the agent's instance
+// lock, so a socket that is there was left by a dead one.
 func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the socket a dead agent left: %w", err)
@@ -115,13 +115,14 @@ func handler(ctx context.Context, s Service) http.Handler {
 	})
 }
 
-// refuseVersion answers a program of another version. Those of version 2 and before, which do not speak the contract, read the body; later ones
-// see the version in the header.
+// refuseVersion answers a program of another version. Those of version 2 and before, which do not speak the contract,
+// read the body; later ones see the version in the header.
 func refuseVersion(w http.ResponseWriter, got string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnprocessableEntity)
 	b, err := json.Marshal(NewError(Invalid, fmt.Sprintf(
-		"this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was started with", Version, got)))
+		"this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was "+
+			"started with", Version, got)))
 	if err == nil {
 		_, _ = io.WriteString(w, string(b)+"\n") // a caller that has left needs no answer
 	}
@@ -155,8 +156,9 @@ func deadlines(ctx context.Context, read, write time.Time) error {
 	return errors.Join(c.SetReadDeadline(read), c.SetWriteDeadline(write))
 }
 
-// admit refuses requests that this agent does not understand as a whole: what it would ignore could be what the caller relies on. Then it has the
-// request be read without haste, since the server goes on reading, to notice a caller that leaves.
+// admit refuses requests that this agent does not understand as a whole: what it would ignore could be what the caller
+// relies on. Then it has the request be read without haste, since the server goes on reading, to notice a caller that
+// leaves.
 func admit(next connect.ServerFunc) connect.ServerFunc {
 	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
 		return next(ctx, spec, &admitted{stream, ctx})

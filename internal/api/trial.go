@@ -34,8 +34,8 @@ type Trial struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Window is how long a change may go unconfirmed that concerns the way to the host's own addresses. It is needed where nobody can be asked;
-// 0 otherwise takes the agent's own.
+// Window is how long a change may go unconfirmed that concerns the way to the host's own addresses. It is needed where
+// nobody can be asked; 0 otherwise takes the agent's own.
 type Window struct {
 	ConfirmWithin time.Duration `json:"confirmWithin,omitempty"`
 }

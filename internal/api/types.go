@@ -1,6 +1,6 @@
-// Package api is what an agent and those who ask it tell each other: the words, which are also what "-o json" prints, so that their field names are
-// public; and server and client, which carry them over the contract in api/ at the top of the repository, by Connect on a Unix socket of the agent's
-// own that root alone may use.
+// Package api is what an agent and those who ask it tell each other: the words, which are also what "-o json" prints,
+// so that their field names are public; and server and client, which carry them over the contract in api/ at the top of
+// the repository, by Connect on a Unix socket of the agent's own that root alone may use.
 package api
 
 import (
@@ -12,8 +12,9 @@ import (
 	"heddle/internal/spec"
 )
 
-// Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks. It changes when the contract does
-// in a way that a program of the version before would misread; what is only added does not change it.
+// Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks. It
+// changes when the contract does in a way that a program of the version before would misread; what is only added does
+// not change it.
 const Version = 4
 
 // AgentInfo says which agent answers.
@@ -30,8 +31,8 @@ type AgentInfo struct {
 	Place string `json:"place,omitempty"`
 	// Lookalikes say which devices have the alias of this agent's host ports and were not made by it.
 	Lookalikes []string `json:"lookalikes,omitempty"`
-	// Announcing is how many frames the agent has still to send to tell the physical network and the ports' owners of changes
-	// (S49, S50); 0 a second or so after the last change.
+	// Announcing is how many frames the agent has still to send to tell the physical network and the ports' owners of
+	// changes (S49, S50); 0 a second or so after the last change.
 	Announcing int `json:"announcing"`
 }
 
@@ -153,7 +154,8 @@ type Port struct {
 	Refused []Refusal `json:"refused,omitempty"`
 	// Promiscuous is what the owner asks for: "yes", "no" or "unknown" (D1).
 	Promiscuous string `json:"promiscuous"`
-	// Uplinks are those the port's frames may leave by at present: one, none, or all that a hashing policy spreads over.
+	// Uplinks are those the port's frames may leave by at present: one, none, or all that a hashing policy spreads
+	// over.
 	Uplinks   []string `json:"uplinks,omitempty"`
 	MTU       int      `json:"mtu,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
@@ -197,16 +199,18 @@ type Stats struct {
 	PortGroup string `json:"portGroup,omitempty"`
 	// ReadAt is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
 	ReadAt int64 `json:"readAt"`
-	// Device is what the port's device lost by its own account, Peer what the other end of a veth did; nil where it can't be seen.
+	// Device is what the port's device lost by its own account, Peer what the other end of a veth did; nil where it
+	// can't be seen.
 	Device *DeviceLosses `json:"deviceLosses,omitempty"`
 	Peer   *DeviceLosses `json:"peerLosses,omitempty"`
 }
 
-// DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the host's end of a guest's
-// device receives, the guest sent. No program of the switch saw these frames, or they were lost after it had handed them over.
+// DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the host's end
+// of a guest's device receives, the guest sent. No program of the switch saw these frames, or they were lost after it
+// had handed them over.
 //
-// RxDropped is not among what is lost: Linux counts there every frame that arrived well and that no protocol of the receiver wants, such as
-// an announcement (RARP) of a switch. What a device could not take is in the other counters.
+// RxDropped is not among what is lost: Linux counts there every frame that arrived well and that no protocol of the
+// receiver wants, such as an announcement (RARP) of a switch. What a device could not take is in the other counters.
 type DeviceLosses struct {
 	Device    string `json:"device,omitempty"`
 	RxDropped uint64 `json:"rxDropped"`
@@ -224,12 +228,14 @@ func (l *DeviceLosses) Lost() uint64 {
 	return l.TxDropped + l.RxErrors + l.TxErrors + l.RxMissed
 }
 
-// PortAccount says whether the counters of a port or uplink add up (S94): every frame received was delivered or dropped.
+// PortAccount says whether the counters of a port or uplink add up (S94): every frame received was delivered or
+// dropped.
 type PortAccount struct {
 	Switch string `json:"switch"`
 	Name   string `json:"name"`
-	// State is "exact" (at rest, and every frame has its fate), "open" (frames were passing: those without a fate lie between Least
-	// and Most, which allows for none), "broken" (Fault says why) or "new" (the counters began anew meanwhile).
+	// State is "exact" (at rest, and every frame has its fate), "open" (frames were passing: those without a fate lie
+	// between Least and Most, which allows for none), "broken" (Fault says why) or "new" (the counters began anew
+	// meanwhile).
 	State     string `json:"state"`
 	Received  uint64 `json:"received"`
 	Delivered uint64 `json:"delivered"`
@@ -245,8 +251,8 @@ type MAC struct {
 	VLAN   plan.Segment `json:"vlan"`
 	MAC    string       `json:"mac"`
 	Port   string       `json:"port"`
-	// Kind is "learned", "port" for a port's own address, "standby" for one that is in use at another port of its owner at present, or
-	// "sibling" for such an address at the port that uses it, where that is not seen to have it.
+	// Kind is "learned", "port" for a port's own address, "standby" for one that is in use at another port of its owner
+	// at present, or "sibling" for such an address at the port that uses it, where that is not seen to have it.
 	Kind string `json:"kind"`
 	// IdleSeconds is how long ago a learned address was last heard.
 	IdleSeconds float64 `json:"idleSeconds"`
@@ -267,14 +273,16 @@ type Apply struct {
 // Applied is what an Apply did, or would do.
 type Applied struct {
 	Changes []Change `json:"changes"`
-	// Effects are what the changes mean for ports, in the user's words: "12 ports of port group lab/web: vlan access 100 → access 200".
+	// Effects are what the changes mean for ports, in the user's words: "12 ports of port group lab/web: vlan access
+	// 100 → access 200".
 	Effects  []string `json:"effects,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	DryRun   bool     `json:"dryRun"`
-	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the switch does, so
-	// that the change may not hold for all of them; each is a warning, too.
+	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the
+	// switch does, so that the change may not hold for all of them; each is a warning, too.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
-	// InForceSeconds is how long after the command had read its input the changes were in force, for all ports at one instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
+	// InForceSeconds is how long after the command had read its input the changes were in force, for all ports at one
+	// instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
 	// every device attached.
 	InForceSeconds float64 `json:"inForceSeconds,omitempty"`
 	// InForceAt is that instant.

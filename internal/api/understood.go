@@ -15,7 +15,8 @@ func understood(m any) error {
 		return nil
 	}
 	if what := unknown(p.ProtoReflect()); what != "" {
-		return NewError(Invalid, fmt.Sprintf("this agent does not know %s, which the command asks for: the agent is older than the command; restart it with the same program", what))
+		return NewError(Invalid, fmt.Sprintf("this agent does not know %s, which the command asks for: the agent is "+
+			"older than the command; restart it with the same program", what))
 	}
 	return nil
 }

@@ -27,8 +27,10 @@ func TestAProgramOfTheVersionBeforeIsRefusedWithASentence(t *testing.T) {
 		var e Error
 		err = json.NewDecoder(resp.Body).Decode(&e)
 		resp.Body.Close()
-		want := fmt.Sprintf("this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was started with", Version, version)
-		if err != nil || resp.StatusCode != http.StatusUnprocessableEntity || e.Kind != Invalid || e.Error() != want || resp.Header.Get(versionHeader) != fmt.Sprint(Version) {
+		want := fmt.Sprintf("this agent speaks version %d of the protocol, the command version %q: use the heddle "+
+			"program the agent was started with", Version, version)
+		if err != nil || resp.StatusCode != http.StatusUnprocessableEntity || e.Kind != Invalid || e.Error() != want ||
+			resp.Header.Get(versionHeader) != fmt.Sprint(Version) {
 			t.Errorf("%s, version %s, %+v %v", resp.Status, resp.Header.Get(versionHeader), e, err)
 		}
 	}
@@ -48,7 +50,8 @@ func TestAnAgentOfTheVersionBeforeIsToldFromOneThatFails(t *testing.T) {
 		"a capture": c.Capture(t.Context(), Capture{}, func(CaptureEvent) error { return nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("speaks version \"%d\" of the protocol, this command version %d", Version-1, Version)) {
+			if err == nil || !strings.Contains(err.Error(),
+				fmt.Sprintf("speaks version \"%d\" of the protocol, this command version %d", Version-1, Version)) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

@@ -22,7 +22,8 @@ func newAdvise(d Deps) *cobra.Command {
 			"LLDP report. Each finding has the measured sign, its consequence, and the command or the lines of " +
 			"the configuration that fix it. Nothing is changed.\n\n" +
 			"Without --for it uses the counters since each port was connected, which may be long ago, and the " +
-			"rates of half a second. With --for it measures from now on, for that long. The exit status is 1 when something is wrong; notes leave it " +
+			"rates of half a second. With --for it measures from now on, for that long. The exit status is 1 when " +
+			"something is wrong; notes leave it " +
 			"0.",
 		Example: "  heddle advise\n  heddle advise --for 10s\n  heddle advise -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -65,7 +66,8 @@ func advice(c *cobra.Command, t *target, q api.AdviseRequest) (*api.Advice, erro
 func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	period := "since each port was connected"
 	if a.MeasuredSeconds > 0 {
-		period = "of the last " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(100*time.Millisecond).String()
+		period = "of the last " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(
+			100*time.Millisecond).String()
 	}
 	var b strings.Builder
 	for i := range a.Findings {
@@ -78,14 +80,15 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	if n := len(a.Findings); n > 0 {
 		found = count(n, "finding", "findings")
 	}
-	fmt.Fprintf(&b, "%s. Checked %s on %s and %s.\nThe counters are those %s.\n", found, count(a.Rules, "rule", "rules"),
+	fmt.Fprintf(&b, "%s. Checked %s on %s and %s.\nThe counters are those %s.\n", found,
+		count(a.Rules, "rule", "rules"),
 		count(a.Ports, "port", "ports"), count(a.Uplinks, "uplink", "uplinks"), period)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// writeFinding writes one finding: what and where, then the sign, the consequence, and the remedy, each wrapped. Commands and lines
-// of the configuration are never broken.
+// writeFinding writes one finding: what and where, then the sign, the consequence, and the remedy, each wrapped.
+// Commands and lines of the configuration are never broken.
 func writeFinding(b *strings.Builder, d Deps, f *api.Finding) {
 	colour := map[api.FindingLevel]string{api.FindingWrong: red, api.FindingNote: yellow}[f.Level]
 	where := f.Object()

@@ -10,19 +10,27 @@ import (
 )
 
 func adviceOfTwo() api.Advice {
-	return api.Advice{MeasuredSeconds: 10.04, Rules: 22, Ports: 12, Uplinks: 2, More: map[string]int{"guest-tags": 3}, Findings: []api.Finding{
-		{Rule: "forged-transmits", Level: api.FindingWrong, Switch: "lab", Port: "vm1/eth0", Sign: strings.Repeat("measured words ", 12), Why: "it is lost", Change: "Let it.",
-			Edit: &diagnose.Edit{File: "/etc/heddle.yaml", Switch: "lab", Kind: diagnose.EditGroup, Name: "web", Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f /etc/heddle.yaml"},
-		{Rule: "half-open", Level: api.FindingNote, Switch: "lab", Sign: "none", Why: "so", Change: "Do.", Command: "heddle uplink list"},
-	}}
+	return api.Advice{MeasuredSeconds: 10.04, Rules: 22, Ports: 12, Uplinks: 2, More: map[string]int{"guest-tags": 3},
+		Findings: []api.Finding{
+			{Rule: "forged-transmits", Level: api.FindingWrong, Switch: "lab", Port: "vm1/eth0",
+				Sign: strings.Repeat("measured words ", 12), Why: "it is lost", Change: "Let it.",
+				Edit: &diagnose.Edit{File: "/etc/heddle.yaml", Switch: "lab", Kind: diagnose.EditGroup, Name: "web",
+					Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f /etc/heddle.yaml"},
+			{Rule: "half-open", Level: api.FindingNote, Switch: "lab", Sign: "none", Why: "so", Change: "Do.",
+				Command: "heddle uplink list"},
+		}}
 }
 
 func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 	s := &standIn{advice: adviceOfTwo()}
 	c := newConsole(t, s)
 	out, _, status := c.run("advise", "--for", "10s")
-	for _, want := range []string{"wrong  forged-transmits: port vm1/eth0 of switch lab\n  measured: measured words", "\n  edit:     /etc/heddle.yaml, port group web of switch lab:\n              security: {forgedTransmits: accept}\n",
-		"\n  command:  heddle apply -f /etc/heddle.yaml\n", "note  half-open: switch lab\n", "and 3 more of guest-tags\n", "2 findings. Checked 22 rules on 12 ports and 2 uplinks.\nThe counters are those of the last 10s.\n"} {
+	for _, want := range []string{"wrong  forged-transmits: port vm1/eth0 of switch lab\n  measured: measured words",
+		"\n  edit:     /etc/heddle.yaml, port group web of switch lab:\n              security: {forgedTransmits: " +
+			"accept}\n",
+		"\n  command:  heddle apply -f /etc/heddle.yaml\n", "note  half-open: switch lab\n",
+		"and 3 more of guest-tags\n", "2 findings. Checked 22 rules on 12 ports and 2 uplinks.\nThe counters are " +
+			"those of the last 10s.\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -42,7 +50,8 @@ func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 		t.Error("colours where there is no terminal")
 	}
 	c.colour = true
-	if out, _, _ := c.run("advise"); !strings.HasPrefix(out, red+"wrong"+plain+"  forged") || !strings.Contains(out, "\n"+yellow+"note"+plain+"  half-open") {
+	if out, _, _ := c.run("advise"); !strings.HasPrefix(out, red+"wrong"+plain+"  forged") ||
+		!strings.Contains(out, "\n"+yellow+"note"+plain+"  half-open") {
 		t.Errorf("on a terminal: %q", out)
 	}
 	c.colour = false
@@ -51,10 +60,12 @@ func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 		t.Errorf("status %d with a note alone", status)
 	}
 	s.advice = api.Advice{Rules: 22}
-	if out, _, status := c.run("advise"); status != ExitOK || out != "No problems found. Checked 22 rules on 0 ports and 0 uplinks.\nThe counters are those since each port was connected.\n" {
+	if out, _, status := c.run("advise"); status != ExitOK || out != "No problems found. Checked 22 rules on 0 ports "+
+		"and 0 uplinks.\nThe counters are those since each port was connected.\n" {
 		t.Errorf("status %d, %q", status, out)
 	}
-	if _, errs, status := c.run("advise", "--for", "2h"); status != ExitUsage || !strings.Contains(errs, "--for 2h0m0s") {
+	if _, errs, status := c.run("advise", "--for", "2h"); status != ExitUsage ||
+		!strings.Contains(errs, "--for 2h0m0s") {
 		t.Errorf("status %d, %q", status, errs)
 	}
 }

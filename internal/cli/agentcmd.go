@@ -32,7 +32,8 @@ func newAgent(d Deps) *cobra.Command {
 			"Under a service manager (NOTIFY_SOCKET) the agent reports when it is ready, reloading and stopping, " +
 			"and feeds the watchdog. It ends with status 3 when a command stopped it, as \"heddle down\" does, and " +
 			"with 78 when the configuration is wrong: in both cases it should not be started again.",
-		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml", Args: exactly(),
+		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml",
+		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			level := slog.LevelInfo
 			if verbose {
@@ -55,11 +56,15 @@ func newAgent(d Deps) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&o.Config, "config", "c", "", "configuration file")
-	f.StringVar(&o.Name, "name", d.env("HEDDLE_AGENT", defaultAgent), "name of this agent; several may run on a machine (environment HEDDLE_AGENT)")
-	f.StringVar(&o.Paths.Run, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "directory for sockets, locks and pinned kernel objects")
-	f.StringVar(&o.Paths.State, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "directory for what survives a reboot")
-	f.StringVar(&o.LibvirtDir, "libvirt-dir", d.env("HEDDLE_LIBVIRT_DIR", "/run/libvirt"), "directory of libvirt's read-only socket, asked where guests run whose\n"+
-		"ports have a domain; empty: never")
+	f.StringVar(&o.Name, "name", d.env("HEDDLE_AGENT", defaultAgent),
+		"name of this agent; several may run on a machine (environment HEDDLE_AGENT)")
+	f.StringVar(&o.Paths.Run, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir),
+		"directory for sockets, locks and pinned kernel objects")
+	f.StringVar(&o.Paths.State, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir),
+		"directory for what survives a reboot")
+	f.StringVar(&o.LibvirtDir, "libvirt-dir", d.env("HEDDLE_LIBVIRT_DIR", "/run/libvirt"),
+		"directory of libvirt's read-only socket, asked where guests run whose\n"+
+			"ports have a domain; empty: never")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	metricsFlags(d, c, &o.Metrics)
 	_ = c.MarkFlagFilename("config", "yaml", "yml")
@@ -80,7 +85,8 @@ func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
 	return err
 }
 
-// loadOptions reads what labs change of load-based teaming: nobody waits half a minute, or fills 10 Gb/s, to see it work.
+// loadOptions reads what labs change of load-based teaming: nobody waits half a minute, or fills 10 Gb/s, to see it
+// work.
 func loadOptions(d Deps) (o uplinks.LoadOptions, err error) {
 	if text := d.env("HEDDLE_LOAD_WINDOW", ""); text != "" {
 		if o.Window, err = times.Parse(text); err != nil || o.Window <= 0 {

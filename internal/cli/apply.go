@@ -49,7 +49,9 @@ func newApply(d Deps) *cobra.Command {
 			if err := confirmNothing(d, c, t, q, yes); err != nil {
 				return err
 			}
-			out, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
+			out, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (*api.Applied, error) {
+				return s.Apply(ctx, q)
+			})
 			if err != nil {
 				// The same faults under the name the user gave, also without an agent.
 				if _, faults := spec.Parse(fileName(file), b); faults != nil {
@@ -102,7 +104,8 @@ func printChangeLines(d Deps, w io.Writer, list []api.Change) error {
 				kind = api.Changed // the object stays, a field of it changes
 			}
 			heading = ch.Object
-			if _, err := fmt.Fprintln(w, d.coloured(markColour(kind), fmt.Sprintf("%s %s", kind, ch.Object))); err != nil {
+			if _, err := fmt.Fprintln(w,
+				d.coloured(markColour(kind), fmt.Sprintf("%s %s", kind, ch.Object))); err != nil {
 				return err
 			}
 		}

@@ -14,8 +14,8 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// confirmNothing asks before a file that declares nothing removes what is there: such a file is more often one that was cut off than
-// one that is meant. Where nobody can be asked it takes --yes.
+// confirmNothing asks before a file that declares nothing removes what is there: such a file is more often one that was
+// cut off than one that is meant. Where nobody can be asked it takes --yes.
 func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) error {
 	if q.DryRun || yes || !spec.DeclaresNothing([]byte(q.Content)) {
 		return nil
@@ -26,7 +26,8 @@ func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) 
 		return err
 	}
 	if !d.Asking {
-		return usagef("%s declares no switch, so that every switch and declared port would be removed: see what goes with --dry-run, "+
+		return usagef("%s declares no switch, so that every switch and declared port would be removed: see what goes "+
+			"with --dry-run, "+
 			"and add --yes if that is meant", q.File)
 	}
 	if err := printChanges(d, printable.NewWriter(d.Stderr, d.mark), out); err != nil {

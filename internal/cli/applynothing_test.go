@@ -12,7 +12,8 @@ import (
 // An empty file, or one of comments, means nothing. It is valid; what it would remove is asked about.
 func TestApplyOfAFileThatDeclaresNothing(t *testing.T) {
 	removes := api.Applied{Changes: []api.Change{{Kind: api.Removed, Object: "switch lab"}}}
-	for name, content := range map[string]string{"empty": "", "comments": "# switches:\n#   - name: lab\n", "explicit": "switches: []\n", "null": "---\n"} {
+	for name, content := range map[string]string{"empty": "", "comments": "# switches:\n#   - name: lab\n",
+		"explicit": "switches: []\n", "null": "---\n"} {
 		t.Run(name, func(t *testing.T) {
 			for _, c := range []struct {
 				what, answer  string
@@ -27,8 +28,10 @@ func TestApplyOfAFileThatDeclaresNothing(t *testing.T) {
 				{what: "--dry-run", changes: true, flags: []string{"--dry-run"}, asked: 1},
 				{what: "nothing to remove", asked: 2},
 				{what: "yes", changes: true, asking: true, answer: "y\n", asked: 2, says: "- switch lab"},
-				{what: "no", changes: true, asking: true, answer: "\n", status: ExitFailure, asked: 1, says: "nothing was changed"},
-				{what: "no answer", changes: true, asking: true, status: ExitFailure, asked: 1, says: "nothing was changed"},
+				{what: "no", changes: true, asking: true, answer: "\n", status: ExitFailure, asked: 1,
+					says: "nothing was changed"},
+				{what: "no answer", changes: true, asking: true, status: ExitFailure, asked: 1,
+					says: "nothing was changed"},
 			} {
 				s := furnished()
 				if c.changes {

@@ -42,7 +42,8 @@ func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Rep
 }
 
 // measure has run measure, with its progress on a terminal, and publishes what it reports.
-func (f *reportFlags) measure(c *cobra.Command, d Deps, run func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error)) error {
+func (f *reportFlags) measure(c *cobra.Command, d Deps,
+	run func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error)) error {
 	format, err := report.ParseFormat(f.output)
 	if err != nil {
 		return &UsageError{Err: err}
@@ -61,7 +62,8 @@ func (f *reportFlags) measure(c *cobra.Command, d Deps, run func(ctx context.Con
 
 func newBench(d Deps) *cobra.Command {
 	c := &cobra.Command{
-		Use: "bench", Short: "Measure what Heddle costs", Example: "  heddle bench switch --quick\n  heddle bench frame", Args: noSubcommand,
+		Use: "bench", Short: "Measure what Heddle costs",
+		Example: "  heddle bench switch --quick\n  heddle bench frame", Args: noSubcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchSwitch(d))
@@ -90,7 +92,8 @@ func newBenchSwitch(d Deps) *cobra.Command {
 			if quick {
 				hasten(c, &opts)
 			}
-			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
+				*report.Report, error) {
 				opts.Progress = progress
 				return cmd.BenchSwitch(ctx, opts)
 			})
@@ -98,10 +101,12 @@ func newBenchSwitch(d Deps) *cobra.Command {
 	}
 	flags.add(c)
 	c.Flags().IntVar(&opts.Rounds, "rounds", 20, "how often everything is measured")
-	c.Flags().DurationVar(&opts.Duration, "duration", 400*time.Millisecond, "measured interval per test, peer and round")
+	c.Flags().DurationVar(&opts.Duration, "duration", 400*time.Millisecond,
+		"measured interval per test, peer and round")
 	c.Flags().DurationVar(&opts.Warmup, "warmup", 100*time.Millisecond, "time before each measured interval")
 	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of wider spread")
-	c.Flags().StringSliceVar(&opts.Only, "only", nil, fmt.Sprintf("`peers` to measure, of %s (default: all that are there)", strings.Join(bench.PeerNames(), ",")))
+	c.Flags().StringSliceVar(&opts.Only, "only", nil, fmt.Sprintf("`peers` to measure, of %s (default: all that are "+
+		"there)", strings.Join(bench.PeerNames(), ",")))
 	c.Flags().IntSliceVar(&opts.CPUs, "cpus", nil, "two `CPUs` to pin the ends to (default: the first two)")
 	return c
 }

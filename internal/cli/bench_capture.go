@@ -28,7 +28,8 @@ func newBenchCapture(d Deps) *cobra.Command {
 			if quick {
 				hastenCaptures(c, &opts)
 			}
-			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
+				*report.Report, error) {
 				opts.Progress = progress
 				return cmd.BenchCapture(ctx, opts)
 			})
@@ -36,8 +37,10 @@ func newBenchCapture(d Deps) *cobra.Command {
 	}
 	flags.add(c)
 	c.Flags().IntVar(&opts.Rounds, "rounds", 12, "how often everything is measured at most")
-	c.Flags().DurationVar(&opts.Within, "within", 2*time.Minute, "time for all rounds together; the report says how many there were (0: no bound)")
-	c.Flags().DurationVar(&opts.Duration, "duration", 300*time.Millisecond, "measured interval per test, capture and round")
+	c.Flags().DurationVar(&opts.Within, "within", 2*time.Minute,
+		"time for all rounds together; the report says how many there were (0: no bound)")
+	c.Flags().DurationVar(&opts.Duration, "duration", 300*time.Millisecond,
+		"measured interval per test, capture and round")
 	c.Flags().DurationVar(&opts.Warmup, "warmup", 100*time.Millisecond, "time before each measured interval")
 	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of wider spread")
 	return c
@@ -50,7 +53,8 @@ func hastenCaptures(c *cobra.Command, opts *bench.CaptureOptions) {
 		name     string
 		to, from *time.Duration
 	}{
-		{"within", &opts.Within, &quick.Within}, {"duration", &opts.Duration, &quick.Duration}, {"warmup", &opts.Warmup, &quick.Warmup},
+		{"within", &opts.Within, &quick.Within}, {"duration", &opts.Duration, &quick.Duration},
+		{"warmup", &opts.Warmup, &quick.Warmup},
 	} {
 		if !c.Flags().Changed(f.name) {
 			*f.to = *f.from

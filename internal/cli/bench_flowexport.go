@@ -26,13 +26,15 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 			"between eight. Each is measured without metering, with metering of what leaves the switch, and with " +
 			"metering of both directions; and each of these again beside a port scan of 5,000 flows. Needs root. " +
 			"Everything it makes is in network namespaces of its own and is removed with them.",
-		Example: "  heddle bench flow-export\n  heddle bench flow-export --quick --check\n  heddle bench flow-export --cells udp-18,crr-4 --pairs 1 -o json",
-		Args:    exactly(),
+		Example: "  heddle bench flow-export\n  heddle bench flow-export --quick --check\n  heddle bench flow-export " +
+			"--cells udp-18,crr-4 --pairs 1 -o json",
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if quick {
 				quicken(c, &opts)
 			}
-			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
+				*report.Report, error) {
 				opts.Progress = progress
 				return cmd.BenchFlowExport(ctx, opts)
 			})
@@ -41,18 +43,26 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	flags.add(c)
 	f := c.Flags()
 	f.IntVar(&opts.Rounds, "rounds", opts.Rounds, "how often a cell is measured at most")
-	f.Float64Var(&opts.Resolution, "resolution", opts.Resolution, "stop measuring a cell when the standard error of all its ratios is this small, or its budget is clearly met or missed; 0: all rounds")
+	f.Float64Var(&opts.Resolution, "resolution", opts.Resolution, "stop measuring a cell when the standard error of "+
+		"all its ratios is this small, or its budget is clearly met or missed; 0: all rounds")
 	f.DurationVar(&opts.Duration, "duration", opts.Duration, "measured interval; twice as long for transactions")
 	f.DurationVar(&opts.Warmup, "warmup", opts.Warmup, "time before each measured interval")
-	f.DurationVar(&opts.Settle, "settle", opts.Settle, "warm-up of metered transactions, whose flows are exported up to three seconds after their end; others take 2.2s of it at most")
+	f.DurationVar(&opts.Settle, "settle", opts.Settle, "warm-up of metered transactions, whose flows are exported up "+
+		"to three seconds after their end; others take 2.2s of it at most")
 	f.DurationVar(&opts.Limit, "limit", opts.Limit, "start no cell that would end later than this")
 	f.BoolVar(&quick, "quick", false, "take at most a minute: few cells, long enough to resolve 2 %")
-	f.StringSliceVar(&opts.Loads, "cells", nil, fmt.Sprintf("`cells` to measure, of %s (default: all)", strings.Join(flowexport.LoadNames(), ", ")))
-	f.IntSliceVar(&opts.Pairs, "pairs", nil, "`numbers` of pairs of VMs (default: 1, and 8 for udp-18, crr-4 and stream)")
-	f.StringSliceVar(&opts.Configurations, "configurations", nil, fmt.Sprintf("`configurations` to measure beside their baselines, of %s (default: all that meter; baseline-again shows what the method cannot tell apart)", strings.Join(flowexport.ConfigurationNames(), ", ")))
+	f.StringSliceVar(&opts.Loads, "cells", nil, fmt.Sprintf("`cells` to measure, of %s (default: all)",
+		strings.Join(flowexport.LoadNames(), ", ")))
+	f.IntSliceVar(&opts.Pairs, "pairs", nil, "`numbers` of pairs of VMs (default: 1, and 8 for udp-18, crr-4 and "+
+		"stream)")
+	f.StringSliceVar(&opts.Configurations, "configurations", nil, fmt.Sprintf("`configurations` to measure beside "+
+		"their baselines, of %s (default: all that meter; baseline-again shows what the method cannot tell apart)",
+		strings.Join(flowexport.ConfigurationNames(), ", ")))
 	f.IntVar(&opts.Flows, "flows", opts.Flows, "how many flows the background has")
-	f.Float64Var(&opts.FlowRate, "flow-rate", opts.FlowRate, "how many packets per second the background sends each way")
-	f.StringVar(&opts.RunDir, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "run directory, where the lab's record is kept (environment HEDDLE_RUN_DIR)")
+	f.Float64Var(&opts.FlowRate, "flow-rate", opts.FlowRate,
+		"how many packets per second the background sends each way")
+	f.StringVar(&opts.RunDir, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir),
+		"run directory, where the lab's record is kept (environment HEDDLE_RUN_DIR)")
 	return c
 }
 
@@ -62,7 +72,9 @@ func quicken(c *cobra.Command, opts *flowexport.Options) {
 	opts.Quick()
 	for flag, keep := range map[string]func(){
 		"duration": func() { opts.Duration = asked.Duration }, "warmup": func() { opts.Warmup = asked.Warmup },
-		"limit": func() { opts.Limit = asked.Limit }, "cells": func() { opts.Loads = asked.Loads }, "pairs": func() { opts.Pairs = asked.Pairs },
+		"limit": func() { opts.Limit = asked.Limit }, "cells": func() { opts.Loads = asked.Loads }, "pairs": func() {
+			opts.Pairs = asked.Pairs
+		},
 		"configurations": func() { opts.Configurations = asked.Configurations },
 	} {
 		if c.Flags().Changed(flag) {

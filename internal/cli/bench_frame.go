@@ -23,7 +23,8 @@ func newBenchFrame(d Deps) *cobra.Command {
 		Example: "  heddle bench frame\n  heddle bench frame --quick -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
+				*report.Report, error) {
 				opts.Progress = progress
 				return cmd.BenchFrame(ctx, opts)
 			})

@@ -28,7 +28,8 @@ func newBenchIPFIXCodec(d Deps) *cobra.Command {
 			if quick {
 				opts.Quick()
 			}
-			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
+				*report.Report, error) {
 				opts.Progress = progress
 				return cmd.BenchCodec(ctx, opts)
 			})

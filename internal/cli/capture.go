@@ -47,8 +47,10 @@ func newCapture(d Deps) *cobra.Command {
 			"language of tcpdump, and needs tcpdump to be installed.\n\n" +
 			"Arrows: → enters by the port, ← is handed to its owner, ✗ is dropped.\n\n" +
 			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see docs/reference/reasons.md.",
-		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w vm1.pcapng\n" +
-			"  heddle capture any --stage drop\n  heddle capture --segment 10 --reason forged-transmit\n  heddle capture uplink1 -w - | tshark -r -",
+		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w " +
+			"vm1.pcapng\n" +
+			"  heddle capture any --stage drop\n  heddle capture --segment 10 --reason forged-transmit\n  heddle " +
+			"capture uplink1 -w - | tshark -r -",
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if err := f.arguments(args); err != nil {
 				return err
@@ -63,7 +65,8 @@ func newCapture(d Deps) *cobra.Command {
 	fl := c.Flags()
 	fl.StringArrayVar(&f.ask.Ports, "port", nil, "also this port or uplink; may be given several times")
 	fl.StringArrayVar(&f.ask.Uplinks, "uplink", nil, "also this uplink; may be given several times")
-	fl.StringSliceVar(&f.ask.Segments, "segment", nil, "only these segments of the switch: a VLAN such as 10, 10-20, untagged, ad:10")
+	fl.StringSliceVar(&f.ask.Segments, "segment", nil, "only these segments of the switch: a VLAN such as 10, 10-20, "+
+		"untagged, ad:10")
 	fl.StringVar(&f.ask.Switch, "switch", "", "the switch, where several have the port or segment")
 	fl.StringSliceVar(&f.ask.Stages, "stage", nil, "only these stages: "+strings.Join(api.Stages(), ", "))
 	fl.StringSliceVar(&f.ask.Reasons, "reason", nil, "only what is dropped for these reasons")
@@ -129,7 +132,8 @@ func (f *capture) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &captureSession{f: f, out: out, ports: map[uint16]api.CapturePort{}, started: make(chan uint64, 1), full: make(chan struct{})}
+	s := &captureSession{f: f, out: out, ports: map[uint16]api.CapturePort{}, started: make(chan uint64, 1),
+		full: make(chan struct{})}
 	err = s.follow(ctx)
 	if closed := out.close(s.counts); err == nil {
 		err = closed
@@ -147,7 +151,8 @@ func (f *capture) output() (*captureOutput, error) {
 		return newCaptureOutput(f.d.Stdout, nil, &lineSink{json: f.format == "json", d: f.d})
 	case "-":
 		if f.d.Colour {
-			return nil, usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a program such as tshark -r -")
+			return nil, usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a " +
+				"program such as tshark -r -")
 		}
 		return newCaptureOutput(f.d.raw, nil, &fileSink{snap: f.ask.Snap})
 	}
@@ -257,8 +262,10 @@ func (s *captureSession) frame(f *api.CaptureFrame) error {
 
 // summary says how the capture ended.
 func (s *captureSession) summary(w io.Writer) {
-	fmt.Fprintf(w, "%d frames captured, %d selected by the switch, %d lost because they came faster than they were read\n", s.given, s.counts.Selected, s.counts.Lost)
+	fmt.Fprintf(w, "%d frames captured, %d selected by the switch, %d lost because they came faster than they were "+
+		"read\n", s.given, s.counts.Selected, s.counts.Lost)
 	if s.counts.Ended == "" {
-		fmt.Fprintln(w, "the agent ended before the capture: what came last may be missing, and the counts are those of up to a second earlier")
+		fmt.Fprintln(w, "the agent ended before the capture: what came last may be missing, and the counts are those "+
+			"of up to a second earlier")
 	}
 }

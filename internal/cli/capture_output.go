@@ -149,8 +149,10 @@ func (l *lineSink) frame(s sighting) (err error) {
 	if v := s.Segment.String(); v != "" {
 		about = append(about, "segment "+v)
 	}
-	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time.Local().Format("15:04:05.000000"), portName(s.port, s.Port),
-		l.d.coloured(colour, arrow), strings.Join(about, ", "), dissect.Line(s.Data, int(s.Length)), segmented(s.SegmentSize))
+	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time.Local().Format("15:04:05.000000"),
+		portName(s.port, s.Port),
+		l.d.coloured(colour, arrow), strings.Join(about, ", "), dissect.Line(s.Data, int(s.Length)),
+		segmented(s.SegmentSize))
 	return err
 }
 
@@ -175,8 +177,10 @@ type capturedFrame struct {
 
 func (l *lineSink) object(s sighting) capturedFrame {
 	o := capturedFrame{
-		Time: s.Time.UTC(), Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink, Direction: "in", Stage: s.Stage, Reason: s.Reason,
-		VLAN: s.Segment, Length: s.Length, Captured: uint32(len(s.Data)), GSOSize: s.SegmentSize, Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
+		Time: s.Time.UTC(), Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink, Direction: "in",
+		Stage: s.Stage, Reason: s.Reason,
+		VLAN: s.Segment, Length: s.Length, Captured: uint32(len(s.Data)), GSOSize: s.SegmentSize,
+		Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
 	}
 	if s.out() {
 		o.Direction, o.From = "out", s.other.Name
@@ -228,7 +232,8 @@ func (f *fileSink) of(p api.CapturePort, number uint16) (*fileInterface, error) 
 	if p.Uplink {
 		what = "uplink"
 	}
-	n, err := f.w.Add(pcapng.Interface{Name: portName(p, number), Description: what + " of switch " + p.Switch, Snap: f.snap})
+	n, err := f.w.Add(pcapng.Interface{Name: portName(p, number), Description: what + " of switch " + p.Switch,
+		Snap: f.snap})
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +253,8 @@ func (f *fileSink) frame(s sighting) error {
 	if s.out() {
 		way = pcapng.Outbound
 	}
-	return f.w.Packet(pcapng.Packet{Interface: i.number, Time: f.last, Direction: way, Comment: comment(s), Length: int(s.Length), Data: s.Data})
+	return f.w.Packet(pcapng.Packet{Interface: i.number, Time: f.last, Direction: way, Comment: comment(s),
+		Length: int(s.Length), Data: s.Data})
 }
 
 // comment is what the packet's comment says: port, direction, disposition, and what else is known.
@@ -281,7 +287,8 @@ func (f *fileSink) end(c api.CaptureCounts) error {
 	for _, i := range f.order {
 		s := pcapng.Statistics{Interface: i.number, Time: f.last, Received: i.packets + lost, Dropped: lost}
 		if lost > 0 {
-			s.Comment = fmt.Sprintf("%d frames of all interfaces were lost because they came faster than they were read", lost)
+			s.Comment = fmt.Sprintf(
+				"%d frames of all interfaces were lost because they came faster than they were read", lost)
 		}
 		if err := f.w.Statistics(s); err != nil {
 			return err

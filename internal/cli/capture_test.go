@@ -31,11 +31,14 @@ func capturedFrames() []api.CaptureEvent {
 		{Port: &api.CapturePort{Number: 1, Switch: "lab", Name: "vm1/eth0"}},
 		at(1, api.CaptureFrame{Port: 1, Stage: api.StageAdmit, Segment: ten}),
 		{Port: &api.CapturePort{Number: 2, Switch: "lab", Name: "vm2/eth0"}},
-		at(2, api.CaptureFrame{Port: 2, Other: 1, Stage: api.StageDeliver, Copy: true, Segment: ten, SegmentSize: 1448}),
+		at(2, api.CaptureFrame{Port: 2, Other: 1, Stage: api.StageDeliver, Copy: true, Segment: ten,
+			SegmentSize: 1448}),
 		at(3, api.CaptureFrame{Port: 1, Stage: api.StageDrop, Reason: "forged-transmit"}),
-		at(4, api.CaptureFrame{Port: 2, Other: 1, Stage: api.StageDrop, Reason: "receiver-down", Copy: true, Segment: plan.SegmentOf(10, true)}),
+		at(4, api.CaptureFrame{Port: 2, Other: 1, Stage: api.StageDrop, Reason: "receiver-down", Copy: true,
+			Segment: plan.SegmentOf(10, true)}),
 		{Port: &api.CapturePort{Number: 5, Switch: "lab", Name: "uplink1", Uplink: true}},
-		at(5, api.CaptureFrame{Port: 5, Other: 5, Stage: api.StageDeliver, Copy: true, ToHost: true, Segment: plan.SegmentOf(0, false)}),
+		at(5, api.CaptureFrame{Port: 5, Other: 5, Stage: api.StageDeliver, Copy: true, ToHost: true,
+			Segment: plan.SegmentOf(0, false)}),
 		at(6, api.CaptureFrame{Port: 5, Stage: api.StageAdmit, FromHost: true, Segment: ten}),
 		at(7, api.CaptureFrame{Port: 2, Other: 5, Stage: api.StageDeliver, Copy: true, FromHost: true, Segment: ten}),
 		at(8, api.CaptureFrame{Other: 1, Stage: api.StageDrop, Reason: "no-uplink", Copy: true, Segment: ten}),
@@ -81,11 +84,13 @@ func TestCaptureShowsOneLineAFrame(t *testing.T) {
 	if d := cmp.Diff(want, out); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if errs != "capturing; Ctrl-C ends it\n8 frames captured, 10 selected by the switch, 2 lost because they came faster than they were read\n" {
+	if errs != "capturing; Ctrl-C ends it\n8 frames captured, 10 selected by the switch, 2 lost because they came "+
+		"faster than they were read\n" {
 		t.Errorf("at the end: %s", errs)
 	}
 	asked := s.asked[0].(api.Capture)
-	if d := cmp.Diff(api.Capture{Ports: []string{"vm1/eth0"}, Filter: []api.FilterInstruction{{Code: 6, K: 1}}}, asked); d != "" {
+	if d := cmp.Diff(api.Capture{Ports: []string{"vm1/eth0"}, Filter: []api.FilterInstruction{{Code: 6, K: 1}}},
+		asked); d != "" {
 		t.Errorf("asked (-want +got):\n%s", d)
 	}
 }
@@ -109,7 +114,8 @@ func TestCaptureWritesObjects(t *testing.T) {
 
 func TestCaptureWritesAFileOfItsOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pcapng")
-	if _, errs, _, err := captureWith(t, &capture{write: path}); err != nil || !strings.HasPrefix(errs, "capturing; Ctrl-C ends it\n") {
+	if _, errs, _, err := captureWith(t, &capture{write: path}); err != nil ||
+		!strings.HasPrefix(errs, "capturing; Ctrl-C ends it\n") {
 		t.Fatalf("%v, %s", err, errs)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -139,7 +145,9 @@ func TestCaptureWritesAFileOfItsOwner(t *testing.T) {
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("interfaces (-want +got):\n%s", d)
 	}
-	for _, comment := range []string{"port vm1/eth0, in, drop forged-transmit", "port vm2/eth0, out, deliver, from vm1/eth0, segment 10, in segments of 1448", "2 frames of all interfaces were lost"} {
+	for _, comment := range []string{"port vm1/eth0, in, drop forged-transmit",
+		"port vm2/eth0, out, deliver, from vm1/eth0, segment 10, in segments of 1448",
+		"2 frames of all interfaces were lost"} {
 		if !bytes.Contains(b, []byte(comment)) {
 			t.Errorf("no comment %q", comment)
 		}

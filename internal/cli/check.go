@@ -93,7 +93,8 @@ func summary(cfg *spec.Config) string {
 		groups += len(s.PortGroups)
 		uplinks += len(s.Uplinks)
 	}
-	return fmt.Sprintf("%s, %s, %s, %s", count(len(cfg.Switches), "switch", "switches"), count(groups, "port group", "port groups"),
+	return fmt.Sprintf("%s, %s, %s, %s", count(len(cfg.Switches), "switch", "switches"),
+		count(groups, "port group", "port groups"),
 		count(uplinks, "uplink", "uplinks"), count(len(cfg.Ports), "port", "ports"))
 }
 

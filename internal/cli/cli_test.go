@@ -178,7 +178,9 @@ func (c *console) runIn(ctx context.Context, args ...string) (stdout, stderr str
 	c.t.Helper()
 	var out, errs bytes.Buffer
 	env := map[string]string{"HEDDLE_RUN_DIR": c.dir, "HEDDLE_AGENT": "test"}
-	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Colour: c.colour, Asking: c.asking, Width: c.width}
+	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string {
+		return env[k]
+	}, Colour: c.colour, Asking: c.asking, Width: c.width}
 	status = Run(ctx, d, args)
 	return out.String(), errs.String(), status
 }
@@ -195,26 +197,41 @@ func (c *console) must(args ...string) string {
 // furnished is a stand-in with one of everything, and names as long as they may be.
 func furnished() *standIn {
 	long := strings.Repeat("n", 63)
-	rows := []plan.Row{{Policy: "vlan", Value: plan.FieldValueOf(plan.VLAN{Mode: plan.VLANAccess, ID: 100}), From: plan.Source{Level: plan.FromPortGroup, Name: "web"}},
-		{Policy: "security.promiscuous", Value: plan.FieldValueOf("reject"), From: plan.Source{Level: plan.FromBuiltIn}}}
+	rows := []plan.Row{{Policy: "vlan", Value: plan.FieldValueOf(plan.VLAN{Mode: plan.VLANAccess, ID: 100}),
+		From: plan.Source{Level: plan.FromPortGroup, Name: "web"}},
+		{Policy: "security.promiscuous", Value: plan.FieldValueOf("reject"),
+			From: plan.Source{Level: plan.FromBuiltIn}}}
 	s := &standIn{state: api.State{
-		Switches:   []api.Switch{{Name: "lab", Kind: spec.Distributed, MTU: 9000, PortGroups: 1, Ports: 2, PortsUp: 1, Uplinks: []string{"uplink1"}, UplinksUp: 1, ReversePath: true}},
-		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web", VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 100}, Ports: 2, PortsUp: 1, Overrides: []string{"blocked"}, Reset: true, Policy: rows}},
-		Uplinks:    []api.Uplink{{Switch: "lab", Name: "uplink1", Device: "eno1", State: api.Up, MAC: "02:00:00:00:00:f1", MTU: 9000, VLANs: plan.AllVLANs()}},
+		Switches: []api.Switch{{Name: "lab", Kind: spec.Distributed, MTU: 9000, PortGroups: 1, Ports: 2, PortsUp: 1,
+			Uplinks: []string{"uplink1"}, UplinksUp: 1, ReversePath: true}},
+		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web", VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 100},
+			Ports: 2, PortsUp: 1, Overrides: []string{"blocked"}, Reset: true, Policy: rows}},
+		Uplinks: []api.Uplink{{Switch: "lab", Name: "uplink1", Device: "eno1", State: api.Up, MAC: "02:00:00:00:00:f1",
+			MTU: 9000, VLANs: plan.AllVLANs()}},
 		Ports: []api.Port{
-			{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", Role: spec.VNIC, Origin: api.FromFile, Number: 1, Device: "tap0", State: api.Up, VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 100}, MAC: "02:00:00:00:01:01", Effective: rows},
-			{Switch: long, Name: long, PortGroup: long, Role: spec.VNIC, Origin: api.FromRun, Number: 2, State: api.Pending, Reason: "no device", VLAN: manyVLANs(), MAC: "02:00:00:00:01:02", Effective: rows},
+			{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", Role: spec.VNIC, Origin: api.FromFile, Number: 1,
+				Device: "tap0", State: api.Up, VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 100},
+				MAC: "02:00:00:00:01:01", Effective: rows},
+			{Switch: long, Name: long, PortGroup: long, Role: spec.VNIC, Origin: api.FromRun, Number: 2,
+				State: api.Pending, Reason: "no device", VLAN: manyVLANs(), MAC: "02:00:00:00:01:02", Effective: rows},
 		},
 	}}
-	s.stats = []api.Stats{{Switch: "lab", Name: "vm1/eth0", Counters: []api.Counter{{Name: "packetsInUnicast", Value: 12}, {Name: "packetsInBroadcast", Value: 3}, {Name: "packetsInDropped", Value: 7}, {Name: "bytesInFromPnic"}},
-		Extra: []api.Counter{{Name: "delivered", Value: 15}}, Drops: []api.ReasonNo{{Reason: "forged-transmit", Value: 7}}, Refused: []api.ReasonNo{}}}
-	s.macs = []api.MAC{{Switch: "lab", VLAN: plan.SegmentOf(100, false), MAC: "02:00:00:00:05:05", Port: "vm1/eth0", Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: plan.SegmentOf(200, false), MAC: "02:00:00:00:01:01", Port: "vm1/eth0", Kind: "port"}}
+	s.stats = []api.Stats{{Switch: "lab", Name: "vm1/eth0",
+		Counters: []api.Counter{{Name: "packetsInUnicast", Value: 12}, {Name: "packetsInBroadcast", Value: 3},
+			{Name: "packetsInDropped", Value: 7}, {Name: "bytesInFromPnic"}},
+		Extra: []api.Counter{{Name: "delivered", Value: 15}},
+		Drops: []api.ReasonNo{{Reason: "forged-transmit", Value: 7}}, Refused: []api.ReasonNo{}}}
+	s.macs = []api.MAC{{Switch: "lab", VLAN: plan.SegmentOf(100, false), MAC: "02:00:00:00:05:05", Port: "vm1/eth0",
+		Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: plan.SegmentOf(200, false), MAC: "02:00:00:00:01:01",
+		Port: "vm1/eth0", Kind: "port"}}
 	return s
 }
 
 func listings() [][]string {
-	return [][]string{{"switch", "list"}, {"switch", "show", "lab"}, {"portgroup", "list"}, {"portgroup", "show", "web"}, {"uplink", "list"}, {"uplink", "show", "uplink1"},
-		{"port", "list"}, {"port", "show", "vm1/eth0"}, {"mac", "list"}, {"mac", "show", "02:00:00:00:05:05"}, {"stats"}, {"stats", "vm1/eth0"}, {"show", "effective", "vm1/eth0"}}
+	return [][]string{{"switch", "list"}, {"switch", "show", "lab"}, {"portgroup", "list"},
+		{"portgroup", "show", "web"}, {"uplink", "list"}, {"uplink", "show", "uplink1"},
+		{"port", "list"}, {"port", "show", "vm1/eth0"}, {"mac", "list"}, {"mac", "show", "02:00:00:00:05:05"},
+		{"stats"}, {"stats", "vm1/eth0"}, {"show", "effective", "vm1/eth0"}}
 }
 
 func TestEveryListingHasThreeForms(t *testing.T) {
@@ -256,10 +273,16 @@ func TestTablesReadAsMeant(t *testing.T) {
 		args []string
 		text string
 	}{
-		{[]string{"switch", "list"}, "SWITCH  KIND          MTU  PORT GROUPS  PORTS UP  UPLINKS UP  UPLINKS\nlab     distributed  9000            1  1 of 2    1 of 1      uplink1\n"},
-		{[]string{"mac", "list", "--learned"}, "SWITCH  VLAN  MAC                PORT      KIND     IDLE\nlab     100   02:00:00:00:05:05  vm1/eth0  learned   4 s\n"},
-		{[]string{"stats", "vm1/eth0"}, "port vm1/eth0 of switch lab\n\nCOUNTER                   VALUE\npacketsInUnicast             12\npacketsInBroadcast            3\npacketsInDropped              7\ndelivered                    15\ndropped, forged-transmit      7\n"},
-		{[]string{"show", "effective", "vm1/eth0"}, "port vm1/eth0 in port group web of switch lab\n\nPOLICY                VALUE       FROM\nvlan                  access 100  port group web\nsecurity.promiscuous  reject      built-in default\n"},
+		{[]string{"switch", "list"}, "SWITCH  KIND          MTU  PORT GROUPS  PORTS UP  UPLINKS UP  UPLINKS\nlab     " +
+			"distributed  9000            1  1 of 2    1 of 1      uplink1\n"},
+		{[]string{"mac", "list", "--learned"}, "SWITCH  VLAN  MAC                PORT      KIND     IDLE\nlab     " +
+			"100   02:00:00:00:05:05  vm1/eth0  learned   4 s\n"},
+		{[]string{"stats", "vm1/eth0"}, "port vm1/eth0 of switch lab\n\nCOUNTER                   " +
+			"VALUE\npacketsInUnicast             12\npacketsInBroadcast            3\npacketsInDropped              " +
+			"7\ndelivered                    15\ndropped, forged-transmit      7\n"},
+		{[]string{"show", "effective", "vm1/eth0"}, "port vm1/eth0 in port group web of switch lab\n\nPOLICY         " +
+			"       VALUE       FROM\nvlan                  access 100  port group web\nsecurity.promiscuous  reject " +
+			"     built-in default\n"},
 	} {
 		if d := cmp.Diff(want.text, c.must(want.args...)); d != "" {
 			t.Errorf("%v: %s", want.args, d)
@@ -281,7 +304,8 @@ func TestColourIsForTerminalsOnly(t *testing.T) {
 	}
 	c.colour = true
 	coloured := c.must("port", "list")
-	if !strings.Contains(coloured, green+"up") || strings.NewReplacer(green, "", yellow, "", plain, "").Replace(coloured) != plainText {
+	if !strings.Contains(coloured, green+"up") || strings.NewReplacer(green, "", yellow, "", plain,
+		"").Replace(coloured) != plainText {
 		t.Errorf("colours move the columns:\n%q", coloured)
 	}
 }
@@ -304,9 +328,14 @@ func TestCommandsAskTheAgentForWhatWasSaid(t *testing.T) {
 		{[]string{"port", "unblock", "p"}, api.Block{Port: "p"}},
 		{[]string{"port", "move", "p", "--port-group", "g"}, api.Move{Port: "p", PortGroup: "g"}},
 		{[]string{"port", "disconnect", "p"}, api.Disconnect{Port: "p"}},
-		{[]string{"port", "connect", "p", "--switch", "s", "--port-group", "g", "--device", "d", "--mac", "02:00:00:00:00:01"}, connected(spec.Port{Name: "p", Switch: "s", PortGroup: "g", Device: "d", MAC: "02:00:00:00:00:01"})},
-		{[]string{"port", "connect", "q", "--port-group", "g", "--blocked", "--tx-uplink"}, connected(spec.Port{Name: "q", PortGroup: "g", TxUplink: true, Policy: spec.Policy{Blocked: &yes}})},
-		{[]string{"port", "connect", "h", "--port-group", "g", "--role", "host", "--address", "192.0.2.1/24", "--mtu", "1400"}, connected(spec.Port{Name: "h", PortGroup: "g", Role: spec.Host, Addresses: []string{"192.0.2.1/24"}, MTU: 1400})},
+		{[]string{"port", "connect", "p", "--switch", "s", "--port-group", "g", "--device", "d", "--mac",
+			"02:00:00:00:00:01"}, connected(spec.Port{Name: "p", Switch: "s", PortGroup: "g", Device: "d",
+			MAC: "02:00:00:00:00:01"})},
+		{[]string{"port", "connect", "q", "--port-group", "g", "--blocked", "--tx-uplink"},
+			connected(spec.Port{Name: "q", PortGroup: "g", TxUplink: true, Policy: spec.Policy{Blocked: &yes}})},
+		{[]string{"port", "connect", "h", "--port-group", "g", "--role", "host", "--address", "192.0.2.1/24", "--mtu",
+			"1400"}, connected(spec.Port{Name: "h", PortGroup: "g", Role: spec.Host,
+			Addresses: []string{"192.0.2.1/24"}, MTU: 1400})},
 		{[]string{"apply", "-f", file, "--dry-run"}, api.Apply{File: file, Content: content, DryRun: true}},
 		{[]string{"apply", "-f", "-"}, api.Apply{File: "<stdin>", Content: content}},
 	} {
@@ -330,15 +359,20 @@ func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 	c := newConsole(t, s)
 	c.stdin = "switches: [{name: lab}]\n"
 	out, errs, _ := c.run("apply", "-f", "-", "--dry-run")
-	want := "- port old\n~ port group lab/web\n  ~ vlan.access: 100 → 200\n  + blocked: true\n+ port new\n  + device: tap1\n=> 12 ports of port group lab/web change vlan access 100 → access 200\nnothing was changed (dry run)\n"
+	want := "- port old\n~ port group lab/web\n  ~ vlan.access: 100 → 200\n  + blocked: true\n+ port new\n  + " +
+		"device: tap1\n=> 12 ports of port group lab/web change vlan access 100 → access 200\nnothing was changed " +
+		"(dry run)\n"
 	if d := cmp.Diff(want, out); d != "" || errs != "heddle: warning: no device\n" {
 		t.Errorf("%s\n%s", d, errs)
 	}
-	s.applied = api.Applied{InForceSeconds: 0.00425, InForceAt: &api.Instant{Before: 1, After: 2}, Changes: s.applied.Changes[:1]}
-	if out, _, _ := c.run("apply", "-f", "-"); out != "- port old\nactive after 4.2 ms, for all ports at one instant\n" {
+	s.applied = api.Applied{InForceSeconds: 0.00425, InForceAt: &api.Instant{Before: 1, After: 2},
+		Changes: s.applied.Changes[:1]}
+	if out, _, _ := c.run("apply", "-f",
+		"-"); out != "- port old\nactive after 4.2 ms, for all ports at one instant\n" {
 		t.Errorf("put into force: %q", out)
 	}
-	if out, _, _ := c.run("port", "move", "p", "--port-group", "g", "-o", "json"); !strings.Contains(out, `"inForceSeconds": 0.00425`) {
+	if out, _, _ := c.run("port", "move", "p", "--port-group", "g", "-o", "json"); !strings.Contains(out,
+		`"inForceSeconds": 0.00425`) {
 		t.Errorf("a move as JSON: %s", out)
 	}
 	s.applied = api.Applied{Changes: []api.Change{}}
@@ -369,14 +403,16 @@ func TestExitStatusSaysWhoseFaultItIs(t *testing.T) {
 		}
 	}
 	s.err = nil
-	if _, errs, status := c.run("port", "show", "nobody"); status != ExitFailure || !strings.Contains(errs, "there is no port nobody; there are ") {
+	if _, errs, status := c.run("port", "show", "nobody"); status != ExitFailure ||
+		!strings.Contains(errs, "there is no port nobody; there are ") {
 		t.Errorf("unknown port: %d %s", status, errs)
 	}
 }
 
 func TestWhoMistypesAFlagIsToldWhereToLook(t *testing.T) {
 	c := newConsole(t, furnished())
-	if _, errs, status := c.run("port", "list", "--swich", "lab"); status != ExitUsage || !strings.Contains(errs, `unknown flag: --swich (see "heddle port list --help")`) {
+	if _, errs, status := c.run("port", "list", "--swich", "lab"); status != ExitUsage ||
+		!strings.Contains(errs, `unknown flag: --swich (see "heddle port list --help")`) {
 		t.Errorf("%d %s", status, errs)
 	}
 	if out := c.must("--version"); !strings.Contains(out, buildVersion().Version) {
@@ -388,14 +424,16 @@ func TestWhoMistypesAFlagIsToldWhereToLook(t *testing.T) {
 }
 
 func TestEveryCommandExplainsItselfWithAnExample(t *testing.T) {
-	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
+	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{},
+		Getenv: func(string) string { return "" }})
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
 			if sub.Hidden && sub.Short == "" { // for the program itself
 				continue
 			}
-			if sub.Short == "" || sub.Example == "" && sub.Name() != "completion" && sub.Parent().Name() != "completion" && sub.Name() != "help" {
+			if sub.Short == "" || sub.Example == "" && sub.Name() != "completion" &&
+				sub.Parent().Name() != "completion" && sub.Name() != "help" {
 				t.Errorf("%s: short %q, example %q", sub.CommandPath(), sub.Short, sub.Example)
 			}
 			walk(sub)
@@ -409,7 +447,8 @@ func TestNamesInSeveralSwitchesHaveToBeToldApart(t *testing.T) {
 	s.state.Switches = append(s.state.Switches, api.Switch{Name: "second"})
 	s.state.Uplinks = append(s.state.Uplinks, api.Uplink{Switch: "second", Name: "uplink1", State: api.Down})
 	c := newConsole(t, s)
-	if _, errs, status := c.run("uplink", "show", "uplink1"); status != ExitUsage || !strings.Contains(errs, "--switch") {
+	if _, errs, status := c.run("uplink", "show", "uplink1"); status != ExitUsage ||
+		!strings.Contains(errs, "--switch") {
 		t.Errorf("%d %s", status, errs)
 	}
 	if out := c.must("uplink", "show", "uplink1", "--switch", "second"); !strings.Contains(out, "second") {

@@ -103,7 +103,9 @@ func offered(c *cobra.Command, args []string, begin string, names source) ([]str
 	if names == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all := slices.DeleteFunc(names(c, args), func(name string) bool { return name == "" || !strings.HasPrefix(name, begin) })
+	all := slices.DeleteFunc(names(c, args), func(name string) bool {
+		return name == "" || !strings.HasPrefix(name, begin)
+	})
 	slices.Sort(all)
 	all = slices.Compact(all)
 	return all[:min(len(all), mostCompleted)], cobra.ShellCompDirectiveNoFileComp

@@ -26,19 +26,22 @@ func directive(t *testing.T, out string) cobra.ShellCompDirective {
 // offersFiles says whether a shell offers files of any name for an answer of __complete.
 func offersFiles(t *testing.T, out string) bool {
 	d := directive(t, out)
-	return d&(cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveFilterFileExt|cobra.ShellCompDirectiveFilterDirs) == 0
+	return d&(cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveFilterFileExt|
+		cobra.ShellCompDirectiveFilterDirs) == 0
 }
 
-// TestCompletion_OffersFilesOnlyWhereAFileIsMeant walks the command tree: no argument and no value of a flag falls back to the names of
-// the files that are around, unless it is listed as a file.
+// TestCompletion_OffersFilesOnlyWhereAFileIsMeant walks the command tree: no argument and no value of a flag falls back
+// to the names of the files that are around, unless it is listed as a file.
 func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 	c := newConsole(t, furnished())
 	files := []string{
-		"agent --metrics-cert", "agent --metrics-client-ca", "agent --metrics-key", "agent --metrics-token-file", "capture --write",
+		"agent --metrics-cert", "agent --metrics-client-ca", "agent --metrics-key", "agent --metrics-token-file",
+		"capture --write",
 		"config diff argument 1", "lab exec argument 3", "lab up argument 1", "port connect --qmp", "trace --pcap",
 	}
 	var found []string
-	tree := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }})
+	tree := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+		Getenv: func(string) string { return "" }})
 	eachCommand(tree, nil, func(path []string, sub *cobra.Command) {
 		if sub.Hidden {
 			return
@@ -47,7 +50,8 @@ func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 		given := append(slices.Clone(asked), "")
 		for range max(1, len(argumentWords.FindAllString(sub.Use, -1))) {
 			if out := c.must(given...); offersFiles(t, out) {
-				found = append(found, strings.Join(append(path[:len(path):len(path)], "argument "+strconv.Itoa(len(given)-len(asked))), " "))
+				found = append(found, strings.Join(append(path[:len(path):len(path)], "argument "+
+					strconv.Itoa(len(given)-len(asked))), " "))
 			}
 			given = append(given[:len(given)-1], "x", "")
 		}
@@ -97,10 +101,13 @@ func TestCompletion_OffersNames(t *testing.T) {
 func TestOtherNamesOfCommands(t *testing.T) {
 	c := newConsole(t, furnished())
 	for other, name := range map[string]string{
-		"ports ls": "port list", "pg list": "port-group list", "portgroup list": "port-group list", "port-groups ls": "port-group list",
-		"uplinks ls": "uplink list", "switches list": "switch list", "macs ls": "mac list", "pg show web": "port-group show web",
-		"port move vm1/eth0 --pg web": "port move vm1/eth0 --port-group web", "stats --by portgroup": "stats --by port-group",
-		"port rm vm9": "port disconnect vm9", "port delete vm9": "port disconnect vm9",
+		"ports ls": "port list", "pg list": "port-group list", "portgroup list": "port-group list",
+		"port-groups ls": "port-group list",
+		"uplinks ls":     "uplink list", "switches list": "switch list", "macs ls": "mac list",
+		"pg show web":                 "port-group show web",
+		"port move vm1/eth0 --pg web": "port move vm1/eth0 --port-group web",
+		"stats --by portgroup":        "stats --by port-group",
+		"port rm vm9":                 "port disconnect vm9", "port delete vm9": "port disconnect vm9",
 	} {
 		t.Run(other, func(t *testing.T) {
 			if got, want := c.must(strings.Fields(other)...), c.must(strings.Fields(name)...); got != want {
@@ -113,13 +120,16 @@ func TestOtherNamesOfCommands(t *testing.T) {
 // TestHelp_EveryCommandIsInAGroup, and the names in the groups are those of commands.
 func TestHelp_EveryCommandIsInAGroup(t *testing.T) {
 	var out bytes.Buffer
-	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard, Getenv: func(string) string { return "" }})
+	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard, Getenv: func(string) string {
+		return ""
+	}})
 	for _, c := range root.Commands() {
 		if !c.Hidden && c.GroupID == "" {
 			t.Errorf("%s is in no group of groups.go", c.CommandPath())
 		}
 	}
-	if text := helpAt(t, 80); strings.Contains(text, "Additional Commands") || !strings.Contains(text, "Troubleshoot:\n") {
+	if text := helpAt(t, 80); strings.Contains(text, "Additional Commands") ||
+		!strings.Contains(text, "Troubleshoot:\n") {
 		t.Errorf("the help is not in groups:\n%s", text)
 	}
 }

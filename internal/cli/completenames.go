@@ -16,8 +16,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// argumentSource gives the names for an argument of a command, by the word that its use line has for it; nil for what has no names, such
-// as a port that is yet to be made.
+// argumentSource gives the names for an argument of a command, by the word that its use line has for it; nil for what
+// has no names, such as a port that is yet to be made.
 func argumentSource(path, word string) source {
 	switch path + " " + word {
 	case "heddle port connect PORT", "heddle libvirt-hook DOMAIN":
@@ -66,7 +66,8 @@ func argumentSource(path, word string) source {
 	return nil
 }
 
-// flagSource gives the names for a flag's value; nil where nothing is known of it. Those of a single command stand at the command.
+// flagSource gives the names for a flag's value; nil where nothing is known of it. Those of a single command stand at
+// the command.
 func flagSource(path, flag string) source {
 	switch path + " --" + flag {
 	case "heddle port connect --device":
@@ -167,7 +168,8 @@ func isFileFlag(name string) bool {
 
 // isFileArgument says which arguments may be a file.
 func isFileArgument(path, word string) bool {
-	return word == "FILE" || path == "heddle lab up" && word == "SCENARIO" || path == "heddle lab exec" && word == "COMMAND"
+	return word == "FILE" || path == "heddle lab up" && word == "SCENARIO" || path == "heddle lab exec" &&
+		word == "COMMAND"
 }
 
 func ports(c *cobra.Command, args []string) []string {

@@ -19,7 +19,8 @@ func newConfig(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("config", "Read, compare and bring back applied configurations",
 		"  heddle config show\n  heddle config diff\n  heddle config history\n  heddle config rollback")
-	c.Long = "Read, compare and bring back applied configurations. The agent numbers each configuration that it applies and\n" +
+	c.Long = "Read, compare and bring back applied configurations. The agent numbers each configuration that it " +
+		"applies and\n" +
 		"keeps the last 50 of them, also over a restart. A configuration is edited in a file: see \"heddle apply\"."
 	t.flags(d, c)
 	c.AddCommand(newConfigShow(d, t), newConfigDiff(d, t), newConfigHistory(d, t), newConfigRollback(d, t))
@@ -31,8 +32,10 @@ func newConfigShow(d Deps, t *target) *cobra.Command {
 	running := false
 	c := &cobra.Command{
 		Use: "show [NUMBER]", Short: "Print the applied configuration, or one of the history, as YAML",
-		Long: "Print the applied configuration as it was applied, with its comments, or version NUMBER of the history.\n" +
-			"With --running: the applied configuration with what commands changed since, such as ports connected by a hook.",
+		Long: "Print the applied configuration as it was applied, with its comments, or version NUMBER of the " +
+			"history.\n" +
+			"With --running: the applied configuration with what commands changed since, such as ports connected by " +
+			"a hook.",
 		Example: "  heddle config show > heddle.yaml\n  heddle config show 3\n  heddle config show --running",
 		Args:    atMost("NUMBER"), ValidArgsFunction: t.completeVersions,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -86,7 +89,8 @@ func (t *target) configs(c *cobra.Command) ([]api.AppliedConfig, error) {
 func newConfigHistory(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "history", Aliases: []string{"list", "ls"}, Short: "List the configurations that were applied, the newest first",
+		Use: "history", Aliases: []string{"list", "ls"},
+		Short:   "List the configurations that were applied, the newest first",
 		Example: "  heddle config history\n  heddle config diff 3 4", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -131,8 +135,10 @@ func newConfigRollback(d Deps, t *target) *cobra.Command {
 	var window api.Window
 	c := &cobra.Command{
 		Use: "rollback [NUMBER]", Short: "Apply the version before the applied one again, or version NUMBER",
-		Long: "Apply an earlier configuration again: the version before the applied one, or version NUMBER of the history. It is\n" +
-			"applied as \"heddle apply\" would: all or nothing, ports connected by command stay, and a change that concerns the\n" +
+		Long: "Apply an earlier configuration again: the version before the applied one, or version NUMBER of the " +
+			"history. It is\n" +
+			"applied as \"heddle apply\" would: all or nothing, ports connected by command stay, and a change that " +
+			"concerns the\n" +
 			"way to this host's own addresses is tried first. The file of the configuration is not touched.",
 		Example: "  heddle config rollback --dry-run\n  heddle config rollback 3",
 		Args:    atMost("NUMBER"), ValidArgsFunction: t.completeVersions,
@@ -148,7 +154,8 @@ func newConfigRollback(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			q := api.Apply{File: cfg.File, Content: cfg.Content, DryRun: dry, Rollback: number, ReadAt: readAt(), Window: window}
+			q := api.Apply{File: cfg.File, Content: cfg.Content, DryRun: dry, Rollback: number, ReadAt: readAt(),
+				Window: window}
 			out, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (*api.Applied, error) {
 				return s.Apply(ctx, q)
 			})
@@ -202,7 +209,8 @@ func (t *target) completeVersions(c *cobra.Command, args []string, _ string) ([]
 	}
 	var out []string
 	for i := len(list) - 1; i >= 0; i-- {
-		out = append(out, fmt.Sprintf("%d\t%s, %s", list[i].Number, list[i].At.Local().Format(time.DateTime), list[i].By))
+		out = append(out, fmt.Sprintf("%d\t%s, %s", list[i].Number, list[i].At.Local().Format(time.DateTime),
+			list[i].By))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -25,7 +25,8 @@ func newConfigDiff(d Deps, t *target) *cobra.Command {
 	running := false
 	c := &cobra.Command{
 		Use: "diff [FILE|NUMBER [NUMBER]]", Short: "Compare the applied configuration with a file or a version",
-		Long: "Compare two configurations field by field. Lines with +, - and ~ show what the second one adds, lacks and changes. " +
+		Long: "Compare two configurations field by field. Lines with +, - and ~ show what the second one adds, lacks " +
+			"and changes. " +
 			"The exit status is 1 when they differ, so that a script can look for drift.\n\n" +
 			"  heddle config diff            applied configuration → its file as it is now\n" +
 			"  heddle config diff FILE       applied configuration → FILE\n" +
@@ -88,7 +89,8 @@ func (t *target) configDiff(c *cobra.Command, args []string, running bool) (*Con
 
 func (t *target) configPair(c *cobra.Command, args []string, running bool) (from, to named, err error) {
 	if running && len(args) > 0 {
-		return from, to, usagef("--running compares the applied configuration with itself: leave out the file or version")
+		return from, to, usagef("--running compares the applied configuration with itself: leave out the file or " +
+			"version")
 	}
 	if len(args) > 0 {
 		if _, bad := versionNumber(args[0]); bad == nil && !isRegular(args[0]) {
@@ -141,7 +143,8 @@ func (t *target) appliedFile(c *cobra.Command) (string, error) {
 		return "", err
 	}
 	if !isRegular(cfg.File) {
-		return "", fmt.Errorf("the applied configuration came from %q, which cannot be read again: name a file or a version",
+		return "", fmt.Errorf("the applied configuration came from %q, which cannot be read again: name a file or a "+
+			"version",
 			cfg.File)
 	}
 	return cfg.File, nil
@@ -175,7 +178,8 @@ func (t *target) parsedConfig(c *cobra.Command, q api.ConfigQuery) (named, error
 	parsed, err := spec.Parse(name, []byte(cfg.Content))
 	var faults spec.Faults
 	if errors.As(err, &faults) {
-		return named{}, fmt.Errorf("%s was applied by another version of Heddle and is not valid for this program: %w", name, err)
+		return named{}, fmt.Errorf("%s was applied by another version of Heddle and is not valid for this program: %w",
+			name, err)
 	}
 	return named{name, parsed}, err
 }

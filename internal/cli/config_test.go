@@ -35,7 +35,8 @@ func (s *standIn) Config(_ context.Context, q api.ConfigQuery) (*api.AppliedConf
 // withHistory is an agent that applied one port group, then another VLAN for it, which came from file.
 func withHistory(file string) *standIn {
 	v := func(n int, vlan string, applied bool) api.AppliedConfig {
-		return api.AppliedConfig{Number: n, Applied: applied, At: time.Unix(1000, 0), By: "apply " + file, File: file, Size: 60,
+		return api.AppliedConfig{Number: n, Applied: applied, At: time.Unix(1000, 0), By: "apply " + file, File: file,
+			Size:    60,
 			Content: "# by hand\nswitches: [{name: lab, portGroups: [{name: web, vlan: {access: " + vlan + "}}]}]\n"}
 	}
 	s := &standIn{configs: []api.AppliedConfig{v(3, "10", false), v(4, "20", true)}}
@@ -63,7 +64,8 @@ func TestConfigShow(t *testing.T) {
 		t.Errorf("JSON: %v %s", err, out)
 	}
 	for _, wrong := range [][]string{{"x"}, {"0"}, {"3", "--running"}, {"3", "4"}} {
-		if _, errs, status := c.run(append([]string{"config", "show"}, wrong...)...); status != ExitUsage || errs == "" {
+		if _, errs, status := c.run(append([]string{"config", "show"}, wrong...)...); status != ExitUsage ||
+			errs == "" {
 			t.Errorf("%v: status %d, %s", wrong, status, errs)
 		}
 	}
@@ -72,11 +74,13 @@ func TestConfigShow(t *testing.T) {
 func TestConfigHistoryIsNewestFirst(t *testing.T) {
 	out, _, status := newConsole(t, withHistory("h.yaml")).run("config", "history")
 	lines := strings.Split(out, "\n")
-	if status != 0 || len(lines) < 3 || !strings.Contains(lines[1], "apply h.yaml") || !strings.HasSuffix(lines[1], "applied now") ||
+	if status != 0 || len(lines) < 3 || !strings.Contains(lines[1], "apply h.yaml") ||
+		!strings.HasSuffix(lines[1], "applied now") ||
 		!strings.Contains(lines[2], " 3  ") {
 		t.Errorf("%d %s", status, out)
 	}
-	if out, _, status := newConsole(t, &standIn{}).run("config", "history"); status != 0 || out != "no configuration was applied yet\n" {
+	if out, _, status := newConsole(t, &standIn{}).run("config", "history"); status != 0 ||
+		out != "no configuration was applied yet\n" {
 		t.Errorf("none: %d %s", status, out)
 	}
 }
@@ -96,11 +100,13 @@ func TestConfigDiff(t *testing.T) {
 	}
 	const vlan = "~ port group lab/web\n  ~ vlan.access: 10 → 20\n"
 	for _, args := range [][]string{{"3"}, {"3", "4"}} {
-		if out, errs, status := c.run(append([]string{"config", "diff"}, args...)...); status != 1 || !strings.HasSuffix(out, vlan) || errs != "" {
+		if out, errs, status := c.run(append([]string{"config", "diff"}, args...)...); status != 1 ||
+			!strings.HasSuffix(out, vlan) || errs != "" {
 			t.Errorf("%v: %d %s%s", args, status, out, errs)
 		}
 	}
-	if out, _, status := c.run("config", "diff", "--running"); status != 1 || !strings.Contains(out, "+ port vm1/eth0\n") {
+	if out, _, status := c.run("config", "diff", "--running"); status != 1 ||
+		!strings.Contains(out, "+ port vm1/eth0\n") {
 		t.Errorf("running: %d %s", status, out)
 	}
 	if err := os.WriteFile(file, []byte(s.configs[0].Content), 0o600); err != nil {
@@ -109,11 +115,13 @@ func TestConfigDiff(t *testing.T) {
 	out, _, status := c.run("config", "diff", file, "-o", "json")
 	var got ConfigDiff
 	want := []api.Change{{Kind: api.Changed, Object: "port group lab/web", Field: "vlan.access", Old: "20", New: "10"}}
-	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 1 || got.To != file || !slices.Equal(got.Changes, want) {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 1 || got.To != file ||
+		!slices.Equal(got.Changes, want) {
 		t.Errorf("a file: %v %d %s", err, status, out)
 	}
 	for _, wrong := range [][]string{{"nope.yaml"}, {file, "3"}, {"3", "x"}, {"3", "--running"}} {
-		if _, errs, status := c.run(append([]string{"config", "diff"}, wrong...)...); status != ExitUsage || errs == "" {
+		if _, errs, status := c.run(append([]string{"config", "diff"}, wrong...)...); status != ExitUsage ||
+			errs == "" {
 			t.Errorf("%v: status %d, %s", wrong, status, errs)
 		}
 	}
@@ -129,7 +137,8 @@ func TestConfigRollback(t *testing.T) {
 	for _, args := range [][]string{{}, {"3"}} {
 		_, errs, status := c.run(append([]string{"config", "rollback"}, args...)...)
 		want := api.Apply{File: file, Content: s.configs[0].Content, Rollback: 3}
-		if status != 0 || s.asked[len(s.asked)-1] != any(want) || !strings.Contains(errs, "heddle config show > "+file) {
+		if status != 0 || s.asked[len(s.asked)-1] != any(want) || !strings.Contains(errs, "heddle config show > "+
+			file) {
 			t.Errorf("%v: %d %+v %s", args, status, s.asked, errs)
 		}
 	}

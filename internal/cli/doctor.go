@@ -49,7 +49,8 @@ func newDoctor(d Deps) *cobra.Command {
 	}
 	t.flags(d, c)
 	o.flag(c)
-	c.Flags().StringVar(&w.StateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "state directory of the agents")
+	c.Flags().StringVar(&w.StateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir),
+		"state directory of the agents")
 	c.Flags().StringVarP(&w.Config, "config", "c", defaultConfig, "configuration file of the agent")
 	_ = c.MarkFlagFilename("config", "yaml", "yml")
 	return c
@@ -72,7 +73,8 @@ func writeFindings(w io.Writer, d Deps, found []doctor.Finding) error {
 			}
 		}
 		state := d.coloured(colours[f.Level], string(f.Level)) + strings.Repeat(" ", level-len(f.Level))
-		if _, err := fmt.Fprintf(w, "%s  %-*s  %s\n", state, name, f.Check, strings.Join(lines, "\n"+indent)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %-*s  %s\n", state, name, f.Check,
+			strings.Join(lines, "\n"+indent)); err != nil {
 			return err
 		}
 	}

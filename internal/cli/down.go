@@ -23,8 +23,10 @@ func newDown(d Deps) *cobra.Command {
 	g := &downing{}
 	c := &cobra.Command{
 		Use: "down", Short: "Remove everything the agent put into the kernel, and nothing else",
-		Long: "Remove everything the agent put into the kernel, and nothing else: programs, tables, the host interfaces it made. Devices\n" +
-			"are given back as they were. A running agent is asked to stop first. The configuration and the ports connected by command are\n" +
+		Long: "Remove everything the agent put into the kernel, and nothing else: programs, tables, the host " +
+			"interfaces it made. Devices\n" +
+			"are given back as they were. A running agent is asked to stop first. The configuration and the ports " +
+			"connected by command are\n" +
 			"kept for the next start, unless --purge is given.\n\n" +
 			"Guests lose their network. On a terminal the command lists what goes and asks first; --yes does not ask.",
 		Example: "  heddle down --dry-run\n  heddle down --yes\n  heddle down --agent host2 --purge", Args: exactly(),
@@ -37,8 +39,10 @@ func newDown(d Deps) *cobra.Command {
 	}
 	g.flags(d, c)
 	g.flag(c)
-	c.Flags().StringVar(&g.stateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "state directory of the agents")
-	c.Flags().BoolVar(&g.purge, "purge", false, "forget the configuration, its history and the ports connected by command, too")
+	c.Flags().StringVar(&g.stateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir),
+		"state directory of the agents")
+	c.Flags().BoolVar(&g.purge, "purge", false, "forget the configuration, its history and the ports connected by "+
+		"command, too")
 	c.Flags().BoolVar(&g.dry, "dry-run", false, "only list what would be removed")
 	c.Flags().BoolVar(&g.yes, "yes", false, "do not ask")
 	return c

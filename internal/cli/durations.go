@@ -9,8 +9,8 @@ import (
 	times "heddle/internal/spec/period"
 )
 
-// timeFlag is the one type of all flags that take a time: 5s, 2m, or a number of seconds. It stands in front of the library's own, which
-// holds the value.
+// timeFlag is the one type of all flags that take a time: 5s, 2m, or a number of seconds. It stands in front of the
+// library's own, which holds the value.
 type timeFlag struct{ pflag.Value }
 
 // Set takes what was written.
@@ -22,7 +22,8 @@ func (f timeFlag) Set(text string) error {
 	return f.Value.Set(v.String())
 }
 
-// timeText is a time that goes on as text, to whoever knows which times are right: seconds get their unit, all else stays as it is written.
+// timeText is a time that goes on as text, to whoever knows which times are right: seconds get their unit, all else
+// stays as it is written.
 type timeText struct{ pflag.Value }
 
 // Set takes what was written.

@@ -51,8 +51,8 @@ func isFault(err error) bool {
 // placed begins with where a fault is in a file, as editors and compilers write it: heddle.yaml:7:3: ….
 var placed = regexp.MustCompile(`^\S+?:\d+:\d+: `)
 
-// printError writes an error to standard error, one line per fault. Faults begin with their place in a file, as editors know
-// it; anything else begins with the program's name.
+// printError writes an error to standard error, one line per fault. Faults begin with their place in a file, as editors
+// know it; anything else begins with the program's name.
 func printError(d Deps, err error) {
 	var silent *SilentError
 	if errors.As(err, &silent) {

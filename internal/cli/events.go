@@ -33,10 +33,12 @@ func newEvents(d Deps) *cobra.Command {
 	kinds := eventKinds()
 	c := &cobra.Command{
 		Use: "events", Short: "Follow events: links, failovers, MACs, violations, changes",
-		Long: "Prints the last events and then new ones as they happen, also across restarts of the agent, until interrupted.\n\n" +
+		Long: "Prints the last events and then new ones as they happen, also across restarts of the agent, until " +
+			"interrupted.\n\n" +
 			"Kinds: " + strings.Join(kinds, ", ") + ".",
-		Example: "  heddle events\n  heddle events --kind failover,link\n  heddle events --last 100 --no-follow -o json",
-		Args:    exactly(),
+		Example: "  heddle events\n  heddle events --kind failover,link\n  heddle events --last 100 " +
+			"--no-follow -o json",
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if format != "text" && format != "json" {
 				return usagef("output format %q: use text, or json for one object a line", format)
@@ -62,7 +64,8 @@ func newEvents(d Deps) *cobra.Command {
 	c.Flags().StringVar(&f.port, "port", "", "only events of this port or uplink")
 	c.Flags().IntVar(&f.last, "last", 10, "how many past events to begin with; -1 is all that are kept")
 	c.Flags().BoolVar(&f.once, "no-follow", false, "print the events so far and end")
-	_ = c.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = c.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return kinds, cobra.ShellCompDirectiveNoFileComp
 	})
 	return c
@@ -163,7 +166,8 @@ func (f *follower) line(e event.Event) error {
 	if e.Switch != "" {
 		where = e.Switch + ": "
 	}
-	_, err := fmt.Fprintf(f.d.Stdout, "%s  %s  %s%s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), kind, where, e.Text)
+	_, err := fmt.Fprintf(f.d.Stdout, "%s  %s  %s%s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), kind, where,
+		e.Text)
 	return err
 }
 

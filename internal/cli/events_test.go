@@ -16,9 +16,12 @@ func TestEvents_AreLinesForPeopleAndForPrograms(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 5e6, time.Local)
 	s := furnished()
 	s.events = []api.Events{{Started: at, Events: []event.Event{
-		{Seq: 1, Time: at, Kind: event.Link, Switch: "lab", Uplink: "uplink1", From: "up", To: "down", Text: "uplink uplink1 is down"},
-		{Seq: 2, Time: at, Kind: event.Failover, Switch: "lab", From: "uplink1", To: "uplink2", Ports: 3, Text: "3 ports use uplink2"},
-	}}, {Started: at, Missed: 4, Events: []event.Event{{Seq: 7, Time: at, Kind: event.Applied, Text: "heddle.yaml applied: 1 change"}}}}
+		{Seq: 1, Time: at, Kind: event.Link, Switch: "lab", Uplink: "uplink1", From: "up", To: "down",
+			Text: "uplink uplink1 is down"},
+		{Seq: 2, Time: at, Kind: event.Failover, Switch: "lab", From: "uplink1", To: "uplink2", Ports: 3,
+			Text: "3 ports use uplink2"},
+	}}, {Started: at, Missed: 4,
+		Events: []event.Event{{Seq: 7, Time: at, Kind: event.Applied, Text: "heddle.yaml applied: 1 change"}}}}
 	c := newConsole(t, s)
 	out, errs, status := c.run("events", "--no-follow", "--last", "-1")
 	want := "2026-11-21 12:00:00.005  link           lab: uplink uplink1 is down\n" +
@@ -30,9 +33,11 @@ func TestEvents_AreLinesForPeopleAndForPrograms(t *testing.T) {
 	if q := s.asked[0]; q != (api.Follow{Last: -1, NoFollow: true}) {
 		t.Errorf("asked %+v", q)
 	}
-	lines := strings.Split(strings.TrimSpace(c.must("events", "--no-follow", "-o", "json", "--kind", "failover,link", "--port", "uplink1")), "\n")
+	lines := strings.Split(strings.TrimSpace(c.must("events", "--no-follow", "-o", "json", "--kind", "failover,link",
+		"--port", "uplink1")), "\n")
 	var e event.Event
-	if err := json.Unmarshal([]byte(lines[1]), &e); len(lines) != 2 || err != nil || e.Kind != event.Failover || e.Ports != 3 {
+	if err := json.Unmarshal([]byte(lines[1]), &e); len(lines) != 2 || err != nil || e.Kind != event.Failover ||
+		e.Ports != 3 {
 		t.Errorf("%v %v", lines, err)
 	}
 }
@@ -69,7 +74,8 @@ func TestEvents_FollowAnAgentAcrossItsRestart(t *testing.T) {
 		case 2: // the same agent again, then another
 			s.events[0].Events = append(s.events[0].Events, event.Event{Seq: 6, Kind: event.Link, Text: "more"})
 		case 3:
-			s.events = []api.Events{{Started: first.Add(time.Minute), Events: []event.Event{{Seq: 1, Kind: event.Link, Text: "after"}}}}
+			s.events = []api.Events{{Started: first.Add(time.Minute),
+				Events: []event.Event{{Seq: 1, Kind: event.Link, Text: "after"}}}}
 		case 4:
 			cancel()
 		}

@@ -14,8 +14,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// inFlags puts what the agent finds wrong with a port of the command line into the command line's words: the agent speaks of
-// ports[vm7/eth0].portGroup, as in a configuration file, where the user wrote --port-group.
+// inFlags puts what the agent finds wrong with a port of the command line into the command line's words: the agent
+// speaks of ports[vm7/eth0].portGroup, as in a configuration file, where the user wrote --port-group.
 func inFlags(c *cobra.Command, port string, err error) error {
 	var answer *api.Error
 	if !errors.As(err, &answer) {

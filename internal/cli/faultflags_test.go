@@ -14,19 +14,26 @@ import (
 func TestFaultsOfThePortInTheWordsOfTheCommandLine(t *testing.T) {
 	s := furnished()
 	c := newConsole(t, s)
-	connect := "port connect vm3/eth0 --port-group wbe --device d0 --mac 02:00:00:00:07:00 --active u1,u9 --mac-limit 9999 "
+	connect := "port connect vm3/eth0 --port-group wbe --device d0 --mac 02:00:00:00:07:00 --active u1,u9 " +
+		"--mac-limit 9999 "
 	for _, v := range []struct{ command, line, want string }{
 		{connect, "ports[vm3/eth0].portGroup: wbe: switch lab has no such port group; did you mean web?",
 			"heddle: --port-group wbe: switch lab has no such port group; did you mean web?"},
-		{connect, "ports[vm3/eth0].switch: the switch the port belongs to is needed", "heddle: --switch: the switch the port belongs to is needed"},
-		{connect, "ports[vm3/eth0].mac: 02:00:00:00:07:00: port a has this MAC", "heddle: --mac 02:00:00:00:07:00: port a has this MAC"},
-		{connect, "ports[vm3/eth0].teaming.active[1]: u9: switch lab has no uplink u9", "heddle: --active u9: switch lab has no uplink u9"},
+		{connect, "ports[vm3/eth0].switch: the switch the port belongs to is needed",
+			"heddle: --switch: the switch the port belongs to is needed"},
+		{connect, "ports[vm3/eth0].mac: 02:00:00:00:07:00: port a has this MAC",
+			"heddle: --mac 02:00:00:00:07:00: port a has this MAC"},
+		{connect, "ports[vm3/eth0].teaming.active[1]: u9: switch lab has no uplink u9",
+			"heddle: --active u9: switch lab has no uplink u9"},
 		{connect, "ports[vm3/eth0].security.macLearning.limit: 9999: 0–4096", "heddle: --mac-limit 9999: 0–4096"},
-		{connect, "ports[vm3/eth0].name: vm3/eth0: an uplink has this name", "heddle: port vm3/eth0: name: vm3/eth0: an uplink has this name"},
+		{connect, "ports[vm3/eth0].name: vm3/eth0: an uplink has this name",
+			"heddle: port vm3/eth0: name: vm3/eth0: an uplink has this name"},
 		{connect, "ports[other].device: d0: port a has it", "heddle: ports[other].device: d0: port a has it"},
 		{connect, "heddle.yaml:3:4: ports[vm3/eth0].mac: 1: no", "heddle.yaml:3:4: ports[vm3/eth0].mac: 1: no"},
-		{"port move vm3/eth0 --port-group wbe", "ports[vm3/eth0].portGroup: wbe: no such", "heddle: --port-group wbe: no such"},
-		{"port block vm3/eth0", "ports[vm3/eth0].blocked: the port group does not allow it", "heddle: port vm3/eth0: blocked: the port group does not allow it"},
+		{"port move vm3/eth0 --port-group wbe", "ports[vm3/eth0].portGroup: wbe: no such",
+			"heddle: --port-group wbe: no such"},
+		{"port block vm3/eth0", "ports[vm3/eth0].blocked: the port group does not allow it",
+			"heddle: port vm3/eth0: blocked: the port group does not allow it"},
 	} {
 		t.Run(v.line, func(t *testing.T) {
 			s.err = api.NewError(api.NotFound, v.line)
@@ -41,10 +48,12 @@ func TestFaultsOfThePortInTheWordsOfTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestOnlyPlacesInFilesStandBeforeAnError: a line of an error that is no place in a file begins with the program's name.
+// TestOnlyPlacesInFilesStandBeforeAnError: a line of an error that is no place in a file begins with the program's
+// name.
 func TestOnlyPlacesInFilesStandBeforeAnError(t *testing.T) {
 	s := furnished()
-	s.err = api.NewError(api.Invalid, "heddle.yaml:1:2: one", "heddle.yaml: two", "02:00:00:00:07:00 is three", "<stdin>:3:4: four")
+	s.err = api.NewError(api.Invalid, "heddle.yaml:1:2: one", "heddle.yaml: two", "02:00:00:00:07:00 is three",
+		"<stdin>:3:4: four")
 	_, errs, _ := newConsole(t, s).run("port", "block", "p")
 	want := "heddle.yaml:1:2: one\nheddle: heddle.yaml: two\nheddle: 02:00:00:00:07:00 is three\n<stdin>:3:4: four\n"
 	if errs != want {
@@ -52,13 +61,15 @@ func TestOnlyPlacesInFilesStandBeforeAnError(t *testing.T) {
 	}
 }
 
-// TestWithoutAnAgentTheSwitchGoesOn: where the pins of an agent are, its switch forwards without it, and the command says so.
+// TestWithoutAnAgentTheSwitchGoesOn: where the pins of an agent are, its switch forwards without it, and the command
+// says so.
 func TestWithoutAnAgentTheSwitchGoesOn(t *testing.T) {
 	const forwards = "heddle: the switch goes on forwarding"
 	c := newConsole(t, furnished())
 	c.dir = t.TempDir()
 	for _, command := range []string{"port list", "events", "flows list", "stats"} {
-		if _, errs, status := c.run(strings.Fields(command)...); status != ExitFailure || !strings.Contains(errs, `start one with "heddle agent"`) || strings.Contains(errs, forwards) {
+		if _, errs, status := c.run(strings.Fields(command)...); status != ExitFailure ||
+			!strings.Contains(errs, `start one with "heddle agent"`) || strings.Contains(errs, forwards) {
 			t.Errorf("%s without pins: status %d, %s", command, status, errs)
 		}
 	}
@@ -73,7 +84,8 @@ func TestWithoutAnAgentTheSwitchGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"port list", "events", "flows list", "stats"} {
-		if _, errs, status := c.run(strings.Fields(command)...); status != ExitFailure || !strings.Contains(errs, forwards) {
+		if _, errs, status := c.run(strings.Fields(command)...); status != ExitFailure ||
+			!strings.Contains(errs, forwards) {
 			t.Errorf("%s with pins: status %d, %s", command, status, errs)
 		}
 	}

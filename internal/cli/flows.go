@@ -22,8 +22,10 @@ func newFlows(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("flows", "Show who talks to whom: the flows of metered ports",
 		"  heddle flows list\n  heddle flows top --port vm1/eth0\n  heddle flows watch -o json\n  heddle flows status")
-	c.Long = "Flows are metered where monitoring says so, at ports and uplinks (monitoring: {ipfix: true}). Each is what was seen at one port, in\n" +
-		"one direction, with the same addresses, protocol and ports. Ingress is from the port's owner into the switch. No collector is\n" +
+	c.Long = "Flows are metered where monitoring says so, at ports and uplinks (monitoring: {ipfix: true}). Each is " +
+		"what was seen at one port, in\n" +
+		"one direction, with the same addresses, protocol and ports. Ingress is from the port's owner into the " +
+		"switch. No collector is\n" +
 		"needed to look at them. What is shown is at most a second old."
 	t.flags(d, c)
 	c.AddCommand(newFlowsList(d, t), newFlowsTop(d, t), newFlowsWatch(d, t), newFlowsStatus(d, t))
@@ -38,10 +40,12 @@ func flowFilterFlags(c *cobra.Command, f *api.FlowFilter) {
 	flags.StringVar(&f.Uplink, "uplink", "", "only what was seen at this uplink")
 	flags.StringVar(&f.PortGroup, "port-group", "", "only what was seen at ports of this port group")
 	flags.StringVar(&f.Address, "address", "", "only flows from or to this address, or prefix such as 192.0.2.0/24")
-	flags.StringVar(&f.Protocol, "protocol", "", "only of this protocol: tcp, udp, icmp, icmp6, sctp, arp, llc, a number of IP, or an EtherType such as 0x88cc")
+	flags.StringVar(&f.Protocol, "protocol", "", "only of this protocol: tcp, udp, icmp, icmp6, sctp, arp, llc, a "+
+		"number of IP, or an EtherType such as 0x88cc")
 	flags.IntVar(&f.L4Port, "l4port", 0, "only from or to this port of TCP, UDP or SCTP")
 	flags.StringVar(&f.Direction, "direction", "", "only ingress or egress, seen from the switch")
-	_ = c.RegisterFlagCompletionFunc("direction", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = c.RegisterFlagCompletionFunc("direction", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return []string{"ingress", "egress"}, cobra.ShellCompDirectiveNoFileComp
 	})
 }
@@ -50,15 +54,18 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 	o, q, by := &output{}, api.FlowQuery{}, ""
 	c := &cobra.Command{
 		Use: "list", Short: "List the current flows, the largest first",
-		Example: "  heddle flows list --address 192.0.2.0/24\n  heddle flows list --port vm1/eth0 --protocol tcp --l4port 443 --sort last\n" +
-			"  heddle flows list --by conversation --port-group web\n  heddle flows list --by address --sort packets --limit 10\n  heddle flows list --limit 20000 -o json",
+		Example: "  heddle flows list --address 192.0.2.0/24\n  heddle flows list --port vm1/eth0 --protocol tcp " +
+			"--l4port 443 --sort last\n" +
+			"  heddle flows list --by conversation --port-group web\n  heddle flows list --by address --sort packets " +
+			"--limit 10\n  heddle flows list --limit 20000 -o json",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err == nil && c.Flags().Changed("by") {
 				if !c.Flags().Changed("limit") {
 					q.Limit = 20
 				}
-				return listSums(c, d, t, o, api.FlowSumQuery{FlowFilter: q.FlowFilter, By: by, Of: api.SumsOfFlows, Sort: q.Sort, Limit: q.Limit})
+				return listSums(c, d, t, o, api.FlowSumQuery{FlowFilter: q.FlowFilter, By: by, Of: api.SumsOfFlows,
+					Sort: q.Sort, Limit: q.Limit})
 			}
 			switch {
 			case o.check() != nil:
@@ -68,7 +75,9 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 			case q.Limit < 1 || q.Limit > api.MaxFlowList:
 				return usagef("--limit %d: it is 1–%d", q.Limit, api.MaxFlowList)
 			}
-			list, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) { return s.Flows(ctx, q) })
+			list, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) {
+				return s.Flows(ctx, q)
+			})
 			if err != nil {
 				return err
 			}
@@ -78,15 +87,18 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 	o.flag(c)
 	flowFilterFlags(c, &q.FlowFilter)
 	byFlag(c, &by)
-	c.Flags().StringVar(&q.Sort, "sort", "bytes", "what comes first: the most "+strings.Join(api.FlowSorts()[:2], " or ")+", or the most recent (last); with --by "+
+	c.Flags().StringVar(&q.Sort, "sort", "bytes", "what comes first: the most "+strings.Join(api.FlowSorts()[:2],
+		" or ")+", or the most recent (last); with --by "+
 		strings.Join(api.FlowSumSorts(), ", "))
-	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		if c.Flags().Changed("by") {
 			return api.FlowSumSorts(), cobra.ShellCompDirectiveNoFileComp
 		}
 		return api.FlowSorts(), cobra.ShellCompDirectiveNoFileComp
 	})
-	c.Flags().IntVar(&q.Limit, "limit", 50, fmt.Sprintf("how many at most: 1–%d; with --by 1–%d, default 20", api.MaxFlowList, api.MaxFlowTop))
+	c.Flags().IntVar(&q.Limit, "limit", 50, fmt.Sprintf("how many at most: 1–%d; with --by 1–%d, default 20",
+		api.MaxFlowList, api.MaxFlowTop))
 	return c
 }
 
@@ -95,7 +107,8 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	tab := &table{head: []string{"PORT", "DIR", "VLAN", "PROTO", "SOURCE", "DESTINATION", "PACKETS", "BYTES", "LAST"},
 		right: map[int]bool{6: true, 7: true, 8: true}, keep: map[int]bool{1: true, 3: true, 6: true, 7: true, 8: true}}
 	for _, f := range list.Flows {
-		tab.add(seenAt(f), direction(f), vlanShort(f), protocolText(f), flowEnd(f.Source, f.SourceMAC, f.SourcePort), flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort),
+		tab.add(seenAt(f), direction(f), vlanShort(f), protocolText(f), flowEnd(f.Source, f.SourceMAC, f.SourcePort),
+			flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort),
 			countText(f.Packets), countText(f.Bytes), ago(now.Sub(f.Last)))
 	}
 	if err := tab.write(w); err != nil {

@@ -22,7 +22,9 @@ func newFlowsStatus(d Deps, t *target) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			s, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowStatus, error) { return s.FlowStatus(ctx) })
+			s, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowStatus, error) {
+				return s.FlowStatus(ctx)
+			})
 			if err != nil {
 				return err
 			}
@@ -34,11 +36,14 @@ func newFlowsStatus(d Deps, t *target) *cobra.Command {
 }
 
 func flowStatus(w io.Writer, s *api.FlowStatus) error {
-	tab := numbers([]string{"SWITCH"}, []string{"METERED", "FLOWS", "MAX FLOWS", "RECORDS", "PACKETS", "IN RECORDS", "NO ROOM"})
+	tab := numbers([]string{"SWITCH"}, []string{"METERED", "FLOWS", "MAX FLOWS", "RECORDS", "PACKETS", "IN RECORDS",
+		"NO ROOM"})
 	var problems []string
 	for _, sw := range s.Switches {
-		tab.add(sw.Switch, strconv.Itoa(sw.Metered), strconv.Itoa(sw.Flows), strconv.Itoa(sw.MaxFlows), strconv.FormatUint(sw.Records, 10),
-			strconv.FormatUint(sw.Counted.Packets, 10), strconv.FormatUint(sw.InRecords.Packets, 10), strconv.FormatUint(sw.Overflow.Packets, 10))
+		tab.add(sw.Switch, strconv.Itoa(sw.Metered), strconv.Itoa(sw.Flows), strconv.Itoa(sw.MaxFlows),
+			strconv.FormatUint(sw.Records, 10),
+			strconv.FormatUint(sw.Counted.Packets, 10), strconv.FormatUint(sw.InRecords.Packets, 10),
+			strconv.FormatUint(sw.Overflow.Packets, 10))
 		if text := sampled(sw.SamplingRate); text != "" {
 			problems = append(problems, "switch "+sw.Switch+": "+text)
 		}
@@ -74,7 +79,8 @@ func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 	sending := false
 	for _, sw := range s.Switches {
 		for _, c := range sw.Collectors {
-			tab.add(c.Collector, c.Shape, c.State, dash(c.Address), strconv.FormatUint(c.Messages, 10), strconv.FormatUint(c.Records, 10), strconv.FormatUint(c.Lost, 10))
+			tab.add(c.Collector, c.Shape, c.State, dash(c.Address), strconv.FormatUint(c.Messages, 10),
+				strconv.FormatUint(c.Records, 10), strconv.FormatUint(c.Lost, 10))
 			if text := flowUnsure(c); text != "" {
 				below = append(below, "collector "+c.Collector+" of switch "+sw.Switch+": "+text)
 			}
@@ -115,7 +121,8 @@ func flowUnsure(c api.FlowCollector) string {
 		parts = append(parts, fmt.Sprintf("%d records wait for it", c.Waiting))
 	}
 	if c.Unsure > 0 {
-		parts = append(parts, fmt.Sprintf("of %d records it is not known whether they arrived: connections broke off, and some may be missing or be there twice", c.Unsure))
+		parts = append(parts, fmt.Sprintf("of %d records it is not known whether they arrived: connections broke "+
+			"off, and some may be missing or be there twice", c.Unsure))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -140,7 +147,8 @@ func flowLosses(w io.Writer, s *api.FlowStatus) error {
 	tab := numbers([]string{"SWITCH", "PORT"}, []string{"NOT RECORDED", "BYTES", "FRAME BYTES"})
 	for _, sw := range s.Switches {
 		for _, l := range sw.Losses {
-			tab.add(sw.Switch, seenAt(api.Flow{Port: l.Port, Uplink: l.Uplink}), strconv.FormatUint(l.Packets, 10), strconv.FormatUint(l.Bytes, 10), strconv.FormatUint(l.FrameBytes, 10))
+			tab.add(sw.Switch, seenAt(api.Flow{Port: l.Port, Uplink: l.Uplink}), strconv.FormatUint(l.Packets, 10),
+				strconv.FormatUint(l.Bytes, 10), strconv.FormatUint(l.FrameBytes, 10))
 		}
 	}
 	if len(tab.rows) == 0 {

@@ -162,7 +162,8 @@ func watchSums(ctx context.Context, d Deps, client api.Service, asJSON bool, q a
 		return err
 	}
 	ended := func() {
-		fmt.Fprintln(d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it is back")
+		fmt.Fprintln(d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it "+
+			"is back")
 	}
 	return followAgents(ctx, ended, func(heard func()) error {
 		return client.FlowSums(ctx, q, func(s api.FlowSums) error {
@@ -170,7 +171,8 @@ func watchSums(ctx context.Context, d Deps, client api.Service, asJSON bool, q a
 			if asJSON {
 				return json.NewEncoder(d.Stdout).Encode(&s)
 			}
-			if _, err := fmt.Fprintf(d.Stdout, "%s  %d flows reported in %v\n", s.Time.Local().Format("2006-01-02 15:04:05"), s.Total.Flows, q.Interval); err != nil {
+			if _, err := fmt.Fprintf(d.Stdout, "%s  %d flows reported in %v\n",
+				s.Time.Local().Format("2006-01-02 15:04:05"), s.Total.Flows, q.Interval); err != nil {
 				return err
 			}
 			if err := sumTable(d.Stdout, &s); err != nil {
@@ -190,7 +192,8 @@ type sumTop struct {
 }
 
 func (v *flowTop) runSums(c *cobra.Command, by string) error {
-	q := api.FlowSumQuery{FlowFilter: v.q.FlowFilter, By: by, Of: api.SumsOfRates, Sort: v.q.Sort, Limit: v.q.Limit, Interval: v.q.Interval}
+	q := api.FlowSumQuery{FlowFilter: v.q.FlowFilter, By: by, Of: api.SumsOfRates, Sort: v.q.Sort, Limit: v.q.Limit,
+		Interval: v.q.Interval}
 	if err := checkSums(&q); err != nil {
 		return err
 	}
@@ -205,7 +208,8 @@ func (v *flowTop) runSums(c *cobra.Command, by string) error {
 	if !live {
 		return s.print(c.Context(), client)
 	}
-	stream := &flowStream[api.FlowSums]{follow: func(ctx context.Context, sort string, emit func(api.FlowSums) error) error {
+	stream := &flowStream[api.FlowSums]{follow: func(ctx context.Context, sort string,
+		emit func(api.FlowSums) error) error {
 		q := q
 		q.Sort = sort
 		return client.FlowSums(ctx, q, emit)

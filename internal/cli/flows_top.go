@@ -36,7 +36,8 @@ func newFlowsTop(d Deps, t *target) *cobra.Command {
 			"packet may be seen both where it enters and where it leaves the switch.\n\n" +
 			"Keys: " + top.FlowHelp() + ".\n\n" +
 			"Without a terminal, or with --batch, the view is printed --count times instead.",
-		Example: "  heddle flows top\n  heddle flows top --port-group web --sort packets\n  heddle flows top --by service\n  heddle flows top --once --limit 5\n  heddle flows top -o json -n 3", Args: exactly(),
+		Example: "  heddle flows top\n  heddle flows top --port-group web --sort packets\n  heddle flows top --by " +
+			"service\n  heddle flows top --once --limit 5\n  heddle flows top -o json -n 3", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := v.valid(); err != nil {
 				return err
@@ -51,13 +52,16 @@ func newFlowsTop(d Deps, t *target) *cobra.Command {
 	byFlag(c, &by)
 	f := c.Flags()
 	f.DurationVar(&v.q.Interval, "interval", api.ShortestFlowInterval, "time that rates are measured for")
-	f.StringVar(&v.q.Sort, "sort", "bits", "what comes first: the most "+strings.Join(api.FlowTopSorts(), " or ")+" a second")
+	f.StringVar(&v.q.Sort, "sort", "bits", "what comes first: the most "+strings.Join(api.FlowTopSorts(), " or ")+
+		" a second")
 	f.IntVar(&v.q.Limit, "limit", 200, fmt.Sprintf("how many flows at most: 1–%d", api.MaxFlowTop))
 	f.BoolVarP(&v.batch, "batch", "b", false, "print the view instead of showing it")
 	f.IntVarP(&v.count, "count", "n", 0, "with --batch, how often; 0 is without end")
 	f.BoolVar(&v.once, "once", false, "print it once: --batch --count 1")
-	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is --batch too")
-	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is "+
+		"--batch too")
+	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return api.FlowTopSorts(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return c
@@ -86,7 +90,8 @@ func (v *flowTop) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	v.model = top.FlowModel{FlowView: top.FlowView{Title: v.t.name, Interval: v.q.Interval, Sort: v.q.Sort, Only: onlyText(v.q.FlowFilter)}}
+	v.model = top.FlowModel{FlowView: top.FlowView{Title: v.t.name, Interval: v.q.Interval, Sort: v.q.Sort,
+		Only: onlyText(v.q.FlowFilter)}}
 	in, out, live := v.terminal()
 	if !live {
 		return v.print(c.Context(), client)
@@ -127,7 +132,8 @@ func (v *flowTop) write(n int) error { return writeView(v.d.Stdout, v.format, &v
 
 func flowRow(f api.Flow) top.FlowRow {
 	return top.FlowRow{Port: seenAt(f), Direction: direction(f), VLAN: vlanShort(f), Protocol: protocolText(f),
-		Source: flowEnd(f.Source, f.SourceMAC, f.SourcePort), Destination: flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort)}
+		Source: flowEnd(f.Source, f.SourceMAC, f.SourcePort), Destination: flowEnd(f.Destination, f.DestinationMAC,
+			f.DestinationPort)}
 }
 
 // onlyText is a filter in words.

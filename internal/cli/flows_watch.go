@@ -22,7 +22,8 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 			"or metering stops (forced), and when the agent's table is full (no-resources). Counts are those " +
 			"since the flow's previous record.\n\n" +
 			"With --by, the records of each interval are summed up and printed when it ends.",
-		Example: "  heddle flows watch\n  heddle flows watch --port vm1/eth0 -o json\n  heddle flows watch --by address --interval 5m", Args: exactly(),
+		Example: "  heddle flows watch\n  heddle flows watch --port vm1/eth0 -o json\n  heddle flows watch --by " +
+			"address --interval 5m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return usagef("output format %q: use text, or json for one object a line", format)
@@ -48,7 +49,8 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 	flowFilterFlags(c, &f)
 	byFlag(c, &q.By)
 	c.Flags().DurationVar(&q.Interval, "interval", time.Minute, "with --by, how long records are summed up")
-	c.Flags().StringVar(&q.Sort, "sort", "bytes", "with --by, what comes first: the most "+strings.Join(api.FlowSumSorts(), ", "))
+	c.Flags().StringVar(&q.Sort, "sort", "bytes", "with --by, what comes first: the most "+
+		strings.Join(api.FlowSumSorts(), ", "))
 	c.Flags().IntVar(&q.Limit, "limit", 20, fmt.Sprintf("with --by, how many rows at most: 1–%d", api.MaxFlowTop))
 	return c
 }
@@ -65,7 +67,8 @@ type flowWatcher struct {
 // run follows the records of the agent, and of the one after it.
 func (w *flowWatcher) run(ctx context.Context) error {
 	ended := func() {
-		fmt.Fprintln(w.d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it is back")
+		fmt.Fprintln(w.d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it "+
+			"is back")
 	}
 	return followAgents(ctx, ended, func(heard func()) error {
 		return w.client.FlowRecords(ctx, w.only, func(b api.FlowRecords) error { heard(); return w.print(&b) })
@@ -98,8 +101,10 @@ func (w *flowWatcher) print(b *api.FlowRecords) error {
 }
 
 func flowRecordLine(d Deps, r *api.FlowRecord) error {
-	_, err := fmt.Fprintf(d.Stdout, "%s  %-12s  %s %s %s  %s → %s  %d packets, %d bytes in %s", r.Last.Local().Format("2006-01-02 15:04:05.000"), r.Reason, seenAt(r.Flow),
-		r.Direction, protocolText(r.Flow), flowEnd(r.Source, r.SourceMAC, r.SourcePort), flowEnd(r.Destination, r.DestinationMAC, r.DestinationPort),
+	_, err := fmt.Fprintf(d.Stdout, "%s  %-12s  %s %s %s  %s → %s  %d packets, %d bytes in %s",
+		r.Last.Local().Format("2006-01-02 15:04:05.000"), r.Reason, seenAt(r.Flow),
+		r.Direction, protocolText(r.Flow), flowEnd(r.Source, r.SourceMAC, r.SourcePort),
+		flowEnd(r.Destination, r.DestinationMAC, r.DestinationPort),
 		r.Packets, r.Bytes, r.Last.Sub(r.First))
 	if err == nil && r.Reverse != nil {
 		_, err = fmt.Fprintf(d.Stdout, "; back %d packets, %d bytes", r.Reverse.Packets, r.Reverse.Bytes)

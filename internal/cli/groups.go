@@ -8,7 +8,8 @@ func helpGroups(root *cobra.Command) {
 		title    string
 		commands []string
 	}{
-		{"Look", []string{"status", "switch", "port-group", "port", "uplink", "lag", "mac", "host-port", "show", "stats", "top", "flows", "events", "metrics"}},
+		{"Look", []string{"status", "switch", "port-group", "port", "uplink", "lag", "mac", "host-port", "show",
+			"stats", "top", "flows", "events", "metrics"}},
 		{"Change", []string{"apply", "config", "confirm", "check"}},
 		{"Troubleshoot", []string{"advise", "trace", "capture", "explain", "doctor"}},
 		{"Run", []string{"agent", "down"}},

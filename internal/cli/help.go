@@ -30,7 +30,8 @@ func wrapHelp(root *cobra.Command, width int) {
 		width = plainHelpWidth
 	}
 	width = max(width, leastHelpWidth)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", width)))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ",
+		width)))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		text := c.Long
 		if text == "" {

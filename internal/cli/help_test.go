@@ -14,7 +14,8 @@ import (
 func helpAt(t *testing.T, width int, path ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard, Width: width, Getenv: func(string) string { return "" }})
+	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard, Width: width,
+		Getenv: func(string) string { return "" }})
 	root.SetArgs(append(path, "--help"))
 	if err := root.Execute(); err != nil {
 		t.Fatalf("help of %v: %v", path, err)
@@ -33,10 +34,12 @@ func eachCommand(c *cobra.Command, path []string, visit func(path []string, c *c
 	}
 }
 
-// TestHelp_FitsTheTerminal: no line of any help is longer than the terminal is wide, but for examples, which can't be broken.
+// TestHelp_FitsTheTerminal: no line of any help is longer than the terminal is wide, but for examples, which can't be
+// broken.
 func TestHelp_FitsTheTerminal(t *testing.T) {
 	for given, width := range map[int]int{0: 80, 80: 80, 100: 100, 132: 132} {
-		tree := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" }})
+		tree := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+			Getenv: func(string) string { return "" }})
 		eachCommand(tree, nil, func(path []string, c *cobra.Command) {
 			inExample := false
 			for line := range strings.SplitSeq(helpAt(t, given, path...), "\n") {

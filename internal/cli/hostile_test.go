@@ -14,15 +14,17 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// evil is what a guest, a neighbour or a file may be called: it moves the cursor, sets the title, rings, turns the direction, ends lines,
-// and colours as the program itself does.
+// evil is what a guest, a neighbour or a file may be called: it moves the cursor, sets the title, rings, turns the
+// direction, ends lines, and colours as the program itself does.
 const evil = "x\x1b[2J\x1b]0;pwn\a\u009b31m\u202egnp\u2066\u200f\u2028\x7f" + red + "\r\n\U000e0041"
 
 // clean fails where a character is left that acts on a terminal.
 func clean(t *testing.T, what, text string) {
 	t.Helper()
 	for line := range strings.SplitSeq(text, "\n") {
-		if i := strings.IndexFunc(line, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\t' }); i >= 0 {
+		if i := strings.IndexFunc(line, func(r rune) bool {
+			return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\t'
+		}); i >= 0 {
 			t.Errorf("%s: %q", what, line)
 			return
 		}
@@ -40,14 +42,17 @@ func evilStandIn() *standIn {
 	}
 	s.macs[0].Port, s.stats[0].Drops[0].Reason = evil, evil
 	s.events = []api.Events{{Events: []event.Event{{Kind: event.Applied, Switch: "lab", Port: evil, Text: evil}}}}
-	s.applied = api.Applied{Changes: []api.Change{{Kind: api.Changed, Object: evil, Field: evil, Old: evil, New: evil}}, Effects: []string{evil}, Warnings: []string{evil}}
+	s.applied = api.Applied{Changes: []api.Change{{Kind: api.Changed, Object: evil, Field: evil, Old: evil, New: evil}},
+		Effects: []string{evil}, Warnings: []string{evil}}
 	s.trace = diagnose.Report{Agree: true, Notes: []string{evil}, From: evil}
 	return s
 }
 
 func TestNoControlCharacterReachesATerminal(t *testing.T) {
-	commands := append(listings(), []string{"events", "--no-follow"}, []string{"apply", "-f", "-"}, []string{"apply", "-f", "-", "--dry-run"},
-		[]string{"trace", "--from", "vm1/eth0"}, []string{"port", "block", "vm1/eth0"}, []string{"port", "connect", evil, "--port-group", "web"})
+	commands := append(listings(), []string{"events", "--no-follow"}, []string{"apply", "-f", "-"},
+		[]string{"apply", "-f", "-", "--dry-run"},
+		[]string{"trace", "--from", "vm1/eth0"}, []string{"port", "block", "vm1/eth0"},
+		[]string{"port", "connect", evil, "--port-group", "web"})
 	for _, colour := range []bool{false, true} {
 		for _, args := range commands {
 			for _, format := range []string{"", "json", "yaml"} {
@@ -84,12 +89,14 @@ func TestNoControlCharacterReachesATerminal(t *testing.T) {
 // Values come back as they were, from both.
 func TestEscapesKeepValues(t *testing.T) {
 	c := newConsole(t, evilStandIn())
-	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
+	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal,
+		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
 		t.Run(format, func(t *testing.T) {
 			var ports []struct {
 				Device string `json:"device" yaml:"device"`
 			}
-			if err := read([]byte(c.must("port", "list", "-o", format)), &ports); err != nil || len(ports) != 2 || ports[0].Device != evil {
+			if err := read([]byte(c.must("port", "list", "-o", format)), &ports); err != nil || len(ports) != 2 ||
+				ports[0].Device != evil {
 				t.Errorf("%s: %q %v", format, ports, err)
 			}
 		})
@@ -101,13 +108,20 @@ func TestNoControlCharacterInErrors(t *testing.T) {
 	s.err = errors.Join(errors.New(evil), api.NewError(api.Invalid, evil, evil))
 	c := newConsole(t, s)
 	c.stdin = "switches: [{name: lab}]\n"
-	domain := `<domain><name>` + strings.NewReplacer("\x1b", "", "\a", "", "\x7f", "").Replace(evil) + `</name></domain>`
-	for _, args := range [][]string{{"port", "list"}, {"port", "show", evil}, {"switch", "show", evil}, {"mac", "show", evil}, {"stats", evil}, {evil}, {"port", evil},
-		{"port", "list", "--" + evil}, {"port", "list", "-o", evil}, {"check", "-f", evil}, {"apply", "-f", evil}, {"apply", "-f", "-"}, {"trace", "--from", evil},
-		{"trace", "--from", "a", "--hex", evil}, {"trace", "--from", "a", "--pcap", evil}, {"trace", "--from", "a", "--ip", evil}, {"capture", evil},
-		{"capture", "--filter", evil}, {"events", evil}, {"port", "list", "--agent", evil}, {"port", "move", evil, "--to", evil}, {"port", "disconnect", evil},
-		{"libvirt-hook", evil, evil, evil, evil}, {"libvirt-hook", evil, "prepare", "begin", "-"}, {"flows", "list", "--port", evil}, {"lab", "up", evil},
-		{"lab", "run", evil}, {"uplink", "show", evil}, {"show", "effective", evil}, {"host-port", "adopt", evil}, {"agent", "--name", evil}} {
+	domain := `<domain><name>` + strings.NewReplacer("\x1b", "", "\a", "", "\x7f", "").Replace(evil) +
+		`</name></domain>`
+	for _, args := range [][]string{{"port", "list"}, {"port", "show", evil}, {"switch", "show", evil},
+		{"mac", "show", evil}, {"stats", evil}, {evil}, {"port", evil},
+		{"port", "list", "--" + evil}, {"port", "list", "-o", evil}, {"check", "-f", evil}, {"apply", "-f", evil},
+		{"apply", "-f", "-"}, {"trace", "--from", evil},
+		{"trace", "--from", "a", "--hex", evil}, {"trace", "--from", "a", "--pcap", evil},
+		{"trace", "--from", "a", "--ip", evil}, {"capture", evil},
+		{"capture", "--filter", evil}, {"events", evil}, {"port", "list", "--agent", evil},
+		{"port", "move", evil, "--to", evil}, {"port", "disconnect", evil},
+		{"libvirt-hook", evil, evil, evil, evil}, {"libvirt-hook", evil, "prepare", "begin", "-"},
+		{"flows", "list", "--port", evil}, {"lab", "up", evil},
+		{"lab", "run", evil}, {"uplink", "show", evil}, {"show", "effective", evil}, {"host-port", "adopt", evil},
+		{"agent", "--name", evil}} {
 		if args[0] == "libvirt-hook" {
 			c.stdin = domain
 		}

@@ -16,9 +16,11 @@ import (
 
 func newHostPort(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("host-port", "Show the host's own interfaces, and move its addresses to one", "  heddle host-port list\n  heddle host-port adopt eno1 --dry-run\n  heddle host-port adopt eno1\n  heddle host-port confirm")
+	c := group("host-port", "Show the host's own interfaces, and move its addresses to one", "  heddle host-port "+
+		"list\n  heddle host-port adopt eno1 --dry-run\n  heddle host-port adopt eno1\n  heddle host-port confirm")
 	t.flags(d, c)
-	c.AddCommand(newHostPortList(d, t), newHostPortShow(d, t), newHostPortAdopt(d, t), newHostPortConfirm(d, t), newHostPortRelease(d, t))
+	c.AddCommand(newHostPortList(d, t), newHostPortShow(d, t), newHostPortAdopt(d, t), newHostPortConfirm(d, t),
+		newHostPortRelease(d, t))
 	return c
 }
 
@@ -29,7 +31,8 @@ func (t *target) hostPorts(c *cobra.Command) ([]api.HostPort, error) {
 func newHostPortList(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "list", Short: "List the host's own interfaces", Example: "  heddle host-port list\n  heddle host-port list -o json", Args: exactly(),
+		Use: "list", Short: "List the host's own interfaces",
+		Example: "  heddle host-port list\n  heddle host-port list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -39,14 +42,16 @@ func newHostPortList(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			return o.print(d, all, func(w io.Writer) error {
-				tab := &table{head: []string{"PORT", "SWITCH", "PORT GROUP", "DEVICE", "STATE", "ADDRESSES", "ADOPTED"}, paint: func(col int, text, padded string) string {
-					if col == 4 {
-						return d.coloured(stateColour(text), padded)
-					}
-					return padded
-				}}
+				tab := &table{head: []string{"PORT", "SWITCH", "PORT GROUP", "DEVICE", "STATE", "ADDRESSES", "ADOPTED"},
+					paint: func(col int, text, padded string) string {
+						if col == 4 {
+							return d.coloured(stateColour(text), padded)
+						}
+						return padded
+					}}
 				for _, h := range all {
-					tab.add(h.Name, h.Switch, h.PortGroup, h.Device, string(h.State), dash(strings.Join(h.Addresses, ",")), dash(adoptionText(h.Adoption)))
+					tab.add(h.Name, h.Switch, h.PortGroup, h.Device, string(h.State),
+						dash(strings.Join(h.Addresses, ",")), dash(adoptionText(h.Adoption)))
 				}
 				return tab.write(w)
 			})
@@ -79,7 +84,8 @@ func seconds(s float64) time.Duration {
 func newHostPortShow(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "show PORT", Short: "Show one of the host's own interfaces", Example: "  heddle host-port show vmk0", Args: exactly("PORT"),
+		Use: "show PORT", Short: "Show one of the host's own interfaces", Example: "  heddle host-port show vmk0",
+		Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -88,7 +94,9 @@ func newHostPortShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h, err := pick(all, known.Names{What: "host port"}, args[0], "", func(h api.HostPort) (string, string) { return h.Switch, h.Name })
+			h, err := pick(all, known.Names{What: "host port"}, args[0], "", func(h api.HostPort) (string, string) {
+				return h.Switch, h.Name
+			})
 			if err != nil {
 				return err
 			}
@@ -100,8 +108,10 @@ func newHostPortShow(d Deps, t *target) *cobra.Command {
 }
 
 func hostPortRows(h api.HostPort) [][2]string {
-	rows := [][2]string{{"port", h.Name}, {"switch", h.Switch}, {"port group", h.PortGroup}, {"origin", string(h.Origin)}, {"device", h.Device},
-		{"state", string(h.State)}, {"reason", h.Reason}, {"mac", h.MAC}, {"mtu", strconv.Itoa(h.MTU)}, {"addresses", strings.Join(h.Addresses, ", ")}, {"adopted", adoptionText(h.Adoption)}}
+	rows := [][2]string{{"port", h.Name}, {"switch", h.Switch}, {"port group", h.PortGroup},
+		{"origin", string(h.Origin)}, {"device", h.Device},
+		{"state", string(h.State)}, {"reason", h.Reason}, {"mac", h.MAC}, {"mtu", strconv.Itoa(h.MTU)},
+		{"addresses", strings.Join(h.Addresses, ", ")}, {"adopted", adoptionText(h.Adoption)}}
 	if h.Adoption != nil {
 		rows = append(rows, [2]string{"gateways", strings.Join(h.Adoption.Gateways, ", ")})
 	}
@@ -118,14 +128,17 @@ func newHostPortAdopt(d Deps, t *target) *cobra.Command {
 			"port, in one step. The agent moves everything back by itself when a gateway does not answer in time, " +
 			"when \"heddle host-port confirm\" is not given in time, or when a step fails. This also works when the " +
 			"connection over which the command was given is lost.",
-		Example: "  heddle host-port adopt eno1 --dry-run\n  heddle host-port adopt eno1 --port-group management --confirm-within 5m\n  heddle host-port confirm",
-		Args:    exactly("DEVICE"),
+		Example: "  heddle host-port adopt eno1 --dry-run\n  heddle host-port adopt eno1 --port-group management " +
+			"--confirm-within 5m\n  heddle host-port confirm",
+		Args: exactly("DEVICE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			q.Device = args[0]
-			a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) { return s.Adopt(ctx, q) })
+			a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) {
+				return s.Adopt(ctx, q)
+			})
 			if err != nil {
 				return err
 			}
@@ -141,9 +154,11 @@ func newHostPortAdopt(d Deps, t *target) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&q.PortGroup, "port-group", "", "port group of the host port; may be left out where only one is untagged and uses the uplink")
+	f.StringVar(&q.PortGroup, "port-group", "", "port group of the host port; may be left out where only one is "+
+		"untagged and uses the uplink")
 	f.StringVar(&q.Name, "name", "", "name of the host port and its interface; default: the first free vmkN")
-	f.StringSliceVar(&q.Gateways, "gateway", nil, "address that must answer ARP or neighbour discovery; default: a default gateway of each address family; may be repeated, then each must answer")
+	f.StringSliceVar(&q.Gateways, "gateway", nil, "address that must answer ARP or neighbour discovery; default: a "+
+		"default gateway of each address family; may be repeated, then each must answer")
 	f.DurationVar(&q.GatewayWithin, "gateway-within", 30*time.Second, "how long the gateway has to answer")
 	f.DurationVar(&q.ConfirmWithin, "confirm-within", 2*time.Minute, "how long you have to confirm")
 	f.BoolVar(&q.DryRun, "dry-run", false, "show what would be done")
@@ -155,7 +170,8 @@ func newHostPortAdopt(d Deps, t *target) *cobra.Command {
 // gatewayPoll is how often the agent is asked whether the gateway has answered.
 const gatewayPoll = 200 * time.Millisecond
 
-// awaitGateway waits until the gateway has answered or everything has gone back. The agent goes on also when nobody waits.
+// awaitGateway waits until the gateway has answered or everything has gone back. The agent goes on also when nobody
+// waits.
 func awaitGateway(c *cobra.Command, t *target, name string, within time.Duration) (*api.Adoption, error) {
 	client, err := t.client()
 	if err != nil {
@@ -169,7 +185,8 @@ func awaitGateway(c *cobra.Command, t *target, name string, within time.Duration
 		a, err := client.Adoption(ctx, api.HostPortName{Name: name})
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%w; the adoption goes on without this command: see \"heddle host-port show %s\"", err, name)
+			return nil, fmt.Errorf("%w; the adoption goes on without this command: see \"heddle host-port show %s\"",
+				err, name)
 		case a.State == api.AdoptionReverted:
 			return nil, fmt.Errorf("device %s has its addresses and routes again: %s", a.Device, a.Reason)
 		case a.State == api.AdoptionConfirm, a.State == api.AdoptionConfirmed:
@@ -178,7 +195,8 @@ func awaitGateway(c *cobra.Command, t *target, name string, within time.Duration
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("gave up waiting for the gateway; the adoption goes on without this command: see \"heddle host-port show %s\"", name)
+			return nil, fmt.Errorf("gave up waiting for the gateway; the adoption goes on without this command: see "+
+				"\"heddle host-port show %s\"", name)
 		}
 	}
 }
@@ -199,7 +217,8 @@ func printAdoption(d Deps, w io.Writer, a *api.Adoption) error {
 		fmt.Fprintf(w, "gateways: %s; reached\n", strings.Join(a.Gateways, ", "))
 	}
 	if a.State == api.AdoptionConfirm {
-		_, err := fmt.Fprintf(w, "confirm within %s, or everything goes back: heddle host-port confirm %s\n", seconds(a.SecondsLeft), a.Name)
+		_, err := fmt.Fprintf(w, "confirm within %s, or everything goes back: heddle host-port confirm %s\n",
+			seconds(a.SecondsLeft), a.Name)
 		return err
 	}
 	return nil
@@ -208,14 +227,17 @@ func printAdoption(d Deps, w io.Writer, a *api.Adoption) error {
 func newHostPortConfirm(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "confirm [PORT]", Short: "Keep what was adopted", Example: "  heddle host-port confirm\n  heddle host-port confirm vmk0",
-		Args: atMostOne,
+		Use: "confirm [PORT]", Short: "Keep what was adopted",
+		Example: "  heddle host-port confirm\n  heddle host-port confirm vmk0",
+		Args:    atMostOne,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			q := api.HostPortName{Name: strings.Join(args, "")}
-			a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) { return s.ConfirmAdoption(ctx, q) })
+			a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) {
+				return s.ConfirmAdoption(ctx, q)
+			})
 			if err != nil {
 				return err
 			}
@@ -235,10 +257,13 @@ func atMostOne(c *cobra.Command, args []string) error {
 
 func printConfirmed(w io.Writer, a *api.Adoption) error {
 	if a.State == api.AdoptionGateway {
-		_, err := fmt.Fprintf(w, "noted; host port %s is kept when gateway %s answers\n", a.Name, strings.Join(a.Missing, ", "))
+		_, err := fmt.Fprintf(w, "noted; host port %s is kept when gateway %s answers\n", a.Name,
+			strings.Join(a.Missing, ", "))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "host port %s is kept until it is released or the machine starts again.\nTo keep it for good, add to the configuration file:\n\n%s\n"+
-		"and have the host's network configuration put the addresses and routes of %s on %s instead (see the how-to host-traffic).\n", a.Name, a.Declaration, a.Device, a.Name)
+	_, err := fmt.Fprintf(w, "host port %s is kept until it is released or the machine starts again.\nTo keep it for "+
+		"good, add to the configuration file:\n\n%s\n"+
+		"and have the host's network configuration put the addresses and routes of %s on %s instead (see the how-to "+
+		"host-traffic).\n", a.Name, a.Declaration, a.Device, a.Name)
 	return err
 }

@@ -15,7 +15,8 @@ func newHostPortRelease(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	q := api.Release{}
 	c := &cobra.Command{
-		Use: "release PORT", Short: "Move everything back to the device it was adopted from", Example: "  heddle host-port release vmk0", Args: exactly("PORT"),
+		Use: "release PORT", Short: "Move everything back to the device it was adopted from",
+		Example: "  heddle host-port release vmk0", Args: exactly("PORT"),
 		Long: "Move everything back to the device it was adopted from. Then the gateway is asked by way of the " +
 			"device. If it does not answer in the time it had for the adoption, the agent moves everything to the " +
 			"host port again.",
@@ -24,7 +25,9 @@ func newHostPortRelease(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			q.Name = args[0]
-			a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) { return s.ReleaseAdoption(ctx, q) })
+			a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) {
+				return s.ReleaseAdoption(ctx, q)
+			})
 			if err == nil && a.State == api.AdoptionReleasing {
 				a, err = awaitRelease(c, t, q.Name)
 			}
@@ -42,8 +45,8 @@ func newHostPortRelease(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// awaitRelease waits until the gateway has answered by the device, or the host port has everything again. The agent goes on also when
-// nobody waits.
+// awaitRelease waits until the gateway has answered by the device, or the host port has everything again. The agent
+// goes on also when nobody waits.
 func awaitRelease(c *cobra.Command, t *target, name string) (*api.Adoption, error) {
 	client, err := t.client()
 	if err != nil {
@@ -60,12 +63,14 @@ func awaitRelease(c *cobra.Command, t *target, name string) (*api.Adoption, erro
 		case a.State == api.AdoptionReverted:
 			return a, nil
 		case a.State == api.AdoptionConfirmed:
-			return nil, fmt.Errorf("host port %s has the addresses of %s again: %s. Fix the way by %s, or use --force", a.Name, a.Device, a.Reason, a.Device)
+			return nil, fmt.Errorf("host port %s has the addresses of %s again: %s. Fix the way by %s, or use --force",
+				a.Name, a.Device, a.Reason, a.Device)
 		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("gave up waiting for the gateway; the release goes on without this command: see \"heddle events\"")
+			return nil, fmt.Errorf("gave up waiting for the gateway; the release goes on without this command: see " +
+				"\"heddle events\"")
 		}
 	}
 }

@@ -20,14 +20,16 @@ func (w waiting) Read([]byte) (int, error) {
 	select {}
 }
 
-// Ctrl-C and SIGTERM end the context of a command. One that reads standard input, or a pipe that nobody writes to, ends with it.
+// Ctrl-C and SIGTERM end the context of a command. One that reads standard input, or a pipe that nobody writes to, ends
+// with it.
 func TestCommandsThatReadCanBeInterrupted(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"check", "-f", "-"}, {"apply", "-f", "-"}, {"trace", "--from", "vm1/eth0", "--hex", "-"}, {"trace", "--from", "vm1/eth0", "--pcap", "-"},
+		{"check", "-f", "-"}, {"apply", "-f", "-"}, {"trace", "--from", "vm1/eth0", "--hex", "-"},
+		{"trace", "--from", "vm1/eth0", "--pcap", "-"},
 		{"libvirt-hook", "vm1", "prepare", "begin", "-"},
 		{"check", "-f", pipe}, {"apply", "-f", pipe}, {"trace", "--from", "vm1/eth0", "--pcap", pipe},
 		{"agent", "--name", "t", "--config", pipe}, {"lab", "up", pipe},
@@ -36,7 +38,8 @@ func TestCommandsThatReadCanBeInterrupted(t *testing.T) {
 		in := waiting{make(chan struct{}, 1)}
 		if args[len(args)-1] == pipe {
 			in.begun <- struct{}{}
-			// Whoever opens the pipe waits in the kernel, where a test cannot see it: the context ends before or meanwhile.
+			// Whoever opens the pipe waits in the kernel, where a test cannot see it: the context ends before or
+			// meanwhile.
 			time.AfterFunc(20*time.Millisecond, cancel)
 		} else {
 			go func() { <-in.begun; cancel() }()
@@ -45,11 +48,14 @@ func TestCommandsThatReadCanBeInterrupted(t *testing.T) {
 		env := map[string]string{"HEDDLE_RUN_DIR": t.TempDir(), "HEDDLE_STATE_DIR": t.TempDir()}
 		ended := make(chan int, 1)
 		go func() {
-			ended <- Run(ctx, Deps{Stdin: in, Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }}, args)
+			ended <- Run(ctx, Deps{Stdin: in, Stdout: &out, Stderr: &errs, Getenv: func(k string) string {
+				return env[k]
+			}}, args)
 		}()
 		select {
 		case status := <-ended:
-			if status != ExitFailure || !strings.Contains(errs.String(), "interrupted") && !strings.Contains(errs.String(), "context canceled") {
+			if status != ExitFailure || !strings.Contains(errs.String(), "interrupted") &&
+				!strings.Contains(errs.String(), "context canceled") {
 				t.Errorf("%v: status %d: %s", args, status, &errs)
 			}
 		case <-time.After(time.Minute):

@@ -39,8 +39,9 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 		Long: "Builds the lab of a built-in scenario, of a row of an experiment (EXPERIMENT/ROW) or of a scenario " +
 			"file, waits until everything in it is ready, and leaves it running. \"heddle lab list\" shows the " +
 			"scenarios and experiments.",
-		Example: "  heddle lab up nested-mac-learning\n  heddle lab up nested-mac-learning/promiscuous-dual\n  heddle lab up ./mylab.yaml --name mine",
-		Args:    exactly("SCENARIO"),
+		Example: "  heddle lab up nested-mac-learning\n  heddle lab up nested-mac-learning/promiscuous-dual\n  " +
+			"heddle lab up ./mylab.yaml --name mine",
+		Args: exactly("SCENARIO"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p := newProgress(d.Stderr)
 			r, err := cmd.Up(c.Context(), args[0], lab.Options{Name: name, RunDir: *runDir, Progress: p.say})

@@ -24,15 +24,19 @@ func TestLabCommandLineFaults(t *testing.T) {
 		of   int // the status
 	}{
 		{[]string{"lab", "up"}, []string{"takes SCENARIO"}, ExitUsage},
-		{[]string{"lab", "up", "nonsense"}, []string{`no built-in scenario nonsense`, "nested-mac-learning"}, ExitFailure},
-		{[]string{"lab", "up", "nested-mac-learning/nonsense"}, []string{`experiment nested-mac-learning has no row nonsense; it has `}, ExitFailure},
+		{[]string{"lab", "up", "nonsense"}, []string{`no built-in scenario nonsense`, "nested-mac-learning"},
+			ExitFailure},
+		{[]string{"lab", "up", "nested-mac-learning/nonsense"},
+			[]string{`experiment nested-mac-learning has no row nonsense; it has `}, ExitFailure},
 		{[]string{"lab", "up", "./none.yaml"}, []string{"none.yaml"}, ExitUsage},
 		{[]string{"lab", "up", bad}, []string{bad + ":2:31: ", bad + ":4:21: ", bad + ":4:35: "}, ExitUsage},
 		{[]string{"lab", "down", "nonsense"}, []string{"heddle: there is no lab nonsense; there is none"}, ExitFailure},
 		{[]string{"lab", "exec", "nonsense"}, []string{"takes a lab and a node"}, ExitUsage},
 		{[]string{"lab", "exec", "nonsense", "node"}, []string{"there is no lab nonsense"}, ExitFailure},
-		{[]string{"lab", "run", "nonsense"}, []string{`there is no experiment nonsense; there are `, "placement-paths", "message-size"}, ExitFailure},
-		{[]string{"lab", "run", "message-size", "--row", "4096"}, []string{`experiment message-size has no row 4096; it has `, "4098"}, ExitFailure},
+		{[]string{"lab", "run", "nonsense"}, []string{`there is no experiment nonsense; there are `, "placement-paths",
+			"message-size"}, ExitFailure},
+		{[]string{"lab", "run", "message-size", "--row", "4096"},
+			[]string{`experiment message-size has no row 4096; it has `, "4098"}, ExitFailure},
 		{[]string{"lab", "run", "message-size", "--simulate"}, []string{"leave --simulate out"}, ExitUsage},
 		{[]string{"lab", "run", "placement-paths", "-o", "xml"}, []string{"table, json or yaml"}, ExitUsage},
 	} {
@@ -58,11 +62,13 @@ func TestLabListNamesWhatComesWithTheProgram(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &l); err != nil {
 		t.Fatal(err)
 	}
-	if l.Labs == nil || len(l.Labs) != 0 || len(l.Scenarios) != len(experiment.ScenarioNames()) || len(l.Experiments) != len(experiment.Names())+6 {
+	if l.Labs == nil || len(l.Labs) != 0 || len(l.Scenarios) != len(experiment.ScenarioNames()) ||
+		len(l.Experiments) != len(experiment.Names())+6 {
 		t.Errorf("lab list: %s", stdout)
 	}
 	table, _, _ := c.run("lab", "list")
-	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover", "teaming", "hostile-neighbour", "hostile-guest", "message-size") {
+	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover",
+		"teaming", "hostile-neighbour", "hostile-guest", "message-size") {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}

@@ -28,7 +28,8 @@ func (p *progress) say(what string) {
 		return
 	}
 	// A line that wraps could not be overwritten.
-	if width, _, err := term.GetSize(int(p.terminal.Fd())); err == nil && width > 1 && utf8.RuneCountInString(what) >= width {
+	if width, _, err := term.GetSize(int(p.terminal.Fd())); err == nil && width > 1 &&
+		utf8.RuneCountInString(what) >= width {
 		what = string([]rune(what)[:width-1])
 	}
 	fmt.Fprintf(p.terminal, "%s%s", clearLine, what)

@@ -24,13 +24,17 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run EXPERIMENT",
 		Short: "Run an experiment, on real traffic or simulated",
-		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints a table and the " +
-			"conclusions. With --simulate nothing is built: the model of a switch and a simulated network compute how " +
-			"often a ping is answered and which links its frames take, exactly and without root, but no throughput.\n\n" +
+		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints a " +
+			"table and the " +
+			"conclusions. With --simulate nothing is built: the model of a switch and a simulated network " +
+			"compute how " +
+			"often a ping is answered and which links its frames take, exactly and without root, but no " +
+			"throughput.\n\n" +
 			"Experiments: " + strings.Join(cmd.ExperimentNames(), ", ") + ". " +
 			"nested-mac-learning and placement-paths can be simulated; the others need real traffic.",
-		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json\n  heddle lab run failover --report failover.html",
-		Args:    exactly("EXPERIMENT"),
+		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle " +
+			"lab run placement-paths --quick -o json\n  heddle lab run failover --report failover.html",
+		Args: exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
 				return err
@@ -97,10 +101,12 @@ func newLabExec(d Deps, runDir *string) *cobra.Command {
 		Short: "Run a command, or a shell, inside a node of a lab",
 		Long: "Runs a command, or a shell, inside a node of a lab. On a host, heddle finds the host's agent: " +
 			"HEDDLE_RUN_DIR and HEDDLE_AGENT are set for the command. The command \"heddle\" is this program.",
-		Example: "  heddle lab exec nested-mac-learning n1 ping 192.168.69.203\n  heddle lab exec nested-mac-learning esx1 heddle port list\n  heddle lab exec nested-mac-learning esx1",
+		Example: "  heddle lab exec nested-mac-learning n1 ping 192.168.69.203\n  heddle lab exec " +
+			"nested-mac-learning esx1 heddle port list\n  heddle lab exec nested-mac-learning esx1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("%s takes a lab and a node, and may be given a command (see %q)", c.CommandPath(), c.CommandPath()+" --help")
+				return usagef("%s takes a lab and a node, and may be given a command (see %q)", c.CommandPath(),
+					c.CommandPath()+" --help")
 			}
 			return nil
 		},
@@ -109,7 +115,8 @@ func newLabExec(d Deps, runDir *string) *cobra.Command {
 			if len(command) == 0 {
 				command = []string{shell(d)}
 			}
-			run := cmd.Exec{RunDir: *runDir, Lab: args[0], Node: args[1], Command: command, Stdin: d.Stdin, Stdout: d.raw, Stderr: d.Stderr}
+			run := cmd.Exec{RunDir: *runDir, Lab: args[0], Node: args[1], Command: command, Stdin: d.Stdin,
+				Stdout: d.raw, Stderr: d.Stderr}
 			status, err := run.Run(c.Context())
 			if err == nil && status != 0 {
 				return &SilentError{Status: status}

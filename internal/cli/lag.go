@@ -73,7 +73,9 @@ func (l *LAG) judge(s *api.State) {
 		l.State = "up"
 	}
 	for _, p := range s.Ports {
-		if p.Switch == l.Switch && slices.ContainsFunc(l.Members, func(u api.Uplink) bool { return slices.Contains(p.Uplinks, u.Name) }) {
+		if p.Switch == l.Switch && slices.ContainsFunc(l.Members, func(u api.Uplink) bool {
+			return slices.Contains(p.Uplinks, u.Name)
+		}) {
 			l.Ports++
 		}
 	}
@@ -130,17 +132,21 @@ func newLAGList(d Deps, t *target) *cobra.Command {
 	head := []string{"SWITCH", "LAG", "STATE", "MEMBERS", "USED", "SPEED", "PORTS", "PARTNER", "PROBLEM"}
 	return listing[LAG]{
 		what: "the LAGs", example: "  heddle lag list\n  heddle lag list --switch lab -o json",
-		long: "List the LAGs. STATE is up (every member is used), degraded (some are), single (one is used alone, without a partner) or " +
-			"down. SPEED is that of the members in use together, PORTS how many ports' frames leave by one of them, PARTNER the system " +
+		long: "List the LAGs. STATE is up (every member is used), degraded (some are), single (one is used alone, " +
+			"without a partner) or " +
+			"down. SPEED is that of the members in use together, PORTS how many ports' frames leave by one of them, " +
+			"PARTNER the system " +
 			"that LACP hears, and PROBLEM why a member is not used.",
 		of:    lags,
 		owner: func(l LAG) string { return l.Switch },
 		table: func() *table {
-			return &table{head: head, right: columns(head, "SPEED", "PORTS"), keep: columns(head, "STATE", "USED", "SPEED", "PORTS"),
+			return &table{head: head, right: columns(head, "SPEED", "PORTS"), keep: columns(head, "STATE", "USED",
+				"SPEED", "PORTS"),
 				names: columns(head, "SWITCH", "LAG", "MEMBERS"), paint: paintPort(d, head)}
 		},
 		row: func(l LAG) []string {
-			return []string{l.Switch, l.Name, l.State, strings.Join(memberNames(l), ","), of(l.used(), len(l.Members)), speedText(l.Speed),
+			return []string{l.Switch, l.Name, l.State, strings.Join(memberNames(l), ","), of(l.used(), len(l.Members)),
+				speedText(l.Speed),
 				strconv.Itoa(l.Ports), dash(l.partners()), dash(l.problems())}
 		},
 	}.command(d, t)
@@ -156,8 +162,9 @@ func memberNames(l LAG) (list []string) {
 func newLAGShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{
-		Use: "show LAG", Short: "Show one LAG: its members, and what LACP knows of each", Example: "  heddle lag show lag1 --switch lab",
-		Args: exactly("LAG"),
+		Use: "show LAG", Short: "Show one LAG: its members, and what LACP knows of each",
+		Example: "  heddle lag show lag1 --switch lab",
+		Args:    exactly("LAG"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -166,7 +173,9 @@ func newLAGShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := pick(lags(s), known.Names{What: "LAG"}, args[0], sw, func(v LAG) (string, string) { return v.Switch, v.Name })
+			l, err := pick(lags(s), known.Names{What: "LAG"}, args[0], sw, func(v LAG) (string, string) {
+				return v.Switch, v.Name
+			})
 			if err != nil {
 				return err
 			}
@@ -180,7 +189,8 @@ func newLAGShow(d Deps, t *target) *cobra.Command {
 
 func lagProperties(d Deps, l LAG) [][2]string {
 	rows := [][2]string{{"lag", l.Name}, {"switch", l.Switch}, {"state", d.coloured(stateColour(l.State), l.State)},
-		{"members in use", of(l.used(), len(l.Members))}, {"speed in use", speedText(l.Speed)}, {"ports", strconv.Itoa(l.Ports)},
+		{"members in use", of(l.used(), len(l.Members))}, {"speed in use", speedText(l.Speed)},
+		{"ports", strconv.Itoa(l.Ports)},
 		{"partner", l.partners()}}
 	for _, u := range l.Members {
 		text := fmt.Sprintf("%s, device %s, %s, %s", u.Name, dash(u.Device), u.State, memberText(*u.LAG))

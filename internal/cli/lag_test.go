@@ -19,14 +19,19 @@ func bundled() *standIn {
 	return &standIn{state: api.State{
 		Switches: []api.Switch{{Name: "lab"}},
 		Uplinks: []api.Uplink{
-			{Switch: "lab", Name: "uplink1", Device: "eno1", State: api.Up, Speed: 25e9, MTU: 9000, MAC: "02:00:00:00:00:f1", VLANs: plan.AllVLANs(),
-				LAG:  &api.LAGMember{Name: "lag1", Used: true, Actor: actor, Partner: partner},
-				LLDP: &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "c", SystemName: "leaf1", Port: "Eth1/7"}, {Chassis: "d", Port: "p"}}}},
-			{Switch: "lab", Name: "uplink2", Device: "eno2", State: api.Out, Speed: 25e9, Reason: "lacp: no partner is heard", ReasonCode: problem.LACPNoPartner,
-				LAG: &api.LAGMember{Name: "lag1", Reason: "lacp: no partner is heard", ReasonCode: problem.LACPNoPartner, Actor: actor}},
+			{Switch: "lab", Name: "uplink1", Device: "eno1", State: api.Up, Speed: 25e9, MTU: 9000,
+				MAC: "02:00:00:00:00:f1", VLANs: plan.AllVLANs(),
+				LAG: &api.LAGMember{Name: "lag1", Used: true, Actor: actor, Partner: partner},
+				LLDP: &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "c", SystemName: "leaf1", Port: "Eth1/7"},
+					{Chassis: "d", Port: "p"}}}},
+			{Switch: "lab", Name: "uplink2", Device: "eno2", State: api.Out, Speed: 25e9,
+				Reason: "lacp: no partner is heard", ReasonCode: problem.LACPNoPartner,
+				LAG: &api.LAGMember{Name: "lag1", Reason: "lacp: no partner is heard",
+					ReasonCode: problem.LACPNoPartner, Actor: actor}},
 			{Switch: "lab", Name: "uplink3", Device: "eno3", State: api.Up, Speed: 1e8, LLDP: &api.LLDP{}},
 		},
-		Ports: []api.Port{{Switch: "lab", Name: "a", Uplinks: []string{"uplink1", "uplink3"}}, {Switch: "lab", Name: "b", Uplinks: []string{"uplink1"}},
+		Ports: []api.Port{{Switch: "lab", Name: "a", Uplinks: []string{"uplink1", "uplink3"}},
+			{Switch: "lab", Name: "b", Uplinks: []string{"uplink1"}},
 			{Switch: "dmz", Name: "c", Uplinks: []string{"uplink1"}}, {Switch: "lab", Name: "d"}},
 	}}
 }
@@ -42,7 +47,8 @@ lab     uplink3  eno3    up     100 Mb/s  -         1  -                        
 		t.Error(d)
 	}
 	wide := strings.Split(c.must("uplink", "list", "-o", "wide"), "\n")
-	for i, tail := range []string{"MTU MAC VLANS PROBLEM", "9000 02:00:00:00:00:f1 0-4094 -", "- - - lacp: no partner is heard"} {
+	for i, tail := range []string{"MTU MAC VLANS PROBLEM", "9000 02:00:00:00:00:f1 0-4094 -",
+		"- - - lacp: no partner is heard"} {
 		if got := strings.Join(strings.Fields(wide[i]), " "); !strings.HasSuffix(got, tail) {
 			t.Errorf("wide, line %d: %s, want … %s", i, got, tail)
 		}
@@ -72,20 +78,23 @@ lab     lag1  degraded  uplink1,uplink2  1 of 2  25 Gb/s      2  02:00:00:00:00:
 func TestLAGShow(t *testing.T) {
 	c := newConsole(t, bundled())
 	out := c.must("lag", "show", "lag1")
-	for _, want := range []string{"degraded\n", "1 of 2\n", "02:00:00:00:00:99 key 7\n", "uplink1, device eno1, up, used, at leaf1 Eth1/7 and 1 more\n",
+	for _, want := range []string{"degraded\n", "1 of 2\n", "02:00:00:00:00:99 key 7\n",
+		"uplink1, device eno1, up, used, at leaf1 Eth1/7 and 1 more\n",
 		"uplink2, device eno2, out, not used: no partner is heard"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if _, errs, status := c.run("lag", "show", "lag2"); status != ExitFailure || !strings.Contains(errs, "there is no LAG lag2; there is lag1") {
+	if _, errs, status := c.run("lag", "show", "lag2"); status != ExitFailure ||
+		!strings.Contains(errs, "there is no LAG lag2; there is lag1") {
 		t.Errorf("status %d: %s", status, errs)
 	}
 }
 
 func TestLAG_ItsState(t *testing.T) {
 	member := func(state api.PortState, used, single bool) api.Uplink {
-		return api.Uplink{Switch: "lab", State: state, Speed: 1e9, LAG: &api.LAGMember{Name: "lag1", Used: used, Single: single}}
+		return api.Uplink{Switch: "lab", State: state, Speed: 1e9, LAG: &api.LAGMember{Name: "lag1", Used: used,
+			Single: single}}
 	}
 	for _, row := range []struct {
 		name    string

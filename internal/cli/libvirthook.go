@@ -34,9 +34,11 @@ func newLibvirtHook(d Deps) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
 			defer cancel()
-			h := libvirt.Hook{Agent: client, Release: libvirt.LeaveBridge, FailOpen: fail == "open", Warn: func(format string, a ...any) {
-				fmt.Fprintf(d.Stderr, "heddle: %s\n", printable.Text(fmt.Sprintf("domain %s: %s", args[0], fmt.Sprintf(format, a...))))
-			}}
+			h := libvirt.Hook{Agent: client, Release: libvirt.LeaveBridge, FailOpen: fail == "open",
+				Warn: func(format string, a ...any) {
+					fmt.Fprintf(d.Stderr, "heddle: %s\n",
+						printable.Text(fmt.Sprintf("domain %s: %s", args[0], fmt.Sprintf(format, a...))))
+				}}
 			if err := h.Run(ctx, args[1], interrupt.Reader(ctx, d.Stdin)); err != nil {
 				return fmt.Errorf("domain %s: %w", args[0], err)
 			}
@@ -45,7 +47,8 @@ func newLibvirtHook(d Deps) *cobra.Command {
 	}
 	t.flags(d, c)
 	c.Flags().StringVar(&fail, "fail", d.env("HEDDLE_LIBVIRT_FAIL", "closed"),
-		"closed: a domain does not start when no agent answers; open: it starts without its ports (environment HEDDLE_LIBVIRT_FAIL)")
+		"closed: a domain does not start when no agent answers; open: it starts without its ports (environment "+
+			"HEDDLE_LIBVIRT_FAIL)")
 	return c
 }
 

@@ -23,7 +23,8 @@ type listing[T any] struct {
 	// notes are lines about an object that follow the table; nil for none.
 	notes func(T) []string
 	long  string // its help, "" for none
-	// filter adds flags of the listing's own to the command and returns what they choose and how they order it; nil for none.
+	// filter adds flags of the listing's own to the command and returns what they choose and how they order it; nil for
+	// none.
 	filter func(c *cobra.Command) func(s *api.State, list []T) ([]T, error)
 	// wide is the listing with the columns of -o wide, which may ask the agent for more; nil for none.
 	wide func(c *cobra.Command) (listing[T], error)

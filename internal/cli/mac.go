@@ -12,7 +12,8 @@ import (
 
 func newMAC(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("mac", "Show the MAC addresses the switches know", "  heddle mac list\n  heddle mac show 02:00:00:00:01:01")
+	c := group("mac", "Show the MAC addresses the switches know",
+		"  heddle mac list\n  heddle mac show 02:00:00:00:01:01")
 	t.flags(d, c)
 	c.AddCommand(newMACList(d, t), newMACShow(d, t))
 	return c
@@ -31,7 +32,8 @@ func macs(c *cobra.Command, t *target, keep func(api.MAC) bool) ([]api.MAC, erro
 
 func macTable(list []api.MAC) func(io.Writer) error {
 	return func(w io.Writer) error {
-		tab := &table{head: []string{"SWITCH", "VLAN", "MAC", "PORT", "KIND", "IDLE"}, right: map[int]bool{5: true}, keep: map[int]bool{2: true}}
+		tab := &table{head: []string{"SWITCH", "VLAN", "MAC", "PORT", "KIND", "IDLE"}, right: map[int]bool{5: true},
+			keep: map[int]bool{2: true}}
 		for _, m := range list {
 			idle := "-"
 			if m.Kind == "learned" {
@@ -50,7 +52,8 @@ func newMACList(d Deps, t *target) *cobra.Command {
 		Long: "List the addresses of ports and the learned addresses. Kinds: \"port\" is a port's own address; " +
 			"\"learned\" was learned behind a port. Where several ports of one guest share addresses, as with a " +
 			"bond in the guest, \"standby\" is a port's own address that the guest uses at another port now, and " +
-			"\"sibling\" is another port's address that it uses at this port.", Example: "  heddle mac list --switch lab --learned", Args: exactly(),
+			"\"sibling\" is another port's address that it uses at this port.",
+		Example: "  heddle mac list --switch lab --learned", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -59,7 +62,8 @@ func newMACList(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			list, err := macs(c, t, func(m api.MAC) bool {
-				return (sw == "" || m.Switch == sw) && (port == "" || m.Port == port) && (!learned || m.Kind == "learned")
+				return (sw == "" || m.Switch == sw) && (port == "" || m.Port == port) &&
+					(!learned || m.Kind == "learned")
 			})
 			if err != nil {
 				return err
@@ -77,7 +81,8 @@ func newMACList(d Deps, t *target) *cobra.Command {
 func newMACShow(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "show MAC", Short: "Show where an address is", Example: "  heddle mac show 02:00:00:00:01:01", Args: exactly("MAC"),
+		Use: "show MAC", Short: "Show where an address is", Example: "  heddle mac show 02:00:00:00:01:01",
+		Args: exactly("MAC"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Main runs the program with the arguments of this process, until it ends or is interrupted, and returns its exit status. Under the
-// name of the CNI plugin it is the plugin.
+// Main runs the program with the arguments of this process, until it ends or is interrupted, and returns its exit
+// status. Under the name of the CNI plugin it is the plugin.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

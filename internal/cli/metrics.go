@@ -14,7 +14,8 @@ func newMetrics(d Deps) *cobra.Command {
 	t := &target{}
 	c := &cobra.Command{
 		Use: "metrics", Short: "Print the agent's metrics in Prometheus' text format",
-		Long: "Print the agent's metrics in Prometheus' text format, the same that \"heddle agent --metrics\" serves: " +
+		Long: "Print the agent's metrics in Prometheus' text format, the same that \"heddle agent " +
+			"--metrics\" serves: " +
 			"for a quick look, for the textfile collector, or when you do not want an open port.",
 		Example: "  heddle metrics\n  heddle metrics | promtool check metrics", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -30,12 +31,17 @@ func newMetrics(d Deps) *cobra.Command {
 	return c
 }
 
-// metricsFlags adds what says where an agent serves its metrics. Each has an environment variable, for service managers.
+// metricsFlags adds what says where an agent serves its metrics. Each has an environment variable, for service
+// managers.
 func metricsFlags(d Deps, c *cobra.Command, l *metrics.Listen) {
 	f := c.Flags()
-	f.StringVar(&l.Address, "metrics", d.env("HEDDLE_METRICS", ""), "serve metrics at ADDRESS:PORT or a unix socket's path (environment HEDDLE_METRICS)")
-	f.StringVar(&l.Cert, "metrics-cert", d.env("HEDDLE_METRICS_CERT", ""), "certificate to serve them with, PEM (environment HEDDLE_METRICS_CERT)")
+	f.StringVar(&l.Address, "metrics", d.env("HEDDLE_METRICS", ""),
+		"serve metrics at ADDRESS:PORT or a unix socket's path (environment HEDDLE_METRICS)")
+	f.StringVar(&l.Cert, "metrics-cert", d.env("HEDDLE_METRICS_CERT", ""),
+		"certificate to serve them with, PEM (environment HEDDLE_METRICS_CERT)")
 	f.StringVar(&l.Key, "metrics-key", d.env("HEDDLE_METRICS_KEY", ""), "its key, PEM (environment HEDDLE_METRICS_KEY)")
-	f.StringVar(&l.ClientCA, "metrics-client-ca", d.env("HEDDLE_METRICS_CLIENT_CA", ""), "answer callers with a certificate from one of these, PEM (environment HEDDLE_METRICS_CLIENT_CA)")
-	f.StringVar(&l.TokenFile, "metrics-token-file", d.env("HEDDLE_METRICS_TOKEN_FILE", ""), "answer callers that bring the token in this file (environment HEDDLE_METRICS_TOKEN_FILE)")
+	f.StringVar(&l.ClientCA, "metrics-client-ca", d.env("HEDDLE_METRICS_CLIENT_CA", ""),
+		"answer callers with a certificate from one of these, PEM (environment HEDDLE_METRICS_CLIENT_CA)")
+	f.StringVar(&l.TokenFile, "metrics-token-file", d.env("HEDDLE_METRICS_TOKEN_FILE", ""),
+		"answer callers that bring the token in this file (environment HEDDLE_METRICS_TOKEN_FILE)")
 }

@@ -10,7 +10,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// pick finds the one object of that name; where several switches have one, --switch must say which. n says what such an object is.
+// pick finds the one object of that name; where several switches have one, --switch must say which. n says what such an
+// object is.
 func pick[T any](all []T, n known.Names, name, sw string, key func(T) (sw, name string)) (T, error) {
 	var zero T
 	var found []T
@@ -41,7 +42,9 @@ func hasSwitch(s *api.State, name string) error {
 	if name == "" {
 		return nil
 	}
-	_, err := pick(s.Switches, known.Names{What: "switch"}, name, "", func(v api.Switch) (string, string) { return v.Name, v.Name })
+	_, err := pick(s.Switches, known.Names{What: "switch"}, name, "", func(v api.Switch) (string, string) {
+		return v.Name, v.Name
+	})
 	return err
 }
 

@@ -8,7 +8,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// TestNamesThatNothingHas: every command that takes a name says of one that there is not what there is, with exit status 1 and no table.
+// TestNamesThatNothingHas: every command that takes a name says of one that there is not what there is, with exit
+// status 1 and no table.
 func TestNamesThatNothingHas(t *testing.T) {
 	s := furnished()
 	s.state.Ports[1].Switch, s.state.Ports[1].Name = "lab", "vm2/eth0"
@@ -53,8 +54,10 @@ func TestNamesThatNothingHas(t *testing.T) {
 // TestEvents_OfAPortThatIsGone: what is no more is known while events of it are kept.
 func TestEvents_OfAPortThatIsGone(t *testing.T) {
 	s := furnished()
-	s.events = []api.Events{{Events: []event.Event{{Seq: 1, Kind: event.Disconnected, Switch: "lab", Port: "old/eth0", Text: "port old/eth0 was disconnected"}}}}
-	if out := newConsole(t, s).must("events", "--no-follow", "--port", "old/eth0"); !strings.Contains(out, "was disconnected") {
+	s.events = []api.Events{{Events: []event.Event{{Seq: 1, Kind: event.Disconnected, Switch: "lab", Port: "old/eth0",
+		Text: "port old/eth0 was disconnected"}}}}
+	if out := newConsole(t, s).must("events", "--no-follow", "--port", "old/eth0"); !strings.Contains(out,
+		"was disconnected") {
 		t.Errorf("got %q", out)
 	}
 }

@@ -30,7 +30,8 @@ func (o *output) formats() []string {
 
 func (o *output) flag(c *cobra.Command) {
 	c.Flags().StringVarP(&o.format, "output", "o", "table", "output format: "+anyOf(o.formats()))
-	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return o.formats(), cobra.ShellCompDirectiveNoFileComp
 	})
 }

@@ -15,17 +15,20 @@ import (
 
 func newPort(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
+	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 "+
+		"--switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
 	c.AddCommand(newPortActivate(t))
 	t.flags(d, c)
-	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t), newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
+	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t),
+		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
 	return c
 }
 
 func newPortShow(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "show PORT", Short: "Show one port: its state, its owner's adapter, its own settings", Example: "  heddle port show vm1/eth0", Args: exactly("PORT"),
+		Use: "show PORT", Short: "Show one port: its state, its owner's adapter, its own settings",
+		Example: "  heddle port show vm1/eth0", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -52,12 +55,16 @@ func (t *target) port(c *cobra.Command, name string) (api.Port, error) {
 func portProperties(d Deps, p api.Port) [][2]string {
 	rows := [][2]string{
 		{"port", p.Name}, {"switch", p.Switch}, {"port group", p.PortGroup}, {"role", string(p.Role)},
-		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port connect)"}[p.Origin]},
+		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port " +
+			"connect)"}[p.Origin]},
 		{"set by command", strings.Join(p.Overrides, ", ")},
-		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason}, {"violation", d.coloured(red, p.Violation)},
-		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)}, {"vlan", p.VLAN.String()},
+		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason},
+		{"violation", d.coloured(red, p.Violation)},
+		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)},
+		{"vlan", p.VLAN.String()},
 		{"uplink in use", strings.Join(p.Uplinks, ", ")},
-		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous}, {"addresses", strings.Join(p.Addresses, ", ")},
+		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous},
+		{"addresses", strings.Join(p.Addresses, ", ")},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},
 	}
 	for _, r := range refusals(p.Refused, time.Now()) {
@@ -87,11 +94,14 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use: use + " PORT", Short: short, Example: "  heddle port " + use + " vm7/eth0", Args: exactly("PORT"),
-		Long: short + ". This lasts until the opposite command or, where the port group resets its ports, until the port's " +
-			"owner disconnects. The port group must allow single ports to be blocked (overrides.blocked, on by default).",
+		Long: short + ". This lasts until the opposite command or, where the port group resets its ports, until the " +
+			"port's " +
+			"owner disconnects. The port group must allow single ports to be blocked (overrides.blocked, on by " +
+			"default).",
 		RunE: func(c *cobra.Command, args []string) error {
 			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt(), Window: window}
-			return changePort(d, c, t, o, portChange{args[0], window, "is " + use + "ed"}, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
+			return changePort(d, c, t, o, portChange{args[0], window, "is " + use + "ed"},
+				func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
 		},
 	}
 	windowFlag(c, &window)
@@ -106,8 +116,10 @@ type portChange struct {
 	done   string // what the port is afterwards
 }
 
-// changePort makes a change of one port and prints what the port is now or, with -o json, what was changed and when it was active.
-func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange, f func(context.Context, api.Service) (*api.Applied, error)) error {
+// changePort makes a change of one port and prints what the port is now or, with -o json, what was changed and when it
+// was active.
+func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange,
+	f func(context.Context, api.Service) (*api.Applied, error)) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -145,15 +157,18 @@ func newPortMove(d Deps, t *target) *cobra.Command {
 	var q api.Move
 	o := &output{}
 	c := &cobra.Command{
-		Use: "move PORT", Short: "Move a port to another port group of its switch", Example: "  heddle port move vm7/eth0 --port-group quarantine", Args: exactly("PORT"),
-		Long: "Move a port to another port group of its switch while it runs. A port of the configuration file stays there until " +
+		Use: "move PORT", Short: "Move a port to another port group of its switch",
+		Example: "  heddle port move vm7/eth0 --port-group quarantine", Args: exactly("PORT"),
+		Long: "Move a port to another port group of its switch while it runs. A port of the configuration file stays " +
+			"there until " +
 			"it is moved back or, where the port group resets its ports, until its owner disconnects.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if q.PortGroup == "" {
 				return usagef("say which port group to move to, with --port-group")
 			}
 			q.Port, q.ReadAt = args[0], readAt()
-			return changePort(d, c, t, o, portChange{args[0], q.Window, "is in port group " + q.PortGroup}, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
+			return changePort(d, c, t, o, portChange{args[0], q.Window, "is in port group " + q.PortGroup},
+				func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
 		},
 	}
 	c.Flags().StringVar(&q.PortGroup, "port-group", "", "port group to move to")

@@ -23,8 +23,10 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			"never removed by \"heddle apply\". If the device does not exist yet, it is attached when it appears.\n\n" +
 			"What the port sets for itself (VLAN, security, teaming, monitoring, storm control) must be allowed " +
 			"by its port group (overrides).",
-		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00\n" +
-			"  heddle port connect vm7/eth1 --switch lab --port-group trunk --device tap8 --trunk 0,10-20 --mac-learning --forged-transmits accept",
+		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac " +
+			"02:00:00:00:07:00\n" +
+			"  heddle port connect vm7/eth1 --switch lab --port-group trunk --device tap8 --trunk 0,10-20 " +
+			"--mac-learning --forged-transmits accept",
 		Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p.Name = args[0]
@@ -35,23 +37,26 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			q := api.Connect{Port: p, Window: window}
-			return changePort(d, c, t, o, portChange{port: args[0], window: window}, func(ctx context.Context, s api.Service) (*api.Applied, error) {
-				switch {
-				case incoming:
-					return s.ConnectIncoming(ctx, q)
-				case replace:
-					return s.Reconnect(ctx, q)
-				}
-				return s.Connect(ctx, q)
-			})
+			return changePort(d, c, t, o, portChange{port: args[0], window: window},
+				func(ctx context.Context, s api.Service) (*api.Applied, error) {
+					switch {
+					case incoming:
+						return s.ConnectIncoming(ctx, q)
+					case replace:
+						return s.Reconnect(ctx, q)
+					}
+					return s.Connect(ctx, q)
+				})
 		},
 	}
 	portFlags(c, &p)
 	own.flags(c)
 	windowFlag(c, &window)
 	o.flag(c)
-	c.Flags().BoolVar(&replace, "replace", false, "for scripts that run when a guest starts: replace a run-time port that has this name or this device")
-	c.Flags().BoolVar(&incoming, "incoming", false, "for scripts: as --replace, for a guest that is to arrive by a migration. The port waits for its first\n"+
+	c.Flags().BoolVar(&replace, "replace", false, "for scripts that run when a guest starts: replace a run-time port "+
+		"that has this name or this device")
+	c.Flags().BoolVar(&incoming, "incoming", false, "for scripts: as --replace, for a guest that is to arrive by a "+
+		"migration. The port waits for its first\n"+
 		"frame, and takes the place of a port of this name that serves the guest until then")
 	return c
 }
@@ -64,13 +69,18 @@ func portFlags(c *cobra.Command, p *spec.Port) {
 	f.StringVar(&p.Device, "device", "", "the host's end: a veth or tap; for a host port the interface's name")
 	f.StringVar(&p.MAC, "mac", "", "MAC address of the adapter; default: the one the adapter has, where it can be seen")
 	f.StringVar((*string)(&p.Role), "role", "", "vnic (default) or host")
-	f.StringVar(&p.Owner, "owner", "", "guest that the port belongs to; default: the port's name up to its last slash, vm1 of vm1/eth0")
-	f.StringVar(&p.Domain, "domain", "", "UUID of the libvirt domain that the port belongs to: libvirt then tells where its guest runs, unless a monitor does")
-	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be repeated")
+	f.StringVar(&p.Owner, "owner", "", "guest that the port belongs to; default: the port's name up to its last "+
+		"slash, vm1 of vm1/eth0")
+	f.StringVar(&p.Domain, "domain", "", "UUID of the libvirt domain that the port belongs to: libvirt then tells "+
+		"where its guest runs, unless a monitor does")
+	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be "+
+		"repeated")
 	f.IntVar(&p.MTU, "mtu", 0, "MTU of a host port's interface; default: the switch's")
 	f.BoolVar(&p.TxUplink, "tx-uplink", false, "send a copy of everything the port sends to its uplink too")
-	f.StringVar(&p.Monitor.Socket, "qmp", "", "socket of a QEMU monitor (-qmp) for Heddle alone: shows the MAC and the promiscuous mode of the adapter behind a tap")
-	f.StringVar(&p.Monitor.NIC, "qmp-nic", "", "id of the adapter in QEMU (-device …,id=); may be left out when the guest has one")
+	f.StringVar(&p.Monitor.Socket, "qmp", "", "socket of a QEMU monitor (-qmp) for Heddle alone: shows the MAC and "+
+		"the promiscuous mode of the adapter behind a tap")
+	f.StringVar(&p.Monitor.NIC, "qmp-nic", "", "id of the adapter in QEMU (-device …,id=); may be left out when the "+
+		"guest has one")
 }
 
 func newPortDisconnect(d Deps, t *target) *cobra.Command {
@@ -97,12 +107,16 @@ func newPortDisconnect(d Deps, t *target) *cobra.Command {
 			if device == "" {
 				q.Port = args[0]
 			}
-			_, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (struct{}, error) { return struct{}{}, s.Disconnect(ctx, q) })
+			_, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (struct{}, error) {
+				return struct{}{}, s.Disconnect(ctx, q)
+			})
 			if ifConnected && isNotFound(err) {
 				return nil
 			}
 			if err == nil && window.ConfirmWithin > 0 { // else it is decided
-				if v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) { return s.Trial(ctx) }); err == nil && v.State == api.TrialConfirm {
+				if v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) {
+					return s.Trial(ctx)
+				}); err == nil && v.State == api.TrialConfirm {
 					printTrial(d, v)
 				}
 			}

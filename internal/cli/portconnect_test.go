@@ -36,16 +36,21 @@ func unset(v reflect.Value, path string) []string {
 func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
 	s := furnished()
 	c := newConsole(t, s)
-	c.must(strings.Fields("port connect p --port-group g --trunk 0,10-20 --qinq --promiscuous accept --mac-changes accept --forged-transmits reject" +
-		" --loop-detection=false --guest-link-control lacp,lldp --mac-learning --mac-limit 0 --mac-limit-policy allow --mac-ageing 5m --unicast-flooding=false" +
-		" --teaming explicit --active u1,u2 --standby u3 --failback=false --notify-switches=false --failure-detection beacon --blocked=false --ipfix --ipfix-observe egress" +
+	c.must(strings.Fields("port connect p --port-group g --trunk 0,10-20 --qinq --promiscuous accept --mac-changes " +
+		"accept --forged-transmits reject" +
+		" --loop-detection=false --guest-link-control lacp,lldp --mac-learning --mac-limit 0 --mac-limit-policy " +
+		"allow --mac-ageing 5m --unicast-flooding=false" +
+		" --teaming explicit --active u1,u2 --standby u3 --failback=false --notify-switches=false " +
+		"--failure-detection beacon --blocked=false --ipfix --ipfix-observe egress" +
 		" --storm-broadcast 1000 --storm-multicast 0 --storm-unknown-unicast 500 --storm-burst 250ms" +
-		" --address-guard --guard-addresses 192.0.2.10,2001:db8::/64 --dhcp-server reject --router-advertisements reject")...)
+		" --address-guard --guard-addresses 192.0.2.10,2001:db8::/64 --dhcp-server reject --router-advertisements " +
+		"reject")...)
 	p := s.asked[0].(api.Connect).Port
 	if d := cmp.Diff(&spec.VLAN{Trunk: []string{"0", "10-20"}, Outer: "802.1ad"}, p.VLAN); d != "" {
 		t.Error(d)
 	}
-	if *p.Security.MACLearning.Limit != 0 || *p.Security.MACLearning.UnicastFlooding || !*p.Security.MACLearning.Enabled || *p.Blocked {
+	if *p.Security.MACLearning.Limit != 0 || *p.Security.MACLearning.UnicastFlooding ||
+		!*p.Security.MACLearning.Enabled || *p.Blocked {
 		t.Errorf("%+v", p.Policy)
 	}
 	p.VLAN = &spec.VLAN{None: true, Access: 1, Trunk: []string{"1"}, Outer: "802.1q"}
@@ -58,7 +63,8 @@ func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
 	}{{"--vlan 100", &spec.VLAN{Access: 100}}, {"--vlan none", &spec.VLAN{None: true}}, {"", nil}} {
 		s.asked = nil
 		c.must(append(strings.Fields("port connect p --port-group g"), strings.Fields(v.flags)...)...)
-		if d := cmp.Diff([]any{connected(spec.Port{Name: "p", PortGroup: "g", Policy: spec.Policy{VLAN: v.want}})}, s.asked); d != "" {
+		if d := cmp.Diff([]any{connected(spec.Port{Name: "p", PortGroup: "g", Policy: spec.Policy{VLAN: v.want}})},
+			s.asked); d != "" {
 			t.Errorf("%q: %s", v.flags, d)
 		}
 	}
@@ -82,7 +88,8 @@ func TestWrongInputOfConnectAndDisconnect(t *testing.T) {
 		"port connect p --port-group g --mac-learning=sometimes": "mac-learning",
 	} {
 		t.Run(command, func(t *testing.T) {
-			if _, errs, status := c.run(strings.Fields(command)...); status != ExitUsage || !strings.Contains(errs, want) {
+			if _, errs, status := c.run(strings.Fields(command)...); status != ExitUsage ||
+				!strings.Contains(errs, want) {
 				t.Errorf("%s: status %d, %q; want %q", command, status, errs, want)
 			}
 		})
@@ -95,9 +102,11 @@ func TestWrongInputOfConnectAndDisconnect(t *testing.T) {
 func TestScriptsMayRunTwice(t *testing.T) {
 	s := furnished()
 	c := newConsole(t, s)
-	c.must("port", "connect", "p", "--port-group", "g", "--replace", "--qmp", "/run/q", "--qmp-nic", "net0", "--mac", "02:00:00:00:00:01")
+	c.must("port", "connect", "p", "--port-group", "g", "--replace", "--qmp", "/run/q", "--qmp-nic", "net0", "--mac",
+		"02:00:00:00:00:01")
 	c.must("port", "disconnect", "--device", "tap0")
-	want := []any{again{connected(spec.Port{Name: "p", PortGroup: "g", MAC: "02:00:00:00:00:01", Monitor: spec.Monitor{Socket: "/run/q", NIC: "net0"}})}, api.Disconnect{Device: "tap0"}}
+	want := []any{again{connected(spec.Port{Name: "p", PortGroup: "g", MAC: "02:00:00:00:00:01",
+		Monitor: spec.Monitor{Socket: "/run/q", NIC: "net0"}})}, api.Disconnect{Device: "tap0"}}
 	if d := cmp.Diff(want, s.asked); d != "" {
 		t.Error(d)
 	}

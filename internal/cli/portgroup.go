@@ -15,7 +15,8 @@ import (
 
 func newPortGroup(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("port-group", "Show the port groups and the policy their ports inherit", "  heddle port-group list\n  heddle port-group show web")
+	c := group("port-group", "Show the port groups and the policy their ports inherit",
+		"  heddle port-group list\n  heddle port-group show web")
 	t.flags(d, c)
 	c.AddCommand(newPortGroupList(d, t), newPortGroupShow(d, t))
 	return c
@@ -27,10 +28,12 @@ func newPortGroupList(d Deps, t *target) *cobra.Command {
 		of:    func(s *api.State) []api.PortGroup { return s.PortGroups },
 		owner: func(g api.PortGroup) string { return g.Switch },
 		table: func() *table {
-			return &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES", "FORGED", "LEARNING"}, keep: map[int]bool{3: true}}
+			return &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES",
+				"FORGED", "LEARNING"}, keep: map[int]bool{3: true}}
 		},
 		row: func(g api.PortGroup) []string {
-			return []string{g.Switch, g.Name, g.VLAN.String(), of(g.PortsUp, g.Ports), value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
+			return []string{g.Switch, g.Name, g.VLAN.String(), of(g.PortsUp, g.Ports),
+				value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
 				value(g.Policy, "security.forgedTransmits"), onOff(value(g.Policy, "security.macLearning.enabled"))}
 		},
 	}.command(d, t)
@@ -58,7 +61,8 @@ func onOff(v string) string {
 func newPortGroupShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{
-		Use: "show PORT-GROUP", Short: "Show one port group and where each value comes from", Example: "  heddle port-group show web --switch lab", Args: exactly("PORT-GROUP"),
+		Use: "show PORT-GROUP", Short: "Show one port group and where each value comes from",
+		Example: "  heddle port-group show web --switch lab", Args: exactly("PORT-GROUP"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -70,14 +74,16 @@ func newPortGroupShow(d Deps, t *target) *cobra.Command {
 			if err := hasSwitch(s, sw); err != nil {
 				return err
 			}
-			g, err := pick(s.PortGroups, known.Names{What: "port group"}, args[0], sw, func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
+			g, err := pick(s.PortGroups, known.Names{What: "port group"}, args[0], sw,
+				func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
 			if err != nil {
 				return err
 			}
 			return o.print(d, g, func(w io.Writer) error {
 				err := properties(w, [][2]string{
 					{"port group", g.Name}, {"switch", g.Switch}, {"ports up", of(g.PortsUp, g.Ports)},
-					{"a port may set", strings.Join(g.Overrides, ", ")}, {"reset at disconnect", strconv.FormatBool(g.Reset)},
+					{"a port may set", strings.Join(g.Overrides, ", ")},
+					{"reset at disconnect", strconv.FormatBool(g.Reset)},
 				})
 				if err != nil {
 					return err

@@ -28,9 +28,12 @@ func portListing(d Deps) listing[api.Port] {
 	head := []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "STATE", "UPLINK", "SOURCE", "PROBLEM"}
 	return listing[api.Port]{
 		what: "the ports",
-		long: "List the ports. UPLINK is what a port's frames leave by now. SOURCE is the configuration file or run-time; " +
-			"file+command is a port of the file of which a command changed something, such as its port group. PROBLEM is what the " +
-			"guest does against the port's policy, why the port is not up, or what the policy refused in the last ten minutes; " +
+		long: "List the ports. UPLINK is what a port's frames leave by now. SOURCE is the configuration file or " +
+			"run-time; " +
+			"file+command is a port of the file of which a command changed something, such as its port group. " +
+			"PROBLEM is what the " +
+			"guest does against the port's policy, why the port is not up, or what the policy refused in the last " +
+			"ten minutes; " +
 			"-o wide has it in a sentence, besides the MAC, device, MTU, owner, learned MACs and IP addresses.\n\n" +
 			"Texts are shortened only on a terminal that is too narrow for them.",
 		example: "  heddle port list --switch lab\n  heddle port list --port-group web --state down,pending\n" +
@@ -39,7 +42,8 @@ func portListing(d Deps) listing[api.Port] {
 		owner:  func(p api.Port) string { return p.Switch },
 		filter: portFilters,
 		table: func() *table {
-			return &table{head: head, keep: columns(head, "STATE", "SOURCE"), names: columns(head, "SWITCH", "PORT", "PORT GROUP"),
+			return &table{head: head, keep: columns(head, "STATE", "SOURCE"), names: columns(head, "SWITCH", "PORT",
+				"PORT GROUP"),
 				paint: paintPort(d, head)}
 		},
 		row: func(p api.Port) []string {
@@ -119,7 +123,9 @@ func ownAddresses(p api.Port) (list []string) {
 	list = slices.Clone(p.Addresses)
 	for _, r := range p.Effective {
 		if r.Policy == "security.addressGuard.addresses" {
-			list = append(list, strings.FieldsFunc(r.Value.String(), func(c rune) bool { return c == ',' || c == ' ' })...)
+			list = append(list, strings.FieldsFunc(r.Value.String(), func(c rune) bool {
+				return c == ',' || c == ' '
+			})...)
 		}
 	}
 	return list

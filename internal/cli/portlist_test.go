@@ -29,24 +29,35 @@ func troubled() *standIn {
 		{Policy: "security.addressGuard.addresses", Value: plan.FieldValueOf([]string{"192.0.2.10", "2001:db8::/64"})}}
 	up := []string{"uplink1"}
 	s := &standIn{state: api.State{
-		Switches:   []api.Switch{{Name: "lab"}, {Name: "dmz"}},
-		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web"}, {Switch: "lab", Name: "customer-acme-production-web"}, {Switch: "dmz", Name: "front"}},
-		Uplinks:    []api.Uplink{{Switch: "lab", Name: "uplink1", State: api.Up}, {Switch: "lab", Name: "uplink2", State: api.Up}},
+		Switches: []api.Switch{{Name: "lab"}, {Name: "dmz"}},
+		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web"}, {Switch: "lab", Name: "customer-acme-production-web"},
+			{Switch: "dmz", Name: "front"}},
+		Uplinks: []api.Uplink{{Switch: "lab", Name: "uplink1", State: api.Up},
+			{Switch: "lab", Name: "uplink2", State: api.Up}},
 		Ports: []api.Port{
-			{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", Role: spec.VNIC, Origin: api.FromFile, State: api.Up, VLAN: access(10), Uplinks: up,
-				Violation: "its adapter uses the address of vm2", ViolationCode: observe.AddressInUse, MAC: "02:00:00:00:01:01", Device: "tap1", MTU: 1500, Owner: "vm1"},
-			{Switch: "lab", Name: "customer-acme-production-frontend-1/eth0", PortGroup: "customer-acme-production-web", Origin: api.FromRun, State: api.Up,
-				VLAN: trunk, Uplinks: []string{"uplink2"}, Effective: learning, MAC: "02:00:00:00:01:02", Device: "tap2", MTU: 1500},
-			{Switch: "lab", Name: "vm3/eth0", PortGroup: "web", Origin: api.FromFile, State: api.Pending, VLAN: access(10),
-				Reason: "there is no device tap3", ReasonCode: problem.DeviceMissing, Overrides: []string{"portGroup web"}},
+			{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", Role: spec.VNIC, Origin: api.FromFile, State: api.Up,
+				VLAN: access(10), Uplinks: up,
+				Violation: "its adapter uses the address of vm2", ViolationCode: observe.AddressInUse,
+				MAC: "02:00:00:00:01:01", Device: "tap1", MTU: 1500, Owner: "vm1"},
+			{Switch: "lab", Name: "customer-acme-production-frontend-1/eth0", PortGroup: "customer-acme-production-web",
+				Origin: api.FromRun, State: api.Up,
+				VLAN: trunk, Uplinks: []string{"uplink2"}, Effective: learning, MAC: "02:00:00:00:01:02",
+				Device: "tap2", MTU: 1500},
+			{Switch: "lab", Name: "vm3/eth0", PortGroup: "web", Origin: api.FromFile, State: api.Pending,
+				VLAN:   access(10),
+				Reason: "there is no device tap3", ReasonCode: problem.DeviceMissing,
+				Overrides: []string{"portGroup web"}},
 			{Switch: "dmz", Name: "vm4/eth0", PortGroup: "front", Origin: api.FromFile, State: api.Up,
-				Refused: []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:09:09", Time: now.Add(-time.Minute)}}},
+				Refused: []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:09:09",
+					Time: now.Add(-time.Minute)}}},
 			{Switch: "dmz", Name: "vm5/eth0", PortGroup: "front", Origin: api.FromFile, State: api.Up,
-				Refused: []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:09:09", Time: now.Add(-time.Hour)}}},
+				Refused: []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:09:09",
+					Time: now.Add(-time.Hour)}}},
 		},
 	}}
 	s.macs = []api.MAC{{Switch: "lab", Port: "customer-acme-production-frontend-1/eth0", Kind: "learned"},
-		{Switch: "lab", Port: "customer-acme-production-frontend-1/eth0", Kind: "learned"}, {Switch: "lab", Port: "vm1/eth0", Kind: "port"}}
+		{Switch: "lab", Port: "customer-acme-production-frontend-1/eth0", Kind: "learned"},
+		{Switch: "lab", Port: "vm1/eth0", Kind: "port"}}
 	s.flows.list.Flows = []api.Flow{
 		{Switch: "lab", Port: "vm1/eth0", Direction: "ingress", Source: netip.MustParseAddr("192.0.2.1")},
 		{Switch: "lab", Port: "vm1/eth0", Direction: "ingress", Source: netip.MustParseAddr("192.0.2.1")},
@@ -57,7 +68,8 @@ func troubled() *standIn {
 
 func TestPortList_ShowsTroubleAndTheUplink(t *testing.T) {
 	c := newConsole(t, troubled())
-	want := `SWITCH  PORT                                      PORT GROUP                    VLAN         STATE    UPLINK   SOURCE        PROBLEM
+	want :=
+		`SWITCH  PORT                                      PORT GROUP                    VLAN         STATE    UPLINK   SOURCE        PROBLEM
 lab     vm1/eth0                                  web                           access 10    up       uplink1  file          address-in-use
 lab     customer-acme-production-frontend-1/eth0  customer-acme-production-web  trunk 10-12  up       uplink2  run-time      -
 lab     vm3/eth0                                  web                           access 10    pending  -        file+command  device-missing
@@ -193,7 +205,8 @@ func TestPortList_Wide(t *testing.T) {
 }
 
 func TestAddressText_CountsTheRest(t *testing.T) {
-	if got := addressText([]string{"10.0.0.1/24", "10.0.0.1", "a", "b", "c", "d", "a"}); got != "10.0.0.1/24,a,b,c and 1 more" {
+	if got := addressText([]string{"10.0.0.1/24", "10.0.0.1", "a", "b", "c", "d", "a"}); got != "10.0.0.1/24,a,b,c "+
+		"and 1 more" {
 		t.Error(got)
 	}
 }

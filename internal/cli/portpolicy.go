@@ -22,7 +22,8 @@ type policyFlags struct {
 func (o *policyFlags) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.vlan, "vlan", "", "the port's own VLAN: an id 1–4094, or none for untagged frames")
-	f.StringSliceVar(&o.trunk, "trunk", nil, "the port's own trunk: the VLANs that pass with their tags, such as 0,10-20 (0 = untagged)")
+	f.StringSliceVar(&o.trunk, "trunk", nil, "the port's own trunk: the VLANs that pass with their tags, such as "+
+		"0,10-20 (0 = untagged)")
 	f.BoolVar(&o.qinq, "qinq", false, "the trunk's tags are 802.1ad")
 	o.texts = map[string]func() string{}
 	for _, field := range plan.Fields() {

@@ -29,7 +29,8 @@ func widePortListing(c *cobra.Command, t *target, d Deps) (listing[api.Port], er
 		return listing[api.Port]{}, err
 	}
 	l, now := portListing(d), time.Now()
-	head := []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "STATE", "UPLINK", "SOURCE", "MAC", "DEVICE", "MTU", "OWNER", "LEARNED",
+	head := []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "STATE", "UPLINK", "SOURCE", "MAC", "DEVICE", "MTU",
+		"OWNER", "LEARNED",
 		"ADDRESSES", "PROBLEM"}
 	l.table = func() *table {
 		return &table{head: head, keep: columns(head, "STATE", "SOURCE", "MAC", "MTU"), right: columns(head, "MTU"),
@@ -38,8 +39,10 @@ func widePortListing(c *cobra.Command, t *target, d Deps) (listing[api.Port], er
 	l.row = func(p api.Port) []string {
 		at := place{p.Switch, p.Name}
 		return []string{p.Switch, p.Name, p.PortGroup, shorten(p.VLAN.String(), longestVLANs), string(p.State),
-			dash(strings.Join(p.Uplinks, ",")), portSource(p), dash(p.MAC), dash(p.Device), number(p.MTU), dash(p.Owner),
-			dash(learnedOf(p, learned[at])), dash(addressText(append(ownAddresses(p), seen[at]...))), dash(problemSentence(p, now))}
+			dash(strings.Join(p.Uplinks, ",")), portSource(p), dash(p.MAC), dash(p.Device), number(p.MTU),
+			dash(p.Owner),
+			dash(learnedOf(p, learned[at])), dash(addressText(append(ownAddresses(p), seen[at]...))),
+			dash(problemSentence(p, now))}
 	}
 	return l, nil
 }
@@ -77,7 +80,9 @@ func addressText(list []string) string {
 	var kept []string
 	for _, a := range list {
 		bare, _, _ := strings.Cut(a, "/")
-		if !slices.Contains(kept, a) && !slices.ContainsFunc(kept, func(k string) bool { return strings.HasPrefix(k, bare+"/") }) {
+		if !slices.Contains(kept, a) && !slices.ContainsFunc(kept, func(k string) bool {
+			return strings.HasPrefix(k, bare+"/")
+		}) {
 			kept = append(kept, a)
 		}
 	}

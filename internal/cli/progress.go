@@ -20,8 +20,10 @@ const showEvery = 250 * time.Millisecond
 // clearLine erases the line the cursor is in (ECMA-48: carriage return, erase in line).
 const clearLine = "\r\x1b[K"
 
-// askWithin calls the agent for a change and, on a terminal, shows meanwhile how many devices still wait to be attached, or who is asked.
-func askWithin[T any](d Deps, c *cobra.Command, t *target, within time.Duration, f func(context.Context, api.Service) (T, error)) (T, error) {
+// askWithin calls the agent for a change and, on a terminal, shows meanwhile how many devices still wait to be
+// attached, or who is asked.
+func askWithin[T any](d Deps, c *cobra.Command, t *target, within time.Duration,
+	f func(context.Context, api.Service) (T, error)) (T, error) {
 	var zero T
 	client, err := t.client()
 	if err != nil {

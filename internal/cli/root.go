@@ -18,8 +18,9 @@ const (
 	ExitOK      = 0
 	ExitFailure = 1 // something went wrong while running
 	ExitUsage   = 2 // the command line or the configuration is wrong; nothing was changed
-	// Of an agent under a service manager, which should not start it again: a command stopped it, or the configuration is wrong.
-	// A crash of the Go runtime has status 2, which is why the latter is another one there (EX_CONFIG of sysexits.h).
+	// Of an agent under a service manager, which should not start it again: a command stopped it, or the configuration
+	// is wrong. A crash of the Go runtime has status 2, which is why the latter is another one there (EX_CONFIG of
+	// sysexits.h).
 	ExitStopped = 3
 	ExitConfig  = 78
 )
@@ -77,7 +78,8 @@ func NewRoot(d Deps) *cobra.Command {
 		Short: "A distributed virtual switch for Linux hypervisors",
 		Long: "Heddle is a distributed virtual switch for Linux hypervisors: switches, port groups and policies as\n" +
 			"vSphere knows them, running in the Linux kernel as eBPF.",
-		Example:       "  heddle doctor\n  heddle check -f heddle.yaml\n  heddle agent --config heddle.yaml\n  heddle port list",
+		Example: "  heddle doctor\n  heddle check -f heddle.yaml\n  heddle agent --config heddle.yaml\n  " +
+			"heddle port list",
 		Version:       buildVersion().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -91,7 +93,8 @@ func NewRoot(d Deps) *cobra.Command {
 		return usagef("%w (see \"%s --help\")", err, c.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
+	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d),
+		newPortGroup(d), newShow(d),
 		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
 	root.AddCommand(newLAG(d))
 	root.AddCommand(newConfig(d))

@@ -29,7 +29,8 @@ func newShowEffective(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			return o.print(d, p.Effective, func(w io.Writer) error {
-				if _, err := fmt.Fprintf(w, "port %s in port group %s of switch %s\n\n", p.Name, p.PortGroup, p.Switch); err != nil {
+				if _, err := fmt.Fprintf(w, "port %s in port group %s of switch %s\n\n", p.Name, p.PortGroup,
+					p.Switch); err != nil {
 					return err
 				}
 				return printRows(w, p.Effective)

@@ -19,7 +19,8 @@ func spelt(word string) string {
 	return word
 }
 
-// also are the other names of commands, by the name of the command: the plurals of nouns, and what other tools call the verbs.
+// also are the other names of commands, by the name of the command: the plurals of nouns, and what other tools call the
+// verbs.
 func also(name string) []string {
 	switch name {
 	case portGroup:
@@ -63,7 +64,9 @@ func spellings(root *cobra.Command) {
 
 // taken says whether a command beside c has the name itself.
 func taken(c *cobra.Command, name string) bool {
-	return c.Parent() != nil && slices.ContainsFunc(c.Parent().Commands(), func(other *cobra.Command) bool { return other.Name() == name })
+	return c.Parent() != nil && slices.ContainsFunc(c.Parent().Commands(), func(other *cobra.Command) bool {
+		return other.Name() == name
+	})
 }
 
 // everyCommand visits c and all commands below it.

@@ -44,7 +44,8 @@ func newStats(d Deps) *cobra.Command {
 			"--check tests the counters: each received frame must be delivered, or dropped with one reason. For " +
 			"ports without traffic the test is exact. While frames pass, the readings only bound the number of " +
 			"frames without a fate.",
-		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats --by port-group --rates\n  heddle stats --watch --interval 2s\n  heddle stats --check",
+		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats --by port-group --rates\n  heddle stats " +
+			"--watch --interval 2s\n  heddle stats --check",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s takes at most one PORT; %d given", c.CommandPath(), len(args))
@@ -72,7 +73,8 @@ func newStats(d Deps) *cobra.Command {
 	f.StringVar(&q.by, "by", string(stats.Port), "one line for each: "+strings.Join(stats.Kinds(), ", "))
 	f.BoolVar(&q.check, "check", false, "check that the counters add up; exit with status 1 if they do not")
 	f.BoolVar(&q.rates, "rates", false, "measure for an interval and show rates per second")
-	f.BoolVar(&q.watch, "watch", false, "show rates every interval, until interrupted; with -o json one document a line")
+	f.BoolVar(&q.watch, "watch", false,
+		"show rates every interval, until interrupted; with -o json one document a line")
 	f.DurationVar(&q.interval, "interval", time.Second, "time between two readings")
 	f.IntVar(&q.count, "count", 0, "with --watch, how often; 0 is without end")
 	_ = c.RegisterFlagCompletionFunc("by", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -207,7 +209,9 @@ func withoutRates(lines []stats.Line) []stats.Line {
 func lineNames(by stats.By) (head []string, cells func(stats.Line) []string) {
 	switch by {
 	case stats.Switch:
-		return []string{"SWITCH", "PORTS"}, func(l stats.Line) []string { return []string{l.Switch, strconv.Itoa(l.Ports)} }
+		return []string{"SWITCH", "PORTS"}, func(l stats.Line) []string {
+			return []string{l.Switch, strconv.Itoa(l.Ports)}
+		}
 	case stats.PortGroup:
 		return []string{"SWITCH", "PORT GROUP"}, func(l stats.Line) []string { return []string{l.Switch, l.PortGroup} }
 	}
@@ -225,10 +229,12 @@ func numbers(names, heads []string) *table {
 
 func statsTable(w io.Writer, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
-	tab := numbers(head, []string{"PKTS IN", "BYTES IN", "PKTS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "FILTERED", "LOST"})
+	tab := numbers(head, []string{"PKTS IN", "BYTES IN", "PKTS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "FILTERED",
+		"LOST"})
 	for _, l := range lines {
 		cells := names(l)
-		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut, l.Counts.InDropped, l.Counts.OutDropped, l.Counts.Filtered, l.Counts.DeviceLost} {
+		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut,
+			l.Counts.InDropped, l.Counts.OutDropped, l.Counts.Filtered, l.Counts.DeviceLost} {
 			cells = append(cells, strconv.FormatUint(n, 10))
 		}
 		tab.add(cells...)
@@ -238,7 +244,8 @@ func statsTable(w io.Writer, lines []stats.Line, by stats.By) error {
 
 func ratesTable(w io.Writer, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
-	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S", "FILTERED/S", "LOST/S"})
+	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S",
+		"FILTERED/S", "LOST/S"})
 	for _, l := range lines {
 		cells := names(l)
 		r := l.Rates
@@ -246,7 +253,8 @@ func ratesTable(w io.Writer, lines []stats.Line, by stats.By) error {
 			tab.add(append(cells, "-", "-", "-", "-", "-", "-", "-", "-")...)
 			continue
 		}
-		for _, n := range []float64{r.PacketsIn, 8 * r.BytesIn, r.PacketsOut, 8 * r.BytesOut, r.InDropped, r.OutDropped, r.Filtered, r.DeviceLost} {
+		for _, n := range []float64{r.PacketsIn, 8 * r.BytesIn, r.PacketsOut, 8 * r.BytesOut, r.InDropped, r.OutDropped,
+			r.Filtered, r.DeviceLost} {
 			cells = append(cells, stats.Short(n))
 		}
 		tab.add(cells...)
@@ -294,7 +302,8 @@ func addLosses(tab *table, what string, l *api.DeviceLosses, zero bool) {
 	for _, c := range []struct {
 		name  string
 		value uint64
-	}{{"unwanted (rx dropped)", l.RxDropped}, {"tx dropped", l.TxDropped}, {"rx errors", l.RxErrors}, {"tx errors", l.TxErrors}, {"rx missed", l.RxMissed}} {
+	}{{"unwanted (rx dropped)", l.RxDropped}, {"tx dropped", l.TxDropped}, {"rx errors", l.RxErrors},
+		{"tx errors", l.TxErrors}, {"rx missed", l.RxMissed}} {
 		if c.value > 0 || zero {
 			tab.add(what+", "+c.name, strconv.FormatUint(c.value, 10))
 		}

@@ -11,9 +11,12 @@ import (
 	"heddle/internal/api"
 )
 
-// accounts is "heddle stats --check": it shows the ports whose counters do not add up, or were not at rest, and sums the others up.
+// accounts is "heddle stats --check": it shows the ports whose counters do not add up, or were not at rest, and sums
+// the others up.
 func (q *statsQuery) accounts(c *cobra.Command) error {
-	all, err := ask(c, &q.t, func(ctx context.Context, s api.Service) ([]api.PortAccount, error) { return s.Accounts(ctx) })
+	all, err := ask(c, &q.t, func(ctx context.Context, s api.Service) ([]api.PortAccount, error) {
+		return s.Accounts(ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -63,9 +66,11 @@ func accountsTable(w io.Writer, all []api.PortAccount, every bool) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d of %d ports and uplinks were at rest, and every frame received has its fate\n", exact, len(all))
+	_, err := fmt.Fprintf(w, "%d of %d ports and uplinks were at rest, and every frame received has its fate\n", exact,
+		len(all))
 	if err == nil && widest > 0 {
-		_, err = fmt.Fprintf(w, "of the others, which had traffic, no more than %d frames of one are in doubt\n", widest)
+		_, err = fmt.Fprintf(w, "of the others, which had traffic, no more than %d frames of one are in doubt\n",
+			widest)
 	}
 	return err
 }

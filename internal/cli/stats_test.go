@@ -12,8 +12,10 @@ import (
 // reading is what two ports of one group and an uplink counted.
 func reading(n uint64, at int64) []api.Stats {
 	one := func(name, group string, n uint64) api.Stats {
-		return api.Stats{Switch: "lab", Name: name, PortGroup: group, Uplink: group == "", ReadAt: at, Counters: []api.Counter{
-			{Name: "packetsInUnicast", Value: n}, {Name: "bytesInUnicast", Value: 1000 * n}, {Name: "packetsInDropped", Value: n / 10}}}
+		return api.Stats{Switch: "lab", Name: name, PortGroup: group, Uplink: group == "", ReadAt: at,
+			Counters: []api.Counter{
+				{Name: "packetsInUnicast", Value: n}, {Name: "bytesInUnicast", Value: 1000 * n},
+				{Name: "packetsInDropped", Value: n / 10}}}
 	}
 	return []api.Stats{one("uplink1", "", n), one("vm1", "web", 2*n), one("vm2", "web", 3*n)}
 }
@@ -22,7 +24,8 @@ func TestS80_StatsSumByPortGroupAndSwitch(t *testing.T) {
 	s := &standIn{stats: reading(100, 1e9)}
 	c := newConsole(t, s)
 	for by, want := range map[string]string{
-		"port-group": "SWITCH  PORT GROUP  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +
+		"port-group": "SWITCH  PORT GROUP  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  " +
+			"LOST\n" +
 			"lab     (uplinks)       100    100000         0          0        10          0         0     0\n" +
 			"lab     web             500    500000         0          0        50          0         0     0\n",
 		"switch": "SWITCH  PORTS  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +
@@ -59,16 +62,19 @@ func TestS94_StatsCheckFailsWhenTheAccountsAreBroken(t *testing.T) {
 	if d := cmp.Diff(want, c.must("stats", "--check")); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	s.accounts = append(s.accounts, api.PortAccount{Switch: "lab", Name: "vm3", State: "broken", Received: 9, Delivered: 2, Least: 7, Most: 7, Fault: "7 frames"})
+	s.accounts = append(s.accounts, api.PortAccount{Switch: "lab", Name: "vm3", State: "broken", Received: 9,
+		Delivered: 2, Least: 7, Most: 7, Fault: "7 frames"})
 	out, errs, status := c.run("stats", "--check")
-	if status != ExitFailure || !strings.Contains(out, "broken: 7 frames") || !strings.Contains(errs, "1 of 3 ports and uplinks do not add up") {
+	if status != ExitFailure || !strings.Contains(out, "broken: 7 frames") ||
+		!strings.Contains(errs, "1 of 3 ports and uplinks do not add up") {
 		t.Errorf("status %d\n%s%s", status, out, errs)
 	}
 }
 
 func TestStatsRefusesWhatMakesNoSense(t *testing.T) {
 	c := newConsole(t, furnished())
-	for _, args := range [][]string{{"--by", "host"}, {"vm1/eth0", "--by", "switch"}, {"--check", "--rates"}, {"vm1/eth0", "--check"}, {"--rates", "--interval", "0s"}, {"--watch", "--count", "-1"}} {
+	for _, args := range [][]string{{"--by", "host"}, {"vm1/eth0", "--by", "switch"}, {"--check", "--rates"},
+		{"vm1/eth0", "--check"}, {"--rates", "--interval", "0s"}, {"--watch", "--count", "-1"}} {
 		if _, errs, status := c.run(append([]string{"stats"}, args...)...); status != ExitUsage {
 			t.Errorf("%v: status %d, %s", args, status, errs)
 		}

@@ -18,8 +18,8 @@ import (
 
 // Status is a host at one look.
 type Status struct {
-	// Healthy: every port and uplink is up, blocked by an operator or waiting for its guest, no finding is wrong and every
-	// collector is reached.
+	// Healthy: every port and uplink is up, blocked by an operator or waiting for its guest, no finding is wrong and
+	// every collector is reached.
 	Healthy    bool           `json:"healthy"`
 	Agent      api.AgentInfo  `json:"agent"`
 	Version    int            `json:"configVersion"`
@@ -58,7 +58,8 @@ func newStatus(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	c := &cobra.Command{
 		Use: "status", Short: "Show on one screen whether this host's switches work",
-		Long: "Show on one screen the agent, the switches, the states of ports and uplinks, what is wrong with them, the\n" +
+		Long: "Show on one screen the agent, the switches, the states of ports and uplinks, what is wrong with them, " +
+			"the\n" +
 			"findings of \"heddle advise\" and the flow collectors.\n\n" +
 			"The exit status is 0 when all is well and 1 when something is wrong or no agent answers, so that a\n" +
 			"monitoring system can run it. Blocked ports, ports that wait for a migration, and notes leave it 0.",
@@ -239,7 +240,8 @@ func (s *Status) writeFindings(d Deps, b *strings.Builder) {
 		if f.Level == api.FindingWrong {
 			colour = red
 		}
-		fmt.Fprintf(b, "%-12s%s  %s: %s\n", first(i, "findings"), d.coloured(colour, string(f.Level)), f.Rule, printable.Text(f.Object()))
+		fmt.Fprintf(b, "%-12s%s  %s: %s\n", first(i, "findings"), d.coloured(colour, string(f.Level)), f.Rule,
+			printable.Text(f.Object()))
 	}
 	if len(s.Findings) > 0 {
 		fmt.Fprintf(b, "%-12sthe fix of each: heddle advise\n", "")

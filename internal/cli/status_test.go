@@ -13,10 +13,12 @@ import (
 func wellKept() *standIn {
 	s := withHistory("/etc/heddle/heddle.yaml")
 	s.state = api.State{
-		Agent:    api.AgentInfo{Name: "default", Version: "1.2.3", PID: 7, Started: time.Now().Add(-90 * time.Minute), Config: "/etc/heddle/heddle.yaml"},
+		Agent: api.AgentInfo{Name: "default", Version: "1.2.3", PID: 7, Started: time.Now().Add(-90 * time.Minute),
+			Config: "/etc/heddle/heddle.yaml"},
 		Switches: []api.Switch{{Name: "lab", Ports: 3, PortsUp: 1, Uplinks: []string{"uplink1"}, UplinksUp: 1}},
 		Uplinks:  []api.Uplink{{Switch: "lab", Name: "uplink1", State: api.Up}},
-		Ports: []api.Port{{Name: "vm1/eth0", Switch: "lab", State: api.Up}, {Name: "vm2/eth0", State: api.Blocked, Reason: "blocked by command"},
+		Ports: []api.Port{{Name: "vm1/eth0", Switch: "lab", State: api.Up}, {Name: "vm2/eth0", State: api.Blocked,
+			Reason: "blocked by command"},
 			{Name: "vm3/eth0", State: api.Waiting, Wait: &api.Wait{}, Reason: "its guest is to arrive"}},
 	}
 	return s
@@ -24,8 +26,10 @@ func wellKept() *standIn {
 
 func TestStatusOfAHealthyHost(t *testing.T) {
 	out, errs, status := newConsole(t, wellKept()).run("status")
-	for _, want := range []string{"agent       default, Heddle 1.2.3, for 1h 30m (process 7)", "(version 4, applied ", "lab: 1 of 3 ports up, 1 of 1 uplinks up",
-		"ports       3: 1 up, 1 blocked, 1 waiting\n", "uplinks     1: 1 up\n", "problems    port vm2/eth0 is blocked: blocked by command\n", "all is well\n"} {
+	for _, want := range []string{"agent       default, Heddle 1.2.3, for 1h 30m (process 7)", "(version 4, applied ",
+		"lab: 1 of 3 ports up, 1 of 1 uplinks up",
+		"ports       3: 1 up, 1 blocked, 1 waiting\n", "uplinks     1: 1 up\n",
+		"problems    port vm2/eth0 is blocked: blocked by command\n", "all is well\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -65,7 +69,8 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 	}
 	s := wellKept()
 	s.advice.Findings = []api.Finding{{Rule: "promiscuous", Level: api.FindingNote, Switch: "lab", Port: "vm1/eth0"}}
-	if out, _, status := newConsole(t, s).run("status"); status != 0 || !strings.Contains(out, "note  promiscuous: port vm1/eth0") {
+	if out, _, status := newConsole(t, s).run("status"); status != 0 ||
+		!strings.Contains(out, "note  promiscuous: port vm1/eth0") {
 		t.Errorf("a note: status %d\n%s", status, out)
 	}
 }

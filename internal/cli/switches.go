@@ -29,10 +29,12 @@ func newSwitchList(d Deps, t *target) *cobra.Command {
 		what: "the switches", example: "  heddle switch list\n  heddle switch list -o json",
 		of: func(s *api.State) []api.Switch { return s.Switches },
 		table: func() *table {
-			return &table{head: []string{"SWITCH", "KIND", "MTU", "PORT GROUPS", "PORTS UP", "UPLINKS UP", "UPLINKS"}, right: map[int]bool{2: true, 3: true}}
+			return &table{head: []string{"SWITCH", "KIND", "MTU", "PORT GROUPS", "PORTS UP", "UPLINKS UP", "UPLINKS"},
+				right: map[int]bool{2: true, 3: true}}
 		},
 		row: func(sw api.Switch) []string {
-			return []string{sw.Name, string(sw.Kind), strconv.Itoa(sw.MTU), strconv.Itoa(sw.PortGroups), of(sw.PortsUp, sw.Ports),
+			return []string{sw.Name, string(sw.Kind), strconv.Itoa(sw.MTU), strconv.Itoa(sw.PortGroups),
+				of(sw.PortsUp, sw.Ports),
 				of(sw.UplinksUp, len(sw.Uplinks)), dash(strings.Join(sw.Uplinks, ","))}
 		},
 	}.command(d, t)
@@ -52,7 +54,9 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sw, err := pick(s.Switches, known.Names{What: "switch"}, args[0], "", func(v api.Switch) (string, string) { return v.Name, v.Name })
+			sw, err := pick(s.Switches, known.Names{What: "switch"}, args[0], "", func(v api.Switch) (string, string) {
+				return v.Name, v.Name
+			})
 			if err != nil {
 				return err
 			}
@@ -86,10 +90,13 @@ func ipfixProperties(x *api.IPFIX) [][2]string {
 		{"ipfix.collectors", cmp.Or(strings.Join(collectors, ", "), "none")},
 		{"ipfix.observationDomainId", strconv.FormatUint(uint64(x.ObservationDomainID), 10)},
 		{"ipfix.switchIpAddress", x.SwitchIPAddress},
-		{"ipfix.activeFlowTimeout", period(x.ActiveFlowTimeoutSeconds)}, {"ipfix.idleFlowTimeout", period(x.IdleFlowTimeoutSeconds)},
-		{"ipfix.samplingRate", strconv.Itoa(x.SamplingRate)}, {"ipfix.internalFlowsOnly", strconv.FormatBool(x.InternalFlowsOnly)},
+		{"ipfix.activeFlowTimeout", period(x.ActiveFlowTimeoutSeconds)},
+		{"ipfix.idleFlowTimeout", period(x.IdleFlowTimeoutSeconds)},
+		{"ipfix.samplingRate", strconv.Itoa(x.SamplingRate)},
+		{"ipfix.internalFlowsOnly", strconv.FormatBool(x.InternalFlowsOnly)},
 		{"ipfix.biflow", strconv.FormatBool(x.Biflow)}, {"ipfix.templates.every", period(x.TemplatesEverySeconds)},
-		{"ipfix.templates.packets", strconv.Itoa(x.TemplatesPackets)}, {"ipfix.maxFlows", strconv.Itoa(x.MaxFlows)}, {"ipfix.mtu", number(x.MTU)},
+		{"ipfix.templates.packets", strconv.Itoa(x.TemplatesPackets)}, {"ipfix.maxFlows", strconv.Itoa(x.MaxFlows)},
+		{"ipfix.mtu", number(x.MTU)},
 	}
 	return slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" }) // what has no default and is not set
 }

@@ -30,7 +30,8 @@ type target struct {
 func (t *target) flags(d Deps, c *cobra.Command) {
 	f := c.PersistentFlags()
 	f.StringVar(&t.name, "agent", d.env("HEDDLE_AGENT", defaultAgent), "name of the agent (environment HEDDLE_AGENT)")
-	f.StringVar(&t.runDir, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "run directory of the agents (environment HEDDLE_RUN_DIR)")
+	f.StringVar(&t.runDir, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir),
+		"run directory of the agents (environment HEDDLE_RUN_DIR)")
 }
 
 func (d Deps) env(name, otherwise string) string {

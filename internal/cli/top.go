@@ -35,7 +35,8 @@ func newTop(d Deps) *cobra.Command {
 			"how long ago it was. In is from the port's owner into the switch; ^ marks an uplink.\n\n" +
 			"Keys: " + top.Help() + ".\n\n" +
 			"Without a terminal, or with --batch, the view is printed --count times instead.",
-		Example: "  heddle top\n  heddle top --sort drop-rate --filter vm1\n  heddle top -b -n 3 --interval 5s\n  heddle top --once -o json", Args: exactly(),
+		Example: "  heddle top\n  heddle top --sort drop-rate --filter vm1\n  heddle top -b -n 3 --interval 5s\n  " +
+			"heddle top --once -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := v.valid(); err != nil {
 				return err
@@ -49,12 +50,15 @@ func newTop(d Deps) *cobra.Command {
 	f.DurationVar(&v.model.Interval, "interval", time.Second, "time between two readings")
 	f.StringVar(&v.sort, "sort", "in-bits", "sort by: "+strings.Join(top.Columns(), ", "))
 	f.BoolVar(&v.model.Up, "reverse", false, "reverse the order")
-	f.StringVar(&v.model.Filter, "filter", "", "show only ports with this text in their name, port group or last reason")
+	f.StringVar(&v.model.Filter, "filter", "",
+		"show only ports with this text in their name, port group or last reason")
 	f.BoolVarP(&v.batch, "batch", "b", false, "print the view instead of showing it")
 	f.IntVarP(&v.count, "count", "n", 0, "with --batch, how often; 0 is without end")
 	f.BoolVar(&v.once, "once", false, "print it once: --batch --count 1")
-	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is --batch too")
-	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is "+
+		"--batch too")
+	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return top.Columns(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return c

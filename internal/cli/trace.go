@@ -50,7 +50,8 @@ type traceFlags struct {
 func newTrace(d Deps) *cobra.Command {
 	t, o, f := &target{}, &output{}, &traceFlags{}
 	c := &cobra.Command{
-		Use: "trace --from PORT [--to PORT] [FRAME]", Short: "Trace a frame: where it would go, or why it is dropped", Long: traceLong, Example: traceExample, Args: exactly(),
+		Use: "trace --from PORT [--to PORT] [FRAME]", Short: "Trace a frame: where it would go, or why it is dropped",
+		Long: traceLong, Example: traceExample, Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -61,7 +62,9 @@ func newTrace(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := ask(c, t, func(ctx context.Context, s api.Service) (*diagnose.Report, error) { return s.Trace(ctx, q) })
+			r, err := ask(c, t, func(ctx context.Context, s api.Service) (*diagnose.Report, error) {
+				return s.Trace(ctx, q)
+			})
 			if err != nil {
 				return err
 			}
@@ -87,7 +90,8 @@ func (f *traceFlags) flags(c *cobra.Command) {
 	s.StringVar(&f.to, "to", "", "the port the frame is meant for: fills in its MAC, and explains why it gets nothing")
 	s.StringVar(&f.dstMAC, "dst-mac", "", "destination MAC")
 	s.StringVar(&f.srcMAC, "src-mac", "", "source MAC; default: the port's own")
-	s.Uint16Var(&f.vlan, "vlan", 0, "802.1Q tag the frame carries, 0–4094 (0 = priority tag); default: none, or what --to asks for on a trunk")
+	s.Uint16Var(&f.vlan, "vlan", 0, "802.1Q tag the frame carries, 0–4094 (0 = priority tag); default: none, or what "+
+		"--to asks for on a trunk")
 	s.Uint16Var(&f.qinq, "qinq", 0, "outer 802.1ad tag, 0–4094")
 	s.StringVar(&f.etherType, "ethertype", "", "Ethernet type of another protocol, such as 0x88cc")
 	s.StringVar(&f.arp, "arp", "", "an ARP request: [SRC,]DST; with --dst-mac a reply")
@@ -96,15 +100,18 @@ func (f *traceFlags) flags(c *cobra.Command) {
 	s.StringVar(&f.tcp, "tcp", "", "TCP: [SRC,]DST port")
 	s.StringVar(&f.udp, "udp", "", "UDP: [SRC,]DST port")
 	s.BoolVar(&f.icmp, "icmp", false, "an echo request (ping), as without --tcp and --udp")
-	s.IntVar(&f.length, "length", 0, "length of the frame in bytes, with its tags and without FCS; default: what its headers need, at least 60")
+	s.IntVar(&f.length, "length", 0, "length of the frame in bytes, with its tags and without FCS; default: what its "+
+		"headers need, at least 60")
 	s.StringVar(&f.hex, "hex", "", "the frame in hexadecimal, or - to read it from standard input")
-	s.StringVar(&f.pcap, "pcap", "", "capture file, pcap or pcapng, or - for standard input: its frames are traced one after the other")
+	s.StringVar(&f.pcap, "pcap", "", "capture file, pcap or pcapng, or - for standard input: its frames are traced "+
+		"one after the other")
 	s.IntVar(&f.packet, "packet", 0, "with --pcap: show this frame in full, counted from 1")
 }
 
 // fieldFlags make a frame by its fields.
 func fieldFlags() []string {
-	return []string{"dst-mac", "src-mac", "vlan", "qinq", "ethertype", "arp", "ip", "ip6", "tcp", "udp", "icmp", "length"}
+	return []string{"dst-mac", "src-mac", "vlan", "qinq", "ethertype", "arp", "ip", "ip6", "tcp", "udp", "icmp",
+		"length"}
 }
 
 // request makes a request of the flags.
@@ -123,7 +130,8 @@ func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, note
 	case given("hex") && given("pcap"):
 		return q, nil, usagef("--hex and --pcap exclude each other")
 	case (given("hex") || given("pcap")) && len(fields) > 0:
-		return q, nil, usagef("a frame from --hex or --pcap is taken as it is: leave out %s", strings.Join(fields, ", "))
+		return q, nil, usagef("a frame from --hex or --pcap is taken as it is: leave out %s",
+			strings.Join(fields, ", "))
 	case given("packet") && (!given("pcap") || f.packet < 1):
 		return q, nil, usagef("--packet is the number of a frame of --pcap, counted from 1")
 	case given("hex"):
@@ -174,10 +182,12 @@ func (f *traceFlags) readCapture(ctx context.Context, d Deps) ([][]byte, []strin
 	}
 	var notes []string
 	if n := len(got.Cut); n > 0 {
-		notes = append(notes, fmt.Sprintf("the file has only the beginning of %d frames: what is missing is taken as zero", n))
+		notes = append(notes, fmt.Sprintf("the file has only the beginning of %d frames: what is missing is taken as "+
+			"zero", n))
 	}
 	if got.More {
-		notes = append(notes, fmt.Sprintf("the file has more than %d frames: the others were left out", diagnose.MaxFrames))
+		notes = append(notes, fmt.Sprintf("the file has more than %d frames: the others were left out",
+			diagnose.MaxFrames))
 	}
 	if f.packet > len(got.Frames) {
 		return nil, nil, fmt.Errorf("--packet %d: the file has %d", f.packet, len(got.Frames))
@@ -198,8 +208,10 @@ func (f *traceFlags) fields(given func(string) bool) (*diagnose.Fields, error) {
 		flag string
 		read func() error
 	}{
-		{"dst-mac", func() error { return readMAC(f.dstMAC, &out.DstMAC) }}, {"src-mac", func() error { return readMAC(f.srcMAC, &out.SrcMAC) }},
-		{"vlan", func() error { out.VLAN = &f.vlan; return nil }}, {"qinq", func() error { out.Outer = &f.qinq; return nil }},
+		{"dst-mac", func() error { return readMAC(f.dstMAC, &out.DstMAC) }},
+		{"src-mac", func() error { return readMAC(f.srcMAC, &out.SrcMAC) }},
+		{"vlan", func() error { out.VLAN = &f.vlan; return nil }},
+		{"qinq", func() error { out.Outer = &f.qinq; return nil }},
 		{"ethertype", func() error { return readType(f.etherType, &out.EtherType) }},
 		{"arp", func() (err error) { out.ARP, err = trace.ParseAddresses(f.arp, 4); return err }},
 		{"ip", func() (err error) { out.IP, err = trace.ParseAddresses(f.ip, 4); return err }},

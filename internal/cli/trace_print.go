@@ -133,7 +133,8 @@ func (l *lines) causes(list []diagnose.Cause) {
 func (l *lines) kernel(state string, differences []string) {
 	switch {
 	case len(differences) > 0:
-		l.add(0, "", 0, l.d.coloured(red, "model and kernel program disagree")+": this is a fault of Heddle; what the kernel program does is what happens")
+		l.add(0, "", 0, l.d.coloured(red, "model and kernel program disagree")+
+			": this is a fault of Heddle; what the kernel program does is what happens")
 	case state == "agrees":
 		l.add(0, "", 0, "model and kernel program agree")
 	default:
@@ -146,7 +147,8 @@ func (l *lines) kernel(state string, differences []string) {
 
 // summary prints each of several frames in one line.
 func (l *lines) summary(r *diagnose.Report) error {
-	tab := &table{head: []string{"PACKET", "BYTES", "OUTCOME", "TO", "FRAME"}, right: map[int]bool{0: true, 1: true}, keep: map[int]bool{2: true}}
+	tab := &table{head: []string{"PACKET", "BYTES", "OUTCOME", "TO", "FRAME"}, right: map[int]bool{0: true, 1: true},
+		keep: map[int]bool{2: true}}
 	var differ []string
 	for _, f := range r.Frames {
 		outcome, to := "delivered", make([]string, 0, len(f.Copies))
@@ -179,7 +181,8 @@ func (l *lines) talk(r *diagnose.Report) error {
 	l.add(0, "", 0, fmt.Sprintf("%s and %s", r.From, r.To))
 	l.blank()
 	for _, p := range r.Talk.Protocols {
-		colour := map[diagnose.Verdict]string{diagnose.Yes: green, diagnose.No: red, diagnose.Unknown: yellow}[p.Verdict]
+		colour := map[diagnose.Verdict]string{diagnose.Yes: green, diagnose.No: red,
+			diagnose.Unknown: yellow}[p.Verdict]
 		l.add(0, fmt.Sprintf("%-6s%s", p.Name, l.d.coloured(colour, fmt.Sprintf("%-9s", p.Verdict))), 15, p.Path)
 	}
 	l.blank()

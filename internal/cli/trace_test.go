@@ -16,8 +16,10 @@ import (
 
 // twoFrames is a pcap file with two frames of 14 bytes.
 const twoFrames = "\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00\x01\x00\x00\x00" +
-	"\x00\x00\x00\x00\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01\x88\xb5" +
-	"\x00\x00\x00\x00\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x02\x00\x00\x00\x00\x03\x02\x00\x00\x00\x00\x01\x88\xb5"
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x02\x00\x00\x00\x00\x02" +
+	"\x02\x00\x00\x00\x00\x01\x88\xb5" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x02\x00\x00\x00\x00\x03" +
+	"\x02\x00\x00\x00\x00\x01\x88\xb5"
 
 func TestTraceFlagsMakeTheRequest(t *testing.T) {
 	s := &standIn{trace: diagnose.Report{From: "lab/vm1", Frames: []diagnose.Frame{{Kernel: "agrees"}}, Agree: true}}
@@ -27,19 +29,27 @@ func TestTraceFlagsMakeTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := []byte(twoFrames[40:54]), []byte(twoFrames[70:84])
-	vlan, outer, kind, dst, src := uint16(10), uint16(100), uint16(0x88cc), plan.MAC{2, 0, 0, 0, 0, 2}, plan.MAC{2, 0, 0, 0, 0, 9}
+	vlan, outer, kind, dst, src := uint16(10), uint16(100), uint16(0x88cc), plan.MAC{2, 0, 0, 0, 0, 2}, plan.MAC{2, 0,
+		0, 0, 0, 9}
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	for line, want := range map[string]diagnose.Request{
 		"--from vm1 --to vm2": {From: "vm1", To: "vm2"},
-		"--from vm1 --to vm2 --ip 192.0.2.1,192.0.2.2 --tcp 443":             {From: "vm1", To: "vm2", Frame: &diagnose.Fields{IP: &diagnose.Addresses{Src: a, Dst: b}, TCP: &diagnose.Ports{Dst: 443}}},
-		"--from vm1 --ip 192.0.2.2 --udp 53,5353 --length 100":               {From: "vm1", Frame: &diagnose.Fields{IP: &diagnose.Addresses{Dst: b}, UDP: &diagnose.Ports{Src: 53, Dst: 5353}, Length: 100}},
-		"--from vm1 --arp 192.0.2.2":                                         {From: "vm1", Frame: &diagnose.Fields{ARP: &diagnose.Addresses{Dst: b}}},
-		"--from u1 --vlan 10 --qinq 100 --to vm2 --ethertype 0x88cc":         {From: "u1", To: "vm2", Frame: &diagnose.Fields{VLAN: &vlan, Outer: &outer, EtherType: &kind}},
-		"--from vm1 --dst-mac 02:00:00:00:00:02 --src-mac 02:00:00:00:00:09": {From: "vm1", Frame: &diagnose.Fields{DstMAC: &dst, SrcMAC: &src}},
-		"--from vm1 --to vm2 --ip6 2001:db8::2 --icmp":                       {From: "vm1", To: "vm2", Frame: &diagnose.Fields{IP: &diagnose.Addresses{Dst: netip.MustParseAddr("2001:db8::2")}, ICMP: true}},
-		"--from vm1 --hex 02000000000202000000000188b5":                      {From: "vm1", Frames: [][]byte{first}},
-		"--from vm1 --pcap " + file:                                          {From: "vm1", Frames: [][]byte{first, second}},
-		"--from vm1 --packet 2 --pcap " + file:                               {From: "vm1", Frames: [][]byte{first, second}, Packet: 2},
+		"--from vm1 --to vm2 --ip 192.0.2.1,192.0.2.2 --tcp 443": {From: "vm1", To: "vm2",
+			Frame: &diagnose.Fields{IP: &diagnose.Addresses{Src: a, Dst: b}, TCP: &diagnose.Ports{Dst: 443}}},
+		"--from vm1 --ip 192.0.2.2 --udp 53,5353 --length 100": {From: "vm1",
+			Frame: &diagnose.Fields{IP: &diagnose.Addresses{Dst: b}, UDP: &diagnose.Ports{Src: 53, Dst: 5353},
+				Length: 100}},
+		"--from vm1 --arp 192.0.2.2": {From: "vm1",
+			Frame: &diagnose.Fields{ARP: &diagnose.Addresses{Dst: b}}},
+		"--from u1 --vlan 10 --qinq 100 --to vm2 --ethertype 0x88cc": {From: "u1", To: "vm2",
+			Frame: &diagnose.Fields{VLAN: &vlan, Outer: &outer, EtherType: &kind}},
+		"--from vm1 --dst-mac 02:00:00:00:00:02 --src-mac 02:00:00:00:00:09": {From: "vm1",
+			Frame: &diagnose.Fields{DstMAC: &dst, SrcMAC: &src}},
+		"--from vm1 --to vm2 --ip6 2001:db8::2 --icmp": {From: "vm1", To: "vm2",
+			Frame: &diagnose.Fields{IP: &diagnose.Addresses{Dst: netip.MustParseAddr("2001:db8::2")}, ICMP: true}},
+		"--from vm1 --hex 02000000000202000000000188b5": {From: "vm1", Frames: [][]byte{first}},
+		"--from vm1 --pcap " + file:                     {From: "vm1", Frames: [][]byte{first, second}},
+		"--from vm1 --packet 2 --pcap " + file:          {From: "vm1", Frames: [][]byte{first, second}, Packet: 2},
 	} {
 		s.asked = nil
 		if _, errs, status := c.run(append([]string{"trace"}, strings.Fields(line)...)...); status != ExitOK {
@@ -91,13 +101,18 @@ func TestTraceMistakesAreToldAndAskNobody(t *testing.T) {
 	}
 }
 
-// What people see is at most as wide as a table, but for the command, which is to be copied; a disagreement is told and is a failure.
+// What people see is at most as wide as a table, but for the command, which is to be copied; a disagreement is told and
+// is a failure.
 func TestATraceIsToldWithinTheWidthOfATable(t *testing.T) {
 	long := strings.Repeat("many words ", 20)
 	s := &standIn{trace: diagnose.Report{From: "lab/vm1", Notes: []string{long}, Frames: []diagnose.Frame{{
-		Number: 1, Summary: "02:00:00:00:00:01 → everybody, " + long, Length: 60, Assumed: []string{long}, Reason: "forged-transmit", Kernel: "disagrees",
-		Steps:       []diagnose.Step{{Stage: "admit", Text: long}, {Stage: "admit", Text: "second"}},
-		Causes:      []diagnose.Cause{{Reason: "forged-transmit", Why: long, Policy: "security.forgedTransmits", Value: "reject", From: "port group web", Change: long, Edit: &diagnose.Edit{File: "lab.yaml", Switch: "lab", Kind: diagnose.EditGroup, Name: "web", Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f " + strings.Repeat("x", 120)}},
+		Number: 1, Summary: "02:00:00:00:00:01 → everybody, " + long, Length: 60, Assumed: []string{long},
+		Reason: "forged-transmit", Kernel: "disagrees",
+		Steps: []diagnose.Step{{Stage: "admit", Text: long}, {Stage: "admit", Text: "second"}},
+		Causes: []diagnose.Cause{{Reason: "forged-transmit", Why: long, Policy: "security.forgedTransmits",
+			Value: "reject", From: "port group web", Change: long, Edit: &diagnose.Edit{File: "lab.yaml", Switch: "lab",
+				Kind: diagnose.EditGroup, Name: "web", Set: "security: {forgedTransmits: accept}"},
+			Command: "heddle apply -f " + strings.Repeat("x", 120)}},
 		Differences: []string{"the model says delivered, the kernel program dropped (forged-transmit)"},
 	}}}}
 	out, _, status := newConsole(t, s).run("trace", "--from", "vm1", "--to", "vm2")
@@ -105,14 +120,19 @@ func TestATraceIsToldWithinTheWidthOfATable(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	for line := range strings.Lines(out) {
-		if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > tableWidth && !strings.HasPrefix(line, "  command: ") {
+		if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > tableWidth &&
+			!strings.HasPrefix(line, "  command: ") {
 			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
 	}
 	for _, want := range []string{
-		"\ndropped (forged-transmit): nobody gets it\n", "\n  policy:  security.forgedTransmits = reject\n", "\n  set by:  port group web\n",
-		"\n  edit:    in lab.yaml, port group web of switch lab: security: {forgedTransmits: accept}\n", "\n  command: heddle apply -f xxx",
-		"\nmodel and kernel program disagree: this is a fault of Heddle", "\n  the model says delivered, the kernel program dropped (forged-transmit)\n", "\n          second\n", "\nnote: many",
+		"\ndropped (forged-transmit): nobody gets it\n", "\n  policy:  security.forgedTransmits = reject\n",
+		"\n  set by:  port group web\n",
+		"\n  edit:    in lab.yaml, port group web of switch lab: security: {forgedTransmits: accept}\n",
+		"\n  command: heddle apply -f xxx",
+		"\nmodel and kernel program disagree: this is a fault of Heddle",
+		"\n  the model says delivered, the kernel program dropped (forged-transmit)\n", "\n          second\n",
+		"\nnote: many",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
@@ -122,7 +142,8 @@ func TestATraceIsToldWithinTheWidthOfATable(t *testing.T) {
 
 func TestSeveralFramesAreToldInALineEach(t *testing.T) {
 	s := &standIn{trace: diagnose.Report{From: "lab/vm1", Agree: true, Frames: []diagnose.Frame{
-		{Number: 1, Length: 60, Summary: "a → b", Delivered: true, Copies: []diagnose.Copy{{To: "vm2"}, {To: "u1"}}, Kernel: "agrees"},
+		{Number: 1, Length: 60, Summary: "a → b", Delivered: true, Copies: []diagnose.Copy{{To: "vm2"}, {To: "u1"}},
+			Kernel: "agrees"},
 		{Number: 2, Length: 1514, Summary: "a → c", Reason: "mtu-exceeded", Kernel: "agrees"},
 	}}}
 	out, _, _ := newConsole(t, s).run("trace", "--from", "vm1", "--to", "vm2")

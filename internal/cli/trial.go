@@ -17,12 +17,14 @@ import (
 // windowFlag is the flag of commands whose change may concern the way to the host's own addresses (S81).
 func windowFlag(c *cobra.Command, w *api.Window) {
 	c.Flags().DurationVar(&w.ConfirmWithin, "confirm-within", 0,
-		"how long a change of the way to this host's own addresses may go unconfirmed, by those who are asked or by \"heddle confirm\"; needed where nobody can be asked")
+		"how long a change of the way to this host's own addresses may go unconfirmed, by those who are asked or by "+
+			"\"heddle confirm\"; needed where nobody can be asked")
 }
 
 // askTried calls the agent for a change. A change that affects the way to the host's own addresses takes as long as
 // its trial; on a terminal the trial is shown.
-func askTried[T any](d Deps, c *cobra.Command, t *target, w api.Window, f func(context.Context, api.Service) (T, error)) (T, error) {
+func askTried[T any](d Deps, c *cobra.Command, t *target, w api.Window, f func(context.Context, api.Service) (T,
+	error)) (T, error) {
 	v, err := askWithin(d, c, t, attachTimeout+w.ConfirmWithin, f)
 	if err != nil && c.Context().Err() != nil {
 		err = t.leftTrial(err)
@@ -45,7 +47,8 @@ func (t *target) leftTrial(err error) error {
 	if unknown != nil || v.State != api.TrialAsking {
 		return err
 	}
-	return fmt.Errorf("interrupted; the agent goes on: %q goes back by itself in %s unless these answer: %s (see \"heddle events\", or keep it with \"heddle confirm\")",
+	return fmt.Errorf("interrupted; the agent goes on: %q goes back by itself in %s unless these answer: %s (see "+
+		"\"heddle events\", or keep it with \"heddle confirm\")",
 		v.Change, seconds(v.SecondsLeft), askedText(v.Asked))
 }
 
@@ -61,7 +64,8 @@ func printTrial(d Deps, t *api.Trial) {
 	case t.State == api.TrialPlanned && t.Reason != "":
 		d.warn("it would be refused: " + t.Reason)
 	case t.State == api.TrialPlanned && len(t.Asked) > 0:
-		fmt.Fprintf(d.Stderr, "it would be tried: it goes back by itself unless these still answer: %s\n", askedText(t.Asked))
+		fmt.Fprintf(d.Stderr, "it would be tried: it goes back by itself unless these still answer: %s\n",
+			askedText(t.Asked))
 	case t.State == api.TrialKept:
 		fmt.Fprintf(d.Stderr, "it stays; still reached: %s\n", askedText(t.Asked))
 	case t.State == api.TrialConfirm:
@@ -89,7 +93,8 @@ func trialText(t *api.Trial) string {
 	return fmt.Sprintf("asking %s; back in %s without an answer", askedText(missing), seconds(t.SecondsLeft))
 }
 
-// printReverted prints, with -o json or yaml, the trial of a change that was taken back; err is the command's all the same.
+// printReverted prints, with -o json or yaml, the trial of a change that was taken back; err is the command's all the
+// same.
 func (o *output) printReverted(d Deps, err error) error {
 	var answer *api.Error
 	if o.format == "table" || !errors.As(err, &answer) || answer.Trial == nil {
@@ -110,7 +115,9 @@ func newConfirm(d Deps) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) { return s.ConfirmChange(ctx) })
+			v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) {
+				return s.ConfirmChange(ctx)
+			})
 			if isNotFound(err) {
 				return confirmAdoption(d, c, t, o, err)
 			}

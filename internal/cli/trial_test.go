@@ -15,8 +15,9 @@ import (
 
 func trial(state api.TrialState) *api.Trial {
 	return &api.Trial{State: state, Change: "apply heddle.yaml",
-		AtRisk: []reach.Risk{{Device: "vmk0", ID: plan.PortID{Switch: "lab", Name: "vmk0"}, What: []string{"vlan: none → access 66"}}},
-		Asked:  []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1")}}}
+		AtRisk: []reach.Risk{{Device: "vmk0", ID: plan.PortID{Switch: "lab", Name: "vmk0"},
+			What: []string{"vlan: none → access 66"}}},
+		Asked: []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1")}}}
 }
 
 func TestS81_ApplySaysHowTheChangeIsTried(t *testing.T) {
@@ -27,8 +28,10 @@ func TestS81_ApplySaysHowTheChangeIsTried(t *testing.T) {
 		asked     bool
 		wantTexts []string
 	}{
-		{api.TrialPlanned, "", true, []string{"heddle: warning: it concerns the way", "vmk0: vlan: none → access 66", "it would be tried", "gateway 192.0.2.1 by vmk0"}},
-		{api.TrialPlanned, "nobody answers: give --confirm-within DURATION", false, []string{"it would be refused", "--confirm-within"}},
+		{api.TrialPlanned, "", true, []string{"heddle: warning: it concerns the way", "vmk0: vlan: none → access 66",
+			"it would be tried", "gateway 192.0.2.1 by vmk0"}},
+		{api.TrialPlanned, "nobody answers: give --confirm-within DURATION", false,
+			[]string{"it would be refused", "--confirm-within"}},
 		{api.TrialKept, "", true, []string{"it stays", "gateway 192.0.2.1 by vmk0"}},
 		{api.TrialConfirm, "", false, []string{"confirm within 1m30s", "heddle confirm"}},
 	} {
@@ -56,15 +59,18 @@ func TestS81_AChangeThatWentBackIsStatus1AndInTheJSON(t *testing.T) {
 	went := api.NewError(api.Reverted, "it was taken back", "gateway 192.0.2.1 did not answer")
 	went.Trial = trial(api.TrialReverted)
 	c := newConsole(t, &standIn{err: went})
-	for _, args := range [][]string{{"apply", "-f", "-"}, {"port", "block", "vmk0"}, {"port", "move", "vmk0", "--port-group", "g"},
+	for _, args := range [][]string{{"apply", "-f", "-"}, {"port", "block", "vmk0"},
+		{"port", "move", "vmk0", "--port-group", "g"},
 		{"port", "connect", "vmk0", "--port-group", "g", "--role", "host", "--replace"}} {
 		c.stdin = "switches: [{name: lab}]\n"
 		out, errs, status := c.run(append(args, "-o", "json")...)
 		var got api.Applied
-		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Trial == nil || got.Trial.State != api.TrialReverted {
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Trial == nil ||
+			got.Trial.State != api.TrialReverted {
 			t.Errorf("%v: %v %s", args, err, out)
 		}
-		if status != ExitFailure || !strings.Contains(errs, "heddle: it was taken back\nheddle: gateway 192.0.2.1 did not answer\n") {
+		if status != ExitFailure || !strings.Contains(errs,
+			"heddle: it was taken back\nheddle: gateway 192.0.2.1 did not answer\n") {
 			t.Errorf("%v: status %d, %s", args, status, errs)
 		}
 	}
@@ -78,7 +84,8 @@ func TestS81_AConnectionIsTried(t *testing.T) {
 	v.SecondsLeft = 90
 	for _, how := range []string{"--replace=false", "--replace", "--incoming"} {
 		s := &standIn{applied: api.Applied{Trial: v}}
-		_, errs, status := newConsole(t, s).run("port", "connect", "vmk0", "--port-group", "g", "--role", "host", how, "--confirm-within", "90s")
+		_, errs, status := newConsole(t, s).run("port", "connect", "vmk0", "--port-group", "g", "--role", "host", how,
+			"--confirm-within", "90s")
 		if status != 0 || !strings.Contains(errs, "confirm within 1m30s, or everything goes back: heddle confirm") {
 			t.Errorf("%s: status %d: %s", how, status, errs)
 		}
@@ -105,13 +112,15 @@ func TestS81_ACommandThatIsInterruptedSaysThatTheAgentGoesOn(t *testing.T) {
 		state api.TrialState
 		want  string
 	}{
-		{api.TrialAsking, "heddle: interrupted; the agent goes on: \"port connect vmk0\" goes back by itself in 17s unless these answer: gateway 192.0.2.1 by vmk0"},
+		{api.TrialAsking, "heddle: interrupted; the agent goes on: \"port connect vmk0\" goes back by itself in 17s " +
+			"unless these answer: gateway 192.0.2.1 by vmk0"},
 		{api.TrialKept, "gave up waiting for the agent"},
 	} {
 		v.State = c.state
 		ctx, interrupt := context.WithCancel(t.Context())
 		console := newConsole(t, &standIn{trial: v, hang: interrupt})
-		out, errs, status := console.runIn(ctx, "port", "connect", "vmk0", "--port-group", "g", "--role", "host", "--replace")
+		out, errs, status := console.runIn(ctx, "port", "connect", "vmk0", "--port-group", "g", "--role", "host",
+			"--replace")
 		if status != ExitFailure || out != "" || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: status %d: %s%s", c.state, status, out, errs)
 		}

@@ -39,7 +39,8 @@ func paintState(d Deps, column int) func(int, string, string) string {
 func newUplinkShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{
-		Use: "show UPLINK", Short: "Show one uplink", Example: "  heddle uplink show uplink1 --switch lab", Args: exactly("UPLINK"),
+		Use: "show UPLINK", Short: "Show one uplink", Example: "  heddle uplink show uplink1 --switch lab",
+		Args: exactly("UPLINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -51,13 +52,18 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 			if err := hasSwitch(s, sw); err != nil {
 				return err
 			}
-			u, err := pick(s.Uplinks, uplinksOf(s, sw), args[0], sw, func(v api.Uplink) (string, string) { return v.Switch, v.Name })
+			u, err := pick(s.Uplinks, uplinksOf(s, sw), args[0], sw, func(v api.Uplink) (string, string) {
+				return v.Switch, v.Name
+			})
 			if err != nil {
 				return err
 			}
 			return o.print(d, u, func(w io.Writer) error {
-				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device}, {"state", string(u.State)},
-					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"speed", speedText(u.Speed)}, {"vlans", u.VLANs.String()}, {"monitoring", u.Monitoring}, {"changed", strings.Join(u.Changed, ", ")}}
+				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device},
+					{"state", string(u.State)},
+					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"speed", speedText(u.Speed)},
+					{"vlans", u.VLANs.String()}, {"monitoring", u.Monitoring},
+					{"changed", strings.Join(u.Changed, ", ")}}
 				for _, text := range u.Warnings {
 					rows = append(rows, [2]string{"warning", text})
 				}

@@ -17,7 +17,8 @@ func linkRows(u api.Uplink) [][2]string {
 		if len(u.LLDP.Neighbours) == 0 {
 			rows = append(rows, [2]string{"neighbour", "none heard by LLDP"})
 		}
-		rows = append(rows, [2]string{"lldp frames", frameCounts(u.LLDP.In, u.LLDP.Out, u.LLDP.Bad, "refused", u.LLDP.Refused)})
+		rows = append(rows, [2]string{"lldp frames", frameCounts(u.LLDP.In, u.LLDP.Out, u.LLDP.Bad, "refused",
+			u.LLDP.Refused)})
 	}
 	if m := u.LAG; m != nil {
 		rows = append(rows, [][2]string{{"lag", m.Name}, {"lacp", memberText(*m)}}...)
@@ -77,7 +78,8 @@ func memberText(m api.LAGMember) string {
 }
 
 func infoText(i api.LACPInfo) string {
-	return fmt.Sprintf("system %d,%s key %d port %d,%d: %s", i.SystemPriority, i.System, i.Key, i.PortPriority, i.Port, strings.Join(i.State, " "))
+	return fmt.Sprintf("system %d,%s key %d port %d,%d: %s", i.SystemPriority, i.System, i.Key, i.PortPriority, i.Port,
+		strings.Join(i.State, " "))
 }
 
 func frameCounts(in, out, bad uint64, more string, n uint64) string {

@@ -21,21 +21,25 @@ func uplinkListing(d Deps) listing[api.Uplink] {
 	head := []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "SPEED", "LAG", "PORTS", "NEIGHBOUR", "PROBLEM"}
 	return listing[api.Uplink]{
 		what: "the uplinks",
-		long: "List the uplinks. SPEED is what the device says of its link. PORTS is how many ports' frames leave by the uplink now, or " +
-			"may leave by it where a policy spreads them. NEIGHBOUR is the physical switch and port that LLDP hears there. PROBLEM is why " +
+		long: "List the uplinks. SPEED is what the device says of its link. PORTS is how many ports' frames leave by " +
+			"the uplink now, or " +
+			"may leave by it where a policy spreads them. NEIGHBOUR is the physical switch and port that LLDP hears " +
+			"there. PROBLEM is why " +
 			"the uplink is not used; -o wide has it in a sentence, besides the MTU, MAC and VLANs.",
 		example: "  heddle uplink list --switch lab\n  heddle uplink list -o wide",
 		of:      func(s *api.State) []api.Uplink { return s.Uplinks },
 		owner:   func(u api.Uplink) string { return u.Switch },
 		table: func() *table {
-			return &table{head: head, right: columns(head, "SPEED", "PORTS"), keep: columns(head, "STATE", "SPEED", "PORTS"),
+			return &table{head: head, right: columns(head, "SPEED", "PORTS"), keep: columns(head, "STATE", "SPEED",
+				"PORTS"),
 				names: columns(head, "SWITCH", "UPLINK", "DEVICE", "LAG"), paint: paintPort(d, head)}
 		},
 		row: func(u api.Uplink) []string {
 			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), speedText(u.Speed), dash(lagOf(u))}
 		},
 		tail: func(s *api.State, u api.Uplink) []string {
-			return []string{strconv.Itoa(portsBy(s, u)), dash(neighbourText(u)), dash(cmp.Or(string(u.ReasonCode), u.Reason))}
+			return []string{strconv.Itoa(portsBy(s, u)), dash(neighbourText(u)),
+				dash(cmp.Or(string(u.ReasonCode), u.Reason))}
 		},
 		notes: func(u api.Uplink) []string {
 			lines := beforeNotes("uplink "+u.Switch+"/"+u.Name, u.RunsBefore)
@@ -49,9 +53,11 @@ func uplinkListing(d Deps) listing[api.Uplink] {
 
 func wideUplinkListing(d Deps) listing[api.Uplink] {
 	l := uplinkListing(d)
-	head := []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "SPEED", "LAG", "PORTS", "NEIGHBOUR", "MTU", "MAC", "VLANS", "PROBLEM"}
+	head := []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "SPEED", "LAG", "PORTS", "NEIGHBOUR", "MTU", "MAC", "VLANS",
+		"PROBLEM"}
 	l.table = func() *table {
-		return &table{head: head, right: columns(head, "SPEED", "PORTS", "MTU"), keep: columns(head, "STATE", "SPEED", "PORTS", "MTU", "MAC"),
+		return &table{head: head, right: columns(head, "SPEED", "PORTS", "MTU"), keep: columns(head, "STATE", "SPEED",
+			"PORTS", "MTU", "MAC"),
 			names: columns(head, "SWITCH", "UPLINK", "DEVICE", "LAG"), paint: paintPort(d, head)}
 	}
 	l.tail = func(s *api.State, u api.Uplink) []string {

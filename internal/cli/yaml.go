@@ -10,8 +10,8 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// toYAML writes a JSON document as YAML with the fields in their order: JSON is YAML in another style. Readers of YAML 1.1, such as PyYAML
-// and so Ansible, read it as meant, too.
+// toYAML writes a JSON document as YAML with the fields in their order: JSON is YAML in another style. Readers of YAML
+// 1.1, such as PyYAML and so Ansible, read it as meant, too.
 func toYAML(b []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(b, &doc); err != nil {
@@ -27,7 +27,8 @@ func blockStyle(n *yaml.Node) {
 	text := n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
 	n.Style = 0
 	switch {
-	case text && (otherwise(n.Value) || printable.Text(n.Value) != n.Value): // its escapes mean something between these alone
+	// its escapes mean something between these alone
+	case text && (otherwise(n.Value) || printable.Text(n.Value) != n.Value):
 		n.Style = yaml.DoubleQuotedStyle
 	case n.Kind == yaml.ScalarNode && !text:
 		n.Value = withPoint(n.Value)
@@ -39,8 +40,8 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// otherwise says whether some version of YAML reads a text without quotes as something else: a truth value, nothing, a key to merge, or what
-// begins like a number, such as a number of base 60 (12:30), a date or a MAC address.
+// otherwise says whether some version of YAML reads a text without quotes as something else: a truth value, nothing, a
+// key to merge, or what begins like a number, such as a number of base 60 (12:30), a date or a MAC address.
 func otherwise(text string) bool {
 	words := []string{"", "~", "null", "y", "n", "yes", "no", "on", "off", "true", "false", "<<", "="}
 	return slices.Contains(words, strings.ToLower(text)) || likeNumber.MatchString(text)

@@ -14,12 +14,16 @@ import (
 
 // ambiguous are texts that some YAML takes for something else, and numbers at the limits of what it takes for numbers.
 func ambiguous() map[string]any {
-	texts := []string{"", "~", "null", "NULL", "y", "N", "yes", "No", "NO", "on", "Off", "true", "False", "<<", "=", "1", "-1", "+1", "0", "007", "0o7", "0x10", "0b1",
-		"1_000", "1e3", "1.0e+3", "1.", ".5", "-.5", ".inf", "-.INF", ".nan", "12:30", "12:30:00", "52:54:00:12:34:56", "02:00:00:00:01:01", "2026-11-22",
-		"2026-11-22T10:00:00Z", "192.0.2.1", "192.0.2.1/24", "0x0806", "- a", "a: b", "a #b", "*a", "&a", "!a", "%a", "@a", "`a", "?", "-", "{}", "[]", "a\nb", " a ", "\t",
+	texts := []string{"", "~", "null", "NULL", "y", "N", "yes", "No", "NO", "on", "Off", "true", "False", "<<", "=",
+		"1", "-1", "+1", "0", "007", "0o7", "0x10", "0b1",
+		"1_000", "1e3", "1.0e+3", "1.", ".5", "-.5", ".inf", "-.INF", ".nan", "12:30", "12:30:00", "52:54:00:12:34:56",
+		"02:00:00:00:01:01", "2026-11-22",
+		"2026-11-22T10:00:00Z", "192.0.2.1", "192.0.2.1/24", "0x0806", "- a", "a: b", "a #b", "*a", "&a", "!a", "%a",
+		"@a", "`a", "?", "-", "{}", "[]", "a\nb", " a ", "\t",
 		"ü\u2028", "\x1b[31m", "vm1/eth0", "uplink1, uplink2", "802.1q"}
 	doc := map[string]any{"texts": texts, "truth": []bool{true, false}, "nothing": nil,
-		"numbers": []any{0, -1, 1.5, 1e21, 1e-7, -2.5e-9, 4096, uint64(1<<64 - 1), 600.0, 0.00425}, "empty": []any{[]string{}, map[string]int{}}}
+		"numbers": []any{0, -1, 1.5, 1e21, 1e-7, -2.5e-9, 4096, uint64(1<<64 - 1), 600.0, 0.00425},
+		"empty":   []any{[]string{}, map[string]int{}}}
 	keys := map[string]any{}
 	for i, k := range texts {
 		keys[k] = i
@@ -76,7 +80,8 @@ for i, (j, y) in enumerate(zip(q["json"], q["yaml"])):
 print("compared", len(q["json"]))
 `
 	out := string(testkit.RunPyYAML(t, script, input))
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 1 || lines[0] != "compared "+strconv.Itoa(len(asJSON)) {
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 1 || lines[0] != "compared "+
+		strconv.Itoa(len(asJSON)) {
 		t.Errorf("PyYAML: %s", out)
 	}
 }
@@ -86,10 +91,13 @@ var oldScalars = []struct {
 	tag  string
 	form *regexp.Regexp
 }{
-	{"!!bool", regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)},
+	{"!!bool", regexp.MustCompile(
+		`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)},
 	{"!!null", regexp.MustCompile(`^(~|null|Null|NULL|)$`)},
-	{"!!int", regexp.MustCompile(`^([-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+)$`)},
-	{"!!float", regexp.MustCompile(`^([-+]?([0-9][0-9_]*)?\.[0-9.]*([eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)},
+	{"!!int", regexp.MustCompile(
+		`^([-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(:[0-5]?[0-9])+)$`)},
+	{"!!float", regexp.MustCompile(
+		`^([-+]?([0-9][0-9_]*)?\.[0-9.]*([eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)},
 	{"!!timestamp", regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?$`)},
 	{"!!merge", regexp.MustCompile(`^<<$`)},
 	{"!!value", regexp.MustCompile(`^=$`)},
@@ -108,7 +116,8 @@ func oldTag(n *yaml.Node) string {
 	return "!!str"
 }
 
-// TestOutputMeansTheSameInBothVersionsOfYAML compares each scalar of the YAML with that of the JSON, by the rules of YAML 1.1.
+// TestOutputMeansTheSameInBothVersionsOfYAML compares each scalar of the YAML with that of the JSON, by the rules of
+// YAML 1.1.
 func TestOutputMeansTheSameInBothVersionsOfYAML(t *testing.T) {
 	asJSON, asYAML := printed(t)
 	checked := 0

@@ -61,7 +61,8 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 		return Instant{}, err
 	}
 	k.flows.note(points(), k.slots)
-	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex))
+	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex,
+		k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
 	// The program that is given to devices now finds its plan and their places.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
@@ -72,8 +73,8 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 			return at, err
 		}
 	}
-	// Runs that began under the old plan end before the sweep, so that they cannot bring back what it removes, and before
-	// places that became free can be given away.
+	// Runs that began under the old plan end before the sweep, so that they cannot bring back what it removes, and
+	// before places that became free can be given away.
 	if err := k.tables.awaitGrace(); err != nil {
 		return at, err
 	}
@@ -91,7 +92,8 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	return at, k.captures.follow(k.slots)
 }
 
-func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
+func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point,
+	ready func() error) (Instant, error) {
 	img, err := compile.Tables(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Attach attaches and detaches devices as the last Change asked for, and returns how many are left. It stops after the budget,
-// at the first device beyond it: each costs some 10 ms (a grace period of the kernel), and a thousand would keep the caller
-// from everything else for as many. Devices that are gone go first. One that fails is in the error, unless it is gone; it is not
-// counted as left, and is tried again after the next Change or RetryAttach.
+// Attach attaches and detaches devices as the last Change asked for, and returns how many are left. It stops after the
+// budget, at the first device beyond it: each costs some 10 ms (a grace period of the kernel), and a thousand would
+// keep the caller from everything else for as many. Devices that are gone go first. One that fails is in the error,
+// unless it is gone; it is not counted as left, and is tried again after the next Change or RetryAttach.
 func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 	until := time.Now().Add(budget)
 	left, err = k.links.step(until)

@@ -17,10 +17,11 @@ import (
 )
 
 // ErrTooManyCaptures says that as many captures run as can.
-var ErrTooManyCaptures = fmt.Errorf("%d captures run already, and that is as many as there can be at a time", abi.MaxCaptures)
+var ErrTooManyCaptures = fmt.Errorf("%d captures run already, and that is as many as there can be at a time",
+	abi.MaxCaptures)
 
-// captureRing is the size of one capture's ring, in bytes: a power of two. It bounds what a capture costs the host, and is
-// what a reader can be late by.
+// captureRing is the size of one capture's ring, in bytes: a power of two. It bounds what a capture costs the host, and
+// is what a reader can be late by.
 const captureRing = 8 << 20
 
 // captureLook is how often a reader looks into a ring that is not filling up.
@@ -84,8 +85,8 @@ type Captured struct {
 // Captures returns the captures of this kernel.
 func (k *Kernel) Captures() *Captures { return k.captures }
 
-// Start begins a capture. The first one takes as long as loading a program does, some tenths of a second. owner runs a function on
-// the goroutine that the kernel's methods are for, here and when the capture is closed.
+// Start begins a capture. The first one takes as long as loading a program does, some tenths of a second. owner runs a
+// function on the goroutine that the kernel's methods are for, here and when the capture is closed.
 func (c *Captures) Start(s Selection, owner func(func() error) error) (*Capture, error) {
 	if err := CheckFilter(s.Filter); err != nil {
 		return nil, err
@@ -137,7 +138,8 @@ func (c *Captures) unuse(owner func(func() error) error) error {
 func (c *Captures) add(build *capturingBuild, s Selection) (*Capture, error) {
 	run := &Capture{of: c, selection: s, build: build}
 	var err error
-	if run.inner, err = ebpf.NewMap(&ebpf.MapSpec{Name: "capture", Type: ebpf.RingBuf, MaxEntries: captureRing}); err != nil {
+	if run.inner, err = ebpf.NewMap(&ebpf.MapSpec{Name: "capture", Type: ebpf.RingBuf,
+		MaxEntries: captureRing}); err != nil {
 		return nil, fmt.Errorf("make a capture's ring: %w", err)
 	}
 	if run.ring, err = ringbuf.NewReader(run.inner); err != nil {
@@ -251,7 +253,8 @@ func (r *Capture) Next(deadline time.Time) (Captured, error) {
 		}
 		head := int(unsafe.Sizeof(abi.CaptureRecord{}))
 		if len(r.record.RawSample) < head {
-			return Captured{}, fmt.Errorf("a captured frame of %d bytes is shorter than what describes it", len(r.record.RawSample))
+			return Captured{}, fmt.Errorf("a captured frame of %d bytes is shorter than what describes it",
+				len(r.record.RawSample))
 		}
 		return Captured{*(*abi.CaptureRecord)(unsafe.Pointer(&r.record.RawSample[0])), r.record.RawSample[head:]}, nil
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// capturingBuild is what takes the live program's place on the devices: the same program, but first asking a table for a
-// stand-in, which is the capturing build. The kernel empties such a table when the last process that has it open ends. So
-// an agent that dies in the midst of a capture leaves the switch with one look-up more and nothing captured, until the next agent gives
-// the devices the live program again, as it does with any other that it finds.
+// capturingBuild is what takes the live program's place on the devices: the same program, but first asking a table for
+// a stand-in, which is the capturing build. The kernel empties such a table when the last process that has it open
+// ends. So an agent that dies in the midst of a capture leaves the switch with one look-up more and nothing captured,
+// until the next agent gives the devices the live program again, as it does with any other that it finds.
 type capturingBuild struct {
 	capturing, asking      *ebpf.Collection
 	captures               *ebpf.Memory
@@ -32,8 +32,10 @@ func loadCapturingBuild(k *Kernel) (*capturingBuild, error) {
 	if b.captures, err = b.capturing.Maps["captures"].Memory(); err != nil {
 		return nil, errors.Join(fmt.Errorf("map the table of captures: %w", err), b.close())
 	}
-	b.control, b.counts, b.rings = b.capturing.Maps["capture_control"], b.capturing.Maps["capture_counts"], b.capturing.Maps["capture_rings"]
-	for table, program := range map[string]string{"ingress_stand_in": "heddle_ingress", "egress_stand_in": "heddle_egress"} {
+	b.control, b.counts, b.rings =
+		b.capturing.Maps["capture_control"], b.capturing.Maps["capture_counts"], b.capturing.Maps["capture_rings"]
+	for table, program := range map[string]string{"ingress_stand_in": "heddle_ingress",
+		"egress_stand_in": "heddle_egress"} {
 		if err := b.asking.Maps[table].Put(uint32(0), b.capturing.Programs[program]); err != nil {
 			return nil, errors.Join(fmt.Errorf("let the capturing build stand in: %w", err), b.close())
 		}
@@ -82,7 +84,8 @@ func (k *Kernel) exchangeFor(b *capturingBuild) error {
 	k.links.program, k.egress.program = k.objects.HeddleIngress, k.objects.HeddleEgress
 	k.asking = b != nil
 	if b != nil {
-		k.links.program, k.egress.program = b.asking.Programs["heddle_ingress_or"], b.asking.Programs["heddle_egress_or"]
+		k.links.program, k.egress.program =
+			b.asking.Programs["heddle_ingress_or"], b.asking.Programs["heddle_egress_or"]
 	}
 	for _, l := range []*links{k.links, k.egress} {
 		for index := range l.byIndex {

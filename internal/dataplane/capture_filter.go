@@ -11,7 +11,8 @@ import (
 // linux/filter.h describes, without the kernel's extensions, must end in a return, and may be empty.
 func CheckFilter(f []abi.FilterInstruction) error {
 	if len(f) > abi.MaxFilter {
-		return fmt.Errorf("the filter compiles to %d instructions, and %d is the limit: simplify it", len(f), abi.MaxFilter)
+		return fmt.Errorf("the filter compiles to %d instructions, and %d is the limit: simplify it", len(f),
+			abi.MaxFilter)
 	}
 	for i, in := range f {
 		if !knownFilterCode(in) {

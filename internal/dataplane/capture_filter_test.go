@@ -10,7 +10,8 @@ func TestFiltersThatTheProgramDoesNotKnowAreRefused(t *testing.T) {
 	type in = abi.FilterInstruction
 	ret := in{Code: 0x06, K: 1}
 	for name, f := range map[string][]in{
-		"nothing": nil, "all": {ret}, "a jump to the end": {{Code: 0x15, JumpTrue: 1}, ret, ret}, "memory": {{Code: 0x02, K: 15}, ret}, "as long as can be": append(make([]in, abi.MaxFilter-1), ret),
+		"nothing": nil, "all": {ret}, "a jump to the end": {{Code: 0x15, JumpTrue: 1}, ret, ret},
+		"memory": {{Code: 0x02, K: 15}, ret}, "as long as can be": append(make([]in, abi.MaxFilter-1), ret),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := CheckFilter(f); err != nil {

@@ -11,7 +11,8 @@ import (
 
 // compile makes the kernel's form of a selection, with the places ports have now.
 func (c *Captures) compile(s Selection) abi.Capture {
-	r := abi.Capture{Reasons: [len(abi.Capture{}.Reasons)]uint64{^uint64(0), ^uint64(0)}, Snap: uint32(s.Snap), WakeAt: captureRing / 8, FilterLength: uint32(len(s.Filter))}
+	r := abi.Capture{Reasons: [len(abi.Capture{}.Reasons)]uint64{^uint64(0), ^uint64(0)}, Snap: uint32(s.Snap),
+		WakeAt: captureRing / 8, FilterLength: uint32(len(s.Filter))}
 	for _, stage := range s.Stages {
 		r.Stages |= 1 << stage
 	}
@@ -33,7 +34,8 @@ func (c *Captures) compile(s Selection) abi.Capture {
 }
 
 // where says at which places the selection's ports and segments are at present.
-func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32, segments [abi.SegmentsPerSwitch / 64]uint64) {
+func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32,
+	segments [abi.SegmentsPerSwitch / 64]uint64) {
 	for _, id := range s.Ports {
 		if slot, ok := c.places.Ports[id]; ok {
 			ports[slot/64] |= 1 << (slot % 64)
@@ -52,7 +54,8 @@ func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNu
 	return ports, switchNumber, segments
 }
 
-// follow takes in where ports and switches are now; a place that was given up is captured no more before another port gets it.
+// follow takes in where ports and switches are now; a place that was given up is captured no more before another port
+// gets it.
 func (c *Captures) follow(s *compile.Slots) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +69,8 @@ func (c *Captures) follow(s *compile.Slots) error {
 		at := int64(id) * int64(unsafe.Sizeof(abi.Capture{}))
 		_, err := run.build.captures.WriteAt(bytesOf(ports[:]), at+int64(unsafe.Offsetof(abi.Capture{}.Ports)))
 		errs = append(errs, err)
-		_, err = run.build.captures.WriteAt(bytesOf([]uint32{number}), at+int64(unsafe.Offsetof(abi.Capture{}.SwitchNumber)))
+		_, err = run.build.captures.WriteAt(bytesOf([]uint32{number}),
+			at+int64(unsafe.Offsetof(abi.Capture{}.SwitchNumber)))
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

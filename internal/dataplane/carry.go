@@ -11,8 +11,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// carry takes over what tables of another layout hold: first all of it, while no device uses the new ones, then, when every
-// device does, what came in between. Of the tables that are not named here the agent makes the content anew.
+// carry takes over what tables of another layout hold: first all of it, while no device uses the new ones, then, when
+// every device does, what came in between. Of the tables that are not named here the agent makes the content anew.
 type carry struct {
 	from []*generation
 	to   *generation
@@ -56,12 +56,14 @@ func (c *carry) each(name string, f func(*generation, *source) error) error {
 	return nil
 }
 
-// entries calls f with every entry, in the new layout. Of a table that changes meanwhile some may be missing or come twice.
+// entries calls f with every entry, in the new layout. Of a table that changes meanwhile some may be missing or come
+// twice.
 func (s *source) entries(f func(key, value []byte) error) error {
 	var key, value []byte
 	it := s.Iterate()
 	for it.Next(&key, &value) {
-		if err := f(convert(key, s.from.KeyFields, s.to.KeyFields, s.to.Key), convert(value, s.from.ValueField, s.to.ValueField, s.to.Value)); err != nil {
+		if err := f(convert(key, s.from.KeyFields, s.to.KeyFields, s.to.Key),
+			convert(value, s.from.ValueField, s.to.ValueField, s.to.Value)); err != nil {
 			return err
 		}
 	}
@@ -76,7 +78,8 @@ func (c *carry) fits() error {
 	err := c.each("port_names", func(_ *generation, s *source) error {
 		return s.entries(func(key, name []byte) error {
 			if slot := number(key); slot >= s.to.Entries && len(trim(name)) > 0 {
-				return fmt.Errorf("this program can hold %d ports, and slot %d is taken: disconnect ports with the program that runs until slots below that are free, or go on using it", s.to.Entries-1, slot)
+				return fmt.Errorf("this program can hold %d ports, and slot %d is taken: disconnect ports with the "+
+					"program that runs until slots below that are free, or go on using it", s.to.Entries-1, slot)
 			}
 			return nil
 		})
@@ -90,7 +93,8 @@ func (c *carry) fits() error {
 			return err
 		}
 		if n > s.to.Entries {
-			return fmt.Errorf("this program can hold %d learned MACs, and %d are known: go on using the program that runs, or lower the limits of its ports first", s.to.Entries, n)
+			return fmt.Errorf("this program can hold %d learned MACs, and %d are known: go on using the program that "+
+				"runs, or lower the limits of its ports first", s.to.Entries, n)
 		}
 		return nil
 	})
@@ -101,7 +105,8 @@ func (c *carry) first() error {
 	for _, table := range []struct {
 		name string
 		to   *ebpf.Map
-	}{{"port_names", c.maps.PortNames}, {"switch_names", c.maps.SwitchNames}, {"own_marks", c.maps.OwnMarks}, {"marks", c.maps.Marks}, {"storm_buckets", c.maps.StormBuckets}} {
+	}{{"port_names", c.maps.PortNames}, {"switch_names", c.maps.SwitchNames}, {"own_marks", c.maps.OwnMarks},
+		{"marks", c.maps.Marks}, {"storm_buckets", c.maps.StormBuckets}} {
 		err := c.each(table.name, func(_ *generation, s *source) error {
 			return s.entries(func(key, value []byte) error {
 				if len(trim(value)) == 0 || s.from.Type == ebpf.Array && number(key) >= s.to.Entries {
@@ -156,14 +161,16 @@ func (c *carry) speakers() error {
 func (c *carry) learned() error {
 	return c.each("macs", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {
-			in := abi.CarriedMAC{Key: *(*abi.MACKey)(unsafe.Pointer(&key[0])), Entry: *(*abi.Learned)(unsafe.Pointer(&value[0]))}
+			in := abi.CarriedMAC{Key: *(*abi.MACKey)(unsafe.Pointer(&key[0])),
+				Entry: *(*abi.Learned)(unsafe.Pointer(&value[0]))}
 			_, err := c.put.Run(&ebpf.RunOptions{Context: bytesOf([]abi.CarriedMAC{in})})
 			return err
 		})
 	})
 }
 
-// late takes over what came in after first, when no run of the program uses the old tables any more. It may be done again.
+// late takes over what came in after first, when no run of the program uses the old tables any more. It may be done
+// again.
 func (c *carry) late() error {
 	if err := errors.Join(c.awake(), c.speakers(), c.learned()); err != nil {
 		return err

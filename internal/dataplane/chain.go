@@ -22,8 +22,8 @@ const (
 	Egress  Hook = "egress"  // of the host's own frames that leave by it
 )
 
-// Stranger is a program on a hook of a device that is not the instance's own, whoever attached it: another instance's, and one of an
-// instance's own that it has no link to any more, count as well.
+// Stranger is a program on a hook of a device that is not the instance's own, whoever attached it: another instance's,
+// and one of an instance's own that it has no link to any more, count as well.
 type Stranger struct {
 	Hook    Hook
 	Program uint32 // the kernel's id of it
@@ -31,7 +31,8 @@ type Stranger struct {
 	Name    string // "" where this process may not ask for it (CAP_SYS_ADMIN)
 	// Instance is the name of the instance beside this one whose program it is, "" for others.
 	Instance string
-	// Before: it sees the frames before the instance's own program, which gets what it passes on. Others see what that passes on.
+	// Before: it sees the frames before the instance's own program, which gets what it passes on. Others see what that
+	// passes on.
 	Before bool
 }
 
@@ -42,7 +43,8 @@ type Chain struct {
 	Strangers []Stranger
 }
 
-// Chain looks at the programs on the device. Where the instance's own was taken off the device, Attach attaches it again.
+// Chain looks at the programs on the device. Where the instance's own was taken off the device, Attach attaches it
+// again.
 func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
 	c := Chain{Ours: true}
 	for _, l := range []*links{k.links, k.egress} {
@@ -68,7 +70,8 @@ func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
 	return c, nil
 }
 
-// PinnedChain looks at the programs on a device for a process that is not the agent. It opens what the instance has pinned.
+// PinnedChain looks at the programs on a device for a process that is not the agent. It opens what the instance has
+// pinned.
 func PinnedChain(pinDir string, ifindex uint32) (Chain, error) {
 	c := Chain{Ours: true}
 	for dir, hook := range map[string]ebpf.AttachType{linkDir: ebpf.AttachTCXIngress, egressDir: ebpf.AttachTCXEgress} {
@@ -102,8 +105,8 @@ func (l *links) id(index uint32) (link.ID, error) {
 	return info.ID, nil
 }
 
-// chainOf looks at one hook; own is the id of the instance's link there, and dir where that is pinned. A device that is gone has no
-// chain.
+// chainOf looks at one hook; own is the id of the instance's link there, and dir where that is pinned. A device that is
+// gone has no chain.
 func chainOf(index uint32, hook ebpf.AttachType, own link.ID, dir string) (Chain, error) {
 	q, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: hook})
 	if errors.Is(err, unix.ENODEV) {
@@ -154,8 +157,8 @@ func programName(id ebpf.ProgramID) string {
 	return info.Name
 }
 
-// linksBeside are the links that instances beside the one whose links are pinned in dir have to a device of that index, in this
-// network namespace or another, with the instances' names.
+// linksBeside are the links that instances beside the one whose links are pinned in dir have to a device of that index,
+// in this network namespace or another, with the instances' names.
 func linksBeside(dir string, index uint32) map[link.ID]string {
 	instance, kind := filepath.Dir(dir), filepath.Base(dir)
 	found := map[link.ID]string{}

@@ -21,7 +21,8 @@ func CheckKernel() error {
 	release := unix.ByteSliceToString(u.Release[:])
 	var major, minor int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 6 || major == 6 && minor < 6) {
-		return fmt.Errorf("kernel %s is too old: programs attach to devices by tcx, which Linux has since 6.6; boot a newer kernel", release)
+		return fmt.Errorf("kernel %s is too old: programs attach to devices by tcx, which Linux has since 6.6; boot "+
+			"a newer kernel", release)
 	}
 	return nil
 }
@@ -52,13 +53,16 @@ func explainLoad(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.As(err, &verifier):
-		return fmt.Errorf("this kernel's verifier refuses the switch program; it needs Linux 6.6 or newer with CONFIG_BPF_JIT: %+v", verifier)
+		return fmt.Errorf("this kernel's verifier refuses the switch program; it needs Linux 6.6 or newer with "+
+			"CONFIG_BPF_JIT: %+v", verifier)
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return fmt.Errorf("this kernel lacks something the switch program needs (Linux 6.6 or newer has it): %w", err)
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("not allowed to load programs: run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: %w", err)
+		return fmt.Errorf("not allowed to load programs: run as root, or with CAP_BPF, CAP_NET_ADMIN and "+
+			"CAP_PERFMON: %w", err)
 	case errors.Is(err, ebpf.ErrMapIncompatible):
-		return fmt.Errorf("the tables pinned by another version have another layout; `heddle down` removes them (traffic stops until the agent is back): %w", err)
+		return fmt.Errorf("the tables pinned by another version have another layout; `heddle down` removes them "+
+			"(traffic stops until the agent is back): %w", err)
 	}
 	return err
 }

@@ -55,7 +55,8 @@ func readClocks(p *ebpf.Program) (clocks, error) {
 	return out[0], nil
 }
 
-// tickClock knows what the kernel's clock says without asking it each time: it goes with the monotonic one, in steps of a tick.
+// tickClock knows what the kernel's clock says without asking it each time: it goes with the monotonic one, in steps of
+// a tick.
 type tickClock struct {
 	hz   uint64
 	read func() (clocks, error)
@@ -65,10 +66,12 @@ type tickClock struct {
 	at    time.Time // when it had come to that many; zero before it was read
 }
 
-// askEvery bounds what becomes of the difference between a tick's nominal length and the real one (1/300 s is rounded): nothing that a tick is to it.
+// askEvery bounds what becomes of the difference between a tick's nominal length and the real one (1/300 s is rounded):
+// nothing that a tick is to it.
 const askEvery = time.Minute
 
-// askWithin is how long asking may take for the answer to be used again: else who asked may have been kept waiting on one side of it.
+// askWithin is how long asking may take for the answer to be used again: else who asked may have been kept waiting on
+// one side of it.
 const askWithin = time.Millisecond
 
 // now is how many ticks the kernel has counted, and when that was.
@@ -91,8 +94,8 @@ func (c *tickClock) now() (uint64, time.Time, error) {
 	return c.ticks, c.at, nil
 }
 
-// wall is the kernel's clock that flows are stamped with, beside the host's: milliseconds since 1970 of an instant that many ticks, of which
-// the lower half is given, have come to.
+// wall is the kernel's clock that flows are stamped with, beside the host's: milliseconds since 1970 of an instant that
+// many ticks, of which the lower half is given, have come to.
 func (c *tickClock) wall() (func(uint32) int64, error) {
 	ticks, now, err := c.now()
 	if err != nil {

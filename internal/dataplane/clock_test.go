@@ -21,9 +21,9 @@ ports:
   - {name: b, switch: s, portGroup: g, device: tap1, mac: "02:00:00:00:00:0b"}
 `
 
-// Processors read the clock one after the other, but do not use what they have read in that order: a frame can find an entry
-// that another processor has stamped a tick after this frame read the clock. No time has passed then; taken as a very long
-// time it would be an expired entry, and the frame would be flooded to the uplink.
+// Processors read the clock one after the other, but do not use what they have read in that order: a frame can find an
+// entry that another processor has stamped a tick after this frame read the clock. No time has passed then; taken as a
+// very long time it would be an expired entry, and the frame would be flooded to the uplink.
 func TestS17_S92_AnEntryFromATickAheadIsAlive(t *testing.T) {
 	testkit.Root(t)
 	cfg, err := spec.Parse("clock.yaml", []byte(clockConfig))
@@ -39,8 +39,10 @@ func TestS17_S92_AnEntryFromATickAheadIsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	a, b, u := plan.PortID{Switch: "s", Name: "a"}, plan.PortID{Switch: "s", Name: "b"}, plan.PortID{Switch: "s", Name: "u"}
-	facts := plan.Facts{a: {Up: true, MTU: 1500}, b: {Up: true, MTU: 1500}, u: {Up: true, MTU: 1500, DeviceMAC: plan.MAC{2, 0, 0, 0, 0, 0xee}}}
+	a, b, u := plan.PortID{Switch: "s", Name: "a"}, plan.PortID{Switch: "s", Name: "b"}, plan.PortID{Switch: "s",
+		Name: "u"}
+	facts := plan.Facts{a: {Up: true, MTU: 1500}, b: {Up: true, MTU: 1500},
+		u: {Up: true, MTU: 1500, DeviceMAC: plan.MAC{2, 0, 0, 0, 0, 0xee}}}
 	const later = 5 * time.Second
 	const earlier = later - time.Millisecond // one tick
 	must := func(_ *Recorded, err error) {
@@ -60,7 +62,8 @@ func TestS17_S92_AnEntryFromATickAheadIsAlive(t *testing.T) {
 	}
 	must(r.Frame(b, frame(far, inner), later))
 	must(nil, r.Sweep(earlier))
-	must(r.Frame(u, frame(far, inner), earlier)) // heard from outside: of a MAC silent for a second it would say that it has moved
+	// heard from outside: of a MAC silent for a second it would say that it has moved
+	must(r.Frame(u, frame(far, inner), earlier))
 	got, err := r.Frame(a, frame(inner, far), earlier)
 	if err != nil {
 		t.Fatal(err)

@@ -16,9 +16,9 @@ import (
 // ErrNoCounters is wrapped where a port has no counters: it was not in the plan when the reader was made.
 var ErrNoCounters = errors.New("no counters are kept of it")
 
-// CounterReader reads the counters of the ports and uplinks there were when it was made. One goroutine may use it, beside the one
-// that uses the Kernel, until the Kernel is closed. What it reads of a port whose place another got meanwhile is the other's:
-// see Unmoved.
+// CounterReader reads the counters of the ports and uplinks there were when it was made. One goroutine may use it,
+// beside the one that uses the Kernel, until the Kernel is closed. What it reads of a port whose place another got
+// meanwhile is the other's: see Unmoved.
 type CounterReader struct {
 	slots map[plan.PortID]uint32
 	read  func(id plan.PortID, slot uint32) (observe.Counters, error)
@@ -42,7 +42,8 @@ func FixedCounters(of map[plan.PortID]observe.Counters) *CounterReader {
 func newCounterReader(m *vswitchMaps, s *compile.Slots) *CounterReader {
 	// The last place is for what the counters were before the tables' layout changed.
 	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU(), ebpf.MustPossibleCPU()+1)
-	return &CounterReader{slots: maps.Clone(s.Ports), read: func(id plan.PortID, slot uint32) (observe.Counters, error) {
+	return &CounterReader{slots: maps.Clone(s.Ports), read: func(id plan.PortID, slot uint32) (observe.Counters,
+		error) {
 		if err := m.Counts.Lookup(slot, &perCPU); err != nil {
 			return observe.Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
 		}
@@ -68,8 +69,8 @@ func newCounterReader(m *vswitchMaps, s *compile.Slots) *CounterReader {
 	}}
 }
 
-// Read reads the counters of one port or uplink. The counters of one port are not read at one instant: while frames pass, a frame
-// may be in one of them and not yet in another.
+// Read reads the counters of one port or uplink. The counters of one port are not read at one instant: while frames
+// pass, a frame may be in one of them and not yet in another.
 func (r *CounterReader) Read(id plan.PortID) (observe.Counters, error) {
 	slot, ok := r.slots[id]
 	if !ok {

@@ -9,9 +9,9 @@ import (
 	"heddle/internal/plan"
 )
 
-// DryRun runs frames through the recording build of the switch program on copies of the live tables, at the instant they were
-// copied: nothing leaves, and no live table, counter or event changes. Frames come one after the other: what one is learned from,
-// the next one finds. Its methods are for one goroutine.
+// DryRun runs frames through the recording build of the switch program on copies of the live tables, at the instant
+// they were copied: nothing leaves, and no live table, counter or event changes. Frames come one after the other: what
+// one is learned from, the next one finds. Its methods are for one goroutine.
 type DryRun struct {
 	r     *Recorder
 	ticks uint64
@@ -45,7 +45,8 @@ func (d *DryRun) fill(s *Snapshot) error {
 	for id, slot := range s.slots {
 		d.r.slots.Ports[id], d.r.ids[slot] = slot, id
 	}
-	return errors.Join(s.macs.write(m.Macs), s.held.write(m.Held), s.ownMarks.write(m.OwnMarks), s.marks.write(m.Marks), s.buckets.write(m.StormBuckets), s.awake.write(m.Awake),
+	return errors.Join(s.macs.write(m.Macs), s.held.write(m.Held), s.ownMarks.write(m.OwnMarks), s.marks.write(m.Marks),
+		s.buckets.write(m.StormBuckets), s.awake.write(m.Awake),
 		s.speakers.write(m.Speakers), m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
 }
 

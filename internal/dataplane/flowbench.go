@@ -12,8 +12,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// FlowBench is tables of flows in the kernel that are filled by Fill and not by frames, to measure what draining them costs. They are those
-// of a host with one CPU. It is a flow.Source. For one goroutine.
+// FlowBench is tables of flows in the kernel that are filled by Fill and not by frames, to measure what draining them
+// costs. They are those of a host with one CPU. It is a flow.Source. For one goroutine.
 type FlowBench struct {
 	*Flows
 	maps    vswitchMaps
@@ -64,7 +64,8 @@ func (b *FlowBench) Close() error {
 	return errors.Join(b.discard(), b.close(), b.periods.close(), b.maps.Close())
 }
 
-// Fill counts flows, none of which is in the tables, in the round that is under way, at a time in milliseconds since 1970.
+// Fill counts flows, none of which is in the tables, in the round that is under way, at a time in milliseconds since
+// 1970.
 func (b *FlowBench) Fill(keys []flow.Key, counts []flow.Counts, now int64) error {
 	b.now = now
 	c, err := b.control()
@@ -73,7 +74,8 @@ func (b *FlowBench) Fill(keys []flow.Key, counts []flow.Counts, now int64) error
 	}
 	values := make([]abi.Flow, len(counts))
 	for i, c := range counts {
-		values[i] = abi.Flow{Packets: c.Packets, Bytes: c.Bytes, FrameBytes: c.FrameBytes, In: c.In, Out: c.Out, TcpFlags: c.TCPFlags, Tos: c.TOS,
+		values[i] = abi.Flow{Packets: c.Packets, Bytes: c.Bytes, FrameBytes: c.FrameBytes, In: c.In, Out: c.Out,
+			TcpFlags: c.TCPFlags, Tos: c.TOS,
 			MinTtl: c.MinTTL, MaxTtl: c.MaxTTL}
 	}
 	own := &b.tables[c.Round&1].own[0]

@@ -70,7 +70,9 @@ func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
 	b.objects.HeddleIngress, b.objects.HeddleBench = live.HeddleIngress, live.HeddleBench
 	b.objects.HeddleSweep, b.objects.HeddleClocks = live.HeddleSweep, live.HeddleClocks
 	var err error
-	if b.flows, err = openFlows(&b.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), ticksAsTime, func() error { return nil }); err != nil {
+	if b.flows, err = openFlows(&b.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), ticksAsTime, func() error {
+		return nil
+	}); err != nil {
 		return err
 	}
 	b.tables = newPlanTables(&b.objects.vswitchMaps)
@@ -87,7 +89,8 @@ func (b *FrameBench) Close() error {
 	if b.captures != nil {
 		errs = append(errs, b.captures.unuse(ownerless))
 	}
-	for _, p := range []*ebpf.Program{b.objects.HeddleIngress, b.objects.HeddleBench, b.objects.HeddleSweep, b.objects.HeddleClocks} {
+	for _, p := range []*ebpf.Program{b.objects.HeddleIngress, b.objects.HeddleBench, b.objects.HeddleSweep,
+		b.objects.HeddleClocks} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -151,8 +154,8 @@ type BenchFrame struct {
 // BenchFlows says which flows the frames of a cycle belong to.
 type BenchFlows uint32
 
-// Which flows the frames of a cycle belong to: to that of the frame as it is; each to its own; or none to the same as another. The
-// latter are numbered from 0 up, as GivenFlows are.
+// Which flows the frames of a cycle belong to: to that of the frame as it is; each to its own; or none to the same as
+// another. The latter are numbered from 0 up, as GivenFlows are.
 const (
 	OneFlow    BenchFlows = abi.BenchFlowsAsTheyAre
 	GivenFlows BenchFlows = abi.BenchFlowsGiven
@@ -225,8 +228,8 @@ func (b *FrameBench) Empty(repeat int) (time.Duration, error) {
 // ownerless is the owner of captures where no device has a program to exchange.
 func ownerless(func() error) error { return nil }
 
-// Capture has One measure the capturing build with a capture of the selection. drain empties its ring, end gives One the live program
-// back.
+// Capture has One measure the capturing build with a capture of the selection. drain empties its ring, end gives One
+// the live program back.
 func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
 	if b.captures == nil {
 		cs := &Captures{kernel: &Kernel{objects: b.objects, hz: b.hz, slots: b.slots}}

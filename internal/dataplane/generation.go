@@ -19,9 +19,10 @@ import (
 type phase string
 
 const (
-	filling   phase = "filling"   // being made; no device uses it, and it is thrown away after a crash
-	switching phase = "switching" // complete but for what was learned and counted elsewhere meanwhile; devices may use it
-	complete  phase = "complete"  // every device uses it
+	filling phase = "filling" // being made; no device uses it, and it is thrown away after a crash
+	// complete but for what was learned and counted elsewhere meanwhile; devices may use it
+	switching phase = "switching"
+	complete  phase = "complete" // every device uses it
 )
 
 const (
@@ -30,8 +31,8 @@ const (
 	recordSize       = 64 << 10
 )
 
-// generation is a directory of pinned tables that belong together. There is one, but for the time of an upgrade to a program
-// with another layout, and after a crash in the middle of one.
+// generation is a directory of pinned tables that belong together. There is one, but for the time of an upgrade to a
+// program with another layout, and after a crash in the middle of one.
 type generation struct {
 	dir    string
 	number int
@@ -60,7 +61,8 @@ func readGenerations(dir string, own layout) ([]*generation, error) {
 		}
 		g, err := readGeneration(filepath.Join(dir, e.Name()), n)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("read the tables pinned in %s: %w", e.Name(), err), closeGenerations(all))
+			return nil, errors.Join(fmt.Errorf("read the tables pinned in %s: %w", e.Name(), err),
+				closeGenerations(all))
 		}
 		all = append(all, g)
 	}
@@ -132,7 +134,8 @@ func newGeneration(dir string, number int, l layout) (*generation, error) {
 		return nil, fmt.Errorf("make a directory for pinned tables: %w", err)
 	}
 	var err error
-	g.record, err = ebpf.NewMap(&ebpf.MapSpec{Name: "heddle_layout", Type: ebpf.Array, KeySize: 4, ValueSize: recordSize, MaxEntries: 1})
+	g.record, err = ebpf.NewMap(&ebpf.MapSpec{Name: "heddle_layout", Type: ebpf.Array, KeySize: 4,
+		ValueSize: recordSize, MaxEntries: 1})
 	if err != nil {
 		return nil, fmt.Errorf("describe the tables: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// grace awaits grace periods of the kernel by way of the table of tables that is there for it: updating one returns after one grace period (K9),
-// also when the table that is put there was there before.
+// grace awaits grace periods of the kernel by way of the table of tables that is there for it: updating one returns
+// after one grace period (K9), also when the table that is put there was there before.
 type grace struct {
 	outer *ebpf.Map
 

@@ -47,10 +47,10 @@ func (k *Kernel) step(name string) error {
 	return k.tweak.step(name)
 }
 
-// Open loads the programs and creates or adopts the tables pinned in the directory. When those have another layout, because
-// another version of the program made them, it makes tables of its own and takes over what the others hold; what cannot be
-// taken over is an error, and nothing has changed. Devices that are attached go on under the old program until the first
-// Change, which gives them the new one, one atomic exchange each (K1).
+// Open loads the programs and creates or adopts the tables pinned in the directory. When those have another layout,
+// because another version of the program made them, it makes tables of its own and takes over what the others hold;
+// what cannot be taken over is an error, and nothing has changed. Devices that are attached go on under the old program
+// until the first Change, which gives them the new one, one atomic exchange each (K1).
 func Open(o Options) (*Kernel, error) { return open(o, tweak{}) }
 
 func open(o Options, t tweak) (*Kernel, error) {
@@ -114,7 +114,8 @@ func (k *Kernel) load(macTable int) error {
 	}
 	k.tables = newPlanTables(&k.objects.vswitchMaps)
 	clock := &tickClock{hz: k.hz, read: func() (clocks, error) { return readClocks(k.objects.HeddleClocks) }}
-	if k.flows, err = openFlows(&k.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), clock.wall, k.tables.grace.await); err != nil {
+	if k.flows, err = openFlows(&k.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), clock.wall,
+		k.tables.grace.await); err != nil {
 		return err
 	}
 	k.flows.step = k.step
@@ -131,7 +132,8 @@ func (k *Kernel) load(macTable int) error {
 }
 
 // privateMaps belong to dry runs and benchmarks; they are never shared between processes.
-var privateMaps = []string{"packets", "meter_scratch", "record_control", "records", "bench_control", "bench_frames", "ingress_stand_in", "egress_stand_in"}
+var privateMaps = []string{"packets", "meter_scratch", "record_control", "records", "bench_control", "bench_frames",
+	"ingress_stand_in", "egress_stand_in"}
 
 func pinned(name string) bool {
 	if name[0] == '.' {
@@ -172,7 +174,8 @@ func (k *Kernel) Close() error {
 			errs = append(errs, l.close())
 		}
 	}
-	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleEgress, k.objects.HeddleSweep, k.objects.HeddleClocks, k.objects.HeddleCarry} {
+	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleEgress, k.objects.HeddleSweep,
+		k.objects.HeddleClocks, k.objects.HeddleCarry} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}

@@ -46,7 +46,8 @@ type guest struct {
 
 func newGuest(t *testing.T, host *netns.NS, n int) guest {
 	t.Helper()
-	g := guest{ns: testkit.NS(t, fmt.Sprint("g", n)), mac: plan.MAC{2, 0, 0, 0, 0, byte(n)}, addr: fmt.Sprintf("10.0.0.%d", n)}
+	g := guest{ns: testkit.NS(t, fmt.Sprint("g", n)), mac: plan.MAC{2, 0, 0, 0, 0, byte(n)},
+		addr: fmt.Sprintf("10.0.0.%d", n)}
 	h, err := g.ns.Handle()
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +57,8 @@ func newGuest(t *testing.T, host *netns.NS, n int) guest {
 		name := fmt.Sprint("port", n)
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = name
-		v := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(h)), PeerHardwareAddr: g.mac[:]}
+		v := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(h)),
+			PeerHardwareAddr: g.mac[:]}
 		if err := netlink.LinkAdd(v); err != nil {
 			return err
 		}
@@ -95,8 +97,10 @@ func twoPorts(t *testing.T) (*netns.NS, []guest, binding.Desired) {
 	t.Helper()
 	host := testkit.NS(t, "host")
 	guests := []guest{newGuest(t, host, 1), newGuest(t, host, 2)}
-	sw := &plan.Switch{Name: "lab", Kind: spec.Distributed, MTU: 1500, ReversePath: true, ReversePathPromiscuous: true, BlockGuestBPDU: true}
-	d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
+	sw := &plan.Switch{Name: "lab", Kind: spec.Distributed, MTU: 1500, ReversePath: true, ReversePathPromiscuous: true,
+		BlockGuestBPDU: true}
+	d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{},
+		Attachments: map[plan.PortID]binding.Attachment{}}
 	for i, g := range guests {
 		id := plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", i+1)}
 		p := &plan.Port{ID: id, Number: uint32(i + 1), InitialMAC: g.mac, Policy: &plan.Effective{}}

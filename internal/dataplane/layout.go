@@ -7,8 +7,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// meaning is raised when tables of the same shape come to mean something else, such as a flag that is given to another use.
-// Programs of two meanings never share tables.
+// meaning is raised when tables of the same shape come to mean something else, such as a flag that is given to another
+// use. Programs of two meanings never share tables.
 const meaning = 1
 
 // layout describes the pinned tables of one version of the program. It is pinned with them, so that any other
@@ -52,7 +52,8 @@ func layoutOf(spec *ebpf.CollectionSpec) layout {
 }
 
 func tableLayoutOf(m *ebpf.MapSpec) tableLayout {
-	t := tableLayout{Type: m.Type, Flags: m.Flags, Key: m.KeySize, Value: m.ValueSize, Entries: m.MaxEntries, KeyFields: fieldsOf(m.Key), ValueField: fieldsOf(m.Value)}
+	t := tableLayout{Type: m.Type, Flags: m.Flags, Key: m.KeySize, Value: m.ValueSize, Entries: m.MaxEntries,
+		KeyFields: fieldsOf(m.Key), ValueField: fieldsOf(m.Value)}
 	if m.InnerMap != nil {
 		inner := tableLayoutOf(m.InnerMap)
 		inner.Entries = 0
@@ -80,8 +81,8 @@ func fieldsOf(t btf.Type) record {
 	return r
 }
 
-// convert makes a record of one layout one of another: fields of the same name are kept, as far as both have room, others are
-// zero. Plain numbers are kept as they are.
+// convert makes a record of one layout one of another: fields of the same name are kept, as far as both have room,
+// others are zero. Plain numbers are kept as they are.
 func convert(b []byte, from, to record, size uint32) []byte {
 	out := make([]byte, size)
 	if from == nil || to == nil {

@@ -39,10 +39,11 @@ type links struct {
 	wanted  map[uint32]error  // those of them that are not yet, and why where that was tried
 }
 
-// adoptLinks opens what is pinned; each goes on with the program it has until exchange. Pins of devices that are gone are removed
-// (K4), unless program is nil: then all are taken, wherever their devices are.
+// adoptLinks opens what is pinned; each goes on with the program it has until exchange. Pins of devices that are gone
+// are removed (K4), unless program is nil: then all are taken, wherever their devices are.
 func adoptLinks(dir string, hook ebpf.AttachType, program *ebpf.Program, log *slog.Logger) (*links, error) {
-	l := &links{dir: dir, hook: hook, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}, adopted: map[uint32]bool{}, old: map[uint32]bool{}}
+	l := &links{dir: dir, hook: hook, program: program, log: log, byIndex: map[uint32]link.Link{},
+		slots: map[uint32]uint32{}, adopted: map[uint32]bool{}, old: map[uint32]bool{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -133,9 +134,9 @@ func (l *links) note(want map[uint32]uint32) {
 	l.keep = want
 }
 
-// step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each of them
-// costs a grace period in the kernel, during which no other device of the machine can be changed. One that fails is not tried
-// again before the next match; that it is gone is in wanted, and no error.
+// step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each of
+// them costs a grace period in the kernel, during which no other device of the machine can be changed. One that fails
+// is not tried again before the next match; that it is gone is in wanted, and no error.
 func (l *links) step(until time.Time) (left int, err error) {
 	var errs []error
 	for index := range l.byIndex {
@@ -159,7 +160,8 @@ func (l *links) step(until time.Time) (left int, err error) {
 			case err == nil:
 				delete(l.wanted, index)
 				continue
-			case errors.Is(err, unix.ENODEV): // it went while it waited: no fault, and the next match will not ask for it
+			// it went while it waited: no fault, and the next match will not ask for it
+			case errors.Is(err, unix.ENODEV):
 				l.log.Debug("device went before it was attached", "ifindex", index)
 			default:
 				errs = append(errs, err)
@@ -181,8 +183,8 @@ func (l *links) alive(index uint32) bool {
 	return err == nil && info.TCX() != nil && info.TCX().Ifindex == index && attachedHere(index, l.hook, info.ID)
 }
 
-// ensure attaches the program to the device unless it is attached already. A link whose device went away and whose ifindex
-// was given to another device is replaced.
+// ensure attaches the program to the device unless it is attached already. A link whose device went away and whose
+// ifindex was given to another device is replaced.
 func (l *links) ensure(index uint32) error {
 	if l.alive(index) {
 		return nil

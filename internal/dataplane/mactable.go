@@ -15,8 +15,8 @@ import (
 // MACTable is how many learned MACs the table in the kernel holds.
 func (k *Kernel) MACTable() int { return int(k.objects.Macs.MaxEntries()) }
 
-// sizeMACTable is how many learned MACs the table is to hold: as many as asked for (0 = the default). One that is pinned, and holds more
-// than that now, keeps its size: what is known is not thrown away.
+// sizeMACTable is how many learned MACs the table is to hold: as many as asked for (0 = the default). One that is
+// pinned, and holds more than that now, keeps its size: what is known is not thrown away.
 func sizeMACTable(all []*generation, wanted int, log *slog.Logger) (uint32, error) {
 	size := uint32(cmp.Or(wanted, abi.DefaultMACs))
 	for _, g := range all {
@@ -29,7 +29,8 @@ func sizeMACTable(all []*generation, wanted int, log *slog.Logger) (uint32, erro
 			return 0, fmt.Errorf("count learned MACs: %w", err)
 		}
 		if known > size {
-			log.Warn("more MACs are learned than host.macTable allows: the table keeps its size until the agent is restarted with fewer",
+			log.Warn("more MACs are learned than host.macTable allows: the table keeps its size until the agent is "+
+				"restarted with fewer",
 				"learned", known, "macTable", size, "kept", pinned.Entries)
 			size = pinned.Entries
 		}

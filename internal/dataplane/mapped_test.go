@@ -55,7 +55,8 @@ func mappedOfTables(t *testing.T) (sum int64) {
 func TestATableIsReadAndWrittenAtAnyPlace(t *testing.T) {
 	testkit.Root(t)
 	const size, n = 24, 1000 // records that lie across the ends of pages
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: n, Flags: memoryMapped})
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: n,
+		Flags: memoryMapped})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,14 @@ import (
 	"heddle/internal/plan"
 )
 
-// Flows is where the switch program counts flows; it implements flow.Source. One goroutine may use it beside the one that uses the
-// Kernel, until the Kernel is closed.
+// Flows is where the switch program counts flows; it implements flow.Source. One goroutine may use it beside the one
+// that uses the Kernel, until the Kernel is closed.
 //
-// The kernel's tables exist in two sets. A round is the time in which one of them is written; the set is the round's lowest bit. A drain
-// begins the next round, waits until no run of the program writes the set of the one before (K9, K34), and takes everything
-// out of that. The number of a round outlives the process, and that it has been drained is noted when it has: a process that dies in
-// between leaves a round that the next one drains first, in batches of the same numbers.
+// The kernel's tables exist in two sets. A round is the time in which one of them is written; the set is the round's
+// lowest bit. A drain begins the next round, waits until no run of the program writes the set of the one before (K9,
+// K34), and takes everything out of that. The number of a round outlives the process, and that it has been drained is
+// noted when it has: a process that dies in between leaves a round that the next one drains first, in batches of the
+// same numbers.
 type Flows struct {
 	maps *vswitchMaps
 	// clock gives, for now, the milliseconds since 1970 that a number of ticks stands for.
@@ -55,9 +56,11 @@ type Flows struct {
 func (k *Kernel) Flows() *Flows { return k.flows }
 
 // openFlows adopts the existing tables; each CPU has the given number of places.
-func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, error), grace func() error) (*Flows, error) {
-	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{}, leaving: map[uint16]uint64{},
-		demand: make([]demand, m.Flows.MaxEntries()/2), each: places}
+func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, error), grace func() error) (*Flows,
+	error) {
+	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{},
+		leaving: map[uint16]uint64{},
+		demand:  make([]demand, m.Flows.MaxEntries()/2), each: places}
 	var err error
 	if f.rooms, err = m.FlowRooms.Memory(); err != nil {
 		return nil, fmt.Errorf("map table %s: %w", m.FlowRooms, err)
@@ -208,8 +211,8 @@ func (f *Flows) keep(slot uint16, p flow.Point) {
 	f.leave(slot)
 }
 
-// leave says that no frame is counted any more at a point, and returns whether flows of it may have to be drained yet. If not, it is
-// forgotten.
+// leave says that no frame is counted any more at a point, and returns whether flows of it may have to be drained yet.
+// If not, it is forgotten.
 func (f *Flows) leave(slot uint16) bool {
 	c, err := f.control()
 	f.mu.Lock()
@@ -244,8 +247,9 @@ func (f *Flows) drained(round uint64) {
 	}
 }
 
-// Points are the observation points by slot: every port and uplink of the plan, and those that left it and have flows to be drained.
-// Of the latter, a process that was started since knows name and number alone. What is returned is not to be changed.
+// Points are the observation points by slot: every port and uplink of the plan, and those that left it and have flows
+// to be drained. Of the latter, a process that was started since knows name and number alone. What is returned is not
+// to be changed.
 func (f *Flows) Points() flow.Points {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -260,14 +264,15 @@ func (f *Flows) Losses() ([]flow.Loss, error) {
 	var losses []flow.Loss
 	err := f.eachPoint(func(slot uint16, p *abi.MeterPoint) {
 		if p.LostFlows > 0 {
-			losses = append(losses, flow.Loss{Point: slot, Packets: p.LostPackets, Bytes: p.LostBytes, FrameBytes: p.LostFrameBytes, Flows: p.LostFlows})
+			losses = append(losses, flow.Loss{Point: slot, Packets: p.LostPackets, Bytes: p.LostBytes,
+				FrameBytes: p.LostFrameBytes, Flows: p.LostFlows})
 		}
 	})
 	return losses, err
 }
 
-// Observed are the packets that were seen at a point while its packets were sampled, by flow.Direction: those metered, those lost and
-// those sampled out.
+// Observed are the packets that were seen at a point while its packets were sampled, by flow.Direction: those metered,
+// those lost and those sampled out.
 type Observed [2]uint64
 
 // Observed reads them for every point that has any.

@@ -19,7 +19,8 @@ const drainPart = 512
 // tableBits of a batch's number distinguish the tables of a round.
 const tableBits = 16
 
-// Drain takes out everything counted so far; see flow.Source. It takes a grace period of the kernel, some 20 ms, and ½ µs for each flow.
+// Drain takes out everything counted so far; see flow.Source. It takes a grace period of the kernel, some 20 ms, and ½
+// µs for each flow.
 func (f *Flows) Drain(add func(flow.Batch) error) error {
 	f.draining.Lock()
 	defer f.draining.Unlock()
@@ -124,8 +125,8 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	return nil
 }
 
-// lookEvery is how often the table that all CPUs share is read though nothing should be in it. That reads all of its buckets, some megabytes: more
-// than all that the flows of a short round take.
+// lookEvery is how often the table that all CPUs share is read though nothing should be in it. That reads all of its
+// buckets, some megabytes: more than all that the flows of a short round take.
 const lookEvery = time.Second
 
 // mayHaveSpilled reports whether the table that all CPUs share must be read: flows get there when a CPU's own table
@@ -185,7 +186,8 @@ func sized[T any](s *[]T, n int) []T {
 	return (*s)[:n]
 }
 
-// drainTable adds every entry and removes it when it has been added. It returns how many there were. A nil table has none.
+// drainTable adds every entry and removes it when it has been added. It returns how many there were. A nil table has
+// none.
 func drainTable[K any](d *drain, m *ebpf.Map, read *[]K, key func(*K) flow.Key) (total int, err error) {
 	if m == nil {
 		return 0, nil
@@ -200,7 +202,9 @@ func drainTable[K any](d *drain, m *ebpf.Map, read *[]K, key func(*K) flow.Key) 
 			return total, fmt.Errorf("read counted flows: %w", err)
 		}
 		if n > 0 {
-			if err := d.add(d.batch(len(keys[:n]), func(i int) (flow.Key, *abi.Flow) { return key(&keys[i]), &values[i] })); err != nil {
+			if err := d.add(d.batch(len(keys[:n]), func(i int) (flow.Key, *abi.Flow) {
+				return key(&keys[i]), &values[i]
+			})); err != nil {
 				return total, err
 			}
 			if err := d.step("added"); err != nil {
@@ -227,7 +231,8 @@ func (d *drain) batch(n int, entry func(int) (flow.Key, *abi.Flow)) flow.Batch {
 		var v *abi.Flow
 		b.Keys[i], v = entry(i)
 		b.Counts[i] = flow.Counts{
-			Packets: v.Packets, Bytes: v.Bytes, FrameBytes: v.FrameBytes, First: d.ms(v.First), Last: d.ms(v.Last), In: v.In, Out: v.Out,
+			Packets: v.Packets, Bytes: v.Bytes, FrameBytes: v.FrameBytes, First: d.ms(v.First), Last: d.ms(v.Last),
+			In: v.In, Out: v.Out,
 			TCPFlags: v.TcpFlags, TOS: v.Tos, MinTTL: v.MinTtl, MaxTTL: v.MaxTtl,
 		}
 	}
@@ -252,7 +257,8 @@ func wideKeyOf(k *abi.WideFlowKey) flow.Key {
 
 // anyKey is the common part of the two key types: all but the addresses.
 func anyKey(etherType uint16, protocol uint8, point, vlan uint16, macs *[12]uint8, ports *[4]uint8) flow.Key {
-	x := flow.Key{EtherType: etherType, Protocol: protocol, Point: pointOf(point), Direction: directionOf(point), VLAN: vlan}
+	x := flow.Key{EtherType: etherType, Protocol: protocol, Point: pointOf(point), Direction: directionOf(point),
+		VLAN: vlan}
 	copy(x.DstMAC[:], macs[:6])
 	copy(x.SrcMAC[:], macs[6:])
 	x.SrcPort, x.DstPort = binary.BigEndian.Uint16(ports[:]), binary.BigEndian.Uint16(ports[2:])

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Frames of a TCP stream stand for several packets each: what is metered is what the wire would carry, header by header, and its payload
-// is what was sent, to the byte.
+// Frames of a TCP stream stand for several packets each: what is metered is what the wire would carry, header by
+// header, and its payload is what was sent, to the byte.
 func TestTheBytesOfAStreamAreThoseThatWereSent(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -42,7 +42,8 @@ func TestTheBytesOfAStreamAreThoseThatWereSent(t *testing.T) {
 	switch payload := c.Bytes - c.Packets*header - more; {
 	case payload == sent:
 	case again == 0 || payload < sent:
-		t.Errorf("%d packets with %d bytes: %d of payload, %d were sent, %d packets retransmitted", c.Packets, c.Bytes, payload, sent, again)
+		t.Errorf("%d packets with %d bytes: %d of payload, %d were sent, %d packets retransmitted", c.Packets, c.Bytes,
+			payload, sent, again)
 	}
 	if c.FrameBytes != c.Bytes+14*c.Packets {
 		t.Errorf("%d bytes of frames, %d of IP in %d packets", c.FrameBytes, c.Bytes, c.Packets)

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// places are one CPU's of one set (struct flow_places): where a frame finds the flows that have most of its traffic without a call. They are
-// read and written through memory.
+// places are one CPU's of one set (struct flow_places): where a frame finds the flows that have most of its traffic
+// without a call. They are read and written through memory.
 type places struct {
 	*ebpf.Map // nil while there are none: the tables take all
 	memory    *ebpf.Memory
@@ -31,7 +31,8 @@ const (
 func placesSize(n uint32) int64 { return firstCell + int64(n)*(cellSize+placeSize) }
 
 func placesSpec(n uint32) *ebpf.MapSpec {
-	return &ebpf.MapSpec{Name: "flow_places", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(placesSize(n)), MaxEntries: 1, Flags: memoryMapped}
+	return &ebpf.MapSpec{Name: "flow_places", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(placesSize(n)),
+		MaxEntries: 1, Flags: memoryMapped}
 }
 
 // placesIn is the number of places in a table of this many bytes.
@@ -143,8 +144,9 @@ func closePlaces(all []places) error {
 	return errors.Join(errs...)
 }
 
-// Retire has flows that begin after the next drain be counted in tables alone, where also an agent that knows of no places finds them. It is
-// for before the last drain of an agent that stops; the next one that knows of places opens them again.
+// Retire has flows that begin after the next drain be counted in tables alone, where also an agent that knows of no
+// places finds them. It is for before the last drain of an agent that stops; the next one that knows of places opens
+// them again.
 func (f *Flows) Retire() error {
 	f.draining.Lock()
 	defer f.draining.Unlock()
@@ -178,8 +180,8 @@ func (f *Flows) openPlaces() error {
 	return f.setControl(c)
 }
 
-// drainPlaces adds the flow of every place that was taken in the round, and frees those when all have been added: none must come again with
-// the number of this batch when a later one has been added. It returns how many there were.
+// drainPlaces adds the flow of every place that was taken in the round, and frees those when all have been added: none
+// must come again with the number of this batch when a later one has been added. It returns how many there were.
 func drainPlaces(d *drain, p *places, round uint64) (taken int, err error) {
 	if p.Map == nil {
 		return 0, nil

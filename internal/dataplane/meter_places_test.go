@@ -18,8 +18,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// placed is a program with so many places and so much patience. Who drains takes it for one with more: inTables is to be set where flows fill fewer
-// than a bucket.
+// placed is a program with so many places and so much patience. Who drains takes it for one with more: inTables is to
+// be set where flows fill fewer than a bucket.
 func placed(places, patience uint32) tweak {
 	return tweak{spec: func(spec *ebpf.CollectionSpec) {
 		if err := setPlaces(spec, places, patience); err != nil {
@@ -45,8 +45,8 @@ func (s *sorted) add(b flow.Batch) error {
 	return s.kept.add(b)
 }
 
-// Flows that ask for the same place are counted at it, in the table, and one after the other at both, while drains come between: each packet
-// once.
+// Flows that ask for the same place are counted at it, in the table, and one after the other at both, while drains come
+// between: each packet once.
 func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
 	for _, c := range []struct{ places, patience uint32 }{{1, 2}, {1, 32}, {2, 3}, {fewestPlaces, abi.PlacePatience}} {
 		t.Run(fmt.Sprintf("%d places, patience %d", c.places, c.patience), func(t *testing.T) {
@@ -56,7 +56,8 @@ func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
 			defer k.Close()
 			k.flows.inTables = c.places < bucketCells
 			all := &sorted{kept: newKept(t)}
-			streams := []*numbered{startNumbered(t, guests[0], guests[1], 10_000), startNumbered(t, guests[1], guests[0], 10_000), startNumbered(t, guests[0], guests[1], 500)}
+			streams := []*numbered{startNumbered(t, guests[0], guests[1], 10_000),
+				startNumbered(t, guests[1], guests[0], 10_000), startNumbered(t, guests[0], guests[1], 500)}
 			for range 15 {
 				waitFor(t, k, 200)
 				if err := k.Flows().Drain(all.add); err != nil {
@@ -129,7 +130,8 @@ func (r *flowRig) send(each int, address func(uint32) uint32) {
 	r.t.Helper()
 	cycle := make([]BenchFrame, r.flows)
 	for i := range cycle {
-		cycle[i] = BenchFrame{From: r.d.Plan.Switches[0].Ports[0].ID, Dst: r.guests[1].mac, Src: r.guests[0].mac, Flow: address(uint32(i))}
+		cycle[i] = BenchFrame{From: r.d.Plan.Switches[0].Ports[0].ID, Dst: r.guests[1].mac, Src: r.guests[0].mac,
+			Flow: address(uint32(i))}
 	}
 	frame := make([]byte, 60)
 	frame[12], frame[14], frame[17], frame[22], frame[23], frame[39] = 8, 0x45, 46, 64, 17, 26
@@ -168,14 +170,16 @@ func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if byChance := placedByChance(flows, min(fewestCells, int(placesOf(ebpf.MustPossibleCPU())))); all < flows || float64(at) < 0.98*byChance {
+			if byChance := placedByChance(flows,
+				min(fewestCells, int(placesOf(ebpf.MustPossibleCPU())))); all < flows || float64(at) < 0.98*byChance {
 				t.Errorf("%s: of %d flows %d are at places", what, all, at)
 			}
 		})
 	}
 }
 
-// Flows of which only four find a cell take places from one another all the time, and each is counted exactly, at its place and in the table.
+// Flows of which only four find a cell take places from one another all the time, and each is counted exactly, at its
+// place and in the table.
 func TestFlowsThatShareABucketAreCountedExactly(t *testing.T) {
 	for _, flows := range []int{bucketCells + 1, 50} {
 		t.Run(fmt.Sprintf("%d flows", flows), func(t *testing.T) { shareABucket(t, flows) })
@@ -215,7 +219,8 @@ func shareABucket(t *testing.T, flows int) {
 	}
 }
 
-// placedByChance is how many flows find a cell, of which a bucket has 4: those that fall on one are distributed as Poisson has it.
+// placedByChance is how many flows find a cell, of which a bucket has 4: those that fall on one are distributed as
+// Poisson has it.
 func placedByChance(flows, cells int) float64 {
 	buckets := float64(cells) / 4
 	mean := float64(flows) / buckets
@@ -321,8 +326,8 @@ func withoutPlaces(t *testing.T, k *Kernel) {
 	}
 }
 
-// An agent that stops leaves all that is counted since where also one without places finds it, and one with places takes over from one
-// without: nothing is lost and nothing doubled.
+// An agent that stops leaves all that is counted since where also one without places finds it, and one with places
+// takes over from one without: nothing is lost and nothing doubled.
 func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -347,7 +352,8 @@ func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 		drain(k)
 		drain(k)
 		if all.fromPlaces != fromPlaces || all.fromTables == fromTables {
-			t.Errorf("%d packets came from places and %d from tables, where there were no places", all.fromPlaces-fromPlaces, all.fromTables-fromTables)
+			t.Errorf("%d packets came from places and %d from tables, where there were no places",
+				all.fromPlaces-fromPlaces, all.fromTables-fromTables)
 		}
 		waitFor(t, k, 100)
 		if err := k.Close(); err != nil {
@@ -369,7 +375,8 @@ func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 	}
 }
 
-// Programs of a version whose places look otherwise count in tables that both know: places that are open are not theirs.
+// Programs of a version whose places look otherwise count in tables that both know: places that are open are not
+// theirs.
 func TestProgramsLeavePlacesOfAnotherLayoutAlone(t *testing.T) {
 	host, guests, d := meteredPorts(t, 1000)
 	all := &sorted{kept: newKept(t)}

@@ -9,8 +9,8 @@ import (
 const (
 	// bucketCells are the cells that a flow may have: so few flows as are fewer all find one.
 	bucketCells = abi.Bucket
-	// clearEvery is after how many rounds the cells of a set are cleared. A cell says 11 bits of the round in which it was taken: one of 2,048 rounds
-	// before would look like one that is taken now.
+	// clearEvery is after how many rounds the cells of a set are cleared. A cell says 11 bits of the round in which it
+	// was taken: one of 2,048 rounds before would look like one that is taken now.
 	clearEvery = 1 << 10
 )
 
@@ -50,7 +50,8 @@ func (t *flowTables) readTables(d *drain, round uint64, spared []bool) (err erro
 	return nil
 }
 
-// settle is called when all of a round is drained: the next one of the set has open places all the time, and no cell that looks taken and is not.
+// settle is called when all of a round is drained: the next one of the set has open places all the time, and no cell
+// that looks taken and is not.
 func (t *flowTables) settle(round uint64) error {
 	if t.open && round-t.cleared < clearEvery {
 		return nil

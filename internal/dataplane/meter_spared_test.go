@@ -12,7 +12,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// plant counts flows in the CPUs' own tables of the round under way, and one in the table that all CPUs share, as if they had found no place.
+// plant counts flows in the CPUs' own tables of the round under way, and one in the table that all CPUs share, as if
+// they had found no place.
 func plant(t *testing.T, f *Flows) {
 	t.Helper()
 	c, err := f.control()
@@ -22,7 +23,8 @@ func plant(t *testing.T, f *Flows) {
 	tables := f.tables[c.Round&1]
 	for cpu := range tables.own {
 		own := &tables.own[cpu]
-		if err := errors.Join(own[ipv4].Put(abi.FlowKey{Protocol: 6}, abi.Flow{Packets: 1}), own[other].Put(abi.WideFlowKey{Protocol: 6}, abi.Flow{Packets: 1})); err != nil {
+		if err := errors.Join(own[ipv4].Put(abi.FlowKey{Protocol: 6}, abi.Flow{Packets: 1}),
+			own[other].Put(abi.WideFlowKey{Protocol: 6}, abi.Flow{Packets: 1})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,8 +33,8 @@ func plant(t *testing.T, f *Flows) {
 	}
 }
 
-// A drain reads tables when flows may be there: when some filled a bucket, when it does not know how the round began, and when flows may begin
-// there for another reason.
+// A drain reads tables when flows may be there: when some filled a bucket, when it does not know how the round began,
+// and when flows may begin there for another reason.
 func TestTablesAreReadWhereFlowsMayHaveNoPlace(t *testing.T) {
 	cpus := ebpf.MustPossibleCPU()
 	for _, c := range []struct {
@@ -89,7 +91,8 @@ func TestTablesAreReadWhereFlowsMayHaveNoPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if planted < c.read || c.read == 0 && planted > 0 || sent != c.flows {
-				t.Errorf("flows came from %d tables, want %d; and %d packets of %d flows", planted, c.read, sent, c.flows)
+				t.Errorf("flows came from %d tables, want %d; and %d packets of %d flows", planted, c.read, sent,
+					c.flows)
 			}
 		})
 	}
@@ -143,7 +146,8 @@ func leaveCells(t *testing.T, p *places, round uint64) {
 	}
 }
 
-// With as many flows as fill all cells but one, and one more than that, each is counted exactly, whether the tables are read or not.
+// With as many flows as fill all cells but one, and one more than that, each is counted exactly, whether the tables are
+// read or not.
 func TestFlowsAroundAFullBucketAreCountedExactly(t *testing.T) {
 	for flows := 1; flows <= bucketCells+1; flows++ {
 		t.Run(fmt.Sprintf("%d flows", flows), func(t *testing.T) {

@@ -32,7 +32,8 @@ func (k kind) outer(m *vswitchMaps) *ebpf.Map {
 }
 
 func (k kind) spec(entries int) *ebpf.MapSpec {
-	s := &ebpf.MapSpec{Name: "wide_flows", Type: ebpf.Hash, KeySize: uint32(unsafe.Sizeof(abi.WideFlowKey{})), ValueSize: uint32(unsafe.Sizeof(abi.Flow{})), MaxEntries: uint32(entries)}
+	s := &ebpf.MapSpec{Name: "wide_flows", Type: ebpf.Hash, KeySize: uint32(unsafe.Sizeof(abi.WideFlowKey{})),
+		ValueSize: uint32(unsafe.Sizeof(abi.Flow{})), MaxEntries: uint32(entries)}
 	if k == ipv4 {
 		s.Name, s.KeySize = "flows", uint32(unsafe.Sizeof(abi.FlowKey{}))
 	}
@@ -58,8 +59,8 @@ type flowTables struct {
 	shared *ebpf.Map          // what does not fit into those
 	looked time.Time          // when that was read
 	empty  bool               // that is, but for what the round brings
-	// open: in the round that the set is written next, or now, flows begin at places wherever there are any; cleared is the last one behind which all
-	// cells were free.
+	// open: in the round that the set is written next, or now, flows begin at places wherever there are any; cleared is
+	// the last one behind which all cells were free.
 	open    bool
 	cleared uint64
 	recent  int // flows that a round had on one CPU, in the last drains
@@ -171,7 +172,8 @@ func (t *flowTables) makeShared(limit uint32) error {
 	return nil
 }
 
-// discardAtOnce is how many tables are taken out at the same time: each takes a grace period of the kernel, which they share.
+// discardAtOnce is how many tables are taken out at the same time: each takes a grace period of the kernel, which they
+// share.
 const discardAtOnce = 16
 
 // discard takes the tables of the set out of the kernel, first the one that shows that the others are there.
@@ -234,8 +236,8 @@ func (d *tableDemand) saw(used, least int) {
 	d.most, d.calm = 0, 0
 }
 
-// resize exchanges the tables of a set that has been drained by such as the traffic asks for. spilled flows were found in the shared one;
-// limit is the most flows there may be, 0 = none is metered any more.
+// resize exchanges the tables of a set that has been drained by such as the traffic asks for. spilled flows were found
+// in the shared one; limit is the most flows there may be, 0 = none is metered any more.
 func (t *flowTables) resize(d []demand, spilled int, limit uint32) error {
 	if limit == 0 {
 		return nil

@@ -28,7 +28,8 @@ type kept struct {
 }
 
 func newKept(t *testing.T) *kept {
-	return &kept{t: t, flows: map[flow.Key]flow.Counts{}, number: map[flow.Key]uint64{}, seen: map[flow.Key]flow.Counts{}}
+	return &kept{t: t, flows: map[flow.Key]flow.Counts{}, number: map[flow.Key]uint64{},
+		seen: map[flow.Key]flow.Counts{}}
 }
 
 func (k *kept) add(b flow.Batch) error {
@@ -42,7 +43,8 @@ func (k *kept) add(b flow.Batch) error {
 	k.last = b.Number
 	for i, key := range b.Keys {
 		c := b.Counts[i]
-		if was, ok := k.seen[key]; ok && (was.Packets != c.Packets || was.Bytes != c.Bytes || was.FrameBytes != c.FrameBytes) {
+		if was, ok := k.seen[key]; ok && (was.Packets != c.Packets || was.Bytes != c.Bytes ||
+			was.FrameBytes != c.FrameBytes) {
 			k.t.Errorf("batch %d came again with %+v, was %+v", b.Number, c, was)
 		}
 		k.seen[key] = c
@@ -103,16 +105,18 @@ func checkBooks(t *testing.T, k *Kernel, all *kept) {
 	for id, slot := range k.slots.Ports {
 		c, in, out := counters[id], all.at(slot, flow.Ingress), all.at(slot, flow.Egress)
 		if in.Packets != c.Delivered || in.FrameBytes != total(c.BytesIn) {
-			t.Errorf("%s: metered %d packets, %d bytes from it; %d of %d bytes were delivered", id, in.Packets, in.FrameBytes, c.Delivered, total(c.BytesIn))
+			t.Errorf("%s: metered %d packets, %d bytes from it; %d of %d bytes were delivered", id, in.Packets,
+				in.FrameBytes, c.Delivered, total(c.BytesIn))
 		}
 		if out.Packets != total(c.PacketsOut) || out.FrameBytes != total(c.BytesOut) {
-			t.Errorf("%s: metered %d packets, %d bytes to it; %d of %d bytes were handed over", id, out.Packets, out.FrameBytes, total(c.PacketsOut), total(c.BytesOut))
+			t.Errorf("%s: metered %d packets, %d bytes to it; %d of %d bytes were handed over", id, out.Packets,
+				out.FrameBytes, total(c.PacketsOut), total(c.BytesOut))
 		}
 	}
 }
 
-// drainAtRest drains until no frame has passed meanwhile, so that what was metered is what the ports have counted: now and then a guest says
-// something by itself.
+// drainAtRest drains until no frame has passed meanwhile, so that what was metered is what the ports have counted: now
+// and then a guest says something by itself.
 func drainAtRest(t *testing.T, k *Kernel, add func(flow.Batch) error) {
 	t.Helper()
 	for range 200 {
@@ -155,7 +159,8 @@ func TestEveryPacketOfAStreamIsDrainedOnce(t *testing.T) {
 		t.Errorf("losses %v, %v", losses, err)
 	}
 	for key, c := range all.flows {
-		if key.Point == uint16(k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm2"}]) && key.Direction == flow.Egress && key.Protocol == 17 && c.Packets >= p.Received {
+		if key.Point == uint16(k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm2"}]) &&
+			key.Direction == flow.Egress && key.Protocol == 17 && c.Packets >= p.Received {
 			t.Logf("%d packets of %d in %d drains", c.Packets, p.Sent, 41)
 			return
 		}
@@ -239,7 +244,8 @@ func TestWithoutMeteringThereAreNoTables(t *testing.T) {
 	dir := bpffs(t)
 	host, _, d := meteredPorts(t, 1000)
 	tables := func(k *Kernel) (n int) {
-		for _, outer := range []*ebpf.Map{k.objects.Flows, k.objects.WideFlows, k.objects.SharedFlows, k.objects.FlowPlaces} {
+		for _, outer := range []*ebpf.Map{k.objects.Flows, k.objects.WideFlows, k.objects.SharedFlows,
+			k.objects.FlowPlaces} {
 			for i := range outer.MaxEntries() {
 				m, err := innerMap(outer, i)
 				if err != nil {

@@ -15,8 +15,8 @@ import (
 // meterTables are what flows are counted in. They are adopted together or not at all.
 var meterTables = []string{"flows", "wide_flows", "shared_flows", "meter_control", "meter_points", "flow_rooms"}
 
-// placeTables come with them where they look the same. Else, or where there were none, flows begin at places of their own: they do not mind
-// having counted in the tables as well.
+// placeTables come with them where they look the same. Else, or where there were none, flows begin at places of their
+// own: they do not mind having counted in the tables as well.
 var placeTables = []string{"flow_places"}
 
 // keepMeters makes the new tables share the flow tables with the generation that is taken over, where they have the
@@ -82,7 +82,8 @@ func (k *Kernel) tellLostFlows() error {
 			}
 		}
 		if flows > 0 {
-			k.log.Warn("flows that the version before had counted and not yet handed over are lost: its tables look different", "flows", flows, "packets", packets)
+			k.log.Warn("flows that the version before had counted and not yet handed over are lost: its tables look "+
+				"different", "flows", flows, "packets", packets)
 		}
 	}
 	return nil
@@ -109,7 +110,10 @@ func undrained(g *generation, name string) (flows int, packets uint64, err error
 // undrainedPlaces does so for places, where they are like ours: those that were drained are free.
 func undrainedPlaces(g *generation, name string) (flows int, packets uint64, err error) {
 	inner := g.layout.Tables[name].Inner
-	if inner == nil || !slices.ContainsFunc(inner.ValueField, func(f recordField) bool { return f.Name == "words" && f.At == firstCell }) {
+	if inner == nil || !slices.ContainsFunc(inner.ValueField, func(f recordField) bool {
+		return f.Name == "words" &&
+			f.At == firstCell
+	}) {
 		return 0, 0, nil
 	}
 	err = g.eachInner(name, func(value []byte) {

@@ -80,8 +80,8 @@ func TestAnUpgradeToOtherFlowTablesSaysWhatIsLost(t *testing.T) {
 	}
 }
 
-// A place that a port gave up is given to another when what was counted at it has been drained, and not before, also by a process that
-// was started since.
+// A place that a port gave up is given to another when what was counted at it has been drained, and not before, also by
+// a process that was started since.
 func TestAPlaceIsGivenAwayWhenItsFlowsAreDrained(t *testing.T) {
 	dir := bpffs(t)
 	host, _, d := meteredPorts(t, 1000)

@@ -15,8 +15,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Recorder runs the switch program on single frames in the kernel, with tables of its own, and records what it would have
-// handed to which device. It is the recording build of the very same program; its clock is given by the caller in
+// Recorder runs the switch program on single frames in the kernel, with tables of its own, and records what it would
+// have handed to which device. It is the recording build of the very same program; its clock is given by the caller in
 // milliseconds. Its methods are for one goroutine.
 type Recorder struct {
 	objects vswitchObjects
@@ -50,13 +50,15 @@ type RecordedRefusal struct {
 	Reason abi.Reason
 }
 
-// recorderMACs is the size of a recorder's table of learned MACs: a sweep visits every bucket, and a dry run sweeps often.
+// recorderMACs is the size of a recorder's table of learned MACs: a sweep visits every bucket, and a dry run sweeps
+// often.
 const recorderMACs = 8192
 
 // recorderFlows is how many flows it meters between two drains.
 const recorderFlows = 1 << 14
 
-// Few flows are enough to contend for the places of a recorder, so that all ways of counting are gone where programs are compared.
+// Few flows are enough to contend for the places of a recorder, so that all ways of counting are gone where programs
+// are compared.
 const (
 	recorderPlaces   = 4
 	recorderPatience = 2
@@ -96,7 +98,9 @@ func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) 
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz), sizeMeter(spec, ebpf.MustPossibleCPU(), recorderPlaces), setPlaces(spec, recorderPlaces, recorderPatience)); err != nil {
+	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz),
+		sizeMeter(spec, ebpf.MustPossibleCPU(), recorderPlaces),
+		setPlaces(spec, recorderPlaces, recorderPatience)); err != nil {
 		return nil, err
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
@@ -119,7 +123,9 @@ func (r *Recorder) open() (err error) {
 		now := r.now.Milliseconds()
 		return func(at uint32) int64 { return now - int64(int32(uint32(now)-at)) }, nil
 	}
-	if r.flows, err = openFlows(&r.objects.vswitchMaps, recorderPlaces, clock, func() error { return nil }); err != nil {
+	if r.flows, err = openFlows(&r.objects.vswitchMaps, recorderPlaces, clock, func() error {
+		return nil
+	}); err != nil {
 		return err
 	}
 	r.flows.fixed = recorderFlows
@@ -168,7 +174,8 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.NewPorts {
 		r.ids[slot] = id
-		if err := errors.Join(r.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))), r.objects.Counts.Put(slot, zero), r.objects.RareCounts.Put(slot, &abi.RareCounters{}),
+		if err := errors.Join(r.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))),
+			r.objects.Counts.Put(slot, zero), r.objects.RareCounts.Put(slot, &abi.RareCounters{}),
 			r.objects.StormBuckets.Put(slot, &abi.StormBucket{}), r.objects.Awake.Put(slot, uint64(0))); err != nil {
 			return err
 		}
@@ -209,25 +216,26 @@ func (r *Recorder) setControl(c abi.RecordControl) error {
 // maxTestRun is what the kernel takes in one test run; a longer frame is grown with zeros inside the program.
 const maxTestRun = 3584
 
-// FromHost runs one frame of the host's own through the switch, on its way out by an uplink; see Frame. The frame itself, if it
-// leaves, is a copy to the uplink.
+// FromHost runs one frame of the host's own through the switch, on its way out by an uplink; see Frame. The frame
+// itself, if it leaves, is a copy to the uplink.
 func (r *Recorder) FromHost(uplink plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
 	r.now = now
 	return r.run(r.objects.HeddleRecordEgress, uplink, frame, uint64(now.Milliseconds()))
 }
 
-// Frame runs one frame through the switch. Frames shorter than 14 bytes are refused by the kernel; those longer than 3,584
-// bytes must be zero from there on.
+// Frame runs one frame through the switch. Frames shorter than 14 bytes are refused by the kernel; those longer than
+// 3,584 bytes must be zero from there on.
 func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
 	r.now = now
 	return r.run(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()))
 }
 
-// GSO runs a frame that the kernel holds whole for segmentation: size is the payload of each packet, segments their number, or 0 when
-// the kernel does not know it yet.
+// GSO runs a frame that the kernel holds whole for segmentation: size is the payload of each packet, segments their
+// number, or 0 when the kernel does not know it yet.
 func (r *Recorder) GSO(at plan.PortID, frame []byte, size, segments uint32, now time.Duration) (*Recorded, error) {
 	r.now = now
-	return r.runIn(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()), &skbuff{GSOSize: size, GSOSegs: segments})
+	return r.runIn(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()),
+		&skbuff{GSOSize: size, GSOSegs: segments})
 }
 
 // skbuff is what a test run takes of a struct __sk_buff.
@@ -243,7 +251,8 @@ func (r *Recorder) run(program *ebpf.Program, at plan.PortID, frame []byte, tick
 	return r.runIn(program, at, frame, ticks, nil)
 }
 
-func (r *Recorder) runIn(program *ebpf.Program, at plan.PortID, frame []byte, ticks uint64, context *skbuff) (*Recorded, error) {
+func (r *Recorder) runIn(program *ebpf.Program, at plan.PortID, frame []byte, ticks uint64, context *skbuff) (*Recorded,
+	error) {
 	slot, ok := r.slots.Ports[at]
 	if !ok {
 		return nil, fmt.Errorf("no port %s in the plan", at)
@@ -311,6 +320,6 @@ func (r *Recorder) MACs() ([]observe.MACEntry, error) {
 	return readMACs(&r.objects.vswitchMaps, r.slots, uint64(r.now.Milliseconds()), 1000)
 }
 
-// Flows is where the recorder's frames are metered: times are the caller's, in milliseconds. Places that a plan frees are given away
-// by the next one: drain before.
+// Flows is where the recorder's frames are metered: times are the caller's, in milliseconds. Places that a plan frees
+// are given away by the next one: drain before.
 func (r *Recorder) Flows() *Flows { return r.flows }

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Snapshot is a copy of everything the switch program reads when it decides about a frame, taken from the live tables. Times in
-// it are durations on the kernel's clock of ticks.
+// Snapshot is a copy of everything the switch program reads when it decides about a frame, taken from the live tables.
+// Times in it are durations on the kernel's clock of ticks.
 type Snapshot struct {
 	// Now is when the copy was taken.
 	Now time.Duration
@@ -60,8 +60,8 @@ type SentAt struct {
 	At     time.Duration
 }
 
-// SpentAt is what a port had spent of its storm control when the last frame passed, for one class of frames (abi.ClassUnicast:
-// unknown destinations).
+// SpentAt is what a port had spent of its storm control when the last frame passed, for one class of frames
+// (abi.ClassUnicast: unknown destinations).
 type SpentAt struct {
 	Port  plan.PortID
 	Class int
@@ -86,8 +86,8 @@ func planMaps(m *vswitchMaps) []*ebpf.Map {
 	return []*ebpf.Map{m.Ports, m.VlanSets, m.Teams, m.Segments, m.Groups, m.Members, m.Owners, m.GuardAddresses}
 }
 
-// Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied as they
-// were before or after.
+// Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied
+// as they were before or after.
 func (k *Kernel) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.Ports)}
 	var err error
@@ -102,7 +102,8 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		}
 		s.plan = append(s.plan, b)
 	}
-	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks), s.buckets.read(m.StormBuckets), s.awake.read(m.Awake),
+	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks),
+		s.buckets.read(m.StormBuckets), s.awake.read(m.Awake),
 		s.speakers.read(m.Speakers))
 	if err != nil {
 		return nil, fmt.Errorf("copy what was learned: %w", err)
@@ -165,7 +166,8 @@ func (s *Snapshot) name(ids map[string]uint8) {
 	for i, k := range s.macs.keys {
 		e := s.macs.values[i]
 		if port, ok := ports[e.Slot]; ok {
-			s.Learned = append(s.Learned, LearnedAt{Port: port, VLAN: uint16(k.Segment & abi.VIDMask), AD: k.Segment&abi.SegmentAD != 0, MAC: k.MAC, Seen: s.at(e.Seen)})
+			s.Learned = append(s.Learned, LearnedAt{Port: port, VLAN: uint16(k.Segment & abi.VIDMask),
+				AD: k.Segment&abi.SegmentAD != 0, MAC: k.MAC, Seen: s.at(e.Seen)})
 		}
 		if e.Sent != 0 {
 			sent(k, e.Sent-1)
@@ -196,5 +198,6 @@ func (s *Snapshot) name(ids map[string]uint8) {
 // spent reads a bucket. Its clock has 32 bits.
 func (s *Snapshot) spent(port plan.PortID, class int, word uint64) SpentAt {
 	ago := int32(uint32(s.ticks) - uint32(word>>32))
-	return SpentAt{Port: port, Class: class, Billionths: int64(uint32(word)) * int64(time.Second) / int64(s.hz), At: s.at(s.ticks - uint64(int64(ago)))}
+	return SpentAt{Port: port, Class: class, Billionths: int64(uint32(word)) * int64(time.Second) / int64(s.hz),
+		At: s.at(s.ticks - uint64(int64(ago)))}
 }

@@ -8,7 +8,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// While a port learns, a sweep looks through what is learned. Behind a change after which none does, nothing is left of it, and no sweep looks.
+// While a port learns, a sweep looks through what is learned. Behind a change after which none does, nothing is left of
+// it, and no sweep looks.
 func TestD5_SweepsAreSparedWhileNoPortLearns(t *testing.T) {
 	dir := bpffs(t)
 	host, _, d := twoPorts(t)

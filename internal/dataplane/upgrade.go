@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// An upgrade to a program whose tables look different, or a downgrade from one, goes like this. Devices go on under the old
-// program and its tables all the time:
+// An upgrade to a program whose tables look different, or a downgrade from one, goes like this. Devices go on under the
+// old program and its tables all the time:
 //
 //	new tables are made and described      (filling)
 //	they are given what the old ones hold
@@ -18,8 +18,9 @@ import (
 //	one grace period later: what was learned and counted in between is taken over
 //	the old tables go                      (complete)
 //
-// A crash leaves the old tables whole until the last step. What it leaves of the new ones is thrown away when no device can have
-// used them, and is otherwise taken over, beside the old ones, by the next program that starts, whichever that is.
+// A crash leaves the old tables whole until the last step. What it leaves of the new ones is thrown away when no device
+// can have used them, and is otherwise taken over, beside the old ones, by the next program that starts, whichever that
+// is.
 
 // openGeneration gives the tables their sizes, and finds those to use or makes a place for new ones.
 func (k *Kernel) openGeneration(spec *ebpf.CollectionSpec, macTable int) error {
@@ -40,7 +41,8 @@ func (k *Kernel) prepareGeneration(all []*generation, own layout) (err error) {
 	c := choose(all, own)
 	for _, g := range c.dead {
 		if err := g.remove(); err != nil {
-			return errors.Join(fmt.Errorf("remove tables of no use: %w", err), closeGenerations(c.from), c.adopt.close())
+			return errors.Join(fmt.Errorf("remove tables of no use: %w", err), closeGenerations(c.from),
+				c.adopt.close())
 		}
 	}
 	if c.adopt != nil {
@@ -69,7 +71,8 @@ func (k *Kernel) takeOver() error {
 		k.from = nil
 		return k.gen.setPhase(complete)
 	}
-	k.log.Info("the tables in the kernel are another version's: taking over what they hold", "from", filepath.Base(k.from[len(k.from)-1].dir), "to", filepath.Base(k.gen.dir))
+	k.log.Info("the tables in the kernel are another version's: taking over what they hold", "from",
+		filepath.Base(k.from[len(k.from)-1].dir), "to", filepath.Base(k.gen.dir))
 	if err := k.step("made"); err != nil {
 		return err
 	}

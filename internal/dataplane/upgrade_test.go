@@ -81,8 +81,10 @@ func seed(t *testing.T, k *Kernel) {
 		t.Fatal(err)
 	}
 	for i := range seededMACs {
-		in := abi.CarriedMAC{Entry: abi.Learned{Seen: now, Slot: k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm1"}]}}
-		in.Key = abi.MACKey{Segment: uint32(k.slots.Switches["lab"]+1)<<16 | 100, MAC: [6]uint8{2, 1, 0, 0, uint8(i >> 8), uint8(i)}}
+		in := abi.CarriedMAC{Entry: abi.Learned{Seen: now,
+			Slot: k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm1"}]}}
+		in.Key = abi.MACKey{Segment: uint32(k.slots.Switches["lab"]+1)<<16 | 100,
+			MAC: [6]uint8{2, 1, 0, 0, uint8(i >> 8), uint8(i)}}
 		if _, err := k.objects.HeddleCarry.Run(&ebpf.RunOptions{Context: bytesOf([]abi.CarriedMAC{in})}); err != nil {
 			t.Fatal(err)
 		}
@@ -99,14 +101,16 @@ type numbered struct {
 
 func startNumbered(t *testing.T, from, to guest, perSecond float64) *numbered {
 	t.Helper()
-	sink, err := traffic.Listen(traffic.Endpoint{NS: to.ns}, traffic.SinkOptions{Kind: traffic.KindUDP, At: netip.AddrPortFrom(netip.MustParseAddr(to.addr), 0)})
+	sink, err := traffic.Listen(traffic.Endpoint{NS: to.ns}, traffic.SinkOptions{Kind: traffic.KindUDP,
+		At: netip.AddrPortFrom(netip.MustParseAddr(to.addr), 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	n := &numbered{t: t, sink: sink, stop: stop, sent: make(chan error, 1)}
 	go func() {
-		_, err := traffic.Send(ctx, traffic.Endpoint{NS: from.ns}, traffic.Load{Kind: traffic.KindUDP, Rate: perSecond}, sink.Addr())
+		_, err := traffic.Send(ctx, traffic.Endpoint{NS: from.ns}, traffic.Load{Kind: traffic.KindUDP, Rate: perSecond},
+			sink.Addr())
 		n.sent <- err
 	}()
 	t.Cleanup(stop)
@@ -160,7 +164,8 @@ func checkCarried(t *testing.T, k *Kernel, least uint64) (received uint64) {
 		t.Errorf("%d frames counted, there were %d before", c.Received(), least)
 	}
 	if c.Drops[rare] != seededDrops || c.Refused[rare] != seededRefused {
-		t.Errorf("%d drops and %d refused copies for a rare reason, want %d and %d", c.Drops[rare], c.Refused[rare], seededDrops, seededRefused)
+		t.Errorf("%d drops and %d refused copies for a rare reason, want %d and %d", c.Drops[rare], c.Refused[rare],
+			seededDrops, seededRefused)
 	}
 	dirs, err := filepath.Glob(filepath.Join(k.dir, generationPrefix+"*"))
 	if err != nil || len(dirs) != 1 {
@@ -169,8 +174,8 @@ func checkCarried(t *testing.T, k *Kernel, least uint64) (received uint64) {
 	return c.Received()
 }
 
-// A program with larger tables, and one with smaller, takes over from the other under traffic; and where it dies on the way,
-// whichever of the two comes next does.
+// A program with larger tables, and one with smaller, takes over from the other under traffic; and where it dies on the
+// way, whichever of the two comes next does.
 func TestAnUpgradeLosesNothingWhereverItDies(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := twoPorts(t)
@@ -183,15 +188,19 @@ func TestAnUpgradeLosesNothingWhereverItDies(t *testing.T) {
 	}
 	s := startNumbered(t, guests[0], guests[1], 5000)
 	present, counted := 0, uint64(0)
-	for _, step := range []string{"described", "made", "filled", "planned", "switching", "exchanged", "late", "complete", ""} {
+	for _, step := range []string{"described", "made", "filled", "planned", "switching", "exchanged", "late",
+		"complete", ""} {
 		for _, backwards := range []bool{false, true} {
-			if err := life(t, host, dir, d, diesAt(step, sizes[1-present]), nil); step != "" && !errors.Is(err, errDied) || step == "" && err != nil {
+			if err := life(t, host, dir, d, diesAt(step, sizes[1-present]), nil); step != "" &&
+				!errors.Is(err, errDied) || step == "" && err != nil {
 				t.Fatalf("dies at %q: %v", step, err)
 			}
 			if !backwards {
 				present = 1 - present
 			}
-			if err := life(t, host, dir, d, tweak{spec: sizes[present]}, func(k *Kernel) { counted = checkCarried(t, k, counted) }); err != nil {
+			if err := life(t, host, dir, d, tweak{spec: sizes[present]}, func(k *Kernel) {
+				counted = checkCarried(t, k, counted)
+			}); err != nil {
 				t.Fatalf("after dying at %q, back %v: %v", step, backwards, err)
 			}
 			if t.Failed() {
@@ -277,7 +286,8 @@ func TestTablesFromBeforeTheyWereDescribedAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, recordPin)), os.Remove(filepath.Join(dir, "counts_before")), os.Remove(first)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, recordPin)), os.Remove(filepath.Join(dir, "counts_before")),
+		os.Remove(first)); err != nil {
 		t.Fatal(err)
 	}
 	s := startNumbered(t, guests[0], guests[1], 1000)
@@ -369,7 +379,8 @@ func TestD27_AnUpgradeKeepsWhatPortsHaveSpent(t *testing.T) {
 	d.Plan.Switches[0].Ports = append(d.Plan.Switches[0].Ports, &fresh)
 	err = life(t, host, dir, d, tweak{}, func(k *Kernel) {
 		var got abi.StormBucket
-		if err := k.objects.StormBuckets.Lookup(k.slots.Ports[fresh.ID], &got); err != nil || got != (abi.StormBucket{}) {
+		if err := k.objects.StormBuckets.Lookup(k.slots.Ports[fresh.ID], &got); err != nil ||
+			got != (abi.StormBucket{}) {
 			t.Errorf("a new port has spent %v, %v", got, err)
 		}
 	})

@@ -27,8 +27,8 @@ type ProgramCost struct {
 	Stack int `json:"stack"`
 }
 
-// MeasureVerifier loads every program, with tables that go with it, and gives what the verifier says, by name. The programs of
-// dry runs are measured as they run: with recording on.
+// MeasureVerifier loads every program, with tables that go with it, and gives what the verifier says, by name. The
+// programs of dry runs are measured as they run: with recording on.
 func MeasureVerifier() ([]ProgramCost, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
@@ -83,13 +83,15 @@ func measureBuild(b build) ([]ProgramCost, error) {
 			delete(spec.Programs, name)
 		}
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(b == recording), spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
+	if err := errors.Join(spec.Variables["recording"].Set(b == recording),
+		spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
 		return nil, err
 	}
 	if err := sizeMeter(spec, 1, placesOf(1)); err != nil {
 		return nil, err
 	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
+	c, err := ebpf.NewCollectionWithOptions(spec,
+		ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
 	if err != nil {
 		return nil, explainLoad(err)
 	}
@@ -128,7 +130,8 @@ func readStats(program, log string, instructions asm.Instructions) (ProgramCost,
 	c := ProgramCost{Program: program}
 	stats, stack := statsLine.FindStringSubmatch(log), stackLine.FindStringSubmatch(log)
 	if stats == nil || stack == nil {
-		return c, fmt.Errorf("program %s: this kernel's verifier tells its costs in a form that is not known: %.500q", program, log)
+		return c, fmt.Errorf("program %s: this kernel's verifier tells its costs in a form that is not known: %.500q",
+			program, log)
 	}
 	for i, to := range []*int{&c.Processed, &c.States, &c.PeakStates} {
 		*to, _ = strconv.Atoi(stats[i+1]) // digits only; a number too large is the largest

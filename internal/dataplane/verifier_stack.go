@@ -13,13 +13,14 @@ const (
 	// stackUnit is what the kernel rounds each function's share up to, when the program is compiled for the machine
 	// (round_up_stack_depth in kernel/bpf/verifier.c, since Linux 6.8).
 	stackUnit = 16
-	// loopStack is what a function needs more when the kernel puts the loop of bpf_loop in place of its call (optimize_bpf_loop). It does so
-	// after it has checked the limit, and says the sum.
+	// loopStack is what a function needs more when the kernel puts the loop of bpf_loop in place of its call
+	// (optimize_bpf_loop). It does so after it has checked the limit, and says the sum.
 	loopStack = 24
 )
 
-// deepestPath is the stack of the path of calls that needs most. depths are what each function needs by itself, in the order in which they
-// are in the program, as the verifier says it. Like the verifier it follows the calls that are written, whether or not they are reached.
+// deepestPath is the stack of the path of calls that needs most. depths are what each function needs by itself, in the
+// order in which they are in the program, as the verifier says it. Like the verifier it follows the calls that are
+// written, whether or not they are reached.
 func deepestPath(program asm.Instructions, depths []int) (int, error) {
 	names, calls, loops := callGraph(program)
 	if len(names) != len(depths) {

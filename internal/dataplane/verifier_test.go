@@ -12,13 +12,15 @@ import (
 )
 
 func TestVerifierLogIsRead(t *testing.T) {
-	const log = "func#1 @77\nverification time 812 usec\nstack depth 64+0+24+8\nprocessed 1234 insns (limit 1000000) max_states_per_insn 4 total_states 56 peak_states 34 mark_read 7\n"
+	const log = "func#1 @77\nverification time 812 usec\nstack depth 64+0+24+8\nprocessed 1234 insns (limit 1000000) " +
+		"max_states_per_insn 4 total_states 56 peak_states 34 mark_read 7\n"
 	program := testCalls("main", "calls a", "calls b", "a", "b", "calls c", "c")
 	want := ProgramCost{Program: "p", Processed: 1234, States: 56, PeakStates: 34, Stack: 64 + 32 + 16} // main, b, c
 	if got, err := readStats("p", log, program); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	for _, bad := range []string{"", strings.Replace(log, "+24+8", "+24", 1), "stack depth 8\n", "processed 3 insns (limit 1000000) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0\n"} {
+	for _, bad := range []string{"", strings.Replace(log, "+24+8", "+24", 1), "stack depth 8\n",
+		"processed 3 insns (limit 1000000) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0\n"} {
 		if got, err := readStats("p", bad, program); err == nil {
 			t.Errorf("%q gave %+v", bad, got)
 		}
@@ -33,8 +35,9 @@ func TestTheDeepestPathIsOneOfThoseThatAreCalled(t *testing.T) {
 	}{
 		{[]string{"main"}, []int{40}, 48},
 		{[]string{"main", "calls a", "a"}, []int{0, 1}, 16},
-		{[]string{"main", "calls a", "calls b", "a", "b"}, []int{16, 32, 160}, 176},         // one of the two at a time
-		{[]string{"main", "hands a", "loops", "a", "calls b", "b"}, []int{40, 32, 48}, 96},  // a loop that is inlined calls a
+		{[]string{"main", "calls a", "calls b", "a", "b"}, []int{16, 32, 160}, 176}, // one of the two at a time
+		// a loop that is inlined calls a
+		{[]string{"main", "hands a", "loops", "a", "calls b", "b"}, []int{40, 32, 48}, 96},
 		{[]string{"main", "calls a", "a", "b", "calls c", "c"}, []int{16, 16, 400, 80}, 32}, // nobody calls b
 		{[]string{"main", "calls a", "calls b", "a", "calls b", "b"}, []int{16, 64, 16}, 96},
 	} {
@@ -48,13 +51,16 @@ func TestTheDeepestPathIsOneOfThoseThatAreCalled(t *testing.T) {
 func testCalls(words ...string) (program asm.Instructions) {
 	for _, w := range words {
 		if name, ok := strings.CutPrefix(w, "calls "); ok {
-			program = append(program, asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call), Src: asm.PseudoCall, Constant: -1}.WithReference(name))
+			program = append(program, asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call),
+				Src: asm.PseudoCall, Constant: -1}.WithReference(name))
 		} else if name, ok := strings.CutPrefix(w, "hands "); ok {
-			program = append(program, asm.Instruction{OpCode: asm.LoadImmOp(asm.DWord), Src: asm.PseudoFunc, Constant: -1}.WithReference(name))
+			program = append(program, asm.Instruction{OpCode: asm.LoadImmOp(asm.DWord), Src: asm.PseudoFunc,
+				Constant: -1}.WithReference(name))
 		} else if w == "loops" {
 			program = append(program, asm.FnLoop.Call())
 		} else {
-			program = append(program, btf.WithFuncMetadata(asm.Mov.Imm(asm.R0, 0).WithSymbol(w), &btf.Func{Name: w, Type: &btf.FuncProto{}}))
+			program = append(program, btf.WithFuncMetadata(asm.Mov.Imm(asm.R0, 0).WithSymbol(w),
+				&btf.Func{Name: w, Type: &btf.FuncProto{}}))
 		}
 	}
 	return program
@@ -75,11 +81,13 @@ func TestVerifierCostsOfAllProgramsAreMeasured(t *testing.T) {
 	}
 	for _, c := range costs {
 		if c.Stack > StackLimit {
-			t.Errorf("the kernel took %s, and a path of it is said to need %d bytes of stack of %d", c.Program, c.Stack, StackLimit)
+			t.Errorf("the kernel took %s, and a path of it is said to need %d bytes of stack of %d", c.Program, c.Stack,
+				StackLimit)
 		}
 	}
 	ingress := slices.IndexFunc(costs, func(c ProgramCost) bool { return c.Program == "heddle_ingress" })
-	if ingress < 0 || costs[ingress].Instructions < 1000 || costs[ingress].Processed < costs[ingress].Instructions/2 || costs[ingress].Stack <= 256 || costs[ingress].Stack > StackLimit {
+	if ingress < 0 || costs[ingress].Instructions < 1000 || costs[ingress].Processed < costs[ingress].Instructions/2 ||
+		costs[ingress].Stack <= 256 || costs[ingress].Stack > StackLimit {
 		t.Errorf("costs are not those of a switch: %+v", costs)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Wake ends the wait of that number of a port: its guest runs here (S99). The next frame finds it so, without a change of plan.
+// Wake ends the wait of that number of a port: its guest runs here (S99). The next frame finds it so, without a change
+// of plan.
 func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
 	slot, ok := k.slots.Ports[id]
 	if !ok {
@@ -23,7 +24,8 @@ func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
 	return nil
 }
 
-// Awake gives, for every port that ever sent a frame while it waited or was woken, the number of the last wait that is over.
+// Awake gives, for every port that ever sent a frame while it waited or was woken, the number of the last wait that is
+// over.
 func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
 	var all contents[uint32, uint64]
 	if err := all.read(k.objects.Awake); err != nil {

@@ -66,17 +66,19 @@ type Copy struct {
 
 // Cause is why somebody gets nothing, and what changes that.
 type Cause struct {
-	// Reason is the counted reason; or other-segment or other-switch, when the port asked about is not where the frame is.
+	// Reason is the counted reason; or other-segment or other-switch, when the port asked about is not where the frame
+	// is.
 	Reason string `json:"reason"`
 	// Port is who gets nothing, "" when it is the whole frame.
 	Port string `json:"port,omitempty"`
 	Why  string `json:"why"`
-	// Policy is the setting that causes it, as a path in the configuration; Value what it is and From the object that sets it.
+	// Policy is the setting that causes it, as a path in the configuration; Value what it is and From the object that
+	// sets it.
 	Policy string `json:"policy"`
 	Value  string `json:"value,omitempty"`
 	From   string `json:"from"`
-	// Change says what to do; Edit what to write into the configuration for that; Command carries it out or, where nothing is to
-	// be changed, shows what is behind it.
+	// Change says what to do; Edit what to write into the configuration for that; Command carries it out or, where
+	// nothing is to be changed, shows what is behind it.
 	Change  string `json:"change"`
 	Edit    *Edit  `json:"edit,omitempty"`
 	Command string `json:"command"`

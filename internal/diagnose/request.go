@@ -16,7 +16,8 @@ type Request struct {
 	Frame *Fields `json:"frame,omitempty"`
 	// Frames are frames in their bytes, without FCS, in the order they are sent; at most MaxFrames.
 	Frames [][]byte `json:"frames,omitempty"`
-	// Packet is the one of Frames that is told in full, counted from 1; those before it are sent ahead. 0 = all of them.
+	// Packet is the one of Frames that is told in full, counted from 1; those before it are sent ahead. 0 = all of
+	// them.
 	Packet int `json:"packet,omitempty"`
 }
 

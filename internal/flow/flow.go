@@ -21,16 +21,18 @@ const (
 // Key identifies a flow. It has no pointers, so that a million of them cost the garbage collector nothing. Fields
 // that a frame does not have are zero.
 type Key struct {
-	Point     uint16 // slot of the port or uplink where it was observed (see Point)
-	VLAN      uint16 // segment: VID 0–4094, 0 = untagged; plus AD for an 802.1ad VLAN
-	EtherType uint16 // of the innermost header that was read: 0x0800, 0x86dd, or another for a flow identified by its MACs alone
+	Point uint16 // slot of the port or uplink where it was observed (see Point)
+	VLAN  uint16 // segment: VID 0–4094, 0 = untagged; plus AD for an 802.1ad VLAN
+	// of the innermost header that was read: 0x0800, 0x86dd, or another for a flow identified by its MACs alone
+	EtherType uint16
 	Direction Direction
 	Protocol  uint8 // of IP; for IPv6 that of the upper layer
 	SrcMAC    plan.MAC
 	DstMAC    plan.MAC
 	// Src and Dst are 16 bytes each; an IPv4 address is in the first four, the others are zero.
 	Src, Dst [16]byte
-	// SrcPort and DstPort are those of TCP, UDP, SCTP, UDP-Lite and DCCP, in host order. Of ICMP and ICMPv6, DstPort is type << 8 | code and SrcPort 0.
+	// SrcPort and DstPort are those of TCP, UDP, SCTP, UDP-Lite and DCCP, in host order. Of ICMP and ICMPv6, DstPort is
+	// type << 8 | code and SrcPort 0.
 	SrcPort, DstPort uint16
 }
 
@@ -130,10 +132,12 @@ type Batch struct {
 
 // Source is where flows are counted: the kernel's tables.
 type Source interface {
-	// Drain takes out everything counted so far. add gets the batches in order of their numbers and must have kept each when it
-	// returns: it is then forgotten where it came from. An error of add ends the drain; what was not added stays.
+	// Drain takes out everything counted so far. add gets the batches in order of their numbers and must have kept each
+	// when it returns: it is then forgotten where it came from. An error of add ends the drain; what was not added
+	// stays.
 	Drain(add func(Batch) error) error
-	// Points are the observation points by slot, not to be changed. A slot is not given to another port before what was counted at it has been drained.
+	// Points are the observation points by slot, not to be changed. A slot is not given to another port before what was
+	// counted at it has been drained.
 	Points() Points
 	// Losses are those of every point that has any.
 	Losses() ([]Loss, error)
@@ -155,11 +159,13 @@ const (
 type Record struct {
 	Key    Key
 	Reason EndReason
-	// Start is when the flow began, in milliseconds since 1970: with the key it names the flow, also in a record that is sent twice.
+	// Start is when the flow began, in milliseconds since 1970: with the key it names the flow, also in a record that
+	// is sent twice.
 	Start int64
 	// Delta is what was counted since the flow's record before this one, Total since Start.
 	Delta, Total Counts
-	// Reverse is the other direction of the same conversation, in a biflow (RFC 5103); nil in a record of one direction.
+	// Reverse is the other direction of the same conversation, in a biflow (RFC 5103); nil in a record of one
+	// direction.
 	Reverse *Reverse
 }
 

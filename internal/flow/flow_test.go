@@ -8,9 +8,12 @@ import (
 
 // What is added later or elsewhere extends the times, keeps what the first packet said and takes the way of the last.
 func TestCountsAdd(t *testing.T) {
-	a := Counts{Packets: 2, Bytes: 200, FrameBytes: 228, First: 10, Last: 20, In: 1, Out: 2, TCPFlags: 0x02, TOS: 8, MinTTL: 60, MaxTTL: 64}
-	b := Counts{Packets: 1, Bytes: 50, FrameBytes: 64, First: 5, Last: 15, In: 3, Out: 4, TCPFlags: 0x10, TOS: 16, MinTTL: 61, MaxTTL: 128}
-	want := Counts{Packets: 3, Bytes: 250, FrameBytes: 292, First: 5, Last: 20, In: 1, Out: 2, TCPFlags: 0x12, TOS: 16, MinTTL: 60, MaxTTL: 128}
+	a := Counts{Packets: 2, Bytes: 200, FrameBytes: 228, First: 10, Last: 20, In: 1, Out: 2, TCPFlags: 0x02, TOS: 8,
+		MinTTL: 60, MaxTTL: 64}
+	b := Counts{Packets: 1, Bytes: 50, FrameBytes: 64, First: 5, Last: 15, In: 3, Out: 4, TCPFlags: 0x10, TOS: 16,
+		MinTTL: 61, MaxTTL: 128}
+	want := Counts{Packets: 3, Bytes: 250, FrameBytes: 292, First: 5, Last: 20, In: 1, Out: 2, TCPFlags: 0x12, TOS: 16,
+		MinTTL: 60, MaxTTL: 128}
 	for name, order := range map[string][2]Counts{"later first": {a, b}, "earlier first": {b, a}} {
 		t.Run(name, func(t *testing.T) {
 			var c Counts

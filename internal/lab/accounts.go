@@ -13,8 +13,9 @@ var ErrAccounts = errors.New("the counters do not add up")
 // accountsWait bounds what asking one agent for its accounts may take.
 const accountsWait = 5 * time.Second
 
-// CheckAccounts holds the counters of every host of the lab against what must be true of them (S94): each frame received from a
-// port was delivered, or dropped with one reason. Agents that do not answer are passed over; an experiment may have killed them.
+// CheckAccounts holds the counters of every host of the lab against what must be true of them (S94): each frame
+// received from a port was delivered, or dropped with one reason. Agents that do not answer are passed over; an
+// experiment may have killed them.
 func (r *Record) CheckAccounts(ctx context.Context) error {
 	var faults []error
 	for _, n := range r.Nodes {
@@ -29,7 +30,8 @@ func (r *Record) CheckAccounts(ctx context.Context) error {
 		}
 		for _, a := range all {
 			if a.State == "broken" {
-				faults = append(faults, fmt.Errorf("%w: host %s, port %s of switch %s: %s", ErrAccounts, n.Name, a.Name, a.Switch, a.Fault))
+				faults = append(faults, fmt.Errorf("%w: host %s, port %s of switch %s: %s", ErrAccounts, n.Name, a.Name,
+					a.Switch, a.Fault))
 			}
 		}
 	}

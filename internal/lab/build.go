@@ -41,8 +41,8 @@ type Lab struct {
 	opts      Options
 }
 
-// Build makes a lab and returns when everything in it is ready: every agent serves, every port that something is connected
-// to is up. When that fails, or ctx ends on the way, everything made so far is removed again.
+// Build makes a lab and returns when everything in it is ready: every agent serves, every port that something is
+// connected to is up. When that fails, or ctx ends on the way, everything made so far is removed again.
 func Build(ctx context.Context, s *scenario.Scenario, o Options) (*Lab, error) {
 	l, err := prepare(s, o)
 	if err != nil {
@@ -79,7 +79,8 @@ func prepare(s *scenario.Scenario, o Options) (*Lab, error) {
 	}
 	for _, n := range r.Nodes {
 		if _, err := os.Stat(filepath.Join(netnsDir, n.Namespace)); n.Namespace != "" && err == nil {
-			return nil, fmt.Errorf("network namespace %q exists already and may belong to somebody else; give the lab another name, or remove it with: ip netns del %s", n.Namespace, n.Namespace)
+			return nil, fmt.Errorf("network namespace %q exists already and may belong to somebody else; give the "+
+				"lab another name, or remove it with: ip netns del %s", n.Namespace, n.Namespace)
 		}
 	}
 	if err := r.create(o.RunDir); err != nil {
@@ -221,7 +222,8 @@ func (l *Lab) makeAdapters(context.Context) error {
 	for _, h := range l.Scenario.Hosts {
 		for _, n := range h.NICs {
 			port := scenario.Port(l.Scenario.Host(n.Host).Config, n.Port)
-			err := cable(end{ns: l.ns[n.Host], device: port.Device}, end{ns: l.ns[h.Name], device: n.Device, mac: n.MAC}, n.MTU)
+			err := cable(end{ns: l.ns[n.Host], device: port.Device}, end{ns: l.ns[h.Name], device: n.Device,
+				mac: n.MAC}, n.MTU)
 			if err != nil {
 				return err
 			}
@@ -232,7 +234,8 @@ func (l *Lab) makeAdapters(context.Context) error {
 			continue // its adapter is made with the machine
 		}
 		port := scenario.Port(l.Scenario.Host(v.Host).Config, v.Port)
-		err := cable(end{ns: l.ns[v.Host], device: port.Device}, end{ns: l.ns[v.Name], device: guestDevice, mac: v.MAC}, v.MTU)
+		err := cable(end{ns: l.ns[v.Host], device: port.Device}, end{ns: l.ns[v.Name], device: guestDevice, mac: v.MAC},
+			v.MTU)
 		if err != nil {
 			return err
 		}
@@ -251,7 +254,8 @@ func (l *Lab) plugRouters() error {
 				continue
 			}
 			port := scenario.Port(l.Scenario.Host(f.Host).Config, f.Port)
-			err := cable(end{ns: l.ns[f.Host], device: port.Device}, end{ns: l.ns[r.Name], device: f.Device, mac: f.MAC}, f.MTU)
+			err := cable(end{ns: l.ns[f.Host], device: port.Device}, end{ns: l.ns[r.Name], device: f.Device,
+				mac: f.MAC}, f.MTU)
 			if err != nil {
 				return err
 			}

@@ -8,8 +8,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A fresh and healthy lab, in which everybody reaches everybody, shows no drop and no loss: what is counted there means something. Two uplinks
-// to one network bring every broadcast back, which is left out by design and stands apart.
+// A fresh and healthy lab, in which everybody reaches everybody, shows no drop and no loss: what is counted there means
+// something. Two uplinks to one network bring every broadcast back, which is left out by design and stands apart.
 func TestAFreshHealthyLabShowsNoDropsAndNoLosses(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
@@ -43,8 +43,10 @@ func TestAFreshHealthyLabShowsNoDropsAndNoLosses(t *testing.T) {
 			}
 			for i := range all {
 				if c := stats.Of(&all[i]); c.InDropped+c.OutDropped+c.DeviceLost > 0 {
-					t.Errorf("%s, host %s: %s %s: %d frames in dropped, %d copies out, %d lost: %+v refused %+v device %+v peer %+v", name, h.Name,
-						all[i].Switch, all[i].Name, c.InDropped, c.OutDropped, c.DeviceLost, all[i].Drops, all[i].Refused, all[i].Device, all[i].Peer)
+					t.Errorf("%s, host %s: %s %s: %d frames in dropped, %d copies out, %d lost: %+v refused %+v "+
+						"device %+v peer %+v", name, h.Name,
+						all[i].Switch, all[i].Name, c.InDropped, c.OutDropped, c.DeviceLost, all[i].Drops,
+						all[i].Refused, all[i].Device, all[i].Peer)
 				}
 			}
 		}

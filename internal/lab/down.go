@@ -27,10 +27,10 @@ const (
 // ErrLeft is wrapped when a lab could not be removed completely.
 var ErrLeft = errors.New("something is left of the lab")
 
-// Down removes everything the named lab consists of: processes in its namespaces, pinned kernel objects, namespaces with
-// their devices, its directory and its record, whatever part of it there is. ErrUnknown when there is no such lab. It goes on
-// after a failure and keeps the record then, so that it can be called again. Before, it looks whether the counters of the lab's hosts
-// add up; where they do not, the lab is gone all the same, and the error is ErrAccounts.
+// Down removes everything the named lab consists of: processes in its namespaces, pinned kernel objects, namespaces
+// with their devices, its directory and its record, whatever part of it there is. ErrUnknown when there is no such lab.
+// It goes on after a failure and keeps the record then, so that it can be called again. Before, it looks whether the
+// counters of the lab's hosts add up; where they do not, the lab is gone all the same, and the error is ErrAccounts.
 func Down(ctx context.Context, runDir, name string) error {
 	r, err := Find(runDir, name)
 	if err != nil {
@@ -48,12 +48,14 @@ func Down(ctx context.Context, runDir, name string) error {
 	}
 	errs = append(errs, os.RemoveAll(r.Dir))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w: take down lab %q: %w; try again with: heddle lab down %s", ErrLeft, name, errors.Join(err, unsound), name)
+		return fmt.Errorf("%w: take down lab %q: %w; try again with: heddle lab down %s", ErrLeft, name,
+			errors.Join(err, unsound), name)
 	}
 	if err := os.Remove(recordFile(runDir, name)); err != nil {
 		return err
 	}
-	// The directories above go with the last lab, unless something else is in them: a directory that is not empty stays.
+	// The directories above go with the last lab, unless something else is in them: a directory that is not empty
+	// stays.
 	for _, dir := range []string{recordDir(runDir), runDir} {
 		if err := os.Remove(dir); err != nil {
 			break
@@ -102,8 +104,8 @@ func endProcesses(ctx context.Context, r *Record) error {
 // inode identifies a namespace, or any other file.
 type inode struct{ device, number uint64 }
 
-// namespaceInodes identifies the lab's namespaces that there are. A half-made one is an ordinary file, which no process has
-// as its namespace, so it does no harm here.
+// namespaceInodes identifies the lab's namespaces that there are. A half-made one is an ordinary file, which no process
+// has as its namespace, so it does no harm here.
 func namespaceInodes(r *Record) map[inode]bool {
 	inodes := map[inode]bool{}
 	for _, n := range r.Nodes {
@@ -151,8 +153,8 @@ func processesIn(inodes map[inode]bool) []int {
 	return pids
 }
 
-// unmountBelow unmounts what is mounted at or below dir, innermost first. With the mount go the pins in it, and with the
-// pins the kernel's programs and tables.
+// unmountBelow unmounts what is mounted at or below dir, innermost first. With the mount go the pins in it, and with
+// the pins the kernel's programs and tables.
 func unmountBelow(dir string) error {
 	mounts, err := mountsBelow(dir)
 	if err != nil {

@@ -26,8 +26,8 @@ type GuestSpec struct {
 	Ready string `json:"ready"`
 }
 
-// startGuests starts, for every VM of kind qemu, a process in its host's namespace that runs the machine as long as the lab
-// is there.
+// startGuests starts, for every VM of kind qemu, a process in its host's namespace that runs the machine as long as the
+// lab is there.
 func (l *Lab) startGuests(context.Context) error {
 	for _, v := range l.Scenario.VMs {
 		if v.Kind != scenario.QEMU {

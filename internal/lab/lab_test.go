@@ -120,7 +120,8 @@ func TestBuildReportsAnAgentThatEnds(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no such luck\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Build(context.Background(), builtIn(t, "nested-mac-learning"), Options{Name: name, RunDir: runDir, Program: program})
+	_, err := Build(context.Background(), builtIn(t, "nested-mac-learning"),
+		Options{Name: name, RunDir: runDir, Program: program})
 	if err == nil || !strings.Contains(err.Error(), "no such luck") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("Build = %v, want the status and the last words of the agent", err)
 	}
@@ -137,7 +138,8 @@ func TestBuildRefusesATakenName(t *testing.T) {
 	if err := r.create(runDir); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Build(context.Background(), builtIn(t, "nested-mac-learning"), Options{Name: name, RunDir: runDir, Program: "/bin/true"})
+	_, err := Build(context.Background(), builtIn(t, "nested-mac-learning"),
+		Options{Name: name, RunDir: runDir, Program: "/bin/true"})
 	if err == nil || !strings.Contains(err.Error(), "heddle lab down "+name) {
 		t.Errorf("Build = %v, want how to remove the lab that is there", err)
 	}
@@ -166,7 +168,8 @@ func TestBuildLeavesForeignNamespacesAlone(t *testing.T) {
 	testkit.Root(t)
 	foreign := testkit.NS(t, "foreign-n1")
 	runDir, name := t.TempDir(), strings.TrimSuffix(foreign.Name, "-n1")
-	_, err := Build(context.Background(), builtIn(t, "nested-mac-learning"), Options{Name: name, RunDir: runDir, Program: "/bin/true"})
+	_, err := Build(context.Background(), builtIn(t, "nested-mac-learning"),
+		Options{Name: name, RunDir: runDir, Program: "/bin/true"})
 	if err == nil || !strings.Contains(err.Error(), foreign.Name) {
 		t.Fatalf("Build = %v, want that namespace %s is taken", err, foreign.Name)
 	}

@@ -87,7 +87,8 @@ func address(ns *netns.NS, device string, addresses []netip.Prefix, gateway neti
 	})
 }
 
-// bridge makes a Linux bridge of the given name that does nothing but learn and forward, and enslaves the devices to it.
+// bridge makes a Linux bridge of the given name that does nothing but learn and forward, and enslaves the devices to
+// it.
 func bridge(ns *netns.NS, name string, devices []string) error {
 	return ns.Do(func() error {
 		attrs := netlink.NewLinkAttrs()
@@ -110,8 +111,8 @@ func bridge(ns *netns.NS, name string, devices []string) error {
 	})
 }
 
-// Bounds of a shaped link's token bucket. The burst holds whole segmentation-offloaded frames of 64 KiB at 10 Gb/s, so that
-// they cross unsplit as they would on a NIC; on slow links it does not, and they are split as the rate demands.
+// Bounds of a shaped link's token bucket. The burst holds whole segmentation-offloaded frames of 64 KiB at 10 Gb/s, so
+// that they cross unsplit as they would on a NIC; on slow links it does not, and they are split as the rate demands.
 const (
 	burstTime = time.Millisecond
 	minBurst  = 16 << 10 // bytes
@@ -132,10 +133,11 @@ func shape(ns *netns.NS, device string, rate scenario.Rate) error {
 			return fmt.Errorf("find device %s: %w", device, err)
 		}
 		err = netlink.QdiscAdd(&netlink.Tbf{
-			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-			Rate:       bytesPerSecond,
-			Buffer:     uint32(burst * uint64(time.Second) / bytesPerSecond / uint64(tick)),
-			Limit:      uint32(burst + queue),
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0),
+				Parent: netlink.HANDLE_ROOT},
+			Rate:   bytesPerSecond,
+			Buffer: uint32(burst * uint64(time.Second) / bytesPerSecond / uint64(tick)),
+			Limit:  uint32(burst + queue),
 		})
 		if err != nil {
 			return fmt.Errorf("limit %s to %s (kernel option NET_SCH_TBF): %w", device, rate, err)

@@ -56,8 +56,9 @@ func (l *Lab) start(ns *netns.NS, log string, nice int, args ...string) (*proces
 	return p, nil
 }
 
-// startNice starts a command with a priority, also where the kernel shares out CPU time by session (sched(7), autogroup). The calling
-// goroutine is locked to its thread, from which the command has its priority; the thread has its own back afterwards.
+// startNice starts a command with a priority, also where the kernel shares out CPU time by session (sched(7),
+// autogroup). The calling goroutine is locked to its thread, from which the command has its priority; the thread has
+// its own back afterwards.
 func startNice(cmd *exec.Cmd, nice int) error {
 	if nice == 0 {
 		return cmd.Start()
@@ -89,7 +90,8 @@ func (p *process) ended() error {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	last := lines[max(0, len(lines)-5):]
-	return fmt.Errorf("%s ended: %s:\n%s", strings.Join(p.cmd.Args[1:], " "), p.cmd.ProcessState, strings.Join(last, "\n"))
+	return fmt.Errorf("%s ended: %s:\n%s", strings.Join(p.cmd.Args[1:], " "), p.cmd.ProcessState,
+		strings.Join(last, "\n"))
 }
 
 func (p *process) hasEnded() bool {

@@ -26,7 +26,8 @@ func (l *Lab) startAgents(context.Context) error {
 			return err
 		}
 		p, err := l.start(l.ns[name], filepath.Join(l.Dir, "log", name+".log"), AgentNice, "agent",
-			"--name", name, "--config", file, "--run-dir", l.AgentRunDir(), "--state-dir", filepath.Join(l.Dir, "state"))
+			"--name", name, "--config", file, "--run-dir", l.AgentRunDir(), "--state-dir",
+			filepath.Join(l.Dir, "state"))
 		if err != nil {
 			return err
 		}

@@ -177,7 +177,8 @@ func Namespace(runDir, name, node string) (*netns.NS, error) {
 			return netns.Open(n.Namespace)
 		}
 		if n.Name == node {
-			return nil, fmt.Errorf("node %q of lab %q is a machine under QEMU and not a namespace: reach it over the network, from another node", node, name)
+			return nil, fmt.Errorf("node %q of lab %q is a machine under QEMU and not a namespace: reach it over the "+
+				"network, from another node", node, name)
 		}
 		if n.Namespace != "" {
 			there.All = append(there.All, n.Name)

@@ -48,8 +48,8 @@ func admitFromPort(r *run) abi.Reason {
 	return r.h.rules.guard(r)
 }
 
-// guestControl decides about link control that a guest sends: spanning tree by the switch's filter and the port's exception (S36), all other
-// protocols by the port's list (S97).
+// guestControl decides about link control that a guest sends: spanning tree by the switch's filter and the port's
+// exception (S36), all other protocols by the port's list (S97).
 func guestControl(r *run) abi.Reason {
 	f, pass := &r.head, r.from.Policy.GuestLinkControl.V
 	switch {
@@ -67,8 +67,8 @@ func guestControl(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// LinkControl names the protocol that a guest speaks to a link control address, as security.guestLinkControl does; "" for one that no list
-// lets pass. etherType is what follows the outermost tag.
+// LinkControl names the protocol that a guest speaks to a link control address, as security.guestLinkControl does; ""
+// for one that no list lets pass. etherType is what follows the outermost tag.
 func LinkControl(dst plan.MAC, etherType uint16) string {
 	last := dst[5]
 	switch {

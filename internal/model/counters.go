@@ -31,8 +31,8 @@ type Counters struct {
 
 	Delivered     uint64 `json:"delivered"`     // frames from here of which a copy was handed over
 	PacketsToHost uint64 `json:"packetsToHost"` // of an uplink: copies for the host's stack (S96)
-	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up, those of them that were for a
-	// port here and did not leave, and those that such a port refused.
+	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up, those of them
+	// that were for a port here and did not leave, and those that such a port refused.
 	PacketsFromHost        uint64 `json:"packetsFromHost"`
 	PacketsFromHostKept    uint64 `json:"packetsFromHostKept"`
 	PacketsFromHostDropped uint64 `json:"packetsFromHostDropped"`
@@ -44,7 +44,8 @@ type Counters struct {
 	MACMoves             uint64 `json:"macMoves"`    // entries that came from another port (S20)
 	MACNotLearnedAllowed uint64 `json:"macNotLearnedAllowed"`
 	MACNotLearnedDropped uint64 `json:"macNotLearnedDropped"`
-	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the uplink.
+	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the
+	// uplink.
 	UnknownNotFlooded uint64 `json:"unknownNotFlooded"`
 }
 
@@ -60,7 +61,8 @@ type tally struct {
 	held                                     int // entries learned on the port
 	notFlooded                               uint64
 	buckets                                  [3]bucket // storm control, by class
-	skip                                     [2]int    // packets to be sampled out before the next that is metered, by flow.Direction
+	// packets to be sampled out before the next that is metered, by flow.Direction
+	skip [2]int
 }
 
 func (t *tally) in(c class, n int) {

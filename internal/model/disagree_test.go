@@ -43,7 +43,8 @@ func traced(t *testing.T, right difftest.Subject, fault string) *diagnose.Report
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := plan.Facts{{Switch: "lab", Name: "vm1"}: {Up: true, MTU: 1500}, {Switch: "lab", Name: "vm2"}: {Up: true, MTU: 1500}}
+	facts := plan.Facts{{Switch: "lab", Name: "vm1"}: {Up: true, MTU: 1500}, {Switch: "lab", Name: "vm2"}: {Up: true,
+		MTU: 1500}}
 	if err := right.SetPlan(p, facts, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -77,12 +78,14 @@ func TestATraceSaysThatModelAndKernelProgramDisagree(t *testing.T) {
 
 func disagrees(t *testing.T, right difftest.Subject) {
 	t.Helper()
-	if r := traced(t, right, ""); !r.Agree || r.Frames[0].Kernel != "agrees" || r.Frames[0].Reason != abi.ReasonForgedTransmit.String() {
+	if r := traced(t, right, ""); !r.Agree || r.Frames[0].Kernel != "agrees" ||
+		r.Frames[0].Reason != abi.ReasonForgedTransmit.String() {
 		t.Fatalf("the right model: %+v", r.Frames[0])
 	}
 	r := traced(t, right, "admit: forged transmits pass")
 	got := strings.Join(r.Frames[0].Differences, "\n")
-	want := "the model says delivered, the kernel program dropped (forged-transmit)\nthe model alone has a copy for lab/vm2, untagged, 60 bytes"
+	want := "the model says delivered, the kernel program dropped (forged-transmit)\nthe model alone has a copy for " +
+		"lab/vm2, untagged, 60 bytes"
 	if r.Agree || r.Frames[0].Kernel != "disagrees" || got != want {
 		t.Errorf("%v, %q: %s\nwant %s", r.Agree, r.Frames[0].Kernel, got, want)
 	}

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/capture/dissect"
 )
 
-// TestPeopleAreShownThePacketThatTheSwitchReads holds what is said of a frame against the model's reader, which the kernel's is held
-// against: the same extension headers are followed, and the same is a fragment.
+// TestPeopleAreShownThePacketThatTheSwitchReads holds what is said of a frame against the model's reader, which the
+// kernel's is held against: the same extension headers are followed, and the same is a fragment.
 func TestPeopleAreShownThePacketThatTheSwitchReads(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
@@ -43,13 +43,15 @@ func inWords(p packet) (want, kind string) {
 		return fmt.Sprintf("IPv6 %s > %s: UDP", at(src, p.ports), at(dst, p.ports[2:])), "UDP"
 	case p.icmp != nil:
 		return fmt.Sprintf("IPv6 %s > %s: ICMPv6 ", src, dst), "ICMPv6"
-	case slices.Contains([]uint8{1, 2, protoTCP, protoSCTP}, p.protocol): // by a header that lies; they have words of their own
+	// by a header that lies; they have words of their own
+	case slices.Contains([]uint8{1, 2, protoTCP, protoSCTP}, p.protocol):
 		return "IPv6 ", "by chance"
 	}
 	return fmt.Sprintf("IPv6 %s > %s: protocol %d,", src, dst, p.protocol), "other"
 }
 
-// withExtensions is a frame of IPv6 with up to ten extension headers, some of which lie about their length, and some padding.
+// withExtensions is a frame of IPv6 with up to ten extension headers, some of which lie about their length, and some
+// padding.
 func withExtensions(r *rand.Rand) []byte {
 	oneOf := func(list ...byte) byte { return list[r.IntN(len(list))] }
 	next, body := oneOf(17, 17, 58, 58, 50, 59, 253), make([]byte, r.IntN(40))
@@ -69,6 +71,8 @@ func withExtensions(r *rand.Rand) []byte {
 	}
 	length := max(0, len(body)-r.IntN(2)*r.IntN(12)+r.IntN(8)/7)
 	head := binary.BigEndian.AppendUint16([]byte{0x60, 0, 0, 0}, uint16(length))
-	addresses := slices.Concat(netip.MustParseAddr("2001:db8::1").AsSlice(), netip.MustParseAddr("2001:db8::2").AsSlice())
-	return slices.Concat([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd}, head, []byte{next, 64}, addresses, body)
+	addresses := slices.Concat(netip.MustParseAddr("2001:db8::1").AsSlice(),
+		netip.MustParseAddr("2001:db8::2").AsSlice())
+	return slices.Concat([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd}, head, []byte{next, 64}, addresses,
+		body)
 }

@@ -10,8 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// This file only narrates: nothing here decides. Every sentence names the port, the segment, the policy and the level that
-// set it, in the words of the configuration file.
+// This file only narrates: nothing here decides. Every sentence names the port, the segment, the policy and the level
+// that set it, in the words of the configuration file.
 
 // say adds a step. Callers on the way of every frame ask r.h.explain first.
 func (r *run) say(s Stage, format string, args ...any) {
@@ -77,7 +77,8 @@ func (r *run) sayTarget() {
 	case r.target == hostAlone:
 		r.say(StageLookUp, "%s is the MAC of uplink %s's own device: the frame is the host's", dst, r.via.ID)
 	case r.target == hostBehind:
-		r.say(StageLookUp, "%s is the MAC of uplink %s's own device, and the host has addresses there: the frame is the host's", dst, r.behind.ID)
+		r.say(StageLookUp, "%s is the MAC of uplink %s's own device, and the host has addresses there: the frame is "+
+			"the host's", dst, r.behind.ID)
 	case r.target == known && r.sw.owner[dst] != nil && r.sw.ownerOf(dst) != r.known:
 		r.saySibling(r.sw.ownerOf(dst))
 	case r.target == known && r.known.mac == dst:
@@ -92,10 +93,12 @@ func (r *run) sayTarget() {
 // saySibling explains why a port gets the frame that is not the owner of the destination.
 func (r *run) saySibling(o *port) {
 	if s := r.sw.speaks[o.ID.Name]; s.mac == r.head.dst && s.port == r.known.ID.Name {
-		r.say(StageLookUp, "%s is the MAC of port %s, and %s sent last from it by port %s", r.head.dst, o.ID, o.Owner, r.known.ID)
+		r.say(StageLookUp, "%s is the MAC of port %s, and %s sent last from it by port %s", r.head.dst, o.ID, o.Owner,
+			r.known.ID)
 		return
 	}
-	r.say(StageLookUp, "%s is the MAC of port %s, which is down, and of port %s, which is %s's too", r.head.dst, o.ID, r.known.ID, o.Owner)
+	r.say(StageLookUp, "%s is the MAC of port %s, which is down, and of port %s, which is %s's too", r.head.dst, o.ID,
+		r.known.ID, o.Owner)
 }
 
 // sayHostAnyway explains why the switch does not deliver a frame that the host's stack gets all the same.
@@ -151,13 +154,15 @@ func (w why) whyRefused(at place, reason abi.Reason) string {
 		return "its device is down"
 	case abi.ReasonMACChange:
 		p := at.port
-		return fmt.Sprintf("its adapter uses %s instead of %s (MAC changes: %s), or the address belongs to another port",
+		return fmt.Sprintf(
+			"its adapter uses %s instead of %s (MAC changes: %s), or the address belongs to another port",
 			p.fact.SeenMAC, p.InitialMAC, answer(p.Policy.MACChanges))
 	case abi.ReasonReversePath:
 		return fmt.Sprintf("it came on uplink %s, and the port's %s teaming (%s) uses another one",
 			w.via.ID, at.port.teaming(), words(at.port.Policy.Teaming.Policy.From))
 	case abi.ReasonReflected:
-		return fmt.Sprintf("%s sent from this host within the last second: this is our own frame coming back", w.head.src)
+		return fmt.Sprintf("%s sent from this host within the last second: this is our own frame coming back",
+			w.head.src)
 	case abi.ReasonUplinkVLAN:
 		return fmt.Sprintf("the uplink carries %s, not %s", setWords(at.uplink.VLANs), w.seg)
 	case abi.ReasonMTUExceeded:
@@ -191,7 +196,8 @@ func (w why) whyDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonSourceZero:
 		return StageAdmit, "the source address is zero"
 	case abi.ReasonUnknownUnicast:
-		return StageLookUp, fmt.Sprintf("no port of %s floods or is promiscuous, and there is no uplink to send by", w.seg)
+		return StageLookUp, fmt.Sprintf("no port of %s floods or is promiscuous, and there is no uplink to send by",
+			w.seg)
 	case abi.ReasonStormControl:
 		return StageLookUp, w.stormWords()
 	case abi.ReasonNoReceiver:
@@ -219,7 +225,8 @@ func (w why) whyUplinkDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonMTUExceeded:
 		return StageAdmit, w.mtuWords()
 	}
-	return StageClassify, fmt.Sprintf("uplink %s carries %s, not VLAN %d", w.via.ID, setWords(w.via.VLANs), w.head.vid())
+	return StageClassify, fmt.Sprintf("uplink %s carries %s, not VLAN %d", w.via.ID, setWords(w.via.VLANs),
+		w.head.vid())
 }
 
 func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
@@ -233,16 +240,19 @@ func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
 		}
 		return StageAdmit, fmt.Sprintf("Heddle has blocked port %s: %s", p.ID, p.fact.LoopBlocked.Cause())
 	case abi.ReasonGuestBPDU:
-		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)", p.ID.Switch)
+		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)",
+			p.ID.Switch)
 	case abi.ReasonGuestLinkControl:
-		return StageAdmit, fmt.Sprintf("%s is a link control address: what the %s lets port %s send there is %s", w.head.dst,
+		return StageAdmit, fmt.Sprintf("%s is a link control address: what the %s lets port %s send there is %s",
+			w.head.dst,
 			words(pol.GuestLinkControl.From), p.ID, listWords(pol.GuestLinkControl.V))
 	case abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed, abi.ReasonNDTargetNotAllowed:
 		return StageAdmit, w.guardWords()
 	case abi.ReasonGuestDHCPServer:
 		return StageAdmit, fmt.Sprintf("port %s answers DHCP (DHCP servers: %s)", p.ID, answer(pol.DHCPServer))
 	case abi.ReasonGuestRouterAdvertisement:
-		return StageAdmit, fmt.Sprintf("port %s says that it is an IPv6 router (router advertisements: %s)", p.ID, answer(pol.RouterAdvertisements))
+		return StageAdmit, fmt.Sprintf("port %s says that it is an IPv6 router (router advertisements: %s)", p.ID,
+			answer(pol.RouterAdvertisements))
 	case abi.ReasonForgedTransmit:
 		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s (forged transmits: %s)",
 			w.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))
@@ -253,10 +263,12 @@ func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonVLANNotAllowed:
 		return StageClassify, fmt.Sprintf("port %s is %s", p.ID, vlanWords(pol.VLAN))
 	case abi.ReasonMACLimit:
-		return StageLearn, fmt.Sprintf("port %s holds its limit of %d MACs (%s), and the limit policy is drop (%s)", p.ID,
+		return StageLearn, fmt.Sprintf("port %s holds its limit of %d MACs (%s), and the limit policy is drop (%s)",
+			p.ID,
 			pol.Learning.Limit.V, words(pol.Learning.Limit.From), words(pol.Learning.LimitPolicy.From))
 	case abi.ReasonMACTableFull:
-		return StageLearn, fmt.Sprintf("port %s holds its share of %d MACs of the host's table, and the limit policy is drop (%s)", p.ID,
+		return StageLearn, fmt.Sprintf("port %s holds its share of %d MACs of the host's table, and the limit policy "+
+			"is drop (%s)", p.ID,
 			p.MACShare, words(pol.Learning.LimitPolicy.From))
 	}
 	return StageDeliver, reason.String()
@@ -268,12 +280,14 @@ func (w why) guardWords() string {
 	if a, ok := ClaimedAddress(w.head.raw); ok {
 		what = a.String() + " is not the port's"
 	}
-	return fmt.Sprintf("%s: the address guard (%s) lets port %s use %s", what, words(p.Policy.AddressGuard.Enabled.From), p.ID,
+	return fmt.Sprintf("%s: the address guard (%s) lets port %s use %s", what,
+		words(p.Policy.AddressGuard.Enabled.From), p.ID,
 		listWords(append(slices.Clone(p.Policy.AddressGuard.Addresses.V), p.Addresses...)))
 }
 
 func (w why) mtuWords() string {
-	return fmt.Sprintf("%d bytes of layer 3 are more than switch %s's MTU of %d", w.head.layer3(), w.sw.plan.Name, w.sw.plan.MTU)
+	return fmt.Sprintf("%d bytes of layer 3 are more than switch %s's MTU of %d", w.head.layer3(), w.sw.plan.Name,
+		w.sw.plan.MTU)
 }
 
 func answer(v plan.Value[bool]) string {

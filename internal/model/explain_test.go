@@ -9,8 +9,11 @@ import (
 )
 
 func TestStepsNameThePortTheRuleAndTheLevel(t *testing.T) {
-	fromGroup := policy(func(e *plan.Effective) { e.VLAN.From, e.ForgedTransmits.From = plan.FromPortGroup, plan.FromSwitch })
-	r := newRig(t, vnic("a", access(10), fromGroup, learning), vnic("b", access(10), blocked), vnic("c", noForgery, fromGroup), up("u"))
+	fromGroup := policy(func(e *plan.Effective) {
+		e.VLAN.From, e.ForgedTransmits.From = plan.FromPortGroup, plan.FromSwitch
+	})
+	r := newRig(t, vnic("a", access(10), fromGroup, learning), vnic("b", access(10), blocked),
+		vnic("c", noForgery, fromGroup), up("u"))
 	if res := r.send("a", eth(all, m(1))); res.Steps != nil {
 		t.Errorf("steps without being asked: %v", res.Steps)
 	}

@@ -10,8 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// faults are deliberate mistakes, at least one in every stage, for the proof that the differential test finds what is wrong.
-// They exist in tests only.
+// faults are deliberate mistakes, at least one in every stage, for the proof that the differential test finds what is
+// wrong. They exist in tests only.
 var faults = map[string]func(*stages){
 	"admit: forged transmits pass": func(s *stages) {
 		right := s.admit
@@ -205,7 +205,8 @@ var faults = map[string]func(*stages){
 		s.receivers = func(r *run) ([]*port, *uplink, bool) {
 			ports, up, none := right(r)
 			for _, p := range r.sw.in(r.seg) {
-				if r.target == unknown && p != r.from && !p.learns() && !p.promiscuous() && p.Policy.Learning.UnicastFlooding.V {
+				if r.target == unknown && p != r.from && !p.learns() && !p.promiscuous() &&
+					p.Policy.Learning.UnicastFlooding.V {
 					ports = append(ports, p)
 				}
 			}
@@ -323,7 +324,8 @@ var faults = map[string]func(*stages){
 	"LAG: only the member chosen is the receiver's own": func(s *stages) {
 		right := s.portRules
 		s.portRules = func(r *run, to *port) abi.Reason {
-			if e := r.ownPath(to); r.via != nil && to != r.known && r.guarded() && to.fact.Up && e.lag != nil && r.leaves(e) != r.via {
+			if e := r.ownPath(to); r.via != nil && to != r.known && r.guarded() && to.fact.Up && e.lag != nil &&
+				r.leaves(e) != r.via {
 				if why := right(r, to); why == abi.ReasonNone {
 					return abi.ReasonReversePath
 				}

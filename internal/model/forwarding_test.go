@@ -59,11 +59,13 @@ func TestS36_GuestBPDUStaysInside(t *testing.T) {
 // A guest's link control passes where its port's list names the protocol: every address × every type × every list.
 func TestS97_D13_GuestLinkControlPassesByItsList(t *testing.T) {
 	types := []uint16{0x8808, 0x8809, 0x88cc, 0x888e, 0x88f7, 0x0800, 0x0026}
-	for _, list := range append([][]string{nil, spec.LinkControls()}, [][]string{{"lacp"}, {"lldp"}, {"eapol"}, {"ptp"}, {"cdp"}, {"bpdu"}}...) {
+	for _, list := range append([][]string{nil, spec.LinkControls()}, [][]string{{"lacp"}, {"lldp"}, {"eapol"}, {"ptp"},
+		{"cdp"}, {"bpdu"}}...) {
 		r := newRig(t, vnic("a", policy(func(e *plan.Effective) { e.GuestLinkControl.V = list })), vnic("b"), up("u"))
 		for last := range byte(0x11) {
 			for _, typ := range types {
-				word := map[[2]uint16]string{{0x02, 0x8809}: "lacp", {0x03, 0x88cc}: "lldp", {0x0e, 0x88cc}: "lldp", {0x0e, 0x88f7}: "ptp"}[[2]uint16{uint16(last), typ}]
+				word := map[[2]uint16]string{{0x02, 0x8809}: "lacp", {0x03, 0x88cc}: "lldp", {0x0e, 0x88cc}: "lldp",
+					{0x0e, 0x88f7}: "ptp"}[[2]uint16{uint16(last), typ}]
 				reason := abi.ReasonGuestLinkControl
 				switch {
 				case last == 0:
@@ -84,7 +86,8 @@ func TestS97_D13_GuestLinkControlPassesByItsList(t *testing.T) {
 			if slices.Contains(list, word) {
 				r.delivered(r.send("a", f), f, "b", "u")
 			} else {
-				r.dropped(r.send("a", f), map[string]abi.Reason{"cdp": abi.ReasonGuestLinkControl, "bpdu": abi.ReasonGuestBPDU}[word])
+				r.dropped(r.send("a", f), map[string]abi.Reason{"cdp": abi.ReasonGuestLinkControl,
+					"bpdu": abi.ReasonGuestBPDU}[word])
 			}
 		}
 	}
@@ -92,7 +95,8 @@ func TestS97_D13_GuestLinkControlPassesByItsList(t *testing.T) {
 
 func TestS37_D13_LinkLocalFromAnUplinkIsTheHosts(t *testing.T) {
 	r := newRig(t, vnic("a", promiscuous), up("u", func(u *plan.Uplink, _ *plan.Fact) { u.Blocked = true }))
-	for _, dst := range []plan.MAC{{1, 0x80, 0xc2, 0, 0, 0}, {1, 0x80, 0xc2, 0, 0, 0x0f}, {1, 0, 0x0c, 0xcc, 0xcc, 0xcc}, {1, 0, 0x0c, 0xcc, 0xcc, 0xcd}} {
+	for _, dst := range []plan.MAC{{1, 0x80, 0xc2, 0, 0, 0}, {1, 0x80, 0xc2, 0, 0, 0x0f},
+		{1, 0, 0x0c, 0xcc, 0xcc, 0xcc}, {1, 0, 0x0c, 0xcc, 0xcc, 0xcd}} {
 		f := eth(dst, m(9))
 		r.delivered(r.send("u", f), f, "host")
 	}
@@ -104,40 +108,47 @@ func TestS37_D13_LinkLocalFromAnUplinkIsTheHosts(t *testing.T) {
 func TestS38_D18_ReflectedBroadcastOnAnotherUplinkIsRefused(t *testing.T) {
 	r := newRig(t, vnic("a"), vnic("b", team(spec.IPHash, []string{"u1", "u2"}, nil)), up("u1"), up("u2"))
 	f := eth(all, m(9))
-	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"b": f, "host": f}, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
+	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"b": f, "host": f},
+		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 	r.delivered(r.send("u2", f), f, "a", "b", "host")
 	r.change(func(r *rig) { r.fact("u2", func(f *plan.Fact) { f.Up = false }) })
 	r.delivered(r.send("u1", f), f, "a", "b", "host")
 	r.change(func(r *rig) { r.fact("u1", func(f *plan.Fact) { f.Up = false }) })
-	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"b": f, "host": f}, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
+	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"b": f, "host": f},
+		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 }
 
 func TestS38_D18_SourceMACTeamExpectsTheUplinkItWouldAnswerBy(t *testing.T) {
 	byMAC := team(spec.SourceMAC, []string{"u1", "u2"}, nil)
 	r := newRig(t, vnic("a", byMAC, promiscuous, learning), up("u1"), up("u2")) // MAC 02::1: u2
 	f := eth(all, m(9))
-	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"host": f}, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
+	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"host": f},
+		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 	g := eth(m(2), m(9)) // a guest's guest with an even MAC answers by u1
 	r.delivered(r.send("u1", g), g, "a")
-	r.expect(r.send("u2", g), outcome{reason: abi.ReasonReversePath, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
+	r.expect(r.send("u2", g), outcome{reason: abi.ReasonReversePath,
+		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 }
 
 func TestS39_FloodedUnicastFromTwoUplinksArrivesOnce(t *testing.T) {
 	r := newRig(t, vnic("a", promiscuous), up("u1"), up("u2"))
 	f := eth(m(1), m(9))
-	r.expect(r.send("u1", f), outcome{reason: abi.ReasonReversePath, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
+	r.expect(r.send("u1", f), outcome{reason: abi.ReasonReversePath,
+		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 	r.delivered(r.send("u2", f), f, "a")
 	g := eth(portMAC(1), m(9)) // the known receiver is never suppressed
 	r.delivered(r.send("u1", g), g, "a")
 }
 
 func TestS40_WithTheCheckOffItArrivesTwice(t *testing.T) {
-	r := newRig(t, vnic("a", promiscuous), up("u1"), up("u2"), set(func(s *plan.Switch) { s.ReversePathPromiscuous = false }))
+	r := newRig(t, vnic("a", promiscuous), up("u1"), up("u2"),
+		set(func(s *plan.Switch) { s.ReversePathPromiscuous = false }))
 	f := eth(m(1), m(9))
 	r.delivered(r.send("u1", f), f, "a")
 	r.delivered(r.send("u2", f), f, "a")
 	g := eth(all, m(9)) // the other check goes on
-	r.expect(r.send("u1", g), outcome{copies: map[string][]byte{"host": g}, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
+	r.expect(r.send("u1", g), outcome{copies: map[string][]byte{"host": g},
+		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 }
 
 func TestS91_OurOwnFrameComingBackIsRefused(t *testing.T) {
@@ -150,7 +161,8 @@ func TestS91_OurOwnFrameComingBackIsRefused(t *testing.T) {
 	r.expect(r.send("u", eth(all, m(7))), outcome{copies: map[string][]byte{"host": eth(all, m(7))}, refused: both})
 	r.delivered(r.send("u", tagged(eth(all, m(7)), typeQ, 9)), tagged(eth(all, m(7)), typeQ, 9), "host")
 	owned := eth(portMAC(2), m(7)) // what the known receiver owns is its, a promiscuous copy is not
-	r.expect(r.send("u", owned), outcome{copies: map[string][]byte{"b": owned}, refused: map[string]abi.Reason{"a": abi.ReasonReflected}})
+	r.expect(r.send("u", owned), outcome{copies: map[string][]byte{"b": owned},
+		refused: map[string]abi.Reason{"a": abi.ReasonReflected}})
 	r.now += time.Millisecond
 	r.delivered(r.send("u", back), back, "a", "b")
 }
@@ -163,9 +175,11 @@ func TestS91_D14_GroupsAndCopiesOfUnicastHaveASettingEach(t *testing.T) {
 		group, unicast outcome
 	}{
 		"groups": {func(s *plan.Switch) { s.ReversePath = false },
-			outcome{copies: map[string][]byte{"a": group, "host": group}}, outcome{reason: abi.ReasonReflected, refused: refused}},
+			outcome{copies: map[string][]byte{"a": group, "host": group}}, outcome{reason: abi.ReasonReflected,
+				refused: refused}},
 		"copies of unicast": {func(s *plan.Switch) { s.ReversePathPromiscuous = false },
-			outcome{copies: map[string][]byte{"host": group}, refused: refused}, outcome{copies: map[string][]byte{"a": unicast}}},
+			outcome{copies: map[string][]byte{"host": group}, refused: refused},
+			outcome{copies: map[string][]byte{"a": unicast}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, vnic("a", promiscuous), up("u"), set(c.off))
@@ -191,19 +205,24 @@ func TestS91_ASwitchWithoutUplinksMarksNothing(t *testing.T) {
 
 func TestS94_D15_OneDispositionAndAReasonForEveryCopy(t *testing.T) {
 	r := newRig(t, vnic("a"), vnic("b", blocked), vnic("c", fact(func(f *plan.Fact) { f.Up = false })), up("u", down))
-	refused := map[string]abi.Reason{"b": abi.ReasonReceiverBlocked, "c": abi.ReasonReceiverDown, "": abi.ReasonNoUplink}
-	r.expect(r.send("a", eth(all, portMAC(1))), outcome{reason: abi.ReasonNoUplink, refused: refused}) // the lowest number
+	refused := map[string]abi.Reason{"b": abi.ReasonReceiverBlocked, "c": abi.ReasonReceiverDown,
+		"": abi.ReasonNoUplink}
+	// the lowest number
+	r.expect(r.send("a", eth(all, portMAC(1))), outcome{reason: abi.ReasonNoUplink, refused: refused})
 	r = newRig(t, vnic("a"))
 	r.dropped(r.send("a", eth(all, portMAC(1))), abi.ReasonNoReceiver)
 	r.dropped(r.send("a", eth(m(1), portMAC(1))), abi.ReasonUnknownUnicast)
-	if c := r.counters("a"); c.PacketsInDropped != 2 || c.Delivered != 0 || c.PacketsInBroadcast != 1 || c.PacketsInUnicast != 1 {
+	if c := r.counters("a"); c.PacketsInDropped != 2 || c.Delivered != 0 || c.PacketsInBroadcast != 1 ||
+		c.PacketsInUnicast != 1 {
 		t.Errorf("counters %+v", c)
 	}
 }
 
 func TestS96_TheHostGetsWhatIsItsWhateverTheSwitchDecides(t *testing.T) {
 	narrow := func(u *plan.Uplink, f *plan.Fact) { u.VLANs = plan.VLANSet{}; f.MTU = 9000 }
-	r := newRig(t, vnic("a", promiscuous), up("u"), up("blocked", func(u *plan.Uplink, _ *plan.Fact) { u.Blocked = true }), up("narrow", narrow))
+	r := newRig(t, vnic("a", promiscuous), up("u"), up("blocked", func(u *plan.Uplink, _ *plan.Fact) {
+		u.Blocked = true
+	}), up("narrow", narrow))
 	f := eth(uplinkMAC(1), m(9))
 	r.delivered(r.send("u", f), f, "host") // and no promiscuous port
 	for n, at := range []string{"blocked", "narrow"} {
@@ -228,5 +247,6 @@ func TestS96_D16_APortThatOwnsTheDevicesMACGetsItsUnicast(t *testing.T) {
 	r.change(func(r *rig) { r.sw.Uplinks[0].Blocked = true })
 	r.delivered(r.send("u", tagged(f, typeQ, 10)), tagged(f, typeQ, 10), "host")
 	r.change(func(r *rig) { r.sw.Uplinks[0].Blocked = false; r.fact("vmk0", func(f *plan.Fact) { f.Up = false }) })
-	r.expect(r.send("u", tagged(f, typeQ, 10)), outcome{reason: abi.ReasonReceiverDown, refused: map[string]abi.Reason{"vmk0": abi.ReasonReceiverDown}})
+	r.expect(r.send("u", tagged(f, typeQ, 10)), outcome{reason: abi.ReasonReceiverDown,
+		refused: map[string]abi.Reason{"vmk0": abi.ReasonReceiverDown}})
 }

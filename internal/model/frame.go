@@ -12,7 +12,8 @@ const (
 	typeAD   = 0x88a8 // 802.1ad tag
 	typeIPv4 = 0x0800
 	typeIPv6 = 0x86dd
-	// typeProbe is that of probes that look for loops, and of experiments of others; probeWord is what a probe begins with.
+	// typeProbe is that of probes that look for loops, and of experiments of others; probeWord is what a probe begins
+	// with.
 	typeProbe = 0x88b5
 	probeWord = "HdLp"
 	probeSize = 56

@@ -22,7 +22,8 @@ const (
 	dhcpServer, dhcpClient, dhcpClient6 = 67, 68, 546
 )
 
-// guard decides whether a port's owner uses an address that is not its own, or plays a part that it may not (frame-rules §1, The guards).
+// guard decides whether a port's owner uses an address that is not its own, or plays a part that it may not
+// (frame-rules §1, The guards).
 func guard(r *run) abi.Reason {
 	pol, k := r.from.Policy, &r.head.packet
 	addresses, server, router := pol.AddressGuard.Enabled.V, !pol.DHCPServer.V, !pol.RouterAdvertisements.V
@@ -44,7 +45,9 @@ func guard(r *run) abi.Reason {
 		return abi.ReasonIPSourceNotAllowed
 	case router && is6 && (k.unreadable() || k.message() == routerAdvertisement):
 		return abi.ReasonGuestRouterAdvertisement
-	case addresses && is6 && (k.unreadable() || k.message() == neighbourAdvertisement && !r.from.mayAdvertise(k.layer4)): // S108
+	// S108
+	case addresses && is6 && (k.unreadable() || k.message() == neighbourAdvertisement &&
+		!r.from.mayAdvertise(k.layer4)):
 		return abi.ReasonNDTargetNotAllowed
 	case server && (k.unreadable() || k.udpTo() == dhcpClient && !is6 || k.udpTo() == dhcpClient6 && is6): // S87
 		return abi.ReasonGuestDHCPServer
@@ -95,7 +98,8 @@ func (p *packet) udpTo() uint16 {
 
 // owns reports whether an address is one of the port's.
 func (p *port) owns(a netip.Addr) bool {
-	return slices.ContainsFunc(p.addresses, func(own netip.Prefix) bool { return own.Contains(a) }) || !p.mac.IsZero() && a == linkLocalOf(p.mac)
+	return slices.ContainsFunc(p.addresses, func(own netip.Prefix) bool { return own.Contains(a) }) ||
+		!p.mac.IsZero() && a == linkLocalOf(p.mac)
 }
 
 // linkLocalOf is the link-local address that a MAC gives (RFC 4291, appendix A).
@@ -119,7 +123,8 @@ func (p *port) maySend(k *packet) bool {
 	case p.owns(addressOf(k.src)):
 		return true
 	case k.version == 4:
-		return k.protocol == protoIGMP && k.dst[0]>>4 == 14 || addressOf(k.src).IsUnspecified() && !k.fragment && k.udpTo() == dhcpServer
+		return k.protocol == protoIGMP && k.dst[0]>>4 == 14 || addressOf(k.src).IsUnspecified() && !k.fragment &&
+			k.udpTo() == dhcpServer
 	case k.fragment:
 		return false
 	}
@@ -157,8 +162,8 @@ func guardAddresses(p *plan.Port) (list []netip.Prefix) {
 	return list
 }
 
-// ClaimedAddress is the address that a frame says its sender has: of ARP the sender's, of a neighbour advertisement its target, else the
-// packet's source. false when it says none that can be read.
+// ClaimedAddress is the address that a frame says its sender has: of ARP the sender's, of a neighbour advertisement its
+// target, else the packet's source. false when it says none that can be read.
 func ClaimedAddress(frame []byte) (netip.Addr, bool) {
 	if _, ok := read(frame); !ok {
 		return netip.Addr{}, false

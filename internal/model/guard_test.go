@@ -20,7 +20,8 @@ func addressGuard(e *plan.Effective) {
 func (r *rig) guarded(cases []guardcases.Case) {
 	for _, c := range cases {
 		res := r.send("a", c.Frame)
-		if got := res.Reason; got != abi.ReasonNone && got.String() != c.Reason || got == abi.ReasonNone && c.Reason != "" {
+		if got := res.Reason; got != abi.ReasonNone && got.String() != c.Reason || got == abi.ReasonNone &&
+			c.Reason != "" {
 			r.t.Errorf("%s: %s, want %q", c.Name, got, c.Reason)
 		}
 	}
@@ -35,7 +36,8 @@ func TestS108_TheOwnerSpeaksForItsOwnAddressesAlone(t *testing.T) {
 }
 
 func TestS87_AGuestAnswersNoDHCPAndIsNoRouterWhereItMayNot(t *testing.T) {
-	guardedRig(t, func(e *plan.Effective) { e.DHCPServer.V, e.RouterAdvertisements.V = false, false }).guarded(guardcases.Servers())
+	guardedRig(t, func(e *plan.Effective) { e.DHCPServer.V, e.RouterAdvertisements.V = false, false }).guarded(
+		guardcases.Servers())
 }
 
 func TestS86_S87_S108_WithoutAGuardEverythingPasses(t *testing.T) {

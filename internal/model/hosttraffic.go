@@ -7,7 +7,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// This file is the host's own traffic on uplinks whose devices have addresses of the host (frame-rules, "The host's own traffic").
+// This file is the host's own traffic on uplinks whose devices have addresses of the host (frame-rules, "The host's own
+// traffic").
 
 // carriesHost reports whether the host is a member of the segments that the uplink carries.
 func (sw *vswitch) carriesHost(u *uplink) bool {
@@ -17,7 +18,8 @@ func (sw *vswitch) carriesHost(u *uplink) bool {
 	return sw.owner[u.fact.DeviceMAC] == nil // else a host interface has taken the address over, and its traffic
 }
 
-// hostBehind is the uplink behind which the host owns the destination of a port's frame; of several with one MAC the first counts.
+// hostBehind is the uplink behind which the host owns the destination of a port's frame; of several with one MAC the
+// first counts.
 func (r *run) hostBehind() *uplink {
 	if r.from == nil || r.sw.owner[r.head.dst] != nil || r.head.dst.IsZero() {
 		return nil
@@ -85,7 +87,8 @@ func (r *run) entersFromHost() bool {
 	return true
 }
 
-// fromHost makes the copies for ports, and says whether the frame leaves too: not when a port here is known to be its receiver.
+// fromHost makes the copies for ports, and says whether the frame leaves too: not when a port here is known to be its
+// receiver.
 func fromHost(r *run) (leaves bool) {
 	t := r.out.tally
 	t.fromHost++

@@ -17,9 +17,10 @@ type vswitch struct {
 	ports   []*port // every port of the plan, in its order
 	uplinks []*uplink
 	named   map[string]*port
-	owner   map[plan.MAC][]*port // effective MAC → connected ports, the one that was made to wait last before the others
-	members map[Segment][]*port  // connected ports that admit a segment; filled on demand
-	devices map[plan.MAC]bool    // device MACs of connected uplinks
+	// effective MAC → connected ports, the one that was made to wait last before the others
+	owner   map[plan.MAC][]*port
+	members map[Segment][]*port // connected ports that admit a segment; filled on demand
+	devices map[plan.MAC]bool   // device MACs of connected uplinks
 	*tables
 }
 

@@ -105,8 +105,8 @@ func (r *run) forget(who station, e *entry, why ChangeKind) {
 
 func (r *run) changed(c Change) { r.res.Changes = append(r.res.Changes, c) }
 
-// mark notes that a port sent from a station just now. Marks too old to matter are thrown away now and then, so that the
-// table stays as large as a second's sources.
+// mark notes that a port sent from a station just now. Marks too old to matter are thrown away now and then, so that
+// the table stays as large as a second's sources.
 func (t *tables) mark(who station, now time.Duration) {
 	if len(t.sent) >= t.pruneAt {
 		for s, at := range t.sent {
@@ -136,8 +136,8 @@ func (sw *vswitch) sentLately(who station, now time.Duration) bool {
 	return ok && now-at < ownWindow
 }
 
-// sweep removes what is of no use any more: expired entries, and those whose port went, lost its device, no longer learns
-// or no longer is in the segment; and who speaks for a port that is no sibling any more (frame-rules §3).
+// sweep removes what is of no use any more: expired entries, and those whose port went, lost its device, no longer
+// learns or no longer is in the segment; and who speaks for a port that is no sibling any more (frame-rules §3).
 func (sw *vswitch) sweep(now time.Duration) {
 	for who, e := range sw.learned {
 		p := e.port

@@ -20,7 +20,8 @@ func TestS12_LearnedUnicastGoesToItsPortOnly(t *testing.T) {
 	r.delivered(r.send("b", f), f, "a")
 	r.expect(r.send("d", eth(m(1), portMAC(4))), // another VLAN knows nothing of it
 		outcome{copies: map[string][]byte{"u": tagged(eth(m(1), portMAC(4)), typeQ, 6)}})
-	if got := r.h.MACs(); len(got) != 1 || got[0] != (MAC{Switch: "s", Segment: Segment{VLAN: 5}, MAC: m(1), Port: id("a"), Seen: r.now}) {
+	if got := r.h.MACs(); len(got) != 1 ||
+		got[0] != (MAC{Switch: "s", Segment: Segment{VLAN: 5}, MAC: m(1), Port: id("a"), Seen: r.now}) {
 		t.Errorf("learned %v", got)
 	}
 }

@@ -37,8 +37,8 @@ func lookUp(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// receiverOf is the port that frames for a MAC go to in a segment; nil when nobody owns it. With siblings, it is where the MAC was heard
-// last, or else another of them, where that can take frames (S111).
+// receiverOf is the port that frames for a MAC go to in a segment; nil when nobody owns it. With siblings, it is where
+// the MAC was heard last, or else another of them, where that can take frames (S111).
 func (sw *vswitch) receiverOf(mac plan.MAC, seg Segment) *port {
 	o := sw.ownerOf(mac)
 	if o == nil {
@@ -60,7 +60,8 @@ func (sw *vswitch) receiverOf(mac plan.MAC, seg Segment) *port {
 // learnedOn is the port the destination was learned on, while that still counts (S12, S17, S93, S99, D5).
 func (r *run) learnedOn() *port {
 	e := r.sw.learned[station{r.seg, r.head.dst}]
-	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) || r.sw.waits(e.port) {
+	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) ||
+		r.sw.waits(e.port) {
 		return nil
 	}
 	return e.port

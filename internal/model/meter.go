@@ -15,7 +15,8 @@ type Metered struct {
 	Key flow.Key
 }
 
-// MeteredCounts are what was counted of a flow; times are those given with the frames, in milliseconds. In and Out of Counts are not set.
+// MeteredCounts are what was counted of a flow; times are those given with the frames, in milliseconds. In and Out of
+// Counts are not set.
 type MeteredCounts struct {
 	flow.Counts
 	In, Out plan.PortID // where the last frame came in and went; zero when it was the host, or went to several
@@ -45,7 +46,8 @@ func (r *run) meter() {
 		if c.HostStack {
 			continue
 		}
-		if pl.port != nil && pl.port.Policy.Monitoring.Egress() || pl.uplink != nil && pl.uplink != r.out && pl.uplink.Monitoring.Egress() {
+		if pl.port != nil && pl.port.Policy.Monitoring.Egress() || pl.uplink != nil && pl.uplink != r.out &&
+			pl.uplink.Monitoring.Egress() {
 			r.meterAt(c.To, flow.Egress, c.Frame, c.To)
 		}
 	}
@@ -114,6 +116,7 @@ func flowOf(h *header) (k flow.Key, c flow.Counts) {
 	case p.icmp != nil:
 		k.DstPort = binary.BigEndian.Uint16(p.icmp)
 	}
-	c = flow.Counts{Packets: 1, Bytes: uint64(len(p.bytes)), TOS: p.tos, MinTTL: p.ttl, MaxTTL: p.ttl, TCPFlags: p.tcpFlags}
+	c = flow.Counts{Packets: 1, Bytes: uint64(len(p.bytes)), TOS: p.tos, MinTTL: p.ttl, MaxTTL: p.ttl,
+		TCPFlags: p.tcpFlags}
 	return k, c
 }

@@ -36,7 +36,8 @@ ports:
 // udpFrame is 100 bytes of a UDP packet and 6 of padding from port a to port b.
 func udpFrame() []byte {
 	f := make([]byte, 14+100+6)
-	copy(f, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 7, 0, 100, 0, 0, 0, 0, 63, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 1, 2, 3, 4})
+	copy(f, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 7, 0, 100, 0, 0, 0, 0, 63, 17, 0, 0, 10, 0, 0, 1, 10,
+		0, 0, 2, 1, 2, 3, 4})
 	return f
 }
 
@@ -45,8 +46,10 @@ func TestD6_ThePaddingOfAFrameIsNoPartOfItsPacket(t *testing.T) {
 	h.Frame(a, udpFrame(), 3*time.Second)
 	h.Frame(a, udpFrame(), 4*time.Second)
 	got := h.TakeFlows()
-	want := MeteredCounts{Counts: flow.Counts{Packets: 2, Bytes: 200, FrameBytes: 240, First: 3000, Last: 4000, TOS: 7, MinTTL: 63, MaxTTL: 63}, In: a, Out: b}
-	key := flow.Key{VLAN: 5, EtherType: flow.IPv4, Protocol: 17, SrcMAC: plan.MAC{2, 0, 0, 0, 0, 1}, DstMAC: plan.MAC{2, 0, 0, 0, 0, 2}, SrcPort: 258, DstPort: 772}
+	want := MeteredCounts{Counts: flow.Counts{Packets: 2, Bytes: 200, FrameBytes: 240, First: 3000, Last: 4000, TOS: 7,
+		MinTTL: 63, MaxTTL: 63}, In: a, Out: b}
+	key := flow.Key{VLAN: 5, EtherType: flow.IPv4, Protocol: 17, SrcMAC: plan.MAC{2, 0, 0, 0, 0, 1},
+		DstMAC: plan.MAC{2, 0, 0, 0, 0, 2}, SrcPort: 258, DstPort: 772}
 	copy(key.Src[:], []byte{10, 0, 0, 1})
 	copy(key.Dst[:], []byte{10, 0, 0, 2})
 	if in := got[Metered{a, key}]; in != want {

@@ -57,7 +57,8 @@ func headerOf(p *packet) int { return 4 * int(p.bytes[0]&15) }
 
 func fragmentOffset(p *packet) uint16 { return binary.BigEndian.Uint16(p.bytes[6:]) & 0x1fff }
 
-// follow follows the extension headers of an IPv6 packet, so many at most, and gives how many there were and what comes then.
+// follow follows the extension headers of an IPv6 packet, so many at most, and gives how many there were and what comes
+// then.
 func follow(p *packet, most int) (n int, next uint8) {
 	next, rest := p.bytes[6], p.bytes[40:]
 	for ; n < most; n++ {

@@ -1,7 +1,7 @@
 // Package model interprets a plan: what a switch does to a frame, in plain Go. It is the specification of the kernel
-// program, written from docs/reference/frame-rules.md alone, and knows nothing of the program's tables. A frame passes the
-// stages of the files admit, classify, learn, lookup, receivers, rules and deliver, in this order; the number of a statement
-// (S…, D…) of behaviour.md stands beside the line that makes it true.
+// program, written from docs/reference/frame-rules.md alone, and knows nothing of the program's tables. A frame passes
+// the stages of the files admit, classify, learn, lookup, receivers, rules and deliver, in this order; the number of a
+// statement (S…, D…) of behaviour.md stands beside the line that makes it true.
 package model
 
 import (
@@ -13,8 +13,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Host is every switch of one host, with what they have learned and counted. It is not safe for concurrent use. Time is a
-// duration since any fixed instant, never running backwards, of millisecond granularity.
+// Host is every switch of one host, with what they have learned and counted. It is not safe for concurrent use. Time is
+// a duration since any fixed instant, never running backwards, of millisecond granularity.
 type Host struct {
 	switches map[string]*vswitch
 	places   map[plan.PortID]place
@@ -49,7 +49,8 @@ type stages struct {
 
 func rules() stages {
 	return stages{
-		packet: readPacket, admit: admit, guard: guard, classify: classify, learn: learn, lookUp: lookUp, stormControl: stormControl, receivers: receivers, choose: choose, member: member,
+		packet: readPacket, admit: admit, guard: guard, classify: classify, learn: learn, lookUp: lookUp,
+		stormControl: stormControl, receivers: receivers, choose: choose, member: member,
 		portRules: portRules, uplinkRules: uplinkRules, hostRules: hostRules, fromHost: fromHost, wire: wire,
 	}
 }
@@ -61,14 +62,15 @@ func New(p *plan.Plan, f plan.Facts, now time.Duration) *Host {
 	return h
 }
 
-// SetPlan changes the plan and the facts at an instant. What was learned stays where the new plan allows it; counters stay
-// with their ports. Neither p nor f may be changed afterwards.
+// SetPlan changes the plan and the facts at an instant. What was learned stays where the new plan allows it; counters
+// stay with their ports. Neither p nor f may be changed afterwards.
 func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	before := h.switches
 	h.switches = make(map[string]*vswitch, len(p.Switches))
 	h.places = map[plan.PortID]place{}
 	for _, ps := range p.Switches {
-		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{}, speaks: map[string]speaker{}}
+		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{},
+			speaks: map[string]speaker{}}
 		if old := before[ps.Name]; old != nil {
 			t = old.tables
 		}
@@ -86,7 +88,8 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	h.Sweep(now)
 }
 
-// rebind hands learned entries to the ports of the present plan; those of ports that are gone go too, and what is known of their waits.
+// rebind hands learned entries to the ports of the present plan; those of ports that are gone go too, and what is known
+// of their waits.
 func (sw *vswitch) rebind() {
 	for who, e := range sw.learned {
 		if e.port = sw.named[e.port.ID.Name]; e.port == nil {

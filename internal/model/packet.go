@@ -100,8 +100,8 @@ func (p *packet) readIPv6() {
 	p.readLayer4(rest)
 }
 
-// extension is the length of an IPv6 extension header of that number; found is false for other headers, and for one of which the packet
-// does not have 8 bytes.
+// extension is the length of an IPv6 extension header of that number; found is false for other headers, and for one of
+// which the packet does not have 8 bytes.
 func extension(number uint8, b []byte) (length int, found bool) {
 	if len(b) < 8 {
 		return 0, false

@@ -14,8 +14,9 @@ type Sent struct {
 	At  time.Duration
 }
 
-// Restore gives a new host what another one has learned and sent, on the same clock; Switch of a MAC is not read. Entries of ports
-// that the plan does not have are left out. Expired ones count until they are swept, as they did there.
+// Restore gives a new host what another one has learned and sent, on the same clock; Switch of a MAC is not read.
+// Entries of ports that the plan does not have are left out. Expired ones count until they are swept, as they did
+// there.
 func (h *Host) Restore(learned []MAC, sent []Sent) {
 	for _, m := range learned {
 		at := h.places[m.Port]

@@ -29,7 +29,8 @@ type part func(*rig)
 func newRig(t *testing.T, parts ...part) *rig {
 	t.Helper()
 	r := &rig{t: t, facts: plan.Facts{}, now: time.Hour}
-	r.sw = &plan.Switch{Name: "s", Kind: spec.Distributed, MTU: 1500, ReversePath: true, ReversePathPromiscuous: true, BlockGuestBPDU: true}
+	r.sw = &plan.Switch{Name: "s", Kind: spec.Distributed, MTU: 1500, ReversePath: true, ReversePathPromiscuous: true,
+		BlockGuestBPDU: true}
 	r.plan = &plan.Plan{Switches: []*plan.Switch{r.sw}}
 	for _, p := range parts {
 		p(r)
@@ -55,7 +56,8 @@ func uplinkMAC(n int) plan.MAC { return plan.MAC{0x0a, 0, 0, 0, 0, byte(n)} }
 func vnic(name string, opts ...func(*plan.Port, *plan.Fact)) part {
 	return func(r *rig) {
 		n := len(r.sw.Ports) + 1
-		p := &plan.Port{ID: id(name), Number: uint32(n), InitialMAC: portMAC(n), Device: name, Policy: &plan.Effective{}}
+		p := &plan.Port{ID: id(name), Number: uint32(n), InitialMAC: portMAC(n), Device: name,
+			Policy: &plan.Effective{}}
 		p.Policy.ForgedTransmits.V = true
 		p.Policy.DHCPServer.V, p.Policy.RouterAdvertisements.V = true, true
 		p.Policy.Learning.Ageing.V = time.Minute

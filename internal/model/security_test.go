@@ -51,9 +51,11 @@ func TestS4_MACChangeAcceptedMovesTheAddress(t *testing.T) {
 }
 
 func TestD2_D16_MACThatAnotherOwnsIsRefused(t *testing.T) {
-	for name, m := range map[string]plan.MAC{"initial of another": portMAC(1), "uplink device": uplinkMAC(1), "taken before": portMAC(42)} {
+	for name, m := range map[string]plan.MAC{"initial of another": portMAC(1), "uplink device": uplinkMAC(1),
+		"taken before": portMAC(42)} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, vnic("a"), up("u"), vnic("x", policy(acceptChanges), fact(func(f *plan.Fact) { f.SeenMAC = portMAC(42) })),
+			r := newRig(t, vnic("a"), up("u"),
+				vnic("x", policy(acceptChanges), fact(func(f *plan.Fact) { f.SeenMAC = portMAC(42) })),
 				vnic("b", policy(acceptChanges), fact(func(f *plan.Fact) { f.SeenMAC = m })))
 			r.expect(r.send("a", eth(portMAC(3), portMAC(99))),
 				outcome{refused: map[string]abi.Reason{"b": abi.ReasonMACChange}, reason: abi.ReasonMACChange})
@@ -90,7 +92,8 @@ func TestS6_D1_PromiscuousAcceptedNeedsAnOwnerThatMayAsk(t *testing.T) {
 }
 
 func TestS7_PromiscuousStaysInItsVLAN(t *testing.T) {
-	r := newRig(t, vnic("a", access(10)), vnic("b", access(10)), vnic("c", access(20), promiscuous), vnic("d", trunk(false, 20), promiscuous))
+	r := newRig(t, vnic("a", access(10)), vnic("b", access(10)), vnic("c", access(20), promiscuous),
+		vnic("d", trunk(false, 20), promiscuous))
 	f := eth(portMAC(2), portMAC(1))
 	r.delivered(r.send("a", f), f, "b")
 }
@@ -116,7 +119,8 @@ func TestS110_APortThatALoopGoesThroughPassesNothingAndProbesGoNowhere(t *testin
 	r := newRig(t, vnic("a", loop), vnic("b"), vnic("c", blocked, loop))
 	r.dropped(r.send("a", eth(all, portMAC(1))), abi.ReasonLoopBlocked)
 	r.dropped(r.send("c", eth(all, portMAC(3))), abi.ReasonPortBlocked)
-	r.expect(r.send("b", eth(portMAC(1), portMAC(2))), outcome{reason: abi.ReasonLoopBlocked, refused: map[string]abi.Reason{"a": abi.ReasonLoopBlocked}})
+	r.expect(r.send("b", eth(portMAC(1), portMAC(2))), outcome{reason: abi.ReasonLoopBlocked,
+		refused: map[string]abi.Reason{"a": abi.ReasonLoopBlocked}})
 	probe := append(eth(all, portMAC(2))[:12], 0x88, 0xb5, 'H', 'd', 'L', 'p')
 	r.dropped(r.send("b", append(probe, make([]byte, 52)...)), abi.ReasonLoopBlocked)
 	r.expect(r.send("b", append(probe, make([]byte, 51)...)), outcome{reason: abi.ReasonReceiverBlocked,

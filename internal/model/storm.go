@@ -8,7 +8,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// frameCost is one frame in a bucket: spending is kept in billionths of a frame, so that a nanosecond makes good exactly the rate.
+// frameCost is one frame in a bucket: spending is kept in billionths of a frame, so that a nanosecond makes good
+// exactly the rate.
 const frameCost = int64(time.Second)
 
 // bucket is what a port has spent of one rate of its storm control, as of the last frame that passed.
@@ -27,8 +28,8 @@ type Spent struct {
 	At         time.Duration
 }
 
-// stormControl decides whether a port's frame that is about to go to many is within the port's rate (frame-rules §4, D27). One
-// that is above it does not change what was spent.
+// stormControl decides whether a port's frame that is about to go to many is within the port's rate (frame-rules §4,
+// D27). One that is above it does not change what was spent.
 func stormControl(r *run) abi.Reason {
 	if r.from == nil || (r.target != unknown && r.target != group) {
 		return abi.ReasonNone
@@ -71,7 +72,9 @@ func depth(rate int, burst time.Duration) int64 {
 }
 
 func (w why) stormWords() string {
-	kind := [...]string{unicast: "frames for unknown destinations", multicast: "multicast frames", broadcast: "broadcast frames"}[w.head.class]
+	kind := [...]string{unicast: "frames for unknown destinations", multicast: "multicast frames",
+		broadcast: "broadcast frames"}[w.head.class]
 	rate := w.stormRate()
-	return fmt.Sprintf("port %s has used up its storm control: %d %s per second, as set by the %s", w.from.ID, rate.V, kind, words(rate.From))
+	return fmt.Sprintf("port %s has used up its storm control: %d %s per second, as set by the %s", w.from.ID, rate.V,
+		kind, words(rate.From))
 }

@@ -7,7 +7,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// path is an entry of a team's lists: one of the two is set, none for a name that is not in the plan. lag is set for a LAG.
+// path is an entry of a team's lists: one of the two is set, none for a name that is not in the plan. lag is set for a
+// LAG.
 type path struct {
 	uplink *uplink
 	lag    *lag

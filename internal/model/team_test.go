@@ -47,7 +47,8 @@ func TestS42_D10_APortKeepsItsUplinkUntilItFails(t *testing.T) {
 }
 
 func TestS45_StandbyServesWhenNoActiveDoesAndUnusedNever(t *testing.T) {
-	r := newRig(t, vnic("a", team(spec.OriginatingPort, []string{"u1"}, []string{"u3", "u2"})), up("u1"), up("u2"), up("u3"), up("u4"))
+	r := newRig(t, vnic("a", team(spec.OriginatingPort, []string{"u1"}, []string{"u3", "u2"})), up("u1"), up("u2"),
+		up("u3"), up("u4"))
 	f := eth(m(1), portMAC(1))
 	for _, want := range []string{"u1", "u3", "u2", ""} {
 		if got := r.leaves("a", f); got != want {
@@ -57,13 +58,16 @@ func TestS45_StandbyServesWhenNoActiveDoesAndUnusedNever(t *testing.T) {
 			r.change(func(r *rig) { r.fact(want, func(f *plan.Fact) { f.Up = false }) })
 		}
 	}
-	r.expect(r.send("a", f), outcome{reason: abi.ReasonNoUplink, refused: map[string]abi.Reason{"": abi.ReasonNoUplink}})
+	r.expect(r.send("a", f), outcome{reason: abi.ReasonNoUplink,
+		refused: map[string]abi.Reason{"": abi.ReasonNoUplink}})
 	r = newRig(t, vnic("a", team(spec.IPHash, []string{}, nil)), up("u1")) // an empty list means none
-	r.expect(r.send("a", f), outcome{reason: abi.ReasonNoUplink, refused: map[string]abi.Reason{"": abi.ReasonNoUplink}})
+	r.expect(r.send("a", f), outcome{reason: abi.ReasonNoUplink,
+		refused: map[string]abi.Reason{"": abi.ReasonNoUplink}})
 }
 
 func TestS45_ExplicitOrderTakesTheFirstUsable(t *testing.T) {
-	r := newRig(t, vnic("a", team(spec.ExplicitOrder, []string{"u2", "u1"}, []string{"u3"})), up("u1"), up("u2"), up("u3"))
+	r := newRig(t, vnic("a", team(spec.ExplicitOrder, []string{"u2", "u1"}, []string{"u3"})), up("u1"), up("u2"),
+		up("u3"))
 	f := eth(m(1), portMAC(1))
 	for _, want := range []string{"u2", "u1", "u3"} {
 		if got := r.leaves("a", f); got != want {
@@ -122,18 +126,21 @@ func TestS80_D7_D20_CountersOfPortAndUplink(t *testing.T) {
 	if !reflect.DeepEqual(a, want) {
 		t.Errorf("a %+v", a)
 	}
-	want = Counters{PacketsOutBroadcast: 1, BytesOutBroadcast: 64, PacketsOutUnicast: 1, BytesOutUnicast: 64, BytesInFromPnic: 64}
+	want = Counters{PacketsOutBroadcast: 1, BytesOutBroadcast: 64, PacketsOutUnicast: 1, BytesOutUnicast: 64,
+		BytesInFromPnic: 64}
 	if !reflect.DeepEqual(b, want) {
 		t.Errorf("b %+v", b)
 	}
-	want = Counters{PacketsOutBroadcast: 1, BytesOutBroadcast: 68, PacketsInUnicast: 1, BytesInUnicast: 68, Delivered: 1}
+	want = Counters{PacketsOutBroadcast: 1, BytesOutBroadcast: 68, PacketsInUnicast: 1, BytesInUnicast: 68,
+		Delivered: 1}
 	if !reflect.DeepEqual(u, want) {
 		t.Errorf("u %+v", u)
 	}
 }
 
 func TestS44_WhatRestsIsUsedOnlyWhenNothingElseIs(t *testing.T) {
-	r := newRig(t, vnic("a", team(spec.ExplicitOrder, []string{"u1", "u2"}, []string{"u3"})), up("u1"), up("u2"), up("u3"))
+	r := newRig(t, vnic("a", team(spec.ExplicitOrder, []string{"u1", "u2"}, []string{"u3"})), up("u1"), up("u2"),
+		up("u3"))
 	f := eth(m(1), portMAC(1))
 	for _, step := range []struct {
 		resting, down []string
@@ -161,7 +168,8 @@ func TestS47_APortLeavesByTheUplinkItIsAssignedTo(t *testing.T) {
 	r := newRig(t, vnic("a", team(spec.LoadBased, []string{"u0", "u1"}, []string{"u2"})), up("u0"), up("u1"), up("u2"))
 	f := eth(m(1), portMAC(1))
 	for _, step := range []struct{ assigned, down, want string }{
-		{"", "", "u1"}, {"u0", "", "u0"}, {"u0", "u0", "u1"}, {"u2", "", "u1"}, {"u2", "u1", "u0"}, {"nobody", "", "u1"},
+		{"", "", "u1"}, {"u0", "", "u0"}, {"u0", "u0", "u1"}, {"u2", "", "u1"}, {"u2", "u1", "u0"},
+		{"nobody", "", "u1"},
 	} {
 		r.change(func(r *rig) {
 			r.fact("a", func(f *plan.Fact) { f.Assigned = step.assigned })
@@ -179,7 +187,8 @@ func TestS52_ALAGSpreadsOverItsUsableMembers(t *testing.T) {
 	bundle := set(func(s *plan.Switch) {
 		s.LAGs = []*plan.LAG{{Name: "lag", Uplinks: []string{"u1", "u2", "u3"}, Hash: spec.HashIP}}
 	})
-	r := newRig(t, bundle, vnic("a", team(spec.SourceMAC, []string{"lag"}, []string{"u4"})), up("u1"), up("u2"), up("u3"), up("u4"))
+	r := newRig(t, bundle, vnic("a", team(spec.SourceMAC, []string{"lag"}, []string{"u4"})), up("u1"), up("u2"),
+		up("u3"), up("u4"))
 	count := func() map[string]int {
 		use := map[string]int{}
 		for n := range 90 {

@@ -46,7 +46,8 @@ func TestS24_TrunkKeepsItsTags(t *testing.T) {
 }
 
 func TestS24_D11_ProviderTrunkIsASegmentOfItsOwn(t *testing.T) {
-	r := newRig(t, vnic("a", trunk(true, 15)), vnic("b", trunk(true, 15)), vnic("c", trunk(false, 15)), vnic("d", access(15)), up("u"))
+	r := newRig(t, vnic("a", trunk(true, 15)), vnic("b", trunk(true, 15)), vnic("c", trunk(false, 15)),
+		vnic("d", access(15)), up("u"))
 	f := tagged(tagged(eth(all, portMAC(1)), typeQ, 7), typeAD, 15)
 	r.delivered(r.send("a", f), f, "b", "u")
 	r.dropped(r.send("a", tagged(eth(all, portMAC(1)), typeQ, 15)), abi.ReasonVLANNotAllowed)
@@ -73,7 +74,8 @@ func TestS26_PortGroupsOfOneVLANAreOneDomain(t *testing.T) {
 func TestS27_UplinkRangeFiltersBothDirections(t *testing.T) {
 	narrow := func(u *plan.Uplink, _ *plan.Fact) { u.VLANs = plan.VLANSet{}; u.VLANs.AddRange(20, 30) }
 	r := newRig(t, vnic("a", access(10)), up("u", narrow))
-	r.expect(r.send("a", eth(all, portMAC(1))), outcome{reason: abi.ReasonUplinkVLAN, refused: map[string]abi.Reason{"u": abi.ReasonUplinkVLAN}})
+	r.expect(r.send("a", eth(all, portMAC(1))), outcome{reason: abi.ReasonUplinkVLAN,
+		refused: map[string]abi.Reason{"u": abi.ReasonUplinkVLAN}})
 	if c := r.counters("u"); c.PacketsOutDropped != 1 || c.RefusedOut[abi.ReasonUplinkVLAN] != 1 {
 		t.Errorf("counters %+v", c)
 	}
@@ -82,7 +84,8 @@ func TestS27_UplinkRangeFiltersBothDirections(t *testing.T) {
 }
 
 func TestD9_D12_PriorityTagsPassAndOthersDoNot(t *testing.T) {
-	r := newRig(t, vnic("a", access(10)), vnic("b", access(10)), vnic("c", trunk(false, 10)), vnic("d"), vnic("e"), up("u"))
+	r := newRig(t, vnic("a", access(10)), vnic("b", access(10)), vnic("c", trunk(false, 10)), vnic("d"), vnic("e"),
+		up("u"))
 	f := eth(all, portMAC(1))
 	prio := tagged(f, typeAD, 0xe000)
 	r.expect(r.send("a", prio), outcome{copies: map[string][]byte{
@@ -111,7 +114,8 @@ func TestMalformedIsTooShortForItsHeaders(t *testing.T) {
 }
 
 func TestD17_MTUIsOfLayer3(t *testing.T) {
-	r := newRig(t, vnic("a", trunk(false, 0, 10)), vnic("b", trunk(false, 0, 10), fact(func(f *plan.Fact) { f.MTU = 1400 })),
+	r := newRig(t, vnic("a", trunk(false, 0, 10)),
+		vnic("b", trunk(false, 0, 10), fact(func(f *plan.Fact) { f.MTU = 1400 })),
 		vnic("c", access(10)), up("u", func(_ *plan.Uplink, f *plan.Fact) { f.MTU = 1400 }))
 	sized := func(n int) []byte { return append(eth(all, portMAC(1)), make([]byte, n+14-64)...) }
 	r.dropped(r.send("a", sized(1501)), abi.ReasonMTUExceeded)

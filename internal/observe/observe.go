@@ -6,17 +6,18 @@ import (
 	"heddle/internal/plan"
 )
 
-// Counters are a port's or uplink's counters since it got its slot (docs/reference/frame-rules.md §7). Index of the arrays:
-// abi.ClassUnicast, abi.ClassMulticast, abi.ClassBroadcast.
+// Counters are a port's or uplink's counters since it got its slot (docs/reference/frame-rules.md §7). Index of the
+// arrays: abi.ClassUnicast, abi.ClassMulticast, abi.ClassBroadcast.
 type Counters struct {
 	PacketsIn, BytesIn, PacketsOut, BytesOut [abi.Classes]uint64
 	BytesInFromPnic, BytesOutToPnic          uint64
 	Delivered, PacketsToHost                 uint64
-	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up; those of them that were for a
-	// port here and did not leave; those that such a port refused.
+	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up; those of them
+	// that were for a port here and did not leave; those that such a port refused.
 	PacketsFromHost, PacketsFromHostKept, PacketsFromHostDropped uint64
 	MACMoves, MACNotLearnedAllowed, MACsHeld                     uint64
-	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the uplink.
+	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the
+	// uplink.
 	UnknownNotFlooded uint64
 	Drops, Refused    map[abi.Reason]uint64
 }

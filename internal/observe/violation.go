@@ -59,5 +59,6 @@ func (v Violation) mayShare() string {
 	if v.Owner == "" {
 		return ""
 	}
-	return ", which is " + v.Owner + "'s too: it may where the policies of both ports accept forged transmits and MAC changes"
+	return ", which is " + v.Owner +
+		"'s too: it may where the policies of both ports accept forged transmits and MAC changes"
 }

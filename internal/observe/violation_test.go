@@ -14,10 +14,14 @@ func TestEveryViolationHasATextOfItsOwn(t *testing.T) {
 		want string
 	}{
 		{Violation{}, ""},
-		{Violation{Code: GroupAddress, Uses: plan.MAC{1, 0, 0x5e, 0, 0, 1}}, "the adapter uses the group address 01:00:5e:00:00:01"},
-		{Violation{Code: AddressInUse, Uses: mac(1), Whose: "web", Has: mac(2)}, "the adapter uses 02:00:00:00:00:01, the MAC of port web"},
-		{Violation{Code: AddressInUse, Uses: mac(1), Whose: "u1", Uplink: true}, "the adapter uses 02:00:00:00:00:01, the MAC of uplink u1"},
-		{Violation{Code: AddressChanged, Uses: mac(1), Has: mac(2)}, "the adapter uses 02:00:00:00:00:01 instead of 02:00:00:00:00:02, and the policy rejects MAC changes"},
+		{Violation{Code: GroupAddress, Uses: plan.MAC{1, 0, 0x5e, 0, 0, 1}},
+			"the adapter uses the group address 01:00:5e:00:00:01"},
+		{Violation{Code: AddressInUse, Uses: mac(1), Whose: "web", Has: mac(2)},
+			"the adapter uses 02:00:00:00:00:01, the MAC of port web"},
+		{Violation{Code: AddressInUse, Uses: mac(1), Whose: "u1", Uplink: true},
+			"the adapter uses 02:00:00:00:00:01, the MAC of uplink u1"},
+		{Violation{Code: AddressChanged, Uses: mac(1), Has: mac(2)},
+			"the adapter uses 02:00:00:00:00:01 instead of 02:00:00:00:00:02, and the policy rejects MAC changes"},
 		{Violation{Code: "of-a-newer-agent"}, "of-a-newer-agent"},
 	} {
 		if got := c.v.Text(); got != c.want {
@@ -25,7 +29,8 @@ func TestEveryViolationHasATextOfItsOwn(t *testing.T) {
 		}
 	}
 	shared := Violation{Code: AddressInUse, Uses: mac(1), Whose: "vm/1", Owner: "vm"}
-	if text := shared.Text(); !strings.Contains(text, "which is vm's too: it may where the policies of both ports accept") {
+	if text := shared.Text(); !strings.Contains(text, "which is vm's too: it may where the policies of both ports "+
+		"accept") {
 		t.Error(text)
 	}
 }

@@ -29,9 +29,11 @@ const (
 type Field struct {
 	// Path is the field's place in the configuration file: security.macLearning.limit.
 	Path string
-	// Flag is the flag of "heddle port connect" that sets the field at a port, Usage its help. The VLAN policy has three flags of its own.
+	// Flag is the flag of "heddle port connect" that sets the field at a port, Usage its help. The VLAN policy has
+	// three flags of its own.
 	Flag, Usage string
-	// Values and Default are the cells of the reference page: which values there are, and what holds where no level sets the field.
+	// Values and Default are the cells of the reference page: which values there are, and what holds where no level
+	// sets the field.
 	Values, Default string
 	// PortOnly: the field says what belongs to one port. It is set there alone, and its port group need not allow it.
 	PortOnly bool
@@ -45,7 +47,8 @@ type Field struct {
 	access
 }
 
-// access reads and writes a field in the three forms that it has: what a level of the file sets, what a port ends up with, and text.
+// access reads and writes a field in the three forms that it has: what a level of the file sets, what a port ends up
+// with, and text.
 type access struct {
 	Kind Kind
 	// words are the values that the field can have, or each item of its list, where they are a few words.
@@ -58,7 +61,8 @@ type access struct {
 	parse   func(*spec.Policy, string) error
 }
 
-// form is how values of a field are converted: S is the type in the file, whose zero value means "inherited", T that in the plan.
+// form is how values of a field are converted: S is the type in the file, whose zero value means "inherited", T that in
+// the plan.
 type form[S comparable, T any] struct {
 	read  func(S) (T, bool) // false = the level does not set the field
 	typed func(T) FieldValue
@@ -67,7 +71,8 @@ type form[S comparable, T any] struct {
 }
 
 // accessTo makes the access to a field from the places that hold it.
-func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Switch) T, in func(*Effective) *Value[T], at func(*spec.Policy) *S) access {
+func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Switch) T, in func(*Effective) *Value[T],
+	at func(*spec.Policy) *S) access {
 	return access{
 		Kind:    k,
 		builtIn: func(e *Effective, s *spec.Switch) { *in(e) = Value[T]{otherwise(s), FromBuiltIn} },
@@ -96,22 +101,30 @@ func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Sw
 func always[T any](v T) func(*spec.Switch) T { return func(*spec.Switch) T { return v } }
 
 func truth(otherwise bool, in func(*Effective) *Value[bool], at func(*spec.Policy) **bool) access {
-	return wordsOf([]string{"true", "false"}, accessTo(KindTruth, form[*bool, bool]{read: pointed[bool], typed: FieldValueOf[bool], write: written(yesNo), parse: toPointer(strconv.ParseBool)}, always(otherwise), in, at))
+	return wordsOf([]string{"true", "false"},
+		accessTo(KindTruth, form[*bool, bool]{read: pointed[bool], typed: FieldValueOf[bool], write: written(yesNo),
+			parse: toPointer(strconv.ParseBool)}, always(otherwise), in, at))
 }
 
 func verdict(otherwise spec.Answer, in func(*Effective) *Value[bool], at func(*spec.Policy) *spec.Answer) access {
 	read := func(a spec.Answer) (bool, bool) { return a == spec.Accept, a != "" }
-	return wordsOf([]string{string(spec.Accept), string(spec.Reject)}, accessTo(KindAnswer, form[spec.Answer, bool]{read: read, typed: func(v bool) FieldValue { return FieldValueOf(answer(v)) }, write: text[spec.Answer], parse: asWord[spec.Answer]},
-		always(otherwise == spec.Accept), in, at))
+	return wordsOf([]string{string(spec.Accept), string(spec.Reject)},
+		accessTo(KindAnswer, form[spec.Answer, bool]{read: read, typed: func(v bool) FieldValue {
+			return FieldValueOf(answer(v))
+		}, write: text[spec.Answer], parse: asWord[spec.Answer]},
+			always(otherwise == spec.Accept), in, at))
 }
 
 func number(otherwise int, in func(*Effective) *Value[int], at func(*spec.Policy) **int) access {
-	return accessTo(KindNumber, form[*int, int]{read: pointed[int], typed: FieldValueOf[int], write: written(strconv.Itoa), parse: toPointer(strconv.Atoi)}, always(otherwise), in, at)
+	return accessTo(KindNumber, form[*int, int]{read: pointed[int], typed: FieldValueOf[int],
+		write: written(strconv.Itoa), parse: toPointer(strconv.Atoi)}, always(otherwise), in, at)
 }
 
 // period is a duration; read says which texts are one that the field may have.
-func period(otherwise time.Duration, read func(string) (time.Duration, bool), in func(*Effective) *Value[time.Duration], at func(*spec.Policy) *string) access {
-	return accessTo(KindDuration, form[string, time.Duration]{read: read, typed: FieldValueOf[time.Duration], write: text[string], parse: asWord[string]}, always(otherwise), in, at)
+func period(otherwise time.Duration, read func(string) (time.Duration, bool), in func(*Effective) *Value[time.Duration],
+	at func(*spec.Policy) *string) access {
+	return accessTo(KindDuration, form[string, time.Duration]{read: read, typed: FieldValueOf[time.Duration],
+		write: text[string], parse: asWord[string]}, always(otherwise), in, at)
 }
 
 // choice is one of several words.
@@ -121,7 +134,9 @@ func choice[S ~string](otherwise S, in func(*Effective) *Value[S], at func(*spec
 		list[i] = string(w)
 	}
 	read := func(s S) (S, bool) { return s, s != "" }
-	return wordsOf(list, accessTo(KindChoice, form[S, S]{read: read, typed: func(v S) FieldValue { return FieldValueOf(string(v)) }, write: text[S], parse: asWord[S]}, always(otherwise), in, at))
+	return wordsOf(list, accessTo(KindChoice, form[S, S]{read: read, typed: func(v S) FieldValue {
+		return FieldValueOf(string(v))
+	}, write: text[S], parse: asWord[S]}, always(otherwise), in, at))
 }
 
 // wordsOf is the access to a field whose values are a few words.
@@ -130,7 +145,8 @@ func wordsOf(list []string, a access) access {
 	return a
 }
 
-func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]string], at func(*spec.Policy) **[]string) access {
+func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]string],
+	at func(*spec.Policy) **[]string) access {
 	read := func(p *[]string) ([]string, bool) {
 		if p == nil {
 			return nil, false
@@ -138,7 +154,8 @@ func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]st
 		return append([]string{}, *p...), true
 	}
 	joined := func(l []string) string { return strings.Join(l, ",") }
-	return accessTo(KindList, form[*[]string, []string]{read: read, typed: FieldValueOf[[]string], write: written(joined), parse: toPointer(split)}, otherwise, in, at)
+	return accessTo(KindList, form[*[]string, []string]{read: read, typed: FieldValueOf[[]string],
+		write: written(joined), parse: toPointer(split)}, otherwise, in, at)
 }
 
 // vlanPolicy has no text form of its own: it is written as one of three fields.
@@ -153,7 +170,8 @@ func vlanPolicy(in func(*Effective) *Value[VLAN], at func(*spec.Policy) **spec.V
 	parse := func(string) (*spec.VLAN, error) {
 		return nil, fmt.Errorf("a VLAN policy is given as none, access or trunk")
 	}
-	return accessTo(KindVLAN, form[*spec.VLAN, VLAN]{read: read, typed: FieldValueOf[VLAN], write: write, parse: parse}, always(VLAN{Mode: VLANNone}), in, at)
+	return accessTo(KindVLAN, form[*spec.VLAN, VLAN]{read: read, typed: FieldValueOf[VLAN], write: write, parse: parse},
+		always(VLAN{Mode: VLANNone}), in, at)
 }
 
 func pointed[T any](p *T) (T, bool) {

@@ -68,7 +68,8 @@ func TestTheTableHasEveryPolicyField(t *testing.T) {
 
 // TestEachFieldReadsWhatItWrites: what is parsed is what is set, it alone, and the plan has it.
 func TestEachFieldReadsWhatItWrites(t *testing.T) {
-	examples := map[Kind][2]string{KindTruth: {"true", "false"}, KindAnswer: {"accept", "reject"}, KindNumber: {"0", "7"}, KindDuration: {"1s", "2s"},
+	examples := map[Kind][2]string{KindTruth: {"true", "false"}, KindAnswer: {"accept", "reject"},
+		KindNumber: {"0", "7"}, KindDuration: {"1s", "2s"},
 		KindChoice: {"x", "y"}, KindList: {"", "a,b"}}
 	for _, f := range Fields() {
 		if f.Kind == KindVLAN { // it is written as one of three fields
@@ -121,7 +122,8 @@ func TestSettingsAreWrittenAsTheFileAndTheCommandTakeThem(t *testing.T) {
 		{[]Setting{{"security.macLearning.enabled", "true"}, {"security.macLearning.unicastFlooding", "true"}},
 			"security: {macLearning: {enabled: true, unicastFlooding: true}}", "--mac-learning --unicast-flooding"},
 		{[]Setting{{"security.promiscuous", "reject"}, {"security.macLearning.enabled", "true"}, {"blocked", "true"}},
-			"security: {promiscuous: reject, macLearning: {enabled: true}}, blocked: true", "--promiscuous reject --mac-learning --blocked"},
+			"security: {promiscuous: reject, macLearning: {enabled: true}}, blocked: true",
+			"--promiscuous reject --mac-learning --blocked"},
 	} {
 		var flags []string
 		for _, s := range c.settings {

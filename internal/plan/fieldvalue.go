@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// FieldValue is a policy field's value in the type that the field has: a truth value, a whole number, a word, a list of words, a duration or
-// a VLAN policy. Its zero value is one of a kind that is not known here, as a newer agent may have.
+// FieldValue is a policy field's value in the type that the field has: a truth value, a whole number, a word, a list of
+// words, a duration or a VLAN policy. Its zero value is one of a kind that is not known here, as a newer agent may
+// have.
 type FieldValue struct{ v any }
 
 // UnitSeconds is the unit of a duration.

@@ -24,7 +24,8 @@ func TestAFieldsValueHasItsOwnTypeInJSON(t *testing.T) {
 		{Row{"teaming.active", FieldValueOf([]string{"u1", "u2"}), "", group}, `["u1","u2"]`, "u1, u2"},
 		{Row{"teaming.standby", FieldValueOf([]string{}), "", group}, `[]`, "none"},
 		{Row{"vlan", FieldValueOf(VLAN{}), "", group}, `{"mode":"none"}`, "none"},
-		{Row{"vlan", FieldValueOf(VLAN{Mode: VLANAccess, ID: 10}), "", group}, `{"mode":"access","access":10}`, "access 10"},
+		{Row{"vlan", FieldValueOf(VLAN{Mode: VLANAccess, ID: 10}), "", group}, `{"mode":"access","access":10}`,
+			"access 10"},
 		{Row{"vlan", FieldValueOf(VLAN{Mode: VLANTrunk, Set: trunk}), "", group},
 			`{"mode":"trunk","trunk":[{"first":0,"last":0},{"first":10,"last":20}],"outer":"802.1q"}`, "trunk 0,10-20"},
 		{Row{"new.field", FieldValue{}, "", group}, `null`, "?"},
@@ -37,9 +38,11 @@ func TestAFieldsValueHasItsOwnTypeInJSON(t *testing.T) {
 		if c.row.Unit != "" {
 			unit = `,"unit":"` + c.row.Unit + `"`
 		}
-		want := `{"policy":"` + c.row.Policy + `","value":` + c.json + unit + `,"from":{"level":"port group","name":"web"}}`
+		want := `{"policy":"` + c.row.Policy + `","value":` + c.json + unit +
+			`,"from":{"level":"port group","name":"web"}}`
 		var back Row
-		if err := json.Unmarshal(b, &back); err != nil || string(b) != want || !back.Value.Equal(c.row.Value) || back.From != group || c.row.Value.String() != c.text {
+		if err := json.Unmarshal(b, &back); err != nil || string(b) != want || !back.Value.Equal(c.row.Value) ||
+			back.From != group || c.row.Value.String() != c.text {
 			t.Errorf("%s, want %s; reads back as %+v, in words %s: %v", b, want, back, c.row.Value, err)
 		}
 	}

@@ -52,8 +52,8 @@ func (p *Plan) Port(id PortID) *Port {
 	return nil
 }
 
-// Family names the ports of a switch that may use the MAC of a port, and it theirs (S111): those of its owner that may forge and change
-// MACs as it may. "" when there are none.
+// Family names the ports of a switch that may use the MAC of a port, and it theirs (S111): those of its owner that may
+// forge and change MACs as it may. "" when there are none.
 func (p *Port) Family() string {
 	if p.Policy.ForgedTransmits.V && p.Policy.MACChanges.V {
 		return p.Owner

@@ -19,7 +19,8 @@ type IPFIX struct {
 	ObservationDomain uint32 `json:"observationDomainId"`
 	// SwitchAddress is the source address towards IPv4 collectors; "" = the host's own.
 	SwitchAddress string `json:"switchIpAddress,omitzero"`
-	// ActiveTimeout is how often a flow that goes on is reported, IdleTimeout how long after its last packet it has ended.
+	// ActiveTimeout is how often a flow that goes on is reported, IdleTimeout how long after its last packet it has
+	// ended.
 	ActiveTimeout time.Duration `json:"activeFlowTimeout"`
 	IdleTimeout   time.Duration `json:"idleFlowTimeout"`
 	// SamplingRate is how many packets are left out after each that is metered: 0 = every packet is metered (S66, C7).
@@ -28,8 +29,8 @@ type IPFIX struct {
 	InternalOnly bool `json:"internalFlowsOnly,omitzero"`
 	// Biflow makes one record of a conversation's two directions (RFC 5103).
 	Biflow bool `json:"biflow,omitzero"`
-	// TemplateEvery and TemplatePackets are after which time, and which number of messages, templates are sent again; packets 0 =
-	// by time alone.
+	// TemplateEvery and TemplatePackets are after which time, and which number of messages, templates are sent again;
+	// packets 0 = by time alone.
 	TemplateEvery   time.Duration `json:"templatesEvery"`
 	TemplatePackets int           `json:"templatesPackets"`
 	// MaxFlows is the most flows of the switch that the agent keeps at a time.
@@ -80,7 +81,8 @@ func resolveIPFIX(s *spec.IPFIX) IPFIX {
 		MTU:               s.MTU,
 	}
 	for _, c := range s.Collectors {
-		x.Collectors = append(x.Collectors, Collector{Address: strings.ToLower(c.Address), Port: uint16(c.ActualPort()), Shape: c.ActualShape(),
+		x.Collectors = append(x.Collectors, Collector{Address: strings.ToLower(c.Address), Port: uint16(c.ActualPort()),
+			Shape:     c.ActualShape(),
 			Transport: c.ActualTransport(), TLS: TLS{c.CA, c.Certificate, c.Key, c.ServerName}})
 	}
 	return x

@@ -27,7 +27,8 @@ func TestResolve_IPFIX(t *testing.T) {
       maxFlows: 2000
       mtu: 1280
 `), nil)
-	want := IPFIX{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, TemplateEvery: time.Minute, TemplatePackets: 1000, MaxFlows: 262144}
+	want := IPFIX{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, TemplateEvery: time.Minute,
+		TemplatePackets: 1000, MaxFlows: 262144}
 	if diff := cmp.Diff(want, p.Switch("plain").IPFIX); diff != "" {
 		t.Error(diff)
 	}
@@ -35,10 +36,13 @@ func TestResolve_IPFIX(t *testing.T) {
 		Collectors: []Collector{
 			{Address: "flows.example.net", Port: 4739, Shape: spec.ShapeStandard, Transport: spec.TransportUDP},
 			{Address: "2001:db8::9", Port: 2055, Shape: spec.ShapeVDS, Transport: spec.TransportTCP},
-			{Address: "192.0.2.9", Port: 4740, Shape: spec.ShapeStandard, Transport: spec.TransportTLS, TLS: TLS{CA: "/etc/ca.pem", ServerName: "flows"}},
+			{Address: "192.0.2.9", Port: 4740, Shape: spec.ShapeStandard, Transport: spec.TransportTLS,
+				TLS: TLS{CA: "/etc/ca.pem", ServerName: "flows"}},
 		},
-		ObservationDomain: 1<<32 - 1, SwitchAddress: "192.0.2.1", ActiveTimeout: 30 * time.Minute, IdleTimeout: 90 * time.Second,
-		SamplingRate: 4096, InternalOnly: true, Biflow: true, TemplateEvery: 10 * time.Minute, MaxFlows: 2000, MTU: 1280,
+		ObservationDomain: 1<<32 - 1, SwitchAddress: "192.0.2.1", ActiveTimeout: 30 * time.Minute,
+		IdleTimeout:  90 * time.Second,
+		SamplingRate: 4096, InternalOnly: true, Biflow: true, TemplateEvery: 10 * time.Minute, MaxFlows: 2000,
+		MTU: 1280,
 	}
 	got := p.Switch("lab").IPFIX
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -61,7 +65,8 @@ ports:
   - {name: c, switch: lab, portGroup: h, monitoring: {ipfix: false}}
   - {name: d, switch: lab, portGroup: h, monitoring: {observe: both}}
 `), nil)
-	for name, want := range map[string]string{"u1": "off", "u2": "ingress and egress", "u3": "egress", "a": "ingress", "b": "egress", "c": "off", "d": "ingress and egress"} {
+	for name, want := range map[string]string{"u1": "off", "u2": "ingress and egress", "u3": "egress", "a": "ingress",
+		"b": "egress", "c": "off", "d": "ingress and egress"} {
 		t.Run(name, func(t *testing.T) {
 			id := PortID{"lab", name}
 			var m Monitoring
@@ -73,13 +78,15 @@ ports:
 			if m.String() != want {
 				t.Errorf("%s: %s, want %s", name, m, want)
 			}
-			in, out := want == "ingress" || want == "ingress and egress", want == "egress" || want == "ingress and egress"
+			in, out := want == "ingress" || want == "ingress and egress", want == "egress" ||
+				want == "ingress and egress"
 			if m.Ingress() != in || m.Egress() != out {
 				t.Errorf("%s: ingress %v egress %v", name, m.Ingress(), m.Egress())
 			}
 		})
 	}
-	if from := p.Uplink(PortID{"lab", "u2"}).Monitoring; from.IPFIX.From != FromUplink || from.Observe.From != FromBuiltIn {
+	if from := p.Uplink(PortID{"lab", "u2"}).Monitoring; from.IPFIX.From != FromUplink ||
+		from.Observe.From != FromBuiltIn {
 		t.Errorf("u2: %+v", from)
 	}
 	if !p.Switch("lab").Metered() || p.Switch("other").Metered() {

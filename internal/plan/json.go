@@ -63,7 +63,8 @@ type vlanJSON struct {
 	Outer  string   `json:"outer,omitempty"`
 }
 
-// MarshalJSON writes {"mode": "none"}, {"mode": "access", "access": 100} or {"mode": "trunk", "trunk": […], "outer": "802.1q"}.
+// MarshalJSON writes {"mode": "none"}, {"mode": "access", "access": 100} or {"mode": "trunk", "trunk": […], "outer":
+// "802.1q"}.
 func (w VLAN) MarshalJSON() ([]byte, error) {
 	j := vlanJSON{Mode: w.Mode.String()}
 	switch w.Mode {

@@ -7,10 +7,12 @@ import (
 	"heddle/internal/spec"
 )
 
-// SetMACTable says how many learned MACs the host's table holds, and gives every port with MAC learning its share of it.
+// SetMACTable says how many learned MACs the host's table holds, and gives every port with MAC learning its share of
+// it.
 //
-// Where the table has room for all limits together, each port may hold as many as its limit. Else the table is divided, so that no port
-// takes what another's share would hold: a port whose limit is below an equal share keeps its limit, and the others divide the rest evenly.
+// Where the table has room for all limits together, each port may hold as many as its limit. Else the table is divided,
+// so that no port takes what another's share would hold: a port whose limit is below an equal share keeps its limit,
+// and the others divide the rest evenly.
 func (p *Plan) SetMACTable(size int) {
 	p.MACTable = size
 	var learning []*Port
@@ -26,7 +28,9 @@ func (p *Plan) SetMACTable(size int) {
 	if limits <= size {
 		return
 	}
-	slices.SortStableFunc(learning, func(a, b *Port) int { return a.Policy.Learning.Limit.V - b.Policy.Learning.Limit.V })
+	slices.SortStableFunc(learning, func(a, b *Port) int {
+		return a.Policy.Learning.Limit.V - b.Policy.Learning.Limit.V
+	})
 	left := size
 	for i, port := range learning {
 		share := left / (len(learning) - i)
@@ -74,6 +78,7 @@ func (p *Plan) Warnings() []string {
 	}
 	limits := p.MACLimits()
 	want := (limits + 4095) / 4096 * 4096
-	return []string{fmt.Sprintf("the ports' limits of learned MACs add up to %d, and the host's table holds %d: %d ports get a smaller, fair share of it; "+
+	return []string{fmt.Sprintf("the ports' limits of learned MACs add up to %d, and the host's table holds %d: %d "+
+		"ports get a smaller, fair share of it; "+
 		"lower the limits, or set host: {macTable: %d}", limits, p.MACTable, shared, min(want, spec.MaxMACTable))}
 }

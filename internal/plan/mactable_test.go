@@ -37,7 +37,8 @@ func TestTheTableIsSharedOnlyWhereLimitsExceedIt(t *testing.T) {
 		t.Errorf("rooms %v", rooms)
 	}
 	w := p.Warnings()
-	if len(w) != 1 || !strings.Contains(w[0], "add up to 8292") || !strings.Contains(w[0], "2 ports get") || !strings.Contains(w[0], "macTable: 12288") {
+	if len(w) != 1 || !strings.Contains(w[0], "add up to 8292") || !strings.Contains(w[0], "2 ports get") ||
+		!strings.Contains(w[0], "macTable: 12288") {
 		t.Errorf("warnings %q", w)
 	}
 }

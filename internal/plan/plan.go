@@ -133,8 +133,8 @@ type AddressGuard struct {
 	Addresses Value[[]string] `json:"addresses"`
 }
 
-// StormControl is the effective storm control policy: rates in frames per second, 0 = no limit, and how long a time's worth of a
-// rate may come at once.
+// StormControl is the effective storm control policy: rates in frames per second, 0 = no limit, and how long a time's
+// worth of a rate may come at once.
 type StormControl struct {
 	Broadcast      Value[int]           `json:"broadcast"`
 	Multicast      Value[int]           `json:"multicast"`
@@ -164,8 +164,8 @@ type Learning struct {
 }
 
 // Teaming is the effective teaming policy. Active and Standby name uplinks of the switch; when no level sets Active,
-// every uplink of the switch that is neither standby nor a LAG's member is active, in the order of the file. Both lists may
-// name a LAG.
+// every uplink of the switch that is neither standby nor a LAG's member is active, in the order of the file. Both lists
+// may name a LAG.
 type Teaming struct {
 	Policy           Value[spec.TeamingPolicy]    `json:"policy"`
 	Active           Value[[]string]              `json:"active"`
@@ -213,8 +213,9 @@ type Fact struct {
 	SeenMAC MAC `json:"seenMAC,omitzero"`
 	// Promiscuous says whether the owner's adapter asks for promiscuous mode (D1).
 	Promiscuous Asks `json:"promiscuous,omitzero"`
-	// Wait numbers the port's last wait for a guest that runs elsewhere: one that is to arrive by a migration, or has just left by one
-	// (S99). Every wait of a host has a higher number than those before; 0 = none. The first frame of the port ends it.
+	// Wait numbers the port's last wait for a guest that runs elsewhere: one that is to arrive by a migration, or has
+	// just left by one (S99). Every wait of a host has a higher number than those before; 0 = none. The first frame of
+	// the port ends it.
 	Wait uint32 `json:"wait,omitzero"`
 	// Awake: that wait is known to be over.
 	Awake bool `json:"awake,omitzero"`

@@ -9,9 +9,9 @@ import (
 )
 
 // Resolve makes the plan of a valid configuration: every port's effective policy, field by field from the nearest level
-// that sets it (S8, S9, S11, D3). numbers holds the numbers of ports and uplinks given so far, also of those that are gone
-// and whose numbers stay reserved; ports without one get the lowest free numbers from 1 in the order of the file, uplinks
-// those after them. The error is spec.Faults when cfg is not valid, or says which numbers clash.
+// that sets it (S8, S9, S11, D3). numbers holds the numbers of ports and uplinks given so far, also of those that are
+// gone and whose numbers stay reserved; ports without one get the lowest free numbers from 1 in the order of the file,
+// uplinks those after them. The error is spec.Faults when cfg is not valid, or says which numbers clash.
 func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -19,8 +19,8 @@ func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	return ResolveValid(cfg, numbers)
 }
 
-// ResolveValid is Resolve of a configuration that was validated already, as one that spec.Parse and spec.WithPorts made is: with a
-// thousand ports, validating takes as long as the rest. Ports with the same effective policy share it.
+// ResolveValid is Resolve of a configuration that was validated already, as one that spec.Parse and spec.WithPorts made
+// is: with a thousand ports, validating takes as long as the rest. Ports with the same effective policy share it.
 func ResolveValid(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	next, err := freeNumbers(numbers)
 	if err != nil {
@@ -66,7 +66,8 @@ func freeNumbers(numbers map[PortID]uint32) (next func() uint32, err error) {
 			return nil, fmt.Errorf("port %s has the number 0: numbers start at 1", id)
 		}
 		if other, dup := used[n]; dup {
-			return nil, fmt.Errorf("ports %s and %s have the same number %d: a number is given once", min(id.String(), other.String()), max(id.String(), other.String()), n)
+			return nil, fmt.Errorf("ports %s and %s have the same number %d: a number is given once",
+				min(id.String(), other.String()), max(id.String(), other.String()), n)
 		}
 		used[n] = id
 	}
@@ -102,7 +103,8 @@ func resolveSwitch(s *spec.Switch) *Switch {
 	}
 	for i := range s.Uplinks {
 		u := &s.Uplinks[i]
-		up := &Uplink{ID: PortID{s.Name, u.Name}, Device: u.Device, VLANs: AllVLANs(), Blocked: u.Blocked, Monitoring: uplinkMonitoring(s, u.Monitoring)}
+		up := &Uplink{ID: PortID{s.Name, u.Name}, Device: u.Device, VLANs: AllVLANs(), Blocked: u.Blocked,
+			Monitoring: uplinkMonitoring(s, u.Monitoring)}
 		if len(u.VLANs) > 0 {
 			up.VLANs = vlanSet(u.VLANs)
 		}

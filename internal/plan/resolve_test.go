@@ -98,7 +98,8 @@ func TestS8_AnInheritedValueFollowsTheSwitchDefault(t *testing.T) {
 	const policy = "security.forgedTransmits"
 	wantRow(t, port(t, "security: {forgedTransmits: accept}", "", ""), policy, "accept", "switch lab")
 	wantRow(t, port(t, "security: {forgedTransmits: reject}", "", ""), policy, "reject", "switch lab")
-	wantRow(t, port(t, "security: {forgedTransmits: accept}", "security: {forgedTransmits: reject}", ""), policy, "reject", "port group web")
+	wantRow(t, port(t, "security: {forgedTransmits: accept}", "security: {forgedTransmits: reject}", ""), policy,
+		"reject", "port group web")
 }
 
 func TestS9_APortsOwnValueNeedsItsGroupsLeave(t *testing.T) {
@@ -112,7 +113,8 @@ func TestS9_APortsOwnValueNeedsItsGroupsLeave(t *testing.T) {
 	}
 	for _, c := range categories {
 		text := func(allowed string) string {
-			return "switches: [{name: lab, uplinks: [{name: u}], portGroups: [{name: web, overrides: {" + c.flag + ": " + allowed + "}}]}]\n" +
+			return "switches: [{name: lab, uplinks: [{name: u}], portGroups: [{name: web, overrides: {" + c.flag +
+				": " + allowed + "}}]}]\n" +
 				"ports: [{name: vm1, switch: lab, portGroup: web, " + c.own + "}]\n"
 		}
 		p := mustResolve(t, mustParse(t, text("true")), nil).Port(PortID{"lab", "vm1"})
@@ -138,7 +140,8 @@ func TestS9_ResolveRefusesAnOverrideThatIsNotAllowed(t *testing.T) {
 }
 
 func TestS11_SettingOnlyMACLearningLeavesTheOtherSecurityFieldsInherited(t *testing.T) {
-	p := port(t, "security: {promiscuous: accept, macChanges: accept, macLearning: {limit: 8}}", "security: {macLearning: {enabled: true}}", "")
+	p := port(t, "security: {promiscuous: accept, macChanges: accept, macLearning: {limit: 8}}",
+		"security: {macLearning: {enabled: true}}", "")
 	wantRow(t, p, "security.promiscuous", "accept", "switch lab")
 	wantRow(t, p, "security.macChanges", "accept", "switch lab")
 	wantRow(t, p, "security.forgedTransmits", "reject", "built-in default")
@@ -177,13 +180,15 @@ ports:
 	var trunk VLANSet
 	trunk.AddRange(1, 4094)
 	old := p.Switch("old")
-	if old.Kind != spec.Standard || old.MTU != 1500 || old.ReversePath || !old.ReversePathPromiscuous || old.BlockGuestBPDU {
+	if old.Kind != spec.Standard || old.MTU != 1500 || old.ReversePath || !old.ReversePathPromiscuous ||
+		old.BlockGuestBPDU {
 		t.Errorf("old: %+v", old)
 	}
 	if s := p.Switch("new"); s.Kind != spec.Distributed || s.MTU != 9000 || !s.ReversePath || !s.BlockGuestBPDU {
 		t.Errorf("new: %+v", s)
 	}
-	off := Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}, Observe: Value[spec.Observe]{spec.ObserveBoth, FromBuiltIn}}
+	off := Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}, Observe: Value[spec.Observe]{spec.ObserveBoth,
+		FromBuiltIn}}
 	if diff := cmp.Diff([]*Uplink{
 		{ID: PortID{"old", "uplink1"}, Number: 3, Device: "eno1", VLANs: trunk, Blocked: true, Monitoring: off},
 		{ID: PortID{"old", "uplink2"}, Number: 4, VLANs: AllVLANs(), Monitoring: off},
@@ -194,20 +199,23 @@ ports:
 		t.Errorf("uplink2 is %+v", u)
 	}
 	vmk := p.Port(PortID{"old", "vmk0"})
-	if vmk.Role != spec.Host || vmk.Device != "vmk0" || vmk.MTU != 1500 || !slices.Equal(vmk.Addresses, []string{"192.0.2.1/24"}) {
+	if vmk.Role != spec.Host || vmk.Device != "vmk0" || vmk.MTU != 1500 ||
+		!slices.Equal(vmk.Addresses, []string{"192.0.2.1/24"}) {
 		t.Errorf("vmk0: %+v", vmk)
 	}
 	vm := p.Port(PortID{"old", "vm1"})
 	if vm.Role != spec.VNIC || vm.InitialMAC != (MAC{2, 0, 0, 0, 1, 1}) || !vm.TxUplink || vm.MTU != 0 {
 		t.Errorf("vm1: %+v", vm)
 	}
-	if p.Switch("x") != nil || p.Port(PortID{"old", "uplink1"}) != nil || p.Port(PortID{"x", "vm1"}) != nil || p.Uplink(PortID{"old", "vm1"}) != nil {
+	if p.Switch("x") != nil || p.Port(PortID{"old", "uplink1"}) != nil || p.Port(PortID{"x", "vm1"}) != nil ||
+		p.Uplink(PortID{"old", "vm1"}) != nil {
 		t.Error("something is found that is not there")
 	}
 }
 
 func TestResolve_Numbers(t *testing.T) {
-	cfg := mustParse(t, `switches: [{name: a, uplinks: [{name: u}], portGroups: [{name: g}]}, {name: b, uplinks: [{name: u}], portGroups: [{name: g}]}]
+	cfg := mustParse(t,
+		`switches: [{name: a, uplinks: [{name: u}], portGroups: [{name: g}]}, {name: b, uplinks: [{name: u}], portGroups: [{name: g}]}]
 ports:
   - {name: p1, switch: b, portGroup: g}
   - {name: p2, switch: a, portGroup: g}
@@ -256,7 +264,8 @@ func TestPlan_JSONReadsBackAndIsInTheUsersWords(t *testing.T) {
 	for _, want := range []string{
 		`"id":"lab/vm1/eth0"`, `"vlan":{"value":{"mode":"none"},"from":"port"}`, `"initialMAC":"02:00:00:00:01:01"`,
 		`"value":{"mode":"trunk","trunk":[{"first":0,"last":0},{"first":10,"last":10},{"first":20,"last":30}],"outer":"802.1ad"}`, `"ageing":{"value":"10m","from":"built-in default"}`,
-		`"vlans":[{"first":0,"last":4094}]`, `"active":{"value":["uplink2"],"from":"switch"}`, `"standby":{"value":[],"from":"port group"}`,
+		`"vlans":[{"first":0,"last":4094}]`, `"active":{"value":["uplink2"],"from":"switch"}`,
+		`"standby":{"value":[],"from":"port group"}`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)

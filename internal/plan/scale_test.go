@@ -11,13 +11,15 @@ import (
 // manyPorts is a file of n ports in ten port groups.
 func manyPorts(n int) []byte {
 	var b strings.Builder
-	b.WriteString("switches:\n  - name: lab\n    uplinks: [{name: uplink1, device: eno1}, {name: uplink2, device: eno2}]\n    portGroups:\n")
+	b.WriteString("switches:\n  - name: lab\n    uplinks: [{name: uplink1, device: eno1}, {name: uplink2, device: " +
+		"eno2}]\n    portGroups:\n")
 	for g := range 10 {
 		fmt.Fprintf(&b, "      - {name: g%d, vlan: {access: %d}, security: {forgedTransmits: accept}}\n", g, g+100)
 	}
 	b.WriteString("ports:\n")
 	for i := range n {
-		fmt.Fprintf(&b, "  - {name: vm%d/eth0, switch: lab, portGroup: g%d, device: tap%d, mac: \"02:00:00:00:%02x:%02x\"}\n", i, i%10, i, i>>8, i&255)
+		fmt.Fprintf(&b, "  - {name: vm%d/eth0, switch: lab, portGroup: g%d, device: tap%d, mac: "+
+			"\"02:00:00:00:%02x:%02x\"}\n", i, i%10, i, i>>8, i&255)
 	}
 	return []byte(b.String())
 }

@@ -13,7 +13,8 @@ const (
 	SegmentUntagged SegmentKind = "untagged"
 	SegmentQ        SegmentKind = "802.1q"
 	SegmentAD       SegmentKind = "802.1ad"
-	SegmentTrunk    SegmentKind = "trunk" // every segment of a trunk: a trunk port's own address is known in all of them
+	// every segment of a trunk: a trunk port's own address is known in all of them
+	SegmentTrunk SegmentKind = "trunk"
 )
 
 // Segment is a broadcast domain of a switch as commands and the API name it; its zero value is none.

@@ -37,7 +37,8 @@ func SettingsYAML(settings ...Setting) string {
 	return mapping(settings, paths)
 }
 
-// mapping is the settings below one place of the file; paths are what is left of theirs. Those of one part stand together.
+// mapping is the settings below one place of the file; paths are what is left of theirs. Those of one part stand
+// together.
 func mapping(settings []Setting, paths [][]string) string {
 	var parts []string
 	for i := 0; i < len(settings); {

@@ -14,8 +14,8 @@ const (
 	maxMessage = 1000
 )
 
-// collection is the faults found so far. A bounded one keeps the first of the file, in whatever order they are found, so that a file
-// with a fault in every line costs no more memory than one with some.
+// collection is the faults found so far. A bounded one keeps the first of the file, in whatever order they are found,
+// so that a file with a fault in every line costs no more memory than one with some.
 type collection struct {
 	faults  Faults
 	bounded bool

@@ -38,7 +38,8 @@ func TestParse_ReportsTheFirstFaultsAndHowManyMore(t *testing.T) {
 			t.Fatalf("fault %d is %v, want %v", i, faults[i], f)
 		}
 	}
-	if got, want := faults[mostFaults].Error(), fmt.Sprintf("f.yaml: and %d more faults", 3*ports-mostFaults); got != want {
+	if got, want := faults[mostFaults].Error(), fmt.Sprintf("f.yaml: and %d more faults",
+		3*ports-mostFaults); got != want {
 		t.Errorf("the last line is %q, want %q", got, want)
 	}
 }
@@ -68,7 +69,8 @@ func TestCollection_KeepsTheFirstOfTheFile(t *testing.T) {
 	}
 }
 
-// What cannot be a configuration for one host is refused before the YAML is read, which takes much memory for each value.
+// What cannot be a configuration for one host is refused before the YAML is read, which takes much memory for each
+// value.
 func TestParse_RefusesMoreValuesThanAHostHasUseFor(t *testing.T) {
 	for name, text := range map[string]string{
 		"block": "switches: []\nports:\n" + strings.Repeat("  - {}\n", 2*maxValues),
@@ -77,10 +79,12 @@ func TestParse_RefusesMoreValuesThanAHostHasUseFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(text))
-			if err == nil || !strings.Contains(err.Error(), "more lines and punctuation than 200000 values need: write a smaller file") {
+			if err == nil || !strings.Contains(err.Error(),
+				"more lines and punctuation than 200000 values need: write a smaller file") {
 				t.Errorf("%s: %.300v", name, err)
 			}
-			if _, err2 := ParseAfter(&Config{src: &source{section: &section{}}}, "f.yaml", []byte(text)); err2 == nil || err2.Error() != err.Error() {
+			if _, err2 := ParseAfter(&Config{src: &source{section: &section{}}}, "f.yaml", []byte(text)); err2 == nil ||
+				err2.Error() != err.Error() {
 				t.Errorf("%s: behind another file: %.300v", name, err2)
 			}
 		})
@@ -89,7 +93,8 @@ func TestParse_RefusesMoreValuesThanAHostHasUseFor(t *testing.T) {
 
 // A name is repeated in messages about other things than itself; none of them may be long, or act on a terminal.
 func TestFaults_MessagesArePrintableAndShort(t *testing.T) {
-	for _, name := range []string{`\e[31mX`, `\e]0;pwn\a`, `\u202egnp.exe`, `\u0085x\u009b31m`, `a\nb`, `\u2066x`, strings.Repeat("long", 50_000)} {
+	for _, name := range []string{`\e[31mX`, `\e]0;pwn\a`, `\u202egnp.exe`, `\u0085x\u009b31m`, `a\nb`, `\u2066x`,
+		strings.Repeat("long", 50_000)} {
 		text := fmt.Sprintf(`
 switches:
   - name: "%[1]s"

@@ -44,7 +44,8 @@ func TestLoad_AMissingFileIsTheOperatingSystemsError(t *testing.T) {
 
 func TestValidate_AConfigurationMadeInMemoryHasFaultsWithoutLines(t *testing.T) {
 	cfg := &Config{
-		Switches: []Switch{{Name: "lab", PortGroups: []PortGroup{{Name: "web", Policy: Policy{VLAN: &VLAN{Access: 4095}}}}}},
+		Switches: []Switch{{Name: "lab",
+			PortGroups: []PortGroup{{Name: "web", Policy: Policy{VLAN: &VLAN{Access: 4095}}}}}},
 		Ports: []Port{
 			{Name: "vm1", Switch: "lab", PortGroup: "web"},
 			{Name: "vm1", Switch: "lab", PortGroup: "web"},
@@ -69,14 +70,16 @@ func TestValidate_AConfigurationMadeInMemoryHasFaultsWithoutLines(t *testing.T) 
 func TestParse_ASecondDocumentIsNotReadEvenWhenBroken(t *testing.T) {
 	_, err := Parse("two.yaml", []byte("switches: [{name: lab, mtu: 1}]\n---\n[\n"))
 	var faults Faults
-	if !errors.As(err, &faults) || len(faults) != 2 || faults[0].Line != 1 || !strings.HasPrefix(faults[1].Message, "not YAML: ") {
+	if !errors.As(err, &faults) || len(faults) != 2 || faults[0].Line != 1 || !strings.HasPrefix(faults[1].Message,
+		"not YAML: ") {
 		t.Errorf("got %v, want a fault about the MTU and one about the second document", err)
 	}
 }
 
 func TestParse_ALongValueIsShortenedAtALetter(t *testing.T) {
 	_, err := Parse("long.yaml", []byte("switches: [{name: lab, kind: "+strings.Repeat("ü", 100)+"}]\n"))
-	want := "long.yaml:1:30: switches[lab].kind: " + strings.Repeat("ü", maxShown/2) + "…: must be standard or distributed"
+	want := "long.yaml:1:30: switches[lab].kind: " + strings.Repeat("ü", maxShown/2) +
+		"…: must be standard or distributed"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -13,8 +13,8 @@ import (
 // unbounded work. 1,000 ports hold some 10,000.
 const maxValues = 200_000
 
-// marksPerValue is how many lines and marks such as colons and dashes a value may have to itself, comments among them; a key with its
-// value is two values and has two marks.
+// marksPerValue is how many lines and marks such as colons and dashes a value may have to itself, comments among them;
+// a key with its value is two values and has two marks.
 const marksPerValue = 2
 
 // decoder fills the types of this package from YAML nodes. Unlike the YAML library's own decoding it goes on after a
@@ -161,7 +161,8 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, a at) {
 			continue
 		}
 		if line, dup := first[key.Value]; dup {
-			d.add(position{key.Line, key.Column}, a.field(label(key)).show(), "", fmt.Sprintf("given twice, first on line %d: keep one", line))
+			d.add(position{key.Line, key.Column}, a.field(label(key)).show(), "",
+				fmt.Sprintf("given twice, first on line %d: keep one", line))
 			continue
 		}
 		first[key.Value] = key.Line

@@ -9,7 +9,8 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) Fa
 	v := newValidator(cfg)
 	v.eachUplink(func(a at, s *Switch, u *Uplink) {
 		if mtu, ok := lookup(u.Device); ok && mtu < s.ActualMTU() {
-			v.fault(a, shown(u.Device), "the device's MTU is %d, below the %d of switch %s: raise it (ip link set %s mtu %d) or lower the switch's mtu",
+			v.fault(a, shown(u.Device), "the device's MTU is %d, below the %d of switch %s: raise it (ip link set %s "+
+				"mtu %d) or lower the switch's mtu",
 				mtu, s.ActualMTU(), s.Name, u.Device, s.ActualMTU())
 		}
 	})
@@ -17,13 +18,14 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) Fa
 	return v.found.faults
 }
 
-// MissingDevices are warnings about devices that are not there, one line each, since they may appear later. lookup is as with
-// CheckDevices.
+// MissingDevices are warnings about devices that are not there, one line each, since they may appear later. lookup is
+// as with CheckDevices.
 func MissingDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) (warnings []string) {
 	v := newValidator(cfg)
 	missing := func(a at, device, what string) {
 		if _, ok := lookup(device); !ok {
-			warnings = append(warnings, fmt.Sprintf("%s%s: %s: there is no such device now; the %s is down until it appears", v.where(a), a.show(), device, what))
+			warnings = append(warnings, fmt.Sprintf("%s%s: %s: there is no such device now; the %s is down until it "+
+				"appears", v.where(a), a.show(), device, what))
 		}
 	}
 	v.eachUplink(func(a at, _ *Switch, u *Uplink) { missing(a, u.Device, "uplink") })

@@ -10,29 +10,33 @@ import (
 // IPFIX is how the flows of a switch are timed, kept and exported. The monitoring policy decides what is metered. A
 // field that is left out has its default.
 type IPFIX struct {
-	// Collectors get the flow records, each all of them; at most 8. Without any the flows are there to look at on the host.
+	// Collectors get the flow records, each all of them; at most 8. Without any the flows are there to look at on the
+	// host.
 	Collectors []Collector `yaml:"collectors,omitempty" json:"collectors,omitzero"`
 	// ObservationDomainID is sent to collectors: 0–4294967295, default 0.
 	ObservationDomainID int `yaml:"observationDomainId,omitempty" json:"observationDomainId,omitzero"`
-	// SwitchIPAddress is an IPv4 address that messages to collectors have as source, so that many hosts look like one exporter
-	// (S67). Messages to IPv6 collectors have the host's address all the same. Default: the host's address.
+	// SwitchIPAddress is an IPv4 address that messages to collectors have as source, so that many hosts look like one
+	// exporter (S67). Messages to IPv6 collectors have the host's address all the same. Default: the host's address.
 	SwitchIPAddress string `yaml:"switchIpAddress,omitempty" json:"switchIpAddress,omitzero"`
 	// ActiveFlowTimeout is how often a flow that goes on is reported (S65): a duration of 60s–3600s, default 60s.
 	ActiveFlowTimeout string `yaml:"activeFlowTimeout,omitempty" json:"activeFlowTimeout,omitzero"`
 	// IdleFlowTimeout is how long after its last packet a flow has ended (S64): a duration of 10s–600s, default 15s.
 	IdleFlowTimeout string `yaml:"idleFlowTimeout,omitempty" json:"idleFlowTimeout,omitzero"`
-	// SamplingRate is how many packets are left out after each that is metered (S66, C7): 0–16384. The default 0 meters every packet.
+	// SamplingRate is how many packets are left out after each that is metered (S66, C7): 0–16384. The default 0 meters
+	// every packet.
 	SamplingRate int `yaml:"samplingRate,omitempty" json:"samplingRate,omitzero"`
 	// InternalFlowsOnly exports only flows between two ports of this host (S68); default false.
 	InternalFlowsOnly bool `yaml:"internalFlowsOnly,omitempty" json:"internalFlowsOnly,omitzero"`
-	// Biflow puts both directions of a conversation that are seen at one port into one record (RFC 5103); default false.
+	// Biflow puts both directions of a conversation that are seen at one port into one record (RFC 5103); default
+	// false.
 	Biflow bool `yaml:"biflow,omitempty" json:"biflow,omitzero"`
 	// Templates is how often the templates, which describe the records, are sent to collectors.
 	Templates Templates `yaml:"templates,omitempty" json:"templates,omitzero"`
-	// MaxFlows is the largest number of flows that the agent keeps of this switch at a time: 1000–4000000, default 262144. What
-	// would be one more ends early, and is reported as such.
+	// MaxFlows is the largest number of flows that the agent keeps of this switch at a time: 1000–4000000, default
+	// 262144. What would be one more ends early, and is reported as such.
 	MaxFlows int `yaml:"maxFlows,omitempty" json:"maxFlows,omitzero"`
-	// MTU is the largest IP packet that a message makes, in bytes: 540–9000. By default it is the path's, as far as the host knows it.
+	// MTU is the largest IP packet that a message makes, in bytes: 540–9000. By default it is the path's, as far as the
+	// host knows it.
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 }
 
@@ -46,8 +50,8 @@ type Collector struct {
 	Transport Transport `yaml:"transport,omitempty" json:"transport,omitzero"`
 	// Shape is standard (default) or vds.
 	Shape Shape `yaml:"shape,omitempty" json:"shape,omitzero"`
-	// CA is a file with the certificates (PEM) of the authorities that the collector's certificate may come from; for transport tls, as
-	// all that follows. Default: the authorities that the host trusts.
+	// CA is a file with the certificates (PEM) of the authorities that the collector's certificate may come from; for
+	// transport tls, as all that follows. Default: the authorities that the host trusts.
 	CA string `yaml:"ca,omitempty" json:"ca,omitzero"`
 	// Certificate and Key are files (PEM) with what this host shows to a collector that asks who it is.
 	Certificate string `yaml:"certificate,omitempty" json:"certificate,omitzero"`
@@ -77,7 +81,8 @@ const (
 	ShapeVDS Shape = "vds"
 )
 
-// Templates is how often templates and options are sent again over UDP (S70, RFC 7011 section 8.4); whichever comes first.
+// Templates is how often templates and options are sent again over UDP (S70, RFC 7011 section 8.4); whichever comes
+// first.
 type Templates struct {
 	// Every is a duration of 5s–1h, default 60s.
 	Every string `yaml:"every,omitempty" json:"every,omitzero"`

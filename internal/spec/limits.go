@@ -26,7 +26,8 @@ func (h HostSettings) ActualMACTable() int {
 func (v *validator) host() {
 	a, n := at{}.field("host"), v.cfg.Host.MACTable
 	if n != 0 && (n < MinMACTable || n > MaxMACTable) || n == 0 && v.written(a, "macTable") {
-		v.fault(a.field("macTable"), strconv.Itoa(n), "a host's table holds %d–%d learned MACs", MinMACTable, MaxMACTable)
+		v.fault(a.field("macTable"), strconv.Itoa(n), "a host's table holds %d–%d learned MACs", MinMACTable,
+			MaxMACTable)
 	}
 }
 
@@ -34,12 +35,14 @@ func (v *validator) host() {
 // one fault, at the first that is too many.
 func (v *validator) room() {
 	if len(v.cfg.Switches) > MaxSwitches {
-		v.fault(at{}.field("switches").item(MaxSwitches, ""), "", "a host can have at most %d switches, and here are %d", MaxSwitches, len(v.cfg.Switches))
+		v.fault(at{}.field("switches").item(MaxSwitches, ""), "",
+			"a host can have at most %d switches, and here are %d", MaxSwitches, len(v.cfg.Switches))
 	}
 	n := v.cfg.members()
 	if over := n - MaxMembers; over > 0 {
 		first := max(0, len(v.cfg.Ports)-over)
-		v.fault(at{}.field("ports").item(first, ""), "", "a host can have at most %d ports and uplinks, and here are %d", MaxMembers, n)
+		v.fault(at{}.field("ports").item(first, ""), "",
+			"a host can have at most %d ports and uplinks, and here are %d", MaxMembers, n)
 	}
 }
 

@@ -27,7 +27,8 @@ func TestParse_MoreThanAHostHasRoomForIsOneFault(t *testing.T) {
 	}{
 		{MaxSwitches, MaxMembers - MaxSwitches, ""},
 		{MaxSwitches + 2, 1, "f.yaml:34:5: switches[32]: a host can have at most 32 switches, and here are 34"},
-		{2, MaxMembers, "f.yaml:2050:5: ports[2045]: a host can have at most 2047 ports and uplinks, and here are 2049"},
+		{2, MaxMembers,
+			"f.yaml:2050:5: ports[2045]: a host can have at most 2047 ports and uplinks, and here are 2049"},
 	} {
 		_, err := Parse("f.yaml", crowd(c.switches, c.ports))
 		got := ""

@@ -8,8 +8,8 @@ func (p Policy) Over(before Policy) Policy {
 	return before
 }
 
-// lay writes every field that is set onto the same field of base. A field is unset at its zero value, as in the file; pointers and
-// lists are values as a whole.
+// lay writes every field that is set onto the same field of base. A field is unset at its zero value, as in the file;
+// pointers and lists are values as a whole.
 func lay(base, set reflect.Value) {
 	if set.Kind() != reflect.Struct {
 		if !set.IsZero() {

@@ -74,9 +74,10 @@ func DeclaresNothing(text []byte) bool {
 	return err == nil && len(cfg.Switches)+len(cfg.Ports) == 0
 }
 
-// Parse reads one YAML document strictly and validates it. The error is Faults with what is wrong, in the order of the file: the
-// first 200 and how many more there are; filename is what they carry. A file without content declares nothing. Fields that are unknown or given twice, and values of the wrong type,
-// are faults. On an error there is no Config.
+// Parse reads one YAML document strictly and validates it. The error is Faults with what is wrong, in the order of the
+// file: the first 200 and how many more there are; filename is what they carry. A file without content declares
+// nothing. Fields that are unknown or given twice, and values of the wrong type, are faults. On an error there is no
+// Config.
 func Parse(filename string, data []byte) (*Config, error) {
 	fail := func(p position, msg string) (*Config, error) {
 		return nil, Faults{{File: filename, Line: p.line, Column: p.column, Message: printable.Short(msg, maxMessage)}}

@@ -2,8 +2,8 @@ package spec
 
 import "strconv"
 
-// at is a place in a configuration: its key finds its position in the file, its steps from the root are what a person reads. The
-// keys are made while a file of a thousand ports is read and checked, the text only for a fault.
+// at is a place in a configuration: its key finds its position in the file, its steps from the root are what a person
+// reads. The keys are made while a file of a thousand ports is read and checked, the text only for a fault.
 type at struct {
 	key  uint64 // a hash of the steps; 0 at the root
 	up   *at    // what holds it; nil at the root
@@ -63,8 +63,8 @@ type source struct {
 	section *section
 	// shift is how many lines further down than in section they stand.
 	shift int
-	// bad holds the places with a fault of their own; below, those that have one somewhere beneath them. What depends on
-	// a value that could not be read is not reported a second time.
+	// bad holds the places with a fault of their own; below, those that have one somewhere beneath them. What depends
+	// on a value that could not be read is not reported a second time.
 	bad, below map[uint64]bool
 	// ports is how many of the configuration's first ports are the file's; those after it were connected at run time.
 	ports int

@@ -10,7 +10,8 @@ func CheckPort(cfg *Config, p Port) error {
 }
 
 // WithPorts is cfg, itself valid, and the ports connected at run time that fit into it and with one another, in their
-// order after cfg's own. The faults, without lines, are about those that do not fit, which are left out. cfg stays as it is.
+// order after cfg's own. The faults, without lines, are about those that do not fit, which are left out. cfg stays as
+// it is.
 func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
 	merged := &Config{Host: cfg.Host, Switches: cfg.Switches, Ports: slices.Clone(cfg.Ports), src: cfg.src}
 	if merged.src == nil {

@@ -42,19 +42,27 @@ func TestCheckPort_SaysWhatDoesNotFit(t *testing.T) {
 		{"fits", Port{Name: "vm2", Switch: "lab", PortGroup: "web", Device: "tap1", MAC: "02:00:00:00:01:02"}, ""},
 		{"no device yet", Port{Name: "vm2", Switch: "lab", PortGroup: "web"}, ""},
 		{"in the file too", Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web"},
-			"ports[vm1/eth0].name: vm1/eth0: heddle.yaml:12 declares a port of this name too: a port is declared in the file or connected at run time, not both; remove one"},
+			"ports[vm1/eth0].name: vm1/eth0: heddle.yaml:12 declares a port of this name too: a port is declared in " +
+				"the file or connected at run time, not both; remove one"},
 		{"uplink's name", Port{Name: "uplink1", Switch: "lab", PortGroup: "web"},
-			"ports[uplink1].name: uplink1: an uplink of switch lab has this name: ports and uplinks of a switch have different names"},
+			"ports[uplink1].name: uplink1: an uplink of switch lab has this name: ports and uplinks of a switch have " +
+				"different names"},
 		{"device in use", Port{Name: "vm2", Switch: "lab", PortGroup: "web", Device: "eno2"},
-			"ports[vm2].device: eno2: uplink uplink2 of switch lab uses this device already: a device serves one port or uplink"},
+			"ports[vm2].device: eno2: uplink uplink2 of switch lab uses this device already: a device serves one " +
+				"port or uplink"},
 		{"MAC in use", Port{Name: "vm2", Switch: "lab", PortGroup: "web", MAC: "02:00:00:00:01:01"},
-			"ports[vm2].mac: 02:00:00:00:01:01: port vm1/eth0 of switch lab has this MAC: every port of a switch has its own"},
+			"ports[vm2].mac: 02:00:00:00:01:01: port vm1/eth0 of switch lab has this MAC: every port of a switch has " +
+				"its own"},
 		{"no such group", Port{Name: "vm2", Switch: "lab", PortGroup: "wbe"},
 			"ports[vm2].portGroup: wbe: switch lab has no such port group; did you mean web?"},
-		{"nothing given", Port{}, "port.name: a name is needed\nport.portGroup: the port group the port belongs to is needed\nport.switch: the switch the port belongs to is needed"},
-		{"override not allowed (S9)", Port{Name: "vm2", Switch: "lab", PortGroup: "web", Policy: Policy{VLAN: &VLAN{Access: 5}}},
-			"ports[vm2].vlan: port group web does not let its ports set vlan: allow it there with overrides: {vlan: true}, or leave it out here"},
-		{"override out of range", Port{Name: "vm2", Switch: "lab", PortGroup: "open", Policy: Policy{VLAN: &VLAN{Access: 4095}}},
+		{"nothing given", Port{}, "port.name: a name is needed\nport.portGroup: the port group the port belongs to " +
+			"is needed\nport.switch: the switch the port belongs to is needed"},
+		{"override not allowed (S9)", Port{Name: "vm2", Switch: "lab", PortGroup: "web",
+			Policy: Policy{VLAN: &VLAN{Access: 5}}},
+			"ports[vm2].vlan: port group web does not let its ports set vlan: allow it there with overrides: {vlan: " +
+				"true}, or leave it out here"},
+		{"override out of range", Port{Name: "vm2", Switch: "lab", PortGroup: "open",
+			Policy: Policy{VLAN: &VLAN{Access: 4095}}},
 			"ports[vm2].vlan.access: 4095: a VLAN id is 1–4094"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,7 +82,8 @@ func TestWithPorts_LeavesOutWhatDoesNotFit(t *testing.T) {
 	vm := func(name, device string) Port {
 		return Port{Name: name, Switch: "lab", PortGroup: "web", Device: device}
 	}
-	merged, faults := WithPorts(cfg, []Port{vm("a", "tap1"), vm("b", "tap1"), vm("c", "tap2"), vm("a", "tap3"), vm("b", "tap4")})
+	merged, faults := WithPorts(cfg, []Port{vm("a", "tap1"), vm("b", "tap1"), vm("c", "tap2"), vm("a", "tap3"),
+		vm("b", "tap4")})
 	var names []string
 	for _, p := range merged.Ports {
 		names = append(names, p.Name)
@@ -112,13 +121,16 @@ func TestCheckDevices_SmallMTUIsAFaultAndAMissingDeviceAWarning(t *testing.T) {
 	mtus := map[string]int{"eno1": 1500}
 	lookup := func(d string) (int, bool) { mtu, ok := mtus[d]; return mtu, ok }
 	faults, warnings := CheckDevices(cfg, lookup), MissingDevices(cfg, lookup)
-	wantFault := "heddle.yaml:5:33: switches[lab].uplinks[uplink1].device: eno1: the device's MTU is 1500, below the 9000 of switch lab: raise it (ip link set eno1 mtu 9000) or lower the switch's mtu"
+	wantFault := "heddle.yaml:5:33: switches[lab].uplinks[uplink1].device: eno1: the device's MTU is 1500, below the " +
+		"9000 of switch lab: raise it (ip link set eno1 mtu 9000) or lower the switch's mtu"
 	if faults.Error() != wantFault {
 		t.Errorf("faults\n%s\nwant\n%s", faults, wantFault)
 	}
 	wantWarnings := []string{
-		"heddle.yaml:6:33: switches[lab].uplinks[uplink2].device: eno2: there is no such device now; the uplink is down until it appears",
-		"heddle.yaml:12:59: ports[vm1/eth0].device: tap0: there is no such device now; the port is down until it appears",
+		"heddle.yaml:6:33: switches[lab].uplinks[uplink2].device: eno2: there is no such device now; the uplink is " +
+			"down until it appears",
+		"heddle.yaml:12:59: ports[vm1/eth0].device: tap0: there is no such device now; the port is down until it " +
+			"appears",
 	}
 	if got, want := strings.Join(warnings, "\n"), strings.Join(wantWarnings, "\n"); got != want {
 		t.Errorf("warnings\n%s\nwant\n%s", got, want)
@@ -140,8 +152,10 @@ func TestWarnings_NameWhatComesToNothing(t *testing.T) {
     portGroups: [{name: web%s}]
 ports: [{name: vm1, switch: lab, portGroup: web%s}]
 `
-	const ipv6 = "heddle.yaml:5:52: switches[lab].ipfix.collectors[1].address: 2001:db8::9: an IPv6 collector is sent to from the host's own address: switchIpAddress is for IPv4 alone"
-	const nowhere = "heddle.yaml:5:19: switches[lab].ipfix.collectors: nothing is metered on this switch: set monitoring: {ipfix: true} under defaults, or at a port group, port or uplink"
+	const ipv6 = "heddle.yaml:5:52: switches[lab].ipfix.collectors[1].address: 2001:db8::9: an IPv6 collector is " +
+		"sent to from the host's own address: switchIpAddress is for IPv4 alone"
+	const nowhere = "heddle.yaml:5:19: switches[lab].ipfix.collectors: nothing is metered on this switch: set " +
+		"monitoring: {ipfix: true} under defaults, or at a port group, port or uplink"
 	const on = "monitoring: {ipfix: true}"
 	for _, c := range []struct {
 		uplink, defaults, group, port string
@@ -153,7 +167,8 @@ ports: [{name: vm1, switch: lab, portGroup: web%s}]
 		{defaults: on, want: []string{ipv6}},
 		{group: ", " + on, want: []string{ipv6}},
 		{group: ", overrides: {monitoring: true}", port: ", " + on, want: []string{ipv6}},
-		{group: ", overrides: {monitoring: true}", want: []string{ipv6}}, // a port that is connected later may ask for it
+		// a port that is connected later may ask for it
+		{group: ", overrides: {monitoring: true}", want: []string{ipv6}},
 	} {
 		got := mustParse(t, fmt.Sprintf(file, c.uplink, c.defaults, c.group, c.port)).Warnings()
 		if d := cmp.Diff(c.want, got); d != "" {
@@ -220,7 +235,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A guard without addresses leaves its guest no more than to ask for one: that is said, and where it is not so nothing is.
+// A guard without addresses leaves its guest no more than to ask for one: that is said, and where it is not so nothing
+// is.
 func TestWarnings_NameAGuardedPortWithoutAddresses(t *testing.T) {
 	const file = `
 switches:
@@ -233,11 +249,13 @@ ports:
 	for _, c := range []struct {
 		group, role, guard string
 		warned             bool
-	}{{"web", "vnic", "addresses: []", true}, {"web", "vnic", "addresses: [192.0.2.1]", false}, {"web", "vnic", "enabled: false", false},
+	}{{"web", "vnic", "addresses: []", true}, {"web", "vnic", "addresses: [192.0.2.1]", false},
+		{"web", "vnic", "enabled: false", false},
 		{"plain", "vnic", "addresses: []", false}, {"web", "host", "addresses: []", false}} {
 		t.Run(c.group, func(t *testing.T) {
 			got := mustParse(t, fmt.Sprintf(file, c.group, c.role, c.guard)).Warnings()
-			if (len(got) == 1) != c.warned || c.warned && !strings.Contains(got[0], "7:5: ports[vm1]: the address guard is on") {
+			if (len(got) == 1) != c.warned || c.warned &&
+				!strings.Contains(got[0], "7:5: ports[vm1]: the address guard is on") {
 				t.Errorf("%+v: %q", c, got)
 			}
 		})

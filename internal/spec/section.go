@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// section is the part of a file that lists its ports, from the line "ports:" to the end. On a host with a thousand of them nearly
-// the whole file is that, and a change of a port group leaves it as it was: it is then not read again.
+// section is the part of a file that lists its ports, from the line "ports:" to the end. On a host with a thousand of
+// them nearly the whole file is that, and a change of a port group leaves it as it was: it is then not read again.
 type section struct {
 	length int // bytes
 	digest [sha256.Size]byte
@@ -16,14 +16,16 @@ type section struct {
 	pos    map[uint64]position
 	values int // as decoder.values
 	ports  []Port
-	// special are those whose checks go beyond being taken by a switch: host interfaces, and ports with a policy of their own.
+	// special are those whose checks go beyond being taken by a switch: host interfaces, and ports with a policy of
+	// their own.
 	special []int
 	// whole: it means the same behind any other beginning of a file.
 	whole bool
 }
 
-// ParseAfter is Parse for a file that takes the place of one that was parsed before, nil for none; what comes out is the same, also
-// the places of faults. Ports that are written as they were are not read again. before stays as it is; the two share their ports.
+// ParseAfter is Parse for a file that takes the place of one that was parsed before, nil for none; what comes out is
+// the same, also the places of faults. Ports that are written as they were are not read again. before stays as it is;
+// the two share their ports.
 func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 	if before == nil || before.src == nil || before.src.section == nil || TooLarge(data) || hasTooManyValues(data) {
 		return Parse(filename, data)
@@ -128,7 +130,8 @@ func isPlain(text []byte, doc *yaml.Node) bool {
 	begun := false
 	for line := range bytes.Lines(text) {
 		begins := !begun && string(bytes.TrimSpace(line)) == "---" // a document may begin so
-		if mark := line[:min(3, len(line))]; line[0] == '%' || string(mark) == "..." || string(mark) == "---" && !begins {
+		if mark := line[:min(3, len(line))]; line[0] == '%' || string(mark) == "..." || string(mark) == "---" &&
+			!begins {
 			return false
 		}
 		begun = begun || begins || len(bytes.TrimSpace(line)) > 0 && line[0] != '#'
@@ -172,7 +175,8 @@ func (s *source) close(data []byte, doc *yaml.Node, ports []Port) {
 		start += bytes.IndexByte(data[start:], '\n') + 1
 	}
 	text := data[start:]
-	s.section.length, s.section.digest, s.section.line, s.section.ports = len(text), sha256.Sum256(text), key.Line, ports
+	s.section.length, s.section.digest, s.section.line, s.section.ports = len(text), sha256.Sum256(
+		text), key.Line, ports
 	v := validator{src: s, reading: true}
 	for i := range ports {
 		if v.isSpecial(at{}.field("ports").item(i, ports[i].Name), &ports[i]) {

@@ -84,7 +84,8 @@ func TestParseAfter_PortsThatStayAreNotReadAgain(t *testing.T) {
 	}
 }
 
-// What stands before and in the ports in all sorts of ways: read behind each other they are what they are by themselves.
+// What stands before and in the ports in all sorts of ways: read behind each other they are what they are by
+// themselves.
 func TestParseAfter_IsParse(t *testing.T) {
 	heads := []string{
 		sectionHead,
@@ -131,11 +132,13 @@ func TestParseAfter_IsParse(t *testing.T) {
 		strings.Replace(sectionPorts, "ports:", "ports :", 1),
 		strings.Replace(sectionPorts, "switch: lab", "switch: *lab", 1),
 		strings.Replace(sectionPorts, "tap2", "tap1", 1),
-		sectionPorts + "  - {name: host0, switch: lab, portGroup: web, role: host, mtu: 1450, addresses: [192.0.2.1/24]}\n",
+		sectionPorts + "  - {name: host0, switch: lab, portGroup: web, role: host, mtu: 1450, addresses: " +
+			"[192.0.2.1/24]}\n",
 		sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, security: {macLearning: {enabled: true}}}\n",
 		sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, vlan: {access: 7}}\n",
 		sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, blocked: true}\n",
-		sectionPorts + "switches: []\n", sectionPorts + "other: 1\n", sectionPorts + "---\n", sectionPorts + "...\n# end\n",
+		sectionPorts + "switches: []\n", sectionPorts + "other: 1\n", sectionPorts + "---\n", sectionPorts +
+			"...\n# end\n",
 		sectionPorts + "# end", sectionPorts + "  - {name: vm3, switch: lab, portGroup: web, device: \"tap\n3\"}\n",
 		"ports: |\n  x\n", "ports: *s\n", "]\n" + sectionPorts, "}\n", "web\"\n" + sectionPorts, " " + sectionPorts,
 		"ports: !!seq\n  - {name: vm1, switch: lab, portGroup: web}\n",

@@ -16,8 +16,8 @@ type Config struct {
 
 // HostSettings are settings of the host as a whole.
 type HostSettings struct {
-	// MACTable is how many learned MACs the ports of all switches may hold together: 4096–4194304, default 131072. Each takes some 120 bytes
-	// of kernel memory. The table gets its size when the agent starts.
+	// MACTable is how many learned MACs the ports of all switches may hold together: 4096–4194304, default 131072. Each
+	// takes some 120 bytes of kernel memory. The table gets its size when the agent starts.
 	MACTable int `yaml:"macTable,omitempty" json:"macTable,omitzero"`
 }
 
@@ -152,7 +152,8 @@ type Uplink struct {
 	VLANs []string `yaml:"vlans,omitempty" json:"vlans,omitzero"`
 	// Blocked stops every frame of the switch on this uplink (S41); the host's own frames on the device go on.
 	Blocked bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
-	// Monitoring is what is metered of the uplink's traffic. An uplink inherits nothing: the switch's defaults are for ports.
+	// Monitoring is what is metered of the uplink's traffic. An uplink inherits nothing: the switch's defaults are for
+	// ports.
 	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
 }
 
@@ -199,8 +200,9 @@ type Policy struct {
 	StormControl StormControl `yaml:"stormControl,omitempty" json:"stormControl,omitzero"`
 }
 
-// StormControl is the storm control policy: how many frames a second the port's owner may send that go to more than one receiver
-// (D27). Frames within the rate pass, what is above it is dropped. A field that is left out is inherited; 0 is no limit.
+// StormControl is the storm control policy: how many frames a second the port's owner may send that go to more than one
+// receiver (D27). Frames within the rate pass, what is above it is dropped. A field that is left out is inherited; 0 is
+// no limit.
 type StormControl struct {
 	// Broadcast is a rate in frames per second: 0–1000000, default 0.
 	Broadcast *int `yaml:"broadcast,omitempty" json:"broadcast,omitzero"`
@@ -208,8 +210,8 @@ type StormControl struct {
 	Multicast *int `yaml:"multicast,omitempty" json:"multicast,omitzero"`
 	// UnknownUnicast is the rate of unicast frames whose destination no port is known for: 0–1000000, default 0.
 	UnknownUnicast *int `yaml:"unknownUnicast,omitempty" json:"unknownUnicast,omitzero"`
-	// Burst is how much of a rate may come at once, as the time in which the rate gives as much: a duration of 10ms–2s such
-	// as "1s" (default). At least one frame may.
+	// Burst is how much of a rate may come at once, as the time in which the rate gives as much: a duration of 10ms–2s
+	// such as "1s" (default). At least one frame may.
 	Burst string `yaml:"burst,omitempty" json:"burst,omitzero"`
 }
 
@@ -246,16 +248,20 @@ const (
 type Security struct {
 	// Promiscuous says whether the owner may ask for frames that are for others (S5–S7); default reject.
 	Promiscuous Answer `yaml:"promiscuous,omitempty" json:"promiscuous,omitzero"`
-	// MACChanges says whether the owner's adapter may use another MAC than the port's initial one (S3, S4); default reject.
+	// MACChanges says whether the owner's adapter may use another MAC than the port's initial one (S3, S4); default
+	// reject.
 	MACChanges Answer `yaml:"macChanges,omitempty" json:"macChanges,omitzero"`
-	// ForgedTransmits says whether frames with another source than the effective MAC may enter (S1, S2); default reject.
+	// ForgedTransmits says whether frames with another source than the effective MAC may enter (S1, S2); default
+	// reject.
 	ForgedTransmits Answer `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
 	// LoopDetection blocks the port for a while if frames go round through its owner (S110); default true.
 	LoopDetection *bool `yaml:"loopDetection,omitempty" json:"loopDetection,omitzero"`
-	// GuestLinkControl are the link control protocols that the owner may send, as guests do that are network appliances or parts of
-	// a lab: lacp, lldp, eapol, ptp, cdp, bpdu; default none of them (S97). bpdu is the exception to checks.blockGuestBPDU.
+	// GuestLinkControl are the link control protocols that the owner may send, as guests do that are network appliances
+	// or parts of a lab: lacp, lldp, eapol, ptp, cdp, bpdu; default none of them (S97). bpdu is the exception to
+	// checks.blockGuestBPDU.
 	GuestLinkControl *[]string `yaml:"guestLinkControl,omitempty" json:"guestLinkControl,omitzero"`
-	// AddressGuard lets the owner use no other IP addresses than its own, in IP, ARP and neighbour discovery (S86, S108).
+	// AddressGuard lets the owner use no other IP addresses than its own, in IP, ARP and neighbour discovery (S86,
+	// S108).
 	AddressGuard AddressGuard `yaml:"addressGuard,omitempty" json:"addressGuard,omitzero"`
 	// DHCPServer says whether the owner may answer DHCP and DHCPv6 (S87); default accept.
 	DHCPServer Answer `yaml:"dhcpServer,omitempty" json:"dhcpServer,omitzero"`
@@ -269,8 +275,9 @@ type Security struct {
 type AddressGuard struct {
 	// Enabled drops what the owner sends from other addresses than those listed at its port; default false.
 	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitzero"`
-	// Addresses are the owner's: at most 64 addresses and prefixes, such as "192.0.2.10" and "2001:db8:1::/64". They are listed at the port
-	// alone, and an address may be listed at several ports. A host port's own addresses need not be listed.
+	// Addresses are the owner's: at most 64 addresses and prefixes, such as "192.0.2.10" and "2001:db8:1::/64". They
+	// are listed at the port alone, and an address may be listed at several ports. A host port's own addresses need not
+	// be listed.
 	Addresses *[]string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
 }
 
@@ -333,14 +340,14 @@ const (
 	DetectBeacon FailureDetection = "beacon" // also beacon probing (S51)
 )
 
-// Teaming is the teaming policy; a field that is left out is inherited. An explicit empty list means "none"; an uplink in
-// neither list is unused.
+// Teaming is the teaming policy; a field that is left out is inherited. An explicit empty list means "none"; an uplink
+// in neither list is unused.
 type Teaming struct {
-	// Policy is originating-port (default), source-mac, ip-hash, explicit or load-based (D10, S43, S46–S48). A LAG's own
-	// hash goes before it.
+	// Policy is originating-port (default), source-mac, ip-hash, explicit or load-based (D10, S43, S46–S48). A LAG's
+	// own hash goes before it.
 	Policy TeamingPolicy `yaml:"policy,omitempty" json:"policy,omitzero"`
-	// Active names the uplinks in use, in order, or one LAG alone; by default every uplink of the switch that is neither
-	// standby nor a LAG's member, or, where there is none, the switch's only LAG.
+	// Active names the uplinks in use, in order, or one LAG alone; by default every uplink of the switch that is
+	// neither standby nor a LAG's member, or, where there is none, the switch's only LAG.
 	Active *[]string `yaml:"active,omitempty" json:"active,omitzero"`
 	// Standby names the uplinks used when no active one is usable (S45); default none. Not with ip-hash.
 	Standby *[]string `yaml:"standby,omitempty" json:"standby,omitzero"`
@@ -381,16 +388,18 @@ type Port struct {
 	PortGroup string `yaml:"portGroup" json:"portGroup"`
 	// Role is vnic (default) or host.
 	Role Role `yaml:"role,omitempty" json:"role,omitzero"`
-	// Device is the host's end: a veth or tap for a vnic; without one the port stays down. For a host port it is the name
-	// the host's interface gets, default the port's name.
+	// Device is the host's end: a veth or tap for a vnic; without one the port stays down. For a host port it is the
+	// name the host's interface gets, default the port's name.
 	Device string `yaml:"device,omitempty" json:"device,omitzero"`
 	// MAC is the port's initial MAC. For a vnic it may be left out: then it is the MAC of the veth's other end, when
 	// that can be seen. For a host port it may be left out: then it is derived from the port's name.
 	MAC string `yaml:"mac,omitempty" json:"mac,omitzero"`
-	// Owner names the guest that a vnic belongs to: ports of one owner may use each other's MACs where their policies accept that (S111).
-	// Default: the port's name up to its last slash, vm1 of vm1/eth0; a name without a slash says nothing of an owner.
+	// Owner names the guest that a vnic belongs to: ports of one owner may use each other's MACs where their policies
+	// accept that (S111). Default: the port's name up to its last slash, vm1 of vm1/eth0; a name without a slash says
+	// nothing of an owner.
 	Owner string `yaml:"owner,omitempty" json:"owner,omitzero"`
-	// Domain is the libvirt domain that a vnic belongs to, by its UUID: libvirt then tells where its guest runs, unless a monitor does (S99).
+	// Domain is the libvirt domain that a vnic belongs to, by its UUID: libvirt then tells where its guest runs, unless
+	// a monitor does (S99).
 	Domain string `yaml:"domain,omitempty" json:"domain,omitzero"`
 	// Addresses are given to a host port's interface, such as "192.0.2.1/24".
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`

@@ -45,7 +45,8 @@ type validator struct {
 }
 
 func newValidator(c *Config) *validator {
-	v := &validator{cfg: c, src: c.src, switches: map[string]int{}, devices: map[string]string{}, addresses: map[netip.Addr]string{}, ports: map[string]int{}}
+	v := &validator{cfg: c, src: c.src, switches: map[string]int{}, devices: map[string]string{},
+		addresses: map[netip.Addr]string{}, ports: map[string]int{}}
 	if v.src == nil {
 		v.src = newSource("")
 	}
@@ -136,10 +137,12 @@ func (v *validator) oneSwitch(a at, i int) {
 	s := &v.cfg.Switches[i]
 	v.name(a, s.Name)
 	if strings.Contains(s.Name, "/") {
-		v.fault(a.field("name"), shown(s.Name), "a switch's name holds no /, since that separates it from its ports' names")
+		v.fault(a.field("name"), shown(s.Name), "a switch's name holds no /, since that separates it from its ports' "+
+			"names")
 	}
 	if first, dup := v.switches[s.Name]; dup && s.Name != "" {
-		v.fault(a.field("name"), shown(s.Name), "another switch has this name%s: names of switches differ", v.line(at{}.field("switches").item(first, "").field("name")))
+		v.fault(a.field("name"), shown(s.Name), "another switch has this name%s: names of switches differ",
+			v.line(at{}.field("switches").item(first, "").field("name")))
 	} else {
 		v.switches[s.Name] = i
 	}
@@ -193,7 +196,8 @@ func (v *validator) uplink(sw at, i, j int) {
 	a := list.item(j, u.Name)
 	v.name(a, u.Name)
 	if first, dup := v.uplinks[i][u.Name]; dup && u.Name != "" {
-		v.fault(a.field("name"), shown(u.Name), "another uplink of switch %s has this name%s: names of uplinks differ", s.Name, v.line(list.item(first, "").field("name")))
+		v.fault(a.field("name"), shown(u.Name), "another uplink of switch %s has this name%s: names of uplinks differ",
+			s.Name, v.line(list.item(first, "").field("name")))
 	} else {
 		v.uplinks[i][u.Name] = j
 	}
@@ -246,7 +250,8 @@ func (v *validator) group(sw at, i, j int, chain []level) {
 	a := list.item(j, g.Name)
 	v.name(a, g.Name)
 	if first, dup := v.groups[i][g.Name]; dup && g.Name != "" {
-		v.fault(a.field("name"), shown(g.Name), "another port group of switch %s has this name%s: names of port groups differ", s.Name, v.line(list.item(first, "").field("name")))
+		v.fault(a.field("name"), shown(g.Name), "another port group of switch %s has this name%s: names of port "+
+			"groups differ", s.Name, v.line(list.item(first, "").field("name")))
 	} else {
 		v.groups[i][g.Name] = j
 	}

@@ -11,7 +11,8 @@ func (v *validator) lags(sw at, i int) {
 	s := &v.cfg.Switches[i]
 	list := sw.field("lags")
 	if len(s.LAGs) > 0 && s.Kind == Standard {
-		v.fault(list, "", "LACP needs a distributed switch, and %s is a standard one: set kind: distributed on it", s.Name)
+		v.fault(list, "", "LACP needs a distributed switch, and %s is a standard one: set kind: distributed on it",
+			s.Name)
 	}
 	memberOf := map[string]string{}
 	names := map[string]int{}
@@ -20,9 +21,11 @@ func (v *validator) lags(sw at, i int) {
 		a := list.item(j, g.Name)
 		v.name(a, g.Name)
 		if first, dup := names[g.Name]; dup && g.Name != "" {
-			v.fault(a.field("name"), shown(g.Name), "another LAG of switch %s has this name%s: names of LAGs differ", s.Name, v.line(list.item(first, "").field("name")))
+			v.fault(a.field("name"), shown(g.Name), "another LAG of switch %s has this name%s: names of LAGs differ",
+				s.Name, v.line(list.item(first, "").field("name")))
 		} else if _, dup := v.uplinks[i][g.Name]; dup && g.Name != "" {
-			v.fault(a.field("name"), shown(g.Name), "an uplink of switch %s has this name: teaming lists could not tell them apart", s.Name)
+			v.fault(a.field("name"), shown(g.Name), "an uplink of switch %s has this name: teaming lists could not "+
+				"tell them apart", s.Name)
 		}
 		names[g.Name] = j
 		enum(v, a, "mode", g.Mode, LACPActive, LACPPassive)
@@ -49,7 +52,8 @@ func (v *validator) lagMembers(a at, i int, g *LAG, memberOf map[string]string) 
 		case taken && other == g.Name:
 			v.fault(a.item(k, ""), shown(name), "listed twice: keep one")
 		case taken:
-			v.fault(a.item(k, ""), shown(name), "LAG %s has this uplink already: an uplink is a member of one LAG", other)
+			v.fault(a.item(k, ""), shown(name), "LAG %s has this uplink already: an uplink is a member of one LAG",
+				other)
 		}
 		memberOf[name] = g.Name
 	}
@@ -86,8 +90,8 @@ func (s *Switch) Standalone() []string {
 	return names
 }
 
-// DefaultActive is the active list where no level sets one: the uplinks that are no LAG's member, or, where there is none, the
-// switch's only LAG.
+// DefaultActive is the active list where no level sets one: the uplinks that are no LAG's member, or, where there is
+// none, the switch's only LAG.
 func (s *Switch) DefaultActive() []string {
 	names := s.Standalone()
 	if len(names) == 0 && len(s.LAGs) == 1 {
@@ -100,7 +104,8 @@ func (s *Switch) DefaultActive() []string {
 func (s *Switch) aloneFault(active []string) string {
 	for _, name := range active {
 		if s.LAG(name) != nil && len(active) > 1 {
-			return fmt.Sprintf("LAG %s is to be active alone: a LAG and other uplinks would give the physical switch one MAC in two places", name)
+			return fmt.Sprintf("LAG %s is to be active alone: a LAG and other uplinks would give the physical switch "+
+				"one MAC in two places", name)
 		}
 	}
 	return ""

@@ -25,7 +25,8 @@ func (v *validator) monitor(a at, p *Port) {
 	case !filepath.IsAbs(s):
 		v.fault(m.field("socket"), shown(s), "a path that begins with / is needed")
 	case len(s) > maxSocketPath:
-		v.fault(m.field("socket"), shown(s), "the path of a unix socket has at most %d bytes, this one has %d", maxSocketPath, len(s))
+		v.fault(m.field("socket"), shown(s), "the path of a unix socket has at most %d bytes, this one has %d",
+			maxSocketPath, len(s))
 	case strings.ContainsFunc(s, unicode.IsControl):
 		v.fault(m.field("socket"), shown(s), "a path without control characters is needed")
 	}
@@ -33,6 +34,7 @@ func (v *validator) monitor(a at, p *Port) {
 		v.fault(m.field("nic"), shown(n), "an adapter's id has at most %d bytes, and no control characters", maxNICName)
 	}
 	if p.MAC == "" && !v.written(a, "mac") {
-		v.fault(a.field("mac"), "", "a port with a monitor needs the MAC its adapter was given: without it, a change could not be recognised")
+		v.fault(a.field("mac"), "", "a port with a monitor needs the MAC its adapter was given: without it, a change "+
+			"could not be recognised")
 	}
 }

@@ -68,7 +68,8 @@ func (v *validator) guardAddresses(a at, own level, list *[]string) {
 		v.fault(a, shown(listText(*list)), "addresses belong to one port: list them at the ports of %s", own.what())
 		return
 	case len(*list) > MaxGuardAddresses:
-		v.fault(a, "", "at most %d addresses and prefixes, these are %d: give a prefix in place of its addresses", MaxGuardAddresses, len(*list))
+		v.fault(a, "", "at most %d addresses and prefixes, these are %d: give a prefix in place of its addresses",
+			MaxGuardAddresses, len(*list))
 		return
 	}
 	seen := map[netip.Prefix]bool{}
@@ -95,7 +96,8 @@ func (v *validator) vlan(a at, w *VLAN) {
 		}
 	}
 	if given != 1 {
-		v.fault(a, "", `exactly one of none: true, access: 100 and trunk: [10, "20-30"] must be given, not %d of them`, given)
+		v.fault(a, "", `exactly one of none: true, access: 100 and trunk: [10, "20-30"] must be given, not %d of them`,
+			given)
 	}
 	if hasAccess && (w.Access < 1 || w.Access > maxVLAN) {
 		hint := ""
@@ -116,7 +118,8 @@ func (v *validator) vlan(a at, w *VLAN) {
 func (v *validator) learning(a at, i int, l MACLearning) {
 	s := &v.cfg.Switches[i]
 	if l.Enabled != nil && *l.Enabled && s.Kind == Standard {
-		v.fault(a.field("enabled"), "true", "MAC learning needs a distributed switch, and %s is a standard one: set kind: distributed on it, or leave learning off", s.Name)
+		v.fault(a.field("enabled"), "true", "MAC learning needs a distributed switch, and %s is a standard one: set "+
+			"kind: distributed on it, or leave learning off", s.Name)
 	}
 	if l.Limit != nil && (*l.Limit < 0 || *l.Limit > MaxMACs) {
 		v.fault(a.field("limit"), strconv.Itoa(*l.Limit), "a limit is 0–%d MACs", MaxMACs)
@@ -135,12 +138,14 @@ func (v *validator) stormControl(a at, s StormControl) {
 		rate  *int
 	}{{"broadcast", s.Broadcast}, {"multicast", s.Multicast}, {"unknownUnicast", s.UnknownUnicast}} {
 		if r.rate != nil && (*r.rate < 0 || *r.rate > MaxStormRate) {
-			v.fault(a.field(r.field), strconv.Itoa(*r.rate), "a rate is 1–%d frames per second, or 0 for no limit", MaxStormRate)
+			v.fault(a.field(r.field), strconv.Itoa(*r.rate), "a rate is 1–%d frames per second, or 0 for no limit",
+				MaxStormRate)
 		}
 	}
 	if s.Burst != "" || v.written(a, "burst") {
 		if _, ok := s.BurstTime(); !ok {
-			v.fault(a.field("burst"), shown(s.Burst), "a burst is a duration of 10ms–2s, such as 1s: the time in which the rate gives as many frames")
+			v.fault(a.field("burst"), shown(s.Burst), "a burst is a duration of 10ms–2s, such as 1s: the time in "+
+				"which the rate gives as many frames")
 		}
 	}
 }
@@ -153,7 +158,8 @@ func (v *validator) teaming(i int, chain []level) {
 	enum(v, a, "policy", t.Policy, OriginatingPort, SourceMAC, IPHash, ExplicitOrder, LoadBased)
 	enum(v, a, "failureDetection", t.FailureDetection, DetectLink, DetectBeacon)
 	if sw := &v.cfg.Switches[i]; t.Policy == LoadBased && sw.Kind == Standard {
-		v.fault(a.field("policy"), string(LoadBased), "load-based teaming needs a distributed switch, and %s is a standard one: set kind: distributed on it", sw.Name)
+		v.fault(a.field("policy"), string(LoadBased), "load-based teaming needs a distributed switch, and %s is a "+
+			"standard one: set kind: distributed on it", sw.Name)
 	}
 	v.uplinkList(a.field("active"), i, t.Active)
 	if t.Active != nil {
@@ -184,16 +190,19 @@ func (v *validator) teaming(i int, chain []level) {
 		v.overlap(a, t, active, standby, activeFrom, standbyFrom)
 	}
 	if policy == IPHash && detection == DetectBeacon && (t.Policy != "" || t.FailureDetection != "") {
-		v.fault(a, "", "beacon probing does not go with ip-hash: the physical switch sends a beacon back to any link of the channel; use failureDetection: link")
+		v.fault(a, "", "beacon probing does not go with ip-hash: the physical switch sends a beacon back to any link "+
+			"of the channel; use failureDetection: link")
 	}
 	if policy != IPHash || len(standby) == 0 {
 		return
 	}
 	switch {
 	case t.Policy != "":
-		v.fault(a.field("policy"), string(IPHash), "ip-hash needs every uplink it uses active, and %s makes %s standby: set standby: [] here", standbyFrom, orList(standby))
+		v.fault(a.field("policy"), string(IPHash), "ip-hash needs every uplink it uses active, and %s makes %s "+
+			"standby: set standby: [] here", standbyFrom, orList(standby))
 	case t.Standby != nil:
-		v.fault(a.field("standby"), shown(listText(standby)), "the policy is ip-hash, which needs every uplink it uses active: list them under active")
+		v.fault(a.field("standby"), shown(listText(standby)),
+			"the policy is ip-hash, which needs every uplink it uses active: list them under active")
 	}
 }
 
@@ -205,7 +214,8 @@ func (v *validator) overlap(a at, t Teaming, active, standby []string, activeFro
 	}
 	for k, name := range own {
 		if slices.Contains(other, name) {
-			v.fault(a.field(field).item(k, ""), shown(name), "%s has this uplink %s too: an uplink is active or standby, not both", otherFrom, otherName)
+			v.fault(a.field(field).item(k, ""), shown(name),
+				"%s has this uplink %s too: an uplink is active or standby, not both", otherFrom, otherName)
 		}
 	}
 }
@@ -244,7 +254,8 @@ func (v *validator) noSuchUplink(i int, name string, lags bool) string {
 			names = append(names, s.LAGs[j].Name)
 		}
 	}
-	return "switch " + s.Name + " has no such uplink" + known.Names{Owner: s.Name, All: names, Else: devices}.Instead(name)
+	return "switch " + s.Name + " has no such uplink" + known.Names{Owner: s.Name, All: names, Else: devices}.Instead(
+		name)
 }
 
 func listText(list []string) string {

@@ -42,15 +42,19 @@ func (v *validator) portName(a at, p *Port) {
 	switch {
 	case !dup || p.Name == "":
 	case !v.connecting:
-		v.fault(a.field("name"), shown(p.Name), "another port has this name%s: names of ports differ on a host", v.line(at{}.field("ports").item(first, "").field("name")))
+		v.fault(a.field("name"), shown(p.Name), "another port has this name%s: names of ports differ on a host",
+			v.line(at{}.field("ports").item(first, "").field("name")))
 	case first >= v.src.ports:
-		v.fault(a.field("name"), shown(p.Name), "a port of this name is connected already: disconnect it first, or choose another name")
+		v.fault(a.field("name"), shown(p.Name), "a port of this name is connected already: disconnect it first, or "+
+			"choose another name")
 	default:
-		v.fault(a.field("name"), shown(p.Name), "%s declares a port of this name too: a port is declared in the file or connected at run time, not both; remove one", v.src.declares(first))
+		v.fault(a.field("name"), shown(p.Name), "%s declares a port of this name too: a port is declared in the file "+
+			"or connected at run time, not both; remove one", v.src.declares(first))
 	}
 	if i, ok := v.switches[p.Switch]; ok && p.Name != "" {
 		if _, clash := v.uplinks[i][p.Name]; clash {
-			v.fault(a.field("name"), shown(p.Name), "an uplink of switch %s has this name: ports and uplinks of a switch have different names", p.Switch)
+			v.fault(a.field("name"), shown(p.Name), "an uplink of switch %s has this name: ports and uplinks of a "+
+				"switch have different names", p.Switch)
 		}
 	}
 }
@@ -80,7 +84,8 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 			for k := range v.cfg.Switches {
 				names[k] = v.cfg.Switches[k].Name
 			}
-			v.missing(a.field("switch"), shown(p.Switch), "there is no such switch"+known.Names{All: names}.Instead(p.Switch))
+			v.missing(a.field("switch"), shown(p.Switch), "there is no such switch"+
+				known.Names{All: names}.Instead(p.Switch))
 		}
 		return -1, nil
 	}
@@ -93,7 +98,8 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 			for k := range s.PortGroups {
 				names[k] = s.PortGroups[k].Name
 			}
-			v.missing(a.field("portGroup"), shown(p.PortGroup), "switch "+s.Name+" has no such port group"+known.Names{Owner: s.Name, All: names}.Instead(p.PortGroup))
+			v.missing(a.field("portGroup"), shown(p.PortGroup), "switch "+s.Name+" has no such port group"+
+				known.Names{Owner: s.Name, All: names}.Instead(p.PortGroup))
 		}
 		return i, nil
 	}
@@ -104,7 +110,8 @@ func (v *validator) portDevice(a at, p *Port) {
 	device := p.ActualDevice()
 	if p.Device == "" && !v.written(a, "device") && device != "" {
 		if msg := checkDevice(device); msg != "" {
-			v.fault(a.field("device"), "", "the host's interface needs a name, and the port's cannot be it: %s; set device", msg)
+			v.fault(a.field("device"), "", "the host's interface needs a name, and the port's cannot be it: %s; set "+
+				"device", msg)
 			return
 		}
 	}
@@ -114,7 +121,8 @@ func (v *validator) portDevice(a at, p *Port) {
 	if msg := checkDevice(device); msg != "" {
 		v.fault(a.field("device"), shown(device), "%s", msg)
 	} else if other, dup := v.devices[device]; dup {
-		v.fault(a.field("device"), shown(device), "%s uses this device already: a device serves one port or uplink", other)
+		v.fault(a.field("device"), shown(device), "%s uses this device already: a device serves one port or uplink",
+			other)
 	}
 }
 
@@ -128,7 +136,8 @@ func (v *validator) portMAC(a at, p *Port, i int) {
 		return
 	}
 	if other, taken := v.macs[i][mac]; taken {
-		v.fault(a.field("mac"), shown(p.MAC), "port %s of switch %s has this MAC: every port of a switch has its own", other, p.Switch)
+		v.fault(a.field("mac"), shown(p.MAC), "port %s of switch %s has this MAC: every port of a switch has its own",
+			other, p.Switch)
 	}
 }
 
@@ -137,16 +146,19 @@ func (v *validator) portGuest(a at, p *Port) {
 	host := p.ActualRole() == Host
 	if p.Owner != "" || v.written(a, "owner") {
 		if host {
-			v.fault(a.field("owner"), shown(p.Owner), "only a vnic has an owner: a host port is the host's own; leave it out")
+			v.fault(a.field("owner"), shown(p.Owner), "only a vnic has an owner: a host port is the host's own; "+
+				"leave it out")
 		} else if msg := checkName(p.Owner); msg != "" {
 			v.fault(a.field("owner"), shown(p.Owner), "%s", msg)
 		}
 	}
 	if p.Domain != "" || v.written(a, "domain") {
 		if host {
-			v.fault(a.field("domain"), shown(p.Domain), "only a vnic belongs to a domain: a host port is the host's own; leave it out")
+			v.fault(a.field("domain"), shown(p.Domain), "only a vnic belongs to a domain: a host port is the host's "+
+				"own; leave it out")
 		} else if !ValidUUID(p.Domain) {
-			v.fault(a.field("domain"), shown(p.Domain), "a domain's UUID is needed, as \"virsh domuuid\" prints it: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12")
+			v.fault(a.field("domain"), shown(p.Domain), "a domain's UUID is needed, as \"virsh domuuid\" prints it: "+
+				"32 hexadecimal digits in groups of 8, 4, 4, 4 and 12")
 		}
 	}
 }
@@ -184,7 +196,8 @@ func (v *validator) hostOnly(a at, p *Port, i int) {
 	}
 	v.mtu(a, p.MTU)
 	if i >= 0 && p.MTU <= MaxMTU && p.MTU > v.cfg.Switches[i].ActualMTU() {
-		v.fault(a.field("mtu"), fmt.Sprint(p.MTU), "above the MTU of switch %s, which is %d: lower this one or raise the switch's", p.Switch, v.cfg.Switches[i].ActualMTU())
+		v.fault(a.field("mtu"), fmt.Sprint(p.MTU), "above the MTU of switch %s, which is %d: lower this one or raise "+
+			"the switch's", p.Switch, v.cfg.Switches[i].ActualMTU())
 	}
 	if len(p.Addresses) > maxAddressList {
 		v.fault(a.field("addresses"), "", "at most %d addresses, these are %d", maxAddressList, len(p.Addresses))
@@ -210,12 +223,14 @@ func (v *validator) overrides(a at, p *Port, g *PortGroup) {
 	own := p.Policy
 	own.Security.AddressGuard.Addresses = nil // they belong to the port, whatever its port group says
 	set := map[string]bool{
-		"blocked": own.Blocked != nil, "vlan": own.VLAN != nil, "security": own.Security != Security{}, "teaming": own.Teaming != Teaming{},
+		"blocked": own.Blocked != nil, "vlan": own.VLAN != nil, "security": own.Security != Security{},
+		"teaming":    own.Teaming != Teaming{},
 		"monitoring": own.Monitoring != Monitoring{}, "stormControl": own.StormControl != StormControl{},
 	}
 	for _, c := range Categories() {
 		if set[c] && !g.Overrides.Allows(c) {
-			v.fault(a.field(c), "", "port group %s does not let its ports set %s: allow it there with overrides: {%s: true}, or leave it out here", g.Name, c, c)
+			v.fault(a.field(c), "", "port group %s does not let its ports set %s: allow it there with overrides: "+
+				"{%s: true}, or leave it out here", g.Name, c, c)
 		}
 	}
 }

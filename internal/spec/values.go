@@ -34,7 +34,8 @@ const (
 	maxDeviceName  = 15 // bytes, the kernel's IFNAMSIZ without its final zero
 	maxVLAN        = 4094
 	maxAddressList = 64 // addresses of one host port
-	// MaxGuardAddresses is the largest number of addresses and prefixes that a port's owner may use under an address guard.
+	// MaxGuardAddresses is the largest number of addresses and prefixes that a port's owner may use under an address
+	// guard.
 	MaxGuardAddresses = 64
 )
 
@@ -113,8 +114,8 @@ func (p *Port) ActualDevice() string {
 	return p.Device
 }
 
-// ActualOwner is the guest that the port belongs to: what is set, or how the name of a vnic begins that is made of the guest's and the
-// adapter's, as vm1/eth0 is. "" where neither says.
+// ActualOwner is the guest that the port belongs to: what is set, or how the name of a vnic begins that is made of the
+// guest's and the adapter's, as vm1/eth0 is. "" where neither says.
 func (p *Port) ActualOwner() string {
 	switch i := strings.LastIndexByte(p.Name, '/'); {
 	case p.ActualRole() == Host:
@@ -125,7 +126,8 @@ func (p *Port) ActualOwner() string {
 	return p.Owner
 }
 
-// Categories are the policies that a port group may let its ports set for themselves, in the order in which they are shown.
+// Categories are the policies that a port group may let its ports set for themselves, in the order in which they are
+// shown.
 func Categories() []string {
 	return []string{"blocked", "vlan", "security", "teaming", "monitoring", "stormControl"}
 }
@@ -213,7 +215,8 @@ func checkAddress(s string) (netip.Prefix, string) {
 	if err != nil {
 		return p, "an address is written with its prefix length, such as 192.0.2.1/24 or 2001:db8::1/64"
 	}
-	if ip := p.Addr(); ip.IsUnspecified() || ip.IsMulticast() || ip.Is4In6() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if ip := p.Addr(); ip.IsUnspecified() || ip.IsMulticast() || ip.Is4In6() ||
+		ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return p, "an interface's address is a unicast one, such as 192.0.2.1/24 or 2001:db8::1/64"
 	}
 	return p, ""

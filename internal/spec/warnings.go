@@ -14,17 +14,20 @@ func (c *Config) Warnings() []string {
 		}
 		for k := range c.Ports {
 			if p := &c.Ports[k]; p.Switch == s.Name && p.ActualRole() == VNIC && c.guards(s, p) && !p.hasAddresses() {
-				warn(at{}.field("ports").item(k, p.Name), "the address guard is on, and the port lists no address: its guest can't do more than ask for one; "+
+				warn(at{}.field("ports").item(k, p.Name), "the address guard is on, and the port lists no address: "+
+					"its guest can't do more than ask for one; "+
 					"list its own under security: {addressGuard: {addresses: […]}}")
 			}
 		}
 		if len(s.IPFIX.Collectors) > 0 && !c.meters(s) {
-			warn(x.field("collectors"), "nothing is metered on this switch: set monitoring: {ipfix: true} under defaults, or at a port group, port or uplink")
+			warn(x.field("collectors"), "nothing is metered on this switch: set monitoring: {ipfix: true} under "+
+				"defaults, or at a port group, port or uplink")
 		}
 		for k, collector := range s.IPFIX.Collectors {
 			a := x.field("collectors").item(k, "")
 			if s.IPFIX.SwitchIPAddress != "" && collector.IsIPv6() {
-				warn(a.field("address"), "%s: an IPv6 collector is sent to from the host's own address: switchIpAddress is for IPv4 alone", collector.Address)
+				warn(a.field("address"), "%s: an IPv6 collector is sent to from the host's own address: "+
+					"switchIpAddress is for IPv4 alone", collector.Address)
 			}
 		}
 	}

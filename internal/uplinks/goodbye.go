@@ -25,7 +25,8 @@ func SayGoodbye(find Find, m *memory.Memory) error {
 	var errs []error
 	for _, g := range m.LAGs {
 		for _, f := range LAGGoodbye(g) {
-			errs = append(errs, sendOnce(find, plan.PortID{Switch: g.ID.Switch, Name: f.Member}, lacp.EtherType, lacp.Destination, f.Payload))
+			errs = append(errs, sendOnce(find, plan.PortID{Switch: g.ID.Switch, Name: f.Member}, lacp.EtherType,
+				lacp.Destination, f.Payload))
 		}
 	}
 	for _, s := range m.LLDP {

@@ -1,5 +1,6 @@
-// Package uplinks is what goes on at the uplinks beside the frames of guests: LACP, LLDP and beacons in conversation with the physical
-// network, and the balancing of load. Each part has goroutines of its own; what it finds out reaches the agent in the agent's loop.
+// Package uplinks is what goes on at the uplinks beside the frames of guests: LACP, LLDP and beacons in conversation
+// with the physical network, and the balancing of load. Each part has goroutines of its own; what it finds out reaches
+// the agent in the agent's loop.
 package uplinks
 
 import (
@@ -39,7 +40,8 @@ func (n InForce) own() linkproto.Own {
 	return own
 }
 
-// Host is what the parts share with their agent. Memory and Verdicts are the loop's: the parts use them in what they post and in Settled.
+// Host is what the parts share with their agent. Memory and Verdicts are the loop's: the parts use them in what they
+// post and in Settled.
 type Host struct {
 	Log      *slog.Logger
 	Memory   *memory.Memory
@@ -66,8 +68,8 @@ func (v Verdicts) Why(uplink plan.PortID) problem.Problem {
 	return problem.Problem{}
 }
 
-// Set changes what one part says about an uplink, none for nothing against it, and tells whether that is new. The same with another
-// detail is not.
+// Set changes what one part says about an uplink, none for nothing against it, and tells whether that is new. The same
+// with another detail is not.
 func (v Verdicts) Set(uplink plan.PortID, by string, why problem.Problem) bool {
 	isNew := !v[uplink][by].Same(why)
 	if why.None() {

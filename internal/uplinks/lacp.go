@@ -16,8 +16,8 @@ import (
 // byLACP is who says that a member of a LAG is not used.
 const byLACP = "lacp"
 
-// LAGs runs LACP on the members of the LAGs (S52, S53). What it finds out is why members are not used; over which of the others a
-// frame goes is the kernel's.
+// LAGs runs LACP on the members of the LAGs (S52, S53). What it finds out is why members are not used; over which of
+// the others a frame goes is the kernel's.
 type LAGs struct {
 	host  Host
 	lacp  *linkproto.LACP            // nil before Start
@@ -33,7 +33,8 @@ type LAGs struct {
 
 // NewLAGs is where a host begins: what is remembered of its LAGs counts until Start has LACP find out more.
 func NewLAGs(h Host) *LAGs {
-	return &LAGs{host: h, limit: h.Limit, done: make(chan struct{}), reports: map[plan.PortID]linkproto.LACPReport{}, told: map[plan.PortID]lacp.MemberStatus{}}
+	return &LAGs{host: h, limit: h.Limit, done: make(chan struct{}), reports: map[plan.PortID]linkproto.LACPReport{},
+		told: map[plan.PortID]lacp.MemberStatus{}}
 }
 
 // Start begins to speak LACP.
@@ -73,7 +74,8 @@ func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]memory.LAGDevice) {
 }
 
 // reason is why a member is out, none when it is in use.
-func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]memory.LAGDevice) problem.Problem {
+func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID,
+	devices map[plan.PortID]memory.LAGDevice) problem.Problem {
 	lagID := plan.PortID{Switch: sw.Name, Name: g.Name}
 	var status lacp.Status
 	if r, ok := p.reports[lagID]; ok {
@@ -108,11 +110,13 @@ func (p *LAGs) Settled(now InForce) {
 			if st.Snapshot.System.MAC.IsZero() { // no member has a device yet
 				continue
 			}
-			lag := linkproto.LAG{ID: st.ID, Config: st.Config(g), Saved: st.Saved(devices), Devices: map[string]linkproto.Uplink{}}
+			lag := linkproto.LAG{ID: st.ID, Config: st.Config(g), Saved: st.Saved(devices),
+				Devices: map[string]linkproto.Uplink{}}
 			for _, u := range sw.Uplinks {
 				d, ok := now.Devices[u.ID]
 				if ok && sw.LAGOf(u.ID.Name) == g {
-					lag.Devices[u.ID.Name] = linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.Facts[u.ID].Up && !u.Blocked}
+					lag.Devices[u.ID.Name] = linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.Facts[u.ID].Up &&
+						!u.Blocked}
 				}
 			}
 			want = append(want, lag)
@@ -175,17 +179,20 @@ func (p *LAGs) publish(r linkproto.LACPReport) {
 
 func (p *LAGs) tell(lag, uplink plan.PortID, was lacp.MemberStatus, known bool, m lacp.MemberStatus) {
 	say := func(k event.Kind, from, to, text string) {
-		p.host.Events.Publish(event.Event{Kind: k, Switch: uplink.Switch, Uplink: uplink.Name, From: from, To: to, Text: text})
+		p.host.Events.Publish(event.Event{Kind: k, Switch: uplink.Switch, Uplink: uplink.Name, From: from, To: to,
+			Text: text})
 		p.host.Log.Info(text, "switch", lag.Switch, "lag", lag.Name)
 	}
 	if m.Partner.System != was.Partner.System && !m.Partner.System.MAC.IsZero() {
-		say(event.Neighbour, partnerText(was), partnerText(m), fmt.Sprintf("uplink %s: LACP partner %s", m.Name, partnerText(m)))
+		say(event.Neighbour, partnerText(was), partnerText(m), fmt.Sprintf("uplink %s: LACP partner %s", m.Name,
+			partnerText(m)))
 	}
 	switch {
 	case m.Usable && (!known || !was.Usable):
 		say(event.Link, "out", "in use", fmt.Sprintf("uplink %s is used in LAG %s", m.Name, lag.Name))
 	case !m.Usable && known && (was.Usable || !was.Reason.Same(m.Reason)):
-		say(event.Link, usedText(was), "out", fmt.Sprintf("uplink %s is not used in LAG %s: %s", m.Name, lag.Name, m.Reason.Text()))
+		say(event.Link, usedText(was), "out", fmt.Sprintf("uplink %s is not used in LAG %s: %s", m.Name, lag.Name,
+			m.Reason.Text()))
 	}
 }
 

@@ -64,11 +64,13 @@ func (p *LLDP) Settled(now InForce) {
 			if !ok {
 				continue
 			}
-			port := linkproto.LLDPPort{ID: u.ID, Device: linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.Facts[u.ID].Up && !u.Blocked},
+			port := linkproto.LLDPPort{ID: u.ID, Device: linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC,
+				Up: now.Facts[u.ID].Up && !u.Blocked},
 				Listen: sw.LLDP != spec.LLDPAdvertise}
 			if sw.LLDP != spec.LLDPListen {
 				port.Advertise = p.self.advertisement(u.ID, d)
-				p.host.Memory.LLDP = append(p.host.Memory.LLDP, memory.LLDPSaid{ID: u.ID, Chassis: port.Advertise.Chassis, Port: port.Advertise.Port})
+				p.host.Memory.LLDP = append(p.host.Memory.LLDP,
+					memory.LLDPSaid{ID: u.ID, Chassis: port.Advertise.Chassis, Port: port.Advertise.Port})
 			}
 			want = append(want, port)
 		}
@@ -84,7 +86,8 @@ const ethernetOverhead = 18
 // of the cable.
 func (s Self) advertisement(id plan.PortID, d hostdev.Device) *lldp.PDU {
 	p := lldp.PDU{
-		Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: s.Chassis[:]}, Port: lldp.PortID{Subtype: lldp.PortMAC, Value: d.MAC[:]}, TTL: lldp.TTL,
+		Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: s.Chassis[:]}, Port: lldp.PortID{Subtype: lldp.PortMAC,
+			Value: d.MAC[:]}, TTL: lldp.TTL,
 		PortDescription:   fmt.Sprintf("%s (uplink %s of switch %s)", d.Name, id.Name, id.Switch),
 		SystemDescription: "Heddle " + s.Version,
 		Capabilities:      &lldp.Capabilities{Has: lldp.Bridge | lldp.Station, Enabled: lldp.Bridge},

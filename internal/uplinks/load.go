@@ -38,8 +38,8 @@ type Meter interface {
 	Complain(what string, err error)
 }
 
-// Load moves ports off loaded uplinks (S47, S48). It only assigns them: the teams that form then, and what is announced, are as
-// after any other change.
+// Load moves ports off loaded uplinks (S47, S48). It only assigns them: the teams that form then, and what is
+// announced, are as after any other change.
 type Load struct {
 	host   Host
 	meter  Meter
@@ -110,7 +110,8 @@ func (p *Load) Balance(now time.Time) {
 		}
 		for _, m := range loadbalance.Balance(p.uplinks(inForce, sw, rates), p.ports(inForce, sw, rates)) {
 			p.host.Memory.Assign(plan.PortID{Switch: sw.Name, Name: m.Port}, m.To)
-			p.host.Log.Info("a port moves off a loaded uplink", "switch", sw.Name, "port", m.Port, "from", m.From, "to", m.To, "load", fmt.Sprintf("%.0f %%", m.Load))
+			p.host.Log.Info("a port moves off a loaded uplink", "switch", sw.Name, "port", m.Port, "from", m.From, "to",
+				m.To, "load", fmt.Sprintf("%.0f %%", m.Load))
 			moved = true
 		}
 	}
@@ -146,7 +147,8 @@ func traffic(p *plan.Plan, counters map[plan.PortID]observe.Counters) map[plan.P
 }
 
 // uplinks are the usable uplinks of a switch with their load.
-func (p *Load) uplinks(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Uplink) {
+func (p *Load) uplinks(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (
+	list []loadbalance.Uplink) {
 	for _, u := range sw.Uplinks {
 		r, known := rates[u.ID]
 		if f, ok := now.Facts[u.ID]; known && ok && f.Usable() {
@@ -168,7 +170,8 @@ func (p *Load) speed(device string) float64 {
 }
 
 // ports are the ports that may move, with the uplink each uses and those it might use.
-func (p *Load) ports(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Port) {
+func (p *Load) ports(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (
+	list []loadbalance.Port) {
 	for _, port := range sw.Ports {
 		f, ok := now.Facts[port.ID]
 		r, known := rates[port.ID]

@@ -34,7 +34,8 @@ func told(t *testing.T, bus *event.Bus, k event.Kind) (list []event.Event) {
 func TestAPeerThatChangesWithEveryFrameIsNotToldOfForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const burst, every = 60, 10 * time.Second
-		h := Host{Log: slog.New(slog.DiscardHandler), Events: event.NewBus(4096), Limit: event.Limiter[plan.PortID]{Burst: burst, Every: every}}
+		h := Host{Log: slog.New(slog.DiscardHandler), Events: event.NewBus(4096),
+			Limit: event.Limiter[plan.PortID]{Burst: burst, Every: every}}
 		lags := NewLAGs(h)
 		neighbours := &LLDP{host: h, limit: h.Limit, untold: map[plan.PortID]int{}}
 		report := linkproto.LACPReport{ID: plan.PortID{Switch: "lab", Name: "bundle"}}
@@ -44,7 +45,8 @@ func TestAPeerThatChangesWithEveryFrameIsNotToldOfForEver(t *testing.T) {
 			report.Status.Members = []lacp.MemberStatus{m}
 			lags.publish(report)
 			n := lldp.Neighbour{PDU: lldp.PDU{SystemName: fmt.Sprint("n", i)}}
-			neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"}, Change: lldp.Updated, Neighbour: n}})
+			neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"},
+				Change: lldp.Updated, Neighbour: n}})
 		}
 		lags.reports[report.ID] = report
 		if got := len(told(t, h.Events, event.Neighbour)); got != 2*burst {
@@ -58,7 +60,8 @@ func TestAPeerThatChangesWithEveryFrameIsNotToldOfForEver(t *testing.T) {
 		}
 		neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"}, Change: lldp.Gone}})
 		list = told(t, h.Events, event.Neighbour)
-		if got, want := list[len(list)-1].Text, fmt.Sprintf("(%d changes before it were too many to report)", 1000-burst); len(got) < len(want) || got[len(got)-len(want):] != want {
+		if got, want := list[len(list)-1].Text, fmt.Sprintf("(%d changes before it were too many to report)",
+			1000-burst); len(got) < len(want) || got[len(got)-len(want):] != want {
 			t.Errorf("told %q, want at its end %q", got, want)
 		}
 	})

@@ -1,5 +1,5 @@
-// Makedeb writes a Debian package from an nfpm description. It is nfpm's library with its Debian writer alone: the complete nfpm
-// program also pulls in writers for other formats, whose modules not every module mirror has.
+// Makedeb writes a Debian package from an nfpm description. It is nfpm's library with its Debian writer alone: the
+// complete nfpm program also pulls in writers for other formats, whose modules not every module mirror has.
 package main
 
 import (

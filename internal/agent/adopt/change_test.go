@@ -14,7 +14,8 @@ import (
 func TestS81_WhenAChangeStaysAndWhenItIsTakenBack(t *testing.T) {
 	const made, within = 100 * time.Second, 20 * time.Second
 	silent := []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1")}}
-	answered := []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1"), Answered: true}}
+	answered := []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1"),
+		Answered: true}}
 	for _, c := range []struct {
 		what            string
 		asks            []reach.Ask
@@ -35,7 +36,8 @@ func TestS81_WhenAChangeStaysAndWhenItIsTakenBack(t *testing.T) {
 		{"nobody to ask, confirmed", nil, false, true, time.Second, Keep, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			r := &Change{Phase: Waiting, Asks: c.asks, Reached: c.reached, Agreed: c.agreed, MadeAt: made, Within: within}
+			r := &Change{Phase: Waiting, Asks: c.asks, Reached: c.reached, Agreed: c.agreed, MadeAt: made,
+				Within: within}
 			if got, why := r.Judge(made + c.after); got != c.want || !strings.Contains(why, c.why) {
 				t.Errorf("%s: %v %q", c.what, got, why)
 			}
@@ -53,8 +55,10 @@ func TestS81_TheChangeThatIsTriedComesBackFromTheJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.Change = &Change{Phase: Waiting, What: "apply x", File: &state.Source{File: "x", Content: "switches: []\n"}, Ports: []PortBefore{{Name: "vmk0", Override: &state.Override{PortGroup: "g"}}},
-		Asks: []reach.Ask{{Device: "vmk0", Kind: reach.Session, Local: netip.MustParseAddrPort("192.0.2.10:22"), Remote: netip.MustParseAddrPort("[2001:db8::1]:4711")}}, MadeAt: 7, Within: time.Minute}
+	j.Change = &Change{Phase: Waiting, What: "apply x", File: &state.Source{File: "x", Content: "switches: []\n"},
+		Ports: []PortBefore{{Name: "vmk0", Override: &state.Override{PortGroup: "g"}}},
+		Asks: []reach.Ask{{Device: "vmk0", Kind: reach.Session, Local: netip.MustParseAddrPort("192.0.2.10:22"),
+			Remote: netip.MustParseAddrPort("[2001:db8::1]:4711")}}, MadeAt: 7, Within: time.Minute}
 	if err := j.Save(); err != nil {
 		t.Fatal(err)
 	}

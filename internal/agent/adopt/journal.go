@@ -45,7 +45,8 @@ func OpenJournal(dir string) (*Journal, error) {
 		err = fmt.Errorf("it has format %d, this program knows %d", f.Format, journalFormat)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s, which says where the host's addresses belong: %w; if they are where they belong, remove the file", j.path, err)
+		return nil, fmt.Errorf("read %s, which says where the host's addresses belong: %w; if they are where they "+
+			"belong, remove the file", j.path, err)
 	}
 	j.Records, j.Change = f.Records, f.Change
 	return j, nil

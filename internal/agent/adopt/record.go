@@ -23,7 +23,8 @@ const (
 	Released  Phase = "released"  // all undone on demand; the gateway has to answer by the device
 )
 
-// Record is one move, as it is written down. Times are CLOCK_BOOTTIME's, which counts for one boot, as all of it does (Place).
+// Record is one move, as it is written down. Times are CLOCK_BOOTTIME's, which counts for one boot, as all of it does
+// (Place).
 type Record struct {
 	Phase Phase `json:"phase"`
 	// Step is how many steps have been begun.
@@ -37,7 +38,8 @@ type Record struct {
 	Config   *hostnet.Config   `json:"config"`
 	Settings []hostnet.Setting `json:"settings"`
 	Quieted  []hostnet.Setting `json:"quieted"`
-	// Gateways have to answer, all of them where they were Named by the operator, else one of each address family. Answered have.
+	// Gateways have to answer, all of them where they were Named by the operator, else one of each address family.
+	// Answered have.
 	Gateways []netip.Addr `json:"gateways"`
 	Named    bool         `json:"named,omitzero"`
 	Answered []netip.Addr `json:"answered,omitempty"`
@@ -99,7 +101,8 @@ func (r *Record) JudgeRelease(now time.Duration) (Verdict, string) {
 	case len(missing) == 0:
 		return Keep, ""
 	case now >= r.MovedAt+r.GatewayWithin:
-		return Revert, fmt.Sprintf("gateway %s did not answer by device %s within %s", join(missing), r.Config.Device, r.GatewayWithin)
+		return Revert, fmt.Sprintf("gateway %s did not answer by device %s within %s", join(missing), r.Config.Device,
+			r.GatewayWithin)
 	}
 	return Wait, ""
 }
@@ -177,5 +180,6 @@ func (r *Record) QuietSettings() (all []hostnet.Setting) {
 // LooseSettings are the interface's parameters during the move: it accepts frames even if the way back leads by the
 // other device, and there is no duplicate detection, which would find the device itself.
 func LooseSettings() []hostnet.Setting {
-	return []hostnet.Setting{{Family: "ipv4", Name: "rp_filter", Value: "2"}, {Family: "ipv6", Name: "accept_dad", Value: "0"}, {Family: "ipv6", Name: "accept_ra", Value: "0"}}
+	return []hostnet.Setting{{Family: "ipv4", Name: "rp_filter", Value: "2"}, {Family: "ipv6", Name: "accept_dad",
+		Value: "0"}, {Family: "ipv6", Name: "accept_ra", Value: "0"}}
 }

@@ -34,9 +34,11 @@ func TestS81_WhenAMoveStaysAndWhenItIsTakenBack(t *testing.T) {
 		{"nothing has happened yet", two, nil, false, false, 0, Wait, ""},
 		{"the gateway is silent, not for long", two, nil, false, false, 29 * time.Second, Wait, ""},
 		{"the gateway is silent", two, nil, false, false, 30 * time.Second, Revert, "did not answer within 30s"},
-		{"one family is silent", two, addrs("192.0.2.2"), false, false, 30 * time.Second, Revert, "gateway 2001:db8::1 did"},
+		{"one family is silent", two, addrs("192.0.2.2"), false, false, 30 * time.Second, Revert,
+			"gateway 2001:db8::1 did"},
 		{"one of each family answers", two, addrs("192.0.2.2", "2001:db8::1"), false, false, time.Minute, Wait, ""},
-		{"of those that were named each has to answer", named, addrs("192.0.2.2"), true, true, 30 * time.Second, Revert, "192.0.2.1"},
+		{"of those that were named each has to answer", named, addrs("192.0.2.2"), true, true, 30 * time.Second, Revert,
+			"192.0.2.1"},
 		{"answered and confirmed", two, addrs("192.0.2.1", "2001:db8::1"), false, true, time.Second, Keep, ""},
 		{"confirmed before the gateway answers", two, nil, false, true, time.Second, Wait, ""},
 		{"confirmed, and the gateway is silent", two, nil, false, true, 30 * time.Second, Revert, "did not answer"},
@@ -46,7 +48,8 @@ func TestS81_WhenAMoveStaysAndWhenItIsTakenBack(t *testing.T) {
 		{"no gateway is known, confirmed", nil, nil, false, true, time.Second, Keep, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			r := &Record{Phase: Waiting, Gateways: c.gateways, Answered: c.answered, Named: c.named, Agreed: c.agreed, MovedAt: moved, GatewayWithin: 30 * time.Second, ConfirmWithin: 2 * time.Minute}
+			r := &Record{Phase: Waiting, Gateways: c.gateways, Answered: c.answered, Named: c.named, Agreed: c.agreed,
+				MovedAt: moved, GatewayWithin: 30 * time.Second, ConfirmWithin: 2 * time.Minute}
 			if got, why := r.Judge(moved + c.after); got != c.want || !strings.Contains(why, c.why) {
 				t.Errorf("%s: %v %q", c.what, got, why)
 			}
@@ -74,10 +77,12 @@ func TestS81_AReleaseStaysWhenTheGatewayAnswersByTheDevice(t *testing.T) {
 		{"one has", gateways[:1], 29 * time.Second, Wait, ""},
 		{"all have, at once", gateways, 0, Keep, ""},
 		{"all have, at the last moment", gateways, time.Minute, Keep, ""},
-		{"one is silent", gateways[:1], 30 * time.Second, Revert, "gateway 2001:db8::1 did not answer by device eth0 within 30s"},
+		{"one is silent", gateways[:1], 30 * time.Second, Revert,
+			"gateway 2001:db8::1 did not answer by device eth0 within 30s"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			r := &Record{Phase: Released, Config: &hostnet.Config{Device: "eth0"}, Gateways: gateways, Answered: c.answered, MovedAt: moved, GatewayWithin: 30 * time.Second}
+			r := &Record{Phase: Released, Config: &hostnet.Config{Device: "eth0"}, Gateways: gateways,
+				Answered: c.answered, MovedAt: moved, GatewayWithin: 30 * time.Second}
 			if got, why := r.JudgeRelease(moved + c.after); got != c.want || why != c.why {
 				t.Errorf("%s: %v %q", c.what, got, why)
 			}
@@ -95,13 +100,15 @@ func TestJournalComesBackAndADamagedOneIsAnError(t *testing.T) {
 	if err != nil || len(j.Records) != 0 {
 		t.Fatal(err)
 	}
-	r := &Record{Phase: Waiting, Step: 7, Port: spec.Port{Name: "vmk0"}, Config: &hostnet.Config{Device: "eth0", Addresses: []hostnet.Object{{Message: []byte{1, 2}, Text: "x"}}}}
+	r := &Record{Phase: Waiting, Step: 7, Port: spec.Port{Name: "vmk0"}, Config: &hostnet.Config{Device: "eth0",
+		Addresses: []hostnet.Object{{Message: []byte{1, 2}, Text: "x"}}}}
 	j.Add(r)
 	if err := j.Save(); err != nil {
 		t.Fatal(err)
 	}
 	again, err := OpenJournal(dir)
-	if err != nil || again.Of("eth0") == nil || again.Of("eth0") != again.Of("vmk0") || again.Open().Step != 7 || !slices.Equal(again.Records[0].Config.Addresses[0].Message, []byte{1, 2}) {
+	if err != nil || again.Of("eth0") == nil || again.Of("eth0") != again.Of("vmk0") || again.Open().Step != 7 ||
+		!slices.Equal(again.Records[0].Config.Addresses[0].Message, []byte{1, 2}) {
 		t.Fatalf("%v, %+v", err, again)
 	}
 	again.Remove(again.Records[0])

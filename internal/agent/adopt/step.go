@@ -1,6 +1,7 @@
-// Package adopt is how changes that could cut the host off go back by themselves (S81): the journal that outlives a crash, and the rules
-// that say when one is taken back. Such are a move of the host's own addresses from an uplink's device to a host port, in steps that each have
-// an inverse, and any change of the configuration that concerns the way to those addresses. It decides; a Host does.
+// Package adopt is how changes that could cut the host off go back by themselves (S81): the journal that outlives a
+// crash, and the rules that say when one is taken back. Such are a move of the host's own addresses from an uplink's
+// device to a host port, in steps that each have an inverse, and any change of the configuration that concerns the way
+// to those addresses. It decides; a Host does.
 package adopt
 
 import (
@@ -11,7 +12,8 @@ import (
 // Op is one thing to do to the host. Every Op may be done again when it was done already, whole or in part.
 type Op string
 
-// The steps of a move, in order, and what undoes each. At every instant the host has its addresses, and routes by a device that works.
+// The steps of a move, in order, and what undoes each. At every instant the host has its addresses, and routes by a
+// device that works.
 const (
 	// MakePair makes the host port's interface with the device's MAC, up and not connected.
 	MakePair   Op = "make the interface"
@@ -40,7 +42,8 @@ const (
 type step struct{ do, undo Op }
 
 func steps() []step {
-	return []step{{MakePair, RemovePair}, {GiveAddresses, TakeAddresses}, {Connect, Disconnect}, {GiveRoutes, TakeRoutes}, {Quiet, Wake}, {Empty, Refill}, {Settle, Loosen}}
+	return []step{{MakePair, RemovePair}, {GiveAddresses, TakeAddresses}, {Connect, Disconnect},
+		{GiveRoutes, TakeRoutes}, {Quiet, Wake}, {Empty, Refill}, {Settle, Loosen}}
 }
 
 // ErrStop wraps what makes it unsafe to go on undoing: the rest is tried again later.

@@ -117,11 +117,13 @@ func record(have []string) *Record {
 	return r
 }
 
-// TestS81_WhateverPartOfAMoveWasDoneItIsUndone: any prefix of the steps, the last of them done in part, and then undone, with a crash in the
-// middle of undoing too, leaves the host as it was; and at no instant is anything on neither device.
+// TestS81_WhateverPartOfAMoveWasDoneItIsUndone: any prefix of the steps, the last of them done in part, and then
+// undone, with a crash in the middle of undoing too, leaves the host as it was; and at no instant is anything on
+// neither device.
 func TestS81_WhateverPartOfAMoveWasDoneItIsUndone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		have := slices.Compact(slices.Sorted(slices.Values(rapid.SliceOfN(rapid.StringMatching(`[a-z]{3}`), 1, 9).Draw(t, "have"))))
+		have := slices.Compact(slices.Sorted(slices.Values(rapid.SliceOfN(rapid.StringMatching(`[a-z]{3}`), 1,
+			9).Draw(t, "have"))))
 		w, r := newWorld(have), record(have)
 		before := maps.Clone(w.device)
 		saved := 0
@@ -132,7 +134,8 @@ func TestS81_WhateverPartOfAMoveWasDoneItIsUndone(t *testing.T) {
 		if (err == nil) != never {
 			t.Fatalf("forward: %v", err)
 		}
-		if err == nil && (len(w.device) > 0 || len(w.iface) != len(have) || w.loose || !w.connected || saved != len(steps())) {
+		if err == nil && (len(w.device) > 0 || len(w.iface) != len(have) || w.loose || !w.connected ||
+			saved != len(steps())) {
 			t.Fatalf("moved: %+v, %d saves", w, saved)
 		}
 		w.failAt = -1000

@@ -81,8 +81,8 @@ func (cs *Captures) EndCapture(_ context.Context, q api.EndCapture) error {
 	return nil
 }
 
-// Capture captures for one client. It runs beside the loop, which it needs for the instant in which the devices are given
-// another program.
+// Capture captures for one client. It runs beside the loop, which it needs for the instant in which the devices are
+// given another program.
 func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
 	var s dataplane.Selection
 	var uplinks map[plan.PortID]bool
@@ -103,7 +103,8 @@ func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.Ca
 	}
 	id, end := cs.begin()
 	defer cs.over(id)
-	cs.host.Log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter", len(s.Filter))
+	cs.host.Log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter",
+		len(s.Filter))
 	c := &capture{run: run, of: cs.host.Source, emit: emit, uplinks: uplinks, names: map[uint16]named{}}
 	err = emit(api.CaptureEvent{Started: &api.CaptureStarted{ID: id}})
 	if err == nil {
@@ -240,7 +241,8 @@ func (c *capture) name(slot uint16) error {
 	if ok && have.id == id {
 		return nil
 	}
-	return c.emit(api.CaptureEvent{Port: &api.CapturePort{Number: slot, Switch: id.Switch, Name: id.Name, Uplink: c.uplinks[id]}})
+	return c.emit(api.CaptureEvent{Port: &api.CapturePort{Number: slot, Switch: id.Switch, Name: id.Name,
+		Uplink: c.uplinks[id]}})
 }
 
 func uplinksOf(p *plan.Plan) map[plan.PortID]bool {

@@ -45,7 +45,8 @@ func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 	selectSegments(&s, switches, q.Segments, fault)
 	selectStages(&s, q, fault)
 	for _, in := range q.Filter {
-		s.Filter = append(s.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse, K: in.K})
+		s.Filter = append(s.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse,
+			K: in.K})
 	}
 	if err := dataplane.CheckFilter(s.Filter); err != nil {
 		fault("%v", err)
@@ -111,7 +112,9 @@ func selectSegments(s *dataplane.Selection, switches []*plan.Switch, words []str
 		return
 	}
 	switch {
-	case len(s.Ports) > 0 && slices.ContainsFunc(s.Ports, func(id plan.PortID) bool { return id.Switch != s.Ports[0].Switch }):
+	case len(s.Ports) > 0 && slices.ContainsFunc(s.Ports, func(id plan.PortID) bool {
+		return id.Switch != s.Ports[0].Switch
+	}):
 		fault("segments are those of one switch, and the ports are of several: capture them one switch at a time")
 	case len(s.Ports) > 0:
 		s.Switch = s.Ports[0].Switch

@@ -21,9 +21,9 @@ type object struct {
 
 type field struct{ path, value string }
 
-// Between lists what turns one configuration into the other, object by object and field by field: what goes first, then what
-// changes or comes, in the order of the new file. A field that is written out, or left out, and means the same as before is no
-// change.
+// Between lists what turns one configuration into the other, object by object and field by field: what goes first, then
+// what changes or comes, in the order of the new file. A field that is written out, or left out, and means the same as
+// before is no change.
 func Between(from, to *spec.Config) ([]api.Change, error) {
 	from, to = withoutShared(from, to)
 	have, err := objects(from)
@@ -57,7 +57,8 @@ func Between(from, to *spec.Config) ([]api.Change, error) {
 	return append(changes, coming...), nil
 }
 
-// withoutShared leaves out ports that the two have in common (spec.ParseAfter): a port that is written alike has no change of its own.
+// withoutShared leaves out ports that the two have in common (spec.ParseAfter): a port that is written alike has no
+// change of its own.
 func withoutShared(from, to *spec.Config) (*spec.Config, *spec.Config) {
 	if from == nil || to == nil || !spec.SamePorts(from.Ports, to.Ports) {
 		return from, to
@@ -78,7 +79,8 @@ func diffFields(was, now object) []api.Change {
 		case !had:
 			changes = append(changes, api.Change{Kind: api.Added, Object: now.name, Field: f.path, New: f.value})
 		default:
-			changes = append(changes, api.Change{Kind: api.Changed, Object: now.name, Field: f.path, Old: v, New: f.value})
+			changes = append(changes, api.Change{Kind: api.Changed, Object: now.name, Field: f.path, Old: v,
+				New: f.value})
 		}
 	}
 	for _, f := range was.fields {
@@ -113,7 +115,8 @@ func objects(cfg *spec.Config) ([]object, error) {
 	return l.all, nil
 }
 
-// list gathers objects; groups are the policies that ports of a port group inherit, by switch and port group, mtus those of switches.
+// list gathers objects; groups are the policies that ports of a port group inherit, by switch and port group, mtus
+// those of switches.
 type list struct {
 	all    []object
 	groups map[[2]string]leftOut
@@ -207,7 +210,8 @@ func leaf(b []byte) (string, error) {
 	return flowText(d)
 }
 
-// flowText reads one value and writes it as YAML would in one line, {name: lag1, uplinks: [a, b]}, with its fields in their order.
+// flowText reads one value and writes it as YAML would in one line, {name: lag1, uplinks: [a, b]}, with its fields in
+// their order.
 func flowText(d *json.Decoder) (string, error) {
 	t, err := d.Token()
 	if err != nil {

@@ -76,7 +76,8 @@ ports:
 	}
 }
 
-// What is written out and means what was so before, built in or inherited, is no change, and neither is leaving it out again.
+// What is written out and means what was so before, built in or inherited, is no change, and neither is leaving it out
+// again.
 func TestAFieldThatMeansTheSameIsNoChange(t *testing.T) {
 	plain := parse(t, base)
 	spelled := parse(t, `
@@ -107,7 +108,8 @@ ports:
 		kind     api.ChangeKind
 	}{{plain, spelled, api.Added}, {spelled, plain, api.Removed}} {
 		got, err := Between(c.from, c.to)
-		change := api.Change{Kind: c.kind, Object: "port group lab/web", Field: "overrides.vlan", New: "true"} // what does change
+		// what does change
+		change := api.Change{Kind: c.kind, Object: "port group lab/web", Field: "overrides.vlan", New: "true"}
 		if c.kind == api.Removed {
 			change.Old, change.New = "true", ""
 		}
@@ -163,7 +165,8 @@ ports:
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}
-	if got, err := Between(parse(t, fmt.Sprintf(file, ", outer: 802.1q")), parse(t, fmt.Sprintf(file, ""))); err != nil || len(got) > 0 {
+	if got, err := Between(parse(t, fmt.Sprintf(file, ", outer: 802.1q")),
+		parse(t, fmt.Sprintf(file, ""))); err != nil || len(got) > 0 {
 		t.Errorf("the default written out: %v %v", got, err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// leftOut is what fields of an object have when the file leaves them out, by path: built-in defaults, or what is inherited.
+// leftOut is what fields of an object have when the file leaves them out, by path: built-in defaults, or what is
+// inherited.
 type leftOut map[string]string
 
 // value is what a field of an object is in effect; "" for none. A VLAN policy is inherited as a whole.
@@ -107,9 +108,11 @@ func ofSwitch(policy leftOut) leftOut {
 func ofIPFIX() leftOut {
 	return leftOut{
 		"observationDomainId": "0", "samplingRate": "0", "internalFlowsOnly": "false", "biflow": "false",
-		"activeFlowTimeout": spec.DefaultActiveFlowTimeout.String(), "idleFlowTimeout": spec.DefaultIdleFlowTimeout.String(),
-		"templates.every": spec.DefaultTemplatesEvery.String(), "templates.packets": strconv.Itoa(spec.DefaultTemplatePackets),
-		"maxFlows": strconv.Itoa(spec.DefaultMaxFlows),
+		"activeFlowTimeout": spec.DefaultActiveFlowTimeout.String(),
+		"idleFlowTimeout":   spec.DefaultIdleFlowTimeout.String(),
+		"templates.every":   spec.DefaultTemplatesEvery.String(),
+		"templates.packets": strconv.Itoa(spec.DefaultTemplatePackets),
+		"maxFlows":          strconv.Itoa(spec.DefaultMaxFlows),
 	}
 }
 

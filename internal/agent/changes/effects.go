@@ -7,8 +7,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Effects say what a change of plan means for ports, one line per port group and value, in the order of the new plan and then of
-// the old one: how many ports come, go and change which effective value.
+// Effects say what a change of plan means for ports, one line per port group and value, in the order of the new plan
+// and then of the old one: how many ports come, go and change which effective value.
 func Effects(before, after *plan.Plan) []string {
 	t := &tally{count: map[string]int{}, names: map[string]string{}, policies: map[policies][]string{}}
 	old := portsOf(before)

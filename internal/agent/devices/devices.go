@@ -1,5 +1,5 @@
-// Package devices is what a host's devices are to a switch: whether one can serve, what it shows of itself, and the names of those
-// that an agent makes. It is pure.
+// Package devices is what a host's devices are to a switch: whether one can serve, what it shows of itself, and the
+// names of those that an agent makes. It is pure.
 package devices
 
 import (
@@ -87,8 +87,8 @@ func memberOf(d hostdev.Device) problem.Problem {
 	return is
 }
 
-// DerivedMAC is a host interface's address where none is configured: locally administered, and the same for the same port at
-// every start.
+// DerivedMAC is a host interface's address where none is configured: locally administered, and the same for the same
+// port at every start.
 func DerivedMAC(id plan.PortID, place string) plan.MAC {
 	h := sha256.Sum256([]byte("heddle host port\x00" + place + "\x00" + id.Switch + "\x00" + id.Name))
 	m := plan.MAC(h[:6])
@@ -105,7 +105,8 @@ func SwitchEnd(device string) string {
 		return switchEndPrefix + device
 	}
 	h := sha256.Sum256([]byte(device))
-	return fmt.Sprintf("%s%s%x", switchEndPrefix, strings.ToValidUTF8(device[:hostdev.NameMax-len(switchEndPrefix)-4], ""), h[:2])
+	return fmt.Sprintf("%s%s%x", switchEndPrefix, strings.ToValidUTF8(device[:hostdev.NameMax-len(switchEndPrefix)-4],
+		""), h[:2])
 }
 
 // AliasPrefix begins the alias of every device the agent of that name makes.

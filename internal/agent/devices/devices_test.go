@@ -12,7 +12,8 @@ import (
 
 func TestSwitchEndNamesFitAndDiffer(t *testing.T) {
 	seen := map[string]string{}
-	for _, device := range []string{"vmk0", "vmk1", "123456789012", "1234567890123", "1234567890124", "123456789012345", "äöüäöüä"} {
+	for _, device := range []string{"vmk0", "vmk1", "123456789012", "1234567890123", "1234567890124", "123456789012345",
+		"äöüäöüä"} {
 		end := SwitchEnd(device)
 		if len(end) > hostdev.NameMax || !strings.HasPrefix(end, "sw-") {
 			t.Errorf("%s: %q", device, end)
@@ -37,9 +38,11 @@ func TestD1_D2_FactsOfADevice(t *testing.T) {
 		{"tap", hostdev.Device{Kind: hostdev.Tap, End: up}, plan.Fact{Up: true, MTU: 1500}},
 		{"veth seen", hostdev.Device{Kind: hostdev.Veth, End: up, Peer: hostdev.Peer{Index: 2, Seen: true, End: peer}},
 			plan.Fact{Up: true, MTU: 1400, SeenMAC: peer.MAC, Promiscuous: plan.AsksYes}},
-		{"guest down, carrier not yet gone", hostdev.Device{Kind: hostdev.Veth, End: up, Peer: hostdev.Peer{Index: 2, Seen: true, End: down}},
+		{"guest down, carrier not yet gone", hostdev.Device{Kind: hostdev.Veth, End: up,
+			Peer: hostdev.Peer{Index: 2, Seen: true, End: down}},
 			plan.Fact{MTU: 1400, SeenMAC: peer.MAC, Promiscuous: plan.AsksYes}},
-		{"veth not seen", hostdev.Device{Kind: hostdev.Veth, End: up, Peer: hostdev.Peer{Index: 2}}, plan.Fact{Up: true, MTU: 1500}},
+		{"veth not seen", hostdev.Device{Kind: hostdev.Veth, End: up, Peer: hostdev.Peer{Index: 2}},
+			plan.Fact{Up: true, MTU: 1500}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if got := PortFact(c.d); !reflect.DeepEqual(got, c.want) {
@@ -67,7 +70,8 @@ func TestK13_PeerRedirectOnlyIntoAnotherNamespace(t *testing.T) {
 // Who comes with a VLAN interface is told what takes its place.
 func TestVLANInterfaceIsNoVNIC(t *testing.T) {
 	d := hostdev.Device{Name: "eno1.100", Kind: hostdev.Other, Driver: "vlan"}
-	if why := Unusable(d, spec.VNIC); !strings.Contains(why.Text(), "make the device under it an uplink, and set the VLAN at the port group") {
+	if why := Unusable(d, spec.VNIC); !strings.Contains(why.Text(),
+		"make the device under it an uplink, and set the VLAN at the port group") {
 		t.Error(why)
 	}
 }

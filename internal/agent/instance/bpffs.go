@@ -30,8 +30,8 @@ func mountsLock(p Paths) (*os.File, error) {
 }
 
 // Mount mounts the bpf file system that holds the pins, unless it is. It is kept outside /sys, so that it can be seen
-// inside "ip netns exec" too. The agent's own directory is made under the same lock, so that no other agent's end takes the
-// file system away in between.
+// inside "ip netns exec" too. The agent's own directory is made under the same lock, so that no other agent's end takes
+// the file system away in between.
 func Mount(p Paths, name string) error {
 	dir := p.bpffs()
 	lock, err := mountsLock(p)
@@ -55,11 +55,13 @@ func Mount(p Paths, name string) error {
 
 func mountAt(dir string) error {
 	if private, err := privateMounts(); err != nil || private {
-		return errors.Join(err, fmt.Errorf("no bpf file system at %s, and this process has mounts of its own (as inside \"ip netns exec\"): one mounted here would be gone with it; "+
+		return errors.Join(err, fmt.Errorf("no bpf file system at %s, and this process has mounts of its own (as "+
+			"inside \"ip netns exec\"): one mounted here would be gone with it; "+
 			"mount it outside first: mkdir -p %s && mount -t bpf bpf %s", dir, dir, dir))
 	}
 	if err := unix.Mount("bpf", dir, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
-		return fmt.Errorf("mount a bpf file system at %s (needs CAP_SYS_ADMIN, and CONFIG_BPF_SYSCALL in the kernel; or do it beforehand: mount -t bpf bpf %s): %w", dir, dir, err)
+		return fmt.Errorf("mount a bpf file system at %s (needs CAP_SYS_ADMIN, and CONFIG_BPF_SYSCALL in the kernel; "+
+			"or do it beforehand: mount -t bpf bpf %s): %w", dir, dir, err)
 	}
 	return nil
 }
@@ -84,8 +86,8 @@ func privateMounts() (bool, error) {
 	return false, nil
 }
 
-// parentOf is the parent of a process, 0 when it has none or is gone (proc_pid_stat(5): the second field after the name, which
-// ends with the last closing parenthesis).
+// parentOf is the parent of a process, 0 when it has none or is gone (proc_pid_stat(5): the second field after the
+// name, which ends with the last closing parenthesis).
 func parentOf(pid int) int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package instance is one agent's part of a machine: its directories, the lock that keeps a second one away, the file system its pins
-// are in, and the network namespace its devices are in.
+// Package instance is one agent's part of a machine: its directories, the lock that keeps a second one away, the file
+// system its pins are in, and the network namespace its devices are in.
 package instance
 
 import (

@@ -13,7 +13,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// Lock keeps a second agent away that has the same name, or the same state. The kernel frees it when the process ends, however it ends.
+// Lock keeps a second agent away that has the same name, or the same state. The kernel frees it when the process ends,
+// however it ends.
 type Lock struct {
 	run   *os.File // the lock in the run directory
 	state *os.File // the state directory itself, which nobody removes by mistake as one may a file
@@ -29,14 +30,16 @@ type ElsewhereError struct {
 }
 
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("%v: %s keeps its state in the same directory; it is process %d with --run-dir %s; stop it first, or give this one another --name or --state-dir",
+	return fmt.Sprintf("%v: %s keeps its state in the same directory; it is process %d with --run-dir %s; stop it "+
+		"first, or give this one another --name or --state-dir",
 		ErrRunning, e.Name, e.Process, e.Run)
 }
 
 // Is makes it an ErrRunning.
 func (e *ElsewhereError) Is(target error) bool { return target == ErrRunning }
 
-// Take takes the locks of the agent of that name, in its run directory and on its state; ErrRunning when one holds either.
+// Take takes the locks of the agent of that name, in its run directory and on its state; ErrRunning when one holds
+// either.
 func Take(p Paths, name string) (*Lock, error) {
 	if err := ownfile.MakeDir(p.Run, 0o755); err != nil {
 		return nil, fmt.Errorf("open the run directory: %w", err)
@@ -66,8 +69,8 @@ func Take(p Paths, name string) (*Lock, error) {
 	return &Lock{run, state}, nil
 }
 
-// lockFile locks the file or directory that is at path when it is locked: it may be removed and made again in between, as "heddle
-// down" does.
+// lockFile locks the file or directory that is at path when it is locked: it may be removed and made again in between,
+// as "heddle down" does.
 func lockFile(path string, flag int) (*os.File, error) {
 	for {
 		f, err := openForLock(path, flag)
@@ -104,8 +107,8 @@ func sameFile(f *os.File, path string) bool {
 // holderFile returns who holds the lock on the state.
 func (p Paths) holderFile(name string) string { return filepath.Join(p.StateDir(name), "holder") }
 
-// sayWho writes down who holds the locks, for the message of running only: process and run directory. A message that would name
-// another process is worse than none.
+// sayWho writes down who holds the locks, for the message of running only: process and run directory. A message that
+// would name another process is worse than none.
 func sayWho(p Paths, name string, run *os.File) {
 	dir, err := filepath.Abs(p.Run)
 	if err != nil {

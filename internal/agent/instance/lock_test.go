@@ -41,7 +41,8 @@ func TestTake_OneAgentOfAName(t *testing.T) {
 	other := Paths{Run: t.TempDir(), State: p.State}
 	err := refused("another run directory", other)
 	var elsewhere *ElsewhereError
-	if !errors.As(err, &elsewhere) || elsewhere.Run != p.Run || elsewhere.Process != os.Getpid() || !strings.Contains(err.Error(), process+" with --run-dir "+p.Run) {
+	if !errors.As(err, &elsewhere) || elsewhere.Run != p.Run || elsewhere.Process != os.Getpid() ||
+		!strings.Contains(err.Error(), process+" with --run-dir "+p.Run) {
 		t.Errorf("where it runs is not said: %v", err)
 	}
 	if l, err := Take(other, "b"); err != nil {
@@ -72,7 +73,8 @@ func TestTake_NamesNobodyItDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Take(p, "a")
-	if !errors.Is(err, ErrRunning) || strings.Contains(err.Error(), "\x1b") || strings.Contains(err.Error(), "process") {
+	if !errors.Is(err, ErrRunning) || strings.Contains(err.Error(), "\x1b") ||
+		strings.Contains(err.Error(), "process") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -95,7 +97,8 @@ func TestTake_RefusesWhatOthersCanChange(t *testing.T) {
 	}
 	p := Paths{Run: t.TempDir(), State: t.TempDir()}
 	victim := filepath.Join(t.TempDir(), "victim")
-	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, p.LockFile("a"))); err != nil {
+	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o600),
+		os.Symlink(victim, p.LockFile("a"))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Take(p, "a"); err == nil || !strings.Contains(err.Error(), "symbolic link") {

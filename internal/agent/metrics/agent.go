@@ -18,8 +18,9 @@ func NewAgent() *Agent {
 	return &Agent{
 		apply: prometheus.NewHistogram(prometheus.HistogramOpts{Name: applySeconds, Help: help(applySeconds),
 			Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10}}),
-		failures:  prometheus.NewCounter(prometheus.CounterOpts{Name: applyFailures, Help: help(applyFailures)}),
-		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: failovers, Help: help(failovers)}, []string{"switch"}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: applyFailures, Help: help(applyFailures)}),
+		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: failovers, Help: help(failovers)},
+			[]string{"switch"}),
 	}
 }
 
@@ -44,7 +45,8 @@ func (a *Agent) FailedOver(sw string) {
 	}
 }
 
-// forget drops the series of switches that are gone, and begins those of new ones at 0: a rate needs a value before the first event.
+// forget drops the series of switches that are gone, and begins those of new ones at 0: a rate needs a value before the
+// first event.
 func (a *Agent) forget(known map[string]bool, now []string) map[string]bool {
 	next := make(map[string]bool, len(now))
 	for _, sw := range now {

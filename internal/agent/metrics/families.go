@@ -34,21 +34,30 @@ var (
 // Families are all metrics, in the order of the reference page.
 func Families() []Family {
 	own := []Family{
-		{Name: agentInfo, Type: Gauge, Help: "Always 1; which agent answers, and of which version.", Labels: []string{"agent", "version"}},
+		{Name: agentInfo, Type: Gauge, Help: "Always 1; which agent answers, and of which version.",
+			Labels: []string{"agent", "version"}},
 		{Name: agentStart, Type: Gauge, Help: "When the agent was started, in seconds since 1970."},
-		{Name: applySeconds, Type: Histogram, Help: "How long putting a plan into the kernel took, in seconds: changes by command, and those that links and devices ask for."},
+		{Name: applySeconds, Type: Histogram, Help: "How long putting a plan into the kernel took, in seconds: " +
+			"changes by command, and those that links and devices ask for."},
 		{Name: applyFailures, Type: Counter, Help: "Plans that could not be put into the kernel."},
-		{Name: failovers, Type: Counter, Help: "How often ports, or a bond, went over to other uplinks.", Labels: []string{"switch"}},
-		{Name: macCapacity, Type: Gauge, Help: "The most learned MAC addresses that the host can hold, of all switches."},
-		{Name: portUp, Type: Gauge, Help: "1 when frames pass the port, 0 when not; the port's state is the label.", Labels: with(portLabels, "state")},
+		{Name: failovers, Type: Counter, Help: "How often ports, or a bond, went over to other uplinks.",
+			Labels: []string{"switch"}},
+		{Name: macCapacity, Type: Gauge,
+			Help: "The most learned MAC addresses that the host can hold, of all switches."},
+		{Name: portUp, Type: Gauge, Help: "1 when frames pass the port, 0 when not; the port's state is the label.",
+			Labels: with(portLabels, "state")},
 	}
 	own = append(own, traffic("heddle_port_", "port", portLabels)...)
 	own = append(own,
 		Family{Name: macEntries, Type: Gauge, Help: "Learned MAC addresses the port holds.", Labels: portLabels},
-		Family{Name: macLimit, Type: Gauge, Help: "How many it may hold; absent without MAC learning.", Labels: portLabels},
-		Family{Name: macMoves, Type: Counter, Help: "Learned MAC addresses that came to this port from another.", Labels: portLabels},
-		Family{Name: macOver, Type: Counter, Help: "Frames passed although the port was at its limit and their source could not be learned.", Labels: portLabels},
-		Family{Name: uplinkUp, Type: Gauge, Help: "1 when frames pass the uplink, 0 when not; the uplink's state is the label.", Labels: with(uplinkLabels, "state")})
+		Family{Name: macLimit, Type: Gauge, Help: "How many it may hold; absent without MAC learning.",
+			Labels: portLabels},
+		Family{Name: macMoves, Type: Counter, Help: "Learned MAC addresses that came to this port from another.",
+			Labels: portLabels},
+		Family{Name: macOver, Type: Counter, Help: "Frames passed although the port was at its limit and their " +
+			"source could not be learned.", Labels: portLabels},
+		Family{Name: uplinkUp, Type: Gauge, Help: "1 when frames pass the uplink, 0 when not; the uplink's state is " +
+			"the label.", Labels: with(uplinkLabels, "state")})
 	return slices.Concat(own, traffic("heddle_uplink_", "uplink", uplinkLabels), flowFamilies())
 }
 
@@ -82,14 +91,22 @@ const (
 
 func traffic(prefix, what string, labels []string) []Family {
 	return []Family{
-		{Name: prefix + received, Type: Counter, Help: "Frames received from the " + what + " into the switch, by class of destination.", Labels: with(labels, "class")},
-		{Name: prefix + receivedBytes, Type: Counter, Help: "Their bytes, with tags, without checksum.", Labels: labels},
-		{Name: prefix + sent, Type: Counter, Help: "Copies of frames handed to the " + what + "'s device, by class of destination.", Labels: with(labels, "class")},
+		{Name: prefix + received, Type: Counter, Help: "Frames received from the " + what +
+			" into the switch, by class of destination.", Labels: with(labels, "class")},
+		{Name: prefix + receivedBytes, Type: Counter, Help: "Their bytes, with tags, without checksum.",
+			Labels: labels},
+		{Name: prefix + sent, Type: Counter, Help: "Copies of frames handed to the " + what +
+			"'s device, by class of destination.", Labels: with(labels, "class")},
 		{Name: prefix + sentBytes, Type: Counter, Help: "Their bytes, with tags, without checksum.", Labels: labels},
-		{Name: prefix + delivered, Type: Counter, Help: "Frames received from the " + what + " of which at least one copy was handed over; the others were dropped.", Labels: labels},
-		{Name: prefix + dropped, Type: Counter, Help: "Frames received from the " + what + " that went nowhere, by reason.", Labels: with(labels, "reason"), Lazy: true},
-		{Name: prefix + refused, Type: Counter, Help: "Copies refused for the " + what + ", by reason.", Labels: with(labels, "reason"), Lazy: true},
-		{Name: prefix + deviceLost, Type: Counter, Help: "Frames that the device lost by its own account, seen from the device; not among the others. Kind rx-dropped is no loss: frames that arrived, and that no protocol of the receiver wanted.", Labels: with(labels, "kind"), Lazy: true},
+		{Name: prefix + delivered, Type: Counter, Help: "Frames received from the " + what +
+			" of which at least one copy was handed over; the others were dropped.", Labels: labels},
+		{Name: prefix + dropped, Type: Counter, Help: "Frames received from the " + what +
+			" that went nowhere, by reason.", Labels: with(labels, "reason"), Lazy: true},
+		{Name: prefix + refused, Type: Counter, Help: "Copies refused for the " + what + ", by reason.",
+			Labels: with(labels, "reason"), Lazy: true},
+		{Name: prefix + deviceLost, Type: Counter, Help: "Frames that the device lost by its own account, seen from " +
+			"the device; not among the others. Kind rx-dropped is no loss: frames that arrived, and that no protocol " +
+			"of the receiver wanted.", Labels: with(labels, "kind"), Lazy: true},
 	}
 }
 

@@ -31,20 +31,33 @@ func flowFamilies() []Family {
 	sw, collector := []string{"switch"}, []string{"switch", "collector"}
 	return []Family{
 		{Name: flowEntries, Type: Gauge, Help: "Flows in the agent's table.", Labels: sw},
-		{Name: flowCapacity, Type: Gauge, Help: "How many flows the table can hold: maxFlows of the configuration.", Labels: sw},
-		{Name: flowCounted, Type: Counter, Help: "Packets that were metered and taken out of the kernel's tables, since the agent began.", Labels: sw},
+		{Name: flowCapacity, Type: Gauge, Help: "How many flows the table can hold: maxFlows of the configuration.",
+			Labels: sw},
+		{Name: flowCounted, Type: Counter, Help: "Packets that were metered and taken out of the kernel's tables, " +
+			"since the agent began.", Labels: sw},
 		{Name: flowRecords, Type: Counter, Help: "Flow records that were made, since the agent began.", Labels: sw},
-		{Name: flowOverflow, Type: Counter, Help: "Packets that were put into records at once because the agent's table was full, since the agent began.", Labels: sw},
-		{Name: flowNotRecorded, Type: Counter, Help: "Packets that are in no record because the kernel's tables were full, by the port or uplink at which they were seen, since that was connected.", Labels: []string{"switch", "point"}, Lazy: true},
-		{Name: collectorUp, Type: Gauge, Help: "1 when records are sent to the collector, 0 when not; the state is the label.", Labels: with(collector, "state")},
-		{Name: collectorSent, Type: Counter, Help: "Flow records sent to the collector, since the export began.", Labels: collector},
-		{Name: collectorLost, Type: Counter, Help: "Flow records that could not be sent to the collector, since heddle_flow_lost_since_timestamp_seconds, also across restarts of the agent.", Labels: collector},
-		{Name: collectorLostP, Type: Counter, Help: "Packets in those records.", Labels: collector},
-		{Name: collectorUnsure, Type: Counter, Help: "Flow records that were on their way over TCP or TLS when a connection broke off: some may be missing at the collector, some be there twice.",
+		{Name: flowOverflow, Type: Counter, Help: "Packets that were put into records at once because the agent's " +
+			"table was full, since the agent began.", Labels: sw},
+		{Name: flowNotRecorded, Type: Counter, Help: "Packets that are in no record because the kernel's tables were " +
+			"full, by the port or uplink at which they were seen, since that was connected.",
+			Labels: []string{"switch", "point"}, Lazy: true},
+		{Name: collectorUp, Type: Gauge, Help: "1 when records are sent to the collector, 0 when not; the state is " +
+			"the label.", Labels: with(collector, "state")},
+		{Name: collectorSent, Type: Counter, Help: "Flow records sent to the collector, since the export began.",
 			Labels: collector},
-		{Name: collectorWaits, Type: Gauge, Help: "Flow records that the host of a collector over TCP or TLS has not confirmed yet.", Labels: collector},
-		{Name: collectorSince, Type: Gauge, Help: "When counting of lost records began, in seconds since 1970.", Labels: collector, Lazy: true},
-		{Name: collectorLast, Type: Gauge, Help: "When a record for the collector was lost last, in seconds since 1970.", Labels: collector, Lazy: true},
+		{Name: collectorLost, Type: Counter, Help: "Flow records that could not be sent to the collector, since " +
+			"heddle_flow_lost_since_timestamp_seconds, also across restarts of the agent.", Labels: collector},
+		{Name: collectorLostP, Type: Counter, Help: "Packets in those records.", Labels: collector},
+		{Name: collectorUnsure, Type: Counter, Help: "Flow records that were on their way over TCP or TLS when a " +
+			"connection broke off: some may be missing at the collector, some be there twice.",
+			Labels: collector},
+		{Name: collectorWaits, Type: Gauge, Help: "Flow records that the host of a collector over TCP or TLS has not " +
+			"confirmed yet.", Labels: collector},
+		{Name: collectorSince, Type: Gauge, Help: "When counting of lost records began, in seconds since 1970.",
+			Labels: collector, Lazy: true},
+		{Name: collectorLast, Type: Gauge,
+			Help: "When a record for the collector was lost last, in seconds since 1970.", Labels: collector,
+			Lazy: true},
 	}
 }
 

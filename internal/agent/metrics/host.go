@@ -39,8 +39,8 @@ type Source interface {
 // sampleWait bounds how long a scrape waits for an agent that is busy.
 const sampleWait = 8 * time.Second
 
-// Host gathers all metrics of an agent. The ports' are put together without the registry, which would look at each of their tens
-// of thousands of series for faults that they can't have: that takes several times as long as all the rest.
+// Host gathers all metrics of an agent. The ports' are put together without the registry, which would look at each of
+// their tens of thousands of series for faults that they can't have: that takes several times as long as all the rest.
 type Host struct {
 	source   Source
 	agent    *Agent
@@ -53,8 +53,8 @@ type Host struct {
 	known map[string]bool // the switches that the agent's counters have series of
 }
 
-// NewHost makes the metrics of an agent of that name and version, which was started then: those of Families, and those of a Go
-// program (go_…) and a process (process_…).
+// NewHost makes the metrics of an agent of that name and version, which was started then: those of Families, and those
+// of a Go program (go_…) and a process (process_…).
 func NewHost(source Source, agent *Agent, name, version string, macTable int, started time.Time) (*Host, error) {
 	h := &Host{source: source, macTable: macTable, agent: agent, registry: prometheus.NewRegistry(), started: started,
 		info: [][]*dto.LabelPair{newLabels([]string{"agent", "version"}, name, version)}}

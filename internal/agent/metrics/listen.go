@@ -27,7 +27,8 @@ type Listen struct {
 	Cert, Key string
 	// ClientCA is a file of certificates, PEM: only callers with a certificate from one of them are answered.
 	ClientCA string
-	// TokenFile is a file with a word of 16 characters or more that callers have to bring ("Authorization: Bearer WORD").
+	// TokenFile is a file with a word of 16 characters or more that callers have to bring ("Authorization: Bearer
+	// WORD").
 	TokenFile string
 }
 
@@ -64,16 +65,19 @@ func (l Listen) Check() error {
 	}
 	at, err := netip.ParseAddrPort(l.Address)
 	if err != nil {
-		return wrong("listen at %q: it is an IP address with a port, such as 127.0.0.1:9946 or [::1]:9946, or the path of a unix socket", l.Address)
+		return wrong("listen at %q: it is an IP address with a port, such as 127.0.0.1:9946 or [::1]:9946, or the "+
+			"path of a unix socket", l.Address)
 	}
 	if at.Addr().Unmap().IsLoopback() {
 		return nil
 	}
 	if l.Cert == "" {
-		return wrong("%s can be reached from other machines: give a certificate (--metrics-cert, --metrics-key), and --metrics-client-ca or --metrics-token-file; or listen at 127.0.0.1", l.Address)
+		return wrong("%s can be reached from other machines: give a certificate (--metrics-cert, --metrics-key), and "+
+			"--metrics-client-ca or --metrics-token-file; or listen at 127.0.0.1", l.Address)
 	}
 	if l.ClientCA == "" && l.TokenFile == "" {
-		return wrong("%s can be reached from other machines: say who may ask, by --metrics-client-ca or --metrics-token-file", l.Address)
+		return wrong("%s can be reached from other machines: say who may ask, by --metrics-client-ca or "+
+			"--metrics-token-file", l.Address)
 	}
 	return nil
 }
@@ -110,7 +114,8 @@ func (l Listen) Open() (net.Listener, error) {
 	return open, nil
 }
 
-// openSocket makes a unix socket for root alone. One that is there was left by a dead agent; anything else is left alone.
+// openSocket makes a unix socket for root alone. One that is there was left by a dead agent; anything else is left
+// alone.
 func openSocket(path string) (net.Listener, error) {
 	fi, err := os.Lstat(path)
 	switch {
@@ -139,7 +144,8 @@ func (l Listen) tls() (*tls.Config, error) {
 	if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
 		return nil, wrong("certificate %s and key %s: %v", l.Cert, l.Key, err)
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate,
+		error) {
 		pair, err := tls.LoadX509KeyPair(l.Cert, l.Key)
 		return &pair, err
 	}}
@@ -197,8 +203,10 @@ func (l Listen) Guard(next http.Handler) http.Handler {
 
 // Serve answers on l until ctx ends; requests under way are finished.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second,
+		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(),
+			slog.LevelDebug)}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.Background(), 2*time.Second)

@@ -48,7 +48,8 @@ func TestBeyondLoopbackNothingIsServedWithoutTLSAndAProof(t *testing.T) {
 		{Listen{Cert: "c", Key: "k"}, "no address"},
 	} {
 		err := c.listen.Check()
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrListen) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(!errors.Is(err, ErrListen) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v, want %q", c.listen, err, c.want)
 		}
 	}
@@ -100,7 +101,8 @@ func get(t *testing.T, c *http.Client, url, token string) (status int, body stri
 func TestMetricsAreServedOnLoopbackAndOnASocket(t *testing.T) {
 	at := serve(t, Listen{Address: "127.0.0.1:0"})
 	c := &http.Client{Timeout: 10 * time.Second}
-	if status, body := get(t, c, "http://"+at+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, "heddle_agent_info{") || !strings.Contains(body, "process_resident_memory_bytes") {
+	if status, body := get(t, c, "http://"+at+"/metrics", ""); status != http.StatusOK ||
+		!strings.Contains(body, "heddle_agent_info{") || !strings.Contains(body, "process_resident_memory_bytes") {
 		t.Errorf("%d %s", status, body)
 	}
 	if status, _ := get(t, c, "http://"+at+"/", ""); status != http.StatusOK {
@@ -114,7 +116,8 @@ func TestMetricsAreServedOnLoopbackAndOnASocket(t *testing.T) {
 	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", fi, err)
 	}
-	c.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	c.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}
 	if status, _ := get(t, c, "http://agent/metrics", ""); status != http.StatusOK {
@@ -142,7 +145,8 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t, dir: t.TempDir()}
-	a.key, a.cert = a.make("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	a.key, a.cert = a.make("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign})
 	return a
 }
 
@@ -167,7 +171,8 @@ func (a *authority) make(name string, c *x509.Certificate) (*ecdsa.PrivateKey, *
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name +
+		".key": {Type: "PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(a.path(file), pem.EncodeToMemory(block), 0o600); err != nil {
 			a.t.Fatal(err)
 		}
@@ -193,12 +198,14 @@ func (a *authority) client(cert string) *http.Client {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: config,
+		DisableKeepAlives: true}}
 }
 
 func TestWithTLSOnlyThoseWithAProofAreAnswered(t *testing.T) {
 	a := newAuthority(t)
-	a.make("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	a.make("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	a.make("prometheus", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	stranger := newAuthority(t)
 	stranger.make("prometheus", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
@@ -226,7 +233,8 @@ func TestWithTLSOnlyThoseWithAProofAreAnswered(t *testing.T) {
 		t.Errorf("with a stranger's certificate: %d", status)
 	}
 	url = "https://" + serve(t, byToken) + "/metrics"
-	for word, want := range map[string]int{"0123456789abcdef": http.StatusOK, "0123456789abcdeg": http.StatusUnauthorized, "": http.StatusUnauthorized} {
+	for word, want := range map[string]int{"0123456789abcdef": http.StatusOK,
+		"0123456789abcdeg": http.StatusUnauthorized, "": http.StatusUnauthorized} {
 		if status, _ := get(t, a.client(""), url, word); status != want {
 			t.Errorf("token %q: %d, want %d", word, status, want)
 		}

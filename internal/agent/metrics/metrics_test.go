@@ -33,10 +33,15 @@ func (h *hostOf) FlowStatus(context.Context) (*api.FlowStatus, error) { return &
 
 // metered is a switch with flows and collectors.
 func metered() api.FlowStatus {
-	return api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 2, Flows: 7, MaxFlows: 1000, Records: 50, Counted: api.FlowCounts{Packets: 900, Bytes: 90},
-		Overflow: api.FlowCounts{Packets: 5}, Losses: []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}}, {Port: "uplink1", Uplink: true, FlowCounts: api.FlowCounts{Packets: 67}}},
-		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", State: "sending", Messages: 3, Records: 40, Lost: 12, LostPackets: 13,
-			LostSince: time.Unix(1_700_000_000, 0), LastLost: time.UnixMilli(1_700_000_100_500)}, {Collector: "192.0.2.9:2055", State: "away"}}}}}
+	return api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 2, Flows: 7, MaxFlows: 1000, Records: 50,
+		Counted:  api.FlowCounts{Packets: 900, Bytes: 90},
+		Overflow: api.FlowCounts{Packets: 5},
+		Losses: []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}},
+			{Port: "uplink1", Uplink: true, FlowCounts: api.FlowCounts{Packets: 67}}},
+		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", State: "sending", Messages: 3,
+			Records: 40, Lost: 12, LostPackets: 13,
+			LostSince: time.Unix(1_700_000_000, 0), LastLost: time.UnixMilli(1_700_000_100_500)},
+			{Collector: "192.0.2.9:2055", State: "away"}}}}}
 }
 
 func (h *hostOf) Sample(context.Context) ([]Port, []string, error) {
@@ -45,8 +50,9 @@ func (h *hostOf) Sample(context.Context) ([]Port, []string, error) {
 
 // full is a port with something to tell in every respect.
 func full(name, group string, uplink bool) Port {
-	p := Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: group, Uplink: uplink, State: api.Up, MACLimit: 4096,
-		Lost: hostdev.Losses{RxDropped: 1, TxDropped: 2, RxErrors: 3, TxErrors: 4, RxMissed: 5}}
+	p := Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: group, Uplink: uplink, State: api.Up,
+		MACLimit: 4096,
+		Lost:     hostdev.Losses{RxDropped: 1, TxDropped: 2, RxErrors: 3, TxErrors: 4, RxMissed: 5}}
 	p.Counters.PacketsIn, p.Counters.BytesIn = [abi.Classes]uint64{10, 20, 30}, [abi.Classes]uint64{1000, 2000, 3000}
 	p.Counters.PacketsOut, p.Counters.BytesOut = [abi.Classes]uint64{1, 2, 3}, [abi.Classes]uint64{100, 200, 300}
 	p.Counters.Delivered, p.Counters.MACsHeld, p.Counters.MACMoves, p.Counters.MACNotLearnedAllowed = 50, 7, 8, 9
@@ -68,7 +74,8 @@ func registry(t testing.TB, h *hostOf) (*Host, *Agent) {
 }
 
 func TestEveryMetricIsAsTheReferenceSays(t *testing.T) {
-	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)}, switches: []string{"lab"}, flows: metered()})
+	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)},
+		switches: []string{"lab"}, flows: metered()})
 	a.Applied(3 * time.Millisecond)
 	a.Failed()
 	a.FailedOver("lab")
@@ -76,7 +83,8 @@ func TestEveryMetricIsAsTheReferenceSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[Type]dto.MetricType{Counter: dto.MetricType_COUNTER, Gauge: dto.MetricType_GAUGE, Histogram: dto.MetricType_HISTOGRAM}
+	kinds := map[Type]dto.MetricType{Counter: dto.MetricType_COUNTER, Gauge: dto.MetricType_GAUGE,
+		Histogram: dto.MetricType_HISTOGRAM}
 	want := map[string]Family{}
 	for _, f := range Families() {
 		want[f.Name] = f
@@ -110,7 +118,8 @@ func TestEveryMetricIsAsTheReferenceSays(t *testing.T) {
 }
 
 func TestTheTextIsWhatPrometheusWants(t *testing.T) {
-	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)}, switches: []string{"lab"}, flows: metered()})
+	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)},
+		switches: []string{"lab"}, flows: metered()})
 	a.FailedOver("lab")
 	problems, err := promlint.NewWithMetricFamilies(gather(t, r)).Lint()
 	if err != nil || len(problems) > 0 {
@@ -121,11 +130,14 @@ func TestTheTextIsWhatPrometheusWants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"\n" + `heddle_port_received_frames_total{class="broadcast",port="vm1/eth0",port_group="web",switch="lab"} 30` + "\n",
+		"\n" + `heddle_port_received_frames_total{class="broadcast",port="vm1/eth0",port_group="web",switch="lab"} 30` +
+			"\n",
 		`heddle_port_received_bytes_total{port="vm1/eth0",port_group="web",switch="lab"} 6000` + "\n",
 		`heddle_uplink_sent_frames_total{class="unicast",switch="lab",uplink="uplink1"} 1` + "\n",
-		`heddle_port_dropped_frames_total{port="vm1/eth0",port_group="web",reason="forged-transmit",switch="lab"} 6` + "\n",
-		`heddle_port_device_lost_frames_total{kind="tx-dropped",port="vm1/eth0",port_group="web",switch="lab"} 2` + "\n",
+		`heddle_port_dropped_frames_total{port="vm1/eth0",port_group="web",reason="forged-transmit",switch="lab"} 6` +
+			"\n",
+		`heddle_port_device_lost_frames_total{kind="tx-dropped",port="vm1/eth0",port_group="web",switch="lab"} 2` +
+			"\n",
 		`heddle_uplink_up{state="up",switch="lab",uplink="uplink1"} 1` + "\n",
 		`heddle_port_mac_limit{port="vm1/eth0",port_group="web",switch="lab"} 4096` + "\n",
 		`heddle_failovers_total{switch="lab"} 1` + "\n",
@@ -136,7 +148,8 @@ func TestTheTextIsWhatPrometheusWants(t *testing.T) {
 		`heddle_flow_collector_up{collector="192.0.2.9:2055",state="away",switch="lab"} 0` + "\n",
 		`heddle_flow_lost_records_total{collector="flows.example.net:4739",switch="lab"} 12` + "\n",
 		`heddle_flow_lost_since_timestamp_seconds{collector="flows.example.net:4739",switch="lab"} 1.7e+09` + "\n",
-		`heddle_flow_last_lost_timestamp_seconds{collector="flows.example.net:4739",switch="lab"} 1.7000001005e+09` + "\n",
+		`heddle_flow_last_lost_timestamp_seconds{collector="flows.example.net:4739",switch="lab"} 1.7000001005e+09` +
+			"\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)

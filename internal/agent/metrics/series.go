@@ -23,7 +23,8 @@ func newSeries(ports int) *series {
 		if f.Type == Gauge {
 			kind = dto.MetricType_GAUGE
 		}
-		s.of[f.Name] = &dto.MetricFamily{Name: &f.Name, Help: &f.Help, Type: &kind, Metric: make([]*dto.Metric, 0, ports)}
+		s.of[f.Name] = &dto.MetricFamily{Name: &f.Name, Help: &f.Help, Type: &kind,
+			Metric: make([]*dto.Metric, 0, ports)}
 	}
 	return s
 }
@@ -57,7 +58,9 @@ func pair(name, value string) *dto.LabelPair {
 
 // with1 are the labels with one more in its place. The pairs are shared: a port's many series have them all.
 func with1(labels []*dto.LabelPair, name, value string) []*dto.LabelPair {
-	at, _ := slices.BinarySearchFunc(labels, name, func(l *dto.LabelPair, name string) int { return strings.Compare(l.GetName(), name) })
+	at, _ := slices.BinarySearchFunc(labels, name, func(l *dto.LabelPair, name string) int {
+		return strings.Compare(l.GetName(), name)
+	})
 	out := make([]*dto.LabelPair, 0, len(labels)+1)
 	out = append(append(out, labels[:at]...), pair(name, value))
 	return append(out, labels[at:]...)
@@ -106,7 +109,8 @@ func (s *series) losses(name string, labels []*dto.LabelPair, l hostdev.Losses) 
 	for _, c := range []struct {
 		kind string
 		n    uint64
-	}{{"rx-dropped", l.RxDropped}, {"tx-dropped", l.TxDropped}, {"rx-errors", l.RxErrors}, {"tx-errors", l.TxErrors}, {"rx-missed", l.RxMissed}} {
+	}{{"rx-dropped", l.RxDropped}, {"tx-dropped", l.TxDropped}, {"rx-errors", l.RxErrors}, {"tx-errors", l.TxErrors},
+		{"rx-missed", l.RxMissed}} {
 		if c.n > 0 {
 			s.count(name, c.n, with1(labels, "kind", c.kind))
 		}
@@ -115,5 +119,6 @@ func (s *series) losses(name string, labels []*dto.LabelPair, l hostdev.Losses) 
 
 // goProgram are the metrics that every Go program has.
 func goProgram() []prometheus.Collector {
-	return []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	return []prometheus.Collector{collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 }

@@ -36,10 +36,12 @@ const (
 func Handler(r prometheus.Gatherer, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: mostScrapes, Timeout: scrapeWait}))
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxRequestsInFlight: mostScrapes,
+		Timeout: scrapeWait}))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write([]byte("<title>Heddle</title><a href=/metrics>metrics</a>\n")) // a caller that went away needs no answer
+		// a caller that went away needs no answer
+		_, _ = w.Write([]byte("<title>Heddle</title><a href=/metrics>metrics</a>\n"))
 	})
 	return mux
 }

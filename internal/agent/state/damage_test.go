@@ -52,7 +52,8 @@ func TestLoad_FindsEverySingleFlip(t *testing.T) {
 
 func TestLoad_SaysThatTheChecksumIsWrong(t *testing.T) {
 	dir, path, text := saved(t)
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), `"number":7`, `"number":8`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), `"number":7`, `"number":8`, 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (&Store{dir: dir}).Load(); !errors.Is(err, ownfile.ErrSum) {

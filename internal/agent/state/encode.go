@@ -11,8 +11,9 @@ import (
 	"heddle/internal/uplinks/teaming/failover"
 )
 
-// The lists of a state are as long as a host has ports, and mostly as they were when it was written last. The text of such a list is
-// written again as it stands: to put a thousand devices into words takes longer than all else that a change needs.
+// The lists of a state are as long as a host has ports, and mostly as they were when it was written last. The text of
+// such a list is written again as it stands: to put a thousand devices into words takes longer than all else that a
+// change needs.
 
 // list is one of those lists as it was written last.
 type list[T any] struct {
@@ -89,7 +90,9 @@ func sameUse(a, b failover.PortUse) bool {
 }
 
 func sameHeld(a, b Held) bool {
-	return a.ID == b.ID && a.Device == b.Device && a.Index == b.Index && a.MAC == b.MAC && a.Own == b.Own && a.Permanent == b.Permanent && a.Made == b.Made && a.Uplink == b.Uplink &&
-		a.WasUp == b.WasUp && a.WasPromiscuous == b.WasPromiscuous && a.WasIPv6 == b.WasIPv6 && a.WasARPIgnore == b.WasARPIgnore &&
+	return a.ID == b.ID && a.Device == b.Device && a.Index == b.Index && a.MAC == b.MAC && a.Own == b.Own &&
+		a.Permanent == b.Permanent && a.Made == b.Made && a.Uplink == b.Uplink &&
+		a.WasUp == b.WasUp && a.WasPromiscuous == b.WasPromiscuous && a.WasIPv6 == b.WasIPv6 &&
+		a.WasARPIgnore == b.WasARPIgnore &&
 		slices.Equal(a.Offloads, b.Offloads) && a.Tuned == b.Tuned && a.Prepared == b.Prepared
 }

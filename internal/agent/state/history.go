@@ -23,7 +23,8 @@ const (
 // ErrNoVersion says that the history does not hold a version.
 var ErrNoVersion = errors.New("the history does not hold it")
 
-// Version is one configuration that was applied. The list of versions is in one file, their contents are YAML files beside it.
+// Version is one configuration that was applied. The list of versions is in one file, their contents are YAML files
+// beside it.
 type Version struct {
 	// Number counts from 1 and is never given twice.
 	Number int `json:"number"`
@@ -67,7 +68,8 @@ func (h History) List() ([]Version, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the list of applied configurations in %s cannot be read (%w): remove the directory to begin anew",
+		return nil, fmt.Errorf("the list of applied configurations in %s cannot be read (%w): remove the directory "+
+			"to begin anew",
 			h.dir, err)
 	}
 	return v.Versions, nil
@@ -88,19 +90,21 @@ func (h History) Get(number int) (Version, []byte, error) {
 		err = ownfile.ErrSum
 	}
 	if err != nil {
-		return Version{}, nil, fmt.Errorf("version %d of the configuration cannot be read: %s: %w", number, h.content(number), err)
+		return Version{}, nil, fmt.Errorf("version %d of the configuration cannot be read: %s: %w", number,
+			h.content(number), err)
 	}
 	return list[i], text, nil
 }
 
-// Keep adds the configuration, unless it is the newest version already. A crash at any instant leaves the list as it was, or with
-// the new version.
+// Keep adds the configuration, unless it is the newest version already. A crash at any instant leaves the list as it
+// was, or with the new version.
 func (h History) Keep(src Source, at time.Time) error {
 	list, err := h.List()
 	if err != nil {
 		return err
 	}
-	v := Version{Number: 1, At: at.UTC(), By: src.By, File: src.File, Sum: sum([]byte(src.Content)), Bytes: len(src.Content)}
+	v := Version{Number: 1, At: at.UTC(), By: src.By, File: src.File, Sum: sum([]byte(src.Content)),
+		Bytes: len(src.Content)}
 	if len(list) > 0 {
 		if last := list[len(list)-1]; last.Sum == v.Sum {
 			return nil

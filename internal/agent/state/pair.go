@@ -8,8 +8,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Pair is a pair of devices that the agent makes for a host port, and what it put on the host's end. It is written down before the pair
-// is made, so that whatever a crash leaves is known to be the agent's: an alias can be set by anybody.
+// Pair is a pair of devices that the agent makes for a host port, and what it put on the host's end. It is written down
+// before the pair is made, so that whatever a crash leaves is known to be the agent's: an alias can be set by anybody.
 type Pair struct {
 	ID plan.PortID `json:"id"`
 	// Host and End are the names that the host's and the switch's end are made with.
@@ -17,12 +17,13 @@ type Pair struct {
 	End  string `json:"end"`
 	// MAC is the address that the host's end is made with.
 	MAC plan.MAC `json:"mac"`
-	// Index and HostIndex are those of the switch's and the host's end, 0 before they are known; Own is the switch's end's address.
+	// Index and HostIndex are those of the switch's and the host's end, 0 before they are known; Own is the switch's
+	// end's address.
 	Index     uint32   `json:"ifindex,omitzero"`
 	HostIndex uint32   `json:"hostIfindex,omitzero"`
 	Own       plan.MAC `json:"own,omitzero"`
-	// Put are the addresses that the agent put on the host's end; Counted: the list is whole, as it is not of a pair that another
-	// version, or an adoption, made.
+	// Put are the addresses that the agent put on the host's end; Counted: the list is whole, as it is not of a pair
+	// that another version, or an adoption, made.
 	Put     []netip.Prefix `json:"put,omitempty"`
 	Counted bool           `json:"counted,omitzero"`
 }

@@ -45,7 +45,8 @@ func (s *Store) Stage(st *State) (*Staged, error) {
 	return g, nil
 }
 
-// Commit makes the staged state the one that counts, on disk: a crash at any instant leaves the old or the new one whole.
+// Commit makes the staged state the one that counts, on disk: a crash at any instant leaves the old or the new one
+// whole.
 func (g *Staged) Commit() error {
 	if g.file == nil {
 		return nil

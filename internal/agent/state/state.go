@@ -1,5 +1,6 @@
-// Package state is what an agent remembers across restarts: the configuration in force, what commands made, the devices in hand and how
-// they were before, and what the physical network was told. One file, written so that a crash leaves the old or the new one whole.
+// Package state is what an agent remembers across restarts: the configuration in force, what commands made, the devices
+// in hand and how they were before, and what the physical network was told. One file, written so that a crash leaves
+// the old or the new one whole.
 package state
 
 import (
@@ -23,8 +24,8 @@ import (
 // stateFormat is the version of the state file; a later agent reads this one and every one before.
 const stateFormat = 1
 
-// State is what the agent remembers across restarts and reboots: the configuration in force, and the second layer that is made
-// by commands.
+// State is what the agent remembers across restarts and reboots: the configuration in force, and the second layer that
+// is made by commands.
 type State struct {
 	Format int `json:"format"`
 	// Config is the configuration last applied.
@@ -33,17 +34,19 @@ type State struct {
 	Ports []spec.Port `json:"ports"`
 	// Overrides were set by command on top of what a port says for itself, by the port's name.
 	Overrides map[string]Override `json:"overrides"`
-	// Kept is what ports had set for themselves when they were disconnected from a port group that keeps it (S10), the oldest first.
+	// Kept is what ports had set for themselves when they were disconnected from a port group that keeps it (S10), the
+	// oldest first.
 	Kept []Kept `json:"kept,omitzero"`
 	// Numbers are the numbers of ports (D10) and uplinks given so far.
 	Numbers []Number `json:"numbers"`
 	// Uses are what the ports use of their teams, so that a port without failback stays where it is over a restart.
 	Uses []failover.PortUse `json:"uses,omitzero"`
-	// Waits are the ports whose guests run elsewhere, or did until lately (S99); LastWait is the highest number that a wait was given.
+	// Waits are the ports whose guests run elsewhere, or did until lately (S99); LastWait is the highest number that a
+	// wait was given.
 	Waits    []Wait `json:"waits,omitzero"`
 	LastWait uint32 `json:"lastWait,omitzero"`
-	// Expected are the guests whose ports are about to be connected, and to arrive by a migration: how the ports' names begin, and when
-	// that was said.
+	// Expected are the guests whose ports are about to be connected, and to arrive by a migration: how the ports' names
+	// begin, and when that was said.
 	Expected map[string]time.Time `json:"expected,omitzero"`
 	// Place says for which boot and network namespace Held counts.
 	Place string `json:"place"`
@@ -56,7 +59,8 @@ type State struct {
 	Loops []loops.Block `json:"loops,omitzero"`
 	// Released are devices no longer in use that have not been given back yet.
 	Released []Held `json:"released,omitzero"`
-	// Departed are how uplinks' devices were that left the host's namespace with what had been done to them, should they come back.
+	// Departed are how uplinks' devices were that left the host's namespace with what had been done to them, should
+	// they come back.
 	Departed []Held `json:"departed,omitzero"`
 
 	// where finds Held by port; it is of the list that begins at whereIn.
@@ -70,8 +74,9 @@ type Source struct {
 	Content string `json:"content"`
 	// By is what applied it: "apply /etc/heddle/heddle.yaml".
 	By string `json:"by,omitzero"`
-	// Seen is the digest of the file given with --config when it was last read. When the file differs at the next start,
-	// it was edited since, and counts; otherwise Content does, which "heddle apply" may have made newer than the file.
+	// Seen is the digest of the file given with --config when it was last read. When the file differs at the next
+	// start, it was edited since, and counts; otherwise Content does, which "heddle apply" may have made newer than the
+	// file.
 	Seen string `json:"seen"`
 }
 
@@ -79,7 +84,8 @@ type Source struct {
 type Override struct {
 	Blocked   *bool  `json:"blocked,omitzero"`
 	PortGroup string `json:"portGroup,omitzero"`
-	// Reset: what the port had set for itself ended with its owner's connection (S10). A command that connects it may set it anew.
+	// Reset: what the port had set for itself ended with its owner's connection (S10). A command that connects it may
+	// set it anew.
 	Reset bool `json:"reset,omitzero"`
 }
 
@@ -90,7 +96,8 @@ type Kept struct {
 	Policy    spec.Policy `json:"policy"`
 }
 
-// Keep remembers what a port had set for itself, in place of what was remembered of it. At most most ports are remembered.
+// Keep remembers what a port had set for itself, in place of what was remembered of it. At most most ports are
+// remembered.
 func (s *State) Keep(k Kept, most int) {
 	list := append(s.keptBut(k.ID.Name), k)
 	s.Kept = list[max(0, len(list)-most):]
@@ -167,8 +174,8 @@ type Held struct {
 	WasIPv6        bool `json:"wasIPv6,omitzero"`
 	// WasARPIgnore is the arp_ignore of an uplink's device before the agent set it; empty when it did not.
 	WasARPIgnore string `json:"wasARPIgnore,omitzero"`
-	// Offloads of an uplink's device, or of a bond's members, were on before the agent switched them off; Tuned: that has
-	// been done.
+	// Offloads of an uplink's device, or of a bond's members, were on before the agent switched them off; Tuned: that
+	// has been done.
 	Offloads []HeldOffload `json:"offloads,omitzero"`
 	Tuned    bool          `json:"tuned,omitzero"`
 	// Prepared: everything done to the device on connecting it has been done.
@@ -192,10 +199,12 @@ func (h Held) Is(d hostdev.Device) bool { return is(d, h.Index, h.Device, h.Own,
 func (o HeldOffload) Is(d hostdev.Device) bool { return is(d, o.Index, o.Device, o.Own, o.Permanent) }
 
 func is(d hostdev.Device, index uint32, name string, own, permanent plan.MAC) bool {
-	return d.Index == index && (d.Name == name || !own.IsZero() && d.MAC == own || !permanent.IsZero() && d.Permanent == permanent)
+	return d.Index == index && (d.Name == name || !own.IsZero() && d.MAC == own || !permanent.IsZero() &&
+		d.Permanent == permanent)
 }
 
-// Of finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.
+// Of finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times
+// a change.
 func (s *State) Of(id plan.PortID) *Held {
 	if len(s.Held) == 0 {
 		return nil
@@ -218,14 +227,17 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 	return m
 }
 
-// MoveTo begins anew in another boot or network namespace: the devices in hand, and what hangs on them, are gone with the place before.
+// MoveTo begins anew in another boot or network namespace: the devices in hand, and what hangs on them, are gone with
+// the place before.
 func (s *State) MoveTo(place string) {
 	s.Pairs = nil
-	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops = place, nil, nil, nil, nil, nil, nil, nil, nil
+	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops =
+		place, nil, nil, nil, nil, nil, nil, nil, nil
 	s.endWaits()
 }
 
-// Depart remembers how an uplink's device was that left the host's namespace, in place of what was remembered for that uplink.
+// Depart remembers how an uplink's device was that left the host's namespace, in place of what was remembered for that
+// uplink.
 func (s *State) Depart(h Held) {
 	s.Departed = append(s.departedBut(h.ID), h)
 }
@@ -273,8 +285,8 @@ func (s *Store) Dir() string { return s.dir }
 
 func (s *Store) path() string { return filepath.Join(s.dir, "state.json") }
 
-// Load reads the state; without a file it is empty. A file that cannot be read is an error: to start without it would forget
-// which ports were connected.
+// Load reads the state; without a file it is empty. A file that cannot be read is an error: to start without it would
+// forget which ports were connected.
 func (s *Store) Load() (*State, error) {
 	st := &State{Overrides: map[string]Override{}}
 	b, err := ownfile.Read(s.path())
@@ -292,10 +304,12 @@ func (s *Store) Load() (*State, error) {
 		err = errors.New("it has no format")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the agent's state in %s is damaged (%w): restore the file, or remove it to start without the ports connected by command", s.path(), err)
+		return nil, fmt.Errorf("the agent's state in %s is damaged (%w): restore the file, or remove it to start "+
+			"without the ports connected by command", s.path(), err)
 	}
 	if st.Format > stateFormat {
-		return nil, fmt.Errorf("the agent's state in %s has format %d, this program knows %d: use the newer heddle program", s.path(), st.Format, stateFormat)
+		return nil, fmt.Errorf("the agent's state in %s has format %d, this program knows %d: use the newer heddle "+
+			"program", s.path(), st.Format, stateFormat)
 	}
 	s.last, st.Format = written{text: b}, stateFormat
 	if st.Overrides == nil {
@@ -304,7 +318,8 @@ func (s *Store) Load() (*State, error) {
 	return st, nil
 }
 
-// Save replaces the state file, where anything changed, so that a crash at any instant leaves the old or the new one whole.
+// Save replaces the state file, where anything changed, so that a crash at any instant leaves the old or the new one
+// whole.
 func (s *Store) Save(st *State) error {
 	next, err := s.Stage(st)
 	if err != nil {

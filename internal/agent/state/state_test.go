@@ -28,8 +28,10 @@ func TestStateComesBackAsItWasSaved(t *testing.T) {
 			Policy: spec.Policy{VLAN: &spec.VLAN{Access: 7}, Security: spec.Security{Promiscuous: spec.Accept}}}},
 		Overrides: map[string]Override{"vm1/eth0": {Blocked: &yes, PortGroup: "other"}},
 		Numbers:   []Number{{plan.PortID{Switch: "lab", Name: "vm1/eth0"}, 7}},
-		Place:     "here", Held: []Held{{ID: plan.PortID{Switch: "lab", Name: "vm1/eth0"}, Device: "tap0", Index: 5, MAC: plan.MAC{2, 0, 0, 0, 0, 1}, Prepared: true}},
-		Departed: []Held{{ID: plan.PortID{Switch: "lab", Name: "uplink1"}, Device: "eno1", Index: 3, Uplink: true, Own: plan.MAC{2, 0, 0, 0, 0, 9}}},
+		Place:     "here", Held: []Held{{ID: plan.PortID{Switch: "lab", Name: "vm1/eth0"}, Device: "tap0", Index: 5,
+			MAC: plan.MAC{2, 0, 0, 0, 0, 1}, Prepared: true}},
+		Departed: []Held{{ID: plan.PortID{Switch: "lab", Name: "uplink1"}, Device: "eno1", Index: 3, Uplink: true,
+			Own: plan.MAC{2, 0, 0, 0, 0, 9}}},
 	}
 	if err := s.Save(want); err != nil {
 		t.Fatal(err)
@@ -50,13 +52,15 @@ func TestEveryStateIsWrittenWhole(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "changes") {
 			i := rapid.IntRange(0, 3).Draw(t, "which")
 			id := plan.PortID{Switch: "lab", Name: strings.Repeat("x", i+1)}
-			switch rapid.SampledFrom([]string{"port", "number", "use", "hold", "change", "drop", "nothing"}).Draw(t, "change") {
+			switch rapid.SampledFrom([]string{"port", "number", "use", "hold", "change", "drop", "nothing"}).Draw(t,
+				"change") {
 			case "port":
 				st.Ports = append(slices.Clone(st.Ports), spec.Port{Name: id.Name})
 			case "number":
 				st.Numbers = append(slices.Clone(st.Numbers), Number{id, uint32(i)})
 			case "use":
-				st.Uses = append(slices.Clone(st.Uses), failover.PortUse{ID: id, Use: failover.Use{Using: []string{id.Name}}})
+				st.Uses = append(slices.Clone(st.Uses),
+					failover.PortUse{ID: id, Use: failover.Use{Using: []string{id.Name}}})
 			case "hold":
 				st.Held = append(st.Held, Held{ID: id})
 			case "change":
@@ -127,7 +131,8 @@ func TestHalfWrittenStateOfACrashIsNotRead(t *testing.T) {
 }
 
 func TestDamagedOrNewerStateIsAnErrorAndNotForgotten(t *testing.T) {
-	for content, want := range map[string]string{"{": "damaged", "": "damaged", "null": "damaged", `{"format": 99}`: "newer"} {
+	for content, want := range map[string]string{"{": "damaged", "": "damaged", "null": "damaged",
+		`{"format": 99}`: "newer"} {
 		s := &Store{dir: t.TempDir()}
 		if err := os.WriteFile(s.path(), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

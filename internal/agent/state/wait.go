@@ -10,8 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Wait is a port's wait for a guest that runs elsewhere: one that is to arrive by a migration, or that has left by one and may come back.
-// The record stays when the wait is over, so that the same migration begins no other.
+// Wait is a port's wait for a guest that runs elsewhere: one that is to arrive by a migration, or that has left by one
+// and may come back. The record stays when the wait is over, so that the same migration begins no other.
 type Wait struct {
 	ID     plan.PortID `json:"id"`
 	Number uint32      `json:"number"`
@@ -51,10 +51,12 @@ func (w *Wait) Problem() problem.Problem {
 // Text says what the port waits for.
 func (w *Wait) Text() string { return w.Problem().Text() }
 
-// longWait is how long a port may wait for its guest to arrive before that is a problem to be shown. It goes on waiting.
+// longWait is how long a port may wait for its guest to arrive before that is a problem to be shown. It goes on
+// waiting.
 const longWait = time.Minute
 
-// Overdue says whether a guest that is to arrive has not for so long that somebody should look. One that has left may stay away.
+// Overdue says whether a guest that is to arrive has not for so long that somebody should look. One that has left may
+// stay away.
 func (w *Wait) Overdue(now time.Time) bool {
 	return w != nil && !w.Awake && !w.Left && !w.Doubt && now.Sub(w.Since) >= longWait
 }
@@ -69,8 +71,8 @@ func (s *State) WaitOf(id plan.PortID) *Wait {
 	return nil
 }
 
-// BeginWait has a port wait from now on, in place of what was remembered of its waits. The list is another then, so that who keeps the one
-// before can go back to it.
+// BeginWait has a port wait from now on, in place of what was remembered of its waits. The list is another then, so
+// that who keeps the one before can go back to it.
 func (s *State) BeginWait(w Wait) {
 	s.LastWait++
 	w.Number = s.LastWait
@@ -91,8 +93,8 @@ func (s *State) EndWait(id plan.PortID) {
 // DropWait forgets the wait of a port.
 func (s *State) DropWait(id plan.PortID) { s.Waits = s.waitsBut(id) }
 
-// Succeed lets a port take the place of another, which gets the name left: what belongs to their devices goes with these, what belongs to
-// the ports' names stays. had: the other is still there.
+// Succeed lets a port take the place of another, which gets the name left: what belongs to their devices goes with
+// these, what belongs to the ports' names stays. had: the other is still there.
 func (s *State) Succeed(port, successor, left plan.PortID, had bool) {
 	rename := func(id plan.PortID) plan.PortID {
 		switch {
@@ -136,8 +138,8 @@ func (s *State) waitsBut(id plan.PortID) []Wait {
 	return slices.DeleteFunc(slices.Clone(s.Waits), func(w Wait) bool { return w.ID == id })
 }
 
-// endWaits forgets all waits: the QEMUs that they were of are gone. So are the ports that were to take the places of others, or had lost
-// them; what else had to do without its MAC has it again.
+// endWaits forgets all waits: the QEMUs that they were of are gone. So are the ports that were to take the places of
+// others, or had lost them; what else had to do without its MAC has it again.
 func (s *State) endWaits() {
 	for _, w := range s.Waits {
 		i := slices.IndexFunc(s.Ports, func(p spec.Port) bool { return p.Name == w.ID.Name })
@@ -175,7 +177,8 @@ const (
 	LeftName     = ":left"
 )
 
-// Beside says whether the port stands beside the one that its guest belongs to: it is to take that one's place, or has lost it.
+// Beside says whether the port stands beside the one that its guest belongs to: it is to take that one's place, or has
+// lost it.
 func (w *Wait) Beside() bool {
 	return w.InPlaceOf != "" || w.Left && strings.HasSuffix(w.ID.Name, LeftName)
 }

@@ -1,5 +1,5 @@
-// Package supervise tells systemd how the agent is doing, by the notification protocol of sd_notify(3). Any supervisor that sets
-// NOTIFY_SOCKET is served; without one nothing is sent.
+// Package supervise tells systemd how the agent is doing, by the notification protocol of sd_notify(3). Any supervisor
+// that sets NOTIFY_SOCKET is served; without one nothing is sent.
 package supervise
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// pingsPerPeriod is how often the watchdog is fed in the time that it allows; sd_watchdog_enabled(3) asks for two at least.
+// pingsPerPeriod is how often the watchdog is fed in the time that it allows; sd_watchdog_enabled(3) asks for two at
+// least.
 const pingsPerPeriod = 4
 
 // Systemd is the service manager that started this process, if one did. Its methods may be called by any goroutine.
@@ -41,13 +42,14 @@ func New(getenv func(string) string, log *slog.Logger) *Systemd {
 // Ready says that the plan is in force and commands are answered; also once a reload is done.
 func (s *Systemd) Ready() { s.send(daemon.SdNotifyReady) }
 
-// Reloading says that the configuration is being read again; Ready ends it. The time stamp is what Type=notify-reload asks for.
+// Reloading says that the configuration is being read again; Ready ends it. The time stamp is what Type=notify-reload
+// asks for.
 func (s *Systemd) Reloading() {
 	s.send(daemon.SdNotifyReloading + "\n" + strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 }
 
-// Stopping says that the process is about to end; byOrder: a command asked for it ("heddle down"), so that it should not be started
-// again.
+// Stopping says that the process is about to end; byOrder: a command asked for it ("heddle down"), so that it should
+// not be started again.
 func (s *Systemd) Stopping(byOrder bool) {
 	s.mu.Lock()
 	s.byOrder = s.byOrder || byOrder

@@ -10,8 +10,9 @@ import (
 func Accounts(all []accounts.Account) []api.PortAccount {
 	out := make([]api.PortAccount, len(all))
 	for i, a := range all {
-		out[i] = api.PortAccount{Switch: a.ID.Switch, Name: a.ID.Name, State: string(a.State), Received: a.Received, Delivered: a.Delivered,
-			Dropped: a.Dropped, Least: a.Least, Most: a.Most, Fault: a.Fault}
+		out[i] = api.PortAccount{Switch: a.ID.Switch, Name: a.ID.Name, State: string(a.State), Received: a.Received,
+			Delivered: a.Delivered,
+			Dropped:   a.Dropped, Least: a.Least, Most: a.Most, Fault: a.Fault}
 		if a.State == "" {
 			out[i].State = "new"
 		}
@@ -21,5 +22,6 @@ func Accounts(all []accounts.Account) []api.PortAccount {
 
 // Losses are a device's own; name is "" for one of another network namespace, or the far end of a pair.
 func Losses(name string, l hostdev.Losses) *api.DeviceLosses {
-	return &api.DeviceLosses{Device: name, RxDropped: l.RxDropped, TxDropped: l.TxDropped, RxErrors: l.RxErrors, TxErrors: l.TxErrors, RxMissed: l.RxMissed}
+	return &api.DeviceLosses{Device: name, RxDropped: l.RxDropped, TxDropped: l.TxDropped, RxErrors: l.RxErrors,
+		TxErrors: l.TxErrors, RxMissed: l.RxMissed}
 }

@@ -9,11 +9,14 @@ import (
 	"heddle/internal/plan"
 )
 
-// Captured is what the switch program recorded of a frame; offset is what the time of day is ahead of its clock, in nanoseconds.
+// Captured is what the switch program recorded of a frame; offset is what the time of day is ahead of its clock, in
+// nanoseconds.
 func Captured(f dataplane.Captured, offset int64) api.CaptureFrame {
 	out := api.CaptureFrame{
-		Time: time.Unix(0, int64(f.At)+offset), Stage: stageOf(f.Stage), Port: f.Slot, Other: f.Other, Copy: f.Flags&abi.CaptureCopy != 0,
-		ToHost: f.Flags&abi.CaptureToHost != 0, FromHost: f.Flags&abi.CaptureFromHost != 0, Length: f.Length, SegmentSize: f.GsoSize, Data: f.Frame,
+		Time: time.Unix(0, int64(f.At)+offset), Stage: stageOf(f.Stage), Port: f.Slot, Other: f.Other,
+		Copy:   f.Flags&abi.CaptureCopy != 0,
+		ToHost: f.Flags&abi.CaptureToHost != 0, FromHost: f.Flags&abi.CaptureFromHost != 0, Length: f.Length,
+		SegmentSize: f.GsoSize, Data: f.Frame,
 	}
 	if out.Stage == api.StageDrop {
 		out.Reason = abi.Reason(f.Reason).String()

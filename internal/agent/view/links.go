@@ -61,8 +61,10 @@ func info(i lacp.Info) api.LACPInfo {
 
 func neighbour(n lldp.Neighbour) api.Neighbour {
 	p := n.PDU
-	v := api.Neighbour{Chassis: p.Chassis.String(), Port: p.Port.String(), PortDescription: lldp.Clean(p.PortDescription), SystemName: lldp.Clean(p.SystemName),
-		SystemDescription: lldp.Clean(p.SystemDescription), Source: n.Source.String(), Since: n.Since, Heard: n.Heard, TTL: p.TTL}
+	v := api.Neighbour{Chassis: p.Chassis.String(), Port: p.Port.String(),
+		PortDescription: lldp.Clean(p.PortDescription), SystemName: lldp.Clean(p.SystemName),
+		SystemDescription: lldp.Clean(p.SystemDescription), Source: n.Source.String(), Since: n.Since, Heard: n.Heard,
+		TTL: p.TTL}
 	if p.Capabilities != nil {
 		v.Capabilities = p.Capabilities.Enabled.Words()
 	}

@@ -39,10 +39,11 @@ func Stats(m Member, c observe.Counters, at int64) api.Stats {
 	return s
 }
 
-// statsOf puts a port's counters under their public names. What is dropped is split as docs/reference/frame-rules.md §7 says:
-// malformed frames and copies a device refused are exceptions, everything else is dropped.
+// statsOf puts a port's counters under their public names. What is dropped is split as docs/reference/frame-rules.md §7
+// says: malformed frames and copies a device refused are exceptions, everything else is dropped.
 func statsOf(id plan.PortID, uplink bool, c observe.Counters) api.Stats {
-	s := api.Stats{Switch: id.Switch, Name: id.Name, Uplink: uplink, Drops: reasons(c.Drops), Refused: reasons(c.Refused)}
+	s := api.Stats{Switch: id.Switch, Name: id.Name, Uplink: uplink, Drops: reasons(c.Drops),
+		Refused: reasons(c.Refused)}
 	for _, d := range []struct {
 		name  string
 		count [abi.Classes]uint64
@@ -95,8 +96,8 @@ func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 	return out
 }
 
-// MACs are the addresses of the ports that are connected, and the learned ones. speakers are the ports that send from those of their
-// siblings.
+// MACs are the addresses of the ports that are connected, and the learned ones. speakers are the ports that send from
+// those of their siblings.
 func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers []observe.Speaker) []api.MAC {
 	out := []api.MAC{}
 	for _, sw := range p.Switches {
@@ -116,15 +117,18 @@ func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers [
 				kind = "standby"
 			}
 			if _, connected := facts[p.ID]; connected && !own[i].MAC.IsZero() {
-				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: own[i].MAC.String(), Port: p.ID.Name, Kind: kind})
+				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: own[i].MAC.String(), Port: p.ID.Name,
+					Kind: kind})
 			}
 			for _, mac := range heard[p.ID] {
-				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "sibling"})
+				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name,
+					Kind: "sibling"})
 			}
 		}
 	}
 	for _, e := range learned {
-		out = append(out, api.MAC{Switch: e.Switch, VLAN: plan.SegmentOf(e.VLAN, e.AD), MAC: e.MAC.String(), Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
+		out = append(out, api.MAC{Switch: e.Switch, VLAN: plan.SegmentOf(e.VLAN, e.AD), MAC: e.MAC.String(),
+			Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
 	}
 	return out
 }

@@ -22,12 +22,15 @@ func Told(e dataplane.Told) event.Event {
 		out.Kind, out.Text = event.Learned, fmt.Sprintf("%s learned in %s on port %s", out.MAC, where, out.Port)
 	case abi.TellMoved:
 		out.Kind, out.From, out.To = event.Moved, e.Was.Name, out.Port
-		out.Text = fmt.Sprintf("%s in %s moved from port %s to port %s", out.MAC, where, orElse(e.Was.Name, "one that is gone"), out.Port)
+		out.Text = fmt.Sprintf("%s in %s moved from port %s to port %s", out.MAC, where,
+			orElse(e.Was.Name, "one that is gone"), out.Port)
 	case abi.TellLimit:
 		out.Kind = event.LimitReached
-		out.Text = fmt.Sprintf("port %s holds as many learned MACs as it may; %s in %s is not learned", out.Port, out.MAC, where)
+		out.Text = fmt.Sprintf("port %s holds as many learned MACs as it may; %s in %s is not learned", out.Port,
+			out.MAC, where)
 		if e.Reason == abi.ReasonMACTableFull {
-			out.Text = fmt.Sprintf("port %s holds its share of the host's table of learned MACs; %s in %s is not learned", out.Port, out.MAC, where)
+			out.Text = fmt.Sprintf("port %s holds its share of the host's table of learned MACs; %s in %s is not "+
+				"learned", out.Port, out.MAC, where)
 		}
 	default:
 		out.Kind, out.VLAN = event.Violation, plan.Segment{}
@@ -35,7 +38,8 @@ func Told(e dataplane.Told) event.Event {
 		out.Text = fmt.Sprintf("port %s sent a frame from %s that its policy refuses: %s", out.Port, out.MAC, e.Reason)
 		if e.Claim.IsValid() {
 			out.Address = e.Claim.String()
-			out.Text = fmt.Sprintf("port %s sent a frame from %s, in the name of %s, that its policy refuses: %s", out.Port,
+			out.Text = fmt.Sprintf("port %s sent a frame from %s, in the name of %s, that its policy refuses: %s",
+				out.Port,
 				out.MAC, out.Address, e.Reason)
 		}
 	}

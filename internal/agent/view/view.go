@@ -1,5 +1,5 @@
-// Package view is what is in force in the words of the command line: switches, uplinks, port groups, ports, counters, MACs and events. It
-// reads and changes nothing.
+// Package view is what is in force in the words of the command line: switches, uplinks, port groups, ports, counters,
+// MACs and events. It reads and changes nothing.
 package view
 
 import (
@@ -41,10 +41,12 @@ type Source struct {
 
 // State is everything in force.
 func (src Source) State() *api.State {
-	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{}}
+	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{},
+		Ports: []api.Port{}}
 	for _, sw := range src.Plan.Switches {
 		v := api.Switch{Name: sw.Name, Kind: sw.Kind, MTU: sw.MTU, Uplinks: []string{}, ReversePath: sw.ReversePath,
-			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU, IPFIX: api.IPFIXOf(sw.IPFIX)}
+			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU,
+			IPFIX: api.IPFIXOf(sw.IPFIX)}
 		for _, u := range sw.Uplinks {
 			uv := src.uplink(sw, u)
 			v.Uplinks = append(v.Uplinks, u.ID.Name)
@@ -101,8 +103,8 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, problem.
 	return api.Up, why
 }
 
-// reason is why a port is not in full service, as a sentence and as a code. What runs before the switch is added to the sentence, and is
-// the code where there is no other.
+// reason is why a port is not in full service, as a sentence and as a code. What runs before the switch is added to the
+// sentence, and is the code where there is no other.
 func reason(why problem.Problem, list []api.ProgramBefore) (string, problem.Code) {
 	switch before := api.Before(list); {
 	case len(list) == 0:
@@ -115,7 +117,8 @@ func reason(why problem.Problem, list []api.ProgramBefore) (string, problem.Code
 }
 
 func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
-	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs, Number: u.Number, Monitoring: u.Monitoring.String()}
+	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs, Number: u.Number,
+		Monitoring: u.Monitoring.String()}
 	var why problem.Problem
 	v.State, why = src.StateOf(u.ID, u.Blocked)
 	v.RunsBefore = src.Before[u.ID]
@@ -134,7 +137,8 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 // Port is one port; violation is what its owner does against its policy, none for nothing.
 func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violation) api.Port {
 	v := api.Port{
-		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
+		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile,
+		Number: p.Number,
 		Device: p.Device, VLAN: p.Policy.VLAN.V, Addresses: p.Addresses, Promiscuous: "unknown",
 		Overrides: src.Remembered.Overrides[p.ID.Name].Texts(), Effective: p.Rows(),
 	}
@@ -160,7 +164,8 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	}
 	v.Uplinks = compile.UplinksInUse(*src.Applied, sw, p)
 	v.Violation, v.ViolationCode = violation.Text(), violation.Code
-	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
+	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no",
+		plan.AsksUnknown: "unknown"}[f.Promiscuous]
 	if !f.SeenMAC.IsZero() {
 		v.SeenMAC = f.SeenMAC.String()
 	}
@@ -180,8 +185,8 @@ func siblings(sw *plan.Switch, p *plan.Port) (names []string) {
 	return names
 }
 
-// groups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets nothing
-// for itself.
+// groups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets
+// nothing for itself.
 func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
 	k := slices.IndexFunc(src.Config.Switches, func(s spec.Switch) bool { return s.Name == name })
 	if k < 0 {

@@ -1,8 +1,10 @@
-// Package wire carries the words of internal/api over the contract: it writes a Go value into a message of the schema and reads it back.
+// Package wire carries the words of internal/api over the contract: it writes a Go value into a message of the schema
+// and reads it back.
 //
-// A field of a struct and the field of the message with the same name in JSON belong together; a tag wire:"name" says another name. The
-// schema may be stricter than Go: a Go string can be an enum or an address in the schema. Every field has to have its counterpart, so that a value
-// that is added on one side alone fails every call's test and is not lost on the way.
+// A field of a struct and the field of the message with the same name in JSON belong together; a tag wire:"name" says
+// another name. The schema may be stricter than Go: a Go string can be an enum or an address in the schema. Every field
+// has to have its counterpart, so that a value that is added on one side alone fails every call's test and is not lost
+// on the way.
 package wire
 
 import (
@@ -16,9 +18,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Codec knows which fields of types and messages belong together. Its zero value is ready; any number of goroutines may use it.
+// Codec knows which fields of types and messages belong together. Its zero value is ready; any number of goroutines may
+// use it.
 type Codec struct {
-	// Lenient: a word that the schema lacks is left out, as an answer should. Without it the value is refused, as a request should be.
+	// Lenient: a word that the schema lacks is left out, as an answer should. Without it the value is refused, as a
+	// request should be.
 	Lenient bool
 	layouts sync.Map // pair → *layout
 }

@@ -114,7 +114,8 @@ func (c *Codec) listLink(t reflect.Type, fd protoreflect.FieldDescriptor) (link,
 
 // mapLink carries a map whose keys are strings and whose values are no messages.
 func (c *Codec) mapLink(t reflect.Type, fd protoreflect.FieldDescriptor) (link, error) {
-	if t.Kind() != reflect.Map || t.Key().Kind() != reflect.String || fd.MapKey().Kind() != protoreflect.StringKind || fd.MapValue().Message() != nil {
+	if t.Kind() != reflect.Map || t.Key().Kind() != reflect.String || fd.MapKey().Kind() != protoreflect.StringKind ||
+		fd.MapValue().Message() != nil {
 		return link{}, fmt.Errorf("%s can't be carried by map %s", t, fd.FullName())
 	}
 	s, err := c.scalar(t.Elem(), fd.MapValue())

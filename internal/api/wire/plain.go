@@ -90,8 +90,8 @@ func unsigned(short bool) scalar {
 	}
 }
 
-// enum carries a word by the value of an enum that has it as its text. A value that is not known here, which another version has added, is read
-// as "unknown-7", and can be written so, too. lenient leaves a word out that the enum lacks.
+// enum carries a word by the value of an enum that has it as its text. A value that is not known here, which another
+// version has added, is read as "unknown-7", and can be written so, too. lenient leaves a word out that the enum lacks.
 func enum(e protoreflect.EnumDescriptor, lenient bool) scalar {
 	numbers, words := map[string]protoreflect.EnumNumber{}, map[protoreflect.EnumNumber]string{}
 	var list []string

@@ -12,14 +12,15 @@ import (
 	"heddle/internal/spec"
 )
 
-// settings carries what a port sets for itself as the fields that are set, by their paths in the configuration file. A new field of the policy
-// needs no change of the schema; an agent that does not know it refuses it.
+// settings carries what a port sets for itself as the fields that are set, by their paths in the configuration file. A
+// new field of the policy needs no change of the schema; an agent that does not know it refuses it.
 func settings() link {
 	return link{
 		put: func(v reflect.Value, m protoreflect.Message, fd protoreflect.FieldDescriptor) error {
 			list := m.Mutable(fd).List()
 			return putSettings(v, "", func(path string, value *agentv1.PolicyValue) {
-				list.Append(protoreflect.ValueOfMessage((&agentv1.PolicySetting{Policy: path, Value: value}).ProtoReflect()))
+				list.Append(protoreflect.ValueOfMessage(
+					(&agentv1.PolicySetting{Policy: path, Value: value}).ProtoReflect()))
 			})
 		},
 		get: func(m protoreflect.Message, fd protoreflect.FieldDescriptor, v reflect.Value) error {
@@ -27,7 +28,8 @@ func settings() link {
 			list := m.Get(fd).List()
 			for i := range list.Len() {
 				s := list.Get(i).Message().Interface().(*agentv1.PolicySetting)
-				if err := getSetting(reflect.ValueOf(&p).Elem(), strings.Split(s.GetPolicy(), "."), s.GetValue()); err != nil {
+				if err := getSetting(reflect.ValueOf(&p).Elem(), strings.Split(s.GetPolicy(), "."),
+					s.GetValue()); err != nil {
 					return fmt.Errorf("%s: %w", s.GetPolicy(), err)
 				}
 			}
@@ -73,7 +75,8 @@ func putValue(v reflect.Value) (*agentv1.PolicyValue, error) {
 	case v.Kind() == reflect.Int:
 		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Number{Number: v.Int()}}, nil
 	case v.Kind() == reflect.String:
-		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Word{Word: strings.ToValidUTF8(v.String(), "\uFFFD")}}, nil
+		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Word{Word: strings.ToValidUTF8(v.String(), "\uFFFD")}},
+			nil
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String:
 		list := &agentv1.WordList{}
 		for i := range v.Len() {
@@ -91,7 +94,8 @@ func getSetting(v reflect.Value, path []string, value *agentv1.PolicyValue) erro
 		return name == path[0]
 	})
 	if i < 0 {
-		return fmt.Errorf("this agent knows no such policy: it is older than the command; restart it with the same program")
+		return fmt.Errorf("this agent knows no such policy: it is older than the command; restart it with the same " +
+			"program")
 	}
 	f := v.Field(i)
 	if f.Kind() == reflect.Pointer {

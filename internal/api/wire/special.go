@@ -70,8 +70,8 @@ func is[M protoreflect.ProtoMessage](fd protoreflect.FieldDescriptor) bool {
 	return fd.Message().FullName() == m.ProtoReflect().Descriptor().FullName()
 }
 
-// converted carries a type by a message of generated Go. A message of another making, such as one of another version's schema, is written and
-// read field by field.
+// converted carries a type by a message of generated Go. A message of another making, such as one of another version's
+// schema, is written and read field by field.
 func converted[T any, M protoreflect.ProtoMessage](to func(T) (M, error), from func(M) (T, error)) scalar {
 	return scalar{
 		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
@@ -93,21 +93,26 @@ func converted[T any, M protoreflect.ProtoMessage](to func(T) (M, error), from f
 func octets(t reflect.Type) (scalar, bool) {
 	switch {
 	case t == reflect.TypeFor[[]byte]():
-		return bytesBy(reflect.Value.Bytes, func(b []byte, v reflect.Value) error { v.SetBytes(append([]byte{}, b...)); return nil }), true
-	case t == reflect.TypeFor[plan.MAC]():
-		return bytesBy(func(v reflect.Value) []byte { m := v.Interface().(plan.MAC); return m[:] }, func(b []byte, v reflect.Value) error {
-			if len(b) != len(plan.MAC{}) {
-				return fmt.Errorf("%d bytes are no MAC address", len(b))
-			}
-			v.Set(reflect.ValueOf(plan.MAC(b)))
+		return bytesBy(reflect.Value.Bytes, func(b []byte, v reflect.Value) error {
+			v.SetBytes(append([]byte{}, b...))
 			return nil
 		}), true
+	case t == reflect.TypeFor[plan.MAC]():
+		return bytesBy(func(v reflect.Value) []byte { m := v.Interface().(plan.MAC); return m[:] },
+			func(b []byte, v reflect.Value) error {
+				if len(b) != len(plan.MAC{}) {
+					return fmt.Errorf("%d bytes are no MAC address", len(b))
+				}
+				v.Set(reflect.ValueOf(plan.MAC(b)))
+				return nil
+			}), true
 	case t == reflect.TypeFor[netip.Addr]():
-		return bytesBy(func(v reflect.Value) []byte { return v.Interface().(netip.Addr).AsSlice() }, func(b []byte, v reflect.Value) error {
-			a, err := address(b)
-			v.Set(reflect.ValueOf(a))
-			return err
-		}), true
+		return bytesBy(func(v reflect.Value) []byte { return v.Interface().(netip.Addr).AsSlice() },
+			func(b []byte, v reflect.Value) error {
+				a, err := address(b)
+				v.Set(reflect.ValueOf(a))
+				return err
+			}), true
 	case t.Kind() == reflect.String:
 		return scalar{
 			to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {

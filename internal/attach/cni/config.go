@@ -1,5 +1,5 @@
-// Package cni is Heddle as a CNI plugin (github.com/containernetworking/cni, specification 1.0 and 1.1): it gives a container a
-// veth pair, connects the host's end to a port group, and leaves addresses to an IPAM plugin.
+// Package cni is Heddle as a CNI plugin (github.com/containernetworking/cni, specification 1.0 and 1.1): it gives a
+// container a veth pair, connects the host's end to a port group, and leaves addresses to an IPAM plugin.
 package cni
 
 import (
@@ -41,11 +41,13 @@ type attachment struct {
 	mac       net.HardwareAddr // nil for the kernel's choice
 }
 
-// parse reads the configuration and the arguments. CNI_ARGS may have MAC and HEDDLE_PORT_GROUP; the runtime's own are ignored.
+// parse reads the configuration and the arguments. CNI_ARGS may have MAC and HEDDLE_PORT_GROUP; the runtime's own are
+// ignored.
 func parse(args *skel.CmdArgs) (*attachment, error) {
 	a := &attachment{raw: args.StdinData, container: args.ContainerID, netns: args.Netns, ifname: args.IfName}
 	if err := json.Unmarshal(args.StdinData, &a.conf); err != nil {
-		return nil, types.NewError(types.ErrDecodingFailure, "the network's configuration is no valid JSON", err.Error())
+		return nil, types.NewError(types.ErrDecodingFailure, "the network's configuration is no valid JSON",
+			err.Error())
 	}
 	if err := version.ParsePrevResult(&a.conf.PluginConf); err != nil {
 		return nil, types.NewError(types.ErrDecodingFailure, "prevResult is not valid", err.Error())
@@ -62,7 +64,9 @@ func parse(args *skel.CmdArgs) (*attachment, error) {
 	if mac != "" {
 		hw, err := net.ParseMAC(mac)
 		if err != nil || len(hw) != 6 || hw[0]&1 != 0 {
-			return nil, types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("MAC %q is not one an adapter can have", mac), "want six octets such as 02:00:00:00:00:01, not a multicast address")
+			return nil, types.NewError(types.ErrInvalidEnvironmentVariables,
+				fmt.Sprintf("MAC %q is not one an adapter can have", mac),
+				"want six octets such as 02:00:00:00:00:01, not a multicast address")
 		}
 		a.mac = hw
 	}
@@ -72,7 +76,8 @@ func parse(args *skel.CmdArgs) (*attachment, error) {
 // check returns what the configuration lacks for connecting a container.
 func (a *attachment) check() error {
 	if a.conf.PortGroup == "" {
-		return types.NewError(types.ErrInvalidNetworkConfig, "no port group", `give the network's configuration a "portGroup", or set HEDDLE_PORT_GROUP in CNI_ARGS`)
+		return types.NewError(types.ErrInvalidNetworkConfig, "no port group",
+			`give the network's configuration a "portGroup", or set HEDDLE_PORT_GROUP in CNI_ARGS`)
 	}
 	if a.conf.MTU < 0 {
 		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("mtu %d is negative", a.conf.MTU), "")
@@ -94,7 +99,8 @@ func (a *attachment) runDir() string {
 	return a.conf.RunDir
 }
 
-// hostDevice is the name of the host's end: the same for the same attachment, so that it can be found without its container.
+// hostDevice is the name of the host's end: the same for the same attachment, so that it can be found without its
+// container.
 func hostDevice(network, container, ifname string) string {
 	h := sha256.Sum256([]byte(network + "\x00" + container + "\x00" + ifname))
 	return fmt.Sprintf("hc%x", h[:6])
@@ -113,7 +119,8 @@ const ownerContainer = 48
 
 // port is the port's name. What runtimes show of an identifier need not be unique; the device's name is.
 func port(network, container, ifname string) string {
-	return portPrefix(network) + container[:min(len(container), shownContainer)] + "/" + ifname + "/" + hostDevice(network, container, ifname)
+	return portPrefix(network) + container[:min(len(container), shownContainer)] + "/" + ifname + "/" +
+		hostDevice(network, container, ifname)
 }
 
 // owner is the container: its interfaces of all networks belong together.

@@ -16,7 +16,8 @@ import (
 func TestNamesFitAndTellAttachmentsApart(t *testing.T) {
 	long := strings.Repeat("f", 64)
 	seen := map[string]bool{}
-	for _, c := range [][3]string{{"net", long, "eth0"}, {"net", long, "eth1"}, {"net", long[:63] + "e", "eth0"}, {"net2", long, "eth0"}, {"net", "short", "eth0"}} {
+	for _, c := range [][3]string{{"net", long, "eth0"}, {"net", long, "eth1"}, {"net", long[:63] + "e", "eth0"},
+		{"net2", long, "eth0"}, {"net", "short", "eth0"}} {
 		d, p := hostDevice(c[0], c[1], c[2]), port(c[0], c[1], c[2])
 		if len(d) > hostdev.NameMax {
 			t.Errorf("device name %s is too long", d)
@@ -37,8 +38,10 @@ func TestWhereTheMACAndThePortGroupComeFrom(t *testing.T) {
 		code                   uint
 	}{
 		{conf: `{"portGroup": "web"}`, group: "web"},
-		{conf: `{"portGroup": "web"}`, args: "MAC=02:00:00:00:00:01;HEDDLE_PORT_GROUP=db;OTHER=x", mac: "02:00:00:00:00:01", group: "db"},
-		{conf: `{"portGroup": "web", "runtimeConfig": {"mac": "02:00:00:00:00:02"}}`, args: "MAC=02:00:00:00:00:01", mac: "02:00:00:00:00:02", group: "web"},
+		{conf: `{"portGroup": "web"}`, args: "MAC=02:00:00:00:00:01;HEDDLE_PORT_GROUP=db;OTHER=x",
+			mac: "02:00:00:00:00:01", group: "db"},
+		{conf: `{"portGroup": "web", "runtimeConfig": {"mac": "02:00:00:00:00:02"}}`, args: "MAC=02:00:00:00:00:01",
+			mac: "02:00:00:00:00:02", group: "web"},
 		{conf: `{`, code: types.ErrDecodingFailure},
 		{conf: `{}`, args: "MAC=rubbish", code: types.ErrInvalidEnvironmentVariables},
 		{conf: `{}`, args: "MAC=01:00:00:00:00:01", code: types.ErrInvalidEnvironmentVariables},

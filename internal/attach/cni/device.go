@@ -21,12 +21,14 @@ type sandbox struct {
 func openSandbox(path string) (*sandbox, error) {
 	ns, err := netns.GetFromPath(path)
 	if err != nil {
-		return nil, types.NewError(types.ErrInvalidNetNS, fmt.Sprintf("the container's network namespace %s cannot be opened", path), err.Error())
+		return nil, types.NewError(types.ErrInvalidNetNS,
+			fmt.Sprintf("the container's network namespace %s cannot be opened", path), err.Error())
 	}
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		ns.Close()
-		return nil, types.NewError(types.ErrInvalidNetNS, fmt.Sprintf("the container's network namespace %s cannot be entered", path), err.Error())
+		return nil, types.NewError(types.ErrInvalidNetNS,
+			fmt.Sprintf("the container's network namespace %s cannot be entered", path), err.Error())
 	}
 	return &sandbox{h, ns}, nil
 }
@@ -44,7 +46,8 @@ func (a *attachment) pair(s *sandbox, mtu int) error {
 	v.PeerName, v.PeerMTU, v.PeerNamespace, v.PeerHardwareAddr = a.ifname, uint32(mtu), netlink.NsFd(s.ns), a.mac
 	if err := netlink.LinkAdd(v); err != nil {
 		if errors.Is(err, unix.EEXIST) {
-			return types.NewError(types.ErrInternal, fmt.Sprintf("the container has an interface %s, or the host a device %s, already", a.ifname, a.hostDevice()), "DEL it first")
+			return types.NewError(types.ErrInternal, fmt.Sprintf("the container has an interface %s, or the host a "+
+				"device %s, already", a.ifname, a.hostDevice()), "DEL it first")
 		}
 		return fmt.Errorf("make the pair of devices %s and %s: %w", a.hostDevice(), a.ifname, err)
 	}
@@ -87,7 +90,8 @@ func (a *attachment) configure(s *sandbox, r *current.Result) error {
 		if gw == nil {
 			gw = gatewayFor(r, route.Dst)
 		}
-		n := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: &route.Dst, Gw: gw, MTU: route.MTU, AdvMSS: route.AdvMSS, Priority: route.Priority}
+		n := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: &route.Dst, Gw: gw, MTU: route.MTU, AdvMSS: route.AdvMSS,
+			Priority: route.Priority}
 		if gw == nil {
 			n.Scope = netlink.SCOPE_LINK
 		}
@@ -116,7 +120,8 @@ func (a *attachment) verify(s *sandbox, r *current.Result) error {
 	}
 	for _, i := range r.Interfaces {
 		if i.Name == a.ifname && i.Sandbox != "" && i.Mac != "" && i.Mac != l.Attrs().HardwareAddr.String() {
-			return fmt.Errorf("the container's interface %s has MAC %s instead of %s", a.ifname, l.Attrs().HardwareAddr, i.Mac)
+			return fmt.Errorf("the container's interface %s has MAC %s instead of %s", a.ifname, l.Attrs().HardwareAddr,
+				i.Mac)
 		}
 	}
 	have, err := s.AddrList(l, netlink.FAMILY_ALL)

@@ -16,8 +16,9 @@ import (
 	"github.com/containernetworking/cni/pkg/types/create"
 )
 
-// ipam runs the IPAM plugin with the command, the arguments this plugin was called with and the network's configuration, as the
-// specification's section 4 has it. It is written out here because the library's own way brings a tracing framework along.
+// ipam runs the IPAM plugin with the command, the arguments this plugin was called with and the network's
+// configuration, as the specification's section 4 has it. It is written out here because the library's own way brings a
+// tracing framework along.
 func (a *attachment) ipam(ctx context.Context, command string) ([]byte, error) {
 	plugin, err := findPlugin(os.Getenv("CNI_PATH"), a.conf.IPAM.Type)
 	if err != nil {
@@ -36,13 +37,15 @@ func (a *attachment) ipam(ctx context.Context, command string) ([]byte, error) {
 	if json.Unmarshal(out.Bytes(), answer) == nil && answer.Msg != "" {
 		return nil, answer
 	}
-	return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s: %v", a.conf.IPAM.Type, err), strings.TrimSpace(errs.String()))
+	return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s: %v", a.conf.IPAM.Type, err),
+		strings.TrimSpace(errs.String()))
 }
 
 // findPlugin looks for an executable of that name in the directories of CNI_PATH.
 func findPlugin(path, name string) (string, error) {
 	if name != filepath.Base(name) || name == "." || name == ".." {
-		return "", types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("ipam.type %q is not the name of a plugin", name), "")
+		return "", types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("ipam.type %q is not the name of a plugin",
+			name), "")
 	}
 	for _, dir := range filepath.SplitList(path) {
 		file := filepath.Join(dir, name)
@@ -50,7 +53,8 @@ func findPlugin(path, name string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("there is no IPAM plugin %s in %s", name, path), "install it (Debian: containernetworking-plugins), or set CNI_PATH")
+	return "", types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("there is no IPAM plugin %s in %s", name,
+		path), "install it (Debian: containernetworking-plugins), or set CNI_PATH")
 }
 
 // assign asks the IPAM plugin for addresses; without one the container gets none, and may ask by DHCP itself.
@@ -62,10 +66,12 @@ func (a *attachment) assign(ctx context.Context) (*current.Result, error) {
 			return nil, err
 		}
 		if result, err = parseResult(a.conf.CNIVersion, b); err != nil {
-			return nil, types.NewError(types.ErrDecodingFailure, "the IPAM plugin's answer is not understood", err.Error())
+			return nil, types.NewError(types.ErrDecodingFailure, "the IPAM plugin's answer is not understood",
+				err.Error())
 		}
 		if len(result.IPs) == 0 {
-			return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s assigned no address", a.conf.IPAM.Type), "")
+			return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s assigned no address",
+				a.conf.IPAM.Type), "")
 		}
 	}
 	if result.DNS.IsEmpty() {

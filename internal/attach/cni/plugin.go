@@ -34,8 +34,8 @@ const (
 // maxInput bounds a network's configuration, in bytes.
 const maxInput = 16 << 20
 
-// Main is the plugin: one command, from CNI_COMMAND and standard input, answered on standard output. An error has been answered as the
-// specification wants it; the program ends with a status that is not 0.
+// Main is the plugin: one command, from CNI_COMMAND and standard input, answered on standard output. An error has been
+// answered as the specification wants it; the program ends with a status that is not 0.
 func Main(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, wholeTime)
 	defer cancel()
@@ -52,7 +52,8 @@ func Main(ctx context.Context, program string) error {
 		e := types.NewError(types.ErrIOFailure, "read the network's configuration from standard input", err.Error())
 		return errors.Join(e, e.Print())
 	}
-	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{Add: with(add), Del: with(del), Check: with(check), GC: with(gc), Status: with(status)},
+	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{Add: with(add), Del: with(del), Check: with(check), GC: with(gc),
+		Status: with(status)},
 		version.PluginSupports("0.4.0", "1.0.0", "1.1.0"), program)
 	if err != nil {
 		// Names in it come from the runtime, and the answer may end on somebody's terminal.
@@ -62,7 +63,8 @@ func Main(ctx context.Context, program string) error {
 	return nil
 }
 
-// readInput reads standard input, until ctx ends, and puts what it has read in its place: the library reads it without an end.
+// readInput reads standard input, until ctx ends, and puts what it has read in its place: the library reads it without
+// an end.
 func readInput(ctx context.Context) error {
 	text, err := interrupt.Do(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, maxInput)) })
 	if err != nil {
@@ -155,13 +157,16 @@ func (a *attachment) place(state *api.State) (api.Switch, error) {
 	})
 	if i < 0 {
 		if a.conf.Switch == "" && len(state.Switches) > 1 {
-			return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("this host has %d switches: say which, as \"switch\"", len(state.Switches)), "see heddle switch list")
+			return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig,
+				fmt.Sprintf("this host has %d switches: say which, as \"switch\"", len(state.Switches)),
+				"see heddle switch list")
 		}
 		n := known.Names{What: "switch"}
 		for _, s := range state.Switches {
 			n.All = append(n.All, s.Name)
 		}
-		return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig, n.Missing(a.conf.Switch), "see heddle switch list")
+		return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig, n.Missing(a.conf.Switch),
+			"see heddle switch list")
 	}
 	sw := state.Switches[i]
 	n := known.Names{What: "port group", Owner: "switch " + sw.Name}
@@ -192,11 +197,13 @@ func (a *attachment) describe(s *sandbox, r *current.Result, mtu int) error {
 	return nil
 }
 
-// connect makes the port and waits until frames pass, so that the container's first packet is not lost. The container's MAC is the
-// port's.
+// connect makes the port and waits until frames pass, so that the container's first packet is not lost. The container's
+// MAC is the port's.
 func (a *attachment) connect(ctx context.Context, sw string, r *current.Result) error {
-	_, err := a.client().Connect(ctx, api.Connect{Port: spec.Port{Name: a.port(), Switch: sw, PortGroup: a.conf.PortGroup, Device: a.hostDevice(), MAC: r.Interfaces[1].Mac,
-		Owner: a.owner()}})
+	_, err := a.client().Connect(ctx,
+		api.Connect{Port: spec.Port{Name: a.port(), Switch: sw, PortGroup: a.conf.PortGroup, Device: a.hostDevice(),
+			MAC:   r.Interfaces[1].Mac,
+			Owner: a.owner()}})
 	if err != nil {
 		return explain(err)
 	}
@@ -215,7 +222,8 @@ func (a *attachment) connect(ctx context.Context, sw string, r *current.Result) 
 		select {
 		case <-try.C:
 		case <-ctx.Done():
-			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("port %s is not up after %s", p.Name, upTime), p.Reason)
+			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("port %s is not up after %s", p.Name, upTime),
+				p.Reason)
 		}
 	}
 }
@@ -227,7 +235,8 @@ func (a *attachment) portState(ctx context.Context) (api.Port, error) {
 	}
 	i := slices.IndexFunc(state.Ports, func(p api.Port) bool { return p.Name == a.port() })
 	if i < 0 {
-		return api.Port{}, types.NewError(types.ErrUnknownContainer, fmt.Sprintf("there is no port %s", a.port()), "it was disconnected by somebody else")
+		return api.Port{}, types.NewError(types.ErrUnknownContainer, fmt.Sprintf("there is no port %s", a.port()),
+			"it was disconnected by somebody else")
 	}
 	return state.Ports[i], nil
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// LeaveBridge takes a device of this network namespace out of the bridge it is in, which a device in none does not mind.
+// LeaveBridge takes a device of this network namespace out of the bridge it is in, which a device in none does not
+// mind.
 func LeaveBridge(device string) error {
 	l, err := netlink.LinkByName(device)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package libvirt reads what a domain's XML says about Heddle: which port group each of its adapters belongs to, in an element
-// of Heddle's own inside <metadata>, which libvirt keeps and hands to its hooks, or by libvirt's own portgroup= where the adapter
-// is on a network that stands for a switch.
+// Package libvirt reads what a domain's XML says about Heddle: which port group each of its adapters belongs to, in an
+// element of Heddle's own inside <metadata>, which libvirt keeps and hands to its hooks, or by libvirt's own portgroup=
+// where the adapter is on a network that stands for a switch.
 package libvirt
 
 import (
@@ -37,8 +37,9 @@ type Interface struct {
 	Network, PortGroup string
 }
 
-// networkPrefix begins the names of the libvirt networks that stand for switches: heddle-lab for the switch lab, and heddle alone for
-// a host's only switch. libvirt puts the taps of such a network into a bridge, from which the hook takes them.
+// networkPrefix begins the names of the libvirt networks that stand for switches: heddle-lab for the switch lab, and
+// heddle alone for a host's only switch. libvirt puts the taps of such a network into a bridge, from which the hook
+// takes them.
 const networkPrefix = "heddle"
 
 // onSwitch reports whether the adapter is on a network that stands for a switch, and for which; "" is the only one.
@@ -58,7 +59,10 @@ type Want struct {
 
 // Ours reports whether the domain has anything to do with Heddle.
 func (d *Domain) Ours() bool {
-	return len(d.Wants) > 0 || slices.ContainsFunc(d.Interfaces, func(i Interface) bool { _, ok := i.onSwitch(); return ok })
+	return len(d.Wants) > 0 || slices.ContainsFunc(d.Interfaces, func(i Interface) bool {
+		_, ok := i.onSwitch()
+		return ok
+	})
 }
 
 // domainXML is the part of a domain's XML that matters here.
@@ -102,7 +106,8 @@ func Parse(r io.Reader) (*Domain, error) {
 	case len(b) > maxXML:
 		return nil, fmt.Errorf("the domain's XML has more than %d bytes", maxXML)
 	case len(b) == 0:
-		return nil, errors.New("the domain's XML is expected on standard input, which is empty: virsh dumpxml DOMAIN | heddle libvirt-hook …")
+		return nil, errors.New("the domain's XML is expected on standard input, which is empty: virsh dumpxml DOMAIN " +
+			"| heddle libvirt-hook …")
 	}
 	if err := xml.Unmarshal(b, &x); err != nil {
 		return nil, fmt.Errorf("read the domain's XML: %w", err)
@@ -112,13 +117,15 @@ func Parse(r io.Reader) (*Domain, error) {
 	}
 	d := &Domain{Name: x.Name, UUID: x.UUID}
 	for _, i := range x.Interfaces {
-		d.Interfaces = append(d.Interfaces, Interface{Type: i.Type, MAC: canonicalMAC(i.MAC.Address), Device: i.Target.Dev, Alias: i.Alias.Name,
+		d.Interfaces = append(d.Interfaces, Interface{Type: i.Type, MAC: canonicalMAC(i.MAC.Address),
+			Device: i.Target.Dev, Alias: i.Alias.Name,
 			Network: i.Source.Network, PortGroup: i.Source.PortGroup})
 	}
 	for _, list := range x.Metadata.Ports {
 		for _, item := range list.Items {
 			if item.XMLName != (xml.Name{Space: Namespace, Local: "port"}) {
-				return nil, fmt.Errorf("<%s> in Heddle's metadata: only <port> of the namespace %s is known there", item.XMLName.Local, Namespace)
+				return nil, fmt.Errorf("<%s> in Heddle's metadata: only <port> of the namespace %s is known there",
+					item.XMLName.Local, Namespace)
 			}
 			w, err := readWant(item.Attrs)
 			if err != nil {
@@ -142,7 +149,8 @@ func readWant(attrs []xml.Attr) (w Want, err error) {
 	fields := []struct {
 		name string
 		to   *string
-	}{{"portGroup", &w.PortGroup}, {"switch", &w.Switch}, {"monitor", &w.Monitor}, {"mac", &w.MAC}, {"dev", &w.Device}, {"alias", &w.Alias}}
+	}{{"portGroup", &w.PortGroup}, {"switch", &w.Switch}, {"monitor", &w.Monitor}, {"mac", &w.MAC}, {"dev", &w.Device},
+		{"alias", &w.Alias}}
 next:
 	for _, a := range attrs {
 		if a.Name.Space == "xmlns" || a.Name.Local == "xmlns" {
@@ -156,7 +164,8 @@ next:
 			}
 			names = append(names, f.name)
 		}
-		return w, fmt.Errorf("attribute %s of <heddle:port>: the attributes are %s", a.Name.Local, strings.Join(names, ", "))
+		return w, fmt.Errorf("attribute %s of <heddle:port>: the attributes are %s", a.Name.Local,
+			strings.Join(names, ", "))
 	}
 	w.MAC = canonicalMAC(w.MAC)
 	return w, nil
@@ -175,7 +184,8 @@ func (w Want) selector() string {
 
 // names reports whether the want is for that adapter alone.
 func (w Want) names(i Interface) bool {
-	return w.MAC != "" && w.MAC == i.MAC || w.Device != "" && w.Device == i.Device || w.Alias != "" && w.Alias == i.Alias
+	return w.MAC != "" && w.MAC == i.MAC || w.Device != "" && w.Device == i.Device || w.Alias != "" &&
+		w.Alias == i.Alias
 }
 
 // check finds what is wrong with the wants by themselves.

@@ -35,8 +35,10 @@ func ports(items string) string {
 }
 
 func TestPortsOfADomain(t *testing.T) {
-	first := spec.Port{Name: "vm1/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:0a", Domain: runningUUID}
-	second := spec.Port{Name: "vm1/net1", PortGroup: "web", Device: "vm1-eth1", MAC: "52:54:00:00:00:02", Domain: runningUUID}
+	first := spec.Port{Name: "vm1/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:0a",
+		Domain: runningUUID}
+	second := spec.Port{Name: "vm1/net1", PortGroup: "web", Device: "vm1-eth1", MAC: "52:54:00:00:00:02",
+		Domain: runningUUID}
 	db := second
 	db.PortGroup, db.Switch, db.Monitor = "db", "lab", spec.Monitor{Socket: "/run/q", NIC: "net1"}
 	for _, c := range []struct {
@@ -46,7 +48,9 @@ func TestPortsOfADomain(t *testing.T) {
 		{"", nil},
 		{ports(""), nil},
 		{ports(`<heddle:port portGroup="web"/>`), []spec.Port{first, second}},
-		{ports(`<heddle:port portGroup="web"/><heddle:port portGroup="db" switch="lab" monitor="/run/q" mac="52:54:00:00:00:02"/>`), []spec.Port{first, db}},
+		{
+			ports(
+				`<heddle:port portGroup="web"/><heddle:port portGroup="db" switch="lab" monitor="/run/q" mac="52:54:00:00:00:02"/>`), []spec.Port{first, db}},
 		{ports(`<heddle:port portGroup="web" dev="vm1-eth1"/>`), []spec.Port{second}},
 		{ports(`<heddle:port portGroup="web" alias="net0"/>`), []spec.Port{first}},
 		{ports(`<heddle:port portGroup="web" mac="52-54-00-00-00-0A"/>`), []spec.Port{first}},
@@ -64,18 +68,23 @@ func TestPortsOfADomain(t *testing.T) {
 	}
 }
 
-// onNetwork is the XML of a started domain whose adapters are on these networks of libvirt's, as libvirt 9.0 hands it to a hook.
+// onNetwork is the XML of a started domain whose adapters are on these networks of libvirt's, as libvirt 9.0 hands it
+// to a hook.
 func onNetwork(wants string, sources ...string) string {
 	adapters := ""
 	for i, source := range sources {
-		adapters += fmt.Sprintf("<interface type='%[3]s'><mac address='52:54:00:00:00:1%[1]d'/><source %[2]s portid='x' bridge='br0'/><target dev='vnet%[1]d'/><alias name='net%[1]d'/></interface>", i, source, []string{"bridge", "network"}[i%2])
+		adapters += fmt.Sprintf("<interface type='%[3]s'><mac address='52:54:00:00:00:1%[1]d'/><source %[2]s "+
+			"portid='x' bridge='br0'/><target dev='vnet%[1]d'/><alias name='net%[1]d'/></interface>", i, source,
+			[]string{"bridge", "network"}[i%2])
 	}
-	return "<domain id='1'><name>vm1</name><metadata>" + wants + "</metadata><devices>" + adapters + "</devices></domain>"
+	return "<domain id='1'><name>vm1</name><metadata>" + wants + "</metadata><devices>" + adapters +
+		"</devices></domain>"
 }
 
 func TestAPortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 	port := func(n int, sw, group string) spec.Port {
-		return spec.Port{Name: fmt.Sprintf("vm1/net%d", n), Switch: sw, PortGroup: group, Device: fmt.Sprintf("vnet%d", n), MAC: fmt.Sprintf("52:54:00:00:00:1%d", n)}
+		return spec.Port{Name: fmt.Sprintf("vm1/net%d", n), Switch: sw, PortGroup: group,
+			Device: fmt.Sprintf("vnet%d", n), MAC: fmt.Sprintf("52:54:00:00:00:1%d", n)}
 	}
 	seen := port(0, "", "db")
 	seen.Monitor = spec.Monitor{Socket: "/run/q", NIC: "net0"}
@@ -84,12 +93,17 @@ func TestAPortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 		want  []spec.Port
 		fault string
 	}{
-		{onNetwork("", "network='heddle-lab' portgroup='web'", "network='default' portgroup='web'", "network='heddle' portgroup='db'"), []spec.Port{port(0, "lab", "web"), port(2, "", "db")}, ""},
+		{onNetwork("", "network='heddle-lab' portgroup='web'", "network='default' portgroup='web'",
+			"network='heddle' portgroup='db'"), []spec.Port{port(0, "lab", "web"), port(2, "", "db")}, ""},
 		{onNetwork("", "network='default'", "network='heddles' portgroup='web'"), nil, ""},
-		{onNetwork(ports(`<heddle:port portGroup="db" monitor="/run/q" alias="net0"/>`), "network='heddle-lab' portgroup='web'"), []spec.Port{seen}, ""},
-		{onNetwork("", "network='heddle-lab'"), nil, "the adapter 52:54:00:00:00:10 is on network heddle-lab without portgroup="},
-		{onNetwork(ports(`<heddle:port portGroup="web"/>`), "network='heddle-lab' portgroup='web'"), nil, "there is no <interface type='ethernet'>"},
-		{onNetwork(ports(`<heddle:port portGroup="web" alias="net0"/>`), "network='default'"), nil, "is an <interface type='bridge'>"},
+		{onNetwork(ports(`<heddle:port portGroup="db" monitor="/run/q" alias="net0"/>`), "network='heddle-lab' "+
+			"portgroup='web'"), []spec.Port{seen}, ""},
+		{onNetwork("", "network='heddle-lab'"), nil, "the adapter 52:54:00:00:00:10 is on network heddle-lab without " +
+			"portgroup="},
+		{onNetwork(ports(`<heddle:port portGroup="web"/>`), "network='heddle-lab' portgroup='web'"), nil,
+			"there is no <interface type='ethernet'>"},
+		{onNetwork(ports(`<heddle:port portGroup="web" alias="net0"/>`), "network='default'"), nil,
+			"is an <interface type='bridge'>"},
 	} {
 		d, err := Parse(strings.NewReader(c.xml))
 		if err != nil {
@@ -110,16 +124,22 @@ func TestAPortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 
 func TestWrongMetadataIsNamed(t *testing.T) {
 	for wants, want := range map[string]string{
-		ports(`<heddle:port/>`):                                                           "without portGroup",
-		ports(`<heddle:port portgroup="web"/>`):                                           "attribute portgroup of <heddle:port>: the attributes are portGroup,",
-		ports(`<heddle:prot portGroup="web"/>`):                                           "<prot> in Heddle's metadata",
-		ports(`<port xmlns="" portGroup="web"/>`):                                         "only <port> of the namespace",
-		ports(`<heddle:port portGroup="web"/><heddle:port portGroup="db"/>`):              "two <heddle:port> for all adapters",
+		ports(`<heddle:port/>`): "without portGroup",
+		ports(`<heddle:port portgroup="web"/>`): "attribute portgroup of " +
+			"<heddle:port>: the attributes are portGroup,",
+		ports(
+			`<heddle:prot portGroup="web"/>`): "<prot> in Heddle's metadata",
+		ports(`<port xmlns="" portGroup="web"/>`): "only <port> of the " +
+			"namespace",
+		ports(`<heddle:port portGroup="web"/><heddle:port portGroup="db"/>`): "two <heddle:port> for " +
+			"all adapters",
 		ports(`<heddle:port portGroup="a" dev="x"/><heddle:port portGroup="b" dev="x"/>`): "two <heddle:port dev='x'>",
-		ports(`<heddle:port portGroup="a" dev="x" alias="net0"/>`):                        "by one of mac, dev and alias",
-		ports(`<heddle:port portGroup="a" mac="52:54:00:00:00:99"/>`):                     "no <interface> of the domain has mac='52:54:00:00:00:99'",
-		ports(`<heddle:port portGroup="a" mac="52:54:00:00:00:03"/>`):                     "is an <interface type='bridge'>",
-		ports(`<heddle:port portGroup="a" dev="vnet7"/>`):                                 "no <interface> of the domain has dev='vnet7'",
+		ports(`<heddle:port portGroup="a" dev="x" alias="net0"/>`): "by one of mac, dev and " +
+			"alias",
+		ports(`<heddle:port portGroup="a" mac="52:54:00:00:00:99"/>`): "no <interface> of the domain has " +
+			"mac='52:54:00:00:00:99'",
+		ports(`<heddle:port portGroup="a" mac="52:54:00:00:00:03"/>`): "is an <interface type='bridge'>",
+		ports(`<heddle:port portGroup="a" dev="vnet7"/>`):             "no <interface> of the domain has dev='vnet7'",
 	} {
 		d, err := Parse(strings.NewReader(running("vm1", wants)))
 		if err == nil {
@@ -147,7 +167,8 @@ func TestWrongMetadataIsNamed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "there is no <interface type='ethernet'>") {
 		t.Errorf("no adapter: %v", err)
 	}
-	stopped := strings.NewReplacer("<target dev='vnet0'/>", "", "<alias name='net0'/>", "").Replace(running("vm1", ports(`<heddle:port portGroup="web"/>`)))
+	stopped := strings.NewReplacer("<target dev='vnet0'/>", "", "<alias name='net0'/>",
+		"").Replace(running("vm1", ports(`<heddle:port portGroup="web"/>`)))
 	d, err = Parse(strings.NewReader(stopped))
 	if err != nil || d.Check() != nil {
 		t.Fatalf("a domain that is not started: %v", err)
@@ -171,7 +192,8 @@ func TestADomainsPortsAreNobodyElses(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := d.Ports()
-		if err != nil || got[0].Name != want || !spec.ValidName(got[0].Name) || !d.Owns(want) || d.Owns("vm/net0") || d.Owns("vm11/net0") {
+		if err != nil || got[0].Name != want || !spec.ValidName(got[0].Name) || !d.Owns(want) || d.Owns("vm/net0") ||
+			d.Owns("vm11/net0") {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 	}

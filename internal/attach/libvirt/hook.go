@@ -33,8 +33,9 @@ type Hook struct {
 	Warn func(format string, args ...any)
 }
 
-// Run does what the operation asks for. An error refuses the operation, where libvirt lets a hook do that: prepare, start,
-// migrate, restore. Otherwise a running guest would be hurt by it, or it is ending anyway, and the hook only warns.
+// Run does what the operation asks for. An error refuses the operation, where libvirt lets a hook do that: prepare,
+// start, migrate, restore. Otherwise a running guest would be hurt by it, or it is ending anyway, and the hook only
+// warns.
 func (h *Hook) Run(ctx context.Context, operation string, domainXML io.Reader) error {
 	refuses := slices.Contains([]string{"prepare", "start", "migrate", "restore"}, operation)
 	d, err := Parse(domainXML)
@@ -123,7 +124,8 @@ func (w Want) exists(s *api.State) error {
 	sw := w.Switch
 	if sw == "" {
 		if len(s.Switches) != 1 {
-			return fmt.Errorf("port group %s: this host has %d switches: say which with switch='…'", w.PortGroup, len(s.Switches))
+			return fmt.Errorf("port group %s: this host has %d switches: say which with switch='…'", w.PortGroup,
+				len(s.Switches))
 		}
 		sw = s.Switches[0].Name
 	}
@@ -141,13 +143,14 @@ func (w Want) exists(s *api.State) error {
 		switches = append(switches, v.Name)
 	}
 	if !slices.Contains(switches, sw) {
-		return fmt.Errorf("port group %s: %s", w.PortGroup, known.Names{What: "switch", Owner: "this host", All: switches}.Missing(sw))
+		return fmt.Errorf("port group %s: %s", w.PortGroup, known.Names{What: "switch", Owner: "this host",
+			All: switches}.Missing(sw))
 	}
 	return errors.New(known.Names{What: "port group", Owner: "switch " + sw, All: groups}.Missing(w.PortGroup))
 }
 
-// connect makes the domain's ports what its XML says. Ports of its name that are not in the XML go; with start all, otherwise
-// those without one of its devices, so that a port connected by hand for a plugged adapter stays.
+// connect makes the domain's ports what its XML says. Ports of its name that are not in the XML go; with start all,
+// otherwise those without one of its devices, so that a port connected by hand for a plugged adapter stays.
 func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	if !d.Ours() {
 		return nil
@@ -156,8 +159,8 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	if err != nil {
 		return err
 	}
-	// The tap of a network is in a bridge by now, and after a restart of libvirtd again. Also where no agent answers it must not be
-	// there, with those of other port groups.
+	// The tap of a network is in a bridge by now, and after a restart of libvirtd again. Also where no agent answers it
+	// must not be there, with those of other port groups.
 	for _, p := range ports {
 		if d.Bridged(p.Device) {
 			if err := h.Release(p.Device); err != nil {

@@ -22,7 +22,8 @@ type fakeAgent struct {
 }
 
 func (f *fakeAgent) State(context.Context) (*api.State, error) {
-	return &api.State{Switches: []api.Switch{{Name: "lab"}}, PortGroups: []api.PortGroup{{Switch: "lab", Name: "web"}, {Switch: "lab", Name: "db"}}, Ports: slices.Clone(f.ports)}, f.down
+	return &api.State{Switches: []api.Switch{{Name: "lab"}}, PortGroups: []api.PortGroup{{Switch: "lab", Name: "web"},
+		{Switch: "lab", Name: "db"}}, Ports: slices.Clone(f.ports)}, f.down
 }
 
 func (f *fakeAgent) Reconnect(_ context.Context, q api.Connect) (*api.Applied, error) {
@@ -53,7 +54,9 @@ func (f *fakeAgent) Disconnect(_ context.Context, q api.Disconnect) error {
 func (f *fakeAgent) run(operation, xml string, open bool) (warned string, err error) {
 	f.did = nil
 	release := func(device string) error { f.did = append(f.did, "out "+device); return nil }
-	h := Hook{Agent: f, Release: release, FailOpen: open, Warn: func(format string, a ...any) { warned += fmt.Sprintf(format, a...) + "\n" }}
+	h := Hook{Agent: f, Release: release, FailOpen: open, Warn: func(format string, a ...any) {
+		warned += fmt.Sprintf(format, a...) + "\n"
+	}}
 	err = h.Run(context.Background(), operation, strings.NewReader(xml))
 	return warned, err
 }
@@ -64,7 +67,8 @@ var (
 )
 
 func TestLifeOfADomain(t *testing.T) {
-	f := &fakeAgent{ports: []api.Port{{Name: "vm1/old", Device: "vnet9", Origin: api.FromRun}, {Name: "vm1/declared", Origin: api.FromFile}, {Name: "vm2/net0", Device: "vnet8", Origin: api.FromRun}}}
+	f := &fakeAgent{ports: []api.Port{{Name: "vm1/old", Device: "vnet9", Origin: api.FromRun},
+		{Name: "vm1/declared", Origin: api.FromFile}, {Name: "vm2/net0", Device: "vnet8", Origin: api.FromRun}}}
 	for _, step := range []struct {
 		operation string
 		did       []string
@@ -89,7 +93,8 @@ func TestLifeOfADomain(t *testing.T) {
 	}
 }
 
-// TestS99_ADomainThatArrivesIsExpected: libvirt says that a domain is to arrive by a migration, and then starts it as any other.
+// TestS99_ADomainThatArrivesIsExpected: libvirt says that a domain is to arrive by a migration, and then starts it as
+// any other.
 func TestS99_ADomainThatArrivesIsExpected(t *testing.T) {
 	f := &fakeAgent{}
 	for _, step := range []struct {
@@ -102,7 +107,8 @@ func TestS99_ADomainThatArrivesIsExpected(t *testing.T) {
 		{"restore", nil},
 	} {
 		t.Run(step.operation, func(t *testing.T) {
-			if _, err := f.run(step.operation, running("vm1", both), false); err != nil || !slices.Equal(step.did, f.did) {
+			if _, err := f.run(step.operation, running("vm1", both), false); err != nil ||
+				!slices.Equal(step.did, f.did) {
 				t.Errorf("%s: %v, did %q", step.operation, err, f.did)
 			}
 		})
@@ -130,17 +136,20 @@ func TestTheTapOfANetworkLeavesItsBridgeBeforeItIsConnected(t *testing.T) {
 			}
 		})
 	}
-	if _, err := f.run("prepare", strings.Replace(xml, "'web'", "'wbe'", 1), false); err == nil || !strings.Contains(err.Error(), "switch lab has no port group wbe") {
+	if _, err := f.run("prepare", strings.Replace(xml, "'web'", "'wbe'", 1), false); err == nil ||
+		!strings.Contains(err.Error(), "switch lab has no port group wbe") {
 		t.Errorf("an unknown port group: %v", err)
 	}
 	f.down = errors.New("no agent")
-	if warned, err := f.run("start", xml, true); err != nil || !strings.Contains(warned, "started without its ports") || !slices.Equal(f.did, []string{"out vnet0"}) {
+	if warned, err := f.run("start", xml, true); err != nil || !strings.Contains(warned, "started without its ports") ||
+		!slices.Equal(f.did, []string{"out vnet0"}) {
 		t.Errorf("open without an agent: %v %q %v", err, warned, f.did)
 	}
 }
 
 func TestReconnectKeepsWhatWasPluggedByHand(t *testing.T) {
-	f := &fakeAgent{ports: []api.Port{{Name: "vm1/plugged", Device: "vnet2", Origin: api.FromRun}, {Name: "vm1/unplugged", Device: "vnet3", Origin: api.FromRun}}}
+	f := &fakeAgent{ports: []api.Port{{Name: "vm1/plugged", Device: "vnet2", Origin: api.FromRun},
+		{Name: "vm1/unplugged", Device: "vnet3", Origin: api.FromRun}}}
 	_, err := f.run("attach", running("vm1", both), false)
 	if d := cmp.Diff([]string{"-vm1/unplugged", "+vm1/net0", "+vm1/net1"}, f.did); err != nil || d != "" {
 		t.Errorf("%v\n%s", err, d)
@@ -150,20 +159,24 @@ func TestReconnectKeepsWhatWasPluggedByHand(t *testing.T) {
 func TestWhatDoesNotFitIsRefusedBeforeAnythingRuns(t *testing.T) {
 	for _, operation := range []string{"prepare", "migrate", "restore"} {
 		f := &fakeAgent{}
-		if _, err := f.run(operation, running("vm1", wrong), true); err == nil || !strings.Contains(err.Error(), "switch lab has no port group wbe; did you mean web?") {
+		if _, err := f.run(operation, running("vm1", wrong), true); err == nil ||
+			!strings.Contains(err.Error(), "switch lab has no port group wbe; did you mean web?") {
 			t.Errorf("%s: %v", operation, err)
 		}
-		if _, err := f.run(operation, running("vm1", ports(`<heddle:port portGroup="web" switch="x"/>`)), false); err == nil || !strings.Contains(err.Error(), "no switch x") {
+		if _, err := f.run(operation, running("vm1", ports(`<heddle:port portGroup="web" switch="x"/>`)),
+			false); err == nil || !strings.Contains(err.Error(), "no switch x") {
 			t.Errorf("%s: %v", operation, err)
 		}
 	}
 	f := &fakeAgent{fail: api.NewError(api.Invalid, "one", "two")}
-	if _, err := f.run("start", running("vm1", both), false); err == nil || err.Error() != "start refused: one; two" || len(f.ports) != 0 {
+	if _, err := f.run("start", running("vm1", both), false); err == nil || err.Error() != "start refused: one; two" ||
+		len(f.ports) != 0 {
 		t.Errorf("half of a domain's ports: %v, left %+v", err, f.ports)
 	}
 	for _, operation := range []string{"reconnect", "attach"} {
 		f := &fakeAgent{fail: api.NewError(api.Invalid, "one")}
-		if warned, err := f.run(operation, running("vm1", both), false); err != nil || !strings.Contains(warned, "one") || len(f.ports) != 1 {
+		if warned, err := f.run(operation, running("vm1", both), false); err != nil ||
+			!strings.Contains(warned, "one") || len(f.ports) != 1 {
 			t.Errorf("%s of a running domain: %v %q, ports %+v", operation, err, warned, f.ports)
 		}
 	}

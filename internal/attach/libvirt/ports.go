@@ -8,8 +8,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// owner is the first part of the names of a domain's ports: its name, or its UUID where a port may not be called so. A domain's
-// name has no slash, so that no domain's ports are another's.
+// owner is the first part of the names of a domain's ports: its name, or its UUID where a port may not be called so. A
+// domain's name has no slash, so that no domain's ports are another's.
 func (d *Domain) owner() string {
 	if len(d.Name) <= maxOwner && spec.ValidName(d.Name+"/net0") {
 		return d.Name
@@ -78,7 +78,8 @@ func (d *Domain) Check() error {
 	}
 	for _, i := range d.Interfaces {
 		if w := d.want(i); w != nil && w.PortGroup == "" {
-			return fmt.Errorf("the adapter %s is on network %s without portgroup=: say which port group it belongs to", i.MAC, i.Network)
+			return fmt.Errorf("the adapter %s is on network %s without portgroup=: say which port group it belongs to",
+				i.MAC, i.Network)
 		}
 	}
 	return nil
@@ -92,7 +93,8 @@ func (d *Domain) checkWant(w Want) error {
 		}
 		found = true
 		if _, ok := i.onSwitch(); i.Type != "ethernet" && !ok {
-			return fmt.Errorf("the adapter with %s is an <interface type='%s'>: Heddle takes type='ethernet', whose tap libvirt puts into no bridge, "+
+			return fmt.Errorf("the adapter with %s is an <interface type='%s'>: Heddle takes type='ethernet', whose "+
+				"tap libvirt puts into no bridge, "+
 				"and type='network' on a network called heddle-SWITCH", w.selector(), i.Type)
 		}
 	}
@@ -120,9 +122,11 @@ func (d *Domain) Ports() ([]spec.Port, error) {
 		}
 		used[w] = true
 		if i.Device == "" || i.Alias == "" {
-			return nil, fmt.Errorf("the adapter %s has no <target dev> or no <alias>: this is not the XML of a running domain", i.MAC)
+			return nil, fmt.Errorf("the adapter %s has no <target dev> or no <alias>: this is not the XML of a "+
+				"running domain", i.MAC)
 		}
-		p := spec.Port{Name: d.owner() + "/" + i.Alias, Switch: w.Switch, PortGroup: w.PortGroup, Device: i.Device, MAC: i.MAC}
+		p := spec.Port{Name: d.owner() + "/" + i.Alias, Switch: w.Switch, PortGroup: w.PortGroup, Device: i.Device,
+			MAC: i.MAC}
 		if spec.ValidUUID(d.UUID) {
 			p.Domain = d.UUID // libvirt's events tell the agent where the guest runs, which it calls no hook for
 		}

@@ -1,5 +1,5 @@
-// Package dissect says in one line what an Ethernet frame is, in the manner of tcpdump: addresses, protocol, what it is about. It reads
-// no further than what it is given, and says where that ends too early.
+// Package dissect says in one line what an Ethernet frame is, in the manner of tcpdump: addresses, protocol, what it is
+// about. It reads no further than what it is given, and says where that ends too early.
 package dissect
 
 import (
@@ -112,8 +112,8 @@ func ipv4(b []byte) string {
 // maxExtensions is how many IPv6 extension headers the switch reads, and so this does.
 const maxExtensions = 8
 
-// ipv6 follows the extension headers that the switch's reader follows (docs/reference/frame-rules.md, "The packet"): what a guard or a team
-// takes a frame for is what is shown of it.
+// ipv6 follows the extension headers that the switch's reader follows (docs/reference/frame-rules.md, "The packet"):
+// what a guard or a team takes a frame for is what is shown of it.
 func ipv6(b []byte) string {
 	if len(b) < 40 || b[0]>>4 != 6 {
 		return "IPv6, cut off"
@@ -136,7 +136,8 @@ func ipv6(b []byte) string {
 	return "IPv6 " + transport(next, src, dst, rest, left)
 }
 
-// extension is the length of the IPv6 extension header of that number which b begins with; 0 when it is none, or is cut off.
+// extension is the length of the IPv6 extension header of that number which b begins with; 0 when it is none, or is cut
+// off.
 func extension(number byte, b []byte) int {
 	if len(b) < 8 {
 		return 0
@@ -156,7 +157,8 @@ func extension(number byte, b []byte) int {
 func transport(protocol byte, src, dst netip.Addr, b []byte, n int) string {
 	plain := fmt.Sprintf("%s > %s: ", src, dst)
 	ports := func() string {
-		return fmt.Sprintf("%s > %s: ", netip.AddrPortFrom(src, binary.BigEndian.Uint16(b)), netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[2:])))
+		return fmt.Sprintf("%s > %s: ", netip.AddrPortFrom(src, binary.BigEndian.Uint16(b)),
+			netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[2:])))
 	}
 	switch {
 	case protocol == 6 && len(b) >= 20:

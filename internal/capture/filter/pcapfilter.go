@@ -52,7 +52,8 @@ func parse(text string) ([]Instruction, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	var n int
 	if _, err := fmt.Sscanf(lines[0], "%d", &n); err != nil || n != len(lines)-1 {
-		return nil, fmt.Errorf("tcpdump printed a program of another form: it begins with %q and has %d lines", lines[0], len(lines))
+		return nil, fmt.Errorf("tcpdump printed a program of another form: it begins with %q and has %d lines",
+			lines[0], len(lines))
 	}
 	list := make([]Instruction, n)
 	for i, l := range lines[1:] {

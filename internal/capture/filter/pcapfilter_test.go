@@ -29,7 +29,8 @@ func TestExpressionsAreCompiledAndFaultsNamed(t *testing.T) {
 		t.Errorf("%v, %v", p, err)
 	}
 	var fault *SyntaxError
-	if _, err := Compile(t.Context(), "tcp prt 443"); !errors.As(err, &fault) || !strings.Contains(err.Error(), "syntax error") {
+	if _, err := Compile(t.Context(), "tcp prt 443"); !errors.As(err, &fault) ||
+		!strings.Contains(err.Error(), "syntax error") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Compile(t.Context(), "-w /tmp/x"); !errors.As(err, &fault) {

@@ -24,14 +24,19 @@ func TestBlocksAreThoseOfTheDraft(t *testing.T) {
 	if _, err := w.Add(Interface{Name: "vm1", Snap: 96}); err != nil {
 		t.Fatal(err)
 	}
-	iface := "\x01\x00\x00\x00\x28\x00\x00\x00\x01\x00\x00\x00\x60\x00\x00\x00\x02\x00\x03\x00vm1\x00\x09\x00\x01\x00\x09\x00\x00\x00\x00\x00\x00\x00\x28\x00\x00\x00"
+	iface :=
+		"\x01\x00\x00\x00\x28\x00\x00\x00\x01\x00\x00\x00\x60\x00\x00\x00\x02\x00\x03\x00vm1" +
+			"\x00\x09\x00\x01\x00\x09\x00\x00\x00\x00\x00\x00\x00\x28\x00\x00\x00"
 	if b.String() != iface {
 		t.Errorf("interface\n%q, want\n%q", b.String(), iface)
 	}
 	b.Reset()
-	err = w.Packet(Packet{Time: time.Unix(0, 0x1_0000_0002), Direction: Outbound, Comment: "c", Length: 1500, Data: []byte{1, 2, 3, 4, 5}})
-	packet := "\x06\x00\x00\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00\xdc\x05\x00\x00\x01\x02\x03\x04\x05\x00\x00\x00" +
-		"\x01\x00\x01\x00c\x00\x00\x00\x02\x00\x04\x00\x02\x00\x00\x00\x00\x00\x00\x00\x3c\x00\x00\x00"
+	err = w.Packet(Packet{Time: time.Unix(0, 0x1_0000_0002), Direction: Outbound, Comment: "c", Length: 1500,
+		Data: []byte{1, 2, 3, 4, 5}})
+	packet :=
+		"\x06\x00\x00\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x05" +
+			"\x00\x00\x00\xdc\x05\x00\x00\x01\x02\x03\x04\x05\x00\x00\x00" +
+			"\x01\x00\x01\x00c\x00\x00\x00\x02\x00\x04\x00\x02\x00\x00\x00\x00\x00\x00\x00\x3c\x00\x00\x00"
 	if err != nil || b.String() != packet {
 		t.Errorf("%v, packet\n%q, want\n%q", err, b.String(), packet)
 	}
@@ -50,7 +55,8 @@ func TestAnotherReaderReadsWhatIsWritten(t *testing.T) {
 	}
 	at := time.Unix(1_700_000_000, 123_456_789)
 	for n := range 9 { // every length of padding
-		if err := w.Packet(Packet{Interface: n % 2, Time: at, Comment: "a comment"[:n], Length: 60 + n, Data: make([]byte, 14+n)}); err != nil {
+		if err := w.Packet(Packet{Interface: n % 2, Time: at, Comment: "a comment"[:n], Length: 60 + n,
+			Data: make([]byte, 14+n)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +69,8 @@ func TestAnotherReaderReadsWhatIsWritten(t *testing.T) {
 	}
 	for n := range 9 {
 		data, info, err := r.ReadPacketData()
-		if err != nil || len(data) != 14+n || info.Length != 60+n || info.InterfaceIndex != n%2 || !info.Timestamp.Equal(at) {
+		if err != nil || len(data) != 14+n || info.Length != 60+n || info.InterfaceIndex != n%2 ||
+			!info.Timestamp.Equal(at) {
 			t.Errorf("packet %d: %d bytes, %+v, %v", n, len(data), info, err)
 		}
 	}

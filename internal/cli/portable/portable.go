@@ -1,5 +1,5 @@
-// Package portable is what the heddle program can do on systems other than Linux: simulate. Switches, labs and measurements need
-// the Linux kernel; the model of a switch does not.
+// Package portable is what the heddle program can do on systems other than Linux: simulate. Switches, labs and
+// measurements need the Linux kernel; the model of a switch does not.
 package portable
 
 import (
@@ -25,7 +25,8 @@ func Run(system string, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:   "heddle",
 		Short: "A distributed virtual switch for Linux hypervisors",
-		Long: "Heddle is a distributed virtual switch for Linux hypervisors. On " + system + " it simulates the experiments;\n" +
+		Long: "Heddle is a distributed virtual switch for Linux hypervisors. On " + system +
+			" it simulates the experiments;\n" +
 			"everything else needs Linux 6.6 or newer.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -56,9 +57,10 @@ func newRun(system string, stdout io.Writer, status *int) *cobra.Command {
 		simulate bool
 	)
 	c := &cobra.Command{
-		Use:     "run EXPERIMENT",
-		Short:   "Simulate an experiment and print its table",
-		Long:    "Runs an experiment on the model alone: exact counts, no throughput. There are: " + strings.Join(experiment.Names(), ", ") + ".",
+		Use:   "run EXPERIMENT",
+		Short: "Simulate an experiment and print its table",
+		Long: "Runs an experiment on the model alone: exact counts, no throughput. There are: " +
+			strings.Join(experiment.Names(), ", ") + ".",
 		Example: "  heddle lab run nested-mac-learning --simulate",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

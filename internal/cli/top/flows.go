@@ -66,12 +66,14 @@ func FlowHelp() string {
 func (m *FlowModel) Screen() []Line {
 	return m.screen(m.first(""), m.sums(), m.heading(), len(m.rows), func(i int) string {
 		r := m.rows[i]
-		return m.join(r.Port, r.Direction, r.VLAN, r.Protocol, r.Source, r.Destination, stats.Short(r.Rates.Packets), stats.Short(r.Rates.Bits))
+		return m.join(r.Port, r.Direction, r.VLAN, r.Protocol, r.Source, r.Destination, stats.Short(r.Rates.Packets),
+			stats.Short(r.Rates.Bits))
 	})
 }
 
 func (m *FlowModel) sums() string {
-	text := fmt.Sprintf("%d flows, %d active   %s   each packet counted once", m.last.Matching, m.last.Active, ratesText(m.last.Sum))
+	text := fmt.Sprintf("%d flows, %d active   %s   each packet counted once", m.last.Matching, m.last.Active,
+		ratesText(m.last.Sum))
 	if n := m.last.SamplingRate; n > 0 {
 		text += fmt.Sprintf(", of one in %d", n+1)
 	}
@@ -96,7 +98,8 @@ func (m *FlowModel) heading() string {
 func (m *FlowModel) join(port, dir, vlan, proto, from, to, packets, bits string) string {
 	end := max(leastEnd, (m.Width-flowPort-flowDir-flowVLAN-flowProto-2*flowRate)/2)
 	gap := func(s string, width int) string { return fit(clean(s), width-1, false) + " " }
-	return gap(port, flowPort) + gap(dir, flowDir) + gap(vlan, flowVLAN) + gap(proto, flowProto) + gap(from, end) + gap(to, end) +
+	return gap(port, flowPort) + gap(dir, flowDir) + gap(vlan, flowVLAN) + gap(proto, flowProto) + gap(from, end) +
+		gap(to, end) +
 		fit(packets, flowRate, true) + fit(bits, flowRate, true)
 }
 

@@ -17,15 +17,18 @@ import (
 
 // flowReading is n flows; flow i has i packets a second, and n−i kbit/s.
 func flowReading(n int) api.FlowTop {
-	t := api.FlowTop{Time: start, Metered: true, Matching: 2 * n, Active: n, Sum: api.FlowRates{Packets: 1234, Bits: 5e9}}
+	t := api.FlowTop{Time: start, Metered: true, Matching: 2 * n, Active: n,
+		Sum: api.FlowRates{Packets: 1234, Bits: 5e9}}
 	for i := range n {
-		t.Flows = append(t.Flows, api.FlowRate{Flow: api.Flow{Port: "vm" + string(rune('a'+i%26)), Protocol: "tcp"}, Rates: api.FlowRates{Packets: float64(i), Bits: float64(1000 * (n - i))}})
+		t.Flows = append(t.Flows, api.FlowRate{Flow: api.Flow{Port: "vm" + string(rune('a'+i%26)), Protocol: "tcp"},
+			Rates: api.FlowRates{Packets: float64(i), Bits: float64(1000 * (n - i))}})
 	}
 	return t
 }
 
 func flowCells(f api.Flow) FlowRow {
-	return FlowRow{Port: f.Port, Direction: "out", VLAN: "ad:4094", Protocol: f.Protocol, Source: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535", Destination: "192.0.2.1:443"}
+	return FlowRow{Port: f.Port, Direction: "out", VLAN: "ad:4094", Protocol: f.Protocol,
+		Source: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535", Destination: "192.0.2.1:443"}
 }
 
 func flowLines(m *FlowModel) (lines []string) {
@@ -36,7 +39,8 @@ func flowLines(m *FlowModel) (lines []string) {
 }
 
 func TestFlowsAreShownByRate(t *testing.T) {
-	m := &FlowModel{FlowView: FlowView{Title: "default", Only: "port vm1", Interval: time.Second, Sort: "bits", Width: 100, Height: 7}}
+	m := &FlowModel{FlowView: FlowView{Title: "default", Only: "port vm1", Interval: time.Second, Sort: "bits",
+		Width: 100, Height: 7}}
 	if lines := flowLines(m); lines[2] != "measuring" {
 		t.Errorf("before the first answer: %q", lines)
 	}
@@ -53,7 +57,8 @@ func TestFlowsAreShownByRate(t *testing.T) {
 	if d := cmp.Diff(want, flowLines(m)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	for _, c := range []struct{ key, first string }{{"s", "vmz"}, {"down", "vmy"}, {"end", "vmc"}, {"page-up", "vme"}, {"home", "vmz"}, {"left", "vma"}, {"up", "vma"}, {"page-down", "vmc"}} {
+	for _, c := range []struct{ key, first string }{{"s", "vmz"}, {"down", "vmy"}, {"end", "vmc"}, {"page-up", "vme"},
+		{"home", "vmz"}, {"left", "vma"}, {"up", "vma"}, {"page-down", "vmc"}} {
 		t.Run(c.key, func(t *testing.T) {
 			m.Key(c.key)
 			if got := strings.Fields(flowLines(m)[above])[0]; got != c.first {
@@ -61,7 +66,8 @@ func TestFlowsAreShownByRate(t *testing.T) {
 			}
 		})
 	}
-	for key, want := range map[string]Action{"q": Quit, "\x03": Quit, "\x1a": Suspend, "\x0c": Redraw, "p": Nothing, "x": Nothing} {
+	for key, want := range map[string]Action{"q": Quit, "\x03": Quit, "\x1a": Suspend, "\x0c": Redraw, "p": Nothing,
+		"x": Nothing} {
 		t.Run(key, func(t *testing.T) {
 			if got := m.Key(key); got != want {
 				t.Errorf("%q: %v, want %v", key, got, want)
@@ -88,11 +94,13 @@ func TestFlowsAsLinesAndJSON(t *testing.T) {
 	if err := errors.Join(m.Batch(&text), m.JSON(&doc)); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(text.String(), "\n"); n != 6 || strings.Contains(text.String(), "q quit") || strings.Index(text.String(), "vmc") > strings.Index(text.String(), "vma") {
+	if n := strings.Count(text.String(), "\n"); n != 6 || strings.Contains(text.String(), "q quit") ||
+		strings.Index(text.String(), "vmc") > strings.Index(text.String(), "vma") {
 		t.Errorf("%s", text.String())
 	}
 	var back api.FlowTop
-	if err := json.Unmarshal([]byte(doc.String()), &back); err != nil || !reflect.DeepEqual(back.Flows, flowReading(3).Flows) {
+	if err := json.Unmarshal([]byte(doc.String()), &back); err != nil ||
+		!reflect.DeepEqual(back.Flows, flowReading(3).Flows) {
 		t.Errorf("%v %s", err, doc.String())
 	}
 	m.Update(api.FlowTop{Time: start, Note: "nothing is metered: do this"}, flowCells)

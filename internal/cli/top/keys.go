@@ -18,7 +18,8 @@ const (
 )
 
 // Keys that terminals send as sequences. A terminal in another mode sends O for [.
-var sequences = map[string]string{"[A": "up", "[B": "down", "[C": "right", "[D": "left", "[5~": "page-up", "[6~": "page-down", "[H": "home", "[F": "end",
+var sequences = map[string]string{"[A": "up", "[B": "down", "[C": "right", "[D": "left", "[5~": "page-up",
+	"[6~": "page-down", "[H": "home", "[F": "end",
 	"[1~": "home", "[4~": "end", "OA": "up", "OB": "down", "OC": "right", "OD": "left", "OH": "home", "OF": "end"}
 
 // Split extracts the keys from a terminal's input: a character, or the name of a special key; other sequences are
@@ -135,7 +136,8 @@ const longestFilter = 128
 
 // keys are the keys, and what they do.
 func keys() [][2]string {
-	return [][2]string{{"q", "quit"}, {"1-9 or s", "sort by a column"}, {"r", "reverse the order"}, {"/", "filter by a text"},
+	return [][2]string{{"q", "quit"}, {"1-9 or s", "sort by a column"}, {"r", "reverse the order"},
+		{"/", "filter by a text"},
 		{"Esc", "show all"}, {"p", "pause"}, {"arrows, PgUp, PgDn, Home, End", "scroll"}, {"?", "show the keys"}}
 }
 
@@ -165,8 +167,8 @@ func helpLines() []Line {
 	return lines
 }
 
-// scrolled is where a list of n rows begins after a key; other keys than those that scroll leave it where it is. It may be beyond the list's
-// ends.
+// scrolled is where a list of n rows begins after a key; other keys than those that scroll leave it where it is. It may
+// be beyond the list's ends.
 func scrolled(key string, offset, page, n int) int {
 	switch key {
 	case "up", "k":

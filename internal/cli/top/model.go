@@ -32,7 +32,8 @@ const (
 )
 
 // words are what --sort calls the columns.
-var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "broadcast", "drop-rate", "drops", "last-drop"}
+var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "broadcast", "drop-rate",
+	"drops", "last-drop"}
 
 // Columns are the words for the columns.
 func Columns() []string { return slices.Clone(words[:]) }
@@ -177,8 +178,9 @@ func (m *Model) compare(a, b Row) int {
 	return cmp.Compare(a.value(m.Sort), b.value(m.Sort))
 }
 
-// faulty reports whether the port itself causes trouble: frames that it sent are dropped, or it floods. Copies that it got, or that were
-// kept from it, are no fault of its own; nor is what an uplink brings, which may be a copy of what a port here has sent.
+// faulty reports whether the port itself causes trouble: frames that it sent are dropped, or it floods. Copies that it
+// got, or that were kept from it, are no fault of its own; nor is what an uplink brings, which may be a copy of what a
+// port here has sent.
 func (r *Row) faulty() bool {
 	return r.Rates != nil && (r.Rates.InDropped > 0 || !r.Uplink && r.Rates.Floods())
 }

@@ -14,7 +14,8 @@ import (
 // Line is one line of the screen.
 type Line struct {
 	Text string
-	// Head: the headings of the columns. Loud: what the port itself sent was dropped in the last interval, or too much for many.
+	// Head: the headings of the columns. Loud: what the port itself sent was dropped in the last interval, or too much
+	// for many.
 	Head, Loud bool
 }
 
@@ -24,10 +25,11 @@ const above = 4
 // body is how many ports fit on the screen.
 func (m *Model) body() int { return max(0, m.Height-above) }
 
-var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "BCAST/s", "DROP/s", "DROPS", "LAST DROP"}
+var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "BCAST/s", "DROP/s", "DROPS",
+	"LAST DROP"}
 
-// widths of the columns of numbers, with the space before them: for the heading with its arrow, and a number of 5 characters. The port has
-// what its name needs.
+// widths of the columns of numbers, with the space before them: for the heading with its arrow, and a number of 5
+// characters. The port has what its name needs.
 var widths = [columns]int{BitsIn: 10, BitsOut: 10, PacketsIn: 10, PacketsOut: 10, ToMany: 9, DropRate: 8, Drops: 7}
 
 const (
@@ -58,7 +60,8 @@ func (m *Model) first(rows []Row) string {
 	if n := m.body(); len(rows) > n {
 		shown = fmt.Sprintf("%d-%d of %d ports", m.offset+1, m.offset+n, len(rows))
 	}
-	return fmt.Sprintf("heddle top  %s  %s  every %v  %s", clean(m.Title), m.now.Format(time.TimeOnly), m.Interval, shown)
+	return fmt.Sprintf("heddle top  %s  %s  every %v  %s", clean(m.Title), m.now.Format(time.TimeOnly), m.Interval,
+		shown)
 }
 
 func (m *Model) sums(rows []Row) string {
@@ -72,7 +75,8 @@ func (m *Model) sums(rows []Row) string {
 			r.InDropped += row.Rates.InDropped + row.Rates.OutDropped
 		}
 	}
-	return fmt.Sprintf("in %sbit/s %s pkt/s   out %sbit/s %s pkt/s   dropped and refused %s/s", stats.Short(8*r.BytesIn), stats.Short(r.PacketsIn),
+	return fmt.Sprintf("in %sbit/s %s pkt/s   out %sbit/s %s pkt/s   dropped and refused %s/s",
+		stats.Short(8*r.BytesIn), stats.Short(r.PacketsIn),
 		stats.Short(8*r.BytesOut), stats.Short(r.PacketsOut), stats.Short(r.InDropped))
 }
 

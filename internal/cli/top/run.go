@@ -24,8 +24,8 @@ type View interface {
 	// Every is how often Read is called; Resting: not for now.
 	Every() time.Duration
 	Resting() bool
-	// Read gives what gets that which is to be shown next, beside the methods and one at a time; take, called as a method is, has it
-	// shown. Its error ends the view.
+	// Read gives what gets that which is to be shown next, beside the methods and one at a time; take, called as a
+	// method is, has it shown. Its error ends the view.
 	Read() (get func(context.Context) (take func() error))
 }
 
@@ -79,15 +79,16 @@ type view struct {
 	asking  bool
 }
 
-// Show shows the view on a terminal until a key, or the end of ctx, ends it. The terminal is then as it was, whatever happened: also
-// after a panic, and while the program is stopped.
+// Show shows the view on a terminal until a key, or the end of ctx, ends it. The terminal is then as it was, whatever
+// happened: also after a panic, and while the program is stopped.
 func Show(ctx context.Context, w View, in, out *os.File, colour bool) (err error) {
 	t, err := openTerminal(in, out, colour)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.leave()) }()
-	v := &view{View: w, term: t, answers: make(chan func() error, 1), keys: make(chan []byte), crashed: make(chan any, 2)}
+	v := &view{View: w, term: t, answers: make(chan func() error, 1), keys: make(chan []byte),
+		crashed: make(chan any, 2)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go v.guard(func() { v.listen(ctx, in) })
@@ -192,7 +193,8 @@ func (v *view) signalled(s os.Signal, signals chan os.Signal) (quit bool, err er
 	return false, nil
 }
 
-// settle is how long the news of being continued may take to arrive. It does not come where the process was not stopped.
+// settle is how long the news of being continued may take to arrive. It does not come where the process was not
+// stopped.
 const settle = 200 * time.Millisecond
 
 // suspend gives the terminal back, stops as any program does at Ctrl-Z, and takes the terminal again when continued.

@@ -17,9 +17,10 @@ type sigaction struct {
 	mask     uint64
 }
 
-// stop stops the process as SIGTSTP does by default, until it is continued. A process that no shell could continue is not stopped:
-// the kernel sees to that (POSIX, orphaned process groups), which it would not for SIGSTOP. Go's runtime keeps its own handler for the
-// signal once it had one, and that does nothing; so the kernel's default is put there for the moment.
+// stop stops the process as SIGTSTP does by default, until it is continued. A process that no shell could continue is
+// not stopped: the kernel sees to that (POSIX, orphaned process groups), which it would not for SIGSTOP. Go's runtime
+// keeps its own handler for the signal once it had one, and that does nothing; so the kernel's default is put there for
+// the moment.
 func stop() error {
 	var now, was sigaction
 	if err := action(&now, &was); err != nil {
@@ -36,7 +37,8 @@ func stop() error {
 }
 
 func action(set, was *sigaction) error {
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTSTP), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(was)),
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTSTP), uintptr(unsafe.Pointer(set)),
+		uintptr(unsafe.Pointer(was)),
 		unsafe.Sizeof(set.mask), 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("stop: %w", errno)

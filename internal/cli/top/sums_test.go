@@ -18,7 +18,8 @@ func TestSumsAreShownLive(t *testing.T) {
 	}
 	var asked []string
 	var fails error
-	m := NewSums(SumModel{FlowView: FlowView{Title: "host", Interval: time.Second, Sort: "bits"}, Heads: []string{"PROTOCOL"}}, func(r *api.FlowSum) []string { return []string{r.Name} })
+	m := NewSums(SumModel{FlowView: FlowView{Title: "host", Interval: time.Second, Sort: "bits"},
+		Heads: []string{"PROTOCOL"}}, func(r *api.FlowSum) []string { return []string{r.Name} })
 	v := RunSums(m, func(_ context.Context, sort string) (api.FlowSums, error) {
 		asked = append(asked, sort)
 		return sums, fails
@@ -39,7 +40,8 @@ func TestSumsAreShownLive(t *testing.T) {
 		}
 		return all
 	}
-	if got := lines(); len(got) != above+3 || !strings.HasPrefix(got[above], "tcp") || !strings.Contains(got[above-1], "BIT/s↓") || strings.Contains(got[above+2], "\x1b") {
+	if got := lines(); len(got) != above+3 || !strings.HasPrefix(got[above], "tcp") ||
+		!strings.Contains(got[above-1], "BIT/s↓") || strings.Contains(got[above+2], "\x1b") {
 		t.Errorf("%q", got)
 	}
 	for range 9 {
@@ -51,7 +53,8 @@ func TestSumsAreShownLive(t *testing.T) {
 	v.Key("s")
 	v.Key("p")
 	fails = errors.New("no agent")
-	if err := read(); err != nil || !v.Resting() || !strings.Contains(lines()[2], "no answer: no agent") || asked[len(asked)-1] != "packets" || !strings.Contains(lines()[3], "PKT/s↓") {
+	if err := read(); err != nil || !v.Resting() || !strings.Contains(lines()[2], "no answer: no agent") ||
+		asked[len(asked)-1] != "packets" || !strings.Contains(lines()[3], "PKT/s↓") {
 		t.Errorf("%v %q, asked %v", err, lines(), asked)
 	}
 	if v.Key("q") != Quit || v.Key("\x1a") != Suspend || v.Key("\x0c") != Redraw {

@@ -24,8 +24,10 @@ func reading(n, k int, at int64, drops map[int]uint64) []api.Stats {
 	all := make([]api.Stats, n)
 	for i := range all {
 		frames := uint64(i * k)
-		all[i] = api.Stats{Switch: "lab", PortGroup: "web", Name: fmt.Sprintf("vm%04d", i), ReadAt: at, Counters: []api.Counter{
-			{Name: "packetsInUnicast", Value: frames}, {Name: "bytesInUnicast", Value: 125 * frames}, {Name: "packetsInDropped", Value: drops[i]}}}
+		all[i] = api.Stats{Switch: "lab", PortGroup: "web", Name: fmt.Sprintf("vm%04d", i), ReadAt: at,
+			Counters: []api.Counter{
+				{Name: "packetsInUnicast", Value: frames}, {Name: "bytesInUnicast", Value: 125 * frames},
+				{Name: "packetsInDropped", Value: drops[i]}}}
 		if drops[i] > 0 {
 			all[i].Drops = []api.ReasonNo{{Reason: "forged-transmit", Value: drops[i]}}
 		}
@@ -79,19 +81,23 @@ func TestTheScreenShowsRatesDropsAndTheReasonOfTheLast(t *testing.T) {
 func TestTheReasonOfTheLastDropIsThatOfMostOfThem(t *testing.T) {
 	m := &Model{}
 	at := func(n int64, drops, refused []api.ReasonNo) {
-		m.Update([]api.Stats{{Switch: "s", Name: "p", ReadAt: n, Drops: drops, Refused: refused}}, start.Add(time.Duration(n)*time.Second))
+		m.Update([]api.Stats{{Switch: "s", Name: "p", ReadAt: n, Drops: drops, Refused: refused}},
+			start.Add(time.Duration(n)*time.Second))
 	}
 	last := func() string { return m.lastDrop(m.rows[0].Last) }
 	at(1, []api.ReasonNo{{Reason: "old", Value: 1000}}, nil)
 	if got := last(); got != "-" {
 		t.Errorf("what was dropped before the view began: %q", got)
 	}
-	at(2, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}}, []api.ReasonNo{{Reason: "mtu-exceeded", Value: 2}})
+	at(2, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}},
+		[]api.ReasonNo{{Reason: "mtu-exceeded", Value: 2}})
 	if got := last(); got != "in forged-transmit now" {
 		t.Errorf("%q", got)
 	}
-	at(3, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}}, []api.ReasonNo{{Reason: "mtu-exceeded", Value: 3}})
-	at(70, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}}, []api.ReasonNo{{Reason: "mtu-exceeded", Value: 3}})
+	at(3, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}},
+		[]api.ReasonNo{{Reason: "mtu-exceeded", Value: 3}})
+	at(70, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}},
+		[]api.ReasonNo{{Reason: "mtu-exceeded", Value: 3}})
 	if got := last(); got != "out mtu-exceeded 1m" {
 		t.Errorf("%q", got)
 	}
@@ -157,18 +163,23 @@ func TestKeysSortFilterScrollAndPause(t *testing.T) {
 	}
 }
 
-// flooded is a host on which vm1 floods, vm2 gets the copies and refuses some, vm3's frames are dropped, and u1 brings copies back.
+// flooded is a host on which vm1 floods, vm2 gets the copies and refuses some, vm3's frames are dropped, and u1 brings
+// copies back.
 func flooded(n uint64, at int64) []api.Stats {
 	in := func(counter string, n uint64) []api.Counter { return []api.Counter{{Name: counter, Value: n}} }
 	return []api.Stats{
 		{Switch: "lab", Name: "vm1", ReadAt: at, Counters: in("packetsInBroadcast", 600*n)},
-		{Switch: "lab", Name: "vm2", ReadAt: at, Counters: append(in("packetsOutBroadcast", 600*n), api.Counter{Name: "packetsOutDropped", Value: 90 * n}),
+		{Switch: "lab", Name: "vm2", ReadAt: at, Counters: append(in("packetsOutBroadcast", 600*n),
+			api.Counter{Name: "packetsOutDropped", Value: 90 * n}),
 			Refused: []api.ReasonNo{{Reason: "mtu-exceeded", Value: 40 * n}, {Reason: "reflected", Value: 50 * n}}},
-		{Switch: "lab", Name: "vm3", ReadAt: at, Counters: append(in("packetsInUnicast", 9*n), api.Counter{Name: "packetsInDropped", Value: n}),
+		{Switch: "lab", Name: "vm3", ReadAt: at, Counters: append(in("packetsInUnicast", 9*n),
+			api.Counter{Name: "packetsInDropped", Value: n}),
 			Drops: []api.ReasonNo{{Reason: "forged-transmit", Value: n}}},
 		{Switch: "lab", Name: "vm4", ReadAt: at, Counters: in("packetsInMulticast", 700*n)},
-		{Switch: "lab", Name: "vm5", ReadAt: at, Counters: in("packetsInUnicast", 650*n), Extra: in("unknownNotFlooded", 550*n)},
-		{Switch: "lab", Name: "u1", Uplink: true, ReadAt: at, Counters: append(in("packetsInBroadcast", 600*n), api.Counter{Name: "packetsInDropped", Value: 600 * n}),
+		{Switch: "lab", Name: "vm5", ReadAt: at, Counters: in("packetsInUnicast", 650*n),
+			Extra: in("unknownNotFlooded", 550*n)},
+		{Switch: "lab", Name: "u1", Uplink: true, ReadAt: at, Counters: append(in("packetsInBroadcast", 600*n),
+			api.Counter{Name: "packetsInDropped", Value: 600 * n}),
 			Drops: []api.ReasonNo{{Reason: "reflected", Value: 600 * n}}},
 	}
 }
@@ -194,7 +205,8 @@ func TestTheFlooderIsMarkedAndNotItsVictims(t *testing.T) {
 	if d := cmp.Diff(map[string]bool{"vm1": true, "vm3": true, "vm5": true}, marked); d != "" {
 		t.Errorf("marked: -want +got:\n%s", d)
 	}
-	if line := texts(m)[above]; !strings.HasPrefix(line, "vm4                  0         0       700         0      700       0") {
+	if line := texts(m)[above]; !strings.HasPrefix(line,
+		"vm4                  0         0       700         0      700       0") {
 		t.Errorf("%q", line)
 	}
 }
@@ -214,7 +226,8 @@ func TestAQuestionMarkShowsTheKeys(t *testing.T) {
 	ports := texts(m)
 	m.Key("?")
 	lines := strings.Join(texts(m), "\n")
-	for _, want := range []string{"\n  q  ", "1-9 or s", "BCAST/s: broadcast, multicast and unknown-unicast", "Yellow: "} {
+	for _, want := range []string{"\n  q  ", "1-9 or s", "BCAST/s: broadcast, multicast and unknown-unicast",
+		"Yellow: "} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("no %q in\n%s", want, lines)
 		}
@@ -233,7 +246,8 @@ func TestAQuestionMarkShowsTheKeys(t *testing.T) {
 }
 
 func TestWhatATerminalSendsIsTakenApart(t *testing.T) {
-	for sent, want := range map[string][]string{"q": {"q"}, "\x1b[A\x1b[Bx": {"up", "down", "x"}, "\x1bOD": {"left"}, "\x1b[6~": {"page-down"}, "\x1b": {"escape"},
+	for sent, want := range map[string][]string{"q": {"q"}, "\x1b[A\x1b[Bx": {"up", "down", "x"}, "\x1bOD": {"left"},
+		"\x1b[6~": {"page-down"}, "\x1b": {"escape"},
 		"ä/": {"ä", "/"}, "\x1b[1;5C7": {"7"}, "\x1b[": nil, "\xff": nil, "\x1b[<0;1;1Mq": {"q"}} {
 		t.Run(sent, func(t *testing.T) {
 			if got := Split([]byte(sent)); !cmp.Equal(got, want) {
@@ -256,7 +270,9 @@ func TestAnyKeysInAnyWindowStayInsideIt(t *testing.T) {
 				t.Fatalf("%d lines in %d", len(lines), m.Height)
 			}
 			for _, l := range lines {
-				if utf8.RuneCountInString(l.Text) > m.Width || strings.ContainsFunc(l.Text, func(r rune) bool { return r < 0x20 }) {
+				if utf8.RuneCountInString(l.Text) > m.Width || strings.ContainsFunc(l.Text, func(r rune) bool {
+					return r < 0x20
+				}) {
 					t.Fatalf("%q in %d columns", l.Text, m.Width)
 				}
 			}
@@ -275,7 +291,8 @@ func TestBatchesAreLinesAndJSONIsOneObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct{ Rows []Row }
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil || len(got.Rows) != 3 || got.Rows[0].Port != "vm0002" || strings.Count(b.String(), "\n") != 1 {
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil || len(got.Rows) != 3 || got.Rows[0].Port != "vm0002" ||
+		strings.Count(b.String(), "\n") != 1 {
 		t.Errorf("%v %+v", err, got)
 	}
 }
@@ -315,7 +332,10 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 				}
 			}()
 			if how != "fault" && how != "panic" {
-				p.Await("the ports", func(s string) bool { return strings.Contains(s, "vm0029") && p.Own() && p.Hidden() })
+				p.Await("the ports", func(s string) bool {
+					return strings.Contains(s, "vm0029") && p.Own() &&
+						p.Hidden()
+				})
 				if p.Settings() == was {
 					t.Error("the terminal was not taken")
 				}
@@ -328,7 +348,10 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 			case "end":
 				cancel()
 			case "lost":
-				p.Await("what is wrong", func(s string) bool { return strings.Contains(s, "no answer: no agent?[2J is running") })
+				p.Await("what is wrong", func(s string) bool {
+					return strings.Contains(s, "no answer: no agent?[2J "+
+						"is running")
+				})
 				p.Type("q")
 			}
 			select {

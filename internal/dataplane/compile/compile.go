@@ -1,6 +1,6 @@
-// Package compile turns a plan that is bound to devices into the contents of the tables that the switch program reads: which slot each
-// port has, its record, the members of every segment, teams and owned MACs. It is pure: loading, writing and reading back is
-// dataplane's.
+// Package compile turns a plan that is bound to devices into the contents of the tables that the switch program reads:
+// which slot each port has, its record, the members of every segment, teams and owned MACs. It is pure: loading,
+// writing and reading back is dataplane's.
 package compile
 
 import (
@@ -35,7 +35,8 @@ func Tables(d binding.Desired, s *Slots, ticksPerSecond uint64) (*Image, error) 
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &Image{Ports: make([]abi.Port, abi.MaxPorts), Segments: map[uint8][]abi.SegmentChunk{}},
 		owners:   make([]owned, 0, len(d.Facts)),
-		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{}, guards: map[string]guardList{},
+		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{},
+		lists: map[*plan.Effective]*entries{}, guards: map[string]guardList{},
 	}
 	c.img.Groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
@@ -94,7 +95,8 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 		}
 		slot := c.slots.Ports[p.ID]
 		c.img.Ports[slot] = rec
-		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0, promiscuous: rec.Flags&abi.PortPromiscuous != 0})
+		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0,
+			promiscuous: rec.Flags&abi.PortPromiscuous != 0})
 		if m := own[i].MAC; !m.IsZero() {
 			owners = append(owners, sharedMAC{mac: m, slot: slot, wait: f.Wait})
 		}
@@ -129,7 +131,8 @@ func listens(p *plan.Port, f *plan.Fact) bool {
 }
 
 // compilePort makes the record of a connected port.
-func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a binding.Attachment, own OwnMAC) (abi.Port, error) {
+func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a binding.Attachment, own OwnMAC) (abi.Port,
+	error) {
 	pol := p.Policy
 	rec := abi.Port{Ifindex: a.Ifindex, MAC: own.MAC, MTU: uint32(f.MTU), Flags: abi.PortConnected}
 	for _, b := range []struct {
@@ -187,8 +190,9 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 
 // linkControlRules lets the link control protocols of a list pass.
 func linkControlRules(list []string) (rules uint32) {
-	bits := map[string]uint32{spec.PassLACP: abi.RulePassLACP, spec.PassLLDP: abi.RulePassLLDP, spec.PassEAPOL: abi.RulePassEAPOL,
-		spec.PassPTP: abi.RulePassPTP, spec.PassCDP: abi.RulePassCDP, spec.PassBPDU: abi.RulePassBPDU}
+	bits := map[string]uint32{spec.PassLACP: abi.RulePassLACP, spec.PassLLDP: abi.RulePassLLDP,
+		spec.PassEAPOL: abi.RulePassEAPOL,
+		spec.PassPTP:   abi.RulePassPTP, spec.PassCDP: abi.RulePassCDP, spec.PassBPDU: abi.RulePassBPDU}
 	for _, name := range list {
 		rules |= bits[name]
 	}
@@ -218,7 +222,8 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 		}
 		slot := c.slots.Ports[u.ID]
 		key := owner{id, f.DeviceMAC}
-		if by := slices.IndexFunc(c.owners, func(o owned) bool { return o.owner == key }); by < 0 && !f.DeviceMAC.IsZero() {
+		if by := slices.IndexFunc(c.owners, func(o owned) bool { return o.owner == key }); by < 0 &&
+			!f.DeviceMAC.IsZero() {
 			c.owners = append(c.owners, owned{key, slot})
 		} else if by >= 0 && c.img.Ports[c.owners[by].slot].Flags&abi.PortUplink == 0 {
 			f.HostTraffic = false // a host interface has taken the device's MAC over

@@ -31,12 +31,13 @@ func fits(p *plan.Plan) error {
 	return err
 }
 
-// mostTrunks bounds the different trunks of a switch for which surelyFits knows an answer: each doubles the memberships there can be.
+// mostTrunks bounds the different trunks of a switch for which surelyFits knows an answer: each doubles the memberships
+// there can be.
 const mostTrunks = 6
 
-// surelyFits bounds what runs short first, and never says yes where compile says no: there is one VLAN set, team and slot for every
-// member of a plan; groups and their members are as many as there are different memberships of segments. A segment's
-// receivers are the access ports of its VLAN, or none, and those of any of the trunks.
+// surelyFits bounds what runs short first, and never says yes where compile says no: there is one VLAN set, team and
+// slot for every member of a plan; groups and their members are as many as there are different memberships of segments.
+// A segment's receivers are the access ports of its VLAN, or none, and those of any of the trunks.
 func surelyFits(p *plan.Plan) bool {
 	members, groups, chunks, guards := 0, 1, 0, 0
 	for _, sw := range p.Switches {
@@ -57,7 +58,8 @@ func surelyFits(p *plan.Plan) bool {
 			chunks += subsets * 3 * ((n + inTrunks + abi.Chunk - 1) / abi.Chunk) // all, unknown, promiscuous
 		}
 	}
-	return len(p.Switches) <= abi.MaxSwitches && members < abi.MaxPorts && groups <= abi.MaxGroups && chunks <= abi.MaxMemberChunks && guards <= abi.MaxGuardAddresses
+	return len(p.Switches) <= abi.MaxSwitches && members < abi.MaxPorts && groups <= abi.MaxGroups &&
+		chunks <= abi.MaxMemberChunks && guards <= abi.MaxGuardAddresses
 }
 
 // notAccess stands for the segments that no access port is in.

@@ -16,7 +16,8 @@ import (
 func trunks(n int, set func(i int) plan.VLANSet) *plan.Plan {
 	sw := &plan.Switch{Name: "lab", MTU: 1500}
 	for i := range n {
-		p := &plan.Port{ID: plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", i)}, Number: uint32(i + 1), Policy: &plan.Effective{}}
+		p := &plan.Port{ID: plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", i)}, Number: uint32(i + 1),
+			Policy: &plan.Effective{}}
 		p.Policy.VLAN.V = plan.VLAN{Mode: plan.VLANTrunk, Set: set(i)}
 		p.Policy.Teaming.Policy.V = spec.OriginatingPort
 		sw.Ports = append(sw.Ports, p)
@@ -35,8 +36,8 @@ func TestEveryPortMayHaveItsOwnVLANSet(t *testing.T) {
 	}
 }
 
-// Nested ranges give every VLAN other receivers: more memberships than there is room for are refused before any device is
-// there, with what to do.
+// Nested ranges give every VLAN other receivers: more memberships than there is room for are refused before any device
+// is there, with what to do.
 func TestTooManyMembershipsAreRefusedAtOnce(t *testing.T) {
 	nested := func(i int) (s plan.VLANSet) {
 		s.AddRange(1, uint16(1+2*i))

@@ -20,8 +20,9 @@ type receiver struct {
 // segment is an index into a switch's segments: VID, with abi.SegmentAD for 802.1ad.
 type segment = uint16
 
-// compileSegments finds, for every segment of a switch, the group of its receivers. Most segments of a trunk have the same
-// receivers; they share one group, so that memory follows the number of different memberships and not the 4,094 VLANs.
+// compileSegments finds, for every segment of a switch, the group of its receivers. Most segments of a trunk have the
+// same receivers; they share one group, so that memory follows the number of different memberships and not the 4,094
+// VLANs.
 func (c *compiler) compileSegments(id uint8, all []receiver) error {
 	chunks := make([]abi.SegmentChunk, abi.SegmentsPerSwitch/abi.Chunk)
 	c.img.Segments[id] = chunks
@@ -74,7 +75,10 @@ func (t *trunk) admits(seg segment) bool {
 // sortReceivers groups receivers by what they admit: the one segment of an access port, or the set of a trunk.
 func sortReceivers(all []receiver) (access [abi.VIDMask + 1][]int, trunks []*trunk) {
 	join := func(i int, like trunk) {
-		n := slices.IndexFunc(trunks, func(t *trunk) bool { return t.set == like.set && t.ad == like.ad && t.both == like.both })
+		n := slices.IndexFunc(trunks, func(t *trunk) bool {
+			return t.set == like.set && t.ad == like.ad &&
+				t.both == like.both
+		})
 		if n < 0 {
 			n = len(trunks)
 			trunks = append(trunks, &like)
@@ -139,11 +143,13 @@ func (c *compiler) group(all []receiver, m membership) (uint16, error) {
 	}
 	c.wanted(members, unknown)
 	if len(c.img.Groups) >= abi.MaxGroups {
-		return 0, fmt.Errorf("this host can have at most %d different sets of receivers; give trunks equal VLAN ranges", abi.MaxGroups)
+		return 0, fmt.Errorf("this host can have at most %d different sets of receivers; give trunks equal VLAN ranges",
+			abi.MaxGroups)
 	}
 	g := abi.Group{All: c.run(members), Unknown: c.run(unknown), Promiscuous: c.run(promiscuous)}
 	if len(c.img.Members) > abi.MaxMemberChunks {
-		return 0, fmt.Errorf("this host can have at most %d memberships of ports in segments; give trunks equal VLAN ranges", abi.MaxMemberChunks*abi.Chunk)
+		return 0, fmt.Errorf("this host can have at most %d memberships of ports in segments; give trunks equal VLAN "+
+			"ranges", abi.MaxMemberChunks*abi.Chunk)
 	}
 	c.img.Groups = append(c.img.Groups, g)
 	return uint16(len(c.img.Groups) - 1), nil

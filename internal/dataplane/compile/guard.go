@@ -70,7 +70,8 @@ func (c *compiler) guardList(p *plan.Port) (guardList, error) {
 	l := guardList{uint32(len(c.img.GuardAddresses)), uint16(len(ipv4)), uint16(len(ipv6))}
 	c.img.GuardAddresses = append(append(c.img.GuardAddresses, ipv4...), ipv6...)
 	if len(c.img.GuardAddresses) > abi.MaxGuardAddresses {
-		return l, fmt.Errorf("this host can have at most %d addresses of address guards; list prefixes in place of their addresses", abi.MaxGuardAddresses)
+		return l, fmt.Errorf("this host can have at most %d addresses of address guards; list prefixes in place of "+
+			"their addresses", abi.MaxGuardAddresses)
 	}
 	return l, nil
 }

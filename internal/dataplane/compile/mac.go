@@ -10,8 +10,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// OwnMAC is the address a port answers to, its effective MAC, and what its owner does that the port may not; none when nothing
-// (S3, S4, D2).
+// OwnMAC is the address a port answers to, its effective MAC, and what its owner does that the port may not; none when
+// nothing (S3, S4, D2).
 type OwnMAC struct {
 	MAC       plan.MAC
 	Violation observe.Violation
@@ -23,8 +23,8 @@ type taker struct {
 	name, owner, family string
 }
 
-// EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1), as the kernel
-// enforces them. Facts holds the connected ports and uplinks.
+// EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1),
+// as the kernel enforces them. Facts holds the connected ports and uplinks.
 func EffectiveMACs(sw *plan.Switch, facts plan.Facts) []OwnMAC {
 	return effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, ok := facts[id]; return f, ok })
 }
@@ -137,8 +137,9 @@ type sharedMAC struct {
 	wait uint32
 }
 
-// compileOwners notes whose MAC each is. Several ports have one while it moves between them, or as siblings: the table names the one that
-// was made to wait last, and each port's record the next, so that the program finds the first that does not wait.
+// compileOwners notes whose MAC each is. Several ports have one while it moves between them, or as siblings: the table
+// names the one that was made to wait last, and each port's record the next, so that the program finds the first that
+// does not wait.
 func (c *compiler) compileOwners(id uint8, ports []sharedMAC) {
 	first := make(map[plan.MAC]int, len(ports))
 	var shared map[plan.MAC][]sharedMAC
@@ -184,8 +185,9 @@ func (o owner) key() uint64 {
 	return binary.LittleEndian.Uint64(b[:]) | uint64(o.switchID+1)<<48
 }
 
-// buildOwners fills the hash table of owned MACs, trying seeds until every bucket has room. With at most MaxPorts owners in
-// 16,384 places a seed fits nearly always at once; the sequence of seeds is fixed, so that equal owners give equal tables.
+// buildOwners fills the hash table of owned MACs, trying seeds until every bucket has room. With at most MaxPorts
+// owners in 16,384 places a seed fits nearly always at once; the sequence of seeds is fixed, so that equal owners give
+// equal tables.
 func buildOwners(owners []owned) ([]abi.OwnerBucket, uint64) {
 	for seed := uint64(0x9e3779b97f4a7c15); ; seed = seed*6364136223846793005 + 1442695040888963406 {
 		if t, ok := fillOwners(owners, seed|1); ok {

@@ -20,12 +20,12 @@ func compileMonitoring(rec *abi.Port, sw *plan.Switch, m plan.Monitoring) {
 	}
 }
 
-// Room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of the switch
-// beyond that.
+// Room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of
+// the switch beyond that.
 type Room struct{ Own, Shared uint32 }
 
-// RoomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering by another, the
-// rest for whoever comes first.
+// RoomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering
+// by another, the rest for whoever comes first.
 func RoomOf(sw *plan.Switch) Room {
 	if !sw.Metered() {
 		return Room{}
@@ -51,14 +51,16 @@ func Points(d binding.Desired) map[plan.PortID]flow.Point {
 	for _, sw := range d.Plan.Switches {
 		macs := EffectiveMACs(sw, d.Facts)
 		for _, u := range sw.Uplinks {
-			points[u.ID] = flow.Point{ID: u.ID, Uplink: true, Number: u.Number, Device: u.Device, Ifindex: d.Attachments[u.ID].Ifindex, MAC: d.Facts[u.ID].DeviceMAC}
+			points[u.ID] = flow.Point{ID: u.ID, Uplink: true, Number: u.Number, Device: u.Device,
+				Ifindex: d.Attachments[u.ID].Ifindex, MAC: d.Facts[u.ID].DeviceMAC}
 		}
 		for i, p := range sw.Ports {
 			mac := macs[i].MAC
 			if mac.IsZero() {
 				mac = p.InitialMAC
 			}
-			points[p.ID] = flow.Point{ID: p.ID, Number: p.Number, PortGroup: p.PortGroup, Device: p.Device, Ifindex: d.Attachments[p.ID].Ifindex, MAC: mac}
+			points[p.ID] = flow.Point{ID: p.ID, Number: p.Number, PortGroup: p.PortGroup, Device: p.Device,
+				Ifindex: d.Attachments[p.ID].Ifindex, MAC: mac}
 		}
 	}
 	return points

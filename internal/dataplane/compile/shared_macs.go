@@ -30,7 +30,9 @@ func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []observe.Speaker) (
 		if len(owners) == 0 || owners[0] != p {
 			continue
 		}
-		slices.SortStableFunc(owners, func(a, b *plan.Port) int { return cmp.Compare(facts[b.ID].Wait, facts[a.ID].Wait) })
+		slices.SortStableFunc(owners, func(a, b *plan.Port) int {
+			return cmp.Compare(facts[b.ID].Wait, facts[a.ID].Wait)
+		})
 		if s := whereShared(sw, facts, own[i].MAC, owners, speakers); len(owners) > 1 || s.At != owners[0].ID {
 			list = append(list, s)
 		}
@@ -39,11 +41,13 @@ func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []observe.Speaker) (
 }
 
 // whereShared finds where frames for the MAC of these ports go.
-func whereShared(sw *plan.Switch, facts plan.Facts, mac plan.MAC, owners []*plan.Port, speakers []observe.Speaker) Shared {
+func whereShared(sw *plan.Switch, facts plan.Facts, mac plan.MAC, owners []*plan.Port,
+	speakers []observe.Speaker) Shared {
 	s := Shared{MAC: mac, At: owners[0].ID}
 	choices := []plan.PortID{}
 	for _, sp := range speakers {
-		if p := portOf(sw, sp.Port); sp.Owner == owners[0].ID && sp.MAC == mac && p != nil && p.Family() == owners[0].Family() {
+		if p := portOf(sw, sp.Port); sp.Owner == owners[0].ID && sp.MAC == mac && p != nil &&
+			p.Family() == owners[0].Family() {
 			choices = append(choices, sp.Port)
 		}
 	}

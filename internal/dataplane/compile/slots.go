@@ -8,8 +8,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Slots says where in the tables each port, uplink and switch lives. A slot is kept as long as its port is in the plan; it
-// is free again only after no run of the program can still use it.
+// Slots says where in the tables each port, uplink and switch lives. A slot is kept as long as its port is in the plan;
+// it is free again only after no run of the program can still use it.
 type Slots struct {
 	Ports    map[plan.PortID]uint32
 	Switches map[string]uint8
@@ -63,7 +63,9 @@ func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 				nextID++
 			}
 			if nextID >= abi.MaxSwitches {
-				return nil, fmt.Errorf("switch %s: this host can have at most %d switches, and %d that this change removes are there until it is active: remove them by a change of their own first", sw.Name, abi.MaxSwitches, len(a.GoneIDs))
+				return nil, fmt.Errorf("switch %s: this host can have at most %d switches, and %d that this change "+
+					"removes are there until it is active: remove them by a change of their own first", sw.Name,
+					abi.MaxSwitches, len(a.GoneIDs))
 			}
 			usedIDs[nextID], a.NewSwitches[sw.Name] = true, nextID
 		}
@@ -75,7 +77,9 @@ func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 				nextSlot++
 			}
 			if nextSlot >= abi.MaxPorts {
-				return nil, fmt.Errorf("port %s: this host can have at most %d ports and uplinks, and %d that this change removes are there until it is active: remove them by a change of their own first", id, abi.MaxPorts-1, len(a.GoneSlots)+len(s.Leaving))
+				return nil, fmt.Errorf("port %s: this host can have at most %d ports and uplinks, and %d that this "+
+					"change removes are there until it is active: remove them by a change of their own first", id,
+					abi.MaxPorts-1, len(a.GoneSlots)+len(s.Leaving))
 			}
 			usedSlots[nextSlot], a.NewPorts[id] = true, nextSlot
 		}

@@ -12,7 +12,8 @@ import (
 
 func TestLimitsOfTheConfigurationAreThoseOfTheTables(t *testing.T) {
 	if spec.MaxSwitches != abi.MaxSwitches || spec.MaxMembers != abi.MaxPorts-1 {
-		t.Errorf("configuration: %d switches, %d members; tables: %d and %d", spec.MaxSwitches, spec.MaxMembers, abi.MaxSwitches, abi.MaxPorts-1)
+		t.Errorf("configuration: %d switches, %d members; tables: %d and %d", spec.MaxSwitches, spec.MaxMembers,
+			abi.MaxSwitches, abi.MaxPorts-1)
 	}
 }
 

@@ -18,8 +18,8 @@ type entry struct {
 	resting bool   // S44
 }
 
-// compileTeam walks the port's team once for every value its hash can take (S42, S44–S47, D10), so that the program only
-// indexes.
+// compileTeam walks the port's team once for every value its hash can take (S42, S44–S47, D10), so that the program
+// only indexes.
 func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec *abi.Port) error {
 	t := &p.Policy.Teaming
 	e := c.listsOf(sw, p, f)
@@ -30,7 +30,10 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec 
 		return nil
 	case spec.LoadBased:
 		rec.Uplink = rested(func(rest bool) uint16 {
-			if i := slices.IndexFunc(active, func(e entry) bool { return e.name == f.Assigned && e.usable(rest) }); i >= 0 {
+			if i := slices.IndexFunc(active, func(e entry) bool {
+				return e.name == f.Assigned &&
+					e.usable(rest)
+			}); i >= 0 {
 				return active[i].choice
 			}
 			return walk(active, standby, p.Number, rest)
@@ -55,7 +58,8 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec 
 
 // hashed is the place of the table of a team that chooses by a hash.
 func (c *compiler) hashed(sw *plan.Switch, t *plan.Teaming, e *entries, resting []string) uint16 {
-	lists := teamLists{sw.Name, strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" + strings.Join(resting, "\x00")}
+	lists := teamLists{sw.Name, strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" +
+		strings.Join(resting, "\x00")}
 	i, walked := c.teamOf[lists]
 	if !walked {
 		var table abi.Team
@@ -79,8 +83,8 @@ func rested(choose func(rest bool) uint16) uint16 {
 	return choose(true)
 }
 
-// team finds the table's place. There is one for every port and every uplink, so that none can be missing: a LAG's table
-// needs a member, which is in no other.
+// team finds the table's place. There is one for every port and every uplink, so that none can be missing: a LAG's
+// table needs a member, which is in no other.
 func (c *compiler) team(table abi.Team) uint16 {
 	i, ok := c.teamIndex[table]
 	if !ok {
@@ -165,14 +169,15 @@ func lagHash(h spec.LAGHash) uint16 {
 	return 0
 }
 
-// UplinksInUse names, in the order of the switch, the uplinks that frames of p may leave by at present: one, or none when no
-// uplink of its team is usable; with a hashing policy or a LAG every uplink that some frame is hashed to.
+// UplinksInUse names, in the order of the switch, the uplinks that frames of p may leave by at present: one, or none
+// when no uplink of its team is usable; with a hashing policy or a LAG every uplink that some frame is hashed to.
 func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
 	s := NewSlots()
 	for i, u := range sw.Uplinks {
 		s.Ports[u.ID] = uint32(i + 1)
 	}
-	c := &compiler{d: d, slots: s, img: &Image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{}}
+	c := &compiler{d: d, slots: s, img: &Image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{},
+		lists: map[*plan.Effective]*entries{}}
 	names := []string{}
 	var rec abi.Port
 	f := d.Facts[p.ID]

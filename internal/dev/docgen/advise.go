@@ -21,7 +21,8 @@ func advisePage(root string) (string, error) {
 
 func ruleTable() string {
 	var t strings.Builder
-	t.WriteString("| rule | level | what is misconfigured | what is measured | what comes of it |\n|---|---|---|---|---|\n")
+	t.WriteString("| rule | level | what is misconfigured | what is measured | what comes of it " +
+		"|\n|---|---|---|---|---|\n")
 	for _, r := range advise.Rules() {
 		fmt.Fprintf(&t, "| `%s` | %s | %s | %s | %s |\n", r.ID, r.Level, cell(r.About), cell(r.Sign), cell(r.Why))
 	}

@@ -25,24 +25,30 @@ const (
 const apiIntro = `# The API of the agent
 
 What the commands and other programs say to the agent, and what it answers: [Connect](https://connectrpc.com) over protobuf on
-the agent's socket, ` + "`/run/heddle/NAME.sock`" + `, which is for root alone ([agent.md](agent.md)). A call is a POST; Connect's JSON
+the agent's socket, ` + "`/run/heddle/NAME.sock`" +
+	`, which is for root alone ([agent.md](agent.md)). A call is a POST; Connect's JSON
 serves a script:
 
 ` + "```sh" + `
 curl --unix-socket /run/heddle/default.sock --json '{}' http://heddle/heddle.agent.v1.StateService/GetProgress
 ` + "```" + `
 
-The schema is in ` + "`api/heddle/agent/v1/*.proto`" + `. Fields, calls and words are added to it, and are never renamed or numbered anew
-within a version of the protocol. A request whose header ` + "`Heddle-Api`" + ` has another version than the agent's is refused with a
+The schema is in ` + "`api/heddle/agent/v1/*.proto`" +
+	`. Fields, calls and words are added to it, and are never renamed or numbered anew
+within a version of the protocol. A request whose header ` + "`Heddle-Api`" +
+	` has another version than the agent's is refused with a
 sentence. A failed call has an [Error](#error) among its details.
 
-- A field's name in JSON is in lowerCamelCase (` + "`port_group` is `portGroup`" + `); where it is not, it stands beside the name.
+- A field's name in JSON is in lowerCamelCase (` + "`port_group` is `portGroup`" +
+	`); where it is not, it stands beside the name.
 - A field that is not set has the empty value of its type: 0, no text, false, no message. An *optional* one may be absent.
 - A field without a meaning is what its name says. Fields that follow each other may share one.
-- A word of an enum has its text, which ` + "`-o json`" + ` and ` + "`-o yaml`" + ` print, and its name in the schema, which Connect's JSON has. The
+- A word of an enum has its text, which ` + "`-o json`" + ` and ` + "`-o yaml`" +
+	` print, and its name in the schema, which Connect's JSON has. The
   number 0, which is not listed, is for what is not set.
 
-[output.md](output.md) has what ` + "`-o json`" + ` and ` + "`-o yaml`" + ` make of these messages, and which command prints which.
+[output.md](output.md) has what ` + "`-o json`" + ` and ` + "`-o yaml`" +
+	` make of these messages, and which command prints which.
 
 `
 
@@ -143,14 +149,16 @@ func (p *apiWriter) file(f protoreflect.FileDescriptor) {
 
 func (p *apiWriter) service(s protoreflect.ServiceDescriptor) {
 	name := string(s.Name())
-	fmt.Fprintf(&p.b, "\n## %s\n\n%s\n\n| call | takes | answers | meaning |\n|---|---|---|---|\n", name, p.comment(name))
+	fmt.Fprintf(&p.b, "\n## %s\n\n%s\n\n| call | takes | answers | meaning |\n|---|---|---|---|\n", name,
+		p.comment(name))
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
 		answer := linkTo(m.Output())
 		if m.IsStreamingServer() {
 			answer = "stream of " + answer
 		}
-		fmt.Fprintf(&p.b, "| `%s` | %s | %s | %s |\n", m.Name(), linkTo(m.Input()), answer, cell(p.comment(name+"."+string(m.Name()))))
+		fmt.Fprintf(&p.b, "| `%s` | %s | %s | %s |\n", m.Name(), linkTo(m.Input()), answer,
+			cell(p.comment(name+"."+string(m.Name()))))
 	}
 }
 

@@ -52,7 +52,8 @@ enum State {
 	want := map[string]string{
 		"PortService": "PortService makes ports.", "PortService.Make": "Make makes one.",
 		"MakeRequest": "MakeRequest asks.\n\nIt may be empty.",
-		"Port":        "Port is one.", "Port.name": "name is its name.", "Port.addresses": "", "Port.more": "more by name",
+		"Port":        "Port is one.", "Port.name": "name is its name.", "Port.addresses": "",
+		"Port.more": "more by name",
 		"Port.kind": "", "Port.flag": "flag is one", "Port.last": "last", "State": "", "State.STATE_UP": "it works",
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -61,7 +61,8 @@ func checkNumbers(s *statements, by map[string][]coveringTest) error {
 	}
 	for n, tests := range by {
 		if !known[n] {
-			return fmt.Errorf("%s:%d: %s names %s, which docs/reference/statements.yaml does not have", tests[0].file, tests[0].line, tests[0].name, n)
+			return fmt.Errorf("%s:%d: %s names %s, which docs/reference/statements.yaml does not have", tests[0].file,
+				tests[0].line, tests[0].name, n)
 		}
 	}
 	return nil
@@ -91,7 +92,8 @@ func writeStatements(b *strings.Builder, s *statements, by map[string][]covering
 	for _, st := range s.Statements {
 		if st.Section != section {
 			section = st.Section
-			fmt.Fprintf(b, "\n## %s\n\n| # | statement | | pure Go | kernel | namespaces |\n|---|---|---|---|---|---|\n", section)
+			fmt.Fprintf(b,
+				"\n## %s\n\n| # | statement | | pure Go | kernel | namespaces |\n|---|---|---|---|---|---|\n", section)
 		}
 		id := fmt.Sprintf("S%d", st.Number)
 		state := "implemented"
@@ -111,8 +113,8 @@ func implemented(tests []coveringTest) bool {
 	return slices.ContainsFunc(tests, func(t coveringTest) bool { return path.Dir(t.file) != "internal/model" })
 }
 
-// links are links to the tests of one ring, or of all when it is empty. They name the file and not the line, which would
-// make the page stale with every edit.
+// links are links to the tests of one ring, or of all when it is empty. They name the file and not the line, which
+// would make the page stale with every edit.
 func links(tests []coveringTest, r ring) string {
 	var out []string
 	for _, t := range tests {

@@ -48,8 +48,8 @@ func strayCitations(text, folder string, pages, facts map[string]bool) []string 
 	return stray
 }
 
-// TestCitationsLeadSomewhere: a page, or a comment in Go or C, cites only pages of this repository, and only facts about the kernel that
-// docs/explanation/kernel.md has.
+// TestCitationsLeadSomewhere: a page, or a comment in Go or C, cites only pages of this repository, and only facts
+// about the kernel that docs/explanation/kernel.md has.
 func TestCitationsLeadSomewhere(t *testing.T) {
 	kernel, err := os.ReadFile(filepath.Join(root, "docs/explanation/kernel.md"))
 	if err != nil {
@@ -66,7 +66,8 @@ func TestCitationsLeadSomewhere(t *testing.T) {
 		}
 		name = filepath.ToSlash(name)
 		switch {
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" || name == "internal/dev/docgen"):
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && name != "." || name == "bin" ||
+			name == "internal/dev/docgen"):
 			return filepath.SkipDir
 		case path.Ext(name) == ".md":
 			pages[name], pages[path.Base(name)] = true, true

@@ -68,8 +68,10 @@ func TestCheckHeddle(t *testing.T) {
 }
 
 func TestCommandLines(t *testing.T) {
-	page := "Say `heddle port\nlist` or `heddle down`.\n```sh\n# heddle no\nA=b heddle x \\\n    -y 'p q'   # heddle no\na | /bin/heddle z && nsenter --net=/n heddle w\n" +
-		"install heddle /x\n/var/lib/vz/snippets/heddle 101 a\nheddle net0=web\n```\n```console\nguest1# heddle u\nheddle output\n```\n```text\nheddle t\n```\n"
+	page := "Say `heddle port\nlist` or `heddle down`.\n```sh\n# heddle no\nA=b heddle x \\\n    -y 'p q'   # heddle " +
+		"no\na | /bin/heddle z && nsenter --net=/n heddle w\n" +
+		"install heddle /x\n/var/lib/vz/snippets/heddle 101 a\nheddle net0=web\n```\n```console\nguest1# heddle " +
+		"u\nheddle output\n```\n```text\nheddle t\n```\n"
 	var got []string
 	for _, l := range commandLines(page) {
 		for _, words := range simpleCommands(l.text) {
@@ -84,7 +86,8 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// commandLine is a line that a reader may type: whole, out of a block, or one that a sentence names, where arguments may be left out.
+// commandLine is a line that a reader may type: whole, out of a block, or one that a sentence names, where arguments
+// may be left out.
 type commandLine struct {
 	text  string
 	whole bool
@@ -122,8 +125,8 @@ func commandLines(text string) []commandLine {
 	return lines
 }
 
-// simpleCommands are the commands of a line of shell, word by word, without comments, assignments and redirections, and without
-// programs that run another one.
+// simpleCommands are the commands of a line of shell, word by word, without comments, assignments and redirections, and
+// without programs that run another one.
 func simpleCommands(line string) [][]string {
 	var commands [][]string
 	for _, part := range separator.Split(comment.ReplaceAllString(line, ""), -1) {
@@ -146,16 +149,17 @@ func simpleCommands(line string) [][]string {
 	return commands
 }
 
-// isHeddle says whether the words are a command of the program, and not of a hook script that has its name, nor a line such as
-// "heddle net0=web" in the notes of a guest.
+// isHeddle says whether the words are a command of the program, and not of a hook script that has its name, nor a line
+// such as "heddle net0=web" in the notes of a guest.
 func isHeddle(words []string) bool {
 	at, name := path.Split(words[0])
 	hook := strings.HasSuffix(at, "/snippets/")
-	return name == "heddle" && !hook && (len(words) == 1 || strings.HasPrefix(words[1], "-") || !strings.Contains(words[1], "="))
+	return name == "heddle" && !hook && (len(words) == 1 || strings.HasPrefix(words[1], "-") ||
+		!strings.Contains(words[1], "="))
 }
 
-// checkHeddle says whether the program would understand the words behind its name. Of a command that a sentence names, whole
-// false, arguments may be missing, and values may be placeholders.
+// checkHeddle says whether the program would understand the words behind its name. Of a command that a sentence names,
+// whole false, arguments may be missing, and values may be placeholders.
 func checkHeddle(words []string, whole bool) error {
 	program := commandTree()
 	program.SetOut(io.Discard)

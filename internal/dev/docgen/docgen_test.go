@@ -21,7 +21,8 @@ func TestPagesAreUpToDate(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		} else if d := cmp.Diff(strings.Split(p.Text, "\n"), strings.Split(string(got), "\n")); d != "" {
-			t.Errorf("%s is not up to date: run make generate (or go generate ./internal/dev/docgen); -made +committed:\n%s", p.Path, d)
+			t.Errorf("%s is not up to date: run make generate (or go generate ./internal/dev/docgen); -made "+
+				"+committed:\n%s", p.Path, d)
 		}
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"heddle/internal/plan"
 )
 
-// The page of the configuration file is written by hand but for the table of policy fields, which stands between two comments.
+// The page of the configuration file is written by hand but for the table of policy fields, which stands between two
+// comments.
 const (
 	configurationPath = "docs/reference/configuration.md"
-	fieldsBegin       = "<!-- policy fields: made from internal/plan/fields.go by internal/dev/docgen (make generate) -->\n"
-	fieldsEnd         = "<!-- end of policy fields -->\n"
+	fieldsBegin       = "<!-- policy fields: made from internal/plan/fields.go by internal/dev/docgen (make " +
+		"generate) -->\n"
+	fieldsEnd = "<!-- end of policy fields -->\n"
 )
 
 // configurationPage is the page with the table of the policy fields as they are.
@@ -39,7 +41,8 @@ func between(root, path, begin, made, end string) (string, error) {
 	before, rest, ok := strings.Cut(string(b), begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !ok || !ends {
-		return "", fmt.Errorf("%s: the comments %q and %q that hold the generated table are not there", path, strings.TrimSpace(begin), strings.TrimSpace(end))
+		return "", fmt.Errorf("%s: the comments %q and %q that hold the generated table are not there", path,
+			strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
 	return before + begin + made + end + after, nil
 }

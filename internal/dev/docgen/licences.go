@@ -33,7 +33,8 @@ const covered = 75
 
 // licencesPage lists the modules that the program for Linux is built of, and their licences.
 func licencesPage(root string) (string, error) {
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/heddle")
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not "+
+		".Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/heddle")
 	cmd.Dir, cmd.Env = root, append(cmd.Environ(), "GOOS=linux", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
@@ -92,7 +93,8 @@ func identify(text []byte) (ids []string, err error) {
 			continue
 		}
 		if !slices.Contains(agreed(), m.ID) {
-			return nil, fmt.Errorf("the licence %s is not agreed: take another module, or agree on it in internal/dev/docgen/licences.go", m.ID)
+			return nil, fmt.Errorf("the licence %s is not agreed: take another module, or agree on it in "+
+				"internal/dev/docgen/licences.go", m.ID)
 		}
 		ids = append(ids, m.ID)
 	}

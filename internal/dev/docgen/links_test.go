@@ -72,9 +72,11 @@ func TestPagesAreListedInTheReadme(t *testing.T) {
 
 func TestCheckLink(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "docs/a.md", "# The page\n\n## `heddle port list`, and more\n\n## Twice\n\n## Twice\n\n<a id=\"k9\"></a>K9\n")
+	write(t, dir, "docs/a.md", "# The page\n\n## `heddle port list`, and more\n\n## Twice\n\n## Twice\n\n<a "+
+		"id=\"k9\"></a>K9\n")
 	for target, good := range map[string]bool{
-		"docs/a.md": true, "docs": true, "docs/a.md#the-page": true, "docs/a.md#heddle-port-list-and-more": true, "docs/a.md#twice-1": true, "docs/a.md#k9": true,
+		"docs/a.md": true, "docs": true, "docs/a.md#the-page": true, "docs/a.md#heddle-port-list-and-more": true,
+		"docs/a.md#twice-1": true, "docs/a.md#k9": true,
 		"docs/b.md": false, "docs/a.md#twice-2": false, "docs/a.md#other": false, "a.md": false,
 	} {
 		t.Run(target, func(t *testing.T) {
@@ -86,7 +88,8 @@ func TestCheckLink(t *testing.T) {
 	if err := checkLink(dir, "docs/a.md", "#the-page"); err != nil {
 		t.Error(err)
 	}
-	got := relativeLinks("[a](b.md \"title\") `[no](code.md)` ![p](c.svg) [x](https://example.org)\n```sh\n[no](fence.md)\n```\n[d](#e)")
+	got := relativeLinks("[a](b.md \"title\") `[no](code.md)` ![p](c.svg) " +
+		"[x](https://example.org)\n```sh\n[no](fence.md)\n```\n[d](#e)")
 	if want := "[b.md c.svg #e]"; fmt.Sprint(got) != want {
 		t.Errorf("relativeLinks: %v, want %s", got, want)
 	}
@@ -136,8 +139,9 @@ func checkLink(root, page, target string) error {
 	return nil
 }
 
-// anchors are the names that a link can lead to: those that the page sets itself (<a id="name">), and those that GitHub gives to
-// its headings: lower case, spaces as dashes, no other punctuation, and a number behind one that was there before.
+// anchors are the names that a link can lead to: those that the page sets itself (<a id="name">), and those that GitHub
+// gives to its headings: lower case, spaces as dashes, no other punctuation, and a number behind one that was there
+// before.
 func anchors(text string) map[string]bool {
 	found, times := map[string]bool{}, map[string]int{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {

@@ -24,8 +24,8 @@ func commandTree() *cobra.Command {
 	return root
 }
 
-// WriteManual writes the manual pages, one for each command, and the completions for bash, zsh and fish below share, which is laid
-// out as /usr/share. date, in seconds since 1970, stands on the pages.
+// WriteManual writes the manual pages, one for each command, and the completions for bash, zsh and fish below share,
+// which is laid out as /usr/share. date, in seconds since 1970, stands on the pages.
 func WriteManual(share string, date int64) error {
 	root := commandTree()
 	root.DisableAutoGenTag = true
@@ -35,12 +35,17 @@ func WriteManual(share string, date int64) error {
 		return err
 	}
 	err := doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{
-		Header: &doc.GenManHeader{Section: "1", Date: &at, Source: "Heddle", Manual: "Heddle"}, Path: man, CommandSeparator: "-",
+		Header: &doc.GenManHeader{Section: "1", Date: &at, Source: "Heddle", Manual: "Heddle"}, Path: man,
+		CommandSeparator: "-",
 	})
 	return errors.Join(err,
-		completion(filepath.Join(share, "bash-completion", "completions", "heddle"), func(w io.Writer) error { return root.GenBashCompletionV2(w, true) }),
+		completion(filepath.Join(share, "bash-completion", "completions", "heddle"), func(w io.Writer) error {
+			return root.GenBashCompletionV2(w, true)
+		}),
 		completion(filepath.Join(share, "zsh", "vendor-completions", "_heddle"), root.GenZshCompletion),
-		completion(filepath.Join(share, "fish", "vendor_completions.d", "heddle.fish"), func(w io.Writer) error { return root.GenFishCompletion(w, true) }))
+		completion(filepath.Join(share, "fish", "vendor_completions.d", "heddle.fish"), func(w io.Writer) error {
+			return root.GenFishCompletion(w, true)
+		}))
 }
 
 func completion(path string, write func(io.Writer) error) error {

@@ -9,18 +9,23 @@ import (
 
 const metricsIntro = `# Metrics
 
-` + "`heddle agent --metrics 127.0.0.1:9946`" + ` serves these at ` + "`/metrics`" + ` for Prometheus; ` + "`heddle metrics`" + ` prints them. How to set that
+` + "`heddle agent --metrics 127.0.0.1:9946`" + ` serves these at ` + "`/metrics`" + ` for Prometheus; ` +
+	"`heddle metrics`" + ` prints them. How to set that
 up, with a dashboard and alerts: [monitoring.md](../how-to/monitoring.md). Beside them are those of every Go program (` + "`go_…`" + `) and of
 the process (` + "`process_…`" + `).
 
 - *Received* is from the owner into the switch, *sent* is the other way. A segmentation-offload frame counts once.
-- Every frame received was delivered or dropped: ` + "`received − delivered`" + ` is what was dropped, whatever the reason.
+- Every frame received was delivered or dropped: ` + "`received − delivered`" +
+	` is what was dropped, whatever the reason.
 - Labels are names from the configuration and words of fixed lists, so no guest can make series: a port has 12, one more with MAC
-  learning, and one for each reason and kind of loss that it ever had. Names: ` + "`switch`, `port`, `port_group`, `uplink`" + `. Words: ` + "`class`" + `
-  (unicast, multicast, broadcast), ` + "`reason`" + ` (as in [reasons.md](reasons.md)), ` + "`state`" + ` (up, down, blocked, pending, out), ` + "`kind`" + ` (rx-dropped,
+  learning, and one for each reason and kind of loss that it ever had. Names: ` +
+	"`switch`, `port`, `port_group`, `uplink`" + `. Words: ` + "`class`" + `
+  (unicast, multicast, broadcast), ` + "`reason`" + ` (as in [reasons.md](reasons.md)), ` + "`state`" +
+	` (up, down, blocked, pending, out), ` + "`kind`" + ` (rx-dropped,
   tx-dropped, rx-errors, tx-errors, rx-missed).
 - A series marked * begins with its first frame. ` + "`rate()`" + ` sees what comes after that one.
-- Counters go on across restarts of the agent, except those named ` + "`heddle_agent_…` and `heddle_failovers_total`" + `, which begin anew.
+- Counters go on across restarts of the agent, except those named ` + "`heddle_agent_…` and `heddle_failovers_total`" +
+	`, which begin anew.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

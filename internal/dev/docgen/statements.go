@@ -45,14 +45,16 @@ func readStatements(root string) (*statements, error) {
 	last := 0 // a number is never given again, so that there may be gaps
 	for i, st := range s.Statements {
 		if st.Number <= last || st.Section == "" || st.Area == "" || st.Text == "" {
-			return nil, fmt.Errorf("%s: statement %d at place %d: numbers go up and no field is empty", name, st.Number, i+1)
+			return nil, fmt.Errorf("%s: statement %d at place %d: numbers go up and no field is empty", name, st.Number,
+				i+1)
 		}
 		last = st.Number
 	}
 	last = 0
 	for i, d := range s.Decisions {
 		if d.Number <= last || d.Text == "" {
-			return nil, fmt.Errorf("%s: decision %d at place %d: numbers go up and no field is empty", name, d.Number, i+1)
+			return nil, fmt.Errorf("%s: decision %d at place %d: numbers go up and no field is empty", name, d.Number,
+				i+1)
 		}
 		last = d.Number
 	}

@@ -99,7 +99,8 @@ func testsIn(root, dir string) ([]coveringTest, error) {
 			}
 			funcs[fn.Name.Name] = fn
 			if of := numbersOf(fn.Name.Name); of != nil && fn.Recv == nil {
-				tests = append(tests, coveringTest{name: fn.Name.Name, file: filepath.ToSlash(rel), line: fset.Position(fn.Pos()).Line, of: of})
+				tests = append(tests, coveringTest{name: fn.Name.Name, file: filepath.ToSlash(rel),
+					line: fset.Position(fn.Pos()).Line, of: of})
 			}
 		}
 	}
@@ -116,8 +117,8 @@ func testsIn(root, dir string) ([]coveringTest, error) {
 }
 
 // ringOf tells a test's ring from what it reaches in its package's test files: one that makes namespaces is a namespace
-// test, one that needs root without them loads the kernel program; of the rest, those of packages that only ever drive the
-// kernel program are kernel tests too.
+// test, one that needs root without them loads the kernel program; of the rest, those of packages that only ever drive
+// the kernel program are kernel tests too.
 func ringOf(pkg string, funcs map[string]*ast.FuncDecl, test string) ring {
 	words := reach(funcs, test)
 	switch {
@@ -137,7 +138,8 @@ func ringOf(pkg string, funcs map[string]*ast.FuncDecl, test string) ring {
 	return pure
 }
 
-// reach is every qualified name ("testkit.NS") that a function uses, by itself or through functions of the same test files.
+// reach is every qualified name ("testkit.NS") that a function uses, by itself or through functions of the same test
+// files.
 func reach(funcs map[string]*ast.FuncDecl, start string) map[string]bool {
 	words, seen := map[string]bool{}, map[string]bool{}
 	var visit func(name string)

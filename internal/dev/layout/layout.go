@@ -1,5 +1,6 @@
-// Package layout holds the packages to the floors that rooms.go gives them: imports go down or stay in their room, pure packages stay
-// pure, the product does not know the workshop, and no type grows without bound. It makes the table of rooms in the architecture page.
+// Package layout holds the packages to the floors that rooms.go gives them: imports go down or stay in their room, pure
+// packages stay pure, the product does not know the workshop, and no type grows without bound. It makes the table of
+// rooms in the architecture page.
 package layout
 
 import (
@@ -23,7 +24,8 @@ type Package struct {
 	Dir     string
 	Files   []string
 	Imports []string // of this module, below it
-	Foreign []string // every package that is not of this module and not of the language, also those reached through others
+	// every package that is not of this module and not of the language, also those reached through others
+	Foreign []string
 }
 
 // listed is the output of `go list -json` for a package.
@@ -75,7 +77,8 @@ func (l *listed) pkg() Package {
 	return p
 }
 
-// sentence is what the documentation says the package is: "Package spec is the file." gives "the file", and keeps other verbs.
+// sentence is what the documentation says the package is: "Package spec is the file." gives "the file", and keeps other
+// verbs.
 func sentence(doc string) string {
 	doc = strings.ReplaceAll(doc, "\n", " ")
 	if s, _, cut := strings.Cut(doc, ". "); cut {
@@ -97,9 +100,11 @@ func room(path string) string {
 	return strings.Join(parts[:2], "/")
 }
 
-// outside are the packages, or folders of packages, by which a program reaches the kernel or the network. A pure package reaches none.
+// outside are the packages, or folders of packages, by which a program reaches the kernel or the network. A pure
+// package reaches none.
 func outside() []string {
-	return []string{"github.com/cilium/ebpf", "github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/mdlayher/packet",
+	return []string{"github.com/cilium/ebpf", "github.com/vishvananda/netlink", "github.com/vishvananda/netns",
+		"github.com/mdlayher/packet",
 		"github.com/mdlayher/socket", "github.com/safchain/ethtool", "golang.org/x/sys/unix"}
 }
 
@@ -136,7 +141,8 @@ func (p *Package) upward(r Rule, rules map[string]Rule) (out []string) {
 		if !known || room(i) == room(p.Path) && to.Floor <= r.Floor || to.Floor < r.Floor {
 			continue
 		}
-		out = append(out, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go to a lower floor, or stay in the room on their own or a lower floor",
+		out = append(out, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go to a lower floor, or stay in "+
+			"the room on their own or a lower floor",
 			p.Path, r.Floor, i, to.Floor))
 	}
 	return out
@@ -176,7 +182,8 @@ func Table(packages []Package) string {
 			if all[p.Path].Pure {
 				pure = "; pure"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s%s | %s |\n", strings.TrimPrefix(p.Path, "internal/"), strings.ReplaceAll(p.Says, "|", `\|`), pure, p.knows())
+			fmt.Fprintf(&b, "| `%s` | %s%s | %s |\n", strings.TrimPrefix(p.Path, "internal/"),
+				strings.ReplaceAll(p.Says, "|", `\|`), pure, p.knows())
 		}
 		b.WriteString("\n")
 	}

@@ -34,7 +34,8 @@ func TestTypesHaveFewMethods(t *testing.T) {
 }
 
 func TestFaultsAreFound(t *testing.T) {
-	rules := map[string]Rule{"internal/low": {Floor: 0, Pure: true}, "internal/a": {Floor: 2}, "internal/a/b": {Floor: 2}, "internal/a/high": {Floor: 4},
+	rules := map[string]Rule{"internal/low": {Floor: 0, Pure: true}, "internal/a": {Floor: 2},
+		"internal/a/b": {Floor: 2}, "internal/a/high": {Floor: 4},
 		"internal/c": {Floor: 2}, "internal/model": {Floor: 3}, "internal/dataplane": {Floor: 2}}
 	for _, c := range []struct {
 		what string
@@ -43,30 +44,40 @@ func TestFaultsAreFound(t *testing.T) {
 	}{
 		{"down", Package{Path: "internal/a", Imports: []string{"internal/low"}}, ""},
 		{"within the room", Package{Path: "internal/a/b", Imports: []string{"internal/a"}}, ""},
-		{"upward within the room", Package{Path: "internal/a/b", Imports: []string{"internal/a/high"}}, "internal/a/b (floor 2) imports internal/a/high (floor 4)"},
-		{"across", Package{Path: "internal/a", Imports: []string{"internal/c"}}, "internal/a (floor 2) imports internal/c (floor 2)"},
-		{"upward", Package{Path: "internal/low", Imports: []string{"internal/a"}}, "internal/low (floor 0) imports internal/a (floor 2)"},
+		{"upward within the room", Package{Path: "internal/a/b", Imports: []string{"internal/a/high"}},
+			"internal/a/b (floor 2) imports internal/a/high (floor 4)"},
+		{"across", Package{Path: "internal/a", Imports: []string{"internal/c"}},
+			"internal/a (floor 2) imports internal/c (floor 2)"},
+		{"upward", Package{Path: "internal/low", Imports: []string{"internal/a"}},
+			"internal/low (floor 0) imports internal/a (floor 2)"},
 		{"unlisted", Package{Path: "internal/new"}, "internal/new is not in"},
-		{"impure", Package{Path: "internal/low", Foreign: []string{"github.com/cilium/ebpf/link"}}, "internal/low is to be pure, and reaches github.com/cilium/ebpf/link"},
+		{"impure", Package{Path: "internal/low", Foreign: []string{"github.com/cilium/ebpf/link"}},
+			"internal/low is to be pure, and reaches github.com/cilium/ebpf/link"},
 		{"a kin of a name", Package{Path: "internal/low", Foreign: []string{"github.com/cilium/ebpfs"}}, ""},
-		{"model", Package{Path: "internal/model", Imports: []string{"internal/dataplane"}}, "the model knows the dataplane"},
+		{"model", Package{Path: "internal/model", Imports: []string{"internal/dataplane"}},
+			"the model knows the dataplane"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			got := slices.DeleteFunc(faults([]Package{c.p}, rules), func(f string) bool { return strings.Contains(f, "there is no such package") })
+			got := slices.DeleteFunc(faults([]Package{c.p}, rules), func(f string) bool {
+				return strings.Contains(f, "there is no such package")
+			})
 			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}
-	if got := faults(nil, map[string]Rule{"internal/gone": {}}); len(got) != 1 || !strings.Contains(got[0], "there is no such package") {
+	if got := faults(nil, map[string]Rule{"internal/gone": {}}); len(got) != 1 ||
+		!strings.Contains(got[0], "there is no such package") {
 		t.Errorf("a package that is gone: %q", got)
 	}
 }
 
 func TestLargeTypesAreFound(t *testing.T) {
 	caps := map[string]int{"a.Shrunk": 60, "a.Small": 50, "a.Grown": 50, "a.Same": 48}
-	got := tooLarge(map[string]int{"a.Shrunk": 55, "a.Small": 45, "a.Grown": 51, "a.Same": 48, "a.Fits": 45, "a.New": 46}, caps)
-	if len(got) != 4 || !strings.Contains(got[0], "Grown") || !strings.Contains(got[1], "a.New") || !strings.Contains(got[2], "lower") || !strings.Contains(got[3], "take it out") {
+	got := tooLarge(map[string]int{"a.Shrunk": 55, "a.Small": 45, "a.Grown": 51, "a.Same": 48, "a.Fits": 45,
+		"a.New": 46}, caps)
+	if len(got) != 4 || !strings.Contains(got[0], "Grown") || !strings.Contains(got[1], "a.New") ||
+		!strings.Contains(got[2], "lower") || !strings.Contains(got[3], "take it out") {
 		t.Errorf("%q", got)
 	}
 }

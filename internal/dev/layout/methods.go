@@ -13,7 +13,8 @@ import (
 // generatedFiles end so: what a program wrote is not held to what people read.
 const generatedFiles = "_bpfel.go"
 
-// Methods counts the methods of every type of the product and the workshop, by "package.Type". Tests may have larger ones.
+// Methods counts the methods of every type of the product and the workshop, by "package.Type". Tests may have larger
+// ones.
 func Methods(packages []Package) (map[string]int, error) {
 	count := map[string]int{}
 	for _, p := range packages {
@@ -24,7 +25,8 @@ func Methods(packages []Package) (map[string]int, error) {
 			if strings.HasSuffix(name, generatedFiles) {
 				continue
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil,
+				parser.SkipObjectResolution)
 			if err != nil {
 				return nil, fmt.Errorf("count the methods of types: %w", err)
 			}
@@ -58,13 +60,17 @@ func tooLarge(count map[string]int, caps map[string]int) (out []string) {
 		limit, capped := caps[name]
 		switch {
 		case capped && n <= mostMethods:
-			out = append(out, fmt.Sprintf("%s has %d methods: take it out of largeTypes in internal/dev/layout/rooms.go", name, n))
+			out = append(out, fmt.Sprintf(
+				"%s has %d methods: take it out of largeTypes in internal/dev/layout/rooms.go", name, n))
 		case capped && n > limit:
-			out = append(out, fmt.Sprintf("%s has %d methods, and %d are agreed: find the part of it that has state of its own", name, n, limit))
+			out = append(out, fmt.Sprintf("%s has %d methods, and %d are agreed: find the part of it that has state "+
+				"of its own", name, n, limit))
 		case capped && n < limit:
-			out = append(out, fmt.Sprintf("%s has %d methods by now: lower its number in internal/dev/layout/rooms.go, which is %d", name, n, limit))
+			out = append(out, fmt.Sprintf("%s has %d methods by now: lower its number in "+
+				"internal/dev/layout/rooms.go, which is %d", name, n, limit))
 		case !capped && n > mostMethods:
-			out = append(out, fmt.Sprintf("%s has %d methods, more than %d: find the part of it that has state of its own", name, n, mostMethods))
+			out = append(out, fmt.Sprintf("%s has %d methods, more than %d: find the part of it that has state of "+
+				"its own", name, n, mostMethods))
 		}
 	}
 	for name := range caps {

@@ -36,12 +36,13 @@ func titles() [Top + 1]string {
 // Rule is what is agreed of one package.
 type Rule struct {
 	Floor Floor
-	// Pure packages reach neither the kernel, nor netlink, nor the network, also not through what they import, and build on any system.
+	// Pure packages reach neither the kernel, nor netlink, nor the network, also not through what they import, and
+	// build on any system.
 	Pure bool
 }
 
-// rules are those of every package by its path below the module. A package that is not here fails the test: a new one has to choose
-// its floor.
+// rules are those of every package by its path below the module. A package that is not here fails the test: a new one
+// has to choose its floor.
 func rules() map[string]Rule {
 	all := map[string]Rule{}
 	stand := func(f Floor, pure bool, packages ...string) {
@@ -49,34 +50,50 @@ func rules() map[string]Rule {
 			all[p] = Rule{f, pure}
 		}
 	}
-	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1", "internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable", "internal/abi")
-	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter", "internal/capture/pcapng")
+	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1",
+		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable", "internal/abi")
+	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
+		"internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
-	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe", "internal/observe/accounts", "internal/observe/event",
+	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe",
+		"internal/observe/accounts", "internal/observe/event",
 		"internal/host/qmp")
-	stand(Kinds, false, "internal/host/domains", "internal/host/guest", "internal/host/hostdev", "internal/host/hostnet", "internal/host/interrupt", "internal/host/ownfile",
+	stand(Kinds, false, "internal/host/domains", "internal/host/guest", "internal/host/hostdev",
+		"internal/host/hostnet", "internal/host/interrupt", "internal/host/ownfile",
 		"internal/host/reach")
 	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/trace")
-	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/stats", "internal/flow/export", "internal/flow/meter", "internal/flow/metering")
-	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp", "internal/uplinks/lldp", "internal/uplinks/loops",
-		"internal/uplinks/memory", "internal/uplinks/teaming/failover", "internal/uplinks/teaming/loadbalance", "internal/uplinks/teaming/teams")
+	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/stats",
+		"internal/flow/export", "internal/flow/meter", "internal/flow/metering")
+	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp",
+		"internal/uplinks/lldp", "internal/uplinks/loops",
+		"internal/uplinks/memory", "internal/uplinks/teaming/failover", "internal/uplinks/teaming/loadbalance",
+		"internal/uplinks/teaming/teams")
 	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/wire")
-	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest", "internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
-		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise", "internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
-	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart", "internal/lab/report/page", "internal/lab/scenario",
+	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",
+		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
+		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise",
+		"internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
+	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
+		"internal/lab/report/page", "internal/lab/scenario",
 		"internal/lab/sim")
-	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/attack", "internal/lab/bench", "internal/lab/bench/flowexport",
-		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
+	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/attack", "internal/lab/bench",
+		"internal/lab/bench/flowexport",
+		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize",
+		"internal/lab/netns", "internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
 	stand(Verbs, false, "internal/cli", "internal/cli/top")
-	stand(Top, false, "cmd/heddle", "packaging", "internal/dev/docgen", "internal/dev/docgen/cmd/docgen", "internal/dev/docgen/cmd/manpages",
-		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier", "internal/dev/verifier/cmd/verifier-budget",
-		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels", "internal/test/kerneltest", "internal/test/smoke",
-		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable", "internal/test/testkit/certs", "internal/test/testkit/cmd/runtests",
+	stand(Top, false, "cmd/heddle", "packaging", "internal/dev/docgen", "internal/dev/docgen/cmd/docgen",
+		"internal/dev/docgen/cmd/manpages",
+		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier",
+		"internal/dev/verifier/cmd/verifier-budget",
+		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels",
+		"internal/test/kerneltest", "internal/test/smoke",
+		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",
+		"internal/test/testkit/certs", "internal/test/testkit/cmd/runtests",
 		"internal/test/testkit/leaks", "internal/test/testkit/pty", "internal/test/testkit/realhost")
 	return all
 }

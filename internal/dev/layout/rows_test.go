@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Rows of a table that have a name run as sub-tests under it: then one can be run alone, and one that fails hides no other.
+// Rows of a table that have a name run as sub-tests under it: then one can be run alone, and one that fails hides no
+// other.
 func TestNamedRowsAreSubTests(t *testing.T) {
 	set := token.NewFileSet()
 	tables := 0

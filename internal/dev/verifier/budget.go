@@ -1,6 +1,6 @@
-// Package verifier holds what the kernel programs may cost the kernel's verifier: a checked-in file per program and kernel series,
-// and the comparison with what a kernel says now. A program that grows past the verifier's limits no longer loads, and the
-// first to notice would be users with another kernel.
+// Package verifier holds what the kernel programs may cost the kernel's verifier: a checked-in file per program and
+// kernel series, and the comparison with what a kernel says now. A program that grows past the verifier's limits no
+// longer loads, and the first to notice would be users with another kernel.
 package verifier
 
 import (
@@ -30,7 +30,8 @@ type Cost struct {
 
 // Budget is the file.
 type Budget struct {
-	// TolerancePercent is how far above the file a cost may be: compilers and point releases of a kernel differ a little.
+	// TolerancePercent is how far above the file a cost may be: compilers and point releases of a kernel differ a
+	// little.
 	TolerancePercent int `yaml:"tolerancePercent"`
 	// StackLimit is what the kernel allows a path of calls: beside it the costs show what is left.
 	StackLimit int `yaml:"stackLimit"`
@@ -100,7 +101,8 @@ func (b *Budget) Set(m Measured) {
 }
 
 func costOf(p dataplane.ProgramCost) Cost {
-	return Cost{Instructions: p.Instructions, Processed: p.Processed, States: p.States, PeakStates: p.PeakStates, Stack: p.Stack}
+	return Cost{Instructions: p.Instructions, Processed: p.Processed, States: p.States, PeakStates: p.PeakStates,
+		Stack: p.Stack}
 }
 
 // Row compares one program with the file.
@@ -112,8 +114,8 @@ type Row struct {
 	Faults []string
 }
 
-// Compare holds what a kernel says against the file, program by program in alphabetical order. known is false for a kernel
-// series that the file does not have: there is then nothing to fail.
+// Compare holds what a kernel says against the file, program by program in alphabetical order. known is false for a
+// kernel series that the file does not have: there is then nothing to fail.
 func (b *Budget) Compare(m Measured) (rows []Row, known bool) {
 	old, known := b.Kernels[m.Series()]
 	byName := map[string]*Row{}

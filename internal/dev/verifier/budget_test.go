@@ -36,7 +36,8 @@ func TestBudgetIsWrittenReadAndHeld(t *testing.T) {
 	}
 	var out strings.Builder
 	rows, _ := b.Compare(measured(22001))
-	if err := WriteTable(&out, rows); err != nil || !strings.Contains(out.String(), "20000 → 22001 (+10.0 %)") || strings.Contains(out.String(), "1000 →") {
+	if err := WriteTable(&out, rows); err != nil || !strings.Contains(out.String(), "20000 → 22001 (+10.0 %)") ||
+		strings.Contains(out.String(), "1000 →") {
 		t.Errorf("table, %v:\n%s", err, &out)
 	}
 }
@@ -57,7 +58,8 @@ func TestBudgetNamesProgramsThatComeAndGo(t *testing.T) {
 }
 
 func TestBudgetFilesThatAreWrongAreRefused(t *testing.T) {
-	for text, want := range map[string]string{"tolerance: 3": "tolerance", "tolerancePercent: 200": "0…100", "kernels: [": "b.yaml"} {
+	for text, want := range map[string]string{"tolerance: 3": "tolerance", "tolerancePercent: 200": "0…100",
+		"kernels: [": "b.yaml"} {
 		t.Run(text, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "b.yaml")
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

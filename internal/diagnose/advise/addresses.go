@@ -15,13 +15,17 @@ import (
 
 func addressRules() []Rule {
 	return []Rule{
-		{"mac-limit", api.FindingWrong, "a port holds as many learned MACs as it may", "frames dropped as `mac-limit`, or let pass unlearned",
+		{"mac-limit", api.FindingWrong, "a port holds as many learned MACs as it may",
+			"frames dropped as `mac-limit`, or let pass unlearned",
 			"stations behind the port that came later get nothing, or are flooded to", macLimit},
-		{"mac-table", api.FindingNote, "a table of learned MACs is nearly full", "learned MACs of a port, or of the host, against the limit: 90 % and more",
+		{"mac-table", api.FindingNote, "a table of learned MACs is nearly full",
+			"learned MACs of a port, or of the host, against the limit: 90 % and more",
 			"the next stations are not learned", macTable},
-		{"mac-twice", api.FindingWrong, "a MAC is seen on two ports", "two adapters that use one address, or an address that moves between two ports 3 times a minute",
+		{"mac-twice", api.FindingWrong, "a MAC is seen on two ports",
+			"two adapters that use one address, or an address that moves between two ports 3 times a minute",
 			"frames for it reach one of the two, now this, now that", macTwice},
-		{"mac-change", api.FindingWrong, "an adapter uses another MAC than its port's, and may not", "the adapter's address, and copies refused as `mac-change`",
+		{"mac-change", api.FindingWrong, "an adapter uses another MAC than its port's, and may not",
+			"the adapter's address, and copies refused as `mac-change`",
 			"the guest gets nothing", macChange},
 	}
 }
@@ -38,9 +42,11 @@ func macLimit(l *look) (found []api.Finding) {
 		}
 		cause, _ := l.explain.Explain(p.ID, reason, trace.Known{Source: l.lastSource(p.ID)})
 		limit := uint64(p.MACRoom())
-		f := onPort(p, "it holds %s of %d, and %s from others %s dropped %s", many(c.named[macsLearned], "learned MAC"), limit, frames(lost), were(lost), l.period())
+		f := onPort(p, "it holds %s of %d, and %s from others %s dropped %s", many(c.named[macsLearned], "learned MAC"),
+			limit, frames(lost), were(lost), l.period())
 		if lost == 0 {
-			f.Sign = fmt.Sprintf("it holds %s of %d, and %s from others passed unlearned %s", many(c.named[macsLearned], "learned MAC"), limit, frames(allowed), l.period())
+			f.Sign = fmt.Sprintf("it holds %s of %d, and %s from others passed unlearned %s",
+				many(c.named[macsLearned], "learned MAC"), limit, frames(allowed), l.period())
 			f.Level = api.FindingNote
 		}
 		found = append(found, remedy(f, cause))
@@ -59,7 +65,8 @@ func macTable(l *look) (found []api.Finding) {
 	l.eachPort(func(_ *plan.Switch, p *plan.Port, c *counts) {
 		held, limit := c.named[macsLearned], uint64(p.Policy.Learning.Limit.V)
 		all += held
-		if !p.Policy.Learning.Enabled.V || limit < smallest || percent(held, limit) < fullPercent || c.dropped(abi.ReasonMACLimit)+c.named["macNotLearnedAllowed"] > 0 {
+		if !p.Policy.Learning.Enabled.V || limit < smallest || percent(held, limit) < fullPercent ||
+			c.dropped(abi.ReasonMACLimit)+c.named["macNotLearnedAllowed"] > 0 {
 			return
 		}
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonMACLimit, trace.Known{})
@@ -67,13 +74,17 @@ func macTable(l *look) (found []api.Finding) {
 	})
 	size := uint64(l.Host.Plan.MACTable)
 	if warnings := l.Host.Plan.Warnings(); len(warnings) > 0 {
-		found = append(found, api.Finding{Level: api.FindingNote, Switch: l.Host.Plan.Switches[0].Name, Sign: warnings[0],
-			Change:  "Set a larger `host: {macTable: …}` in the configuration, or lower `security: {macLearning: {limit: …}}` of ports that need fewer.",
+		found = append(found, api.Finding{Level: api.FindingNote, Switch: l.Host.Plan.Switches[0].Name,
+			Sign: warnings[0],
+			Change: "Set a larger `host: {macTable: …}` in the configuration, or lower `security: {macLearning: " +
+				"{limit: …}}` of ports that need fewer.",
 			Command: "heddle apply -f FILE, then restart the agent"})
 	}
 	if percent(all, size) >= fullPercent {
-		found = append(found, api.Finding{Level: api.FindingWrong, Switch: l.Host.Plan.Switches[0].Name, Sign: fmt.Sprintf("the host holds %s of %d", many(all, "learned MAC"), size),
-			Change:  "Lower `security: {macLearning: {limit: …}}` of the port groups that hold the most, or move their guests to another host.",
+		found = append(found, api.Finding{Level: api.FindingWrong, Switch: l.Host.Plan.Switches[0].Name,
+			Sign: fmt.Sprintf("the host holds %s of %d", many(all, "learned MAC"), size),
+			Change: "Lower `security: {macLearning: {limit: …}}` of the port groups that hold the most, or move " +
+				"their guests to another host.",
 			Command: "heddle mac list --learned"})
 	}
 	return found
@@ -146,8 +157,10 @@ func (l *look) moving() (found []api.Finding) {
 	for _, k := range order {
 		e := last[k]
 		found = append(found, api.Finding{Switch: k.sw, Port: e.To,
-			Sign:    fmt.Sprintf("%s (VLAN %s) moved %s in the last %v, to and fro between ports %s and %s", k.mac, k.vlan, many(times[k], "time"), max(movingFor, l.Window), e.From, e.To),
-			Change:  "Give one of the two stations another address; or, if it is one station, take away one of its two ways, such as a bridge in a guest.",
+			Sign: fmt.Sprintf("%s (VLAN %s) moved %s in the last %v, to and fro between ports %s and %s", k.mac,
+				k.vlan, many(times[k], "time"), max(movingFor, l.Window), e.From, e.To),
+			Change: "Give one of the two stations another address; or, if it is one station, take away one of its " +
+				"two ways, such as a bridge in a guest.",
 			Command: "heddle mac show " + k.mac})
 	}
 	return found
@@ -160,7 +173,8 @@ func macChange(l *look) (found []api.Finding) {
 			return
 		}
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonMACChange, trace.Known{})
-		found = append(found, remedy(onPort(p, "%s; %s for it %s refused %s", v.Violation, many(c.kept(abi.ReasonMACChange), "copy"),
+		found = append(found, remedy(onPort(p, "%s; %s for it %s refused %s", v.Violation,
+			many(c.kept(abi.ReasonMACChange), "copy"),
 			were(c.kept(abi.ReasonMACChange)), l.period()), cause))
 	})
 	return found

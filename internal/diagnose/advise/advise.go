@@ -1,5 +1,6 @@
-// Package advise says what is misconfigured on a host: rules read the plan, what is seen of the devices, the counters, the MAC
-// tables, the events and what LACP and LLDP tell, and each finding has the measured sign and the command that fixes it. Pure.
+// Package advise says what is misconfigured on a host: rules read the plan, what is seen of the devices, the counters,
+// the MAC tables, the events and what LACP and LLDP tell, and each finding has the measured sign and the command that
+// fixes it. Pure.
 package advise
 
 import (
@@ -22,14 +23,16 @@ type Snapshot struct {
 	// Stats are the counters since each port was connected or, with a Window, what Since gives.
 	Stats  []api.Stats
 	Window time.Duration
-	// Recent are the counters of the last moments, RecentFor how long those were: Stats and Window where there is a Window.
+	// Recent are the counters of the last moments, RecentFor how long those were: Stats and Window where there is a
+	// Window.
 	Recent    []api.Stats
 	RecentFor time.Duration
 	MACs      []api.MAC
 	// Flows are the state of metering and export; with a Window, its difference to FlowsSince. nil if it is not
 	// known.
 	Flows *api.FlowStatus
-	// Past are the devices that send past the switches, in the order of the ports and uplinks whose devices they lie on.
+	// Past are the devices that send past the switches, in the order of the ports and uplinks whose devices they lie
+	// on.
 	Past []Past
 	// Events are those that are kept, in order.
 	Events []event.Event
@@ -59,7 +62,8 @@ const mostOfARule = 16
 // Examine asks every rule.
 func Examine(s *Snapshot) *api.Advice {
 	l := newLook(s)
-	a := &api.Advice{MeasuredSeconds: s.Window.Seconds(), Ports: len(s.State.Ports), Uplinks: len(s.State.Uplinks), Findings: []api.Finding{}}
+	a := &api.Advice{MeasuredSeconds: s.Window.Seconds(), Ports: len(s.State.Ports), Uplinks: len(s.State.Uplinks),
+		Findings: []api.Finding{}}
 	for _, r := range Rules() {
 		a.Rules++
 		found := r.find(l)
@@ -88,5 +92,6 @@ func rank(l api.FindingLevel) int {
 
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), guardRules(), loopRules(), floodRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), guestRules(), flowRules())
+	return slices.Concat(securityRules(), guardRules(), loopRules(), floodRules(), addressRules(), uplinkRules(),
+		redundancyRules(), deviceRules(), guestRules(), flowRules())
 }

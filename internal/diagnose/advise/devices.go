@@ -14,18 +14,28 @@ import (
 
 func deviceRules() []Rule {
 	return []Rule{
-		{"mtu", api.FindingWrong, "an MTU is smaller than what is sent", "frames dropped and copies refused as `mtu-exceeded`, and the devices' MTUs",
+		{"mtu", api.FindingWrong, "an MTU is smaller than what is sent",
+			"frames dropped and copies refused as `mtu-exceeded`, and the devices' MTUs",
 			"long packets are lost, and short ones pass: connections open and then hang", mtu},
-		{"neighbour-mtu", api.FindingWrong, "the physical switch takes shorter frames than this one sends", "the longest frame that the neighbour announces by LLDP, against the switch's MTU",
+		{"neighbour-mtu", api.FindingWrong, "the physical switch takes shorter frames than this one sends",
+			"the longest frame that the neighbour announces by LLDP, against the switch's MTU",
 			"long packets are lost beyond the uplink, where nothing counts them", neighbourMTU},
-		{"device-missing", api.FindingNote, "a port's or uplink's device is not there", "how long it has not been there", "the port does not exist for the switch until its device does", deviceMissing},
-		{"program-before", api.FindingWrong, "somebody else's program runs before the switch on a device", "the programs on the device (tcx, XDP), by the kernel's ids",
-			"it may take frames, change them or pass them on: block, security policy and VLANs hold for what it lets through alone", programBefore},
-		{"past-switch", api.FindingWrong, "a device sends past the switch", "macvlan and ipvlan devices, and VLAN devices in a bridge, on top of a port's or uplink's device",
-			"no policy, VLAN or block holds for its guests, the switch's own guests may not reach them, and a loop through it is not found", pastSwitch},
-		{"device-losses", api.FindingNote, "an uplink's device loses frames", "the device's own counters: errors, overruns, and frames it did not send",
+		{"device-missing", api.FindingNote, "a port's or uplink's device is not there",
+			"how long it has not been there", "the port does not exist for the switch until its device does",
+			deviceMissing},
+		{"program-before", api.FindingWrong, "somebody else's program runs before the switch on a device",
+			"the programs on the device (tcx, XDP), by the kernel's ids",
+			"it may take frames, change them or pass them on: block, security policy and VLANs hold for what it lets " +
+				"through alone", programBefore},
+		{"past-switch", api.FindingWrong, "a device sends past the switch",
+			"macvlan and ipvlan devices, and VLAN devices in a bridge, on top of a port's or uplink's device",
+			"no policy, VLAN or block holds for its guests, the switch's own guests may not reach them, and a loop " +
+				"through it is not found", pastSwitch},
+		{"device-losses", api.FindingNote, "an uplink's device loses frames",
+			"the device's own counters: errors, overruns, and frames it did not send",
 			"no program of the switch saw these frames: cable, optics, ring sizes or CPU", deviceLosses},
-		{"device-refused", api.FindingNote, "a device does not take what the switch hands it", "copies refused as `device-refused`: 1 % and more",
+		{"device-refused", api.FindingNote, "a device does not take what the switch hands it",
+			"copies refused as `device-refused`: 1 % and more",
 			"the guest is too slow, or its queue too short", deviceRefused},
 	}
 }
@@ -41,7 +51,8 @@ func mtu(l *look) (found []api.Finding) {
 				continue
 			}
 			byReceivers = true
-			m.at.Sign = fmt.Sprintf("%s longer than its MTU of %d %s refused %s; others send up to %d", frames(n), own, were(n), l.period(), longest)
+			m.at.Sign = fmt.Sprintf("%s longer than its MTU of %d %s refused %s; others send up to %d", frames(n), own,
+				were(n), l.period(), longest)
 			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(longest, own+1)})
 			found = append(found, remedy(m.at, cause))
 		}
@@ -51,7 +62,8 @@ func mtu(l *look) (found []api.Finding) {
 			if n == 0 || byReceivers && own <= sw.MTU { // what its only receiver refuses counts as dropped, too
 				continue
 			}
-			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d %s dropped %s; its own MTU is %d", frames(n), sw.MTU, were(n), l.period(), own)
+			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d %s dropped %s; its own MTU is %d", frames(n),
+				sw.MTU, were(n), l.period(), own)
 			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(own, sw.MTU+1)})
 			found = append(found, remedy(m.at, cause))
 		}
@@ -90,7 +102,8 @@ func (l *look) longest(sw *plan.Switch) (n int) {
 	return min(n, sw.MTU)
 }
 
-// frameOverhead is what the longest frame of IEEE 802.3's TLV has beside its packet: the header and the check sequence, in bytes.
+// frameOverhead is what the longest frame of IEEE 802.3's TLV has beside its packet: the header and the check sequence,
+// in bytes.
 const frameOverhead = 18
 
 func neighbourMTU(l *look) (found []api.Finding) {
@@ -99,13 +112,18 @@ func neighbourMTU(l *look) (found []api.Finding) {
 		if v == nil || v.LLDP == nil {
 			return
 		}
-		i := slices.IndexFunc(v.LLDP.Neighbours, func(n api.Neighbour) bool { return n.MaxFrame > 0 && int(n.MaxFrame) < l.longest(sw)+frameOverhead })
+		i := slices.IndexFunc(v.LLDP.Neighbours, func(n api.Neighbour) bool {
+			return n.MaxFrame > 0 &&
+				int(n.MaxFrame) < l.longest(sw)+frameOverhead
+		})
 		if i < 0 {
 			return
 		}
 		n := &v.LLDP.Neighbours[i]
-		f := onUplink(u, "port %s of %s takes frames of %d bytes, and packets of up to %d bytes are sent here, which makes %d", n.Port, name(n), n.MaxFrame, l.longest(sw), l.longest(sw)+frameOverhead)
-		cause := l.explain.FixSwitch(sw.Name, "Raise the MTU of the physical switch's port; or lower this switch's, and that of the guests.", fmt.Sprintf("mtu: %d", int(n.MaxFrame)-frameOverhead))
+		f := onUplink(u, "port %s of %s takes frames of %d bytes, and packets of up to %d bytes are sent here, which "+
+			"makes %d", n.Port, name(n), n.MaxFrame, l.longest(sw), l.longest(sw)+frameOverhead)
+		cause := l.explain.FixSwitch(sw.Name, "Raise the MTU of the physical switch's port; or lower this switch's, "+
+			"and that of the guests.", fmt.Sprintf("mtu: %d", int(n.MaxFrame)-frameOverhead))
 		found = append(found, remedy(f, cause))
 	})
 	return found
@@ -160,7 +178,8 @@ func programBefore(l *look) (found []api.Finding) {
 
 func pastSwitch(l *look) (found []api.Finding) {
 	for _, p := range l.Past {
-		f := api.Finding{Switch: p.At.Switch, Sign: fmt.Sprintf("%s %s, %s, sends and receives beside the switch", p.Driver, p.Device, p.Where),
+		f := api.Finding{Switch: p.At.Switch, Sign: fmt.Sprintf("%s %s, %s, sends and receives beside the switch",
+			p.Driver, p.Device, p.Where),
 			Change: "Give its guests ports of the switch, and remove it.", Command: "ip link del " + p.Device}
 		if l.uplink[p.At] != nil {
 			f.Uplink = p.At.Name
@@ -176,7 +195,8 @@ func pastSwitch(l *look) (found []api.Finding) {
 func (l *look) absent(f api.Finding) time.Duration {
 	since := l.State.Agent.Started
 	for i := range l.Events {
-		if e := &l.Events[i]; e.Kind == event.Disconnected && e.Switch == f.Switch && e.Port == f.Port && e.Uplink == f.Uplink {
+		if e := &l.Events[i]; e.Kind == event.Disconnected && e.Switch == f.Switch && e.Port == f.Port &&
+			e.Uplink == f.Uplink {
 			since = e.Time
 		}
 	}
@@ -189,7 +209,9 @@ func deviceLosses(l *look) (found []api.Finding) {
 		if d == nil || d.RxErrors+d.TxErrors+d.RxMissed+d.TxDropped == 0 {
 			return
 		}
-		f := onUplink(u, "device %s counts %s receiving and %s sending, %s missed, and %s not sent, %s", u.Device, many(d.RxErrors, "error"), many(d.TxErrors, "error"), frames(d.RxMissed), frames(d.TxDropped), l.lossPeriod())
+		f := onUplink(u, "device %s counts %s receiving and %s sending, %s missed, and %s not sent, %s", u.Device,
+			many(d.RxErrors, "error"), many(d.TxErrors, "error"), frames(d.RxMissed), frames(d.TxDropped),
+			l.lossPeriod())
 		f.Change = "Look at the cable and the optics; for frames that were missed, make the device's rings longer."
 		f.Command = "ethtool -S " + u.Device
 		found = append(found, f)
@@ -205,7 +227,8 @@ func (l *look) lossPeriod() string {
 	return "since it was made"
 }
 
-// refusedEvery is how many copies are taken for each one refused when that is a finding; refusedLeast is the least number of them.
+// refusedEvery is how many copies are taken for each one refused when that is a finding; refusedLeast is the least
+// number of them.
 const (
 	refusedEvery = 100
 	refusedLeast = 10
@@ -219,7 +242,8 @@ func deviceRefused(l *look) (found []api.Finding) {
 			if n < refusedLeast || n*refusedEvery < c.out() {
 				continue
 			}
-			m.at.Sign = fmt.Sprintf("%s %s refused %s, and %s taken", many(n, "copy"), were(n), l.period(), many(c.out(), "frame"))
+			m.at.Sign = fmt.Sprintf("%s %s refused %s, and %s taken", many(n, "copy"), were(n), l.period(),
+				many(c.out(), "frame"))
 			cause, _ := l.explain.Explain(m.id, abi.ReasonDeviceRefused, trace.Known{})
 			found = append(found, remedy(m.at, cause))
 		}

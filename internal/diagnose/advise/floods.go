@@ -13,14 +13,19 @@ import (
 
 func floodRules() []Rule {
 	return []Rule{
-		{"flood", api.FindingWrong, "a port floods the others", fmt.Sprintf("broadcast and multicast frames that a port sends in a second, in the last half second or the time "+
-			"of `--for`: %d, or %d of multicast, and more without storm control; with it, what storm control keeps from the others",
-			stats.BroadcastFlood, stats.MulticastFlood),
-			"every port of its VLAN, and every host behind the uplinks, gets a copy of each frame and has to look at it", flooding},
+		{"flood", api.FindingWrong, "a port floods the others",
+			fmt.Sprintf("broadcast and multicast frames that a port sends in a second, in the last half second or "+
+				"the time "+
+				"of `--for`: %d, or %d of multicast, and more without storm control; with it, what storm control "+
+				"keeps from the others",
+				stats.BroadcastFlood, stats.MulticastFlood),
+			"every port of its VLAN, and every host behind the uplinks, gets a copy of each frame and has " +
+				"to look at it", flooding},
 	}
 }
 
-// heldLeast is how many frames in a second storm control has to keep back when that is a finding: less is a burst that is over.
+// heldLeast is how many frames in a second storm control has to keep back when that is a finding: less is a burst that
+// is over.
 const heldLeast = 10
 
 // floodKind is a kind of frame that goes to many.
@@ -28,17 +33,20 @@ type floodKind struct {
 	// what it is in words, counter what counts it, field the field of storm control that limits it.
 	what, counter, field string
 	limit                func(*plan.StormControl) int
-	// from is the rate from which it is a flood, and what storm control is proposed to let through: what guests need is below it.
+	// from is the rate from which it is a flood, and what storm control is proposed to let through: what guests need is
+	// below it.
 	from  uint64
 	level api.FindingLevel
 }
 
-// floodKinds has no unknown unicast: where storm control does not limit that, no counter tells it from other unicast. Much multicast may
-// be meant, as of a camera or a cluster, and is a note.
+// floodKinds has no unknown unicast: where storm control does not limit that, no counter tells it from other unicast.
+// Much multicast may be meant, as of a camera or a cluster, and is a note.
 func floodKinds() []floodKind {
 	return []floodKind{
-		{"broadcast", "packetsInBroadcast", "broadcast", func(s *plan.StormControl) int { return s.Broadcast.V }, stats.BroadcastFlood, api.FindingWrong},
-		{"multicast", "packetsInMulticast", "multicast", func(s *plan.StormControl) int { return s.Multicast.V }, stats.MulticastFlood, api.FindingNote},
+		{"broadcast", "packetsInBroadcast", "broadcast", func(s *plan.StormControl) int { return s.Broadcast.V },
+			stats.BroadcastFlood, api.FindingWrong},
+		{"multicast", "packetsInMulticast", "multicast", func(s *plan.StormControl) int { return s.Multicast.V },
+			stats.MulticastFlood, api.FindingNote},
 	}
 }
 
@@ -88,10 +96,12 @@ func (l *look) floods(sw *plan.Switch, p *plan.Port, c *counts, k *floodKind) (f
 	if rate < k.from || k.limit(&p.Policy.StormControl) > 0 {
 		return f, false
 	}
-	f = onPort(p, "it sends %s a second (%s); each can reach %s", many(rate, k.what+" frame"), l.measured(), l.hearers(sw, p))
+	f = onPort(p, "it sends %s a second (%s); each can reach %s", many(rate, k.what+" frame"), l.measured(),
+		l.hearers(sw, p))
 	f.Level = k.level
 	to := plan.Setting{Path: "stormControl." + k.field, Value: fmt.Sprint(k.from)}
-	return remedy(f, l.explain.Fix(p, "Limit what it may send to many by storm control; then see in the guest why it sends that.", to)), true
+	return remedy(f, l.explain.Fix(p, "Limit what it may send to many by storm control; then see in the guest why it "+
+		"sends that.", to)), true
 }
 
 // hearers are those that get what a port sends to all.
@@ -128,7 +138,8 @@ func (l *look) held(p *plan.Port, c *counts) (f api.Finding, ok bool) {
 		}
 	}
 	f = onPort(p, "it sends %s and %s a second (%s); storm control (%s) holds it: it keeps %s a second from the others",
-		many(l.aSecond(c.named["packetsInBroadcast"]), "broadcast frame"), many(l.aSecond(c.named["packetsInMulticast"]), "multicast frame"),
+		many(l.aSecond(c.named["packetsInBroadcast"]), "broadcast frame"),
+		many(l.aSecond(c.named["packetsInMulticast"]), "multicast frame"),
 		l.measured(), strings.Join(limits, ", "), frames(kept))
 	f.Level = api.FindingNote
 	f.Why = "the others are spared; of what the guest sends to many, the part above the rate is lost, needed or not"

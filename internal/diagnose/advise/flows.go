@@ -11,9 +11,12 @@ import (
 
 func flowRules() []Rule {
 	return []Rule{
-		{"flow-room", api.FindingWrong, "flow tables are full", "packets that are in no flow record, and packets of flows that did not fit into the agent's table",
-			"who talks to whom is recorded in part, or in many records of single packets; a scan or a flood of new flows does that, or a bound that is too low", flowRoom},
-		{"flow-collector", api.FindingWrong, "a collector of flow records cannot be reached", "the state of the export to it, for 30 s and more",
+		{"flow-room", api.FindingWrong, "flow tables are full",
+			"packets that are in no flow record, and packets of flows that did not fit into the agent's table",
+			"who talks to whom is recorded in part, or in many records of single packets; a scan or a flood of new " +
+				"flows does that, or a bound that is too low", flowRoom},
+		{"flow-collector", api.FindingWrong, "a collector of flow records cannot be reached",
+			"the state of the export to it, for 30 s and more",
 			"its records are lost after a short while; the other collectors get theirs", flowCollector},
 	}
 }
@@ -34,20 +37,24 @@ func flowRoom(l *look) (found []api.Finding) {
 		}
 		var signs []string
 		if lost > 0 {
-			signs = append(signs, fmt.Sprintf("%s in no flow record %s, most of them seen at %s", many(lost, "packet"), l.periodOfMany(), worst.Port))
+			signs = append(signs, fmt.Sprintf("%s in no flow record %s, most of them seen at %s", many(lost, "packet"),
+				l.periodOfMany(), worst.Port))
 		}
 		if n := sw.Overflow.Packets; n > 0 {
-			signs = append(signs, fmt.Sprintf("%s of flows that did not fit into the table of %d", many(n, "packet"), sw.MaxFlows))
+			signs = append(signs, fmt.Sprintf("%s of flows that did not fit into the table of %d", many(n, "packet"),
+				sw.MaxFlows))
 		}
 		if len(signs) == 0 {
 			continue
 		}
 		f := api.Finding{Switch: sw.Switch, Sign: strings.Join(signs, "; ")}
 		if sw.MaxFlows < spec.MaxMaxFlows {
-			found = append(found, remedy(f, l.explain.FixSwitch(sw.Switch, "Allow more flows, or find who begins so many.", fmt.Sprintf("ipfix: {maxFlows: %d}", min(2*sw.MaxFlows, spec.MaxMaxFlows)))))
+			found = append(found, remedy(f, l.explain.FixSwitch(sw.Switch, "Allow more flows, or find who begins so "+
+				"many.", fmt.Sprintf("ipfix: {maxFlows: %d}", min(2*sw.MaxFlows, spec.MaxMaxFlows)))))
 			continue
 		}
-		f.Change, f.Command = "Find who begins so many flows, or shorten the timeouts.", "heddle flows top --sort packets"
+		f.Change, f.Command = "Find who begins so many flows, or shorten the timeouts.", "heddle flows top --sort "+
+			"packets"
 		found = append(found, f)
 	}
 	return found
@@ -71,8 +78,10 @@ func flowCollector(l *look) (found []api.Finding) {
 				why = "no answer says why"
 			}
 			found = append(found, api.Finding{Switch: l.Flows.Switches[i].Switch,
-				Sign:   fmt.Sprintf("collector %s is %s for %v: %s; %s lost", c.Collector, c.State, away, why, many(c.Lost, "record")),
-				Change: "Start the collector, correct its address, or take it out of ipfix.collectors.", Command: "heddle flows status"})
+				Sign: fmt.Sprintf("collector %s is %s for %v: %s; %s lost", c.Collector, c.State, away, why,
+					many(c.Lost, "record")),
+				Change:  "Start the collector, correct its address, or take it out of ipfix.collectors.",
+				Command: "heddle flows status"})
 		}
 	}
 	return found

@@ -13,11 +13,16 @@ import (
 func guardRules() []Rule {
 	return []Rule{
 		{"address-guard", api.FindingWrong, "a guest uses an IP address that is not listed at its port",
-			"frames dropped as `ip-source-not-allowed`, `arp-sender-not-allowed` or `nd-target-not-allowed`, and the latest address",
-			"what the guest sends in the name of that address is lost: it has a new address, a virtual one, or poses as somebody else", guarded},
-		{"guest-dhcp-server", api.FindingNote, "a guest answers DHCP, and may not", "frames dropped as `guest-dhcp-server`",
-			"the network's own server is the one that is heard; if this guest is meant to be it, no client gets an address from it", guestDHCP},
-		{"guest-router", api.FindingNote, "a guest says that it is an IPv6 router, and may not", "frames dropped as `guest-router-advertisement`",
+			"frames dropped as `ip-source-not-allowed`, `arp-sender-not-allowed` or `nd-target-not-allowed`, and the " +
+				"latest address",
+			"what the guest sends in the name of that address is lost: it has a new address, a virtual one, or poses " +
+				"as somebody else", guarded},
+		{"guest-dhcp-server", api.FindingNote, "a guest answers DHCP, and may not",
+			"frames dropped as `guest-dhcp-server`",
+			"the network's own server is the one that is heard; if this guest is meant to be it, no client gets an " +
+				"address from it", guestDHCP},
+		{"guest-router", api.FindingNote, "a guest says that it is an IPv6 router, and may not",
+			"frames dropped as `guest-router-advertisement`",
 			"its neighbours do not take it for their way out; if it is meant to be it, they have none", guestRouter},
 	}
 }
@@ -72,9 +77,12 @@ func (l *look) claimed(id plan.PortID, why abi.Reason) netip.Addr {
 }
 
 func guestDHCP(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestDHCPServer, "%s of a DHCP server %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestDHCPServer, "%s of a DHCP server %s dropped %s", func(*plan.Port) trace.Known {
+		return trace.Known{}
+	})
 }
 
 func guestRouter(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestRouterAdvertisement, "%s of an IPv6 router %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestRouterAdvertisement, "%s of an IPv6 router %s dropped %s",
+		func(*plan.Port) trace.Known { return trace.Known{} })
 }

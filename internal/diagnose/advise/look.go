@@ -29,7 +29,8 @@ type counts struct {
 }
 
 func newLook(s *Snapshot) *look {
-	l := &look{Snapshot: s, explain: trace.NewExplainer(s.Host), count: map[plan.PortID]*counts{}, port: map[plan.PortID]*api.Port{},
+	l := &look{Snapshot: s, explain: trace.NewExplainer(s.Host), count: map[plan.PortID]*counts{},
+		port:   map[plan.PortID]*api.Port{},
 		uplink: map[plan.PortID]*api.Uplink{}}
 	for i := range s.Stats {
 		one := &s.Stats[i]

@@ -10,8 +10,10 @@ import (
 
 func loopRules() []Rule {
 	return []Rule{
-		{"loop", api.FindingWrong, "frames go round by a port", "ports that Heddle has blocked because of a loop, and what they lost since",
-			"without the block one broadcast would take every guest's bandwidth; with it, one way of the two is closed", looped},
+		{"loop", api.FindingWrong, "frames go round by a port",
+			"ports that Heddle has blocked because of a loop, and what they lost since",
+			"without the block one broadcast would take every guest's bandwidth; with it, one way of the two is closed",
+			looped},
 	}
 }
 
@@ -23,7 +25,8 @@ func looped(l *look) (found []api.Finding) {
 			}
 			at := onPort(p, "")
 			c := l.of(p.ID)
-			at.Sign = fmt.Sprintf("Heddle kept back %s that it sent and %s for it %s", frames(c.dropped(abi.ReasonLoopBlocked)), frames(c.kept(abi.ReasonLoopBlocked)), l.period())
+			at.Sign = fmt.Sprintf("Heddle kept back %s that it sent and %s for it %s",
+				frames(c.dropped(abi.ReasonLoopBlocked)), frames(c.kept(abi.ReasonLoopBlocked)), l.period())
 			cause, _ := l.explain.Explain(p.ID, abi.ReasonLoopBlocked, trace.Known{})
 			found = append(found, remedy(at, cause))
 		}

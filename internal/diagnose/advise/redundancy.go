@@ -14,13 +14,17 @@ import (
 
 func redundancyRules() []Rule {
 	return []Rule{
-		{"no-uplink", api.FindingWrong, "none of the uplinks that a port group's teaming names can be used", "frames refused as `no-uplink`, and the state of each uplink",
+		{"no-uplink", api.FindingWrong, "none of the uplinks that a port group's teaming names can be used",
+			"frames refused as `no-uplink`, and the state of each uplink",
 			"its ports are cut off from the physical network", noUplink},
-		{"team-degraded", api.FindingNote, "some uplinks that a port group's teaming names cannot be used", "the state of each uplink",
+		{"team-degraded", api.FindingNote, "some uplinks that a port group's teaming names cannot be used",
+			"the state of each uplink",
 			"it works with what is left, and the next failure cuts the ports off", teamDegraded},
-		{"single-uplink", api.FindingNote, "a port group has one uplink, and the switch has more", "uplinks named by the teaming, uplinks that can be used",
+		{"single-uplink", api.FindingNote, "a port group has one uplink, and the switch has more",
+			"uplinks named by the teaming, uplinks that can be used",
 			"when that uplink fails, the others that carry its VLAN do not take over", singleUplink},
-		{"lag-member", api.FindingWrong, "a member of a LAG is up and not in the bundle", "what LACP says of the member, and its PDUs received and sent",
+		{"lag-member", api.FindingWrong, "a member of a LAG is up and not in the bundle",
+			"what LACP says of the member, and its PDUs received and sent",
 			"the LAG has less than its width, or the other end is set up otherwise", lagMember},
 	}
 }
@@ -77,7 +81,8 @@ func singleUplink(l *look) (found []api.Finding) {
 		if t.policy().Policy.V == spec.IPHash { // which has no standby
 			as = plan.Setting{Path: "teaming.active", Value: all[0].name + "," + spare}
 		}
-		found = append(found, remedy(f, l.explain.Fix(t.first, "Name another, too, unless the ports are meant to stay on that one.", as)))
+		found = append(found, remedy(f, l.explain.Fix(t.first, "Name another, too, unless the ports are meant to "+
+			"stay on that one.", as)))
 	}
 	return found
 }
@@ -92,7 +97,8 @@ func lagMember(l *look) (found []api.Finding) {
 		if why == "" {
 			why = "not bundled"
 		}
-		f := onUplink(u, "LAG %s: %s; %s received, %s sent", v.LAG.Name, why, many(v.LAG.In, "LACPDU"), many(v.LAG.Out, "LACPDU"))
+		f := onUplink(u, "LAG %s: %s; %s received, %s sent", v.LAG.Name, why, many(v.LAG.In, "LACPDU"),
+			many(v.LAG.Out, "LACPDU"))
 		f.Change = "Put the port at the other end into the same channel, with LACP on."
 		f.Command = "heddle uplink show " + u.ID.Name
 		found = append(found, f)

@@ -47,14 +47,17 @@ func newRig(t testing.TB, text string) *rig {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_000_000, 0)
-	r := &rig{t: t, sw: p.Switches[0], Snapshot: &Snapshot{Now: now, RecentFor: 500 * time.Millisecond, State: &api.State{Agent: api.AgentInfo{Started: now.Add(-time.Hour)}},
-		Host: &trace.Host{Plan: p, Facts: plan.Facts{}, NewModel: model.New, File: "heddle.yaml", RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}}}
+	r := &rig{t: t, sw: p.Switches[0], Snapshot: &Snapshot{Now: now, RecentFor: 500 * time.Millisecond,
+		State: &api.State{Agent: api.AgentInfo{Started: now.Add(-time.Hour)}},
+		Host: &trace.Host{Plan: p, Facts: plan.Facts{}, NewModel: model.New, File: "heddle.yaml",
+			RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}}}
 	for _, g := range cfg.Switches[0].PortGroups {
 		r.Host.Groups = append(r.Host.Groups, trace.Group{Switch: "lab", Name: g.Name})
 	}
 	for i, u := range r.sw.Uplinks {
 		r.Host.Facts[u.ID] = plan.Fact{Up: true, MTU: 1500, DeviceMAC: plan.MAC{2, 0, 0, 0, 1, byte(i)}}
-		r.State.Uplinks = append(r.State.Uplinks, api.Uplink{Switch: "lab", Name: u.ID.Name, Device: u.Device, State: api.Up})
+		r.State.Uplinks = append(r.State.Uplinks, api.Uplink{Switch: "lab", Name: u.ID.Name, Device: u.Device,
+			State: api.Up})
 		r.Stats = append(r.Stats, api.Stats{Switch: "lab", Name: u.ID.Name, Uplink: true})
 	}
 	for _, p := range r.sw.Ports {
@@ -64,7 +67,8 @@ func newRig(t testing.TB, text string) *rig {
 	}
 	for i := range r.Stats {
 		name := r.Stats[i].Name
-		for _, c := range []string{"packetsInUnicast", "packetsOutUnicast", "packetsInBroadcast", "packetsOutBroadcast"} {
+		for _, c := range []string{"packetsInUnicast", "packetsOutUnicast", "packetsInBroadcast",
+			"packetsOutBroadcast"} {
 			if name != "s" || !strings.HasPrefix(c, "packetsIn") { // the sensor never sends
 				r.count(name, c, 1000)
 			}

@@ -16,7 +16,8 @@ type ruleCase struct {
 	rule string
 	// old and new change the sound configuration, for both halves.
 	old, new string
-	// provoke makes what the rule looks for, near makes the same host sound in what the rule is about and in nothing else.
+	// provoke makes what the rule looks for, near makes the same host sound in what the rule is about and in nothing
+	// else.
 	provoke, near func(*rig)
 	// object, sign, fix are what the finding says: fix is in the edit or the command.
 	object, sign, fix string
@@ -29,26 +30,45 @@ func securityCases() []ruleCase {
 	wrong, note := api.FindingWrong, api.FindingNote
 	promiscuousGuest := func(r *rig) { r.count("s", "packetsInUnicast", 100); r.count("s", "packetsOutUnicast", 2000) }
 	return []ruleCase{
-		{rule: "promiscuous", provoke: promiscuousGuest, near: func(r *rig) { promiscuousGuest(r); r.fact("s", func(f *plan.Fact) { f.Promiscuous = plan.AsksNo }) },
-			object: "port s", sign: "2,000 unicast frames and sent 100 frames; about 95%", fix: "security: {promiscuous: reject, macLearning: {enabled: true}}", level: note},
-		{rule: "forged-transmits", provoke: func(r *rig) { r.dropped("a", "forged-transmit", 3) }, near: func(r *rig) { r.refused("a", "forged-transmit", 3) },
-			object: "port a", sign: "3 frames from addresses that are not the port's were dropped since it was connected", fix: "security: {forgedTransmits: accept}", level: wrong},
-		{rule: "guest-tags", provoke: func(r *rig) { r.dropped("a", "guest-tagged", 1) }, near: func(r *rig) { r.dropped("a", "unknown-unicast", 1) },
-			object: "port a", sign: "1 frame with a tag that the port (access 10)", fix: "heddle capture a --stage drop --reason guest-tagged", level: wrong},
-		{rule: "guest-tags", old: `["0-4094"]`, new: `["1-20"]`, provoke: func(r *rig) { r.dropped("s", "vlan-not-allowed", 1) }, near: none,
-			object: "port s", sign: "1 frame of VLANs that the port (trunk 1-20) does not carry", fix: "--reason vlan-not-allowed", level: wrong},
-		{rule: "guest-bpdu", provoke: func(r *rig) { r.dropped("b", "guest-bpdu", 2) }, near: none, object: "port b", sign: "2 frames of spanning tree",
-			fix: "checks: {blockGuestBPDU: false}", level: note},
-		{rule: "guest-link-control", provoke: func(r *rig) { r.dropped("b", "guest-link-control", 3) }, near: none, object: "port b", sign: "3 frames of link control",
+		{rule: "promiscuous", provoke: promiscuousGuest, near: func(r *rig) {
+			promiscuousGuest(r)
+			r.fact("s", func(f *plan.Fact) { f.Promiscuous = plan.AsksNo })
+		},
+			object: "port s", sign: "2,000 unicast frames and sent 100 frames; about 95%",
+			fix: "security: {promiscuous: reject, macLearning: {enabled: true}}", level: note},
+		{rule: "forged-transmits", provoke: func(r *rig) { r.dropped("a", "forged-transmit", 3) }, near: func(r *rig) {
+			r.refused("a", "forged-transmit", 3)
+		},
+			object: "port a", sign: "3 frames from addresses that are not the port's were dropped since it was " +
+				"connected", fix: "security: {forgedTransmits: accept}", level: wrong},
+		{rule: "guest-tags", provoke: func(r *rig) { r.dropped("a", "guest-tagged", 1) }, near: func(r *rig) {
+			r.dropped("a", "unknown-unicast", 1)
+		},
+			object: "port a", sign: "1 frame with a tag that the port (access 10)",
+			fix: "heddle capture a --stage drop --reason guest-tagged", level: wrong},
+		{rule: "guest-tags", old: `["0-4094"]`, new: `["1-20"]`, provoke: func(r *rig) {
+			r.dropped("s", "vlan-not-allowed", 1)
+		}, near: none,
+			object: "port s", sign: "1 frame of VLANs that the port (trunk 1-20) does not carry",
+			fix: "--reason vlan-not-allowed", level: wrong},
+		{rule: "guest-bpdu", provoke: func(r *rig) { r.dropped("b", "guest-bpdu", 2) }, near: none, object: "port b",
+			sign: "2 frames of spanning tree",
+			fix:  "checks: {blockGuestBPDU: false}", level: note},
+		{rule: "guest-link-control", provoke: func(r *rig) { r.dropped("b", "guest-link-control", 3) }, near: none,
+			object: "port b", sign: "3 frames of link control",
 			fix: "security: {guestLinkControl: [lldp]}", level: note},
-		{rule: "blocked-sender", old: `"02:00:00:00:00:0b"`, new: `"02:00:00:00:00:0b", blocked: true`, provoke: func(r *rig) { r.dropped("b", "port-blocked", 7) }, near: none,
+		{rule: "blocked-sender", old: `"02:00:00:00:00:0b"`, new: `"02:00:00:00:00:0b", blocked: true`,
+			provoke: func(r *rig) { r.dropped("b", "port-blocked", 7) }, near: none,
 			object: "port b", sign: "7 frames that the port sent", fix: "heddle port unblock b", level: note},
 		{rule: "loop", provoke: func(r *rig) {
 			r.dropped("b", "loop-blocked", 5)
 			r.fact("b", func(f *plan.Fact) {
-				f.LoopBlocked = &problem.Problem{Code: problem.LoopProbed, Detail: "frames that leave by port a come in by port b"}
+				f.LoopBlocked = &problem.Problem{Code: problem.LoopProbed,
+					Detail: "frames that leave by port a come in by port b"}
 			})
-		}, near: func(r *rig) { r.dropped("b", "loop-blocked", 5) }, object: "port b", sign: "Heddle kept back 5 frames that it sent and 0 frames for it", fix: "heddle port unblock b", level: wrong},
+		}, near: func(r *rig) { r.dropped("b", "loop-blocked", 5) }, object: "port b",
+			sign: "Heddle kept back 5 frames that it sent and 0 frames for it", fix: "heddle port unblock b",
+			level: wrong},
 	}
 }
 
@@ -60,17 +80,26 @@ func floodCases() []ruleCase {
 	const broadcast, multicast, notFlooded = "packetsInBroadcast", "packetsInMulticast", "unknownNotFlooded"
 	const web = "{name: web, vlan: {access: 10}"
 	return []ruleCase{
-		{rule: "flood", provoke: sends(broadcast, 600), near: sends(broadcast, 249), object: "port a", level: api.FindingWrong, fix: "stormControl: {broadcast: 500}",
-			sign: "it sends 1,200 broadcast frames a second (measured for 500ms); each can reach 3 other ports and the physical network"},
-		{rule: "flood", provoke: sends(broadcast, 600, drops("guest-tagged", 300)), near: sends(broadcast, 600, drops("forged-transmit", 400)), object: "port a",
-			level: api.FindingWrong, fix: "stormControl: {broadcast: 500}", sign: "it sends 600 broadcast frames a second"},
-		{rule: "flood", provoke: sends(multicast, 500), near: sends(multicast, 499), object: "port a", level: api.FindingNote, fix: "stormControl: {multicast: 1000}",
+		{rule: "flood", provoke: sends(broadcast, 600), near: sends(broadcast, 249), object: "port a",
+			level: api.FindingWrong, fix: "stormControl: {broadcast: 500}",
+			sign: "it sends 1,200 broadcast frames a second (measured for 500ms); each can reach 3 other ports and " +
+				"the physical network"},
+		{rule: "flood", provoke: sends(broadcast, 600, drops("guest-tagged", 300)),
+			near: sends(broadcast, 600, drops("forged-transmit", 400)), object: "port a",
+			level: api.FindingWrong, fix: "stormControl: {broadcast: 500}",
+			sign: "it sends 600 broadcast frames a second"},
+		{rule: "flood", provoke: sends(multicast, 500), near: sends(multicast, 499), object: "port a",
+			level: api.FindingNote, fix: "stormControl: {multicast: 1000}",
 			sign: "it sends 1,000 multicast frames a second"},
-		{rule: "flood", old: web, new: web + ", stormControl: {broadcast: 200, unknownUnicast: 50}", provoke: sends(broadcast, 600, drops("storm-control", 500)),
-			near: sends(broadcast, 600, drops("storm-control", 4)), object: "port a", level: api.FindingNote, fix: "heddle capture a --count 20",
-			sign: "it sends 1,200 broadcast frames and 0 multicast frames a second (measured for 500ms); storm control (broadcast 200/s, unknown unicast 50/s) " +
+		{rule: "flood", old: web, new: web + ", stormControl: {broadcast: 200, unknownUnicast: 50}",
+			provoke: sends(broadcast, 600, drops("storm-control", 500)),
+			near:    sends(broadcast, 600, drops("storm-control", 4)), object: "port a", level: api.FindingNote,
+			fix: "heddle capture a --count 20",
+			sign: "it sends 1,200 broadcast frames and 0 multicast frames a second (measured for 500ms); storm " +
+				"control (broadcast 200/s, unknown unicast 50/s) " +
 				"holds it: it keeps 1,000 frames a second from the others"},
-		{rule: "flood", old: web, new: web + ", stormControl: {unknownUnicast: 50}", provoke: sends(notFlooded, 5), near: sends(notFlooded, 4), object: "port a",
+		{rule: "flood", old: web, new: web + ", stormControl: {unknownUnicast: 50}", provoke: sends(notFlooded, 5),
+			near: sends(notFlooded, 4), object: "port a",
 			level: api.FindingNote, fix: "heddle capture a", sign: "it keeps 10 frames a second from the others"},
 	}
 }
@@ -92,37 +121,53 @@ func TestAFloodIsOneOfNow(t *testing.T) {
 func guardCases() []ruleCase {
 	old, _, _ := strings.Cut(sound, "- {name: n,") // up to the ports a and b
 	with := func(group, a, b string) string {
-		text := strings.Replace(old, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, security: {"+group+"}}", 1)
-		text = strings.Replace(text, `"02:00:00:00:00:0a"`, `"02:00:00:00:00:0a", security: {addressGuard: {addresses: [`+a+`]}}`, 1)
-		return strings.Replace(text, `"02:00:00:00:00:0b"`, `"02:00:00:00:00:0b", security: {addressGuard: {addresses: [`+b+`]}}`, 1)
+		text := strings.Replace(old, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, security: {"+
+			group+"}}", 1)
+		text = strings.Replace(text, `"02:00:00:00:00:0a"`,
+			`"02:00:00:00:00:0a", security: {addressGuard: {addresses: [`+a+`]}}`, 1)
+		return strings.Replace(text, `"02:00:00:00:00:0b"`,
+			`"02:00:00:00:00:0b", security: {addressGuard: {addresses: [`+b+`]}}`, 1)
 	}
 	const on, own = "addressGuard: {enabled: true}", `192.0.2.10, "2001:db8::10"`
 	refuses := func(reason, address string) func(*rig) {
 		return func(r *rig) {
 			r.dropped("a", reason, 3)
-			r.view("a").Refused = []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:00:55", Time: r.Now}, {Reason: reason, Address: address, Time: r.Now}}
+			r.view("a").Refused = []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:00:55", Time: r.Now},
+				{Reason: reason, Address: address, Time: r.Now}}
 		}
 	}
 	dropped := func(reason string) func(*rig) { return func(r *rig) { r.dropped("a", reason, 2) } }
 	near := func(r *rig) { r.refused("a", "ip-source-not-allowed", 3); r.dropped("a", "unknown-unicast", 3) }
 	wrong, note := api.FindingWrong, api.FindingNote
 	return []ruleCase{
-		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("ip-source-not-allowed", "192.0.2.99"), near: near, object: "port a",
-			sign: "3 frames of IP from addresses that are not the port's were dropped since it was connected, the latest: 192.0.2.99; " +
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("ip-source-not-allowed",
+			"192.0.2.99"), near: near, object: "port a",
+			sign: "3 frames of IP from addresses that are not the port's were dropped since it was connected, the " +
+				"latest: 192.0.2.99; " +
 				"192.0.2.99 is not one of the port's addresses: 192.0.2.10, 2001:db8::10",
 			fix: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
-		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11, 192.0.2.99"), provoke: refuses("arp-sender-not-allowed", "192.0.2.99"), near: near, object: "port a",
-			sign: "3 frames of ARP in the name of addresses that are not the port's were dropped since it was connected, the latest: 192.0.2.99; " +
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11, 192.0.2.99"),
+			provoke: refuses("arp-sender-not-allowed", "192.0.2.99"), near: near, object: "port a",
+			sign: "3 frames of ARP in the name of addresses that are not the port's were dropped since it was " +
+				"connected, the latest: 192.0.2.99; " +
 				"192.0.2.99 is not one of the port's addresses: 192.0.2.10, 2001:db8::10; it is listed at port b",
 			fix: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
-		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("arp-sender-not-allowed", "192.0.2.10"), near: near, object: "port a",
-			sign: "192.0.2.10 is listed at the port, and the frame is none", fix: "heddle capture a --stage drop --reason arp-sender-not-allowed", level: wrong},
-		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: dropped("nd-target-not-allowed"), near: near, object: "port a",
-			sign: "2 frames of neighbour discovery about addresses", fix: "heddle capture a --stage drop --reason nd-target-not-allowed", level: wrong},
-		{rule: "guest-dhcp-server", old: old, new: with("dhcpServer: reject", own, own), provoke: dropped("guest-dhcp-server"), near: near,
-			object: "port a", sign: "2 frames of a DHCP server were dropped", fix: "security: {dhcpServer: accept}", level: note},
-		{rule: "guest-router", old: old, new: with("routerAdvertisements: reject", own, own), provoke: dropped("guest-router-advertisement"),
-			near: near, object: "port a", sign: "2 frames of an IPv6 router were dropped", fix: "security: {routerAdvertisements: accept}", level: note},
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("arp-sender-not-allowed",
+			"192.0.2.10"), near: near, object: "port a",
+			sign: "192.0.2.10 is listed at the port, and the frame is none",
+			fix:  "heddle capture a --stage drop --reason arp-sender-not-allowed", level: wrong},
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: dropped("nd-target-not-allowed"),
+			near: near, object: "port a",
+			sign: "2 frames of neighbour discovery about addresses",
+			fix:  "heddle capture a --stage drop --reason nd-target-not-allowed", level: wrong},
+		{rule: "guest-dhcp-server", old: old, new: with("dhcpServer: reject", own, own),
+			provoke: dropped("guest-dhcp-server"), near: near,
+			object: "port a", sign: "2 frames of a DHCP server were dropped", fix: "security: {dhcpServer: accept}",
+			level: note},
+		{rule: "guest-router", old: old, new: with("routerAdvertisements: reject", own, own),
+			provoke: dropped("guest-router-advertisement"),
+			near:    near, object: "port a", sign: "2 frames of an IPv6 router were dropped",
+			fix: "security: {routerAdvertisements: accept}", level: note},
 	}
 }
 
@@ -133,8 +178,10 @@ func guestCases() []ruleCase {
 			r.view("b").State, r.view("b").Wait = api.Waiting, &w
 		}
 	}
-	return []ruleCase{{rule: "guest-overdue", provoke: waits(api.Wait{Overdue: true}), near: waits(api.Wait{Left: true}), object: "port b",
-		sign: "nothing has come from it for 10m0s; that it is to arrive is known because its QEMU waits for it", fix: "heddle port activate b", level: api.FindingNote}}
+	return []ruleCase{{rule: "guest-overdue", provoke: waits(api.Wait{Overdue: true}),
+		near: waits(api.Wait{Left: true}), object: "port b",
+		sign: "nothing has come from it for 10m0s; that it is to arrive is known because its QEMU waits for it",
+		fix:  "heddle port activate b", level: api.FindingNote}}
 }
 
 func addressCases() []ruleCase {
@@ -144,7 +191,8 @@ func addressCases() []ruleCase {
 		return func(r *rig) {
 			ports := [2]string{"a", "n"}
 			for i := range n {
-				r.Events = append(r.Events, event.Event{Seq: uint64(i + 1), Time: r.Now.Add(-ago), Kind: event.Moved, Switch: "lab", Port: ports[i%2], MAC: "02:00:00:00:00:99", VLAN: plan.SegmentOf(10, false),
+				r.Events = append(r.Events, event.Event{Seq: uint64(i + 1), Time: r.Now.Add(-ago), Kind: event.Moved,
+					Switch: "lab", Port: ports[i%2], MAC: "02:00:00:00:00:99", VLAN: plan.SegmentOf(10, false),
 					From: ports[(i+1)%2], To: ports[i%2]})
 			}
 		}
@@ -155,19 +203,32 @@ func addressCases() []ruleCase {
 		r.refused("a", "mac-change", 4)
 	}
 	return []ruleCase{
-		{rule: "mac-limit", provoke: func(r *rig) { held(20)(r); r.dropped("n", "mac-limit", 5) }, near: held(20), object: "port n",
-			sign: "20 learned MACs of 20, and 5 frames from others were dropped", fix: "limit: 40", level: wrong},
-		{rule: "mac-limit", provoke: func(r *rig) { held(20)(r); r.count("n", "macNotLearnedAllowed", 1) }, near: held(20), object: "port n", sign: "1 frame from others passed unlearned", fix: "limit: 40", level: note},
-		{rule: "mac-table", provoke: held(18), near: held(17), object: "port n", sign: "it holds 18 learned MACs of 20", fix: "limit: 40", level: note},
-		{rule: "mac-table", provoke: held(120_000), near: none, object: "switch lab", sign: "the host holds 120,000 learned MACs of 131072", fix: "heddle mac list", level: wrong},
-		{rule: "mac-twice", provoke: func(r *rig) { r.fact("a", func(f *plan.Fact) { f.SeenMAC = plan.MAC{2, 0, 0, 0, 0, 0xb} }) },
-			near: func(r *rig) { r.fact("a", func(f *plan.Fact) { f.SeenMAC = plan.MAC{2, 0, 0, 0, 0, 0xe} }) }, object: "port a", sign: "ports a and b use one address, 02:00:00:00:00:0b",
+		{rule: "mac-limit", provoke: func(r *rig) { held(20)(r); r.dropped("n", "mac-limit", 5) }, near: held(20),
+			object: "port n",
+			sign:   "20 learned MACs of 20, and 5 frames from others were dropped", fix: "limit: 40", level: wrong},
+		{rule: "mac-limit", provoke: func(r *rig) { held(20)(r); r.count("n", "macNotLearnedAllowed", 1) },
+			near: held(20), object: "port n", sign: "1 frame from others passed unlearned", fix: "limit: 40",
+			level: note},
+		{rule: "mac-table", provoke: held(18), near: held(17), object: "port n", sign: "it holds 18 learned MACs of 20",
+			fix: "limit: 40", level: note},
+		{rule: "mac-table", provoke: held(120_000), near: none, object: "switch lab",
+			sign: "the host holds 120,000 learned MACs of 131072", fix: "heddle mac list", level: wrong},
+		{rule: "mac-twice", provoke: func(r *rig) {
+			r.fact("a", func(f *plan.Fact) { f.SeenMAC = plan.MAC{2, 0, 0, 0, 0, 0xb} })
+		},
+			near:   func(r *rig) { r.fact("a", func(f *plan.Fact) { f.SeenMAC = plan.MAC{2, 0, 0, 0, 0, 0xe} }) },
+			object: "port a", sign: "ports a and b use one address, 02:00:00:00:00:0b",
 			fix: "heddle mac show 02:00:00:00:00:0b", level: wrong},
-		{rule: "mac-twice", provoke: moves(3, time.Second), near: moves(2, time.Second), object: "port a", sign: "moved 3 times in the last 1m0s, to and fro between ports n and a",
-			fix: "heddle mac show 02:00:00:00:00:99", level: wrong},
-		{rule: "mac-twice", provoke: moves(5, time.Second), near: moves(5, 2*time.Minute), object: "port a", sign: "moved 5 times", fix: "heddle mac show", level: wrong},
-		{rule: "mac-change", old: "{access: 10}}\n  - {name: nested", new: "{access: 10}, security: {macChanges: reject}}\n  - {name: nested", provoke: changed,
-			near: func(r *rig) { r.refused("a", "mac-change", 4) }, object: "port a", sign: "uses 02:00:00:00:00:77; 4 copies for it were refused", fix: "security: {macChanges: accept}", level: wrong},
+		{rule: "mac-twice", provoke: moves(3, time.Second), near: moves(2, time.Second), object: "port a",
+			sign: "moved 3 times in the last 1m0s, to and fro between ports n and a",
+			fix:  "heddle mac show 02:00:00:00:00:99", level: wrong},
+		{rule: "mac-twice", provoke: moves(5, time.Second), near: moves(5, 2*time.Minute), object: "port a",
+			sign: "moved 5 times", fix: "heddle mac show", level: wrong},
+		{rule: "mac-change", old: "{access: 10}}\n  - {name: nested",
+			new: "{access: 10}, security: {macChanges: reject}}\n  - {name: nested", provoke: changed,
+			near: func(r *rig) { r.refused("a", "mac-change", 4) }, object: "port a",
+			sign: "uses 02:00:00:00:00:77; 4 copies for it were refused", fix: "security: {macChanges: accept}",
+			level: wrong},
 	}
 }
 
@@ -195,46 +256,80 @@ func uplinkCases() []ruleCase {
 		}
 	}
 	return []ruleCase{
-		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePath: false}", provoke: none, near: quiet, object: "switch lab",
-			sign: "checks.reversePath is off, and broadcast and multicast frames came by u1 (1,000 frames) and by u2 (1,000 frames)", fix: "checks: {reversePath: true}", level: wrong},
-		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePathPromiscuous: false}", provoke: none, near: quiet, object: "switch lab",
-			sign: "checks.reversePathPromiscuous is off, and unicast frames", fix: "checks: {reversePathPromiscuous: true}", level: wrong},
-		{rule: "uplink-vlan", old: "device: eno1}, {name: u2, device: eno2}", new: `device: eno1, vlans: ["0-9"]}, {name: u2, device: eno2, vlans: ["0-9"]}`,
-			provoke: func(r *rig) { r.refused("u1", "uplink-vlan", 12) }, near: func(r *rig) { r.dropped("u1", "uplink-vlan", 12) }, object: "port group web", sign: "VLAN 10: none of its uplinks carries it; its ports sent 4,000 frames",
+		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePath: false}",
+			provoke: none, near: quiet, object: "switch lab",
+			sign: "checks.reversePath is off, and broadcast and multicast frames came by u1 (1,000 frames) and by u2 " +
+				"(1,000 frames)", fix: "checks: {reversePath: true}", level: wrong},
+		{rule: "reflection-check", old: "kind: distributed",
+			new: "kind: distributed\n  checks: {reversePathPromiscuous: false}", provoke: none, near: quiet,
+			object: "switch lab",
+			sign:   "checks.reversePathPromiscuous is off, and unicast frames",
+			fix:    "checks: {reversePathPromiscuous: true}", level: wrong},
+		{rule: "uplink-vlan", old: "device: eno1}, {name: u2, device: eno2}",
+			new:     `device: eno1, vlans: ["0-9"]}, {name: u2, device: eno2, vlans: ["0-9"]}`,
+			provoke: func(r *rig) { r.refused("u1", "uplink-vlan", 12) }, near: func(r *rig) {
+				r.dropped("u1", "uplink-vlan", 12)
+			}, object: "port group web", sign: "VLAN 10: none of its uplinks carries it; its ports sent 4,000 frames",
 			fix: `vlans: ["0-10"]`, level: wrong},
-		{rule: "uplink-vlan", old: "device: eno2}", new: `device: eno2, vlans: ["0-9"]}`, provoke: func(r *rig) { r.refused("u2", "uplink-vlan", 1) },
-			near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web", sign: "VLAN 10: others carry it, u2 carries 0-9; 1 frame was refused there", fix: `vlans: ["0-10"]`, level: wrong},
-		{rule: "uplink-vlan", old: "device: eno2}", new: `device: eno2, vlans: ["0-9"]}`, provoke: none, near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web",
+		{rule: "uplink-vlan", old: "device: eno2}", new: `device: eno2, vlans: ["0-9"]}`, provoke: func(r *rig) {
+			r.refused("u2", "uplink-vlan", 1)
+		},
+			near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web",
+			sign: "VLAN 10: others carry it, u2 carries 0-9; 1 frame was refused there", fix: `vlans: ["0-10"]`,
+			level: wrong},
+		{rule: "uplink-vlan", old: "device: eno2}", new: `device: eno2, vlans: ["0-9"]}`, provoke: none,
+			near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web",
 			sign: "0 frames were refused", fix: `vlans: ["0-10"]`, level: note},
-		{rule: "ip-hash", old: web, new: team + "{policy: ip-hash}", provoke: func(r *rig) { r.refused("a", "reflected", 6) }, near: func(r *rig) { r.refused("n", "reflected", 6) },
-			object: "port group web", sign: "6 frames that its own ports had sent came back by another of u1, u2", fix: "teaming: {policy: originating-port}", level: wrong},
-		{rule: "ip-hash", old: web, new: team + "{policy: ip-hash}", provoke: chassis("02:00:00:00:aa:01", "02:00:00:00:aa:02"), near: chassis("02:00:00:00:aa:01", "02:00:00:00:aa:01"),
-			object: "port group web", sign: "u1 leads to chassis 02:00:00:00:aa:01, u2 to 02:00:00:00:aa:02", fix: "teaming: {policy: originating-port}", level: note},
-		{rule: "half-open", provoke: quiet, near: func(r *rig) { quiet(r); r.count("u2", "packetsInMulticast", 1) }, object: "uplink u2", sign: "it sent 2,000 frames since it was connected and received none",
+		{rule: "ip-hash", old: web, new: team + "{policy: ip-hash}", provoke: func(r *rig) {
+			r.refused("a", "reflected", 6)
+		}, near: func(r *rig) { r.refused("n", "reflected", 6) },
+			object: "port group web", sign: "6 frames that its own ports had sent came back by another of u1, u2",
+			fix: "teaming: {policy: originating-port}", level: wrong},
+		{rule: "ip-hash", old: web, new: team + "{policy: ip-hash}", provoke: chassis("02:00:00:00:aa:01",
+			"02:00:00:00:aa:02"), near: chassis("02:00:00:00:aa:01", "02:00:00:00:aa:01"),
+			object: "port group web", sign: "u1 leads to chassis 02:00:00:00:aa:01, u2 to 02:00:00:00:aa:02",
+			fix: "teaming: {policy: originating-port}", level: note},
+		{rule: "half-open", provoke: quiet, near: func(r *rig) { quiet(r); r.count("u2", "packetsInMulticast", 1) },
+			object: "uplink u2", sign: "it sent 2,000 frames since it was connected and received none",
 			fix: "heddle uplink show u2", level: wrong},
-		{rule: "no-uplink", provoke: func(r *rig) { down("u1", "u2")(r); r.dropped("a", "no-uplink", 8) }, near: down("u1"), object: "port group web", sign: "u1 (down), u2 (down); 8 frames found no uplink",
+		{rule: "no-uplink", provoke: func(r *rig) { down("u1", "u2")(r); r.dropped("a", "no-uplink", 8) },
+			near: down("u1"), object: "port group web", sign: "u1 (down), u2 (down); 8 frames found no uplink",
 			fix: "heddle uplink list", level: wrong},
-		{rule: "no-uplink", old: web, new: team + "{active: [u1], standby: []}", provoke: down("u1"), near: none, object: "port group web", sign: "u1 (down)", fix: "teaming: {active: [u2]}", level: wrong},
+		{rule: "no-uplink", old: web, new: team + "{active: [u1], standby: []}", provoke: down("u1"), near: none,
+			object: "port group web", sign: "u1 (down)", fix: "teaming: {active: [u2]}", level: wrong},
 		{rule: "team-degraded", provoke: func(r *rig) {
 			r.fact("u2", func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.BeaconsDeaf, Want: 3} })
 		}, near: none, object: "port group web",
-			sign: "1 of 2 can be used; not u2 (3 rounds of beacons lost: no beacon of another uplink arrives on it)", fix: "heddle uplink list --switch lab", level: note},
-		{rule: "team-degraded", old: web, new: team + "{active: [u1], standby: [u2]}", provoke: func(r *rig) { delete(r.Host.Facts, id("u2")) }, near: none, object: "port group web",
+			sign: "1 of 2 can be used; not u2 (3 rounds of beacons lost: no beacon of another uplink arrives on it)",
+			fix:  "heddle uplink list --switch lab", level: note},
+		{rule: "team-degraded", old: web, new: team + "{active: [u1], standby: [u2]}", provoke: func(r *rig) {
+			delete(r.Host.Facts, id("u2"))
+		}, near: none, object: "port group web",
 			sign: "not u2 (not connected)", fix: "heddle uplink list --switch lab", level: note},
-		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: down("u2"), object: "port group web", sign: "its teaming names u1 alone, and 2 can be used: u1, u2",
+		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: down("u2"),
+			object: "port group web", sign: "its teaming names u1 alone, and 2 can be used: u1, u2",
 			fix: "teaming: {standby: [u2]}", level: note},
-		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: func(r *rig) { r.sw.Uplinks[1].VLANs = plan.VLANSet{1} }, object: "port group web",
+		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: func(r *rig) {
+			r.sw.Uplinks[1].VLANs = plan.VLANSet{1}
+		}, object: "port group web",
 			sign: "its teaming names u1 alone", fix: "teaming: {standby: [u2]}", level: note},
-		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePath: false}", provoke: none, object: "switch lab",
+		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePath: false}",
+			provoke: none, object: "switch lab",
 			near: func(r *rig) { // the two are in different networks
 				r.sw.Uplinks[0].VLANs, r.sw.Uplinks[1].VLANs = plan.VLANSet{1 << 10}, plan.VLANSet{1 << 11}
 			}, sign: "reversePath is off", fix: "checks: {reversePath: true}", level: wrong},
-		{rule: "single-uplink", old: web, new: team + "{policy: ip-hash, active: [u1]}", provoke: none, near: down("u2"), object: "port group web", sign: "its teaming names u1 alone",
+		{rule: "single-uplink", old: web, new: team + "{policy: ip-hash, active: [u1]}", provoke: none,
+			near: down("u2"), object: "port group web", sign: "its teaming names u1 alone",
 			fix: "teaming: {active: [u1, u2]}", level: note},
-		{rule: "half-open", provoke: func(r *rig) { quiet(r); r.Window = 5 * time.Second }, near: func(r *rig) { quiet(r); r.Window = 4 * time.Second }, object: "uplink u2",
+		{rule: "half-open", provoke: func(r *rig) { quiet(r); r.Window = 5 * time.Second }, near: func(r *rig) {
+			quiet(r)
+			r.Window = 4 * time.Second
+		}, object: "uplink u2",
 			sign: "2,000 frames in the last 5s and received none", fix: "heddle uplink show u2", level: wrong},
-		{rule: "lag-member", old: "  portGroups:", new: "  lags: [{name: lag1, uplinks: [u1, u2]}]\n  portGroups:", provoke: member(false), near: member(true), object: "uplink u1",
-			sign: "LAG lag1: no partner is heard; 0 LACPDUs received, 9 LACPDUs sent", fix: "heddle uplink show u1", level: wrong},
+		{rule: "lag-member", old: "  portGroups:", new: "  lags: [{name: lag1, uplinks: [u1, u2]}]\n  portGroups:",
+			provoke: member(false), near: member(true), object: "uplink u1",
+			sign: "LAG lag1: no partner is heard; 0 LACPDUs received, 9 LACPDUs sent", fix: "heddle uplink show u1",
+			level: wrong},
 	}
 }
 
@@ -242,17 +337,28 @@ func deviceCases() []ruleCase {
 	wrong, note := api.FindingWrong, api.FindingNote
 	longest := func(n uint16) func(*rig) {
 		return func(r *rig) {
-			r.uplink(1).LLDP = &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "c", SystemName: "tor1", Port: "eth7", MaxFrame: n}}}
+			r.uplink(1).LLDP = &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "c", SystemName: "tor1", Port: "eth7",
+				MaxFrame: n}}}
 		}
 	}
 	losses := func(d api.DeviceLosses) func(*rig) { return func(r *rig) { r.stats("u1").Device = &d } }
 	return []ruleCase{
-		{rule: "mtu", provoke: func(r *rig) { r.fact("a", func(f *plan.Fact) { f.MTU = 9000 }); r.dropped("a", "mtu-exceeded", 2) },
+		{rule: "mtu", provoke: func(r *rig) {
+			r.fact("a", func(f *plan.Fact) { f.MTU = 9000 })
+			r.dropped("a",
+				"mtu-exceeded", 2)
+		},
 			near:   func(r *rig) { r.fact("a", func(f *plan.Fact) { f.MTU = 9000 }) },
-			object: "port a", sign: "2 frames longer than the switch's MTU of 1500 were dropped since it was connected; its own MTU is 9000", fix: "mtu: 9000", level: wrong},
-		{rule: "mtu", provoke: func(r *rig) { r.fact("b", func(f *plan.Fact) { f.MTU = 1400 }); r.refused("b", "mtu-exceeded", 2) },
+			object: "port a", sign: "2 frames longer than the switch's MTU of 1500 were dropped since it was " +
+				"connected; its own MTU is 9000", fix: "mtu: 9000", level: wrong},
+		{rule: "mtu", provoke: func(r *rig) {
+			r.fact("b", func(f *plan.Fact) { f.MTU = 1400 })
+			r.refused("b",
+				"mtu-exceeded", 2)
+		},
 			near:   func(r *rig) { r.fact("b", func(f *plan.Fact) { f.MTU = 1400 }) },
-			object: "port b", sign: "2 frames longer than its MTU of 1400 were refused since it was connected; others send up to 1500", fix: "ip link set dev pb mtu 1500", level: wrong},
+			object: "port b", sign: "2 frames longer than its MTU of 1400 were refused since it was connected; " +
+				"others send up to 1500", fix: "ip link set dev pb mtu 1500", level: wrong},
 		{rule: "mtu", provoke: func(r *rig) {
 			r.fact("b", func(f *plan.Fact) { f.MTU = 1400 })
 			r.refused("b", "mtu-exceeded", 2)
@@ -260,30 +366,47 @@ func deviceCases() []ruleCase {
 		},
 			near:   none, // what its only receiver refuses is the receiver's fault alone, told first
 			object: "port b", sign: "2 frames longer than its MTU of 1400", fix: "mtu 1500", level: wrong},
-		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1", sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", fix: "mtu: 1482", level: wrong},
-		{rule: "device-missing", provoke: func(r *rig) { r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist" }, near: func(r *rig) { r.view("b").State = api.Down },
-			object: "port b", sign: "device pb does not exist; for 1h0m0s at least", fix: "heddle port show b", level: note},
+		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1",
+			sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", fix: "mtu: 1482",
+			level: wrong},
+		{rule: "device-missing", provoke: func(r *rig) {
+			r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist"
+		}, near: func(r *rig) { r.view("b").State = api.Down },
+			object: "port b", sign: "device pb does not exist; for 1h0m0s at least", fix: "heddle port show b",
+			level: note},
 		{rule: "program-before", provoke: func(r *rig) {
-			r.view("a").RunsBefore = []api.ProgramBefore{{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress", Name: "heddle_x", Program: 12, Link: 34}}
-		}, near: none, object: "port a", sign: "program heddle_x (id 12, link 34) runs on device pa (ingress) before the switch's", fix: "bpftool link detach id 34", level: wrong},
+			r.view("a").RunsBefore = []api.ProgramBefore{{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress",
+				Name: "heddle_x", Program: 12, Link: 34}}
+		}, near: none, object: "port a", sign: "program heddle_x (id 12, link 34) runs on device pa (ingress) before " +
+			"the switch's", fix: "bpftool link detach id 34", level: wrong},
 		{rule: "program-before", provoke: func(r *rig) {
-			r.uplink(1).RunsBefore = []api.ProgramBefore{{Switch: "lab", Uplink: "u1", Device: "eno1", Hook: api.HookXDP, Program: 12}}
-		}, near: none, object: "uplink u1", sign: "XDP program (id 12) runs on device eno1 (xdp)", fix: "ip link set eno1 xdp off", level: wrong},
+			r.uplink(1).RunsBefore = []api.ProgramBefore{{Switch: "lab", Uplink: "u1", Device: "eno1",
+				Hook: api.HookXDP, Program: 12}}
+		}, near: none, object: "uplink u1", sign: "XDP program (id 12) runs on device eno1 (xdp)",
+			fix: "ip link set eno1 xdp off", level: wrong},
 		{rule: "past-switch", provoke: func(r *rig) {
-			r.Past = []Past{{At: plan.PortID{Switch: "lab", Name: "u1"}, Device: "mv0", Driver: "macvlan", Where: "on top of device eno1"}}
-		}, near: none, object: "uplink u1", sign: "macvlan mv0, on top of device eno1, sends and receives beside the switch", fix: "ip link del mv0", level: wrong},
+			r.Past = []Past{{At: plan.PortID{Switch: "lab", Name: "u1"}, Device: "mv0", Driver: "macvlan",
+				Where: "on top of device eno1"}}
+		}, near: none, object: "uplink u1", sign: "macvlan mv0, on top of device eno1, sends and receives beside the " +
+			"switch", fix: "ip link del mv0", level: wrong},
 		{rule: "past-switch", provoke: func(r *rig) {
-			r.Past = []Past{{At: plan.PortID{Switch: "lab", Name: "a"}, Device: "pa.10", Driver: "vlan", Where: "on top of device pa, in bridge br0"}}
-		}, near: none, object: "port a", sign: "vlan pa.10, on top of device pa, in bridge br0, sends", fix: "ip link del pa.10", level: wrong},
-		{rule: "device-losses", provoke: losses(api.DeviceLosses{RxErrors: 1, TxDropped: 4}), near: losses(api.DeviceLosses{RxDropped: 100}), object: "uplink u1",
+			r.Past = []Past{{At: plan.PortID{Switch: "lab", Name: "a"}, Device: "pa.10", Driver: "vlan",
+				Where: "on top of device pa, in bridge br0"}}
+		}, near: none, object: "port a", sign: "vlan pa.10, on top of device pa, in bridge br0, sends",
+			fix: "ip link del pa.10", level: wrong},
+		{rule: "device-losses", provoke: losses(api.DeviceLosses{RxErrors: 1, TxDropped: 4}),
+			near: losses(api.DeviceLosses{RxDropped: 100}), object: "uplink u1",
 			sign: "1 error receiving", fix: "ethtool -S eno1", level: note},
-		{rule: "device-refused", provoke: func(r *rig) { r.refused("a", "device-refused", 20) }, near: func(r *rig) { r.refused("a", "device-refused", 19) }, object: "port a", sign: "20 copies were refused",
+		{rule: "device-refused", provoke: func(r *rig) { r.refused("a", "device-refused", 20) }, near: func(r *rig) {
+			r.refused("a", "device-refused", 19)
+		}, object: "port a", sign: "20 copies were refused",
 			fix: "heddle stats a", level: note},
 	}
 }
 
 func allCases() (all []ruleCase) {
-	for _, list := range [][]ruleCase{securityCases(), guardCases(), floodCases(), addressCases(), uplinkCases(), deviceCases(), guestCases(), flowCases()} {
+	for _, list := range [][]ruleCase{securityCases(), guardCases(), floodCases(), addressCases(), uplinkCases(),
+		deviceCases(), guestCases(), flowCases()} {
 		all = append(all, list...)
 	}
 	return all
@@ -313,8 +436,10 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 			if f.Edit != nil {
 				said += " " + f.Edit.Set
 			}
-			if f.Object() != c.object || f.Level != c.level || !strings.Contains(f.Sign, c.sign) || !strings.Contains(said, c.fix) || f.Why == "" || f.Change == "" || f.Command == "" {
-				t.Errorf("%s, %s, sign %q, remedy %q; want %s, %s, %q, %q\n%+v", f.Object(), f.Level, f.Sign, said, c.object, c.level, c.sign, c.fix, f)
+			if f.Object() != c.object || f.Level != c.level || !strings.Contains(f.Sign, c.sign) ||
+				!strings.Contains(said, c.fix) || f.Why == "" || f.Change == "" || f.Command == "" {
+				t.Errorf("%s, %s, sign %q, remedy %q; want %s, %s, %q, %q\n%+v", f.Object(), f.Level, f.Sign, said,
+					c.object, c.level, c.sign, c.fix, f)
 			}
 			if strings.Contains(f.Sign, "%!") {
 				t.Errorf("sign %q", f.Sign)
@@ -349,7 +474,8 @@ func TestEveryRuleHasACaseAndWords(t *testing.T) {
 	}
 	for _, r := range Rules() {
 		if !tested[r.ID] || seen[r.ID] || r.About == "" || r.Sign == "" || r.Why == "" || r.Level == "" {
-			t.Errorf("rule %s: tested %v, twice %v, words %q %q %q", r.ID, tested[r.ID], seen[r.ID], r.About, r.Sign, r.Why)
+			t.Errorf("rule %s: tested %v, twice %v, words %q %q %q", r.ID, tested[r.ID], seen[r.ID], r.About, r.Sign,
+				r.Why)
 		}
 		seen[r.ID] = true
 	}

@@ -15,15 +15,21 @@ func securityRules() []Rule {
 	return []Rule{
 		{"promiscuous", api.FindingNote, "a port is promiscuous where MAC learning would do",
 			"unicast frames delivered to a port that sends itself, against those meant for other ports of its VLANs",
-			"the guest gets every frame of its VLANs, reads what is not its own, and the host copies it all", promiscuous},
+			"the guest gets every frame of its VLANs, reads what is not its own, and the host copies it all",
+			promiscuous},
 		{"forged-transmits", api.FindingWrong, "a port sends from other addresses than its own, and may not",
-			"frames dropped as `forged-transmit`", "what the guest sends from other addresses is lost: it is a hypervisor, a bridge, a router, or hostile", forged},
-		{"guest-tags", api.FindingWrong, "a guest's VLAN tags are not those its port passes", "frames dropped as `guest-tagged` or `vlan-not-allowed`",
+			"frames dropped as `forged-transmit`", "what the guest sends from other addresses is lost: it is a " +
+				"hypervisor, a bridge, a router, or hostile", forged},
+		{"guest-tags", api.FindingWrong, "a guest's VLAN tags are not those its port passes",
+			"frames dropped as `guest-tagged` or `vlan-not-allowed`",
 			"the guest and its port disagree about who sets the VLAN, and the frames are lost", guestTags},
 		{"guest-bpdu", api.FindingNote, "a guest takes part in spanning tree", "frames dropped as `guest-bpdu`",
-			"a bridge in the guest may close a loop; without the guard the physical switch may close the host's uplink", guestBPDU},
-		{"guest-link-control", api.FindingNote, "a guest speaks a protocol of the link to the physical switch", "frames dropped as `guest-link-control`",
-			"an appliance or a lab in the guest does not work; or the guest tries to take over the host's LAG, discovery or flow control", guestLinkControl},
+			"a bridge in the guest may close a loop; without the guard the physical switch may close the host's uplink",
+			guestBPDU},
+		{"guest-link-control", api.FindingNote, "a guest speaks a protocol of the link to the physical switch",
+			"frames dropped as `guest-link-control`",
+			"an appliance or a lab in the guest does not work; or the guest tries to take over the host's LAG, " +
+				"discovery or flow control", guestLinkControl},
 		{"blocked-sender", api.FindingNote, "a blocked port goes on sending", "frames dropped as `port-blocked`",
 			"somebody behind the port expects it to work", blockedSender},
 	}
@@ -46,7 +52,8 @@ func promiscuous(l *look) (found []api.Finding) {
 		if wasted < wastedCopies || share < wastedPercent {
 			return
 		}
-		f := onPort(p, "%s it got %s and sent %s; about %d%% of those it got were for other ports", l.period(), many(c.unicast(), "unicast frame"), frames(c.in()), share)
+		f := onPort(p, "%s it got %s and sent %s; about %d%% of those it got were for other ports", l.period(),
+			many(c.unicast(), "unicast frame"), frames(c.in()), share)
 		to := []plan.Setting{{Path: "security.promiscuous", Value: string(spec.Reject)}}
 		change := "Have it get its own frames alone."
 		if !e.Learning.Enabled.V {
@@ -58,13 +65,14 @@ func promiscuous(l *look) (found []api.Finding) {
 	return found
 }
 
-// meantForOthers is about how many of the unicast frames that a promiscuous port got were for ports that take none but their own:
-// all that they got, but for what the port itself sent.
+// meantForOthers is about how many of the unicast frames that a promiscuous port got were for ports that take none but
+// their own: all that they got, but for what the port itself sent.
 func (l *look) meantForOthers(sw *plan.Switch, p *plan.Port, c *counts) uint64 {
 	var others uint64
 	for _, q := range sw.Ports {
 		e := q.Policy
-		if q != p && l.connected(q.ID) && !e.Promiscuous.V && !(e.Learning.Enabled.V && e.Learning.UnicastFlooding.V) && sharesVLAN(&p.Policy.VLAN.V, &e.VLAN.V) {
+		if q != p && l.connected(q.ID) && !e.Promiscuous.V && !(e.Learning.Enabled.V && e.Learning.UnicastFlooding.V) &&
+			sharesVLAN(&p.Policy.VLAN.V, &e.VLAN.V) {
 			others += l.of(q.ID).unicast()
 		}
 	}
@@ -133,10 +141,13 @@ func guestTags(l *look) (found []api.Finding) {
 			if n == 0 {
 				continue
 			}
-			f := onPort(p, "%s with a tag that the port (%s) does not pass %s dropped %s", frames(n), p.Policy.VLAN.V, were(n), l.period())
-			f.Change = "Have the guest send untagged frames, or make the port a trunk of the VLANs that it tags; the command shows which those are."
+			f := onPort(p, "%s with a tag that the port (%s) does not pass %s dropped %s", frames(n), p.Policy.VLAN.V,
+				were(n), l.period())
+			f.Change = "Have the guest send untagged frames, or make the port a trunk of the VLANs that it tags; the " +
+				"command shows which those are."
 			if why == abi.ReasonVLANNotAllowed {
-				f.Sign = fmt.Sprintf("%s of VLANs that the port (%s) does not carry %s dropped %s", frames(n), p.Policy.VLAN.V, were(n), l.period())
+				f.Sign = fmt.Sprintf("%s of VLANs that the port (%s) does not carry %s dropped %s", frames(n),
+					p.Policy.VLAN.V, were(n), l.period())
 				f.Change = "Add the VLAN to the trunk, or correct it in the guest; the command shows which it is."
 			}
 			f.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, why)
@@ -147,13 +158,18 @@ func guestTags(l *look) (found []api.Finding) {
 }
 
 func guestBPDU(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestBPDU, "%s of spanning tree %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestBPDU, "%s of spanning tree %s dropped %s", func(*plan.Port) trace.Known {
+		return trace.Known{}
+	})
 }
 
 func guestLinkControl(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestLinkControl, "%s of link control %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestLinkControl, "%s of link control %s dropped %s", func(*plan.Port) trace.Known {
+		return trace.Known{}
+	})
 }
 
 func blockedSender(l *look) []api.Finding {
-	return l.refusals(abi.ReasonPortBlocked, "%s that the port sent %s dropped %s, because it is blocked", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonPortBlocked, "%s that the port sent %s dropped %s, because it is blocked",
+		func(*plan.Port) trace.Known { return trace.Known{} })
 }

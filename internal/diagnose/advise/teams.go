@@ -123,8 +123,9 @@ func (l *look) teams() (out []*team) {
 			return
 		}
 		e := &p.Policy.Teaming
-		k := key{sw: sw.Name, group: p.PortGroup, policy: string(e.Policy.V), active: strings.Join(e.Active.V, ","), standby: strings.Join(e.Standby.V, ","),
-			vlan: p.Policy.VLAN.V}
+		k := key{sw: sw.Name, group: p.PortGroup, policy: string(e.Policy.V), active: strings.Join(e.Active.V, ","),
+			standby: strings.Join(e.Standby.V, ","),
+			vlan:    p.Policy.VLAN.V}
 		if own(p) || p.Policy.VLAN.From == plan.FromPort {
 			k.port = p.ID.Name
 		}

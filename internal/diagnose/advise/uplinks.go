@@ -15,14 +15,22 @@ import (
 
 func uplinkRules() []Rule {
 	return []Rule{
-		{"reflection-check", api.FindingWrong, "two uplinks bring frames, and the check that keeps out doubles is off", "broadcast and multicast frames that each of the uplinks received",
-			"what the physical network floods comes by every uplink, and ports get it as often; their own frames come back to them", reflectionCheck},
-		{"uplink-vlan", api.FindingWrong, "no uplink of its team carries a port group's VLAN, or not every one does", "copies refused as `uplink-vlan`",
-			"the frames end at the host; where only some uplinks carry the VLAN, they end there with the next failover, or for half of the ports", uplinkVLAN},
-		{"ip-hash", api.FindingWrong, "IP hash on uplinks that are no channel at the other end", "copies refused as `reflected`, or different devices at the other ends by LLDP",
-			"the physical switches see a guest's MAC now on one port, now on the other, and send its own broadcasts back", ipHash},
-		{"half-open", api.FindingWrong, "an uplink sends and never receives", "frames received and sent: none against 10 and more, in 5 s and more with `--for`",
-			"one direction of the link is lost, and link state does not show it: what answers by this uplink never arrives", halfOpen},
+		{"reflection-check", api.FindingWrong, "two uplinks bring frames, and the check that keeps out doubles is off",
+			"broadcast and multicast frames that each of the uplinks received",
+			"what the physical network floods comes by every uplink, and ports get it as often; their own frames " +
+				"come back to them", reflectionCheck},
+		{"uplink-vlan", api.FindingWrong, "no uplink of its team carries a port group's VLAN, or not every one does",
+			"copies refused as `uplink-vlan`",
+			"the frames end at the host; where only some uplinks carry the VLAN, they end there with the next " +
+				"failover, or for half of the ports", uplinkVLAN},
+		{"ip-hash", api.FindingWrong, "IP hash on uplinks that are no channel at the other end",
+			"copies refused as `reflected`, or different devices at the other ends by LLDP",
+			"the physical switches see a guest's MAC now on one port, now on the other, and send its own broadcasts " +
+				"back", ipHash},
+		{"half-open", api.FindingWrong, "an uplink sends and never receives",
+			"frames received and sent: none against 10 and more, in 5 s and more with `--for`",
+			"one direction of the link is lost, and link state does not show it: what answers by this uplink never " +
+				"arrives", halfOpen},
 	}
 }
 
@@ -50,7 +58,8 @@ func reflectionCheck(l *look) (found []api.Finding) {
 		for _, p := range sw.Ports {
 			e := p.Policy
 			guarded = guarded && (!l.connected(p.ID) || e.Teaming.Policy.V == spec.IPHash)
-			looking = looking || l.connected(p.ID) && (e.Promiscuous.V || e.Learning.Enabled.V && e.Learning.UnicastFlooding.V)
+			looking = looking || l.connected(p.ID) && (e.Promiscuous.V || e.Learning.Enabled.V &&
+				e.Learning.UnicastFlooding.V)
 		}
 		if len(usable) < 2 || guarded { // the check leaves out IP hash, whose uplinks are one channel
 			continue
@@ -61,15 +70,19 @@ func reflectionCheck(l *look) (found []api.Finding) {
 			count      func(*counts) uint64
 		}{
 			{!sw.ReversePath, "reversePath", "broadcast and multicast", (*counts).groupIn},
-			{!sw.ReversePathPromiscuous && looking, "reversePathPromiscuous", "unicast", func(c *counts) uint64 { return c.named["packetsInUnicast"] }},
+			{!sw.ReversePathPromiscuous && looking, "reversePathPromiscuous", "unicast", func(c *counts) uint64 {
+				return c.named["packetsInUnicast"]
+			}},
 		} {
 			by, n := l.busiest(usable, c.count)
 			first, second := by[0].vlans(), by[1].vlans()
 			if !c.off || n[1] == 0 || !overlap(&first, &second) {
 				continue
 			}
-			f := api.Finding{Switch: sw.Name, Sign: fmt.Sprintf("checks.%s is off, and %s frames came by %s (%s) and by %s (%s) %s", c.name, c.what, by[0].name, frames(n[0]), by[1].name, frames(n[1]), l.periodOfMany())}
-			found = append(found, remedy(f, l.explain.FixSwitch(sw.Name, "Switch the check on.", "checks: {"+c.name+": true}")))
+			f := api.Finding{Switch: sw.Name, Sign: fmt.Sprintf("checks.%s is off, and %s frames came by %s (%s) and "+
+				"by %s (%s) %s", c.name, c.what, by[0].name, frames(n[0]), by[1].name, frames(n[1]), l.periodOfMany())}
+			found = append(found, remedy(f, l.explain.FixSwitch(sw.Name, "Switch the check on.", "checks: {"+c.name+
+				": true}")))
 		}
 	}
 	return found
@@ -113,7 +126,8 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 		f := t.on("VLAN %s: none of its uplinks carries it; its ports sent %s %s, and %s %s refused at the uplinks",
 			vlans, frames(sent), l.periodOfMany(), frames(refused), were(refused))
 		if n := l.refusedVLAN(worst); carried {
-			f.Sign = fmt.Sprintf("VLAN %s: others carry it, %s carries %s; %s %s refused there %s", vlans, worst.ID.Name, nothing(worst.VLANs.String()),
+			f.Sign = fmt.Sprintf("VLAN %s: others carry it, %s carries %s; %s %s refused there %s", vlans,
+				worst.ID.Name, nothing(worst.VLANs.String()),
 				frames(n), were(n), l.period())
 			if !active || n == 0 {
 				f.Level = api.FindingNote
@@ -125,8 +139,8 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 	return found
 }
 
-// refusedVLAN is how many frames of VLANs that it does not carry were to leave by an uplink. Those that come in are none of the
-// host's: a physical switch may send more than this host has use for.
+// refusedVLAN is how many frames of VLANs that it does not carry were to leave by an uplink. Those that come in are
+// none of the host's: a physical switch may send more than this host has use for.
 func (l *look) refusedVLAN(u *plan.Uplink) uint64 { return l.of(u.ID).kept(abi.ReasonUplinkVLAN) }
 
 func nothing(s string) string {
@@ -157,7 +171,8 @@ func lowest(s plan.VLANSet) uint16 {
 func ipHash(l *look) (found []api.Finding) {
 	for _, t := range l.teams() {
 		usable := l.usable(t.active)
-		if t.policy().Policy.V != spec.IPHash || len(usable) < 2 || slices.ContainsFunc(usable, func(k link) bool { return k.lag }) {
+		if t.policy().Policy.V != spec.IPHash || len(usable) < 2 ||
+			slices.ContainsFunc(usable, func(k link) bool { return k.lag }) {
 			continue
 		}
 		back := l.sum(t, func(c *counts) uint64 { return c.kept(abi.ReasonReflected) })
@@ -165,14 +180,16 @@ func ipHash(l *look) (found []api.Finding) {
 		var f api.Finding
 		switch {
 		case back > 0:
-			f = t.on("%s that its own ports had sent came back by another of %s %s%s", frames(back), linkNames(usable), l.periodOfMany(), others)
+			f = t.on("%s that its own ports had sent came back by another of %s %s%s", frames(back), linkNames(usable),
+				l.periodOfMany(), others)
 		case others != "":
 			f = t.on("LLDP%s: a channel over both needs that they act as one", strings.TrimPrefix(others, ";"))
 			f.Level = api.FindingNote
 		default:
 			continue
 		}
-		found = append(found, remedy(f, l.explain.Fix(t.first, "Make the ports at the other end a channel, best with LACP (see lacp.md), or choose a teaming that needs none.",
+		found = append(found, remedy(f, l.explain.Fix(t.first, "Make the ports at the other end a channel, best with "+
+			"LACP (see lacp.md), or choose a teaming that needs none.",
 			plan.Setting{Path: "teaming.policy", Value: string(spec.OriginatingPort)})))
 	}
 	return found
@@ -215,11 +232,13 @@ func halfOpen(l *look) (found []api.Finding) {
 	}
 	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, c *counts) {
 		v := l.uplink[u.ID]
-		if !l.up(u.ID) || u.Blocked || c.in() > 0 || c.out() < halfOpenFrames || v != nil && v.LLDP != nil && len(v.LLDP.Neighbours) > 0 {
+		if !l.up(u.ID) || u.Blocked || c.in() > 0 || c.out() < halfOpenFrames || v != nil && v.LLDP != nil &&
+			len(v.LLDP.Neighbours) > 0 {
 			return
 		}
 		f := onUplink(u, "it sent %s %s and received none", frames(c.out()), l.period())
-		f.Change = "Look at the cable, the optics and the port of the physical switch, and move the ports meanwhile: `teaming: {failureDetection: beacon}` does that by itself with three uplinks."
+		f.Change = "Look at the cable, the optics and the port of the physical switch, and move the ports meanwhile: " +
+			"`teaming: {failureDetection: beacon}` does that by itself with three uplinks."
 		f.Command = "heddle uplink show " + u.ID.Name
 		found = append(found, f)
 	})

@@ -62,8 +62,10 @@ func lessLosses(now, before *api.DeviceLosses) *api.DeviceLosses {
 	if now == nil || before == nil || now.Device != before.Device {
 		return now
 	}
-	return &api.DeviceLosses{Device: now.Device, RxDropped: diff(now.RxDropped, before.RxDropped), TxDropped: diff(now.TxDropped, before.TxDropped),
-		RxErrors: diff(now.RxErrors, before.RxErrors), TxErrors: diff(now.TxErrors, before.TxErrors), RxMissed: diff(now.RxMissed, before.RxMissed)}
+	return &api.DeviceLosses{Device: now.Device, RxDropped: diff(now.RxDropped, before.RxDropped),
+		TxDropped: diff(now.TxDropped, before.TxDropped),
+		RxErrors:  diff(now.RxErrors, before.RxErrors), TxErrors: diff(now.TxErrors, before.TxErrors),
+		RxMissed: diff(now.RxMissed, before.RxMissed)}
 }
 
 // diff is a − b; 0 when a counter began anew.

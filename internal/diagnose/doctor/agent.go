@@ -14,20 +14,25 @@ func agentAnswers(f Facts) []Finding {
 		if a.Remembers {
 			text := "the kernel goes on forwarding, and nobody follows devices and uplinks"
 			if _, unknown := f.Unknown[FactPins]; !unknown && !slices.Contains(f.Pins.Agents, a.Name) {
-				text = "nothing of it is in the kernel, as after a boot or heddle down, so that its ports carry no traffic"
+				text = "nothing of it is in the kernel, as after a boot or heddle down, so that its ports carry no " +
+					"traffic"
 			}
 			return []Finding{{Level: Wrong, Text: fmt.Sprintf("agent %s does not run: %s", a.Name, text),
-				Remedy: "systemctl start heddle, or heddle agent --config FILE; heddle down --purge when it is no longer wanted"}}
+				Remedy: "systemctl start heddle, or heddle agent --config FILE; heddle down --purge when it is no " +
+					"longer wanted"}}
 		}
-		return []Finding{{Level: Note, Text: fmt.Sprintf("agent %s does not run, and never has", a.Name), Remedy: "systemctl enable --now heddle, or heddle agent --config FILE"}}
+		return []Finding{{Level: Note, Text: fmt.Sprintf("agent %s does not run, and never has", a.Name),
+			Remedy: "systemctl enable --now heddle, or heddle agent --config FILE"}}
 	}
 	var found []Finding
 	if a.Version != a.Own {
-		found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("the agent is of version %s, this program of %s", a.Version, a.Own),
+		found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("the agent is of version %s, this program of %s",
+			a.Version, a.Own),
 			Remedy: "systemctl restart heddle: no frame is lost"})
 	}
 	for _, w := range a.Warnings {
-		found = append(found, Finding{Level: Note, Text: w, Remedy: "correct in the configuration what it names, then: heddle apply -f FILE"})
+		found = append(found, Finding{Level: Note, Text: w, Remedy: "correct in the configuration what it names, " +
+			"then: heddle apply -f FILE"})
 	}
 	return found
 }
@@ -37,14 +42,16 @@ func namespace(f Facts) []Finding {
 	if f.Agent.Elsewhere == "" {
 		return nil
 	}
-	return []Finding{{Level: OK, Text: fmt.Sprintf("this command is in another one than agent %s: devices were looked at in the agent's, %s", f.Agent.Name, f.Agent.Elsewhere)}}
+	return []Finding{{Level: OK, Text: fmt.Sprintf("this command is in another one than agent %s: devices were "+
+		"looked at in the agent's, %s", f.Agent.Name, f.Agent.Elsewhere)}}
 }
 
 func aliases(f Facts) []Finding {
 	var found []Finding
 	for _, text := range f.Agent.Lookalikes {
 		device, _, _ := strings.Cut(strings.TrimPrefix(text, "device "), " ")
-		found = append(found, Finding{Level: Note, Text: text, Remedy: fmt.Sprintf("ip link set dev %s alias \"\", if nobody needs it", device)})
+		found = append(found, Finding{Level: Note, Text: text, Remedy: fmt.Sprintf("ip link set dev %s alias \"\", "+
+			"if nobody needs it", device)})
 	}
 	return found
 }
@@ -52,7 +59,8 @@ func aliases(f Facts) []Finding {
 func configuration(f Facts) []Finding {
 	var found []Finding
 	for _, fault := range f.Config.Faults {
-		found = append(found, Finding{Level: Wrong, Text: fault, Remedy: "edit the file, then: heddle check -f " + f.Config.File})
+		found = append(found, Finding{Level: Wrong, Text: fault, Remedy: "edit the file, then: heddle check -f " +
+			f.Config.File})
 	}
 	if !f.Config.Exists {
 		found = append(found, Finding{Level: OK, Text: "there is none at " + f.Config.File})
@@ -66,13 +74,17 @@ func uplinks(f Facts) []Finding {
 		d, there := f.Devices[u.Device]
 		switch {
 		case u.Device == "":
-			found = append(found, Finding{Level: Note, Text: u.label() + " has no device on this host", Remedy: "bind one in the configuration, or leave it out of the teams"})
+			found = append(found, Finding{Level: Note, Text: u.label() + " has no device on this host",
+				Remedy: "bind one in the configuration, or leave it out of the teams"})
 		case !there:
-			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: there is no device %s", u.label(), u.Device), Remedy: "ip link shows the devices there are; correct the name, or load the driver"})
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: there is no device %s", u.label(),
+				u.Device), Remedy: "ip link shows the devices there are; correct the name, or load the driver"})
 		case u.State == api.Pending:
-			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", u.label(), u.Reason), Remedy: "heddle uplink show " + u.Name})
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", u.label(),
+				u.Reason), Remedy: "heddle uplink show " + u.Name})
 		case !d.Up || u.State == api.Down:
-			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: device %s is down or has no carrier", u.label(), u.Device),
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: device %s is down or has no carrier",
+				u.label(), u.Device),
 				Remedy: fmt.Sprintf("ip link set %s up; check cable and switch port", u.Device)})
 		}
 	}
@@ -86,12 +98,15 @@ func ports(f Facts) []Finding {
 		switch {
 		case p.Device == "" || p.Host && p.State == "":
 		case !there:
-			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: there is no device %s", p.label(), p.Device),
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: there is no device %s", p.label(),
+				p.Device),
 				Remedy: "start its owner; or, if it is gone for good: heddle port disconnect " + p.Name})
 		case p.State == api.Pending:
-			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", p.label(), p.Reason), Remedy: "heddle port show " + p.Name})
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", p.label(),
+				p.Reason), Remedy: "heddle port show " + p.Name})
 		case p.State == api.Down:
-			found = append(found, Finding{Level: Note, Text: fmt.Sprintf("%s is down: %s", p.label(), p.Reason), Remedy: "heddle port show " + p.Name})
+			found = append(found, Finding{Level: Note, Text: fmt.Sprintf("%s is down: %s", p.label(), p.Reason),
+				Remedy: "heddle port show " + p.Name})
 		}
 	}
 	return found

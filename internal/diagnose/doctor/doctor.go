@@ -21,7 +21,8 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// check looks at one matter. Without findings, sound says what was looked at. needs are the facts without which nothing can be said.
+// check looks at one matter. Without findings, sound says what was looked at. needs are the facts without which nothing
+// can be said.
 type check struct {
 	name  string
 	needs []Fact

@@ -11,22 +11,26 @@ import (
 func soundHost() Facts {
 	return Facts{
 		Kernel: Kernel{Release: "6.12.1", Major: 6, Minor: 12, BTF: true, TCX: true, JIT: true, Backlog: 1000},
-		Pins:   Pins{Dir: "/run/heddle/bpf", Mounted: true, Lasting: true, Agents: []string{"default", "host2"}, Alive: map[string]bool{"default": true, "host2": true}},
+		Pins: Pins{Dir: "/run/heddle/bpf", Mounted: true, Lasting: true, Agents: []string{"default", "host2"},
+			Alive: map[string]bool{"default": true, "host2": true}},
 		Agent:  Agent{Name: "default", Running: true, Own: "v1", Version: "v1", Remembers: true},
 		Config: Config{File: "/etc/heddle/heddle.yaml", Exists: true},
 		Devices: map[string]Device{
-			"eno1": {Name: "eno1", MTU: 1500, Up: true, Promiscuous: true, Features: map[string]bool{"rx-vlan-filter": true, "rx-gro": true}},
+			"eno1": {Name: "eno1", MTU: 1500, Up: true, Promiscuous: true,
+				Features: map[string]bool{"rx-vlan-filter": true, "rx-gro": true}},
 			"pa":   {Name: "pa", Driver: "veth", MTU: 1500, Up: true, PeerMTU: 1500},
 			"tap1": {Name: "tap1", Driver: "tun", MTU: 1500, Up: true},
 			"vmk0": {Name: "vmk0", Driver: "veth", MTU: 1500, Up: true, Addresses: []string{"192.0.2.1/24"}},
-			"eno2": {Name: "eno2", MTU: 1500, Up: true, Addresses: []string{"198.51.100.7/24"}, Master: "br0", MasterKind: "bridge", Manager: "NetworkManager"},
-			"lo":   {Name: "lo", MTU: 65536, Up: true, Addresses: []string{"127.0.0.1/8", "::1/128"}},
+			"eno2": {Name: "eno2", MTU: 1500, Up: true, Addresses: []string{"198.51.100.7/24"}, Master: "br0",
+				MasterKind: "bridge", Manager: "NetworkManager"},
+			"lo": {Name: "lo", MTU: 65536, Up: true, Addresses: []string{"127.0.0.1/8", "::1/128"}},
 		},
 		Uplinks: []Uplink{{Switch: "lab", Name: "uplink1", Device: "eno1", SwitchMTU: 1500, State: api.Up}},
 		Ports: []Port{
 			{Switch: "lab", Name: "a", Device: "pa", VLAN: "access 100", SwitchMTU: 1500, State: api.Up},
 			{Switch: "lab", Name: "b", Device: "tap1", VLAN: "access 100", SwitchMTU: 1500, State: api.Up},
-			{Switch: "lab", Name: "vmk0", Device: "vmk0", VLAN: "access 10", Host: true, SwitchMTU: 1500, State: api.Up},
+			{Switch: "lab", Name: "vmk0", Device: "vmk0", VLAN: "access 10", Host: true, SwitchMTU: 1500,
+				State: api.Up},
 		},
 		Unknown: map[Fact]string{},
 	}
@@ -56,83 +60,147 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		remedy string // part of the remedy
 		spoil  func(*Facts)
 	}{
-		{"kernel", Wrong, "6.1.0 is older than 6.6", "newer kernel", func(f *Facts) { f.Kernel.Release, f.Kernel.Minor = "6.1.0", 1 }},
-		{"kernel", Note, "does not describe its types", "CONFIG_DEBUG_INFO_BTF", func(f *Facts) { f.Kernel.BTF = false }},
+		{"kernel", Wrong, "6.1.0 is older than 6.6", "newer kernel", func(f *Facts) {
+			f.Kernel.Release, f.Kernel.Minor = "6.1.0", 1
+		}},
+		{"kernel", Note, "does not describe its types", "CONFIG_DEBUG_INFO_BTF", func(f *Facts) {
+			f.Kernel.BTF = false
+		}},
 		{"kernel", Wrong, "lockdown", "lockdown=integrity", func(f *Facts) { f.Kernel.Confidential = true }},
 		{"tcx", Wrong, "cannot attach", "CONFIG_NET_XGRESS", func(f *Facts) { f.Kernel.TCX = false }},
 		{"bpf JIT", Wrong, "interpreted", "bpf_jit_enable=1", func(f *Facts) { f.Kernel.JIT = false }},
-		{"receive backlog", Wrong, "2 ports of lab, access 100", "netdev_max_backlog=8", func(f *Facts) { f.Kernel.Backlog = 1 }},
+		{"receive backlog", Wrong, "2 ports of lab, access 100", "netdev_max_backlog=8", func(f *Facts) {
+			f.Kernel.Backlog = 1
+		}},
 		{"bpf file system", Wrong, "process's group alone", "mount -t bpf", func(f *Facts) { f.Pins.Lasting = false }},
-		{"bpf file system", Wrong, "ends with its agent", "restart the agent", func(f *Facts) { f.Pins.Mounted = false }},
+		{"bpf file system", Wrong, "ends with its agent", "restart the agent", func(f *Facts) {
+			f.Pins.Mounted = false
+		}},
 		{"pins", Wrong, "agent host2", "heddle down --agent host2", func(f *Facts) { f.Pins.Alive["host2"] = false }},
 		{"pins", Wrong, "nothing pinned", "restart", func(f *Facts) { f.Pins.Agents = []string{"host2"} }},
-		{"agent", Wrong, "does not run: the kernel goes on", "systemctl start", func(f *Facts) { f.Agent.Running = false }},
-		{"agent", Wrong, "nothing of it is in the kernel", "heddle down --purge", func(f *Facts) { f.Agent.Running, f.Pins.Agents = false, []string{"host2"} }},
-		{"agent", Note, "never has", "enable --now", func(f *Facts) { f.Agent.Running, f.Agent.Remembers = false, false }},
+		{"agent", Wrong, "does not run: the kernel goes on", "systemctl start", func(f *Facts) {
+			f.Agent.Running = false
+		}},
+		{"agent", Wrong, "nothing of it is in the kernel", "heddle down --purge", func(f *Facts) {
+			f.Agent.Running, f.Pins.Agents = false, []string{"host2"}
+		}},
+		{"agent", Note, "never has", "enable --now", func(f *Facts) {
+			f.Agent.Running, f.Agent.Remembers = false, false
+		}},
 		{"agent", Wrong, "version v0", "restart", func(f *Facts) { f.Agent.Version = "v0" }},
-		{"agent", Note, "a warning of the agent's", "heddle apply -f", func(f *Facts) { f.Agent.Warnings = []string{"a warning of the agent's"} }},
+		{"agent", Note, "a warning of the agent's", "heddle apply -f", func(f *Facts) {
+			f.Agent.Warnings = []string{"a warning of the agent's"}
+		}},
 		{"configuration", Wrong, "line 3", "heddle check -f", func(f *Facts) { f.Config.Faults = []string{"line 3"} }},
 		{"uplinks", Wrong, "no device eno1", "ip link", func(f *Facts) { delete(f.Devices, "eno1") }},
-		{"uplinks", Wrong, "no carrier", "ip link set eno1 up", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Up = false }) }},
-		{"uplinks", Wrong, "because", "uplink show uplink1", func(f *Facts) { f.Uplinks[0].State, f.Uplinks[0].Reason = api.Pending, "because" }},
+		{"uplinks", Wrong, "no carrier", "ip link set eno1 up", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.Up = false })
+		}},
+		{"uplinks", Wrong, "because", "uplink show uplink1", func(f *Facts) {
+			f.Uplinks[0].State, f.Uplinks[0].Reason = api.Pending, "because"
+		}},
 		{"uplinks", Note, "has no device", "bind one", func(f *Facts) { f.Uplinks[0].Device = "" }},
 		{"ports", Wrong, "no device pa", "port disconnect a", func(f *Facts) { delete(f.Devices, "pa") }},
-		{"ports", Wrong, "because", "port show a", func(f *Facts) { f.Ports[0].State, f.Ports[0].Reason = api.Pending, "because" }},
-		{"ports", Note, "is down: because", "port show a", func(f *Facts) { f.Ports[0].State, f.Ports[0].Reason = api.Down, "because" }},
-		{"mtu", Wrong, "eno1 has MTU 1400", "mtu 1500", func(f *Facts) { with(f, "eno1", func(d *Device) { d.MTU = 1400 }) }},
-		{"mtu", Wrong, "adapter has MTU 9000", "guest's MTU to 1500", func(f *Facts) { with(f, "pa", func(d *Device) { d.PeerMTU = 9000 }) }},
-		{"mtu", Note, "pair of pa has MTU 1400", "ip link set pa mtu 1500", func(f *Facts) { with(f, "pa", func(d *Device) { d.PeerMTU = 1400 }) }},
-		{"mtu", Note, "tap1 has MTU 1400", "ip link set tap1 mtu 1500", func(f *Facts) { with(f, "tap1", func(d *Device) { d.MTU = 1400 }) }},
-		{"other owners", Wrong, "bridge br0", "ip link set eno1 nomaster", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Master, d.MasterKind = "br0", "bridge" }) }},
-		{"other owners", Wrong, "bond bond0", "use bond0 itself", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Master, d.MasterKind = "bond0", "bond" }) }},
+		{"ports", Wrong, "because", "port show a", func(f *Facts) {
+			f.Ports[0].State, f.Ports[0].Reason = api.Pending, "because"
+		}},
+		{"ports", Note, "is down: because", "port show a", func(f *Facts) {
+			f.Ports[0].State, f.Ports[0].Reason = api.Down, "because"
+		}},
+		{"mtu", Wrong, "eno1 has MTU 1400", "mtu 1500", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.MTU = 1400 })
+		}},
+		{"mtu", Wrong, "adapter has MTU 9000", "guest's MTU to 1500", func(f *Facts) {
+			with(f, "pa", func(d *Device) { d.PeerMTU = 9000 })
+		}},
+		{"mtu", Note, "pair of pa has MTU 1400", "ip link set pa mtu 1500", func(f *Facts) {
+			with(f, "pa", func(d *Device) { d.PeerMTU = 1400 })
+		}},
+		{"mtu", Note, "tap1 has MTU 1400", "ip link set tap1 mtu 1500", func(f *Facts) {
+			with(f, "tap1", func(d *Device) { d.MTU = 1400 })
+		}},
+		{"other owners", Wrong, "bridge br0", "ip link set eno1 nomaster", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.Master, d.MasterKind = "br0", "bridge" })
+		}},
+		{"other owners", Wrong, "bond bond0", "use bond0 itself", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.Master, d.MasterKind = "bond0", "bond" })
+		}},
 		{"other owners", Wrong, "ovs-system", "ovs-vsctl del-port pa", func(f *Facts) {
 			with(f, "pa", func(d *Device) { d.Master, d.MasterKind = "ovs-system", "openvswitch" })
 		}},
-		{"other owners", Wrong, "eno1.100 on top", "role: host", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Upper = []string{"eno1.100"} }) }},
-		{"other owners", Note, "has addresses on device pa", "ip addr flush", func(f *Facts) { with(f, "pa", func(d *Device) { d.Addresses = []string{"203.0.113.1/24"} }) }},
-		{"offloads", Wrong, "LRO", "ethtool -K eno1 lro off", func(f *Facts) { f.Devices["eno1"].Features["rx-lro"] = true }},
-		{"offloads", Note, "rx-gro-hw", "rx-gro-hw off", func(f *Facts) { f.Devices["eno1"].Features["rx-gro-hw"] = true }},
-		{"offloads", Wrong, "rx-vlan-filter", "rx-vlan-filter off", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Promiscuous = false }) }},
-		{"other programs", Wrong, "XDP", "xdp off", func(f *Facts) {
-			with(f, "eno1", func(d *Device) { d.Before = []api.ProgramBefore{{Device: "eno1", Hook: api.HookXDP, Program: 7}} })
+		{"other owners", Wrong, "eno1.100 on top", "role: host", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.Upper = []string{"eno1.100"} })
 		}},
-		{"other programs", Wrong, "program heddle_ingress (id 7, link 8) runs before the switch", "bpftool link detach id 8", func(f *Facts) {
-			with(f, "pa", func(d *Device) {
-				d.Before = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7, Link: 8}}
+		{"other owners", Note, "has addresses on device pa", "ip addr flush", func(f *Facts) {
+			with(f, "pa", func(d *Device) { d.Addresses = []string{"203.0.113.1/24"} })
+		}},
+		{"offloads", Wrong, "LRO", "ethtool -K eno1 lro off", func(f *Facts) {
+			f.Devices["eno1"].Features["rx-lro"] = true
+		}},
+		{"offloads", Note, "rx-gro-hw", "rx-gro-hw off", func(f *Facts) {
+			f.Devices["eno1"].Features["rx-gro-hw"] = true
+		}},
+		{"offloads", Wrong, "rx-vlan-filter", "rx-vlan-filter off", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.Promiscuous = false })
+		}},
+		{"other programs", Wrong, "XDP", "xdp off", func(f *Facts) {
+			with(f, "eno1", func(d *Device) {
+				d.Before = []api.ProgramBefore{{Device: "eno1", Hook: api.HookXDP, Program: 7}}
 			})
 		}},
+		{"other programs", Wrong, "program heddle_ingress (id 7, link 8) runs before the switch",
+			"bpftool link detach id 8", func(f *Facts) {
+				with(f, "pa", func(d *Device) {
+					d.Before = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7,
+						Link: 8}}
+				})
+			}},
 		{"other programs", Wrong, "of agent hosa", "heddle down --agent hosa", func(f *Facts) {
 			with(f, "pa", func(d *Device) {
-				d.Before = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7, Link: 8, Agent: "hosa"}}
+				d.Before = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7,
+					Link: 8, Agent: "hosa"}}
 			})
 		}},
 		{"other programs", Wrong, "port lab/vmk0: program (id 7) runs", "bpftool prog show id 7", func(f *Facts) {
 			f.Ports[2].Before = []api.ProgramBefore{{Device: "sw-vmk0", Hook: "ingress", Program: 7}}
 		}},
-		{"other programs", Wrong, "program is not on device pa", "restart the agent", func(f *Facts) { with(f, "pa", func(d *Device) { d.Detached = true }) }},
+		{"other programs", Wrong, "program is not on device pa", "restart the agent", func(f *Facts) {
+			with(f, "pa", func(d *Device) { d.Detached = true })
+		}},
 		{"other programs", Wrong, "switched twice", "bpftool link detach id 8", func(f *Facts) {
 			with(f, "pa", func(d *Device) {
-				d.Former = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7, Link: 8}}
+				d.Former = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7,
+					Link: 8}}
 			})
 		}},
 		{"other programs", Note, "tcx program spy (id 7)", "tc filter show dev pa", func(f *Facts) {
 			with(f, "pa", func(d *Device) { d.Behind = []string{"tcx program spy (id 7)"} })
 		}},
-		{"managers", Note, "NetworkManager configures device eno1", "managed no", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Manager = "NetworkManager" }) }},
-		{"managers", Note, "systemd-networkd", "Unmanaged=yes", func(f *Facts) { with(f, "pa", func(d *Device) { d.Manager = "systemd-networkd" }) }},
-		{"host interfaces", Note, "both in 192.0.2.0/24", "eno2", func(f *Facts) { with(f, "eno2", func(d *Device) { d.Addresses = []string{"192.0.2.9/25"} }) }},
+		{"managers", Note, "NetworkManager configures device eno1", "managed no", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.Manager = "NetworkManager" })
+		}},
+		{"managers", Note, "systemd-networkd", "Unmanaged=yes", func(f *Facts) {
+			with(f, "pa", func(d *Device) { d.Manager = "systemd-networkd" })
+		}},
+		{"host interfaces", Note, "both in 192.0.2.0/24", "eno2", func(f *Facts) {
+			with(f, "eno2", func(d *Device) { d.Addresses = []string{"192.0.2.9/25"} })
+		}},
 		{"host interfaces", Wrong, "rp_filter", "rp_filter=2", func(f *Facts) {
 			with(f, "eno2", func(d *Device) { d.Addresses, d.StrictReversePath = []string{"192.0.2.9/24"}, true })
 		}},
 		{"host interfaces", Note, "routes between", "ip_forward=0", func(f *Facts) {
 			f.Forwarding = true
-			f.Ports = append(f.Ports, Port{Switch: "lab", Name: "vmk1", Device: "vmk1", VLAN: "access 20", Host: true, SwitchMTU: 1500, State: api.Up})
+			f.Ports = append(f.Ports, Port{Switch: "lab", Name: "vmk1", Device: "vmk1", VLAN: "access 20", Host: true,
+				SwitchMTU: 1500, State: api.Up})
 			f.Devices["vmk1"] = Device{Name: "vmk1", Addresses: []string{"203.0.113.1/24"}}
 		}},
 		{"aliases", Note, "device lo has the alias heddle/default/x/y", "ip link set dev lo alias", func(f *Facts) {
-			f.Agent.Lookalikes = []string{"device lo has the alias heddle/default/x/y and was not made by this agent: it is left alone"}
+			f.Agent.Lookalikes = []string{"device lo has the alias heddle/default/x/y and was not made by this " +
+				"agent: it is left alone"}
 		}},
-		{"bridge netfilter", Note, "packet filter", "bridge-nf-call-iptables=0", func(f *Facts) { f.BridgeNetfilter = true }},
+		{"bridge netfilter", Note, "packet filter", "bridge-nf-call-iptables=0", func(f *Facts) {
+			f.BridgeNetfilter = true
+		}},
 	} {
 		t.Run(c.check, func(t *testing.T) {
 			f := soundHost()
@@ -147,7 +215,8 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 			if c.remedy == "" {
 				t.Errorf("%s, %q: this case asks for no remedy", c.check, c.text)
 			}
-			if len(got) != 1 || got[0].Check != c.check || got[0].Level != c.level || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Remedy, c.remedy) {
+			if len(got) != 1 || got[0].Check != c.check || got[0].Level != c.level ||
+				!strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Remedy, c.remedy) {
 				t.Errorf("%s, %q: %+v", c.check, c.text, got)
 			}
 			if Healthy(got) != (c.level != Wrong) {
@@ -188,7 +257,8 @@ func TestWhatIsUnknownIsNeitherSoundNorWrong(t *testing.T) {
 }
 
 func TestMountsAreReadFromTheFirstProcess(t *testing.T) {
-	const info = "36 35 98:0 / /run/heddle/bpf rw,nosuid - bpf bpf rw,mode=700\n37 35 0:9 / /run/other rw shared:7 - tmpfs tmpfs rw\n"
+	const info = "36 35 98:0 / /run/heddle/bpf rw,nosuid - bpf bpf rw,mode=700\n37 35 0:9 / /run/other rw shared:7 - " +
+		"tmpfs tmpfs rw\n"
 	for dir, want := range map[string]bool{"/run/heddle/bpf": true, "/run/other": false, "/run/heddle": false} {
 		t.Run(dir, func(t *testing.T) {
 			if got := mountedAt(info, dir); got != want {

@@ -1,5 +1,5 @@
-// Package doctor looks at a host for what keeps a switch from working, or from working well, and says what to do about it. Facts
-// are gathered once; each check is a pure function of them.
+// Package doctor looks at a host for what keeps a switch from working, or from working well, and says what to do about
+// it. Facts are gathered once; each check is a pure function of them.
 package doctor
 
 import (
@@ -13,7 +13,8 @@ type Facts struct {
 	Agent   Agent
 	Config  Config
 	Devices map[string]Device
-	// Uplinks and Ports are what the switches are made of: as the agent has them or, without one, as the file declares them.
+	// Uplinks and Ports are what the switches are made of: as the agent has them or, without one, as the file declares
+	// them.
 	Uplinks []Uplink
 	Ports   []Port
 	// BridgeNetfilter: frames on Linux bridges pass the host's packet filter (net.bridge.bridge-nf-call-iptables).
@@ -73,8 +74,8 @@ type Agent struct {
 	Warnings     []string
 	// Remembers: there is a state of it, so that it has run before.
 	Remembers bool
-	// Elsewhere is the path of the network namespace that the agent's devices are in, where that is not this command's; the devices
-	// were looked at there. Place is the boot and the namespace as the agent has them.
+	// Elsewhere is the path of the network namespace that the agent's devices are in, where that is not this command's;
+	// the devices were looked at there. Place is the boot and the namespace as the agent has them.
 	Elsewhere, Place string
 	// Lookalikes say which devices have the alias of its host ports and are none.
 	Lookalikes []string
@@ -102,8 +103,8 @@ type Device struct {
 	PeerMTU int
 	// Features are the offloads that are on (ethtool -k).
 	Features map[string]bool
-	// Detached: the switch's own program is not on it. Before are programs of others that see frames before the switch does, Behind
-	// those of tcx and tc that see what it passes on.
+	// Detached: the switch's own program is not on it. Before are programs of others that see frames before the switch
+	// does, Behind those of tcx and tc that see what it passes on.
 	Detached bool
 	// Former are those behind it that are Heddle's as well: another agent's, or one that an agent has lost.
 	Before, Former []api.ProgramBefore

@@ -26,7 +26,8 @@ type Where struct {
 	Version          string // of this program
 }
 
-// Gather finds out about the host, its network namespace and the agent. What cannot be found out stands in Unknown; it never fails.
+// Gather finds out about the host, its network namespace and the agent. What cannot be found out stands in Unknown; it
+// never fails.
 func Gather(ctx context.Context, w Where) Facts {
 	f := Facts{Unknown: map[Fact]string{}, Devices: map[string]Device{}}
 	f.kernel()
@@ -37,7 +38,8 @@ func Gather(ctx context.Context, w Where) Facts {
 	return f
 }
 
-// inAgentsNamespace looks at the devices where the agent has them, which need not be the network namespace of this process.
+// inAgentsNamespace looks at the devices where the agent has them, which need not be the network namespace of this
+// process.
 func (f *Facts) inAgentsNamespace(w Where) {
 	look := func() error {
 		f.BridgeNetfilter = read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "1"
@@ -47,10 +49,12 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	}
 	here, err := instance.Place()
 	there := f.Agent.Place
-	if err != nil || there == "" || there == here || bootOf(there) != bootOf(here) { // an agent's devices end with the boot
+	if err != nil || there == "" || there == here || bootOf(there) != bootOf(here) {
+		// an agent's devices end with the boot
 		_ = look()
 		if there == "" && os.Geteuid() != 0 && f.noneHere() { // the agent's namespace is not told
-			f.Unknown[FactDevices] = "none of the switches' devices is in this network namespace, and which one is the agent's is only shown to root: run this as root"
+			f.Unknown[FactDevices] = "none of the switches' devices is in this network namespace, and which one is " +
+				"the agent's is only shown to root: run this as root"
 		}
 		return
 	}
@@ -62,7 +66,8 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	case err == nil && !f.Agent.Running:
 		err = fmt.Errorf("the network namespace that agent %s has its devices in is gone", f.Agent.Name)
 	case err == nil:
-		err = fmt.Errorf("agent %s has its devices in another network namespace, which cannot be found from here: run this as root, and inside it", f.Agent.Name)
+		err = fmt.Errorf("agent %s has its devices in another network namespace, which cannot be found from here: "+
+			"run this as root, and inside it", f.Agent.Name)
 	}
 	if err != nil {
 		f.Unknown[FactDevices] = err.Error()
@@ -222,10 +227,13 @@ func (f *Facts) fromAgent(s *api.State) {
 		sizes[sw.Name] = sw.MTU
 	}
 	for _, u := range s.Uplinks {
-		f.Uplinks = append(f.Uplinks, Uplink{Switch: u.Switch, Name: u.Name, Device: u.Device, SwitchMTU: sizes[u.Switch], State: u.State, Reason: u.Reason, Before: u.RunsBefore})
+		f.Uplinks = append(f.Uplinks, Uplink{Switch: u.Switch, Name: u.Name, Device: u.Device,
+			SwitchMTU: sizes[u.Switch], State: u.State, Reason: u.Reason, Before: u.RunsBefore})
 	}
 	for _, p := range s.Ports {
-		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.VLAN.String(), Host: p.Role == spec.Host, SwitchMTU: sizes[p.Switch], State: p.State, Reason: p.Reason, Before: p.RunsBefore})
+		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.VLAN.String(),
+			Host: p.Role == spec.Host, SwitchMTU: sizes[p.Switch], State: p.State, Reason: p.Reason,
+			Before: p.RunsBefore})
 	}
 }
 
@@ -234,10 +242,12 @@ func (f *Facts) fromFile(cfg *spec.Config) {
 	for _, sw := range cfg.Switches {
 		sizes[sw.Name] = sw.ActualMTU()
 		for _, u := range sw.Uplinks {
-			f.Uplinks = append(f.Uplinks, Uplink{Switch: sw.Name, Name: u.Name, Device: u.Device, SwitchMTU: sw.ActualMTU()})
+			f.Uplinks = append(f.Uplinks, Uplink{Switch: sw.Name, Name: u.Name, Device: u.Device,
+				SwitchMTU: sw.ActualMTU()})
 		}
 	}
 	for _, p := range cfg.Ports {
-		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: "port group " + p.PortGroup, Host: p.ActualRole() == spec.Host, SwitchMTU: sizes[p.Switch]})
+		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: "port group " +
+			p.PortGroup, Host: p.ActualRole() == spec.Host, SwitchMTU: sizes[p.Switch]})
 	}
 }

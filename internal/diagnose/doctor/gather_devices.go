@@ -18,7 +18,8 @@ import (
 	"heddle/internal/host/hostdev"
 )
 
-// devices looks at the namespace's devices; closely only at those that a switch uses, so that a thousand guests take no time.
+// devices looks at the namespace's devices; closely only at those that a switch uses, so that a thousand guests take no
+// time.
 func (f *Facts) devices(w Where) {
 	links, err := netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -76,14 +77,16 @@ func (f *Facts) tcx() {
 
 func deviceOf(l netlink.Link, byIndex map[int]netlink.Link) Device {
 	a := l.Attrs()
-	d := Device{Name: a.Name, Driver: l.Type(), Index: a.Index, MTU: a.MTU, Promiscuous: a.Promisc > 0, Up: a.RawFlags&upAndLower == upAndLower}
+	d := Device{Name: a.Name, Driver: l.Type(), Index: a.Index, MTU: a.MTU, Promiscuous: a.Promisc > 0,
+		Up: a.RawFlags&upAndLower == upAndLower}
 	if d.Driver == "device" {
 		d.Driver = ""
 	}
 	if m, ok := byIndex[a.MasterIndex]; ok && a.MasterIndex != 0 {
 		d.Master, d.MasterKind = m.Attrs().Name, m.Type()
 	}
-	d.StrictReversePath = read("/proc/sys/net/ipv4/conf/"+a.Name+"/rp_filter") == "1" || read("/proc/sys/net/ipv4/conf/all/rp_filter") == "1"
+	d.StrictReversePath = read("/proc/sys/net/ipv4/conf/"+a.Name+"/rp_filter") == "1" ||
+		read("/proc/sys/net/ipv4/conf/all/rp_filter") == "1"
 	addresses, err := netlink.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return d // gone in the meantime
@@ -117,7 +120,8 @@ func upon(devices map[string]Device, l netlink.Link, byIndex map[int]netlink.Lin
 
 // closer reads details of single devices, and skips what it cannot open.
 type closer struct {
-	// pins is where the agent's kernel objects are, "" when they cannot be seen: then the agent alone knows which programs are its own.
+	// pins is where the agent's kernel objects are, "" when they cannot be seen: then the agent alone knows which
+	// programs are its own.
 	pins string
 	host *hostdev.Host
 	tool *ethtool.Ethtool
@@ -166,7 +170,8 @@ func (c *closer) look(d Device, l netlink.Link) Device {
 	return d
 }
 
-// chain finds the programs on a device, the switch's own by its attachment: every other is somebody else's, whatever its name.
+// chain finds the programs on a device, the switch's own by its attachment: every other is somebody else's, whatever
+// its name.
 func (c *closer) chain(d *Device, xdp int) {
 	if xdp != 0 {
 		d.Before = append(d.Before, api.ProgramBefore{Device: d.Name, Hook: api.HookXDP, Program: uint32(xdp)})
@@ -180,7 +185,8 @@ func (c *closer) chain(d *Device, xdp int) {
 	}
 	d.Detached = !found.Ours
 	for _, s := range found.Strangers {
-		p := api.ProgramBefore{Device: d.Name, Hook: string(s.Hook), Name: s.Name, Program: s.Program, Link: s.Link, Agent: s.Instance}
+		p := api.ProgramBefore{Device: d.Name, Hook: string(s.Hook), Name: s.Name, Program: s.Program, Link: s.Link,
+			Agent: s.Instance}
 		switch {
 		case s.Before:
 			d.Before = append(d.Before, p)
@@ -216,12 +222,15 @@ func firstNamespace() bool {
 	return err != nil || errHere != nil || first == here
 }
 
-// managerOf is the network manager that says it configures the device, by the state files that both keep for each device.
+// managerOf is the network manager that says it configures the device, by the state files that both keep for each
+// device.
 func managerOf(index int) string {
-	if s := read(fmt.Sprintf("/run/NetworkManager/devices/%d", index)); strings.Contains(s, "managed=true") || strings.Contains(s, "managed=1") {
+	if s := read(fmt.Sprintf("/run/NetworkManager/devices/%d", index)); strings.Contains(s, "managed=true") ||
+		strings.Contains(s, "managed=1") {
 		return "NetworkManager"
 	}
-	if s := read(fmt.Sprintf("/run/systemd/netif/links/%d", index)); strings.Contains(s, "NETWORK_FILE=") && !strings.Contains(s, "ADMIN_STATE=unmanaged") {
+	if s := read(fmt.Sprintf("/run/systemd/netif/links/%d", index)); strings.Contains(s, "NETWORK_FILE=") &&
+		!strings.Contains(s, "ADMIN_STATE=unmanaged") {
 		return "systemd-networkd"
 	}
 	return ""

@@ -19,7 +19,8 @@ func TestEveryReasonIsExplainedOnceAndInOrder(t *testing.T) {
 		t.Errorf("explained are %v, the dataplane has %v", explained, want)
 	}
 	for _, r := range all {
-		if r.About == "" || r.Meaning == "" || r.Policy == "" || r.Change == "" || r.Command == "" || len(r.Statements) == 0 {
+		if r.About == "" || r.Meaning == "" || r.Policy == "" || r.Change == "" || r.Command == "" ||
+			len(r.Statements) == 0 {
 			t.Errorf("%s: a field is empty: %+v", r.Name(), r)
 		}
 	}
@@ -36,7 +37,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestEveryReasonOfAPolicyFieldNamesIt: what the table of policy fields says that a field causes is explained by that field.
+// TestEveryReasonOfAPolicyFieldNamesIt: what the table of policy fields says that a field causes is explained by that
+// field.
 func TestEveryReasonOfAPolicyFieldNamesIt(t *testing.T) {
 	for _, f := range plan.Fields() {
 		for _, why := range f.Reasons {

@@ -5,9 +5,10 @@ import (
 	"heddle/internal/api"
 )
 
-// From these rates on, in frames per second, a port floods. They are the rates that the how-to about storms gives as an example of storm
-// control: a guest that serves one purpose sends a few broadcasts a second, a router or a monitoring system with many neighbours some
-// hundreds; multicast also carries cluster heartbeats and neighbour discovery, which need more room.
+// From these rates on, in frames per second, a port floods. They are the rates that the how-to about storms gives as an
+// example of storm control: a guest that serves one purpose sends a few broadcasts a second, a router or a monitoring
+// system with many neighbours some hundreds; multicast also carries cluster heartbeats and neighbour discovery, which
+// need more room.
 const (
 	BroadcastFlood = 500
 	MulticastFlood = 1000

@@ -10,8 +10,8 @@ import (
 	"heddle/internal/diagnose/reasons"
 )
 
-// Counts are what passed and what did not. In is from the owners into the switch; a frame counts in once, and out once for every
-// copy handed over.
+// Counts are what passed and what did not. In is from the owners into the switch; a frame counts in once, and out once
+// for every copy handed over.
 type Counts struct {
 	PacketsIn  uint64 `json:"packetsIn"`
 	BytesIn    uint64 `json:"bytesIn"`
@@ -20,15 +20,17 @@ type Counts struct {
 	// InDropped are frames that went nowhere, OutDropped copies refused for their receiver; both without Filtered.
 	InDropped  uint64 `json:"inDropped"`
 	OutDropped uint64 `json:"outDropped"`
-	// Filtered are frames and copies that are left out in normal operation (reasons.ByDesign): duplicates, and what is for nobody here.
+	// Filtered are frames and copies that are left out in normal operation (reasons.ByDesign): duplicates, and what is
+	// for nobody here.
 	Filtered uint64 `json:"filtered"`
 	// DeviceLost are frames that a receiver could not take, by its devices' own account (api.DeviceLosses.Lost).
 	DeviceLost uint64 `json:"deviceLost"`
 	// BroadcastIn and MulticastIn are the part of PacketsIn that goes to many.
 	BroadcastIn uint64 `json:"broadcastIn"`
 	MulticastIn uint64 `json:"multicastIn"`
-	// UnknownIn are unicast frames for unknown destinations, as far as they are counted apart from other unicast: those that found no
-	// receiver, and those that storm control kept from the ports. Those that were flooded are not among them.
+	// UnknownIn are unicast frames for unknown destinations, as far as they are counted apart from other unicast: those
+	// that found no receiver, and those that storm control kept from the ports. Those that were flooded are not among
+	// them.
 	UnknownIn uint64 `json:"unknownIn"`
 }
 
@@ -151,9 +153,12 @@ func between(a, b Counts, ns int64) *Rates {
 		back = back || y < x
 		return float64(y-x) * 1e9 / float64(ns)
 	}
-	r := &Rates{PacketsIn: per(a.PacketsIn, b.PacketsIn), BytesIn: per(a.BytesIn, b.BytesIn), PacketsOut: per(a.PacketsOut, b.PacketsOut),
-		BytesOut: per(a.BytesOut, b.BytesOut), InDropped: per(a.InDropped, b.InDropped), OutDropped: per(a.OutDropped, b.OutDropped), Filtered: per(a.Filtered, b.Filtered)}
-	r.BroadcastIn, r.MulticastIn, r.UnknownIn = per(a.BroadcastIn, b.BroadcastIn), per(a.MulticastIn, b.MulticastIn), per(a.UnknownIn, b.UnknownIn)
+	r := &Rates{PacketsIn: per(a.PacketsIn, b.PacketsIn), BytesIn: per(a.BytesIn, b.BytesIn),
+		PacketsOut: per(a.PacketsOut, b.PacketsOut),
+		BytesOut:   per(a.BytesOut, b.BytesOut), InDropped: per(a.InDropped, b.InDropped),
+		OutDropped: per(a.OutDropped, b.OutDropped), Filtered: per(a.Filtered, b.Filtered)}
+	r.BroadcastIn, r.MulticastIn, r.UnknownIn = per(a.BroadcastIn, b.BroadcastIn), per(a.MulticastIn,
+		b.MulticastIn), per(a.UnknownIn, b.UnknownIn)
 	if back {
 		return nil
 	}
@@ -163,8 +168,8 @@ func between(a, b Counts, ns int64) *Rates {
 	return r
 }
 
-// Sum adds lines up: by port group, with the uplinks of a switch in one line of their own, or by switch. The order is that of the
-// first of each. A sum has rates where all its ports have them.
+// Sum adds lines up: by port group, with the uplinks of a switch in one line of their own, or by switch. The order is
+// that of the first of each. A sum has rates where all its ports have them.
 func Sum(lines []Line, by By) []Line {
 	if by == Port {
 		return lines
@@ -183,7 +188,8 @@ func Sum(lines []Line, by By) []Line {
 		if !seen {
 			i = len(out)
 			at[k] = i
-			out = append(out, Line{Switch: k.Switch, PortGroup: k.Name, Uplink: l.Uplink && by == PortGroup, Rates: &Rates{}})
+			out = append(out, Line{Switch: k.Switch, PortGroup: k.Name, Uplink: l.Uplink && by == PortGroup,
+				Rates: &Rates{}})
 		}
 		out[i].add(l)
 	}

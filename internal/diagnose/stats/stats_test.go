@@ -14,30 +14,37 @@ import (
 // port is a port that received n frames of 100 bytes, had twice as many handed to it, and dropped a tenth.
 func port(sw, group, name string, n uint64, at int64) api.Stats {
 	return api.Stats{Switch: sw, PortGroup: group, Name: name, Uplink: group == "", ReadAt: at, Counters: []api.Counter{
-		{Name: "packetsInUnicast", Value: n - 1}, {Name: "packetsInBroadcast", Value: 1}, {Name: "bytesInUnicast", Value: 100*n - 60},
-		{Name: "bytesInBroadcast", Value: 60}, {Name: "packetsOutMulticast", Value: 2 * n}, {Name: "bytesOutMulticast", Value: 200 * n},
-		{Name: "packetsInDropped", Value: n / 10}, {Name: "packetsInException", Value: 1}, {Name: "packetsOutDropped", Value: 3}, {Name: "packetsOutException", Value: 4},
+		{Name: "packetsInUnicast", Value: n - 1}, {Name: "packetsInBroadcast", Value: 1},
+		{Name: "bytesInUnicast", Value: 100*n - 60},
+		{Name: "bytesInBroadcast", Value: 60}, {Name: "packetsOutMulticast", Value: 2 * n},
+		{Name: "bytesOutMulticast", Value: 200 * n},
+		{Name: "packetsInDropped", Value: n / 10}, {Name: "packetsInException", Value: 1},
+		{Name: "packetsOutDropped", Value: 3}, {Name: "packetsOutException", Value: 4},
 		{Name: "bytesInFromPnic", Value: 1 << 40}, {Name: "bytesOutToPnic", Value: 1 << 41},
 	}, Device: &api.DeviceLosses{RxDropped: 1, TxDropped: 2, RxErrors: 3, TxErrors: 4, RxMissed: 5}}
 }
 
 func TestS80_CountsAreThoseOfTheClassesAndOfEveryReason(t *testing.T) {
 	s := port("s", "web", "p", 100, 1)
-	want := Counts{PacketsIn: 100, BytesIn: 10000, PacketsOut: 200, BytesOut: 20000, InDropped: 11, OutDropped: 7, DeviceLost: 14, BroadcastIn: 1}
+	want := Counts{PacketsIn: 100, BytesIn: 10000, PacketsOut: 200, BytesOut: 20000, InDropped: 11, OutDropped: 7,
+		DeviceLost: 14, BroadcastIn: 1}
 	if d := cmp.Diff(want, Of(&s)); d != "" {
 		t.Error(d)
 	}
 }
 
-// What the checks leave out in normal operation stands apart from drops, and at an uplink also what is for nobody on this host.
+// What the checks leave out in normal operation stands apart from drops, and at an uplink also what is for nobody on
+// this host.
 func TestWhatIsLeftOutByDesignIsNoDrop(t *testing.T) {
 	reasons := func(of map[string]uint64) (list []api.ReasonNo) {
-		for _, name := range []string{"forged-transmit", "unknown-unicast", "no-receiver", "reverse-path", "reflected"} {
+		for _, name := range []string{"forged-transmit", "unknown-unicast", "no-receiver", "reverse-path",
+			"reflected"} {
 			list = append(list, api.ReasonNo{Reason: name, Value: of[name]})
 		}
 		return list
 	}
-	s := api.Stats{Counters: []api.Counter{{Name: "packetsInDropped", Value: 111}, {Name: "packetsOutDropped", Value: 33}},
+	s := api.Stats{Counters: []api.Counter{{Name: "packetsInDropped", Value: 111},
+		{Name: "packetsOutDropped", Value: 33}},
 		Drops:   reasons(map[string]uint64{"forged-transmit": 1, "unknown-unicast": 10, "no-receiver": 100}),
 		Refused: reasons(map[string]uint64{"reverse-path": 10, "reflected": 20})}
 	if got, want := Of(&s), (Counts{InDropped: 111, OutDropped: 3, Filtered: 30, UnknownIn: 10}); got != want {
@@ -50,8 +57,10 @@ func TestWhatIsLeftOutByDesignIsNoDrop(t *testing.T) {
 }
 
 func TestRatesAreOfTheTimeBetweenTheReadingsOfEachPort(t *testing.T) {
-	before := Read([]api.Stats{port("s", "web", "a", 100, 5e9), port("s", "web", "b", 100, 5e9), port("s", "web", "back", 100, 5e9)})
-	lines := Lines(before, []api.Stats{port("s", "web", "a", 300, 7e9), port("s", "web", "b", 200, 6e9), port("s", "web", "new", 5, 6e9), port("s", "web", "back", 99, 6e9)})
+	before := Read([]api.Stats{port("s", "web", "a", 100, 5e9), port("s", "web", "b", 100, 5e9),
+		port("s", "web", "back", 100, 5e9)})
+	lines := Lines(before, []api.Stats{port("s", "web", "a", 300, 7e9), port("s", "web", "b", 200, 6e9),
+		port("s", "web", "new", 5, 6e9), port("s", "web", "back", 99, 6e9)})
 	for i, want := range []*Rates{{PacketsIn: 100, BytesIn: 10000, PacketsOut: 200, BytesOut: 20000, InDropped: 10},
 		{PacketsIn: 100, BytesIn: 10000, PacketsOut: 200, BytesOut: 20000, InDropped: 10}, nil, nil} {
 		if d := cmp.Diff(want, lines[i].Rates); d != "" {
@@ -61,7 +70,8 @@ func TestRatesAreOfTheTimeBetweenTheReadingsOfEachPort(t *testing.T) {
 }
 
 func TestSumsAreByPortGroupAndSwitch(t *testing.T) {
-	all := []api.Stats{port("s", "", "u1", 1000, 1), port("s", "web", "a", 100, 1), port("s", "db", "c", 10, 1), port("s", "web", "b", 200, 1), port("z", "web", "a", 1, 1)}
+	all := []api.Stats{port("s", "", "u1", 1000, 1), port("s", "web", "a", 100, 1), port("s", "db", "c", 10, 1),
+		port("s", "web", "b", 200, 1), port("z", "web", "a", 1, 1)}
 	names := func(by By) (out []string) {
 		for _, l := range Sum(Lines(nil, all), by) {
 			out = append(out, l.Switch+"/"+l.PortGroup)
@@ -86,7 +96,8 @@ func TestSumsOfSumsAreTheSame(t *testing.T) {
 		for i := range rapid.IntRange(1, 20).Draw(t, "ports") {
 			group := rapid.SampledFrom([]string{"", "web", "db"}).Draw(t, "group")
 			n := rapid.Uint64Range(1, 1<<30).Draw(t, "frames")
-			all = append(all, port(rapid.SampledFrom([]string{"s", "z"}).Draw(t, "switch"), group, string(rune('a'+i)), 2*n, 2e9))
+			all = append(all, port(rapid.SampledFrom([]string{"s", "z"}).Draw(t, "switch"), group, string(rune('a'+i)),
+				2*n, 2e9))
 			before := port(all[i].Switch, group, all[i].Name, n, 1e9)
 			earlier = append(earlier, before)
 		}
@@ -107,7 +118,8 @@ func TestSumsOfSumsAreTheSame(t *testing.T) {
 }
 
 func TestShort(t *testing.T) {
-	for n, want := range map[float64]string{0: "0", 7.5: "7.5", 0.04: "0.0", 120.3: "120", 999.4: "999", 999.5: "1.0k", 1234: "1.2k", 99960: "100k", 34.8e9: "34.8G", 2e6: "2M", -1: "-"} {
+	for n, want := range map[float64]string{0: "0", 7.5: "7.5", 0.04: "0.0", 120.3: "120", 999.4: "999", 999.5: "1.0k",
+		1234: "1.2k", 99960: "100k", 34.8e9: "34.8G", 2e6: "2M", -1: "-"} {
 		if got := Short(n); got != want {
 			t.Errorf("Short(%v) = %q, want %q", n, got, want)
 		}

@@ -53,7 +53,8 @@ func (p *packet) bytes() ([]byte, error) {
 		want = minFrame
 	}
 	if p.fields.Length > 0 && want < head+len(shortest.bytes) {
-		return nil, fmt.Errorf("a frame of %d bytes is too short for its headers: they take %d", want, head+len(shortest.bytes))
+		return nil, fmt.Errorf("a frame of %d bytes is too short for its headers: they take %d", want, head+
+			len(shortest.bytes))
 	}
 	body := shortest
 	if p.fields.Length > 0 {
@@ -150,7 +151,8 @@ func (p *packet) transport(data int, addresses []byte) (byte, []byte) {
 		h = append(append(h, 1, 1), p.src[:]...)
 		return protoICMPv6, summed(h, 2, addresses, protoICMPv6)
 	case v6:
-		return protoICMPv6, summed(append([]byte{128, 0, 0, 0, 0, 1, 0, 1}, make([]byte, data)...), 2, addresses, protoICMPv6)
+		return protoICMPv6, summed(append([]byte{128, 0, 0, 0, 0, 1, 0, 1}, make([]byte, data)...), 2, addresses,
+			protoICMPv6)
 	}
 	h := append([]byte{8, 0, 0, 0, 0, 1, 0, 1}, make([]byte, data)...)
 	binary.BigEndian.PutUint16(h[2:], checksum(h))

@@ -99,7 +99,9 @@ func (t *tracer) ownerOf(from *place, mac plan.MAC) *place {
 func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []diagnose.Cause {
 	s := t.subject(from, to, b, res)
 	var list []diagnose.Cause
-	if !res.Delivered && !slices.ContainsFunc(res.Refused, func(r model.Refusal) bool { return r.Reason == res.Reason }) {
+	if !res.Delivered && !slices.ContainsFunc(res.Refused, func(r model.Refusal) bool {
+		return r.Reason == res.Reason
+	}) {
 		list = append(list, s.explain(from, res.Reason))
 	}
 	if c := s.notForTo(); c != nil {
@@ -167,8 +169,10 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 			Change:  "Connect one of the two to the other's switch, or have a router that is on both.",
 			Command: "heddle port show " + to.id.Name}
 	case !connected:
-		return &diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices", Why: s.connected(to).Error(),
-			Change: "Make the device, or correct its name.", Command: fmt.Sprintf("heddle %s show %s", to.kind(), to.id.Name)}
+		return &diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices",
+			Why:    s.connected(to).Error(),
+			Change: "Make the device, or correct its name.", Command: fmt.Sprintf("heddle %s show %s", to.kind(),
+				to.id.Name)}
 	case !s.res.Placed:
 		return nil // dropped before anybody was looked for
 	case to.uplink != nil:
@@ -178,19 +182,23 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		return &c
 	case slices.ContainsFunc(s.res.Refused, func(r model.Refusal) bool { return r.Reason == abi.ReasonStormControl }):
 		return nil
-	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonMACTableFull, s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
+	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonMACTableFull,
+		s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
 		return nil
 	}
 	return &diagnose.Cause{Reason: notAddressed, Policy: "none: the frame's destination", From: "the frame",
-		Why:     fmt.Sprintf("the frame is for %s, and the port's MAC is %s; it neither floods nor is promiscuous", s.dst, s.model.MACOf(to.id)),
-		Change:  "Send to the port's address; for addresses behind the port, set `security: {macLearning: {enabled: true}}` on its port group.",
+		Why: fmt.Sprintf("the frame is for %s, and the port's MAC is %s; it neither floods nor is promiscuous",
+			s.dst, s.model.MACOf(to.id)),
+		Change: "Send to the port's address; for addresses behind the port, set `security: {macLearning: {enabled: " +
+			"true}}` on its port group.",
 		Command: "heddle mac list --port " + to.id.Name}
 }
 
 // explain returns why a frame that came in at a place, or a copy for it, went no further.
 func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	general, _ := reasons.Lookup(why)
-	c := diagnose.Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning, Change: general.Change}
+	c := diagnose.Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning,
+		Change: general.Change}
 	if at.port != nil {
 		c.Command = "heddle port show " + at.id.Name
 	} else {
@@ -202,7 +210,8 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	case abi.ReasonLoopBlocked:
 		s.looped(&c, at)
 	case abi.ReasonGuestBPDU:
-		s.check(&c, "blockGuestBPDU", "guests of this switch may take part in spanning tree; for one port group add bpdu to its guestLinkControl")
+		s.check(&c, "blockGuestBPDU", "guests of this switch may take part in spanning tree; for one port group add "+
+			"bpdu to its guestLinkControl")
 	case abi.ReasonGuestLinkControl:
 		s.linkControl(&c, at.port)
 	case abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed, abi.ReasonNDTargetNotAllowed:

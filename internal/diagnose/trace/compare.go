@@ -10,7 +10,8 @@ import (
 // compare lists what the kernel program does otherwise than the model.
 func compare(want *model.Result, got *Outcome) (lines []string) {
 	if want.Delivered != got.Delivered || want.Reason != got.Reason {
-		lines = append(lines, fmt.Sprintf("the model says %s, the kernel program %s", outcomeWords(want.Delivered, want.Reason), outcomeWords(got.Delivered, got.Reason)))
+		lines = append(lines, fmt.Sprintf("the model says %s, the kernel program %s",
+			outcomeWords(want.Delivered, want.Reason), outcomeWords(got.Delivered, got.Reason)))
 	}
 	w, g := listed(want.Copies, want.Refused), listed(got.Copies, got.Refused)
 	for _, only := range []struct {
@@ -38,7 +39,8 @@ func listed(copies []model.Copy, refused []model.Refusal) (list []said) {
 		if c.HostStack {
 			whom = "the host behind " + whom
 		}
-		list = append(list, said{fmt.Sprintf("a copy for %s, %s, %d bytes", whom, outerTag(c.Frame), len(c.Frame)), string(c.Frame)})
+		list = append(list, said{fmt.Sprintf("a copy for %s, %s, %d bytes", whom, outerTag(c.Frame), len(c.Frame)),
+			string(c.Frame)})
 	}
 	for _, r := range refused {
 		whom := r.Port.String()

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Describe says in words what a frame's headers are: "02:… → 02:…, VLAN 10, IPv4 192.0.2.1 → 192.0.2.2, TCP to port 80".
-// It stops where the frame does.
+// Describe says in words what a frame's headers are: "02:… → 02:…, VLAN 10, IPv4 192.0.2.1 → 192.0.2.2, TCP to port
+// 80". It stops where the frame does.
 func Describe(f []byte) string {
 	if len(f) < 14 {
 		return fmt.Sprintf("%d bytes, too few for an Ethernet header", len(f))
@@ -110,7 +110,8 @@ func describeIPv6(b []byte) []string {
 	if len(b) < 40 {
 		return []string{"IPv6, cut short"}
 	}
-	return []string{fmt.Sprintf("IPv6 %s → %s", netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))), describeTransport(b[6], b[40:])}
+	return []string{fmt.Sprintf("IPv6 %s → %s", netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))),
+		describeTransport(b[6], b[40:])}
 }
 
 func describeTransport(protocol byte, b []byte) string {

@@ -20,8 +20,8 @@ type remedy struct {
 	portOnly bool
 }
 
-// settings is the remedy that gives fields of the port's policy other values; the first of them is what is at fault. All are of one part
-// of the policy.
+// settings is the remedy that gives fields of the port's policy other values; the first of them is what is at fault.
+// All are of one part of the policy.
 func settings(p *plan.Port, list ...plan.Setting) remedy {
 	r := remedy{policy: list[0].Path, set: plan.SettingsYAML(list...)}
 	if f, known := plan.FieldOf(r.policy); known {

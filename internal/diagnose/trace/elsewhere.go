@@ -12,11 +12,13 @@ import (
 func (s *subject) elsewhere(to *place) diagnose.Cause {
 	p, seg := to.port, s.res.Segment
 	v := &p.Policy.VLAN
-	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by the %s", seg, v.V, p.Origin(v.From)),
+	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by "+
+		"the %s", seg, v.V, p.Origin(v.From)),
 		Change: "Put the two into one VLAN, if they are meant to talk without a router."}
 	set, flags := inSegment(seg)
 	s.fix(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
-	if move := s.moveTo(p, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }); move != "" && v.From != plan.FromPort {
+	if move := s.moveTo(p, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }); move != "" &&
+		v.From != plan.FromPort {
 		c.Edit, c.Command = nil, move
 		c.Change = "Put the port into a port group of that VLAN, if the two are meant to talk without a router."
 	}
@@ -29,7 +31,8 @@ func inSegment(seg model.Segment) (set, flags string) {
 	case seg.VLAN == 0:
 		return "vlan: {none: true}", "--vlan none"
 	case seg.AD:
-		return fmt.Sprintf(`vlan: {trunk: ["%d"], outer: 802.1ad}`, seg.VLAN), fmt.Sprintf("--trunk %d --qinq", seg.VLAN)
+		return fmt.Sprintf(`vlan: {trunk: ["%d"], outer: 802.1ad}`, seg.VLAN),
+			fmt.Sprintf("--trunk %d --qinq", seg.VLAN)
 	}
 	return fmt.Sprintf("vlan: {access: %d}", seg.VLAN), fmt.Sprintf("--vlan %d", seg.VLAN)
 }

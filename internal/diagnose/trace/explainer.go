@@ -9,14 +9,15 @@ import (
 	"heddle/internal/plan"
 )
 
-// Explainer says what causes refusals that were only counted, and what changes that: the causes and remedies of a trace without
-// its frame.
+// Explainer says what causes refusals that were only counted, and what changes that: the causes and remedies of a trace
+// without its frame.
 type Explainer struct{ t *tracer }
 
 // NewExplainer takes of the host the plan, the facts, the port groups, the file and the run-time ports.
 func NewExplainer(h *Host) *Explainer { return &Explainer{newTracer(h)} }
 
-// Known is what is known of a frame that is not at hand; what is zero is not known, and remedies that need it should not be asked for.
+// Known is what is known of a frame that is not at hand; what is zero is not known, and remedies that need it should
+// not be asked for.
 type Known struct {
 	Source plan.MAC
 	VLAN   uint16
@@ -26,7 +27,8 @@ type Known struct {
 	Layer3 int
 }
 
-// Explain says why frames that came in at a port or uplink, or copies for it, were refused; false when there is no such port.
+// Explain says why frames that came in at a port or uplink, or copies for it, were refused; false when there is no such
+// port.
 func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (diagnose.Cause, bool) {
 	p := e.t.places[at]
 	if p == nil {
@@ -36,7 +38,8 @@ func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (diagnose.C
 }
 
 func (e *Explainer) subject(p *place, k Known) *subject {
-	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1), layer3: k.Layer3, claimed: k.Claimed}
+	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1),
+		layer3: k.Layer3, claimed: k.Claimed}
 }
 
 // Fix proposes to set fields of a port's policy at the level that the first of them comes from, or at the level that

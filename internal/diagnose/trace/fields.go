@@ -20,7 +20,8 @@ func ParseAddresses(text string, family int) (*diagnose.Addresses, error) {
 		to   *netip.Addr
 	}{{src, &a.Src}, {dst, &a.Dst}} {
 		if x.text == "" && both || x.text == "" && x.to == &a.Dst {
-			return nil, fmt.Errorf("%q: give the destination, or source and destination with a comma between them", text)
+			return nil, fmt.Errorf("%q: give the destination, or source and destination with a comma between them",
+				text)
 		}
 		if x.text == "" {
 			continue
@@ -43,7 +44,8 @@ func ParsePorts(text string) (*diagnose.Ports, error) {
 	s, err1 := strconv.ParseUint(src, 10, 16)
 	d, err2 := strconv.ParseUint(dst, 10, 16)
 	if err1 != nil || err2 != nil || d == 0 || both && s == 0 {
-		return nil, fmt.Errorf("%q: give the destination port, or source and destination port with a comma between them, each 1–65535", text)
+		return nil, fmt.Errorf("%q: give the destination port, or source and destination port with a comma between "+
+			"them, each 1–65535", text)
 	}
 	return &diagnose.Ports{Src: uint16(s), Dst: uint16(d)}, nil
 }

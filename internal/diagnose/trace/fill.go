@@ -151,10 +151,12 @@ func (t *tracer) nextHop(from *place, p *packet, note func(string, ...any)) {
 		p.fields.ARP, p.fields.IP = p.fields.IP, nil
 	}
 	p.fields.TCP, p.fields.UDP, p.fields.ICMP, p.fields.Length = nil, nil, false, 0
-	note("the next hop's MAC is not known here: traced as the %s for %s that comes first; --to or --dst-mac sends the packet itself", question, dst)
+	note("the next hop's MAC is not known here: traced as the %s for %s that comes first; --to or --dst-mac sends "+
+		"the packet itself", question, dst)
 }
 
-// tags gives the frame the tags asked for; without any, the one that the receiver's segment has at a place that sees tags.
+// tags gives the frame the tags asked for; without any, the one that the receiver's segment has at a place that sees
+// tags.
 func (t *tracer) tags(from, to *place, p *packet, note func(string, ...any)) {
 	f := p.fields
 	if f.Outer != nil {
@@ -172,14 +174,16 @@ func (t *tracer) tags(from, to *place, p *packet, note func(string, ...any)) {
 	}
 }
 
-// commonTag is the tag a frame from one place has in a segment of another; 0 for none, or when there is no such segment.
+// commonTag is the tag a frame from one place has in a segment of another; 0 for none, or when there is no such
+// segment.
 func commonTag(from, to *place) uint32 {
 	seesTags := from.uplink != nil || from.port.Policy.VLAN.V.Mode == plan.VLANTrunk
 	if !seesTags {
 		return 0
 	}
 	kind := uint32(typeQ)
-	if from.port != nil && from.port.Policy.VLAN.V.AD || from.uplink != nil && to.port != nil && to.port.Policy.VLAN.V.AD {
+	if from.port != nil && from.port.Policy.VLAN.V.AD || from.uplink != nil && to.port != nil &&
+		to.port.Policy.VLAN.V.AD {
 		kind = typeAD
 	}
 	for id := range uint16(4095) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// ParseHex reads a frame written in hexadecimal: digits with or without blanks, colons, dashes or "0x" between the bytes, or a
-// dump with an offset at the beginning of each line, as tcpdump -xx, xxd and hexdump -C write it. The text beside a dump's
-// bytes, and tcpdump's words before them, are left out. An error says where.
+// ParseHex reads a frame written in hexadecimal: digits with or without blanks, colons, dashes or "0x" between the
+// bytes, or a dump with an offset at the beginning of each line, as tcpdump -xx, xxd and hexdump -C write it. The text
+// beside a dump's bytes, and tcpdump's words before them, are left out. An error says where.
 func ParseHex(text string) ([]byte, error) {
 	var out []byte
 	lines := strings.Split(text, "\n")
@@ -24,7 +24,8 @@ func ParseHex(text string) ([]byte, error) {
 			return nil, fmt.Errorf("line %d: a second frame begins: give one", n+1)
 		}
 		if dump && !isOffset(firstWord(line), ":", len(out)) {
-			return nil, fmt.Errorf("line %d: %q is not the offset %#04x that comes next", n+1, firstWord(line), len(out))
+			return nil, fmt.Errorf("line %d: %q is not the offset %#04x that comes next", n+1, firstWord(line),
+				len(out))
 		}
 		b, err := hexLine(line, len(out))
 		if err != nil {
@@ -56,7 +57,9 @@ func hexLine(line string, at int) ([]byte, error) {
 	if err == nil {
 		return b, nil
 	}
-	if i := strings.IndexFunc(line, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }); i >= 0 {
+	if i := strings.IndexFunc(line, func(r rune) bool {
+		return !strings.ContainsRune("0123456789abcdefABCDEF", r)
+	}); i >= 0 {
 		return nil, fmt.Errorf("%q is not a hexadecimal digit", string([]rune(line[i:])[0]))
 	}
 	return nil, fmt.Errorf("%d digits: a byte is two", len(line))

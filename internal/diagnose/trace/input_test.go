@@ -20,18 +20,24 @@ func TestHexIsReadAsPeopleHaveIt(t *testing.T) {
 	for name, text := range map[string]string{
 		"digits":     plainHex,
 		"upper case": strings.ToUpper(plainHex),
-		"blanks":     "ff ff ff ff ff ff 02 00 00 00 00 01 08 06 00 01 08 00 06 04 00 01 02 00 00 00 00 01 0a 00 00 01 00 00 00 00 00 00 0a 00 00 02\n",
-		"colons":     "ff:ff:ff:ff:ff:ff 02:00:00:00:00:01 0806 " + plainHex[28:],
-		"0x":         "0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, " + plainHex[14:],
-		"tcpdump -xx": "\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001\n\t0x0010:  0800 0604 0001 0200 0000 0001 0a00 0001\n" +
+		"blanks": "ff ff ff ff ff ff 02 00 00 00 00 01 08 06 00 01 08 00 06 04 00 01 02 00 00 00 00 01 0a 00 00 " +
+			"01 00 00 00 00 00 00 0a 00 00 02\n",
+		"colons": "ff:ff:ff:ff:ff:ff 02:00:00:00:00:01 0806 " + plainHex[28:],
+		"0x":     "0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, " + plainHex[14:],
+		"tcpdump -xx": "\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001\n\t0x0010:  0800 0604 0001 0200 0000 0001 " +
+			"0a00 0001\n" +
 			"\t0x0020:  0000 0000 0000 0a00 0002\n",
-		"tcpdump -xx with its words": "ARP, Request who-has 10.0.0.2 tell 10.0.0.1, length 28\n\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001\n\t0x0010:  0800 0604 0001 0200 0000 0001 0a00 0001\n" +
+		"tcpdump -xx with its words": "ARP, Request who-has 10.0.0.2 tell 10.0.0.1, length 28\n\t0x0000:  ffff ffff " +
+			"ffff 0200 0000 0001 0806 0001\n\t0x0010:  0800 0604 0001 0200 0000 0001 0a00 0001\n" +
 			"\t0x0020:  0000 0000 0000 0a00 0002\n",
-		"tcpdump -XX": "\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001  ................\n\t0x0010:  0800 0604 0001 0200 0000 0001 0a00 0001  ..........:cafe.\n" +
+		"tcpdump -XX": "\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001  ................\n\t0x0010:  0800 0604 " +
+			"0001 0200 0000 0001 0a00 0001  ..........:cafe.\n" +
 			"\t0x0020:  0000 0000 0000 0a00 0002                 ..........\n",
-		"xxd": "00000000: ffff ffff ffff 0200 0000 0001 0806 0001  ................\n00000010: 0800 0604 0001 0200 0000 0001 0a00 0001  ................\n" +
+		"xxd": "00000000: ffff ffff ffff 0200 0000 0001 0806 0001  ................\n00000010: 0800 0604 0001 0200 " +
+			"0000 0001 0a00 0001  ................\n" +
 			"00000020: 0000 0000 0000 0a00 0002                 ..........\n",
-		"hexdump -C": "00000000  ff ff ff ff ff ff 02 00  00 00 00 01 08 06 00 01  |................|\n00000010  08 00 06 04 00 01 02 00  00 00 00 01 0a 00 00 01  |................|\n" +
+		"hexdump -C": "00000000  ff ff ff ff ff ff 02 00  00 00 00 01 08 06 00 01  |................|\n00000010  08 " +
+			"00 06 04 00 01 02 00  00 00 00 01 0a 00 00 01  |................|\n" +
 			"00000020  00 00 00 00 00 00 0a 00  00 02                    |..........|\n0000002a\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +128,8 @@ func TestCapturesAreReadWholeAndInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := append(bytes.Repeat([]byte{2}, 40), make([]byte, 20)...) // the file has 40 bytes of it
-		if len(got.Frames) != 3 || !bytes.Equal(got.Frames[0], short) || !bytes.Equal(got.Frames[1], want) || !bytes.Equal(got.Frames[2], short) {
+		if len(got.Frames) != 3 || !bytes.Equal(got.Frames[0], short) || !bytes.Equal(got.Frames[1], want) ||
+			!bytes.Equal(got.Frames[2], short) {
 			t.Errorf("ng %v: %x", ng, got.Frames)
 		}
 		if len(got.Cut) != 1 || got.Cut[0] != 2 || got.More {
@@ -132,7 +139,8 @@ func TestCapturesAreReadWholeAndInOrder(t *testing.T) {
 }
 
 func TestACaptureOfTheOtherByteOrderIsRead(t *testing.T) {
-	file := []byte{0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3, 7, 8}
+	file := []byte{0xa1, 0xb2, 0xc3, 0xd4, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 3, 7, 8}
 	got, err := ReadCapture(bytes.NewReader(file))
 	if err != nil || len(got.Frames) != 1 || !bytes.Equal(got.Frames[0], []byte{7, 8, 0}) {
 		t.Errorf("%+v, %v", got, err)
@@ -150,14 +158,16 @@ func TestDamagedCapturesAreRefusedWithTheirPlace(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":        {nil, "not a capture file: it has less than 4 bytes"},
-		"text":           {[]byte("hello world"), "not a pcap or pcapng file: it begins with 68656c6c"},
-		"no frame":       {good[:24], "there is no frame in the file"},
-		"cut header":     {good[:30], "at byte 30: the file ends within a frame's header"},
-		"cut frame":      {good[:50], "at byte 50: the file ends within a frame"},
-		"huge frame":     {huge, "at byte 40: a frame of 8323092 bytes: the file is damaged"},
-		"other link":     {captureFile(t, false, layers.LinkTypeLinuxSLL, make([]byte, 20)), "link type is 113 and not Ethernet"},
-		"other link, ng": {captureFile(t, true, layers.LinkTypeLinuxSLL, make([]byte, 20)), "link type is 113 and not Ethernet"},
+		"nothing":    {nil, "not a capture file: it has less than 4 bytes"},
+		"text":       {[]byte("hello world"), "not a pcap or pcapng file: it begins with 68656c6c"},
+		"no frame":   {good[:24], "there is no frame in the file"},
+		"cut header": {good[:30], "at byte 30: the file ends within a frame's header"},
+		"cut frame":  {good[:50], "at byte 50: the file ends within a frame"},
+		"huge frame": {huge, "at byte 40: a frame of 8323092 bytes: the file is damaged"},
+		"other link": {captureFile(t, false, layers.LinkTypeLinuxSLL, make([]byte, 20)),
+			"link type is 113 and not Ethernet"},
+		"other link, ng": {captureFile(t, true, layers.LinkTypeLinuxSLL, make([]byte, 20)),
+			"link type is 113 and not Ethernet"},
 		"cut block":      {ng[:len(ng)-6], "the file ends within a block"},
 		"lengths differ": {twice, "a block is"},
 	} {
@@ -209,7 +219,8 @@ func FuzzCapture(f *testing.F) {
 // Whatever the bytes are, a trace of them ends, agrees with itself and says why when nobody gets anything.
 func FuzzTrace(f *testing.F) {
 	h := host(f, config("uplinks: [{name: u1, device: p1, vlans: [\"0-100\"]}]",
-		"{name: web, vlan: {access: 10}}\n{name: nest, vlan: {trunk: [\"0-4094\"]}, security: {forgedTransmits: accept, macLearning: {enabled: true}}}", "vm1 web", "vm2 nest", "vm3 web"))
+		"{name: web, vlan: {access: 10}}\n{name: nest, vlan: {trunk: [\"0-4094\"]}, security: {forgedTransmits: "+
+			"accept, macLearning: {enabled: true}}}", "vm1 web", "vm2 nest", "vm3 web"))
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x08\x06"), uint8(0))
 	f.Add([]byte("\x02\x00\x00\x00\x00\x03\x02\x00\x00\x00\x00\x02\x81\x00\x00\x0a\x08\x00\x45\x00"), uint8(1))
 	f.Add([]byte("\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x09\x88\xa8\x00\x0a\x81\x00\x00\x0a\x86\xdd"), uint8(2))
@@ -217,7 +228,8 @@ func FuzzTrace(f *testing.F) {
 		if len(b) > diagnose.MaxLength {
 			return
 		}
-		r := run(t, h, diagnose.Request{From: []string{"vm1", "vm2", "u1"}[int(from)%3], To: "vm3", Frames: [][]byte{b}})
+		r := run(t, h, diagnose.Request{From: []string{"vm1", "vm2", "u1"}[int(from)%3], To: "vm3",
+			Frames: [][]byte{b}})
 		x := r.Frames[0]
 		if x.Delivered != (len(x.Copies) > 0) || x.Delivered != (x.Reason == "") || !x.Delivered && len(x.Causes) == 0 {
 			t.Fatalf("%+v", x)

@@ -22,7 +22,8 @@ type Capture struct {
 	More bool
 }
 
-// ReadCapture reads the Ethernet frames of a pcap or pcapng file, in the order of the file. An error says at which byte.
+// ReadCapture reads the Ethernet frames of a pcap or pcapng file, in the order of the file. An error says at which
+// byte.
 func ReadCapture(r io.Reader) (*Capture, error) {
 	c := &captureReader{r: r, out: &Capture{}}
 	magic, err := c.take(4)
@@ -84,7 +85,8 @@ func (c *captureReader) add(b []byte, length uint32) (wanted bool, err error) {
 		c.out.More = true
 		return false, nil
 	case length > diagnose.MaxLength || len(b) > diagnose.MaxLength:
-		return false, fmt.Errorf("at byte %d: frame %d has %d bytes: the longest that can be traced has %d; one captured on a device with offloads is many frames in one (ethtool -K DEVICE gro off)",
+		return false, fmt.Errorf("at byte %d: frame %d has %d bytes: the longest that can be traced has %d; one "+
+			"captured on a device with offloads is many frames in one (ethtool -K DEVICE gro off)",
 			c.at, len(c.out.Frames)+1, max(int(length), len(b)), diagnose.MaxLength)
 	}
 	if int(length) > len(b) {
@@ -122,5 +124,6 @@ func (c *captureReader) pcap() error {
 }
 
 func notEthernet(link uint16) error {
-	return fmt.Errorf("the capture's link type is %d and not Ethernet (1): capture on the port's device and not on \"any\"", link)
+	return fmt.Errorf("the capture's link type is %d and not Ethernet (1): capture on the port's device and not on "+
+		"\"any\"", link)
 }

@@ -60,7 +60,8 @@ func (c *captureReader) oneBlock(kind uint32) (bool, error) {
 		return false, err
 	}
 	if c.order.Uint32(again) != n {
-		return false, fmt.Errorf("at byte %d: a block is %d bytes long at its beginning and %d at its end: the file is damaged", c.at, n, c.order.Uint32(again))
+		return false, fmt.Errorf("at byte %d: a block is %d bytes long at its beginning and %d at its end: the file "+
+			"is damaged", c.at, n, c.order.Uint32(again))
 	}
 	return c.content(kind, b)
 }
@@ -117,7 +118,8 @@ func (c *captureReader) content(kind uint32, b []byte) (bool, error) {
 func (c *captureReader) frame(on uint32, b []byte, length uint32) (bool, error) {
 	switch {
 	case uint64(on) >= uint64(len(c.links)):
-		return false, fmt.Errorf("at byte %d: a frame of interface %d, which the file has not described: it is damaged", c.at, on)
+		return false, fmt.Errorf("at byte %d: a frame of interface %d, which the file has not described: it is damaged",
+			c.at, on)
 	case c.links[on] != linkEthernet:
 		return false, notEthernet(c.links[on])
 	}

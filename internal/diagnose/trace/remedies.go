@@ -42,7 +42,8 @@ func (s *subject) check(c *diagnose.Cause, name, when string) {
 
 func (s *subject) forged(c *diagnose.Cause, p *plan.Port) {
 	c.Why = fmt.Sprintf("the source %s is not the port's MAC %s", s.src, s.model.MACOf(p.ID))
-	c.Change = "Let the port send with other addresses, if a hypervisor, bridge or router is behind it; else correct the sender's address."
+	c.Change = "Let the port send with other addresses, if a hypervisor, bridge or router is behind it; else correct " +
+		"the sender's address."
 	s.set(c, p, "security.forgedTransmits", string(spec.Accept))
 }
 
@@ -52,17 +53,21 @@ func (s *subject) linkControl(c *diagnose.Cause, p *plan.Port) {
 	name := model.LinkControl(s.dst, s.inner)
 	if name == "" && !s.dst.IsZero() {
 		setRow(c, p, "security.guestLinkControl")
-		c.Why = fmt.Sprintf("%s is a link control address, and what the guest sends there is no protocol that a port may let pass", s.dst)
+		c.Why = fmt.Sprintf("%s is a link control address, and what the guest sends there is no protocol that a port "+
+			"may let pass", s.dst)
 		c.Change = "Nothing: have the guest stop it (PAUSE and the like would stop the physical switch's port)."
 		return
 	}
-	c.Why = fmt.Sprintf("the port lets no such protocol of its guest's pass; what it lets pass: %s", none(strings.Join(pass.V, ", ")))
+	c.Why = fmt.Sprintf("the port lets no such protocol of its guest's pass; what it lets pass: %s",
+		none(strings.Join(pass.V, ", ")))
 	if name == "" { // the frame is not at hand
 		name = spec.PassLLDP
-		c.Change = "Let the protocol pass that the guest needs (lacp, lldp, eapol, ptp, cdp), if it is an appliance or part of a lab; else leave it."
+		c.Change = "Let the protocol pass that the guest needs (lacp, lldp, eapol, ptp, cdp), if it is an appliance " +
+			"or part of a lab; else leave it."
 	} else {
 		c.Why = fmt.Sprintf("the guest speaks %s, which the port does not let pass", strings.ToUpper(name))
-		c.Change = fmt.Sprintf("Let %s pass, if the guest is an appliance or part of a lab; the physical switch then hears it, too.", strings.ToUpper(name))
+		c.Change = fmt.Sprintf("Let %s pass, if the guest is an appliance or part of a lab; the physical switch then "+
+			"hears it, too.", strings.ToUpper(name))
 	}
 	s.set(c, p, "security.guestLinkControl", strings.Join(append(slices.Clone(pass.V), name), ","))
 }
@@ -77,7 +82,8 @@ func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 	case !s.claimed.IsValid() || listed == p:
 		c.Why = fmt.Sprintf("what the frame says of its sender's address can't be read; the port's are: %s", none(own))
 		if listed == p {
-			c.Why = fmt.Sprintf("%s is listed at the port, and the frame is none of which the guard can read that it is from there", s.claimed)
+			c.Why = fmt.Sprintf("%s is listed at the port, and the frame is none of which the guard can read that it "+
+				"is from there", s.claimed)
 		}
 		c.Change = "See what in the guest sends such frames; the command shows them."
 		c.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, c.Reason)
@@ -87,8 +93,10 @@ func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 		c.Change = "Correct the guest: nobody sends from this address, but to ask for one."
 		return
 	case listed != nil:
-		c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s; it is listed at port %s", s.claimed, none(own), listed.ID.Name)
-		c.Change = fmt.Sprintf("List the address here as well, if the guests share it (VRRP); else the guest poses as port %s.", listed.ID.Name)
+		c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s; it is listed at port %s", s.claimed, none(own),
+			listed.ID.Name)
+		c.Change = fmt.Sprintf("List the address here as well, if the guests share it (VRRP); else the guest poses "+
+			"as port %s.", listed.ID.Name)
 	default:
 		c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s", s.claimed, none(own))
 		c.Change = "List the address at the port, if it is the guest's own; else see who in the guest uses it."
@@ -101,7 +109,8 @@ func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 	}
 }
 
-// listedAt is a port of the switch whose addresses the one that is claimed is among: p itself where it is, nil for none.
+// listedAt is a port of the switch whose addresses the one that is claimed is among: p itself where it is, nil for
+// none.
 func (s *subject) listedAt(p *plan.Port) *plan.Port {
 	lists := func(q *plan.Port) bool {
 		return slices.ContainsFunc(q.Policy.AddressGuard.Addresses.V, func(text string) bool {
@@ -147,7 +156,8 @@ func (s *subject) tagged(c *diagnose.Cause, p *plan.Port, why abi.Reason) {
 	if why == abi.ReasonGuestTagged {
 		c.Change = "Have the guest send untagged frames; or make the port a trunk, if the guest tags its frames itself."
 		if s.tags > 1 && s.vid == 0 {
-			c.Why = "a tag is hidden behind the frame's priority tag, and the port's owner may not tag: it is " + v.V.String()
+			c.Why = "a tag is hidden behind the frame's priority tag, and the port's owner may not tag: it is " +
+				v.V.String()
 		}
 	} else {
 		c.Change = "Let the trunk carry it."
@@ -178,7 +188,8 @@ func (s *subject) limit(c *diagnose.Cause, p *plan.Port) {
 	l := &p.Policy.Learning
 	c.Why = fmt.Sprintf("%s is a new address, and the port holds as many as it may: %d", s.src, l.Limit.V)
 	if more := min(max(2*l.Limit.V, 16), spec.MaxMACs); more > l.Limit.V {
-		c.Change = "Raise the limit, if that many stations are meant to be behind the port: heddle mac list --learned --port " + p.ID.Name
+		c.Change = "Raise the limit, if that many stations are meant to be behind the port: heddle mac list " +
+			"--learned --port " + p.ID.Name
 		s.set(c, p, "security.macLearning.limit", strconv.Itoa(more))
 		return
 	}
@@ -189,8 +200,10 @@ func (s *subject) limit(c *diagnose.Cause, p *plan.Port) {
 // tableFull: the host's table is full for the port.
 func (s *subject) tableFull(c *diagnose.Cause, p *plan.Port) {
 	l := &p.Policy.Learning
-	c.Why = fmt.Sprintf("%s is a new address, and the port holds its share of the host's table: %d of %d (its own limit is %d)", s.src, p.MACShare, s.Plan.MACTable, l.Limit.V)
-	c.Change = "Set a larger `host: {macTable: …}` and restart the agent; or lower the limits of ports that need fewer; or let frames of addresses beyond it pass unlearned."
+	c.Why = fmt.Sprintf("%s is a new address, and the port holds its share of the host's table: %d of %d (its own "+
+		"limit is %d)", s.src, p.MACShare, s.Plan.MACTable, l.Limit.V)
+	c.Change = "Set a larger `host: {macTable: …}` and restart the agent; or lower the limits of ports that need " +
+		"fewer; or let frames of addresses beyond it pass unlearned."
 	s.set(c, p, "security.macLearning.limitPolicy", string(spec.LimitAllow))
 }
 
@@ -213,7 +226,8 @@ func (s *subject) storm(c *diagnose.Cause, p *plan.Port) {
 func (s *subject) nobody(c *diagnose.Cause, at *place, why abi.Reason) {
 	c.Why = fmt.Sprintf("nobody else is in %s", s.res.Segment)
 	if why == abi.ReasonUnknownUnicast {
-		c.Why = fmt.Sprintf("%s is not known in %s, and nobody there takes frames for unknown destinations", s.dst, s.res.Segment)
+		c.Why = fmt.Sprintf("%s is not known in %s, and nobody there takes frames for unknown destinations", s.dst,
+			s.res.Segment)
 	}
 	c.Command = "heddle port list --switch " + shellWord(s.from.id.Switch)
 	if at.port != nil {
@@ -221,14 +235,16 @@ func (s *subject) nobody(c *diagnose.Cause, at *place, why abi.Reason) {
 	} else {
 		c.From = "switch " + at.id.Switch
 	}
-	if why == abi.ReasonNoReceiver || s.to == nil || s.to.port == nil || s.to.sw != s.from.sw || !s.model.Admits(s.to.id, s.res.Segment) {
+	if why == abi.ReasonNoReceiver || s.to == nil || s.to.port == nil || s.to.sw != s.from.sw ||
+		!s.model.Admits(s.to.id, s.res.Segment) {
 		c.Change = "Correct the destination or, if a port is to be reached there, put it into that segment."
 		return
 	}
 	// The port asked about is there: then it has to learn what is behind it.
 	p := s.to.port
 	c.Change = "If the destination is behind that port, have the port learn and take what is not known."
-	s.fix(c, p, settings(p, plan.Setting{Path: "security.macLearning.enabled", Value: "true"}, plan.Setting{Path: "security.macLearning.unicastFlooding", Value: "true"}))
+	s.fix(c, p, settings(p, plan.Setting{Path: "security.macLearning.enabled", Value: "true"},
+		plan.Setting{Path: "security.macLearning.unicastFlooding", Value: "true"}))
 }
 
 // tooLong: the packet is longer than the switch's MTU, or than the receiver's.
@@ -246,7 +262,8 @@ func (s *subject) tooLong(c *diagnose.Cause, at *place) {
 	}
 	mtu := s.Facts[at.id].MTU
 	c.Policy, c.Value, c.From = "the device's MTU", strconv.Itoa(mtu), "device "+at.device()
-	c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of device %s, or of its owner's end, is %d", s.layer3, at.device(), mtu)
+	c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of device %s, or of its owner's end, is %d", s.layer3,
+		at.device(), mtu)
 	c.Change = "Lower the MTU at the sender, or raise the device's and that of the adapter on its other end."
 	c.Command = fmt.Sprintf("ip link set dev %s mtu %d", at.device(), s.layer3)
 	if at.port != nil && at.port.Role == spec.Host {
@@ -278,7 +295,8 @@ func (s *subject) uplinkVLAN(c *diagnose.Cause, at *place) {
 	c.Why = fmt.Sprintf("the uplink carries %s, and not %s", none(carried.String()), what)
 	c.Change = "Add the VLAN to the uplink's list; the port of the physical switch must carry it as well."
 	carried.AddRange(vid, vid)
-	s.edit(c, diagnose.EditUplink, at.id.Name, fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
+	s.edit(c, diagnose.EditUplink, at.id.Name,
+		fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
 }
 
 func none(s string) string {
@@ -297,7 +315,8 @@ func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 	for _, u := range at.sw.Uplinks {
 		f, ok := s.Facts[u.ID]
 		state := "not named by the teaming"
-		switch named := slices.Contains(team.Active.V, u.ID.Name) || slices.Contains(team.Standby.V, u.ID.Name) || s.inLAG(at.sw, team, u.ID.Name); {
+		switch named := slices.Contains(team.Active.V, u.ID.Name) || slices.Contains(team.Standby.V, u.ID.Name) ||
+			s.inLAG(at.sw, team, u.ID.Name); {
 		case !ok:
 			state = "not connected"
 		case !f.Up:
@@ -309,7 +328,8 @@ func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 		}
 		states = append(states, u.ID.Name+": "+state)
 	}
-	c.Why = fmt.Sprintf("the frame has to leave the host, and no uplink that port %s may use can be used: %s", at.id.Name, strings.Join(states, "; "))
+	c.Why = fmt.Sprintf("the frame has to leave the host, and no uplink that port %s may use can be used: %s",
+		at.id.Name, strings.Join(states, "; "))
 	c.Change, c.Command = "Bring an uplink back that the teaming names.", "heddle uplink list"
 	if len(unused) > 0 {
 		c.Change = "Name an uplink that can be used in the teaming, or bring one back that it names."
@@ -320,7 +340,8 @@ func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 // inLAG says whether an uplink is a member of a LAG that a team names.
 func (s *subject) inLAG(sw *plan.Switch, team *plan.Teaming, uplink string) bool {
 	return slices.ContainsFunc(sw.LAGs, func(g *plan.LAG) bool {
-		return slices.Contains(g.Uplinks, uplink) && (slices.Contains(team.Active.V, g.Name) || slices.Contains(team.Standby.V, g.Name))
+		return slices.Contains(g.Uplinks, uplink) && (slices.Contains(team.Active.V, g.Name) ||
+			slices.Contains(team.Standby.V, g.Name))
 	})
 }
 
@@ -345,10 +366,12 @@ func (s *subject) loop(c *diagnose.Cause, at *place, why abi.Reason) {
 	}
 	s.check(c, name, "the physical network cannot bring a frame twice")
 	if why == abi.ReasonReflected {
-		c.Why = fmt.Sprintf("a port of this host sent from %s within the last second: this is its frame coming back", s.src)
+		c.Why = fmt.Sprintf("a port of this host sent from %s within the last second: this is its frame coming back",
+			s.src)
 		return
 	}
-	c.Why = fmt.Sprintf("the frame came by %s, and port %s uses another uplink (%s teaming, %s): by that one it comes as well", s.from.id.Name, at.id.Name,
+	c.Why = fmt.Sprintf("the frame came by %s, and port %s uses another uplink (%s teaming, %s): by that one it "+
+		"comes as well", s.from.id.Name, at.id.Name,
 		at.port.Policy.Teaming.Policy.V, at.port.Origin(at.port.Policy.Teaming.Policy.From))
 }
 

@@ -30,7 +30,8 @@ func host(t testing.TB, text string) *Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Host{Plan: p, Facts: plan.Facts{}, Now: time.Hour, NewModel: model.New, File: "lab.yaml", RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}
+	h := &Host{Plan: p, Facts: plan.Facts{}, Now: time.Hour, NewModel: model.New, File: "lab.yaml",
+		RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}
 	for _, sw := range p.Switches {
 		for i, u := range sw.Uplinks {
 			h.Facts[u.ID] = plan.Fact{Up: true, MTU: 1500, DeviceMAC: mac(0xa1 + byte(i))}
@@ -41,12 +42,14 @@ func host(t testing.TB, text string) *Host {
 	}
 	for _, sw := range cfg.Switches {
 		for _, g := range sw.PortGroups {
-			bare := &spec.Config{Switches: []spec.Switch{sw}, Ports: []spec.Port{{Name: "x", Switch: sw.Name, PortGroup: g.Name}}}
+			bare := &spec.Config{Switches: []spec.Switch{sw},
+				Ports: []spec.Port{{Name: "x", Switch: sw.Name, PortGroup: g.Name}}}
 			r, err := plan.Resolve(bare, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.Groups = append(h.Groups, Group{Switch: sw.Name, Name: g.Name, Policy: *r.Switches[0].Ports[0].Policy, Overrides: g.Overrides})
+			h.Groups = append(h.Groups, Group{Switch: sw.Name, Name: g.Name, Policy: *r.Switches[0].Ports[0].Policy,
+				Overrides: g.Overrides})
 		}
 	}
 	return h
@@ -73,7 +76,8 @@ func config(sw, groups string, ports ...string) string {
 		if strings.Contains(more, "role: host") {
 			device = ""
 		}
-		text += "- {name: " + f[0] + ", switch: lab, portGroup: " + f[1] + device + ", mac: '" + mac(f[0][len(f[0])-1]-'0').String() + "'" + more + "}\n"
+		text += "- {name: " + f[0] + ", switch: lab, portGroup: " + f[1] + device + ", mac: '" +
+			mac(f[0][len(f[0])-1]-'0').String() + "'" + more + "}\n"
 	}
 	return text
 }

@@ -20,14 +20,16 @@ func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 	}
 	r := &diagnose.Report{From: from.id.String(), Agree: true}
 	if why := h.Waiting[from.id]; !why.None() {
-		r.Notes = append(r.Notes, fmt.Sprintf("frames of %s %s do not reach the switch at present: %s", from.kind(), from.id.Name, why.Text()))
+		r.Notes = append(r.Notes, fmt.Sprintf("frames of %s %s do not reach the switch at present: %s", from.kind(),
+			from.id.Name, why.Text()))
 	}
 	if to != nil {
 		r.To = to.id.String()
 	}
 	if q.Frame == nil && len(q.Frames) == 0 {
 		if to == nil {
-			return nil, errors.New("say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to talk to")
+			return nil, errors.New("say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to " +
+				"talk to")
 		}
 		return r, t.talk(r, from, to)
 	}
@@ -77,7 +79,8 @@ func (t *tracer) frames(r *diagnose.Report, from, to *place, q diagnose.Request)
 	}
 	for i, b := range list {
 		if len(b) > diagnose.MaxLength {
-			return fmt.Errorf("frame %d has %d bytes: the longest that can be traced has %d", i+1, len(b), diagnose.MaxLength)
+			return fmt.Errorf("frame %d has %d bytes: the longest that can be traced has %d", i+1, len(b),
+				diagnose.MaxLength)
 		}
 		f, err := t.one(from, to, b)
 		if err != nil {

@@ -31,7 +31,8 @@ func exchanges() []exchange {
 		return &packet{dst: broadcast, fields: &diagnose.Fields{ARP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
 	}
 	reply := func(s, d station) *packet {
-		return &packet{dst: d.mac, reply: true, fields: &diagnose.Fields{ARP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
+		return &packet{dst: d.mac, reply: true,
+			fields: &diagnose.Fields{ARP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
 	}
 	ipv4 := func(s, d station) *packet {
 		return &packet{dst: d.mac, fields: &diagnose.Fields{IP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
@@ -45,9 +46,11 @@ func exchanges() []exchange {
 		return &packet{dst: m, target: d.v6, fields: &diagnose.Fields{IP: &diagnose.Addresses{Src: s.v6, Dst: group}}}
 	}
 	return []exchange{
-		{"ARP", "request", false, request}, {"ARP", "reply", true, reply}, {"ARP", "request", true, request}, {"ARP", "reply", false, reply},
+		{"ARP", "request", false, request}, {"ARP", "reply", true, reply}, {"ARP", "request", true, request},
+		{"ARP", "reply", false, reply},
 		{"IPv4", "packet", false, ipv4}, {"IPv4", "packet", true, ipv4},
-		{"IPv6", "solicitation", false, solicit}, {"IPv6", "solicitation", true, solicit}, {"IPv6", "packet", false, ipv6}, {"IPv6", "packet", true, ipv6},
+		{"IPv6", "solicitation", false, solicit}, {"IPv6", "solicitation", true, solicit},
+		{"IPv6", "packet", false, ipv6}, {"IPv6", "packet", true, ipv6},
 	}
 }
 
@@ -100,14 +103,16 @@ func (t *tracer) station(at *place, n byte) (station, error) {
 		s.sends = s.mac
 	}
 	if s.mac.IsZero() {
-		return s, fmt.Errorf("the MAC of port %s is not known: trace a frame with --src-mac or --dst-mac instead", at.id.Name)
+		return s, fmt.Errorf("the MAC of port %s is not known: trace a frame with --src-mac or --dst-mac instead",
+			at.id.Name)
 	}
 	if !s.v4.IsValid() {
 		s.v4 = netip.AddrFrom4([4]byte{192, 0, 2, n})
 	}
 	if !s.v6.IsValid() { // link-local, from the MAC (RFC 4291 appendix A)
 		m := s.mac
-		s.v6 = netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+		s.v6 = netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],
+			14: m[4], 15: m[5]})
 	}
 	return s, nil
 }
@@ -125,7 +130,8 @@ func (t *tracer) hop(r *diagnose.Report, x exchange, src, dst station) error {
 	if err != nil {
 		return err
 	}
-	h := diagnose.Hop{Protocol: x.protocol, Frame: x.name, From: src.at.id.Name, To: dst.at.id.Name, Reason: f.Reason, Kernel: f.Kernel, Differ: f.Differences}
+	h := diagnose.Hop{Protocol: x.protocol, Frame: x.name, From: src.at.id.Name, To: dst.at.id.Name, Reason: f.Reason,
+		Kernel: f.Kernel, Differ: f.Differences}
 	r.Agree = r.Agree && len(f.Differences) == 0
 	for _, c := range f.Causes {
 		if c.Port != "" && c.Port != dst.at.id.Name {
@@ -145,7 +151,8 @@ func (t *tracer) hop(r *diagnose.Report, x exchange, src, dst station) error {
 
 // same reports whether two causes mean the same to the operator.
 func same(c, o *diagnose.Cause) bool {
-	return c.Reason == o.Reason && c.Port == o.Port && c.Policy == o.Policy && c.From == o.From && c.Command == o.Command
+	return c.Reason == o.Reason && c.Port == o.Port && c.Policy == o.Policy && c.From == o.From &&
+		c.Command == o.Command
 }
 
 // judge reports whether the frame arrives, and how.
@@ -204,12 +211,17 @@ func sum(t *diagnose.Talk) {
 func (t *tracer) limits(r *diagnose.Report, from, to *place) {
 	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	if slices.ContainsFunc(r.Talk.Hops, func(h diagnose.Hop) bool { return h.Verdict == diagnose.Unknown }) {
-		add("what leaves by an uplink: whether the physical network, or a router beyond it, brings it to %s cannot be known on this host", to.id.Name)
+		add("what leaves by an uplink: whether the physical network, or a router beyond it, brings it to %s cannot "+
+			"be known on this host", to.id.Name)
 	} else if from.uplink != nil || to.uplink != nil {
-		add("beyond the uplink: whether the physical network carries the VLAN and knows the way cannot be known on this host")
+		add("beyond the uplink: whether the physical network carries the VLAN and knows the way cannot be known on " +
+			"this host")
 	}
-	if len(from.sw.Uplinks) > 0 && slices.ContainsFunc(r.Talk.Causes, func(c diagnose.Cause) bool { return c.Reason == otherSegment }) {
-		add("from one VLAN to another packets go by a router: whether there is one beyond the uplinks cannot be known on this host")
+	if len(from.sw.Uplinks) > 0 && slices.ContainsFunc(r.Talk.Causes, func(c diagnose.Cause) bool {
+		return c.Reason == otherSegment
+	}) {
+		add("from one VLAN to another packets go by a router: whether there is one beyond the uplinks cannot be " +
+			"known on this host")
 	}
 	for _, end := range []*place{from, to} {
 		if end.port == nil {
@@ -217,17 +229,20 @@ func (t *tracer) limits(r *diagnose.Report, from, to *place) {
 			continue
 		}
 		if seen := t.Facts[end.id].SeenMAC; !seen.IsZero() && seen != t.model.MACOf(end.id) {
-			add("%s's adapter uses the MAC %s, and its port does not accept that: its frames are traced with it", end.id.Name, seen)
+			add("%s's adapter uses the MAC %s, and its port does not accept that: its frames are traced with it",
+				end.id.Name, seen)
 		}
 		if end.port.Policy.VLAN.V.Mode == plan.VLANTrunk {
 			add("%s is a trunk: its guest is taken to send with the VLAN that the other end is in", end.id.Name)
 		}
 		if p := end.port.Policy.Teaming.Policy.V; len(end.sw.Uplinks) > 1 && (p == "ip-hash" || len(end.sw.LAGs) > 0) {
-			add("%s chooses its uplink by a hash of addresses: with other addresses than those assumed it may be another", end.id.Name)
+			add("%s chooses its uplink by a hash of addresses: with other addresses than those assumed it may be "+
+				"another", end.id.Name)
 		}
 	}
 	if ownAddress(from, true) == (netip.Addr{}) || ownAddress(to, true) == (netip.Addr{}) {
-		add("IP addresses of guests are not known here: 192.0.2.1, 192.0.2.2 and link-local ones stand for them; filters in the guests are not seen")
+		add("IP addresses of guests are not known here: 192.0.2.1, 192.0.2.2 and link-local ones stand for them; " +
+			"filters in the guests are not seen")
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/flow/meter"
 )
 
-// For any sequence of packets, timeouts, overflows of the agent's table and outages of the collector: what it was told and what counts as
-// lost is together what was counted, to the packet and byte.
+// For any sequence of packets, timeouts, overflows of the agent's table and outages of the collector: what it was told
+// and what counts as lost is together what was counted, to the packet and byte.
 func TestAccountsBalanceAcrossOutages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -57,7 +57,8 @@ func newAccount(t *testing.T, shape Shape, maxFlows int) *account {
 	if a.x, err = New(a.now, to(a.c, shape)); err != nil {
 		t.Fatal(err)
 	}
-	if a.m, err = meter.New(meter.Options{Dir: t.TempDir(), Source: a.source, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if a.m, err = meter.New(meter.Options{Dir: t.TempDir(), Source: a.source,
+		Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	set := meter.Settings{ActiveTimeout: 20 * time.Second, IdleTimeout: 10 * time.Second, MaxFlows: maxFlows}
@@ -73,7 +74,8 @@ func (a *account) count(i int, packets uint64) {
 	c := r.Delta
 	c.Packets, c.Bytes, c.First, c.Last = packets, packets*100, a.now.Wall.UnixMilli(), a.now.Wall.UnixMilli()
 	a.batch++
-	a.source.batches = append(a.source.batches, flow.Batch{Number: a.batch, Keys: []flow.Key{r.Key}, Counts: []flow.Counts{c}})
+	a.source.batches = append(a.source.batches, flow.Batch{Number: a.batch, Keys: []flow.Key{r.Key},
+		Counts: []flow.Counts{c}})
 	a.counted.packets, a.counted.octets = a.counted.packets+c.Packets, a.counted.octets+c.Bytes
 }
 
@@ -84,8 +86,8 @@ func (a *account) pass(d time.Duration) {
 	}
 }
 
-// outage has the collector go until that is seen, and come back later. It leaves nothing behind unread, and comes back when nothing is on its way
-// to where it was: what became of that nobody could know.
+// outage has the collector go until that is seen, and come back later. It leaves nothing behind unread, and comes back
+// when nothing is on its way to where it was: what became of that nobody could know.
 func (a *account) outage() {
 	a.await("everything is at the collector", func() bool { return a.read() == a.x.Status()[0].Records })
 	a.c.close()

@@ -11,7 +11,8 @@ import (
 // files are what an exporter is given, in a directory.
 func files(t *testing.T, dir string, ca []byte, own certs.Pair) TLS {
 	t.Helper()
-	f := TLS{CA: filepath.Join(dir, "ca.pem"), Certificate: filepath.Join(dir, "certificate.pem"), Key: filepath.Join(dir, "key.pem")}
+	f := TLS{CA: filepath.Join(dir, "ca.pem"), Certificate: filepath.Join(dir, "certificate.pem"),
+		Key: filepath.Join(dir, "key.pem")}
 	for name, content := range map[string][]byte{f.CA: ca, f.Certificate: own.Cert, f.Key: own.Key} {
 		if err := os.WriteFile(name+".new", content, 0o600); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,9 @@ func BenchmarkExport(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer conn.Close()
-			x, err := New(begin, Config{Collectors: []Collector{{Address: "127.0.0.1", Port: conn.LocalAddr().(*net.UDPAddr).AddrPort().Port(), Shape: shape}}})
+			x, err := New(begin, Config{
+				Collectors: []Collector{{Address: "127.0.0.1", Port: conn.LocalAddr().(*net.UDPAddr).AddrPort().Port(),
+					Shape: shape}}})
 			if err != nil {
 				b.Fatal(err)
 			}

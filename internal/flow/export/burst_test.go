@@ -55,8 +55,8 @@ func (c *collector) takeUnsummed() {
 	}
 }
 
-// RFC 7011 §3.1: what leaves in one piece arrives as messages, each a datagram with its header, and in order; so it does where the kernel
-// refuses to divide.
+// RFC 7011 §3.1: what leaves in one piece arrives as messages, each a datagram with its header, and in order; so it
+// does where the kernel refuses to divide.
 func TestBurstArrivesAsMessages(t *testing.T) {
 	for _, divided := range []bool{true, false} {
 		for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -90,7 +90,8 @@ func testBurst(t *testing.T, divided bool, at string, shape Shape) {
 	next, octets := uint32(0), uint64(0)
 	for i, m := range c.messages {
 		if int(binary.BigEndian.Uint16(m.bytes[2:])) != len(m.bytes) || len(m.bytes) > 1500-28 {
-			t.Errorf("message %d of %d bytes says that it has %d", i, len(m.bytes), binary.BigEndian.Uint16(m.bytes[2:]))
+			t.Errorf("message %d of %d bytes says that it has %d", i, len(m.bytes),
+				binary.BigEndian.Uint16(m.bytes[2:]))
 		}
 		if sequence := binary.BigEndian.Uint32(m.bytes[8:]); sequence != next {
 			t.Fatalf("message %d has sequence number %d, want %d", i, sequence, next)
@@ -98,7 +99,8 @@ func testBurst(t *testing.T, divided bool, at string, shape Shape) {
 		next += uint32(c.results[i].Records)
 		octets += uint64(len(m.bytes))
 	}
-	if st := r.x.Status()[0]; st.Records != n || st.Messages != uint64(len(c.messages)) || st.Octets != octets || st.Lost != (Loss{}) {
+	if st := r.x.Status()[0]; st.Records != n || st.Messages != uint64(len(c.messages)) || st.Octets != octets ||
+		st.Lost != (Loss{}) {
 		t.Errorf("%d messages of %d bytes arrived; status %+v", len(c.messages), octets, st)
 	}
 	if k := together(s); divided != (k > len(c.messages)/2) || !divided && k > 0 {
@@ -106,7 +108,8 @@ func testBurst(t *testing.T, divided bool, at string, shape Shape) {
 	}
 }
 
-// A collector that closes its port in the midst of a burst: what arrived before is told, and everything from the first refused message on is lost.
+// A collector that closes its port in the midst of a burst: what arrived before is told, and everything from the first
+// refused message on is lost.
 func TestRefusalInTheMidstOfABurst(t *testing.T) {
 	for _, divided := range []bool{true, false} {
 		testkit.Tool(t, "nft")
@@ -151,7 +154,9 @@ func TestS67_BurstFromTheAddressOfTheSwitch(t *testing.T) {
 	if n := len(w.c.await(300)); n != 300 || together(w.r.x.sessions[0]) < 10 {
 		t.Errorf("%d records; %d messages left together; status %+v", n, together(w.r.x.sessions[0]), w.r.x.Status())
 	}
-	if i := slices.IndexFunc(w.c.messages, func(m message) bool { return m.from.Addr().String() != "203.0.113.9" }); i >= 0 {
+	if i := slices.IndexFunc(w.c.messages, func(m message) bool {
+		return m.from.Addr().String() != "203.0.113.9"
+	}); i >= 0 {
 		t.Errorf("message %d is from %v", i, w.c.messages[i].from)
 	}
 }
@@ -169,7 +174,8 @@ func TestBurstLeavesByADeviceWithoutChecksums(t *testing.T) {
 	}
 }
 
-// A way whose MTU becomes smaller: a router drops what is too long of a burst, which counts as lost, and what is not is told.
+// A way whose MTU becomes smaller: a router drops what is too long of a burst, which counts as lost, and what is not is
+// told.
 func TestBurstThatIsTooLongForARouter(t *testing.T) {
 	for _, d := range []detour{detour4(), detour6()} {
 		for _, divided := range []bool{true, false} {
@@ -198,7 +204,8 @@ func testTooLong(t *testing.T, d detour, divided bool) {
 	lost := w.r.x.Status()[0].Lost.Records
 	w.r.send(many(100)...)
 	got := len(w.c.await(20 + n + 100 - int(lost)))
-	if st := w.r.x.Status()[0]; got+int(st.Lost.Records) != 20+n+100 || st.Lost.Records != lost || lost == 0 || int(st.Records) != got || st.State != Sending {
+	if st := w.r.x.Status()[0]; got+int(st.Lost.Records) != 20+n+100 || st.Lost.Records != lost || lost == 0 ||
+		int(st.Records) != got || st.State != Sending {
 		t.Errorf("%d records of %d arrived, %d were lost; status %+v", got, 20+n+100, lost, st)
 	}
 }
@@ -209,11 +216,13 @@ func TestBurstOfMessagesLongerThanTheMTU(t *testing.T) {
 	for i := range 3 {
 		w.r.pass(time.Second)
 		w.r.send(many(300)...)
-		if n := len(w.c.await(300 * (i + 1))); n != 300*(i+1) || w.r.x.Status()[0].Lost != (Loss{}) || w.r.x.Status()[0].State != Sending {
+		if n := len(w.c.await(300 * (i + 1))); n != 300*(i+1) || w.r.x.Status()[0].Lost != (Loss{}) ||
+			w.r.x.Status()[0].State != Sending {
 			t.Fatalf("%d records of %d; status %+v", n, 300*(i+1), w.r.x.Status())
 		}
 	}
-	if longest := slices.MaxFunc(w.c.messages, func(a, b message) int { return len(a.bytes) - len(b.bytes) }); len(longest.bytes) < 3500 {
+	if longest := slices.MaxFunc(w.c.messages, func(a, b message) int { return len(a.bytes) - len(b.bytes) }); len(
+		longest.bytes) < 3500 {
 		t.Errorf("the longest message has %d bytes", len(longest.bytes))
 	}
 }

@@ -42,7 +42,8 @@ func (c Collector) streams() bool { return c.Transport == TCP || c.Transport == 
 type Config struct {
 	Domain     uint32 // observation domain, 0–2^32−1
 	DomainName string // sent in options records; the switch and its host
-	// Source is the address that messages to IPv4 collectors come from; it need not be one of the host (S67). Zero: the host's.
+	// Source is the address that messages to IPv4 collectors come from; it need not be one of the host (S67). Zero: the
+	// host's.
 	Source     netip.Addr
 	MTU        int // the largest IP packet, 540–65535; 0: the path's, and at most 1500
 	Collectors []Collector
@@ -56,7 +57,8 @@ type Config struct {
 	// messages (S70). 60 s; 0 messages: by time alone.
 	TemplateEvery    time.Duration
 	TemplateMessages int
-	// Rate is how many records are sent in a second at most, so that bursts do not overrun a collector's socket. 100,000.
+	// Rate is how many records are sent in a second at most, so that bursts do not overrun a collector's socket.
+	// 100,000.
 	Rate int
 	Log  *slog.Logger
 	// Lookup resolves a host name; the host's resolver.
@@ -99,19 +101,20 @@ type Status struct {
 	Why       string    // the last fault; "" without one since the session began
 	Local     string    // address and port that messages come from; "" before the first
 	Remote    string    // address and port that they go to
-	// Sent by the session now; over TCP and TLS, what the collector's host has confirmed. A session ends when the collector's name gets
-	// another address, over TCP and TLS with the connection.
+	// Sent by the session now; over TCP and TLS, what the collector's host has confirmed. A session ends when the
+	// collector's name gets another address, over TCP and TLS with the connection.
 	Messages, Octets uint64
 	Records          uint64 // of flows, since the exporter began
-	// Lost is what could not be sent, with Config.Lost: flow records, and the packets and bytes of layer 3 that they told of.
+	// Lost is what could not be sent, with Config.Lost: flow records, and the packets and bytes of layer 3 that they
+	// told of.
 	Lost    Loss
 	Counted Span // of Lost
 	// Waiting, over TCP and TLS, is what the collector's host has not confirmed yet, and what waits for a connection.
 	Waiting Loss
 	// Held is the part of Lost that only this process knows: it is missing if the process is killed now.
 	Held Loss
-	// Unsure, over TCP and TLS, is what was on its way when a connection broke off: some of it may be missing at the collector, and some
-	// may have come twice. It is in Records, Waiting or Lost as well.
+	// Unsure, over TCP and TLS, is what was on its way when a connection broke off: some of it may be missing at the
+	// collector, and some may have come twice. It is in Records, Waiting or Lost as well.
 	Unsure Loss
 	// Unshaped is how many records the shape has no form for: it has only one direction, or only IP.
 	Unshaped uint64

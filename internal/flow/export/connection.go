@@ -33,9 +33,12 @@ type connection struct {
 const sendBuffer = 128 << 10
 
 // dialStream connects over TCP. A collector that has gone is noticed after dead.
-func dialStream(ctx context.Context, remote netip.AddrPort, source netip.Addr, dead time.Duration) (*connection, error) {
+func dialStream(ctx context.Context, remote netip.AddrPort, source netip.Addr, dead time.Duration) (*connection,
+	error) {
 	network := "tcp6"
-	d := net.Dialer{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error { return streamOptions(c, dead) }}
+	d := net.Dialer{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+		return streamOptions(c, dead)
+	}}
 	if remote.Addr().Is4() {
 		network = "tcp4"
 		if source.IsValid() {
@@ -45,7 +48,8 @@ func dialStream(ctx context.Context, remote netip.AddrPort, source netip.Addr, d
 	conn, err := d.DialContext(ctx, network, remote.String())
 	switch {
 	case errors.Is(err, unix.EADDRNOTAVAIL) && d.LocalAddr != nil:
-		return nil, fmt.Errorf("switchIpAddress %s is not an address of this host, and over TCP the collector's answers have to come back: "+
+		return nil, fmt.Errorf("switchIpAddress %s is not an address of this host, and over TCP the collector's "+
+			"answers have to come back: "+
 			"give it to the host, or use transport: udp", source)
 	case err != nil:
 		return nil, err
@@ -58,7 +62,8 @@ func dialStream(ctx context.Context, remote netip.AddrPort, source netip.Addr, d
 	return w, nil
 }
 
-// streamOptions sets what a connection is made with: how soon a collector is found to be dead, both while it is sent something and while not.
+// streamOptions sets what a connection is made with: how soon a collector is found to be dead, both while it is sent
+// something and while not.
 func streamOptions(c syscall.RawConn, dead time.Duration) error {
 	var err error
 	set := func(fd uintptr) {
@@ -152,7 +157,8 @@ func (w *connection) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// progress is how many bytes were taken in all, how many of them the collector's host has confirmed, and whether none waits here.
+// progress is how many bytes were taken in all, how many of them the collector's host has confirmed, and whether none
+// waits here.
 func (w *connection) progress() (taken, confirmed uint64, room bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"heddle/internal/flow/meter"
 )
 
-// Exporter sends the records of one switch to its collectors. It is a meter.Exporter; one goroutine calls it, but for Status.
+// Exporter sends the records of one switch to its collectors. It is a meter.Exporter; one goroutine calls it, but for
+// Status.
 type Exporter struct {
 	c       Config
 	options []*ipfix.Template
@@ -48,7 +49,8 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 			cancel()
 			return nil, fmt.Errorf("collector %s: %w", to.Address, err)
 		}
-		s := &session{x: x, process: uint32(i + 1), shape: shape, names: newResolver(ctx, to.Address, c.Lookup), since: now.Up, hold: now.Up + patience}
+		s := &session{x: x, process: uint32(i + 1), shape: shape, names: newResolver(ctx, to.Address, c.Lookup),
+			since: now.Up, hold: now.Up + patience}
 		s.status = Status{Collector: to, State: Resolving, Since: now.Wall, Lost: c.Lost[to]}
 		s.status.Counted, s.lostBefore = counted(c.Counted, to, now), s.status.Lost
 		if to.streams() {
@@ -96,7 +98,8 @@ func shapeOf(s Shape) (shape, error) {
 // burst is how many records may go at once: those of 10 ms.
 func burst(rate int) float64 { return max(256, float64(rate)/100) }
 
-// Budget is how many records may be sent now by the rate. It is 0 while a collector is waited for, for a few seconds at most.
+// Budget is how many records may be sent now by the rate. It is 0 while a collector is waited for, for a few seconds at
+// most.
 func (x *Exporter) Budget(now meter.Instant) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()

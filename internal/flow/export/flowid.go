@@ -15,7 +15,8 @@ const flowIDBits = 22
 func flowID(k *flow.Key, port uint32, start int64) uint64 {
 	word := binary.LittleEndian.Uint64
 	h := uint64(0)
-	for _, w := range [...]uint64{uint64(port)<<32 | uint64(k.VLAN)<<16 | uint64(k.EtherType), word(k.Src[:8]), word(k.Src[8:]), word(k.Dst[:8]), word(k.Dst[8:]),
+	for _, w := range [...]uint64{uint64(port)<<32 | uint64(k.VLAN)<<16 | uint64(k.EtherType), word(k.Src[:8]),
+		word(k.Src[8:]), word(k.Dst[:8]), word(k.Dst[8:]),
 		uint64(k.SrcPort)<<48 | uint64(k.DstPort)<<32 | uint64(k.Protocol)<<8 | uint64(k.Direction),
 		uint64(binary.LittleEndian.Uint32(k.SrcMAC[:])) | uint64(binary.LittleEndian.Uint16(k.SrcMAC[4:]))<<32,
 		uint64(binary.LittleEndian.Uint32(k.DstMAC[:])) | uint64(binary.LittleEndian.Uint16(k.DstMAC[4:]))<<32} {

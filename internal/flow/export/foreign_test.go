@@ -55,7 +55,8 @@ func TestS67_SwitchAddressNeedNotBeOneOfTheHost(t *testing.T) {
 	}
 }
 
-// RFC 5471 §3.6.1: the network is away for some time. What could not be sent is counted, and records come again when it is back.
+// RFC 5471 §3.6.1: the network is away for some time. What could not be sent is counted, and records come again when it
+// is back.
 func TestRFC5471_3_6_1_NetworkThatIsAwayForAWhile(t *testing.T) {
 	w := newWire(t, Config{})
 	for range 12 {
@@ -107,7 +108,8 @@ func detour4() detour { return detour{"198.51.100.", "192.0.2.", "/24"} }
 
 func detour6() detour { return detour{"2001:db8:1::", "2001:db8:2::", "/64"} }
 
-// newDetour is an exporter's host and a collector's, with a router between them, and MTUs of 1500 but for the router's way to the collector.
+// newDetour is an exporter's host and a collector's, with a router between them, and MTUs of 1500 but for the router's
+// way to the collector.
 func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 	t.Helper()
 	testkit.Tool(t, "ip", "ping")
@@ -118,11 +120,13 @@ func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 		n               *netns.NS
 		device, address string
 		mtu             int
-	}{{w.host, "m0", d.near + "1", 1500}, {router, "r0", d.near + "254", 1500}, {router, "r1", d.far + "254", mtu}, {w.far, "m1", d.far + "2", mtu}} {
+	}{{w.host, "m0", d.near + "1", 1500}, {router, "r0", d.near + "254", 1500}, {router, "r1", d.far + "254", mtu},
+		{w.far, "m1", d.far + "2", mtu}} {
 		w.ip(x.n, "addr", "add", x.address+d.prefix, "dev", x.device, "nodad")
 		w.ip(x.n, "link", "set", x.device, "mtu", fmt.Sprint(x.mtu), "up")
 	}
-	if out, err := router.Output("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"); err != nil {
+	if out, err := router.Output("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > "+
+		"/proc/sys/net/ipv6/conf/all/forwarding"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	w.ip(w.host, "route", "add", "default", "via", d.near+"254")
@@ -155,7 +159,8 @@ func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 func TestMessagesKeepToThePathMTU(t *testing.T) {
 	w, _ := newDetour(t, detour4(), 1000)
 	w.r.pass(0) // templates fill messages of 1500 bytes, which the router drops
-	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.sender.PathMTU() != 1000; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.sender.PathMTU() != 1000; time.Sleep(
+		time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the kernel does not learn the path's MTU")
 		}
@@ -170,7 +175,8 @@ func TestMessagesKeepToThePathMTU(t *testing.T) {
 			largest = max(largest, len(m.bytes)+28)
 		}
 	}
-	if st := w.r.x.Status()[0]; got != 100 || largest > 1000 || largest < 800 || st.State != Sending || st.Lost.Records != 0 {
+	if st := w.r.x.Status()[0]; got != 100 || largest > 1000 || largest < 800 || st.State != Sending ||
+		st.Lost.Records != 0 {
 		t.Errorf("%d records, the largest packet has %d bytes; status %+v", got, largest, st)
 	}
 }

@@ -83,7 +83,8 @@ func (s *said) String() string {
 // awaitText waits until the daemon has printed a text.
 func (d *daemon) awaitText(text string) {
 	d.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(d.said.String(), text); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(d.said.String(),
+		text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			d.t.Fatalf("the collector does not say %q, but %s", text, d.said)
 		}
@@ -106,7 +107,8 @@ func run(t *testing.T, port uint16, name string, args ...string) *daemon {
 	return d
 }
 
-// awaitQueue waits until the kernel shows the daemon's socket as wanted: rx is how many bytes it has not read, in hexadecimal.
+// awaitQueue waits until the kernel shows the daemon's socket as wanted: rx is how many bytes it has not read, in
+// hexadecimal.
 func (d *daemon) awaitQueue(what string, want func(rx string) bool) {
 	d.t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -150,9 +152,11 @@ func (d *daemon) stop(s os.Signal) string {
 	return d.said.String()
 }
 
-// export sends records in portions that the daemon has room for, with an active time in between so that templates come again.
+// export sends records in portions that the daemon has room for, with an active time in between so that templates come
+// again.
 func (d *daemon) export(s Shape, records []flow.Record) *rig {
-	r := newRig(d.t, Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{{Address: "127.0.0.1", Port: d.port, Shape: s}}})
+	r := newRig(d.t, Config{Domain: 7, DomainName: "lab on host1",
+		Collectors: []Collector{{Address: "127.0.0.1", Port: d.port, Shape: s}}})
 	r.pass(0)
 	d.drained()
 	for len(records) > 0 {
@@ -212,7 +216,8 @@ func TestNfcapdReadsBothShapes(t *testing.T) {
 			}
 		}
 		// It does not count options records, which RFC 7011 §3.1 does, and sees a gap where they were sent again.
-		if gaps := len(records) / 100 * 10 / 60; !strings.Contains(said, "Bad Packets: 0") || !s.options() && !strings.Contains(said, "Sequence Errors: 0,") ||
+		if gaps := len(records) / 100 * 10 / 60; !strings.Contains(said, "Bad Packets: 0") || !s.options() &&
+			!strings.Contains(said, "Sequence Errors: 0,") ||
 			s.options() && !strings.Contains(said, fmt.Sprintf("Sequence Errors: %d,", gaps)) {
 			t.Errorf("nfcapd says %s", said)
 		}
@@ -223,7 +228,8 @@ func TestNfcapdReadsBothShapes(t *testing.T) {
 	})
 }
 
-// nfdumpTotals adds up what nfdump reads, both directions of a record. Its CSV has other columns from release to release.
+// nfdumpTotals adds up what nfdump reads, both directions of a record. Its CSV has other columns from release to
+// release.
 func nfdumpTotals(t *testing.T, dir string) (sum totals) {
 	out, err := exec.Command("nfdump", "-q", "-N", "-R", dir, "-o", "fmt:%pkt %opkt %byt %obyt").Output()
 	if err != nil {
@@ -248,8 +254,10 @@ func TestNfacctdReadsBothShapes(t *testing.T) {
 		port, dir := freePort(t), t.TempDir()
 		out, conf := filepath.Join(dir, "out.json"), filepath.Join(dir, "conf")
 		text := fmt.Sprintf("daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: %d\nplugins: print[all]\n"+
-			"aggregate[all]: src_host, dst_host, src_port, dst_port, proto, etype\nprint_output[all]: json\nprint_output_file[all]: %s\n"+
-			"print_output_file_append[all]: true\nprint_refresh_time[all]: 1\nplugin_buffer_size[all]: 1000\nplugin_pipe_size[all]: 1000000\n", port, out)
+			"aggregate[all]: src_host, dst_host, src_port, dst_port, proto, etype\nprint_output[all]: "+
+			"json\nprint_output_file[all]: %s\n"+
+			"print_output_file_append[all]: true\nprint_refresh_time[all]: 1\nplugin_buffer_size[all]: "+
+			"1000\nplugin_pipe_size[all]: 1000000\n", port, out)
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +269,9 @@ func TestNfacctdReadsBothShapes(t *testing.T) {
 		want := r.totals(s, records, true)
 		said := d.stop(syscall.SIGINT)
 		for line := range strings.Lines(said) {
-			if strings.HasPrefix(line, "ERROR") || strings.Contains(line, "alformed") || strings.Contains(line, "ropping") || strings.Contains(line, "nknown") || strings.Contains(line, "missing") {
+			if strings.HasPrefix(line, "ERROR") || strings.Contains(line, "alformed") ||
+				strings.Contains(line, "ropping") || strings.Contains(line, "nknown") ||
+				strings.Contains(line, "missing") {
 				t.Errorf("nfacctd says %s", line)
 			}
 		}

@@ -7,7 +7,8 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// layout is a template of flow records and where its fields are. Fields that it does not have are nowhere, and writing them does nothing.
+// layout is a template of flow records and where its fields are. Fields that it does not have are nowhere, and writing
+// them does nothing.
 type layout struct {
 	t                                     *ipfix.Template
 	sourceMAC, destinationMAC             ipfix.Place
@@ -40,12 +41,15 @@ func newLayout(id uint16, names ...string) (*layout, error) {
 		return nil, err
 	}
 	at := t.PlaceOf
-	l := &layout{t: t, sourceMAC: at("sourceMacAddress"), destinationMAC: at("destinationMacAddress"), vlan: at("vlanId"),
+	l := &layout{t: t, sourceMAC: at("sourceMacAddress"), destinationMAC: at("destinationMacAddress"),
+		vlan:     at("vlanId"),
 		postVLAN: at("postVlanId"), dot1q: at("dot1qVlanId"), id: at("flowId"),
 		etherType: at("ethernetType"), source: at("sourceIPv4Address"), destination: at("destinationIPv4Address"),
-		protocol: at("protocolIdentifier"), sourcePort: at("sourceTransportPort"), destinationPort: at("destinationTransportPort"),
-		direction: at("flowDirection"), reason: at("flowEndReason"), biflow: at("biflowDirection"), ingress: at("ingressInterface"),
-		egress: at("egressInterface"), ingressAttr: at("ingressInterfaceAttr"), egressAttr: at("egressInterfaceAttr"),
+		protocol: at("protocolIdentifier"), sourcePort: at("sourceTransportPort"),
+		destinationPort: at("destinationTransportPort"),
+		direction:       at("flowDirection"), reason: at("flowEndReason"), biflow: at("biflowDirection"),
+		ingress: at("ingressInterface"),
+		egress:  at("egressInterface"), ingressAttr: at("ingressInterfaceAttr"), egressAttr: at("egressInterfaceAttr"),
 		addressLength: 4, flagsMask: 0xffff}
 	if l.source == (ipfix.Place{}) {
 		l.source, l.destination, l.addressLength = at("sourceIPv6Address"), at("destinationIPv6Address"), 16
@@ -62,9 +66,11 @@ func newLayout(id uint16, names ...string) (*layout, error) {
 }
 
 func measuresAt(at func(string) ipfix.Place) measures {
-	m := measures{start: at("flowStartMilliseconds"), end: at("flowEndMilliseconds"), octets: at("octetDeltaCount"), packets: at("packetDeltaCount"),
-		frames: at("layer2OctetDeltaCount"), allOctets: at("octetTotalCount"), allPackets: at("packetTotalCount"),
-		allFrames: at("layer2OctetTotalCount"), flags: at("tcpControlBits"), tos: at("ipClassOfService"), minTTL: at("minimumTTL"),
+	m := measures{start: at("flowStartMilliseconds"), end: at("flowEndMilliseconds"), octets: at("octetDeltaCount"),
+		packets: at("packetDeltaCount"),
+		frames:  at("layer2OctetDeltaCount"), allOctets: at("octetTotalCount"), allPackets: at("packetTotalCount"),
+		allFrames: at("layer2OctetTotalCount"), flags: at("tcpControlBits"), tos: at("ipClassOfService"),
+		minTTL: at("minimumTTL"),
 		maxTTL: at("maximumTTL")}
 	return m
 }
@@ -110,8 +116,8 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 // initiator is the value of biflowDirection: the source is who began the conversation (RFC 5103 §6.3).
 const initiator = 1
 
-// fill writes what a record counts. It begins with the first packet of these, not with the flow's: collectors divide the
-// deltas by the time from start to end.
+// fill writes what a record counts. It begins with the first packet of these, not with the flow's: collectors divide
+// the deltas by the time from start to end.
 func (m *measures) fill(rec []byte, delta, total *flow.Counts, l *layout) {
 	m.start.Unsigned(rec, uint64(max(delta.First, 0)))
 	m.end.Unsigned(rec, uint64(max(delta.Last, 0)))

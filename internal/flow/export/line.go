@@ -18,7 +18,8 @@ type line struct {
 	to       io.ReadWriter // the wire, or TLS over it
 	identity identity      // TLS: the files that it began with
 	sequence uint32
-	asked    bool // TLS 1.3: the collector asked who this host is, and says what it thinks of the answer after the handshake
+	// TLS 1.3: the collector asked who this host is, and says what it thinks of the answer after the handshake
+	asked bool
 	// Of the stream, which holds its lock:
 	leaving bool // it is given nothing more
 	failed  bool // a message could not be taken
@@ -68,7 +69,8 @@ func (l *line) flush(s *stream) {
 }
 
 // errAnswers is that who listens is no collector: IPFIX has no answers.
-var errAnswers = errors.New("who listens there sends something, which no IPFIX collector does: another service has this port, or it wants transport: tls")
+var errAnswers = errors.New("who listens there sends something, which no IPFIX collector does: another service has " +
+	"this port, or it wants transport: tls")
 
 // read waits for the end of the connection, and says why it ended.
 func (l *line) read() error {

@@ -59,12 +59,17 @@ func optionsTemplates() ([]*ipfix.Template, error) {
 	}{
 		{idExporterIPv4, 1, []string{"exportingProcessId", "exporterIPv4Address", "observationDomainName"}},
 		{idExporterIPv6, 1, []string{"exportingProcessId", "exporterIPv6Address", "observationDomainName"}},
-		{idMetering, 2, []string{"observationDomainId", "meteringProcessId", "exportedMessageTotalCount", "exportedFlowRecordTotalCount", "exportedOctetTotalCount"}},
-		{idMeteringLoss, 2, []string{"observationDomainId", "meteringProcessId", "ignoredPacketTotalCount", "ignoredOctetTotalCount"}},
-		{idPointLoss, 2, []string{"meteringProcessId", "observationPointId", "ignoredPacketTotalCount", "ignoredOctetTotalCount"}},
-		{idExportLoss, 1, []string{"exportingProcessId", "notSentFlowTotalCount", "notSentPacketTotalCount", "notSentOctetTotalCount"}},
+		{idMetering, 2, []string{"observationDomainId", "meteringProcessId", "exportedMessageTotalCount",
+			"exportedFlowRecordTotalCount", "exportedOctetTotalCount"}},
+		{idMeteringLoss, 2, []string{"observationDomainId", "meteringProcessId", "ignoredPacketTotalCount",
+			"ignoredOctetTotalCount"}},
+		{idPointLoss, 2, []string{"meteringProcessId", "observationPointId", "ignoredPacketTotalCount",
+			"ignoredOctetTotalCount"}},
+		{idExportLoss, 1, []string{"exportingProcessId", "notSentFlowTotalCount", "notSentPacketTotalCount",
+			"notSentOctetTotalCount"}},
 		{idSampling, 1, []string{"selectorId", "selectorAlgorithm", "samplingPacketInterval", "samplingPacketSpace"}},
-		{idInterface, 1, []string{"ingressInterface", fmt.Sprint("interfaceName/", nameLength), fmt.Sprint("interfaceDescription/", descriptionLength)}},
+		{idInterface, 1, []string{"ingressInterface", fmt.Sprint("interfaceName/", nameLength),
+			fmt.Sprint("interfaceDescription/", descriptionLength)}},
 		{idSamplingInterval, 1, []string{"observationDomainId", "samplingInterval"}},
 	} {
 		fields, err := ipfix.Fields(o.fields...)

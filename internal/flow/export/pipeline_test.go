@@ -44,8 +44,8 @@ func millionBatches(number uint64) (all []flow.Batch) {
 	return all
 }
 
-// The way of a flow through the agent: taking it over into a table of a million, making its record, encoding and sending it. The time for
-// each, without that of the kernel's tables.
+// The way of a flow through the agent: taking it over into a table of a million, making its record, encoding and
+// sending it. The time for each, without that of the kernel's tables.
 func BenchmarkAgent(b *testing.B) {
 	for _, shape := range []Shape{Standard, VDS} {
 		b.Run(fmt.Sprint(shape), func(b *testing.B) {
@@ -54,7 +54,9 @@ func BenchmarkAgent(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer conn.Close()
-			x, err := New(begin, Config{Rate: 1e9, Collectors: []Collector{{Address: "127.0.0.1", Port: conn.LocalAddr().(*net.UDPAddr).AddrPort().Port(), Shape: shape}}})
+			x, err := New(begin, Config{Rate: 1e9,
+				Collectors: []Collector{{Address: "127.0.0.1", Port: conn.LocalAddr().(*net.UDPAddr).AddrPort().Port(),
+					Shape: shape}}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -83,8 +83,8 @@ func (r *resolver) fail(err error) {
 	r.last.Store(next)
 }
 
-// address is the one to use: the present one while the name still has it, else the first, of IPv4 when there is a source address to
-// send from. Invalid when none is known.
+// address is the one to use: the present one while the name still has it, else the first, of IPv4 when there is a
+// source address to send from. Invalid when none is known.
 func (r *resolver) address(present netip.Addr, four bool) (netip.Addr, error) {
 	last := r.last.Load()
 	if last == nil {

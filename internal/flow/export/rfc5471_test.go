@@ -11,17 +11,20 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// RFC 5471 lists what to test of an exporter. Its tests of the collecting process (§3.5.2 to §3.5.5, §3.6.4 to §3.6.8) are not of this
-// package, §3.2.4, §3.3.3 and §3.4.6 are about what is never sent, and §3.7 about transports that there are not.
+// RFC 5471 lists what to test of an exporter. Its tests of the collecting process (§3.5.2 to §3.5.5, §3.6.4 to §3.6.8)
+// are not of this package, §3.2.4, §3.3.3 and §3.4.6 are about what is never sent, and §3.7 about transports that there
+// are not.
 
 // §3.1.1: templates and records arrive, from and to the addresses and ports that were asked for, over IPv4 and IPv6.
 func TestRFC5471_3_1_1_Connectivity(t *testing.T) {
 	for _, at := range []string{"127.0.0.1", "::1"} {
 		c := collect(t, netip.AddrPortFrom(netip.MustParseAddr(at), 0).String())
-		r := newRig(t, Config{Domain: 4294967295, Collectors: []Collector{{Address: at, Port: c.port(), Shape: Standard}}})
+		r := newRig(t, Config{Domain: 4294967295,
+			Collectors: []Collector{{Address: at, Port: c.port(), Shape: Standard}}})
 		r.send(record(0))
 		c.await(1)
-		if len(c.messages) < 2 || c.messages[0].from.Addr().String() != at || c.results[0].Templates == 0 || c.results[0].Header.Domain != 4294967295 {
+		if len(c.messages) < 2 || c.messages[0].from.Addr().String() != at || c.results[0].Templates == 0 ||
+			c.results[0].Header.Domain != 4294967295 {
 			t.Errorf("%s: results %+v", at, c.results)
 		}
 		if st := r.x.Status()[0]; st.Remote != c.conn.LocalAddr().String() || st.Local != c.messages[0].from.String() {
@@ -37,7 +40,8 @@ func TestRFC5471_3_2_1_FixedLengthTemplates(t *testing.T) {
 	all := kinds()
 	r.send(all...)
 	for i, f := range c.await(len(all)) {
-		if number(t, f, "octetDeltaCount") != all[i].Delta.Bytes || number(t, f, "flowEndMilliseconds") != uint64(all[i].Delta.Last) {
+		if number(t, f, "octetDeltaCount") != all[i].Delta.Bytes ||
+			number(t, f, "flowEndMilliseconds") != uint64(all[i].Delta.Last) {
 			t.Errorf("record %d: %v", i, f)
 		}
 	}
@@ -58,7 +62,8 @@ func TestRFC5471_3_2_2_VariableLength(t *testing.T) {
 	}
 }
 
-// §3.2.3: sets end at multiples of four bytes, with fewer zeros than a record has (RFC 7011 §3.3.1), unless records fill the message.
+// §3.2.3: sets end at multiples of four bytes, with fewer zeros than a record has (RFC 7011 §3.3.1), unless records
+// fill the message.
 func TestRFC5471_3_2_3_SetPadding(t *testing.T) {
 	for _, shape := range []Shape{Standard, VDS} {
 		c := collect(t, "127.0.0.1:0")

@@ -46,8 +46,9 @@ func collect(t *testing.T, at string) *collector {
 	return c
 }
 
-// close closes the collector's port. A program that another test is starting at this moment has a copy of the socket until it runs, in which
-// messages arrive that nobody reads and nobody refuses; so it waits until the kernel has no such socket. It may be called again.
+// close closes the collector's port. A program that another test is starting at this moment has a copy of the socket
+// until it runs, in which messages arrive that nobody reads and nobody refuses; so it waits until the kernel has no
+// such socket. It may be called again.
 func (c *collector) close() {
 	inode := ""
 	if raw, err := c.conn.SyscallConn(); err == nil {
@@ -75,8 +76,8 @@ func (c *collector) close() {
 	}
 }
 
-// own is where a collector can close its port and open it again without another process taking it meanwhile: at an address of this process
-// alone, and no port that the kernel hands out.
+// own is where a collector can close its port and open it again without another process taking it meanwhile: at an
+// address of this process alone, and no port that the kernel hands out.
 func own(port uint16) netip.AddrPort {
 	pid := os.Getpid() // 22 bits at most
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(64 | pid>>16&63), byte(pid >> 8), byte(pid)}), port)
@@ -123,16 +124,18 @@ func (c *collector) read() {
 		}
 		m := message{bytes: append([]byte(nil), b[:n]...), from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
 		c.messages = append(c.messages, m)
-		res, err := c.decoder.Decode(ipfix.Session{Protocol: ipfix.UDP, Exporter: m.from}, time.Now(), m.bytes, func(r *ipfix.Record) error {
-			values := map[string]ipfix.Value{"template": {Bytes: []byte{byte(r.Template.ID() >> 8), byte(r.Template.ID())}}}
-			r = r.Clone()
-			for i := range r.Template.Len() {
-				v := r.Value(i)
-				values[v.Element().String()] = v
-			}
-			c.records = append(c.records, values)
-			return nil
-		})
+		res, err := c.decoder.Decode(ipfix.Session{Protocol: ipfix.UDP, Exporter: m.from}, time.Now(), m.bytes,
+			func(r *ipfix.Record) error {
+				values := map[string]ipfix.Value{
+					"template": {Bytes: []byte{byte(r.Template.ID() >> 8), byte(r.Template.ID())}}}
+				r = r.Clone()
+				for i := range r.Template.Len() {
+					v := r.Value(i)
+					values[v.Element().String()] = v
+				}
+				c.records = append(c.records, values)
+				return nil
+			})
 		if err != nil {
 			c.t.Errorf("message %d: %v", len(c.messages), err)
 		}
@@ -140,15 +143,17 @@ func (c *collector) read() {
 	}
 }
 
-// there reads what has arrived without waiting. On a machine that did not let the process run for so long a deadline is over before anything was
-// tried; EAGAIN is that there is nothing.
+// there reads what has arrived without waiting. On a machine that did not let the process run for so long a deadline is
+// over before anything was tried; EAGAIN is that there is nothing.
 func (c *collector) there(b []byte) (n int, from netip.AddrPort, err error) {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
 		return 0, from, err
 	}
 	var sender unix.Sockaddr
-	if late := raw.Control(func(fd uintptr) { n, sender, err = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT) }); late != nil || err != nil {
+	if late := raw.Control(func(fd uintptr) {
+		n, sender, err = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
+	}); late != nil || err != nil {
 		return 0, from, errors.Join(late, err)
 	}
 	switch a := sender.(type) {
@@ -234,10 +239,13 @@ func points() flow.Points {
 
 // record is the i-th of many that are all different: of TCP over IPv4 from vm1 to vm2.
 func record(i int) flow.Record {
-	k := flow.Key{Point: 2, VLAN: 100, EtherType: flow.IPv4, Direction: flow.Egress, Protocol: protoTCP, SrcMAC: plan.MAC{2, 0, 0, 0, 1, 1},
-		DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 1, byte(i >> 8), byte(i)}, Dst: [16]byte{10, 2, 0, 1}, SrcPort: uint16(1024 + i), DstPort: 80}
+	k := flow.Key{Point: 2, VLAN: 100, EtherType: flow.IPv4, Direction: flow.Egress, Protocol: protoTCP,
+		SrcMAC: plan.MAC{2, 0, 0, 0, 1, 1},
+		DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 1, byte(i >> 8), byte(i)}, Dst: [16]byte{10, 2, 0, 1},
+		SrcPort: uint16(1024 + i), DstPort: 80}
 	ms := begin.Wall.UnixMilli()
-	d := flow.Counts{Packets: uint64(i%7 + 1), Bytes: uint64(i%7+1) * 100, FrameBytes: uint64(i%7+1) * 114, First: ms - 5000, Last: ms - 1000, In: 1, Out: 2,
+	d := flow.Counts{Packets: uint64(i%7 + 1), Bytes: uint64(i%7+1) * 100, FrameBytes: uint64(i%7+1) * 114,
+		First: ms - 5000, Last: ms - 1000, In: 1, Out: 2,
 		TCPFlags: 0x12, TOS: 0xb8, MinTTL: 62, MaxTTL: 64}
 	total := d
 	total.Packets, total.Bytes, total.FrameBytes, total.First = d.Packets+10, d.Bytes+1000, d.FrameBytes+1140, ms-60000
@@ -252,20 +260,22 @@ func many(n int) []flow.Record {
 	return rs
 }
 
-// kinds are records of every form: IPv4 and IPv6, with ports, with all flags of TCP, ICMP, others, and MACs alone; one of
-// each in both directions.
+// kinds are records of every form: IPv4 and IPv6, with ports, with all flags of TCP, ICMP, others, and MACs alone; one
+// of each in both directions.
 func kinds() []flow.Record {
 	var all []flow.Record
 	for i, protocol := range []uint8{protoTCP, protoUDP, protoSCTP, 47, protoICMP, protoICMPv6} {
 		for j, etherType := range []uint16{flow.IPv4, flow.IPv6, 0x0806} {
-			if protocol == protoICMP && etherType == flow.IPv6 || protocol == protoICMPv6 && etherType == flow.IPv4 || etherType == 0x0806 && i > 0 {
+			if protocol == protoICMP && etherType == flow.IPv6 || protocol == protoICMPv6 && etherType == flow.IPv4 ||
+				etherType == 0x0806 && i > 0 {
 				continue
 			}
 			r := record(100*i + j)
 			r.Key.EtherType, r.Key.Protocol = etherType, protocol
 			switch {
 			case etherType == flow.IPv6:
-				r.Key.Src, r.Key.Dst = netip.MustParseAddr("2001:db8::1").As16(), netip.MustParseAddr("2001:db8::2").As16()
+				r.Key.Src, r.Key.Dst = netip.MustParseAddr("2001:db8::1").As16(), netip.MustParseAddr(
+					"2001:db8::2").As16()
 			case etherType != flow.IPv4:
 				r.Key.Src, r.Key.Dst, r.Key.Protocol, r.Key.SrcPort, r.Key.DstPort = [16]byte{}, [16]byte{}, 0, 0, 0
 			}
@@ -292,7 +302,8 @@ func kinds() []flow.Record {
 }
 
 func to(c *collector, s Shape) Config {
-	return Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{{Address: c.address().Addr().Unmap().String(), Port: c.port(), Shape: s}}}
+	return Config{Domain: 7, DomainName: "lab on host1",
+		Collectors: []Collector{{Address: c.address().Addr().Unmap().String(), Port: c.port(), Shape: s}}}
 }
 
 // text is a value as people read it, without the zeros behind a string of fixed length.
@@ -305,7 +316,8 @@ func text(r map[string]ipfix.Value, element string) string {
 	return fmt.Sprint(v)
 }
 
-// What is closed is closed also while programs are started: else a test of outages counts packets that went to a socket nobody reads.
+// What is closed is closed also while programs are started: else a test of outages counts packets that went to a socket
+// nobody reads.
 func TestAClosedCollectorIsGoneWhileProgramsStart(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan error)
 	go func() {

@@ -135,7 +135,8 @@ func (s *session) local() netip.Addr {
 
 func (s *session) fault(err error) {
 	if s.status.Why != err.Error() {
-		s.x.c.Log.Warn("flow collector", "collector", s.status.Collector.Address, "port", s.status.Collector.Port, "error", err)
+		s.x.c.Log.Warn("flow collector", "collector", s.status.Collector.Address, "port", s.status.Collector.Port,
+			"error", err)
 	}
 	s.status.Why = err.Error()
 }
@@ -149,14 +150,15 @@ func (s *session) enter(state State, now meter.Instant) {
 		s.hold = now.Up + patience
 	}
 	if state == Sending {
-		s.x.c.Log.Info("flow collector is sent records", "collector", s.status.Collector.Address, "port", s.status.Collector.Port,
+		s.x.c.Log.Info("flow collector is sent records", "collector", s.status.Collector.Address, "port",
+			s.status.Collector.Port,
 			"shape", s.status.Collector.Shape, "from", s.status.Local)
 	}
 	s.status.State, s.status.Since, s.since = state, now.Wall, now.Up
 }
 
-// listen asks whether messages were refused. From the first one on everything counts as lost: what was sent between the refusal and its
-// coming back met the same closed door.
+// listen asks whether messages were refused. From the first one on everything counts as lost: what was sent between the
+// refusal and its coming back met the same closed door.
 func (s *session) listen(now meter.Instant) {
 	if s.socket == nil {
 		return

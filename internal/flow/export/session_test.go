@@ -139,7 +139,8 @@ func TestSequenceNumbersCountDataRecords(t *testing.T) {
 	again := newRig(t, to(c, Standard))
 	n = len(c.messages)
 	again.send(record(0))
-	if c.awaitMessages(n + 1); sessions[c.messages[n].from] || c.results[n].Header.Sequence != 0 || c.results[n].Templates == 0 {
+	if c.awaitMessages(n + 1); sessions[c.messages[n].from] || c.results[n].Header.Sequence != 0 ||
+		c.results[n].Templates == 0 {
 		t.Errorf("first message after a restart: %+v from %v", c.results[n], c.messages[n].from)
 	}
 }
@@ -202,13 +203,14 @@ func TestRFC5471_3_5_6_CollectorsHaveSessionsOfTheirOwn(t *testing.T) {
 		t.Error("both sessions have the same source port")
 	}
 	st := r.x.Status()
-	if st[0].Records != 3 || st[1].Records != 2 || st[1].Unshaped != 1 || st[0].State != Sending || st[0].Local != a.messages[0].from.String() {
+	if st[0].Records != 3 || st[1].Records != 2 || st[1].Unshaped != 1 || st[0].State != Sending ||
+		st[0].Local != a.messages[0].from.String() {
 		t.Errorf("status %+v", st)
 	}
 }
 
-// RFC 5471 §3.6.3. A collector that closes its port: what was refused counts as lost, then records wait, then count as lost, and when it is back it is
-// told what it missed.
+// RFC 5471 §3.6.3. A collector that closes its port: what was refused counts as lost, then records wait, then count as
+// lost, and when it is back it is told what it missed.
 func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
 	c := collect(t, own(4740).String())
 	r := newRig(t, to(c, Standard))
@@ -244,7 +246,8 @@ func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
 	given += 30
 	second := back.await(30)
 	st := r.x.Status()[0]
-	if st.State != Sending || st.Why != "" || int(st.Lost.Records) != given-len(first)-len(second) || int(st.Records) != len(first)+len(second) || len(second) != 30 {
+	if st.State != Sending || st.Why != "" || int(st.Lost.Records) != given-len(first)-len(second) ||
+		int(st.Records) != len(first)+len(second) || len(second) != 30 {
 		t.Errorf("%d records were given, %d and %d arrived; status %+v", given, len(first), len(second), st)
 	}
 	told := back.with("notSentFlowTotalCount")
@@ -254,7 +257,8 @@ func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
 		packets, octets = packets+l.Delta.Packets, octets+l.Delta.Bytes
 	}
 	last := told[len(told)-1]
-	if number(t, last, "notSentFlowTotalCount") != 150 || number(t, last, "notSentPacketTotalCount") != packets || number(t, last, "notSentOctetTotalCount") != octets {
+	if number(t, last, "notSentFlowTotalCount") != 150 || number(t, last, "notSentPacketTotalCount") != packets ||
+		number(t, last, "notSentOctetTotalCount") != octets {
 		t.Errorf("the collector was told %v, want 150 records, %d packets, %d octets", last, packets, octets)
 	}
 }
@@ -359,7 +363,8 @@ func TestCloseTellsWhatWasSent(t *testing.T) {
 	r.x.Close(r.now)
 	c.awaitMessages(4)
 	told := c.with("exportedFlowRecordTotalCount")
-	if last := told[len(told)-1]; number(t, last, "exportedFlowRecordTotalCount") != 5 || number(t, last, "exportedMessageTotalCount") < 2 {
+	if last := told[len(told)-1]; number(t, last, "exportedFlowRecordTotalCount") != 5 ||
+		number(t, last, "exportedMessageTotalCount") < 2 {
 		t.Errorf("told %v", last)
 	}
 }
@@ -376,7 +381,9 @@ func TestMessageHeaders(t *testing.T) {
 			t.Errorf("header of message %d: %x", i, m.bytes[:16])
 		}
 	}
-	if !slices.IsSortedFunc(c.results, func(a, b ipfix.Result) int { return int(a.Header.Sequence) - int(b.Header.Sequence) }) {
+	if !slices.IsSortedFunc(c.results, func(a, b ipfix.Result) int {
+		return int(a.Header.Sequence) - int(b.Header.Sequence)
+	}) {
 		t.Error("sequence numbers are not in order")
 	}
 }

@@ -26,13 +26,15 @@ func TestS69_VDSTemplatesAreThoseOfVSphere(t *testing.T) {
 		vmware  = "837a0002 00001adc 83780002 00001adc 83790001 00001adc "
 	)
 	with := func(id, addresses string) string {
-		return id + "0015 " + addresses + counts + ports + points + segment + middle + "00060001 " + behind + vmware + "00d20001 "
+		return id + "0015 " + addresses + counts + ports + points + segment + middle + "00060001 " + behind + vmware +
+			"00d20001 "
 	}
 	without := func(id, addresses string) string {
 		return id + "0012 " + addresses + counts + points + middle + behind + segment + vmware + "00d20002 "
 	}
 	const four, six = "00080004 000c0004 ", "001b0010 001c0010 "
-	want := with("0100", four) + without("0101", four) + with("0102", six) + without("0103", six) + with("0108", four) + with("0109", six) +
+	want := with("0100", four) + without("0101", four) + with("0102", six) + without("0103", six) + with("0108", four) +
+		with("0109", six) +
 		with("010a", four) + with("010b", six) + without("010c", four)
 	want = strings.ReplaceAll(want, " ", "")
 	c := collect(t, "127.0.0.1:0")
@@ -70,10 +72,14 @@ func TestS69_VDSRecordsHaveTheirLengthsAndValues(t *testing.T) {
 	if len(flows) != 1 {
 		t.Fatalf("%d records", len(flows))
 	}
-	for element, want := range map[string]uint64{"octetDeltaCount": 100, "packetDeltaCount": 1, "sourceTransportPort": 1024, "destinationTransportPort": 80,
-		"ingressInterface": 2, "egressInterface": 11, "layer2SegmentId": 0, "protocolIdentifier": 6, "flowEndReason": 2, "tcpControlBits": 0x12,
-		"ipClassOfService": 0xb8, "maximumTTL": 64, "flowDirection": 1, "ingressInterfaceAttr": 1, "egressInterfaceAttr": 2, "vxlanExportRole": 0,
-		"paddingOctets": 0, "flowStartMilliseconds": uint64(rec.Delta.First), "flowEndMilliseconds": uint64(rec.Delta.Last), "template": 264} {
+	for element, want := range map[string]uint64{"octetDeltaCount": 100, "packetDeltaCount": 1,
+		"sourceTransportPort": 1024, "destinationTransportPort": 80,
+		"ingressInterface": 2, "egressInterface": 11, "layer2SegmentId": 0, "protocolIdentifier": 6, "flowEndReason": 2,
+		"tcpControlBits":   0x12,
+		"ipClassOfService": 0xb8, "maximumTTL": 64, "flowDirection": 1, "ingressInterfaceAttr": 1,
+		"egressInterfaceAttr": 2, "vxlanExportRole": 0,
+		"paddingOctets": 0, "flowStartMilliseconds": uint64(rec.Delta.First),
+		"flowEndMilliseconds": uint64(rec.Delta.Last), "template": 264} {
 		t.Run(element, func(t *testing.T) {
 			if got := number(t, flows[0], element); got != want {
 				t.Errorf("%s = %d, want %d", element, got, want)
@@ -93,7 +99,8 @@ func TestS63_VDSRecordsAreOfWhatLeavesByThePort(t *testing.T) {
 	both.Reverse = &flow.Reverse{Start: both.Start, Delta: flow.Counts{Packets: 77}, Total: flow.Counts{Packets: 77}}
 	r.send(in, out, both)
 	flows := c.await(2)
-	if len(flows) != 2 || number(t, flows[1], "packetDeltaCount") != 77 || text(flows[1], "sourceIPv4Address") != "10.2.0.1" {
+	if len(flows) != 2 || number(t, flows[1], "packetDeltaCount") != 77 ||
+		text(flows[1], "sourceIPv4Address") != "10.2.0.1" {
 		t.Errorf("records %v", flows)
 	}
 	for _, f := range flows {
@@ -117,18 +124,24 @@ func TestStandardRecordsSayEverything(t *testing.T) {
 	if len(flows) != 2 {
 		t.Fatalf("%d records", len(flows))
 	}
-	for element, want := range map[string]uint64{"octetDeltaCount": 100, "packetDeltaCount": 1, "layer2OctetDeltaCount": 114, "octetTotalCount": 1100,
-		"packetTotalCount": 11, "layer2OctetTotalCount": 1254, "sourceTransportPort": 1024, "destinationTransportPort": 80, "ingressInterface": 10,
-		"egressInterface": 11, "protocolIdentifier": 6, "flowEndReason": 2, "tcpControlBits": 0x12, "ipClassOfService": 0xb8, "minimumTTL": 62,
-		"maximumTTL": 64, "flowDirection": 1, "vlanId": 100, "postVlanId": 100, "dot1qVlanId": 100, "ethernetType": 0x800,
-		"flowStartMilliseconds": uint64(rec.Delta.First), "flowEndMilliseconds": uint64(rec.Delta.Last), "template": 311} {
+	for element, want := range map[string]uint64{"octetDeltaCount": 100, "packetDeltaCount": 1,
+		"layer2OctetDeltaCount": 114, "octetTotalCount": 1100,
+		"packetTotalCount": 11, "layer2OctetTotalCount": 1254, "sourceTransportPort": 1024,
+		"destinationTransportPort": 80, "ingressInterface": 10,
+		"egressInterface": 11, "protocolIdentifier": 6, "flowEndReason": 2, "tcpControlBits": 0x12,
+		"ipClassOfService": 0xb8, "minimumTTL": 62,
+		"maximumTTL": 64, "flowDirection": 1, "vlanId": 100, "postVlanId": 100, "dot1qVlanId": 100,
+		"ethernetType":          0x800,
+		"flowStartMilliseconds": uint64(rec.Delta.First), "flowEndMilliseconds": uint64(rec.Delta.Last),
+		"template": 311} {
 		t.Run(element, func(t *testing.T) {
 			if got := number(t, flows[0], element); got != want {
 				t.Errorf("%s = %d, want %d", element, got, want)
 			}
 		})
 	}
-	if text(flows[0], "sourceMacAddress") != "02:00:00:00:01:01" || text(flows[0], "destinationMacAddress") != "02:00:00:00:01:02" {
+	if text(flows[0], "sourceMacAddress") != "02:00:00:00:01:01" ||
+		text(flows[0], "destinationMacAddress") != "02:00:00:00:01:02" {
 		t.Errorf("MACs of %v", flows[0])
 	}
 	for i, want := range []int{1, 2} {
@@ -154,19 +167,30 @@ func TestFlowsHaveIDsOfTheirOwn(t *testing.T) {
 		return flowID(&r.Key, uint32(r.Key.Point), r.Start)
 	}
 	same := id(func(*flow.Record) {})
-	if id(func(r *flow.Record) { r.Delta, r.Total, r.Reason = flow.Counts{}, flow.Counts{}, flow.IdleTimeout }) != same {
+	if id(func(r *flow.Record) {
+		r.Delta, r.Total, r.Reason = flow.Counts{}, flow.Counts{}, flow.IdleTimeout
+	}) != same {
 		t.Error("what was counted changes the id")
 	}
-	changes := []func(*flow.Record){func(*flow.Record) {}, func(r *flow.Record) { r.Start++ }, func(r *flow.Record) { r.Key.Point++ },
-		func(r *flow.Record) { r.Key.Direction = flow.Ingress }, func(r *flow.Record) { r.Key.VLAN++ }, func(r *flow.Record) { r.Key.VLAN |= flow.AD },
-		func(r *flow.Record) { r.Key.EtherType++ }, func(r *flow.Record) { r.Key.Protocol++ }, func(r *flow.Record) { r.Key.SrcPort++ },
-		func(r *flow.Record) { r.Key.DstPort++ }, func(r *flow.Record) { r.Key.SrcPort, r.Key.DstPort = r.Key.DstPort, r.Key.SrcPort },
+	changes := []func(*flow.Record){func(*flow.Record) {}, func(r *flow.Record) { r.Start++ }, func(r *flow.Record) {
+		r.Key.Point++
+	},
+		func(r *flow.Record) { r.Key.Direction = flow.Ingress }, func(r *flow.Record) { r.Key.VLAN++ },
+		func(r *flow.Record) { r.Key.VLAN |= flow.AD },
+		func(r *flow.Record) { r.Key.EtherType++ }, func(r *flow.Record) { r.Key.Protocol++ }, func(r *flow.Record) {
+			r.Key.SrcPort++
+		},
+		func(r *flow.Record) { r.Key.DstPort++ }, func(r *flow.Record) {
+			r.Key.SrcPort, r.Key.DstPort = r.Key.DstPort, r.Key.SrcPort
+		},
 		func(r *flow.Record) { r.Key.Src, r.Key.Dst = r.Key.Dst, r.Key.Src }}
 	for i := range 16 {
 		changes = append(changes, func(r *flow.Record) { r.Key.Src[i]++ }, func(r *flow.Record) { r.Key.Dst[i]++ })
 	}
 	for i := range 6 {
-		changes = append(changes, func(r *flow.Record) { r.Key.SrcMAC[i]++ }, func(r *flow.Record) { r.Key.DstMAC[i]++ })
+		changes = append(changes, func(r *flow.Record) { r.Key.SrcMAC[i]++ }, func(r *flow.Record) {
+			r.Key.DstMAC[i]++
+		})
 	}
 	for i, change := range changes {
 		n := id(change)
@@ -228,16 +252,19 @@ func TestRFC5471_3_4_OptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *tes
 		}
 		return found[len(found)-1]
 	}
-	if o := find("observationDomainName"); text(o, "observationDomainName") != `"lab on host1"` || text(o, "exporterIPv4Address") != "127.0.0.1" {
+	if o := find("observationDomainName"); text(o, "observationDomainName") != `"lab on host1"` ||
+		text(o, "exporterIPv4Address") != "127.0.0.1" {
 		t.Errorf("exporter %v", o)
 	}
-	if o := find("samplingPacketSpace"); number(t, o, "samplingPacketSpace") != 9 || number(t, o, "samplingPacketInterval") != 1 || number(t, o, "selectorAlgorithm") != 1 {
+	if o := find("samplingPacketSpace"); number(t, o, "samplingPacketSpace") != 9 ||
+		number(t, o, "samplingPacketInterval") != 1 || number(t, o, "selectorAlgorithm") != 1 {
 		t.Errorf("sampling %v", o)
 	}
 	if o := find("samplingInterval"); number(t, o, "samplingInterval") != 10 || len(o) != 3 {
 		t.Errorf("sampling %v", o)
 	}
-	if o := c.with("interfaceName"); len(o) != 3 || text(o[0], "interfaceName") != `"vm1"` || number(t, o[0], "ingressInterface") != 10 ||
+	if o := c.with("interfaceName"); len(o) != 3 || text(o[0], "interfaceName") != `"vm1"` ||
+		number(t, o[0], "ingressInterface") != 10 ||
 		text(o[0], "interfaceDescription") != `"switch lab, port group web, device tap1"` {
 		t.Errorf("interfaces %v", o)
 	}
@@ -266,7 +293,8 @@ func TestNamesOfManyPortsAreSpreadOverTime(t *testing.T) {
 	c.awaitMessages(2)
 	r.state.Points = flow.Points{}
 	for slot := range uint16(500) {
-		r.state.Points[slot+1] = flow.Point{ID: plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", slot)}, Number: uint32(slot) + 100}
+		r.state.Points[slot+1] = flow.Point{ID: plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", slot)},
+			Number: uint32(slot) + 100}
 	}
 	told := map[string]bool{}
 	for _, want := range []int{200, 400, 500, 500} {

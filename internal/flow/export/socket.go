@@ -26,13 +26,16 @@ type socket struct {
 	quoted []byte
 }
 
-// dial opens a socket to a collector, with a source port of its own. An IPv4 collector sees the source address if that is valid.
+// dial opens a socket to a collector, with a source port of its own. An IPv4 collector sees the source address if that
+// is valid.
 func dial(remote netip.AddrPort, source netip.Addr) (*socket, error) {
 	network := "udp6"
 	if remote.Addr().Is4() {
 		network = "udp4"
 	}
-	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return control(c, remote.Addr().Is4(), false) }}
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return control(c, remote.Addr().Is4(), false)
+	}}
 	if source.IsValid() && remote.Addr().Is4() {
 		d.LocalAddr = &net.UDPAddr{IP: source.AsSlice()}
 	}
@@ -85,9 +88,9 @@ type refusal struct {
 	err      error
 }
 
-// refused takes the next refusal out of the socket's error queue: what routers and the collector's host say of messages that were sent,
-// with the beginning of the message quoted. Of messages that are refused in one piece, on this host or between its network namespaces, the
-// first is quoted.
+// refused takes the next refusal out of the socket's error queue: what routers and the collector's host say of messages
+// that were sent, with the beginning of the message quoted. Of messages that are refused in one piece, on this host or
+// between its network namespaces, the first is quoted.
 func (s *socket) refused() (r refusal, ok bool) {
 	_ = s.raw.Control(func(fd uintptr) {
 		for {
@@ -117,7 +120,8 @@ func errorOf(oob []byte) unix.Errno {
 		return 0
 	}
 	for _, m := range messages {
-		known := m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_RECVERR || m.Header.Level == unix.SOL_IPV6 && m.Header.Type == unix.IPV6_RECVERR
+		known := m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_RECVERR || m.Header.Level == unix.SOL_IPV6 &&
+			m.Header.Type == unix.IPV6_RECVERR
 		if known && len(m.Data) >= int(unsafe.Sizeof(unix.SockExtendedErr{})) {
 			if m.Data[4] == unix.SO_EE_ORIGIN_LOCAL {
 				return 0

@@ -40,13 +40,18 @@ type standard struct {
 // Fields of the standard shape, in order.
 var (
 	// Totals are before deltas: some collectors keep one place for both, in which the last counts.
-	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetTotalCount", "packetTotalCount", "layer2OctetTotalCount",
-		"octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "ingressInterface", "egressInterface", "flowDirection",
-		"flowEndReason", "flowId", "sourceMacAddress", "destinationMacAddress", "vlanId", "postVlanId", "dot1qVlanId", "ethernetType"}
+	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetTotalCount", "packetTotalCount",
+		"layer2OctetTotalCount",
+		"octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "ingressInterface", "egressInterface",
+		"flowDirection",
+		"flowEndReason", "flowId", "sourceMacAddress", "destinationMacAddress", "vlanId", "postVlanId", "dot1qVlanId",
+		"ethernetType"}
 	standardIP      = []string{"protocolIdentifier", "ipClassOfService", "minimumTTL", "maximumTTL"}
 	standardPorts   = []string{"sourceTransportPort", "destinationTransportPort"}
-	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds", "reverseOctetTotalCount",
-		"reversePacketTotalCount", "reverseLayer2OctetTotalCount", "reverseOctetDeltaCount", "reversePacketDeltaCount", "reverseLayer2OctetDeltaCount"}
+	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds",
+		"reverseOctetTotalCount",
+		"reversePacketTotalCount", "reverseLayer2OctetTotalCount", "reverseOctetDeltaCount", "reversePacketDeltaCount",
+		"reverseLayer2OctetDeltaCount"}
 	standardReverseIP = []string{"reverseIpClassOfService", "reverseMinimumTTL", "reverseMaximumTTL"}
 )
 
@@ -55,10 +60,12 @@ func newStandard() (*standard, error) {
 	for both := range 2 {
 		for kind := range 4 {
 			var err error
-			if s.four[both][kind], err = s.layout(idIPv4, both, kind, "sourceIPv4Address", "destinationIPv4Address", "icmpTypeCodeIPv4"); err != nil {
+			if s.four[both][kind], err = s.layout(idIPv4, both, kind, "sourceIPv4Address", "destinationIPv4Address",
+				"icmpTypeCodeIPv4"); err != nil {
 				return nil, err
 			}
-			if s.six[both][kind], err = s.layout(idIPv6, both, kind, "sourceIPv6Address", "destinationIPv6Address", "icmpTypeCodeIPv6"); err != nil {
+			if s.six[both][kind], err = s.layout(idIPv6, both, kind, "sourceIPv6Address", "destinationIPv6Address",
+				"icmpTypeCodeIPv6"); err != nil {
 				return nil, err
 			}
 		}

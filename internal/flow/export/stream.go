@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// stream is the way to a collector over TCP, or TLS over TCP. Who gives it messages never waits: they go to the kernel at once where it has
-// room for them, else they wait in a bounded queue, also while there is no connection. A message is kept until the collector's host
-// has confirmed all of it. When the connection ends, what was not confirmed is sent again over the next one, which is a session of its own:
-// templates come first, and its sequence begins at 0 (RFC 7011 §10.4).
+// stream is the way to a collector over TCP, or TLS over TCP. Who gives it messages never waits: they go to the kernel
+// at once where it has room for them, else they wait in a bounded queue, also while there is no connection. A message
+// is kept until the collector's host has confirmed all of it. When the connection ends, what was not confirmed is sent
+// again over the next one, which is a session of its own: templates come first, and its sequence begins at 0 (RFC 7011
+// §10.4).
 type stream struct {
 	to        Collector
 	tls       TLS
@@ -58,18 +59,20 @@ type pace struct {
 	dead    time.Duration // how long a collector's host may confirm nothing
 	first   time.Duration // how soon it is tried again; then less and less often
 	last    time.Duration
-	proving time.Duration // how long a TLS session has to last before it is sent something, where the collector asks who this host is
+	// how long a TLS session has to last before it is sent something, where the collector asks who this host is
+	proving time.Duration
 	finish  time.Duration // how long the end may wait for what is under way
 }
 
 func usualPace() pace {
-	return pace{connect: 5 * time.Second, dead: 30 * time.Second, first: time.Second, last: 30 * time.Second, proving: time.Second, finish: time.Second}
+	return pace{connect: 5 * time.Second, dead: 30 * time.Second, first: time.Second, last: 30 * time.Second,
+		proving: time.Second, finish: time.Second}
 }
 
 // Bounds of a stream.
 const (
-	// streamMessage is how long messages are at most: one is one record of TLS, and far below what RFC 7011 allows (65,535), which not
-	// every collector has a buffer for.
+	// streamMessage is how long messages are at most: one is one record of TLS, and far below what RFC 7011 allows
+	// (65,535), which not every collector has a buffer for.
 	streamMessage = 16_000
 	// mostQueued bounds the memory that messages take until they are confirmed: records of 20,000 to 40,000 flows.
 	mostQueued = 4 << 20
@@ -80,7 +83,8 @@ const (
 
 // newStream begins to connect to a collector.
 func newStream(ctx context.Context, x Config, to Collector, names *resolver, templates []parcel) *stream {
-	s := &stream{to: to, tls: x.TLS[to], source: x.Source, names: names, pace: x.pace, dial: x.dial, templates: templates, done: make(chan struct{}),
+	s := &stream{to: to, tls: x.TLS[to], source: x.Source, names: names, pace: x.pace, dial: x.dial,
+		templates: templates, done: make(chan struct{}),
 		log: x.Log.With("collector", to.Address, "port", to.Port, "transport", to.Transport)}
 	s.state = Status{State: Resolving, Since: time.Now()}
 	ctx, s.cancel = context.WithCancel(ctx)
@@ -165,7 +169,8 @@ func (s *stream) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait - wait/4 + rand.N(wait/2)): // hosts that lost their collector together do not come back together
+		// hosts that lost their collector together do not come back together
+		case <-time.After(wait - wait/4 + rand.N(wait/2)):
 		}
 		wait = min(2*wait, s.pace.last)
 	}
@@ -365,14 +370,16 @@ func (s *stream) follow() {
 		return
 	}
 	remote := l.wire.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	if now, err := s.names.address(remote, s.source.IsValid()); err == nil && now.IsValid() && now != remote.WithZone(now.Zone()) {
+	if now, err := s.names.address(remote, s.source.IsValid()); err == nil && now.IsValid() &&
+		now != remote.WithZone(now.Zone()) {
 		s.renew("the name has another address")
 	}
 	if s.to.Transport != OverTLS || s.tls.stamped() == l.identity {
 		return
 	}
 	if _, err := s.tls.config(s.to.Address, time.Now()); err != nil {
-		s.enter(Sending, fmt.Errorf("the files of TLS have changed and can't be used, so that the session goes on with what they were: %w", err))
+		s.enter(Sending, fmt.Errorf("the files of TLS have changed and can't be used, so that the session goes on "+
+			"with what they were: %w", err))
 		return
 	}
 	s.renew("the files of TLS have changed")

@@ -16,17 +16,23 @@ import (
 	"heddle/internal/test/testkit/certs"
 )
 
-// newStreamWire is an exporter's host and a collector's over TCP, with a cable between them; the exporter has been connected.
+// newStreamWire is an exporter's host and a collector's over TCP, with a cable between them; the exporter has been
+// connected.
 func newStreamWire(t *testing.T, dead time.Duration) (*rig, *streamCollector, *netns.NS) {
 	t.Helper()
 	w := newWire(t, Config{})
 	var c *streamCollector
-	if err := w.far.Do(func() error { c = collectStream(t, netip.MustParseAddrPort("198.51.100.2:4739"), nil); return nil }); err != nil {
+	if err := w.far.Do(func() error {
+		c = collectStream(t, netip.MustParseAddrPort("198.51.100.2:4739"),
+			nil)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	conf := streaming(c, TCP)
 	conf.pace.dead, conf.pace.connect = dead, time.Second
-	conf.dial = func(ctx context.Context, to netip.AddrPort, from netip.Addr, dead time.Duration) (conn *connection, err error) {
+	conf.dial = func(ctx context.Context, to netip.AddrPort, from netip.Addr, dead time.Duration) (conn *connection,
+		err error) {
 		err = w.host.Do(func() (err error) { conn, err = dialStream(ctx, to, from, dead); return err })
 		return conn, err
 	}
@@ -35,14 +41,17 @@ func newStreamWire(t *testing.T, dead time.Duration) (*rig, *streamCollector, *n
 	return r, c, w.host
 }
 
-// A collector's host that has gone without a word is found, whether or not it is being sent something; what it had not confirmed comes again
-// when it is back, and as much is said to be unsure.
+// A collector's host that has gone without a word is found, whether or not it is being sent something; what it had not
+// confirmed comes again when it is back, and as much is said to be unsure.
 func TestTCPHostThatGoesWithoutAWord(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprint("busy ", busy), func(t *testing.T) {
 			r, c, host := newStreamWire(t, 3*time.Second)
 			r.send(many(1000)...)
-			r.until("everything is confirmed", func(st Status) bool { return st.Waiting == (Loss{}) && c.told().records == 1000 })
+			r.until("everything is confirmed", func(st Status) bool {
+				return st.Waiting == (Loss{}) &&
+					c.told().records == 1000
+			})
 			if out, err := host.Output("ip", "link", "set", "m0", "down"); err != nil {
 				t.Fatalf("%v %s", err, out)
 			}
@@ -50,10 +59,12 @@ func TestTCPHostThatGoesWithoutAWord(t *testing.T) {
 				r.send(many(500)...)
 			}
 			st := r.until("it is found", func(st Status) bool { return st.State == Away })
-			if !strings.Contains(st.Why, "confirmed nothing for too long") && !strings.Contains(st.Why, "unreachable") && !strings.Contains(st.Why, "does not answer") {
+			if !strings.Contains(st.Why, "confirmed nothing for too long") &&
+				!strings.Contains(st.Why, "unreachable") && !strings.Contains(st.Why, "does not answer") {
 				t.Errorf("status %+v", st)
 			}
-			if busy && st.Waiting.Records != 500 || st.Unsure.Records != 1000+st.Waiting.Records || st.Lost != (Loss{}) {
+			if busy && st.Waiting.Records != 500 || st.Unsure.Records != 1000+st.Waiting.Records ||
+				st.Lost != (Loss{}) {
 				t.Errorf("status %+v", st)
 			}
 			if out, err := host.Output("ip", "link", "set", "m0", "up"); err != nil {
@@ -75,7 +86,8 @@ func socatCollector(t *testing.T, at netip.AddrPort, listen string) (out func() 
 	t.Helper()
 	testkit.Tool(t, "socat", "ipfixDump")
 	file := t.TempDir() + "/out"
-	cmd := exec.Command("socat", "-d", "-d", "-u", fmt.Sprintf("%s,bind=%s,reuseaddr,fork", strings.Replace(listen, "PORT", fmt.Sprint(at.Port()), 1), at.Addr()),
+	cmd := exec.Command("socat", "-d", "-d", "-u", fmt.Sprintf("%s,bind=%s,reuseaddr,fork",
+		strings.Replace(listen, "PORT", fmt.Sprint(at.Port()), 1), at.Addr()),
 		"SYSTEM:ipfixDump --in - >>"+file)
 	var log said
 	cmd.Stderr = &log
@@ -83,7 +95,8 @@ func socatCollector(t *testing.T, at netip.AddrPort, listen string) (out func() 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "listening on"); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "listening on"); time.Sleep(
+		5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("socat does not listen: %s", log.String())
 		}
@@ -108,7 +121,9 @@ func fixbuf(text string) (records, packets uint64) {
 func TestLibfixbufReadsWhatComesOverTCPAndTLS(t *testing.T) {
 	a, dir := certs.New(t, "site"), t.TempDir()
 	server := files(t, dir, a.PEM(), a.Issue(own(1).Addr().String(), time.Hour))
-	for i, listen := range []string{"TCP-LISTEN:PORT", fmt.Sprintf("OPENSSL-LISTEN:PORT,cert=%s,key=%s,cafile=%s,verify=1", server.Certificate, server.Key, server.CA)} {
+	for i, listen := range []string{"TCP-LISTEN:PORT",
+		fmt.Sprintf("OPENSSL-LISTEN:PORT,cert=%s,key=%s,cafile=%s,verify=1", server.Certificate, server.Key,
+			server.CA)} {
 		at := own(uint16(4790 + i))
 		out := socatCollector(t, at, listen)
 		conf := streaming(&streamCollector{at: at}, []Transport{TCP, OverTLS}[i])
@@ -124,12 +139,15 @@ func TestLibfixbufReadsWhatComesOverTCPAndTLS(t *testing.T) {
 		r.until("everything is confirmed", func(st Status) bool { return st.Waiting == (Loss{}) })
 		r.x.Close(r.now)
 		var records, packets uint64
-		for end := time.Now().Add(20 * time.Second); records < 3000 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); records < 3000 &&
+			time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			records, packets = fixbuf(out())
 		}
-		if sum := sumOf(want); records != sum.records || packets != sum.packets || strings.Contains(strings.ToLower(out()), "error") {
+		if sum := sumOf(want); records != sum.records || packets != sum.packets ||
+			strings.Contains(strings.ToLower(out()), "error") {
 			text := out()
-			t.Errorf("%s: libfixbuf read %d records with %d packets, want %+v; it says %s", listen, records, packets, sum, text[max(0, len(text)-3000):])
+			t.Errorf("%s: libfixbuf read %d records with %d packets, want %+v; it says %s", listen, records, packets,
+				sum, text[max(0, len(text)-3000):])
 		}
 	}
 }

@@ -196,7 +196,8 @@ func (r *rig) awaitRead(c *streamCollector) {
 // told is what all sessions told of.
 func (c *streamCollector) told() (sum totals) {
 	for _, r := range c.sessions() {
-		sum.records, sum.packets, sum.octets = sum.records+r.told.records, sum.packets+r.told.packets, sum.octets+r.told.octets
+		sum.records, sum.packets, sum.octets = sum.records+r.told.records, sum.packets+r.told.packets, sum.octets+
+			r.told.octets
 	}
 	return sum
 }
@@ -211,7 +212,8 @@ func (c *streamCollector) sound() {
 		var next uint32
 		for k, r := range s.results {
 			if r.Header.Sequence != next || r.Unknown > 0 || (r.Templates > 0) != (k == 0) {
-				c.t.Fatalf("session %d, message %d: %+v, want sequence %d, and templates in the first message alone", i, k, r, next)
+				c.t.Fatalf("session %d, message %d: %+v, want sequence %d, and templates in the first message alone", i,
+					k, r, next)
 			}
 			next += uint32(r.Records)
 		}
@@ -245,13 +247,14 @@ func sending(st Status) bool { return st.State == Sending }
 
 func sumOf(records []flow.Record) (sum totals) {
 	for i := range records {
-		sum.records, sum.packets, sum.octets = sum.records+1, sum.packets+records[i].Delta.Packets, sum.octets+records[i].Delta.Bytes
+		sum.records, sum.packets, sum.octets = sum.records+1, sum.packets+records[i].Delta.Packets, sum.octets+
+			records[i].Delta.Bytes
 	}
 	return sum
 }
 
-// Over TCP a session begins with templates, which are not sent again; messages are framed by their length, numbers count data records, and
-// options come again by time (RFC 7011 §8.1, §10.4).
+// Over TCP a session begins with templates, which are not sent again; messages are framed by their length, numbers
+// count data records, and options come again by time (RFC 7011 §8.1, §10.4).
 func TestTCPSendsTemplatesOnceAndOptionsAgain(t *testing.T) {
 	c := collectStream(t, own(4739), nil)
 	conf := streaming(c, TCP)
@@ -264,7 +267,10 @@ func TestTCPSendsTemplatesOnceAndOptionsAgain(t *testing.T) {
 		r.pass(time.Second)
 	}
 	want := r.totals(r.x.sessions[0].shape, records, false)
-	st := r.until("everything is confirmed", func(st Status) bool { return st.Records == uint64(len(records)) && st.Waiting == (Loss{}) })
+	st := r.until("everything is confirmed", func(st Status) bool {
+		return st.Records == uint64(len(records)) &&
+			st.Waiting == (Loss{})
+	})
 	r.x.Close(r.now)
 	r.awaitRead(c)
 	c.sound()
@@ -282,13 +288,15 @@ func TestTCPSendsTemplatesOnceAndOptionsAgain(t *testing.T) {
 	if options < 4 || longest > streamMessage || longest < streamMessage-200 {
 		t.Errorf("options came %d times, the longest message has %d bytes", options, longest)
 	}
-	if st.Messages == 0 || st.Unsure != (Loss{}) || st.Lost != (Loss{}) || st.Local == "" || st.Remote != c.at.String() {
+	if st.Messages == 0 || st.Unsure != (Loss{}) || st.Lost != (Loss{}) || st.Local == "" ||
+		st.Remote != c.at.String() {
 		t.Errorf("status %+v", st)
 	}
 }
 
-// A collector that is away is not waited for: what is due is kept for it, up to a bound; what is more counts as lost, and it is told so when it
-// is back. Its sums and what counts as lost are together what was counted, to the packet and byte.
+// A collector that is away is not waited for: what is due is kept for it, up to a bound; what is more counts as lost,
+// and it is told so when it is back. Its sums and what counts as lost are together what was counted, to the packet and
+// byte.
 func TestTCPCollectorThatGoesAndComesBack(t *testing.T) {
 	c := collectStream(t, own(4740), nil)
 	r := newRig(t, streaming(c, TCP))
@@ -323,10 +331,12 @@ func TestTCPCollectorThatGoesAndComesBack(t *testing.T) {
 	r.awaitRead(c)
 	told := c.told()
 	got := c.sessions()
-	if told.records+st.Lost.Records != sent.records || told.packets+st.Lost.Packets != sent.packets || told.octets+st.Lost.Bytes != sent.octets {
+	if told.records+st.Lost.Records != sent.records || told.packets+st.Lost.Packets != sent.packets || told.octets+
+		st.Lost.Bytes != sent.octets {
 		t.Errorf("told of %+v and lost %+v, sent %+v; unsure %+v", told, st.Lost, sent, st.Unsure)
 	}
-	if st.Lost.Records == 0 || st.Unsure != (Loss{}) || st.Records != told.records || got[len(got)-1].notSent != st.Lost.Records {
+	if st.Lost.Records == 0 || st.Unsure != (Loss{}) || st.Records != told.records ||
+		got[len(got)-1].notSent != st.Lost.Records {
 		t.Errorf("status %+v; the collector was told that %d records are missing", st, got[len(got)-1].notSent)
 	}
 	c.sound()
@@ -339,8 +349,8 @@ func (s *stream) idle() bool {
 	return len(s.queue)+len(s.flight) == 0
 }
 
-// A collector that is connected and reads nothing keeps nobody waiting: what it does not take waits for it up to a bound, the rest is lost,
-// and others are sent everything. When it reads again it gets whole messages.
+// A collector that is connected and reads nothing keeps nobody waiting: what it does not take waits for it up to a
+// bound, the rest is lost, and others are sent everything. When it reads again it gets whole messages.
 func TestTCPCollectorThatDoesNotRead(t *testing.T) {
 	stuck, other := collectStream(t, own(4741), nil), collectStream(t, own(4742), nil)
 	goOn := stuck.pause()
@@ -368,14 +378,16 @@ func TestTCPCollectorThatDoesNotRead(t *testing.T) {
 	r.until("it has what waited", func(st Status) bool { return st.Waiting == (Loss{}) })
 	r.x.Close(r.now)
 	r.awaitTold(stuck, r.x.Status()[0].Records)
-	if told, st := stuck.told(), r.x.Status()[0]; told.records+st.Lost.Records != portions*portion || st.Unsure != (Loss{}) {
+	if told, st := stuck.told(), r.x.Status()[0]; told.records+st.Lost.Records != portions*portion ||
+		st.Unsure != (Loss{}) {
 		t.Errorf("it was told of %+v, status %+v", told, st)
 	}
 	stuck.sound()
 	other.sound()
 }
 
-// A collector that is killed with what it has not read: nobody here can know how much of that it had read. So much is said.
+// A collector that is killed with what it has not read: nobody here can know how much of that it had read. So much is
+// said.
 func TestTCPWhatAKilledCollectorHadNotReadIsUnsure(t *testing.T) {
 	c := collectStream(t, own(4743), nil)
 	goOn := c.pause()
@@ -394,7 +406,8 @@ func TestTCPWhatAKilledCollectorHadNotReadIsUnsure(t *testing.T) {
 	goOn()
 	st := r.until("that is seen", func(st Status) bool { return st.State == Away })
 	want := sumOf(records)
-	if st.Unsure != (Loss{want.records, want.packets, want.octets}) || st.Lost != (Loss{}) || !strings.Contains(st.Why, "reset") && !strings.Contains(st.Why, "refused") {
+	if st.Unsure != (Loss{want.records, want.packets, want.octets}) || st.Lost != (Loss{}) ||
+		!strings.Contains(st.Why, "reset") && !strings.Contains(st.Why, "refused") {
 		t.Errorf("status %+v", st)
 	}
 }
@@ -434,7 +447,8 @@ func TestTCPNobodyListens(t *testing.T) {
 	r.send(many(10)...)
 	began := time.Now()
 	r.x.Close(r.now)
-	if st := r.x.Status()[0]; st.Lost.Records != 10 || st.Waiting != (Loss{}) || time.Since(began) > 500*time.Millisecond {
+	if st := r.x.Status()[0]; st.Lost.Records != 10 || st.Waiting != (Loss{}) ||
+		time.Since(began) > 500*time.Millisecond {
 		t.Errorf("closed after %v with %+v", time.Since(began), st)
 	}
 }
@@ -459,7 +473,8 @@ func TestTCPFollowsTheNameOfTheCollector(t *testing.T) {
 	if st.Counted.Since.IsZero() {
 		t.Errorf("it is not known since when what is lost is counted: %+v", st)
 	}
-	if a, b := first.told().records, second.told().records; a != 2000 || b != 3000 || st.Lost != (Loss{}) || st.Unsure != (Loss{}) {
+	if a, b := first.told().records, second.told().records; a != 2000 || b != 3000 || st.Lost != (Loss{}) ||
+		st.Unsure != (Loss{}) {
 		t.Errorf("told of %d and %d records; status %+v", a, b, st)
 	}
 	first.sound()
@@ -477,13 +492,14 @@ func TestS67_SwitchAddressOverTCP(t *testing.T) {
 	}
 	conf.Source = netip.MustParseAddr("203.0.113.9")
 	r = newRig(t, conf)
-	if st := r.until("it can't be", func(st Status) bool { return st.State == Away }); !strings.Contains(st.Why, "switchIpAddress 203.0.113.9 is not an address of this host") {
+	if st := r.until("it can't be", func(st Status) bool { return st.State == Away }); !strings.Contains(st.Why,
+		"switchIpAddress 203.0.113.9 is not an address of this host") {
 		t.Errorf("status %+v", st)
 	}
 }
 
-// What the kernel's socket has of a message when the connection breaks off is sent again whole: a session never has a part of a message that
-// another began.
+// What the kernel's socket has of a message when the connection breaks off is sent again whole: a session never has a
+// part of a message that another began.
 func TestTCPMessageThatWasCutOffIsSentAgainWhole(t *testing.T) {
 	c := collectStream(t, own(4748), nil)
 	goOn := c.pause()
@@ -508,12 +524,16 @@ func TestTCPMessageThatWasCutOffIsSentAgainWhole(t *testing.T) {
 		}
 	}
 	goOn()
-	st := r.until("everything has come in another session", func(st Status) bool { return st.Waiting == (Loss{}) && len(c.sessions()) > 1 && sending(st) })
+	st := r.until("everything has come in another session", func(st Status) bool {
+		return st.Waiting == (Loss{}) &&
+			len(c.sessions()) > 1 && sending(st)
+	})
 	r.x.Close(r.now)
 	r.awaitTold(c, st.Records)
 	c.sound()
 	told := c.told()
-	if counted := r.x.sessions[0].status; told.records < st.Records || told.records > st.Records+st.Unsure.Records || st.Lost != (Loss{}) || counted.Waiting != (Loss{}) {
+	if counted := r.x.sessions[0].status; told.records < st.Records || told.records > st.Records+st.Unsure.Records ||
+		st.Lost != (Loss{}) || counted.Waiting != (Loss{}) {
 		t.Errorf("told of %+v; status %+v", told, st)
 	}
 	if first := c.sessions()[0]; first.partial == 0 {

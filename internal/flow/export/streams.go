@@ -23,7 +23,8 @@ func (s *session) openStream(ctx context.Context) (err error) {
 	return nil
 }
 
-// templateMessages are what every session begins with. Nothing of it changes while the exporter lasts, so that nothing is ever withdrawn.
+// templateMessages are what every session begins with. Nothing of it changes while the exporter lasts, so that nothing
+// is ever withdrawn.
 func (s *session) templateMessages() (messages []parcel, err error) {
 	b, err := ipfix.NewBuilder(s.x.c.Domain, 0, streamMessage)
 	if err != nil {

@@ -41,7 +41,8 @@ type reading struct {
 // rate is bits a second, as a graph has it that spreads a record over its time.
 func (r reading) rate() float64 { return float64(r.Octets*8) / (float64(r.End-r.Start) / 1000) }
 
-// Traffic of the three: a flow that lasts longer than the active timeout, one of TCP, and one of TCP with a flag beyond the lower byte.
+// Traffic of the three: a flow that lasts longer than the active timeout, one of TCP, and one of TCP with a flag beyond
+// the lower byte.
 const (
 	longPort, tcpPort, allFlagsPort = 1000, 2000, 3000
 	longPackets, longBytes          = 5, 1024 // a second, of which one packet in so many is metered
@@ -51,12 +52,15 @@ const (
 	unknownDirection                = 2
 )
 
-// three sends the same traffic to nfcapd, nfacctd and goflow2, in the standard shape, and returns what each makes of it.
+// three sends the same traffic to nfcapd, nfacctd and goflow2, in the standard shape, and returns what each makes of
+// it.
 func three(t *testing.T, samplingRate int) (nfdump, nfacctd, goflow2 []reading) {
 	dump, acct := startNfcapd(t), startNfacctd(t)
 	flow2 := collect(t, "127.0.0.1:0")
-	x, err := New(begin, Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{{Address: "127.0.0.1", Port: dump.port, Shape: Standard},
-		{Address: "127.0.0.1", Port: acct.port, Shape: Standard}, {Address: "127.0.0.1", Port: flow2.port(), Shape: Standard}}})
+	x, err := New(begin, Config{Domain: 7, DomainName: "lab on host1",
+		Collectors: []Collector{{Address: "127.0.0.1", Port: dump.port, Shape: Standard},
+			{Address: "127.0.0.1", Port: acct.port, Shape: Standard}, {Address: "127.0.0.1", Port: flow2.port(),
+				Shape: Standard}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +70,8 @@ func three(t *testing.T, samplingRate int) (nfdump, nfacctd, goflow2 []reading) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := meter.Settings{ActiveTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxFlows: 1000, Sampling: samplingRate}
+	set := meter.Settings{ActiveTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxFlows: 1000,
+		Sampling: samplingRate}
 	if err := m.Configure(now, map[string]meter.Switch{"lab": {Settings: set, Exporter: x}}); err != nil {
 		t.Fatal(err)
 	}
@@ -124,10 +129,13 @@ func (b *batches) second(at time.Time, n int) {
 // count counts packets at both ports, the last 800 ms behind the first.
 func (b *batches) count(at time.Time, port uint16, protocol uint8, packets, octets uint64, flags uint16) {
 	for _, d := range []flow.Direction{flow.Ingress, flow.Egress} {
-		k := flow.Key{Point: 1 + uint16(d), VLAN: segment, EtherType: flow.IPv4, Direction: d, Protocol: protocol, SrcMAC: plan.MAC{2, 0, 0, 0, 1, 1},
-			DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 1, 0, 1}, Dst: [16]byte{10, 2, 0, 1}, SrcPort: port, DstPort: 80}
+		k := flow.Key{Point: 1 + uint16(d), VLAN: segment, EtherType: flow.IPv4, Direction: d, Protocol: protocol,
+			SrcMAC: plan.MAC{2, 0, 0, 0, 1, 1},
+			DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 1, 0, 1}, Dst: [16]byte{10, 2, 0, 1}, SrcPort: port,
+			DstPort: 80}
 		b.pending.Keys = append(b.pending.Keys, k)
-		b.pending.Counts = append(b.pending.Counts, flow.Counts{Packets: packets, Bytes: octets, FrameBytes: octets + 14*packets,
+		b.pending.Counts = append(b.pending.Counts, flow.Counts{Packets: packets, Bytes: octets, FrameBytes: octets +
+			14*packets,
 			First: at.UnixMilli(), Last: at.UnixMilli() + 800, In: 1, Out: 2, TCPFlags: flags, MinTTL: 64, MaxTTL: 64})
 	}
 }
@@ -175,8 +183,9 @@ func (d dumper) readings() (all []reading) {
 				flags |= 1 << i
 			}
 		}
-		r := reading{Port: parsed(d.t, f[2]), Packets: parsed(d.t, f[3]), Octets: parsed(d.t, f[4]), Start: start.UnixMilli(),
-			End: start.UnixMilli() + int64(math.Round(seconds*1000)), Flags: flags}
+		r := reading{Port: parsed(d.t, f[2]), Packets: parsed(d.t, f[3]), Octets: parsed(d.t, f[4]),
+			Start: start.UnixMilli(),
+			End:   start.UnixMilli() + int64(math.Round(seconds*1000)), Flags: flags}
 		// It keeps the VLAN where a frame came in and where it went out.
 		switch f[8] {
 		case "I", "0":
@@ -228,10 +237,13 @@ func startNfacctd(t *testing.T) accounter {
 	}
 	port, dir := freePort(t), t.TempDir()
 	out, conf := filepath.Join(dir, "out.json"), filepath.Join(dir, "conf")
-	text := fmt.Sprintf("daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: %d\nnfacctd_renormalize: true\ntimestamps_since_epoch: true\n"+
-		"plugins: print[all]\naggregate[all]: src_host, dst_host, src_port, dst_port, proto, tcpflags, %s, in_iface, out_iface, "+
+	text := fmt.Sprintf("daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: %d\nnfacctd_renormalize: "+
+		"true\ntimestamps_since_epoch: true\n"+
+		"plugins: print[all]\naggregate[all]: src_host, dst_host, src_port, dst_port, proto, tcpflags, %s, in_iface, "+
+		"out_iface, "+
 		"sampling_direction, timestamp_start, timestamp_end\nprint_output[all]: json\nprint_output_file[all]: %s\n"+
-		"print_output_file_append[all]: true\nprint_refresh_time[all]: 1\nplugin_buffer_size[all]: 10240\nplugin_pipe_size[all]: 1024000\n", port, vlans, out)
+		"print_output_file_append[all]: true\nprint_refresh_time[all]: 1\nplugin_buffer_size[all]: "+
+		"10240\nplugin_pipe_size[all]: 1024000\n", port, vlans, out)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -268,8 +280,10 @@ func (a accounter) readings() (all []reading) {
 			}
 			row.VLAN = row.VLANIn
 		}
-		r := reading{Port: row.SourcePort, Packets: row.Packets, Octets: row.Bytes, VLAN: row.VLAN, Flags: parsed(a.t, row.Flags),
-			Start: epoch(a.t, row.Start), End: epoch(a.t, row.End), Direction: map[string]uint64{"i": 0, "e": 1}[row.Direction]}
+		r := reading{Port: row.SourcePort, Packets: row.Packets, Octets: row.Bytes, VLAN: row.VLAN,
+			Flags: parsed(a.t, row.Flags),
+			Start: epoch(a.t, row.Start), End: epoch(a.t, row.End), Direction: map[string]uint64{"i": 0,
+				"e": 1}[row.Direction]}
 		all = append(all, r)
 	}
 	return all
@@ -304,15 +318,18 @@ func goflow2Readings(t *testing.T, c *collector) (all []reading) {
 			if f.SrcVlan != f.DstVlan || f.SrcVlan != f.VlanId {
 				t.Errorf("goflow2 has the VLANs %d, %d and %d of one record", f.VlanId, f.SrcVlan, f.DstVlan)
 			}
-			all = append(all, reading{Port: uint64(f.SrcPort), Packets: f.Packets * f.SamplingRate, Octets: f.Bytes * f.SamplingRate,
-				Start: int64(f.TimeFlowStartNs) / 1e6, End: int64(f.TimeFlowEndNs) / 1e6, Flags: uint64(f.TcpFlags), VLAN: uint64(f.VlanId),
+			all = append(all, reading{Port: uint64(f.SrcPort), Packets: f.Packets * f.SamplingRate,
+				Octets: f.Bytes * f.SamplingRate,
+				Start:  int64(f.TimeFlowStartNs) / 1e6, End: int64(f.TimeFlowEndNs) / 1e6, Flags: uint64(f.TcpFlags),
+				VLAN:      uint64(f.VlanId),
 				Direction: unknownDirection})
 		}
 	}
 	return all
 }
 
-// Three collectors read the same traffic alike, in the standard shape: long flows, flags, VLANs in both directions, and sampling.
+// Three collectors read the same traffic alike, in the standard shape: long flows, flags, VLANs in both directions, and
+// sampling.
 func TestS65_S66_ThreeCollectorsReadTheSame(t *testing.T) {
 	t.Parallel()
 	for _, samplingRate := range []int{0, 9} {
@@ -330,8 +347,10 @@ func TestS65_S66_ThreeCollectorsReadTheSame(t *testing.T) {
 				allFlags   uint64   // as it reads them
 			}{"nfdump": {nfdump, []uint64{0, 1}, allFlags & 0xff}, "nfacctd": {nfacctd, []uint64{0, 1}, nfacctdFlags},
 				"goflow2": {goflow2, []uint64{unknownDirection, unknownDirection}, allFlags}} {
-				checkShort(t, name, c.readings, c.directions, tcpPort, reading{Packets: 4 * scale, Octets: 400 * scale, Flags: tcpFlags})
-				checkShort(t, name, c.readings, c.directions, allFlagsPort, reading{Packets: 2 * scale, Octets: 200 * scale, Flags: c.allFlags})
+				checkShort(t, name, c.readings, c.directions, tcpPort, reading{Packets: 4 * scale, Octets: 400 * scale,
+					Flags: tcpFlags})
+				checkShort(t, name, c.readings, c.directions, allFlagsPort,
+					reading{Packets: 2 * scale, Octets: 200 * scale, Flags: c.allFlags})
 				checkLong(t, name, c.readings, scale)
 			}
 		})
@@ -366,7 +385,8 @@ func checkShort(t *testing.T, name string, all []reading, directions []uint64, p
 	}
 }
 
-// checkLong holds the records of the flow that lasts: each has the rate that the traffic had, and together they have all of it.
+// checkLong holds the records of the flow that lasts: each has the rate that the traffic had, and together they have
+// all of it.
 func checkLong(t *testing.T, name string, all []reading, scale uint64) {
 	t.Helper()
 	long, rate := of(all, longPort), float64(longPackets*longBytes*8*scale)
@@ -378,7 +398,8 @@ func checkLong(t *testing.T, name string, all []reading, scale uint64) {
 		}
 	}
 	const points = 2
-	if want := points * longSeconds * longPackets * scale; len(long) != points*3 || packets != want || octets != want*longBytes {
+	if want := points * longSeconds * longPackets * scale; len(long) != points*3 || packets != want ||
+		octets != want*longBytes {
 		t.Errorf("%s: %d records of %d packets and %d bytes; want %d packets", name, len(long), packets, octets, want)
 	}
 }

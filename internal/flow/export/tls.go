@@ -19,7 +19,8 @@ import (
 // TLS is the files by which this host knows a collector and proves who it is itself; they are read for each session
 // anew.
 type TLS struct {
-	CA          string // certificates of the authorities that the collector's may come from; "" = those that the host trusts
+	// certificates of the authorities that the collector's may come from; "" = those that the host trusts
+	CA          string
 	Certificate string // what this host shows to a collector that asks
 	Key         string
 	ServerName  string // what the collector's certificate must be for; "" = the collector's address
@@ -93,7 +94,8 @@ func (t TLS) own(now time.Time) (tls.Certificate, error) {
 	case now.After(own.Leaf.NotAfter):
 		return own, fmt.Errorf("certificate %s has expired on %s: renew it", t.Certificate, day(own.Leaf.NotAfter))
 	case now.Before(own.Leaf.NotBefore):
-		return own, fmt.Errorf("certificate %s is not valid before %s: is the clock right?", t.Certificate, day(own.Leaf.NotBefore))
+		return own, fmt.Errorf("certificate %s is not valid before %s: is the clock right?", t.Certificate,
+			day(own.Leaf.NotBefore))
 	}
 	return own, nil
 }
@@ -118,7 +120,8 @@ func readSmall(name string, secret bool) ([]byte, error) {
 	case st.Size() > mostPEM:
 		return nil, fmt.Errorf("%s is %d bytes long, too long for what it should be", name, st.Size())
 	case secret && mode.Perm()&0o027 != 0:
-		return nil, fmt.Errorf("%s can be read or changed by others (its mode is %04o): chmod 600 %s", name, mode.Perm(), name)
+		return nil, fmt.Errorf("%s can be read or changed by others (its mode is %04o): chmod 600 %s", name,
+			mode.Perm(), name)
 	}
 	return io.ReadAll(io.LimitReader(f, mostPEM))
 }
@@ -192,21 +195,26 @@ func tlsFault(err error, t TLS) error {
 	)
 	switch {
 	case errors.As(err, &name):
-		return fmt.Errorf("the collector's certificate is for %s and not for %s: set serverName to a name that it has, if this is the right collector",
+		return fmt.Errorf("the collector's certificate is for %s and not for %s: set serverName to a name that it "+
+			"has, if this is the right collector",
 			namesOf(name.Certificate), name.Host)
 	case errors.As(err, &authority):
-		return fmt.Errorf("the collector's certificate is by an authority that %s does not have (%w)", authorities(t), authority)
+		return fmt.Errorf("the collector's certificate is by an authority that %s does not have (%w)", authorities(t),
+			authority)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Errorf("the collector's certificate is valid from %s to %s, which is not now: renew it there, or set the clock right",
+		return fmt.Errorf("the collector's certificate is valid from %s to %s, which is not now: renew it there, or "+
+			"set the clock right",
 			day(invalid.Cert.NotBefore), day(invalid.Cert.NotAfter))
 	case errors.As(err, &noTLS):
 		return errors.New("what the collector answers is not TLS: does it want transport: tcp, or another port?")
 	case errors.As(err, &op) && op.Op == "remote error":
-		return fmt.Errorf("the collector has refused this host: %w: see what it asks for, and certificate and key", op.Err)
+		return fmt.Errorf("the collector has refused this host: %w: see what it asks for, and certificate and key",
+			op.Err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("the collector does not answer as TLS does: does it want transport: tcp?")
 	case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET):
-		return errors.New("the collector has ended the connection during the TLS handshake: does it want transport: tcp, or certificate and key?")
+		return errors.New("the collector has ended the connection during the TLS handshake: does it want transport: " +
+			"tcp, or certificate and key?")
 	}
 	return err
 }

@@ -25,7 +25,8 @@ func TestTLSWithCertificatesOfBothEnds(t *testing.T) {
 	for i, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		at := own(uint16(4760 + i))
 		server := a.Issue(at.Addr().String(), time.Hour).Server(t)
-		server.MinVersion, server.MaxVersion, server.ClientAuth, server.ClientCAs = version, version, tls.RequireAndVerifyClientCert, a.Pool()
+		server.MinVersion, server.MaxVersion, server.ClientAuth, server.ClientCAs =
+			version, version, tls.RequireAndVerifyClientCert, a.Pool()
 		c := collectStream(t, at, server)
 		r := newRig(t, overTLS(c, files(t, t.TempDir(), a.PEM(), a.Issue("host1", time.Hour))))
 		r.until("it is connected", sending)
@@ -70,23 +71,37 @@ func TestTLSWhatIsWrongWithCertificatesIsSaid(t *testing.T) {
 		change func(*TLS)
 		want   []string
 	}{
-		"expired":    {a.Issue(at.Addr().String(), -time.Minute).Server(t), nil, []string{"the collector's certificate is valid from ", " to ", "renew it there"}},
-		"other name": {a.Issue("other.example.net", time.Hour).Server(t), nil, []string{`the collector's certificate is for "other.example.net" and not for ` + at.Addr().String(), "set serverName"}},
+		"expired": {a.Issue(at.Addr().String(), -time.Minute).Server(t), nil,
+			[]string{"the collector's certificate is valid from ", " to ", "renew it there"}},
+		"other name": {a.Issue("other.example.net", time.Hour).Server(t), nil,
+			[]string{`the collector's certificate is for "other.example.net" and not for ` + at.Addr().String(),
+				"set serverName"}},
 		"server name": {good.Server(t), func(f *TLS) { f.ServerName = "flows.example.net" },
 			[]string{at.Addr().String(), "and not for flows.example.net"}},
-		"other authority": {stranger.Issue(at.Addr().String(), time.Hour).Server(t), nil, []string{"by an authority that ", "ca.pem does not have"}},
-		"no ca":           {good.Server(t), func(f *TLS) { f.CA = "" }, []string{"by an authority that this host (ca is not set) does not have"}},
-		"none shown":      {asking(good.Server(t)), func(f *TLS) { f.Certificate, f.Key = "", "" }, []string{"the collector has refused this host", "certificate"}},
-		"stranger shown": {asking(good.Server(t)), func(f *TLS) { *f = files(t, t.TempDir(), a.PEM(), stranger.Issue("host1", time.Hour)) },
+		"other authority": {stranger.Issue(at.Addr().String(), time.Hour).Server(t), nil,
+			[]string{"by an authority that ", "ca.pem does not have"}},
+		"no ca": {good.Server(t), func(f *TLS) { f.CA = "" },
+			[]string{"by an authority that this host (ca is not set) does not have"}},
+		"none shown": {asking(good.Server(t)), func(f *TLS) { f.Certificate, f.Key = "", "" },
+			[]string{"the collector has refused this host", "certificate"}},
+		"stranger shown": {asking(good.Server(t)), func(f *TLS) {
+			*f = files(t, t.TempDir(), a.PEM(), stranger.Issue("host1", time.Hour))
+		},
 			[]string{"the collector has refused this host"}},
-		"own expired": {good.Server(t), func(f *TLS) { *f = files(t, t.TempDir(), a.PEM(), a.Issue("host1", -time.Minute)) },
+		"own expired": {good.Server(t), func(f *TLS) {
+			*f = files(t, t.TempDir(), a.PEM(), a.Issue("host1", -time.Minute))
+		},
 			[]string{"certificate.pem has expired on ", "renew it"}},
-		"readable key": {good.Server(t), func(f *TLS) { chmod(t, f.Key, 0o644) }, []string{"key.pem can be read or changed by others (its mode is 0644): chmod 600 "}},
-		"no such file": {good.Server(t), func(f *TLS) { f.CA += ".gone" }, []string{"ca: open ", "ca.pem.gone: no such file"}},
-		"no pem":       {good.Server(t), func(f *TLS) { write(t, f.CA, "hello") }, []string{"ca.pem has no certificate in PEM form"}},
-		"no key":       {good.Server(t), func(f *TLS) { write(t, f.Key, "SECRET") }, []string{"certificate.pem and key ", "key.pem: tls: "}},
-		"too old":      {old, nil, []string{"protocol version"}},
-		"no tls":       {nil, nil, []string{"does it want transport: tcp"}},
+		"readable key": {good.Server(t), func(f *TLS) { chmod(t, f.Key, 0o644) },
+			[]string{"key.pem can be read or changed by others (its mode is 0644): chmod 600 "}},
+		"no such file": {good.Server(t), func(f *TLS) { f.CA += ".gone" },
+			[]string{"ca: open ", "ca.pem.gone: no such file"}},
+		"no pem": {good.Server(t), func(f *TLS) { write(t, f.CA, "hello") },
+			[]string{"ca.pem has no certificate in PEM form"}},
+		"no key": {good.Server(t), func(f *TLS) { write(t, f.Key, "SECRET") }, []string{"certificate.pem and key ",
+			"key.pem: tls: "}},
+		"too old": {old, nil, []string{"protocol version"}},
+		"no tls":  {nil, nil, []string{"does it want transport: tcp"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := collectStream(t, at, x.server)
@@ -108,7 +123,8 @@ func TestTLSWhatIsWrongWithCertificatesIsSaid(t *testing.T) {
 					t.Errorf("%q, want %q in it", st.Why, want)
 				}
 			}
-			if st.Waiting.Records != 300 || st.Records != 0 || st.Lost != (Loss{}) || st.Unsure != (Loss{}) || c.told() != (totals{}) {
+			if st.Waiting.Records != 300 || st.Records != 0 || st.Lost != (Loss{}) || st.Unsure != (Loss{}) ||
+				c.told() != (totals{}) {
 				t.Errorf("told of %+v; status %+v", c.told(), st)
 			}
 			for _, secret := range append(mine.Secrets(), "SECRET") {
@@ -134,7 +150,8 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// Files that are exchanged are used without a restart, and nothing is lost; ones that can't be used are said, and the session goes on.
+// Files that are exchanged are used without a restart, and nothing is lost; ones that can't be used are said, and the
+// session goes on.
 func TestTLSFilesThatChangeAreUsed(t *testing.T) {
 	a, dir := certs.New(t, "site"), t.TempDir()
 	at := own(4780)
@@ -162,14 +179,18 @@ func TestTLSFilesThatChangeAreUsed(t *testing.T) {
 	}
 	r.send(many(1000)...)
 	files(t, dir, a.PEM(), a.Issue("new", time.Hour))
-	st = r.until("there is another session", func(st Status) bool { return len(c.sessions()) == 2 && sending(st) && st.Why == "" })
+	st = r.until("there is another session", func(st Status) bool {
+		return len(c.sessions()) == 2 && sending(st) &&
+			st.Why == ""
+	})
 	r.send(many(1000)...)
 	st = r.until("everything is confirmed", func(st Status) bool { return st.Waiting == (Loss{}) })
 	r.x.Close(r.now)
 	r.awaitTold(c, 3000)
 	mu.Lock()
 	defer mu.Unlock()
-	if strings.Join(seen, " ") != "old new" || st.Records != 3000 || st.Lost != (Loss{}) || st.Unsure != (Loss{}) || c.told().records != 3000 {
+	if strings.Join(seen, " ") != "old new" || st.Records != 3000 || st.Lost != (Loss{}) || st.Unsure != (Loss{}) ||
+		c.told().records != 3000 {
 		t.Errorf("the collector saw %v and was told of %+v; status %+v", seen, c.told(), st)
 	}
 	c.sound()

@@ -13,7 +13,8 @@ import (
 // frame puts a message into an Ethernet frame of UDP over IPv4.
 func frame(message []byte) []byte {
 	be := binary.BigEndian
-	b := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0}, be.AppendUint16(nil, uint16(28+len(message)))...)
+	b := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0},
+		be.AppendUint16(nil, uint16(28+len(message)))...)
 	b = append(b, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2)
 	b = be.AppendUint16(be.AppendUint16(b, 40000), 4739)
 	return append(be.AppendUint16(be.AppendUint16(b, uint16(8+len(message))), 0), message...)
@@ -32,7 +33,8 @@ func TestTsharkReadsBothShapes(t *testing.T) {
 		for _, m := range c.messages {
 			frames = append(frames, frame(m.bytes))
 		}
-		out := testkit.Tshark(t, frames, "-d", "udp.port==4739,cflow", "-T", "fields", "-E", "separator=;", "-e", "cflow.packets", "-e", "cflow.octets",
+		out := testkit.Tshark(t, frames, "-d", "udp.port==4739,cflow", "-T", "fields", "-E", "separator=;", "-e",
+			"cflow.packets", "-e", "cflow.octets",
 			"-e", "_ws.malformed", "-e", "_ws.expert.message")
 		var got totals
 		for line := range bytes.Lines(out) {

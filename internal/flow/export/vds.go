@@ -18,14 +18,19 @@ type vdsFamily struct{ tcp, udp, ports, icmp, other *layout }
 
 // vdsFields are the fields of a template, in the order of a VDS. Elements of VMware end it.
 func vdsFields(source, destination string, ports bool) []string {
-	fields := []string{source, destination, "octetDeltaCount", "packetDeltaCount", "flowStartMilliseconds", "flowEndMilliseconds"}
+	fields := []string{source, destination, "octetDeltaCount", "packetDeltaCount", "flowStartMilliseconds",
+		"flowEndMilliseconds"}
 	if ports {
-		return append(fields, "sourceTransportPort", "destinationTransportPort", "ingressInterface", "egressInterface", "layer2SegmentId",
-			"protocolIdentifier", "flowEndReason", "tcpControlBits/1", "ipClassOfService", "maximumTTL", "flowDirection",
+		return append(fields, "sourceTransportPort", "destinationTransportPort", "ingressInterface", "egressInterface",
+			"layer2SegmentId",
+			"protocolIdentifier", "flowEndReason", "tcpControlBits/1", "ipClassOfService", "maximumTTL",
+			"flowDirection",
 			"ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole", "paddingOctets/1")
 	}
-	return append(fields, "ingressInterface", "egressInterface", "protocolIdentifier", "flowEndReason", "ipClassOfService", "maximumTTL",
-		"flowDirection", "layer2SegmentId", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole", "paddingOctets/2")
+	return append(fields, "ingressInterface", "egressInterface", "protocolIdentifier", "flowEndReason",
+		"ipClassOfService", "maximumTTL",
+		"flowDirection", "layer2SegmentId", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole",
+		"paddingOctets/2")
 }
 
 func newVDS() (*vds, error) {
@@ -36,8 +41,10 @@ func newVDS() (*vds, error) {
 		to    *(*layout)
 		six   bool
 		ports bool
-	}{{256, &four.ports, false, true}, {257, &four.other, false, false}, {258, &six.ports, true, true}, {259, &six.other, true, false},
-		{264, &four.tcp, false, true}, {265, &six.tcp, true, true}, {266, &four.udp, false, true}, {267, &six.udp, true, true},
+	}{{256, &four.ports, false, true}, {257, &four.other, false, false}, {258, &six.ports, true, true},
+		{259, &six.other, true, false},
+		{264, &four.tcp, false, true}, {265, &six.tcp, true, true}, {266, &four.udp, false, true},
+		{267, &six.udp, true, true},
 		{268, &four.icmp, false, false}} {
 		source, destination := "sourceIPv4Address", "destinationIPv4Address"
 		if x.six {
@@ -56,7 +63,8 @@ func newVDS() (*vds, error) {
 func (v *vds) templates() []*ipfix.Template { return slices.Clone(v.all) }
 func (v *vds) options() bool                { return false }
 
-// of shows of a conversation the direction that leaves by the port; of one that comes in at it there is no record (S63).
+// of shows of a conversation the direction that leaves by the port; of one that comes in at it there is no record
+// (S63).
 func (v *vds) of(r *flow.Record) (*layout, *flow.Record) {
 	r = leaving(r)
 	if r == nil {
@@ -100,5 +108,6 @@ func leaving(r *flow.Record) *flow.Record {
 	if kindOf(&k) == withPorts {
 		k.SrcPort, k.DstPort = k.DstPort, k.SrcPort
 	}
-	return &flow.Record{Key: k, Reason: r.Reason, Start: r.Reverse.Start, Delta: r.Reverse.Delta, Total: r.Reverse.Total}
+	return &flow.Record{Key: k, Reason: r.Reason, Start: r.Reverse.Start, Delta: r.Reverse.Delta,
+		Total: r.Reverse.Total}
 }

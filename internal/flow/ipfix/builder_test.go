@@ -63,7 +63,8 @@ func TestBuilderFillsMessagesToTheirBound(t *testing.T) {
 			if len(m) > MinMessage || len(m) < MinMessage-5-3 {
 				t.Fatalf("a message of %d bytes, bound %d", len(m), MinMessage)
 			}
-			if got, want := uint32(m[8])<<24|uint32(m[9])<<16|uint32(m[10])<<8|uint32(m[11]), uint32((4294967290+messages*((MinMessage-20)/5))%(1<<32)); got != want {
+			if got, want := uint32(m[8])<<24|uint32(m[9])<<16|uint32(m[10])<<8|uint32(m[11]), uint32(
+				(4294967290+messages*((MinMessage-20)/5))%(1<<32)); got != want {
 				t.Fatalf("message %d has sequence %d, want %d", messages, got, want)
 			}
 			messages++
@@ -101,7 +102,8 @@ func TestPaddingIsNeverAsLongAsARecord(t *testing.T) {
 }
 
 func TestNumbersTooLargeForAFieldAreTheLargest(t *testing.T) {
-	for length, want := range map[string]string{"1": "ff", "2": "ffff", "3": "ffffff", "4": "ffffffff", "7": "ffffffffffffff", "8": "0123456789abcdef"} {
+	for length, want := range map[string]string{"1": "ff", "2": "ffff", "3": "ffffff", "4": "ffffffff",
+		"7": "ffffffffffffff", "8": "0123456789abcdef"} {
 		t.Run(length, func(t *testing.T) {
 			tpl := must(t, 256, 0, "octetDeltaCount/"+length)
 			rec := make([]byte, tpl.RecordLength())
@@ -160,16 +162,22 @@ func TestBuilderRefuses(t *testing.T) {
 
 func TestTemplatesRefuse(t *testing.T) {
 	for want, make := range map[string]func() (*Template, error){
-		"want an id of 256":       func() (*Template, error) { return NewTemplate(255, Field{ID: 1, Length: 8}) },
-		"not in 1–32767":          func() (*Template, error) { return NewTemplate(256, Field{ID: 32768, Length: 8}) },
-		"cannot have 9 bytes":     func() (*Template, error) { return NewTemplate(256, Field{ID: 1, Length: 9}) },
-		"cannot have 65535 bytes": func() (*Template, error) { return NewTemplate(256, Field{ID: 8, Length: Variable}) },
-		"cannot have 5 bytes":     func() (*Template, error) { return NewTemplate(256, Field{ID: 320, Length: 5}) },
-		"records are empty":       func() (*Template, error) { return NewTemplate(256) },
-		"does not fit":            func() (*Template, error) { return NewTemplate(256, Field{ID: 210, Length: 65534}) },
-		"0 of 1 fields":           func() (*Template, error) { return NewOptionsTemplate(256, 0, Field{ID: 1, Length: 8}) },
-		"2 of 1 fields":           func() (*Template, error) { return NewOptionsTemplate(256, 2, Field{ID: 1, Length: 8}) },
-		"with its 16384 fields":   func() (*Template, error) { return NewTemplate(256, manyFields(16384)...) },
+		"want an id of 256":   func() (*Template, error) { return NewTemplate(255, Field{ID: 1, Length: 8}) },
+		"not in 1–32767":      func() (*Template, error) { return NewTemplate(256, Field{ID: 32768, Length: 8}) },
+		"cannot have 9 bytes": func() (*Template, error) { return NewTemplate(256, Field{ID: 1, Length: 9}) },
+		"cannot have 65535 bytes": func() (*Template, error) {
+			return NewTemplate(256, Field{ID: 8, Length: Variable})
+		},
+		"cannot have 5 bytes": func() (*Template, error) { return NewTemplate(256, Field{ID: 320, Length: 5}) },
+		"records are empty":   func() (*Template, error) { return NewTemplate(256) },
+		"does not fit":        func() (*Template, error) { return NewTemplate(256, Field{ID: 210, Length: 65534}) },
+		"0 of 1 fields": func() (*Template, error) {
+			return NewOptionsTemplate(256, 0, Field{ID: 1, Length: 8})
+		},
+		"2 of 1 fields": func() (*Template, error) {
+			return NewOptionsTemplate(256, 2, Field{ID: 1, Length: 8})
+		},
+		"with its 16384 fields": func() (*Template, error) { return NewTemplate(256, manyFields(16384)...) },
 	} {
 		t.Run(want, func(t *testing.T) {
 			if _, err := make(); err == nil || !strings.Contains(err.Error(), want) {
@@ -217,9 +225,12 @@ func BenchmarkRecord(b *testing.B) {
 }
 
 // vdsIPv4 are the fields of templates 256, 264 and 266 of the vds shape (docs/reference/ipfix.md).
-var vdsIPv4 = []string{"sourceIPv4Address", "destinationIPv4Address", "octetDeltaCount", "packetDeltaCount", "flowStartMilliseconds", "flowEndMilliseconds",
-	"sourceTransportPort", "destinationTransportPort", "ingressInterface", "egressInterface", "layer2SegmentId", "protocolIdentifier", "flowEndReason",
-	"tcpControlBits/1", "ipClassOfService", "maximumTTL", "flowDirection", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole", "paddingOctets/1"}
+var vdsIPv4 = []string{"sourceIPv4Address", "destinationIPv4Address", "octetDeltaCount", "packetDeltaCount",
+	"flowStartMilliseconds", "flowEndMilliseconds",
+	"sourceTransportPort", "destinationTransportPort", "ingressInterface", "egressInterface", "layer2SegmentId",
+	"protocolIdentifier", "flowEndReason",
+	"tcpControlBits/1", "ipClassOfService", "maximumTTL", "flowDirection", "ingressInterfaceAttr",
+	"egressInterfaceAttr", "vxlanExportRole", "paddingOctets/1"}
 
 func TestEndSetBeginsAnother(t *testing.T) {
 	tpl := must(t, 256, 0, "octetDeltaCount")

@@ -36,15 +36,17 @@ type Session struct {
 	Exporter, Collector netip.AddrPort
 }
 
-// Limits bound what a Decoder keeps, whatever it is sent. Zero fields stand for their defaults. Where Domains or Fields are used up, a
-// domain goes of a session that has more than an eighth of them, or else of any: the one that was silent longest. So an exporter
-// that goes wrong does not push out others.
+// Limits bound what a Decoder keeps, whatever it is sent. Zero fields stand for their defaults. Where Domains or Fields
+// are used up, a domain goes of a session that has more than an eighth of them, or else of any: the one that was silent
+// longest. So an exporter that goes wrong does not push out others.
 type Limits struct {
 	Domains        int // observation domains of all sessions. Default 1024.
 	Templates      int // of one domain; more are refused. Default 1024.
 	TemplateFields int // of one template; larger ones are refused. Default 512.
-	Fields         int // all templates together, each counting as 16 and one for each field. Default 262144, at most 6 MB.
-	// Lifetime is how long a template that came over UDP and was not sent again is used (RFC 7011 §8.4). Default 30 minutes.
+	// all templates together, each counting as 16 and one for each field. Default 262144, at most 6 MB.
+	Fields int
+	// Lifetime is how long a template that came over UDP and was not sent again is used (RFC 7011 §8.4). Default 30
+	// minutes.
 	Lifetime time.Duration
 }
 
@@ -106,7 +108,8 @@ func (t *Template) cost() int { return 16 + len(t.fields) }
 
 // NewDecoder makes a decoder that has heard nobody.
 func NewDecoder(l Limits) *Decoder {
-	return &Decoder{limits: l.orDefaults(), domains: map[domainKey]*list.Element{}, recent: list.New(), used: map[Session]*usage{},
+	return &Decoder{limits: l.orDefaults(), domains: map[domainKey]*list.Element{}, recent: list.New(),
+		used:    map[Session]*usage{},
 		origins: map[origin][]*domain{}, places: make([]Place, 0, 64)}
 }
 
@@ -121,13 +124,15 @@ type Header struct {
 // ParseHeader reads the header of a message; over TCP its Length says how much to read.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) < headerLength {
-		return Header{}, faultAt(len(b), "a message begins with a header of %d bytes, and there are %d", headerLength, len(b))
+		return Header{}, faultAt(len(b), "a message begins with a header of %d bytes, and there are %d", headerLength,
+			len(b))
 	}
 	if v := binary.BigEndian.Uint16(b); v != version {
 		return Header{}, faultAt(0, "version %d, want %d (IPFIX)", v, version)
 	}
 	h := Header{
-		Length: int(binary.BigEndian.Uint16(b[2:])), Exported: time.Unix(int64(binary.BigEndian.Uint32(b[4:])), 0).UTC(),
+		Length: int(binary.BigEndian.Uint16(b[2:])), Exported: time.Unix(int64(binary.BigEndian.Uint32(b[4:])),
+			0).UTC(),
 		Sequence: binary.BigEndian.Uint32(b[8:]), Domain: binary.BigEndian.Uint32(b[12:]),
 	}
 	if h.Length < headerLength {
@@ -141,24 +146,24 @@ type Result struct {
 	Header Header
 	// Records is the number of data records that were handed over, options records among them.
 	Records int
-	// Templates is how many came, the same again or not; Redefined how many of them changed one with the same id, Refused how many were not
-	// kept for the Limits. Withdrawn is the number of templates that were withdrawn.
+	// Templates is how many came, the same again or not; Redefined how many of them changed one with the same id,
+	// Refused how many were not kept for the Limits. Withdrawn is the number of templates that were withdrawn.
 	Templates, Redefined, Refused, Withdrawn int
-	// Unknown is the number of data sets without a template: it has not come, or is too old, or was refused. They are dropped, and not
-	// kept until it comes: an exporter sends templates first, and again and again over UDP. Reserved is the number of sets with
-	// an id that has no meaning (RFC 7011 §3.3.2).
+	// Unknown is the number of data sets without a template: it has not come, or is too old, or was refused. They are
+	// dropped, and not kept until it comes: an exporter sends templates first, and again and again over UDP. Reserved
+	// is the number of sets with an id that has no meaning (RFC 7011 §3.3.2).
 	Unknown, Reserved int
-	// Borrowed is the number of data sets that were read by a template from another session of the same exporter address and domain.
-	// That is done over UDP, for ids that have no template in the session.
+	// Borrowed is the number of data sets that were read by a template from another session of the same exporter
+	// address and domain. That is done over UDP, for ids that have no template in the session.
 	Borrowed int
 	// Lost is how many more records of the domain are lost than before the message; negative when some were only late.
 	Lost int64
 }
 
-// Decode reads a message, which must be whole, that came at the given time, keeps its templates, and hands its data records to visit
-// one after the other; a record and its values are valid until visit returns, as the message's bytes are. What visit returns ends the
-// reading and comes back. A message with a fault gives an *Error, and what comes before the fault has been taken, except that nothing
-// is when header or sets do not fit together.
+// Decode reads a message, which must be whole, that came at the given time, keeps its templates, and hands its data
+// records to visit one after the other; a record and its values are valid until visit returns, as the message's bytes
+// are. What visit returns ends the reading and comes back. A message with a fault gives an *Error, and what comes
+// before the fault has been taken, except that nothing is when header or sets do not fit together.
 func (d *Decoder) Decode(from Session, at time.Time, message []byte, visit func(*Record) error) (Result, error) {
 	h, err := ParseHeader(message)
 	if err != nil {
@@ -252,8 +257,8 @@ func (d *Decoder) Forget(s Session) {
 	}
 }
 
-// Lost is how many data records of a domain were sent and have not come, and how often its exporter began anew, since the domain was
-// first heard; 0 when nothing is known of it.
+// Lost is how many data records of a domain were sent and have not come, and how often its exporter began anew, since
+// the domain was first heard; 0 when nothing is known of it.
 func (d *Decoder) Lost(s Session, domainID uint32) (records, restarts uint64) {
 	e, ok := d.domains[domainKey{s, domainID}]
 	if !ok {

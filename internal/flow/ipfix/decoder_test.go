@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	udp  = Session{Protocol: UDP, Exporter: netip.MustParseAddrPort("192.0.2.1:1000"), Collector: netip.MustParseAddrPort("192.0.2.2:4739")}
+	udp = Session{Protocol: UDP, Exporter: netip.MustParseAddrPort("192.0.2.1:1000"),
+		Collector: netip.MustParseAddrPort("192.0.2.2:4739")}
 	tcp  = Session{Protocol: TCP, Exporter: udp.Exporter, Collector: udp.Collector}
 	noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
@@ -43,12 +44,16 @@ func message(t testing.TB, sequence uint32, sets ...string) []byte {
 
 func TestRFC7011AppendixA_IsRead(t *testing.T) {
 	d := NewDecoder(Limits{})
-	r, got, err := lines(d, udp, noon, unhex(t, rfcHeader+rfcTemplateSet+rfcDataSet+rfcOptionsTemplateSet+rfcOptionsDataSet))
+	r, got, err := lines(d, udp, noon, unhex(t, rfcHeader+rfcTemplateSet+rfcDataSet+rfcOptionsTemplateSet+
+		rfcOptionsDataSet))
 	check(t, err)
 	want := []string{
-		"256 sourceIPv4Address=192.0.2.12 destinationIPv4Address=192.0.2.254 ipNextHopIPv4Address=192.0.2.1 packetDeltaCount=5009 octetDeltaCount=5344385",
-		"256 sourceIPv4Address=192.0.2.27 destinationIPv4Address=192.0.2.23 ipNextHopIPv4Address=192.0.2.2 packetDeltaCount=748 octetDeltaCount=388934",
-		"256 sourceIPv4Address=192.0.2.56 destinationIPv4Address=192.0.2.65 ipNextHopIPv4Address=192.0.2.3 packetDeltaCount=5 octetDeltaCount=6534",
+		"256 sourceIPv4Address=192.0.2.12 destinationIPv4Address=192.0.2.254 ipNextHopIPv4Address=192.0.2.1 " +
+			"packetDeltaCount=5009 octetDeltaCount=5344385",
+		"256 sourceIPv4Address=192.0.2.27 destinationIPv4Address=192.0.2.23 ipNextHopIPv4Address=192.0.2.2 " +
+			"packetDeltaCount=748 octetDeltaCount=388934",
+		"256 sourceIPv4Address=192.0.2.56 destinationIPv4Address=192.0.2.65 ipNextHopIPv4Address=192.0.2.3 " +
+			"packetDeltaCount=5 octetDeltaCount=6534",
 		"258 lineCardId=1 exportedMessageTotalCount=345 exportedFlowRecordTotalCount=10201",
 		"258 lineCardId=2 exportedMessageTotalCount=690 exportedFlowRecordTotalCount=20402",
 	}
@@ -71,7 +76,8 @@ func TestDataBeforeItsTemplateIsCountedAndDropped(t *testing.T) {
 	if err != nil || r.Unknown != 0 || len(got) != 3 || r.Lost != 0 {
 		t.Errorf("with template: %+v, %v, %v", r, got, err)
 	}
-	for name, other := range map[string]Session{"another address": {UDP, netip.MustParseAddrPort("192.0.2.3:1000"), udp.Collector}, "another transport": tcp} {
+	for name, other := range map[string]Session{"another address": {UDP, netip.MustParseAddrPort("192.0.2.3:1000"),
+		udp.Collector}, "another transport": tcp} {
 		t.Run(name, func(t *testing.T) {
 			if r, _, err := lines(d, other, noon, message(t, 0, rfcDataSet)); err != nil || r.Unknown != 1 {
 				t.Errorf("%s has a session of its own: %+v, %v", name, r, err)
@@ -87,7 +93,8 @@ func TestTemplatesAgeOverUDPAlone(t *testing.T) {
 			after   time.Duration
 			sets    string
 			records int
-		}{{0, rfcTemplateSet, 0}, {time.Minute, rfcDataSet, 3}, {time.Minute, rfcTemplateSet, 0}, {2 * time.Minute, rfcDataSet, 3}, {2*time.Minute + 1, rfcDataSet, 0}} {
+		}{{0, rfcTemplateSet, 0}, {time.Minute, rfcDataSet, 3}, {time.Minute, rfcTemplateSet, 0},
+			{2 * time.Minute, rfcDataSet, 3}, {2*time.Minute + 1, rfcDataSet, 0}} {
 			want := c.records
 			if s == tcp && i == 4 {
 				want = 3
@@ -113,8 +120,10 @@ func TestTemplateIsRedefinedAndWithdrawn(t *testing.T) {
 		{"another layout", udp, rfcTemplateSet + other + `0100 0008 01020304`, 4, 1, 0},
 		{"withdrawn", tcp, rfcTemplateSet + `0002 0008 0100 0000` + rfcDataSet, 0, 0, 1},
 		{"withdrawn over UDP", udp, rfcTemplateSet + `0002 0008 0100 0000` + rfcDataSet, 3, 0, 0},
-		{"all withdrawn", tcp, rfcTemplateSet + rfcOptionsTemplateSet + `0002 0008 0002 0000` + rfcDataSet + rfcOptionsDataSet, 2, 0, 1},
-		{"all options withdrawn", tcp, rfcTemplateSet + rfcOptionsTemplateSet + `0003 0008 0003 0000` + rfcDataSet + rfcOptionsDataSet, 3, 0, 1},
+		{"all withdrawn", tcp, rfcTemplateSet + rfcOptionsTemplateSet + `0002 0008 0002 0000` + rfcDataSet +
+			rfcOptionsDataSet, 2, 0, 1},
+		{"all options withdrawn", tcp, rfcTemplateSet + rfcOptionsTemplateSet + `0003 0008 0003 0000` + rfcDataSet +
+			rfcOptionsDataSet, 3, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, _, err := lines(NewDecoder(Limits{}), c.session, noon, message(t, 0, c.sets))
@@ -143,16 +152,20 @@ func TestFaultsNameTheirByte(t *testing.T) {
 		{"set longer than the message", message(t, 0, `0100 0009 00000000`), 18, "want 4–8"},
 		{"half a set header", message(t, 0, `0100 0004 01`), 20, "1 are left"},
 		{"template id 255", message(t, 0, `0002 000c 00ff 0001 0001 0004`), 20, "template id 255"},
-		{"template of 64 k fields", message(t, 0, `0002 000c 0100 ffff 0001 0004`), 22, "65535 fields take at least 262140 bytes, and 4 are left"},
+		{"template of 64 k fields", message(t, 0, `0002 000c 0100 ffff 0001 0004`), 22,
+			"65535 fields take at least 262140 bytes, and 4 are left"},
 		{"field cut", message(t, 0, `0002 0010 0100 0002 8001 0004 00001ae0`), 24 + 8, "field 1 of 2"},
 		{"enterprise number cut", message(t, 0, `0002 000c 0100 0001 8001 0004`), 24, "field 0 of 1"},
 		{"empty records", message(t, 0, `0002 000c 0100 0001 0001 0000`), 20, "have 0 bytes"},
-		{"records longer than messages", message(t, 0, `0002 0010 0100 0002 0001 fff0 0001 0010`), 20, "have 65536 bytes"},
+		{"records longer than messages", message(t, 0, `0002 0010 0100 0002 0001 fff0 0001 0010`), 20,
+			"have 65536 bytes"},
 		{"no scope", message(t, 0, `0003 000e 0100 0001 0000 0001 0004`), 24, "0 of 1 fields are its scope"},
 		{"too much scope", message(t, 0, `0003 000e 0100 0001 0002 0001 0004`), 24, "2 of 1 fields are its scope"},
 		{"scope cut", message(t, 0, `0003 0008 0100 0001`), 24, "0 are left"},
-		{"variable value cut", message(t, 0, `0002 000c 0100 0001 0052 ffff`, `0100 0008 03 616263  0100 0007 03 6162`), 28 + 8 + 4, "a value of 3 bytes where 2 are left"},
-		{"long variable length cut", message(t, 0, `0002 000c 0100 0001 0052 ffff`, `0100 0006 ff 00`), 32, "field 0, interfaceName"},
+		{"variable value cut", message(t, 0, `0002 000c 0100 0001 0052 ffff`, `0100 0008 03 616263  0100 0007 03 6162`),
+			28 + 8 + 4, "a value of 3 bytes where 2 are left"},
+		{"long variable length cut", message(t, 0, `0002 000c 0100 0001 0052 ffff`, `0100 0006 ff 00`), 32,
+			"field 0, interfaceName"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := lines(NewDecoder(Limits{}), udp, noon, c.message)
@@ -178,14 +191,18 @@ func TestNothingIsTakenFromAMessageWhoseSetsLie(t *testing.T) {
 func TestVisitEndsTheReading(t *testing.T) {
 	stop := errors.New("enough")
 	seen := 0
-	_, err := NewDecoder(Limits{}).Decode(udp, noon, message(t, 0, rfcTemplateSet, rfcDataSet), func(*Record) error { seen++; return stop })
+	_, err := NewDecoder(Limits{}).Decode(udp, noon, message(t, 0, rfcTemplateSet, rfcDataSet), func(*Record) error {
+		seen++
+		return stop
+	})
 	if err != stop || seen != 1 {
 		t.Errorf("%v after %d records", err, seen)
 	}
 }
 
 func TestReservedSetsAndPaddingAreSkipped(t *testing.T) {
-	r, got, err := lines(NewDecoder(Limits{}), udp, noon, message(t, 0, `0000 0005 01`, `00ff 0004`, rfcTemplateSet, `0100 0020
+	r, got, err := lines(NewDecoder(Limits{}), udp, noon, message(t, 0, `0000 0005 01`, `00ff 0004`, rfcTemplateSet,
+		`0100 0020
 		c000020c c00002fe c0000201 00001391 00518c81  00000000 00000000`))
 	if err != nil || r.Reserved != 2 || len(got) != 1 {
 		t.Errorf("%+v, %v, %v", r, got, err)
@@ -193,8 +210,9 @@ func TestReservedSetsAndPaddingAreSkipped(t *testing.T) {
 }
 
 func TestVariableValuesAndUnknownElements(t *testing.T) {
-	_, got, err := lines(NewDecoder(Limits{}), udp, noon, message(t, 0, `0002 0020 0100 0004  0052 ffff  81f4 ffff 00001ad7  0001 0003  8055 0002 00007279`,
-		`0100 001c  04 65746830  02 cafe  010203 0405   00 ff 0001 ff  000001 0000  00`))
+	_, got, err := lines(NewDecoder(Limits{}), udp, noon,
+		message(t, 0, `0002 0020 0100 0004  0052 ffff  81f4 ffff 00001ad7  0001 0003  8055 0002 00007279`,
+			`0100 001c  04 65746830  02 cafe  010203 0405   00 ff 0001 ff  000001 0000  00`))
 	check(t, err)
 	want := []string{
 		`256 interfaceName="eth0" 6871/500=0xcafe octetDeltaCount=66051 reverseOctetTotalCount=1029`,
@@ -207,7 +225,8 @@ func TestVariableValuesAndUnknownElements(t *testing.T) {
 
 func TestRecordsAreReadByName(t *testing.T) {
 	var kept []*Record
-	_, err := NewDecoder(Limits{}).Decode(udp, noon, message(t, 0, rfcOptionsTemplateSet, rfcOptionsDataSet, `0002 000c 0100 0001 0052 ffff`, `0100 0009 04 65746830`),
+	_, err := NewDecoder(Limits{}).Decode(udp, noon, message(t, 0, rfcOptionsTemplateSet, rfcOptionsDataSet,
+		`0002 000c 0100 0001 0052 ffff`, `0100 0009 04 65746830`),
 		func(r *Record) error { kept = append(kept, r.Clone()); return nil })
 	check(t, err)
 	if got := kept[1].Template.Scope(); got != 1 {
@@ -231,7 +250,8 @@ func TestASequenceForEachCollector(t *testing.T) {
 	for i, sequence := range []uint32{7, 10, 20} {
 		m := message(t, 0, rfcTemplateSet, rfcDataSet)
 		SetSequence(m, sequence)
-		if r, _, err := lines(d, udp, noon, m); err != nil || r.Header.Sequence != sequence || r.Lost != []int64{0, 0, 7}[i] {
+		if r, _, err := lines(d, udp, noon, m); err != nil || r.Header.Sequence != sequence ||
+			r.Lost != []int64{0, 0, 7}[i] {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}

@@ -16,7 +16,8 @@ const (
 	Reverse = 29305 // the public elements seen from the other direction of a biflow (RFC 5103 §6.1)
 )
 
-// Type is an abstract data type (RFC 7012 §3.1; structured ones RFC 6313), with the number of informationElementDataType (RFC 5610 §3.1).
+// Type is an abstract data type (RFC 7012 §3.1; structured ones RFC 6313), with the number of
+// informationElementDataType (RFC 5610 §3.1).
 type Type uint8
 
 // The abstract data types.
@@ -46,8 +47,10 @@ const (
 	SubTemplateMultiList
 )
 
-var typeNames = [...]string{"octetArray", "unsigned8", "unsigned16", "unsigned32", "unsigned64", "signed8", "signed16", "signed32", "signed64",
-	"float32", "float64", "boolean", "macAddress", "string", "dateTimeSeconds", "dateTimeMilliseconds", "dateTimeMicroseconds", "dateTimeNanoseconds",
+var typeNames = [...]string{"octetArray", "unsigned8", "unsigned16", "unsigned32", "unsigned64", "signed8", "signed16",
+	"signed32", "signed64",
+	"float32", "float64", "boolean", "macAddress", "string", "dateTimeSeconds", "dateTimeMilliseconds",
+	"dateTimeMicroseconds", "dateTimeNanoseconds",
 	"ipv4Address", "ipv6Address", "basicList", "subTemplateList", "subTemplateMultiList"}
 
 // String is the name that IANA has for the type.
@@ -58,8 +61,8 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Lengths are the least and the greatest number of bytes of a value on the wire (RFC 7011 §6.1), the least being that of reduced-size
-// encoding (§6.2). Types of which values have any length give 0 and 65534.
+// Lengths are the least and the greatest number of bytes of a value on the wire (RFC 7011 §6.1), the least being that
+// of reduced-size encoding (§6.2). Types of which values have any length give 0 and 65534.
 func (t Type) Lengths() (least, greatest int) {
 	switch t {
 	case Unsigned8, Signed8, Boolean:
@@ -94,8 +97,8 @@ func (t Type) fits(length uint16) bool {
 	return int(length) >= least && int(length) <= greatest && !(t == Float64 && length != 4 && length != 8)
 }
 
-// Semantics say what may be done with the values of an element (RFC 7012 §3.2), with the numbers of informationElementSemantics
-// (RFC 5610 §3.6).
+// Semantics say what may be done with the values of an element (RFC 7012 §3.2), with the numbers of
+// informationElementSemantics (RFC 5610 §3.6).
 type Semantics uint8
 
 // The semantics of values.
@@ -152,7 +155,9 @@ func Lookup(pen uint32, id uint16) (Element, bool) {
 
 // Named finds an element by its name, which is as in the registry, or reverseXxx for the reverse of xxx.
 func Named(name string) (Element, bool) {
-	at, ok := slices.BinarySearchFunc(byName[:], name, func(place uint16, want string) int { return cmp.Compare(table[place].Name, want) })
+	at, ok := slices.BinarySearchFunc(byName[:], name, func(place uint16, want string) int {
+		return cmp.Compare(table[place].Name, want)
+	})
 	if ok {
 		return table[byName[at]], true
 	}

@@ -46,12 +46,14 @@ func TestElements(t *testing.T) {
 }
 
 func TestElementsThatAreNot(t *testing.T) {
-	for _, name := range []string{"", "nonsense", "reverse", "reverseNonsense", "reverseIngressInterface", "reverseoctetTotalCount", "reverseTenantProtocol", "reverseReverseOctetDeltaCount"} {
+	for _, name := range []string{"", "nonsense", "reverse", "reverseNonsense", "reverseIngressInterface",
+		"reverseoctetTotalCount", "reverseTenantProtocol", "reverseReverseOctetDeltaCount"} {
 		if e, ok := Named(name); ok {
 			t.Errorf("Named(%s) = %v", name, e)
 		}
 	}
-	for _, c := range [][2]int{{0, 0}, {0, 97}, {0, 32767}, {VMware, 1}, {Reverse, 210}, {Reverse, 10}, {Reverse, 97}, {99999, 1}} {
+	for _, c := range [][2]int{{0, 0}, {0, 97}, {0, 32767}, {VMware, 1}, {Reverse, 210}, {Reverse, 10}, {Reverse, 97},
+		{99999, 1}} {
 		e, ok := Lookup(uint32(c[0]), uint16(c[1]))
 		if ok || e.PEN != uint32(c[0]) || e.ID != uint16(c[1]) || e.Type != OctetArray || e.Name != "" {
 			t.Errorf("Lookup(%d, %d) = %+v, %v", c[0], c[1], e, ok)

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDecode reads messages one after the other with one decoder: what came before decides how the next is read. The input is messages,
-// each behind a byte that picks its session and two with its length.
+// FuzzDecode reads messages one after the other with one decoder: what came before decides how the next is read. The
+// input is messages, each behind a byte that picks its session and two with its length.
 func FuzzDecode(f *testing.F) {
 	whole := message(f, 0, rfcTemplateSet, rfcDataSet, rfcOptionsTemplateSet, rfcOptionsDataSet)
 	variable := message(f, 0, `0002 0020 0100 0004  0052 ffff  81f4 ffff 00001ad7  0001 0003  8055 0002 00007279`,
@@ -62,7 +62,8 @@ func read(t *testing.T, d *Decoder, s Session, message []byte) {
 		return nil
 	})
 	if result.Records != records || bytes > len(message) {
-		t.Fatalf("%+v, and %d records of %d bytes were handed over, of a message of %d", result, records, bytes, len(message))
+		t.Fatalf("%+v, and %d records of %d bytes were handed over, of a message of %d", result, records, bytes,
+			len(message))
 	}
 	var fault *Error
 	if err != nil && (!errors.As(err, &fault) || fault.Offset < 0 || fault.Offset > len(message)) {
@@ -97,7 +98,8 @@ func bounded(t *testing.T, d *Decoder, l Limits) {
 			t.Fatalf("a session uses %+v, and %+v is in the books", u, got)
 		}
 	}
-	if cost != d.cost || len(used) != len(d.used) || cost > l.Fields || len(d.domains) > l.Domains || d.recent.Len() != len(d.domains) {
+	if cost != d.cost || len(used) != len(d.used) || cost > l.Fields || len(d.domains) > l.Domains ||
+		d.recent.Len() != len(d.domains) {
 		t.Fatalf("%d domains cost %d, and %d is in the books", len(d.domains), cost, d.cost)
 	}
 }

@@ -49,15 +49,19 @@ func filled(tpl *Template, seed byte) []byte {
 	return record
 }
 
-// interopMessages are messages with all that we send: enterprise and reverse elements, options, reduced sizes, variable lengths.
+// interopMessages are messages with all that we send: enterprise and reverse elements, options, reduced sizes, variable
+// lengths.
 func interopMessages(t *testing.T) [][]byte {
 	ipv6 := slices.Concat([]string{"sourceIPv6Address", "destinationIPv6Address"}, vdsIPv4[2:])
 	templates := []*Template{
 		must(t, 256, 0, vdsIPv4...), must(t, 258, 0, ipv6...),
-		must(t, 300, 0, "sourceMacAddress", "destinationMacAddress", "vlanId", "ethernetType", "octetDeltaCount/5", "packetDeltaCount/4", "flowStartMicroseconds",
-			"icmpTypeCodeIPv4", "tcpControlBits", "reverseOctetDeltaCount", "reversePacketDeltaCount/3", "reverseFlowStartMilliseconds", "biflowDirection"),
+		must(t, 300, 0, "sourceMacAddress", "destinationMacAddress", "vlanId", "ethernetType", "octetDeltaCount/5",
+			"packetDeltaCount/4", "flowStartMicroseconds",
+			"icmpTypeCodeIPv4", "tcpControlBits", "reverseOctetDeltaCount", "reversePacketDeltaCount/3",
+			"reverseFlowStartMilliseconds", "biflowDirection"),
 		must(t, 301, 1, "ingressInterface", "interfaceName", "interfaceDescription"),
-		must(t, 302, 2, "meteringProcessId", "selectorId", "samplingPacketInterval", "samplingPacketSpace", "ignoredPacketTotalCount"),
+		must(t, 302, 2, "meteringProcessId", "selectorId", "samplingPacketInterval", "samplingPacketSpace",
+			"ignoredPacketTotalCount"),
 	}
 	b := builder(t, 99, 4294967200, 1400)
 	var messages [][]byte
@@ -142,7 +146,8 @@ func goflow2Records(t *testing.T, set any) (records []string) {
 	return records
 }
 
-// TestTsharkReadsEveryField has tshark take our messages apart: at the place of every field it must see one, with the same bytes.
+// TestTsharkReadsEveryField has tshark take our messages apart: at the place of every field it must see one, with the
+// same bytes.
 func TestTsharkReadsEveryField(t *testing.T) {
 	messages := interopMessages(t)
 	var frames [][]byte
@@ -162,7 +167,9 @@ func TestTsharkReadsEveryField(t *testing.T) {
 			for k := range r.Template.Len() {
 				if v := r.Value(k); len(v.Bytes) > 0 {
 					at := offset(m, v.Bytes) + datagramHeader
-					if got := packets[i].values[at]; !slices.ContainsFunc(got, func(s string) bool { return sees(v, s) }) {
+					if got := packets[i].values[at]; !slices.ContainsFunc(got, func(s string) bool {
+						return sees(v, s)
+					}) {
 						t.Errorf("message %d, byte %d, %s: tshark sees %v, want %x", i, at, v.Element(), got, v.Bytes)
 					}
 				}
@@ -196,7 +203,8 @@ const datagramHeader = 14 + 20 + 8
 
 // datagram puts a message into an Ethernet frame of UDP over IPv4.
 func datagram(message []byte) []byte {
-	b := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0}, binary.BigEndian.AppendUint16(nil, uint16(28+len(message)))...)
+	b := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0},
+		binary.BigEndian.AppendUint16(nil, uint16(28+len(message)))...)
 	b = append(b, 0, 0, 0, 0, 64, 17, 0, 0)
 	b = append(append(b, netip.MustParseAddr("192.0.2.1").AsSlice()...), netip.MustParseAddr("192.0.2.2").AsSlice()...)
 	b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, 40000), 4739)

@@ -123,7 +123,8 @@ func TestAGreedySessionMakesRoomByItself(t *testing.T) {
 			t.Errorf("exporter %d was pushed out: %+v", n+1, r)
 		}
 	}
-	if r := decode(t, d, exporter(9), header(999, message(t, 0, rfcDataSet))); r.Records != 3 || d.cost > 1000 || len(d.domains) > 16 {
+	if r := decode(t, d, exporter(9), header(999, message(t, 0, rfcDataSet))); r.Records != 3 || d.cost > 1000 ||
+		len(d.domains) > 16 {
 		t.Errorf("%+v, cost %d, %d domains", r, d.cost, len(d.domains))
 	}
 }

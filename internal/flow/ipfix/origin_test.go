@@ -25,8 +25,9 @@ func TestTemplatesOfAnotherPortOfTheExporterAreUsed(t *testing.T) {
 		after     time.Duration
 		records   int
 	}{
-		"another port":                {from("192.0.2.1:1000"), rfcTemplateSet, from("192.0.2.1:1001"), 0, 3},
-		"the template is too old":     {from("192.0.2.1:1000"), rfcTemplateSet, from("192.0.2.1:1001"), 31 * time.Minute, 0},
+		"another port": {from("192.0.2.1:1000"), rfcTemplateSet, from("192.0.2.1:1001"), 0, 3},
+		"the template is too old": {from("192.0.2.1:1000"), rfcTemplateSet, from("192.0.2.1:1001"),
+			31 * time.Minute, 0},
 		"another address":             {from("192.0.2.3:1000"), rfcTemplateSet, from("192.0.2.1:1001"), 0, 0},
 		"another template":            {from("192.0.2.1:1000"), rfcOptionsTemplateSet, from("192.0.2.1:1001"), 0, 0},
 		"a session over TCP has none": {tcp, rfcTemplateSet, from("192.0.2.1:1001"), 0, 0},
@@ -41,7 +42,8 @@ func TestTemplatesOfAnotherPortOfTheExporterAreUsed(t *testing.T) {
 				if c.records == 0 {
 					borrowed, unknown = 0, 1
 				}
-				if err != nil || r.Records != c.records || len(got) != c.records || r.Borrowed != borrowed || r.Unknown != unknown || r.Lost != 0 {
+				if err != nil || r.Records != c.records || len(got) != c.records || r.Borrowed != borrowed ||
+					r.Unknown != unknown || r.Lost != 0 {
 					t.Errorf("%s: %+v %v", name, r, err)
 				}
 			}
@@ -104,7 +106,8 @@ func TestATemplateThatDoesNotFitIsNotBorrowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := NewDecoder(Limits{})
 			decode(t, d, from("192.0.2.1:1000"), message(t, 0, rfcTemplateSet))
-			if r := decode(t, d, from("192.0.2.1:1001"), message(t, 0, c.sets)); r.Records != c.records || r.Unknown != 1-c.records {
+			if r := decode(t, d, from("192.0.2.1:1001"), message(t, 0, c.sets)); r.Records != c.records ||
+				r.Unknown != 1-c.records {
 				t.Errorf("%s: %+v", name, r)
 			}
 		})

@@ -62,28 +62,33 @@ func (m *reading) templates(set uint16, at, end int) error {
 	return nil
 }
 
-// template reads one template record. The template has no more fields than may be kept, and one more when it is too large.
+// template reads one template record. The template has no more fields than may be kept, and one more when it is too
+// large.
 func (m *reading) template(set, id uint16, start, end int) (t *Template, next int, err error) {
 	count, scope, at := int(binary.BigEndian.Uint16(m.message[start+2:])), 0, start+leastTemplateRecord
 	if set == optionsTemplateSet {
 		if end-at < 2 {
-			return nil, 0, faultAt(at, "options template %d: the number of scope fields takes 2 bytes, and %d are left in the set", id, end-at)
+			return nil, 0, faultAt(at, "options template %d: the number of scope fields takes 2 bytes, and %d are "+
+				"left in the set", id, end-at)
 		}
 		scope = int(binary.BigEndian.Uint16(m.message[at:]))
 		if scope < 1 || scope > count {
-			return nil, 0, faultAt(at, "options template %d: %d of %d fields are its scope, want at least one and not more than there are", id, scope, count)
+			return nil, 0, faultAt(at, "options template %d: %d of %d fields are its scope, want at least one and "+
+				"not more than there are", id, scope, count)
 		}
 		at += 2
 	}
 	if least := 4 * count; end-at < least {
-		return nil, 0, faultAt(start+2, "template %d: %d fields take at least %d bytes, and %d are left in the set", id, count, least, end-at)
+		return nil, 0, faultAt(start+2, "template %d: %d fields take at least %d bytes, and %d are left in the set", id,
+			count, least, end-at)
 	}
 	fields := make([]Field, 0, min(count, m.limits.TemplateFields+1))
 	length := 0
 	for i := range count {
 		f, n := readField(m.message[at:end])
 		if n == 0 {
-			return nil, 0, faultAt(at, "template %d: field %d of %d does not fit into the set, of which %d bytes are left", id, i, count, end-at)
+			return nil, 0, faultAt(at, "template %d: field %d of %d does not fit into the set, of which %d bytes are "+
+				"left", id, i, count, end-at)
 		}
 		if f.Length != Variable {
 			length += int(f.Length)

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The messages and sets of RFC 7011 appendix A. Its export time, sequence number and domain are left open there; these are ours.
+// The messages and sets of RFC 7011 appendix A. Its export time, sequence number and domain are left open there; these
+// are ours.
 const (
 	rfcTemplateSet = `0002 001c  0100 0005  0008 0004  000c 0004  000f 0004  0002 0004  0001 0004` // A.2.1
 	rfcDataSet     = `0100 0040
@@ -22,7 +23,8 @@ const (
 )
 
 func rfcTemplates(t testing.TB) (flows, options *Template) {
-	return must(t, 256, 0, "sourceIPv4Address", "destinationIPv4Address", "ipNextHopIPv4Address", "packetDeltaCount/4", "octetDeltaCount/4"),
+	return must(t, 256, 0, "sourceIPv4Address", "destinationIPv4Address", "ipNextHopIPv4Address", "packetDeltaCount/4",
+			"octetDeltaCount/4"),
 		must(t, 258, 1, "lineCardId", "exportedMessageTotalCount/2", "exportedFlowRecordTotalCount/2")
 }
 
@@ -84,7 +86,8 @@ func TestRFC7011AppendixA_EnterpriseElements(t *testing.T) {
 		fields []Field
 	}{
 		"A.2.2": {`0002 0020  0101 0005  0008 0004  000c 0004  800f 0004 00007ed9  0002 0004  0001 0004`, 257, 0,
-			[]Field{{ID: 8, Length: 4}, {ID: 12, Length: 4}, {PEN: pen, ID: 15, Length: 4}, {ID: 2, Length: 4}, {ID: 1, Length: 4}}},
+			[]Field{{ID: 8, Length: 4}, {ID: 12, Length: 4}, {PEN: pen, ID: 15, Length: 4}, {ID: 2, Length: 4},
+				{ID: 1, Length: 4}}},
 		"A.4.2": {`0003 001c  0103 0003 0001  008d 0004  0029 0002  802a 0002 00007ed9  0000`, 259, 1,
 			[]Field{{ID: 141, Length: 4}, {ID: 41, Length: 2}, {PEN: pen, ID: 42, Length: 2}}},
 		"A.4.3": {`0003 001c  0104 0003 0001  808d 0004 00007ed9  0029 0002  002a 0002  0000`, 260, 1,
@@ -93,7 +96,8 @@ func TestRFC7011AppendixA_EnterpriseElements(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tpl, err := newChecked(c.id, c.scope, c.fields)
 			check(t, err)
-			if got, want := set(t, func(b *Builder) error { return b.Template(tpl) }), hex.EncodeToString(unhex(t, c.want)); got != want {
+			if got, want := set(t, func(b *Builder) error { return b.Template(tpl) }), hex.EncodeToString(
+				unhex(t, c.want)); got != want {
 				t.Errorf("%s: got %s, want %s", name, got, want)
 			}
 		})
@@ -118,11 +122,14 @@ func TestRFC7011AppendixA5_VariableLength(t *testing.T) {
 func TestRFC7011_8_1_Withdrawals(t *testing.T) {
 	flows, options := rfcTemplates(t)
 	for want, add := range map[string]func(*Builder) error{
-		"0002 0008 0100 0000":                  func(b *Builder) error { return b.Withdraw(flows) },
-		"0003 0008 0102 0000":                  func(b *Builder) error { return b.Withdraw(options) },
-		"0002 0008 0002 0000":                  func(b *Builder) error { return b.WithdrawAll(false) },
-		"0003 0008 0003 0000":                  func(b *Builder) error { return b.WithdrawAll(true) },
-		"0002 0008 0100 0000" + rfcTemplateSet: func(b *Builder) error { check(t, b.Withdraw(flows)); return b.Template(flows) },
+		"0002 0008 0100 0000": func(b *Builder) error { return b.Withdraw(flows) },
+		"0003 0008 0102 0000": func(b *Builder) error { return b.Withdraw(options) },
+		"0002 0008 0002 0000": func(b *Builder) error { return b.WithdrawAll(false) },
+		"0003 0008 0003 0000": func(b *Builder) error { return b.WithdrawAll(true) },
+		"0002 0008 0100 0000" + rfcTemplateSet: func(b *Builder) error {
+			check(t, b.Withdraw(flows))
+			return b.Template(flows)
+		},
 	} {
 		if got := set(t, add); got != hex.EncodeToString(unhex(t, want)) {
 			t.Errorf("got %s, want %s", got, want)
@@ -132,13 +139,17 @@ func TestRFC7011_8_1_Withdrawals(t *testing.T) {
 
 // A biflow as RFC 5103 §6 has it: the fields of the other direction have the same numbers and PEN 29305.
 func TestRFC5103_BiflowRecord(t *testing.T) {
-	tpl := must(t, 256, 0, "sourceIPv4Address", "destinationIPv4Address", "sourceTransportPort", "destinationTransportPort", "protocolIdentifier",
-		"flowStartSeconds", "octetTotalCount/4", "packetTotalCount/4", "reverseFlowStartSeconds", "reverseOctetTotalCount/4", "reversePacketTotalCount/4")
+	tpl := must(t, 256, 0, "sourceIPv4Address", "destinationIPv4Address", "sourceTransportPort",
+		"destinationTransportPort", "protocolIdentifier",
+		"flowStartSeconds", "octetTotalCount/4", "packetTotalCount/4", "reverseFlowStartSeconds",
+		"reverseOctetTotalCount/4", "reversePacketTotalCount/4")
 	b := builder(t, 123, 0, 1400)
 	check(t, b.Template(tpl))
 	rec := b.Record(tpl)
-	for name, v := range map[string]uint64{"sourceTransportPort": 32770, "destinationTransportPort": 80, "protocolIdentifier": 6, "flowStartSeconds": 1700000000,
-		"octetTotalCount": 18000, "packetTotalCount": 65, "reverseFlowStartSeconds": 1700000001, "reverseOctetTotalCount": 128000, "reversePacketTotalCount": 110} {
+	for name, v := range map[string]uint64{"sourceTransportPort": 32770, "destinationTransportPort": 80,
+		"protocolIdentifier": 6, "flowStartSeconds": 1700000000,
+		"octetTotalCount": 18000, "packetTotalCount": 65, "reverseFlowStartSeconds": 1700000001,
+		"reverseOctetTotalCount": 128000, "reversePacketTotalCount": 110} {
 		t.Run(name, func(t *testing.T) {
 			tpl.PlaceOf(name).Unsigned(rec, v)
 		})
@@ -146,7 +157,8 @@ func TestRFC5103_BiflowRecord(t *testing.T) {
 	tpl.PlaceOf("sourceIPv4Address").Bytes(rec, []byte{192, 0, 2, 2})
 	tpl.PlaceOf("destinationIPv4Address").Bytes(rec, []byte{192, 0, 2, 3})
 	m := b.Message(noon)
-	want := hex.EncodeToString(unhex(t, `0002 0040  0100 000b  0008 0004  000c 0004  0007 0002  000b 0002  0004 0001  0096 0004
+	want := hex.EncodeToString(unhex(t,
+		`0002 0040  0100 000b  0008 0004  000c 0004  0007 0002  000b 0002  0004 0001  0096 0004
 		0055 0004  0056 0004  8096 0004 00007279  8055 0004 00007279  8056 0004 00007279
 		0100 002c  c0000202 c0000203 8002 0050 06 6553f100 00004650 00000041 6553f101 0001f400 0000006e 000000`))
 	if got := hex.EncodeToString(m[headerLength:]); got != want {
@@ -154,7 +166,8 @@ func TestRFC5103_BiflowRecord(t *testing.T) {
 	}
 	_, got, err := lines(NewDecoder(Limits{}), udp, noon, m)
 	check(t, err)
-	wantLine := []string{"256 sourceIPv4Address=192.0.2.2 destinationIPv4Address=192.0.2.3 sourceTransportPort=32770 destinationTransportPort=80 protocolIdentifier=6 " +
+	wantLine := []string{"256 sourceIPv4Address=192.0.2.2 destinationIPv4Address=192.0.2.3 sourceTransportPort=32770 " +
+		"destinationTransportPort=80 protocolIdentifier=6 " +
 		"flowStartSeconds=2023-11-14T22:13:20Z octetTotalCount=18000 packetTotalCount=65 " +
 		"reverseFlowStartSeconds=2023-11-14T22:13:21Z reverseOctetTotalCount=128000 reversePacketTotalCount=110"}
 	if d := cmp.Diff(wantLine, got); d != "" {

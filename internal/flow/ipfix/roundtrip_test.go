@@ -12,7 +12,8 @@ import (
 func drawnTemplate(t *rapid.T, id uint16) *Template {
 	var fields []Field
 	for range rapid.IntRange(1, 12).Draw(t, "fields") {
-		f := Field{PEN: rapid.SampledFrom([]uint32{IANA, IANA, VMware, Reverse, 6871}).Draw(t, "pen"), ID: rapid.Uint16Range(1, 1000).Draw(t, "id")}
+		f := Field{PEN: rapid.SampledFrom([]uint32{IANA, IANA, VMware, Reverse, 6871}).Draw(t, "pen"),
+			ID: rapid.Uint16Range(1, 1000).Draw(t, "id")}
 		least, greatest := f.Element().Type.Lengths()
 		f.Length = uint16(rapid.IntRange(least, min(greatest, 40)).Draw(t, "length"))
 		if greatest > 40 && rapid.Bool().Draw(t, "variable") {
@@ -97,7 +98,8 @@ func roundTrip(t *rapid.T) {
 		t.Fatalf("got  %v\nwant %v", got, want)
 	}
 	if lost, restarts := d.Lost(udp, b.domain); lost+restarts != 0 || b.Sequence() != sequence+uint32(len(want)) {
-		t.Fatalf("lost %d, restarts %d, sequence %d after %d from %d", lost, restarts, b.Sequence(), len(want), sequence)
+		t.Fatalf("lost %d, restarts %d, sequence %d after %d from %d", lost, restarts, b.Sequence(), len(want),
+			sequence)
 	}
 }
 

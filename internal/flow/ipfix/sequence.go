@@ -2,8 +2,8 @@ package ipfix
 
 import "slices"
 
-// Sequence finds from the sequence numbers of a domain's messages how many data records were lost on the way (RFC 7011 §3.1, §10.3.2).
-// The zero value has seen no message.
+// Sequence finds from the sequence numbers of a domain's messages how many data records were lost on the way (RFC 7011
+// §3.1, §10.3.2). The zero value has seen no message.
 type Sequence struct {
 	// Lost is the number of records that were sent and have not come so far.
 	Lost uint64
@@ -14,8 +14,8 @@ type Sequence struct {
 	next  uint32 // of the message that should come
 	// gaps are the last ones, which messages that were overtaken may still fill.
 	gaps []gap
-	// After a step back that fills no gap: what would follow it. It was a message that came twice, or else an exporter that
-	// began anew, which the next message shows.
+	// After a step back that fills no gap: what would follow it. It was a message that came twice, or else an exporter
+	// that began anew, which the next message shows.
 	stepped bool
 	after   uint32
 }

@@ -78,15 +78,16 @@ type Template struct {
 	variable bool
 }
 
-// NewTemplate makes the template of flow records. The id is 256–65535, and fields of registered elements have a length that their
-// type allows.
+// NewTemplate makes the template of flow records. The id is 256–65535, and fields of registered elements have a length
+// that their type allows.
 func NewTemplate(id uint16, fields ...Field) (*Template, error) { return newChecked(id, 0, fields) }
 
-// NewOptionsTemplate makes the template of options records, which say something about the thing that the first fields, at least one,
-// name: the scope (RFC 7011 §3.4.2).
+// NewOptionsTemplate makes the template of options records, which say something about the thing that the first fields,
+// at least one, name: the scope (RFC 7011 §3.4.2).
 func NewOptionsTemplate(id uint16, scope int, fields ...Field) (*Template, error) {
 	if scope < 1 || scope > len(fields) {
-		return nil, fmt.Errorf("options template %d: %d of %d fields are its scope, want at least one and not more than there are", id, scope, len(fields))
+		return nil, fmt.Errorf("options template %d: %d of %d fields are its scope, want at least one and not more "+
+			"than there are", id, scope, len(fields))
 	}
 	return newChecked(id, scope, fields)
 }
@@ -101,7 +102,8 @@ func newChecked(id uint16, scope int, fields []Field) (*Template, error) {
 			return nil, fmt.Errorf("template %d: field %d: element %d is not in 1–32767", id, i, f.ID)
 		}
 		if e, known := Lookup(f.PEN, f.ID); known && !e.Type.fits(f.Length) {
-			return nil, fmt.Errorf("template %d: field %d: %s is of type %s, which cannot have %d bytes", id, i, e, e.Type, f.Length)
+			return nil, fmt.Errorf("template %d: field %d: %s is of type %s, which cannot have %d bytes", id, i, e,
+				e.Type, f.Length)
 		}
 	}
 	t := compile(id, scope, slices.Clone(fields))
@@ -109,7 +111,8 @@ func newChecked(id uint16, scope int, fields []Field) (*Template, error) {
 		return nil, fmt.Errorf("template %d: its records are empty", id)
 	}
 	if t.length > maxRecord || t.recordLength() > maxRecord {
-		return nil, fmt.Errorf("template %d: with its %d fields and records of %d bytes it does not fit into a message", id, len(fields), t.length)
+		return nil, fmt.Errorf("template %d: with its %d fields and records of %d bytes it does not fit into a message",
+			id, len(fields), t.length)
 	}
 	return t, nil
 }
@@ -190,8 +193,9 @@ func (t *Template) set() uint16 {
 	return templateSet
 }
 
-// padding bounds the zero bytes behind records of the template: they must be fewer than a record takes (RFC 7011 §3.3.1). Values of variable
-// length do not count, since collectors are known that leave them out when they ask whether another record follows.
+// padding bounds the zero bytes behind records of the template: they must be fewer than a record takes (RFC 7011
+// §3.3.1). Values of variable length do not count, since collectors are known that leave them out when they ask whether
+// another record follows.
 func (t *Template) padding() int {
 	n := 0
 	for _, f := range t.fields {
@@ -202,8 +206,8 @@ func (t *Template) padding() int {
 	return n
 }
 
-// measure is how many of the bytes the record at their beginning takes, or where a fault is. Its error wraps errShort when the bytes end
-// before the record does. Where fields lie is appended to places, unless that is nil.
+// measure is how many of the bytes the record at their beginning takes, or where a fault is. Its error wraps errShort
+// when the bytes end before the record does. Where fields lie is appended to places, unless that is nil.
 func (t *Template) measure(b []byte, places []Place) (int, []Place, error) {
 	at := 0
 	for i, f := range t.fields {

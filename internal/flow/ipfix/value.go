@@ -97,7 +97,8 @@ func (v Value) Text() (string, error) {
 	return string(v.Bytes), nil
 }
 
-// Time is a point in time, as the type of the element has it (RFC 7011 §6.1.9 and before): seconds, milliseconds, or the format of NTP.
+// Time is a point in time, as the type of the element has it (RFC 7011 §6.1.9 and before): seconds, milliseconds, or
+// the format of NTP.
 func (v Value) Time() (time.Time, error) {
 	t := v.Element().Type
 	if least, _ := t.Lengths(); len(v.Bytes) != least {

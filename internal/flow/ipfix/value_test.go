@@ -71,8 +71,10 @@ func TestValuesAreNotReadAsWhatTheyAreNot(t *testing.T) {
 
 func TestNTPKeepsNanoseconds(t *testing.T) {
 	for _, at := range []time.Time{
-		time.Date(1968, 1, 20, 3, 14, 8, 0, time.UTC), time.Unix(0, 1), time.Unix(1700000000, 999999999), time.Unix(1700000000, 123456789),
-		time.Date(2036, 2, 7, 6, 28, 15, 999999999, time.UTC), time.Date(2036, 2, 7, 6, 28, 16, 0, time.UTC), time.Date(2100, 1, 1, 0, 0, 0, 7, time.UTC),
+		time.Date(1968, 1, 20, 3, 14, 8, 0, time.UTC), time.Unix(0, 1), time.Unix(1700000000, 999999999),
+		time.Unix(1700000000, 123456789),
+		time.Date(2036, 2, 7, 6, 28, 15, 999999999, time.UTC), time.Date(2036, 2, 7, 6, 28, 16, 0, time.UTC),
+		time.Date(2100, 1, 1, 0, 0, 0, 7, time.UTC),
 	} {
 		if got := fromNTP(NTP(at)); !got.Equal(at) {
 			t.Errorf("%v becomes %v", at.UTC(), got)

@@ -11,12 +11,13 @@ import (
 	"heddle/internal/plan"
 )
 
-// For any sequence of packets, drains, kills, clock steps, slow exporters and ports that come and go, what is told is what was
-// counted: the largest totals of every flow, and without a kill the deltas too.
+// For any sequence of packets, drains, kills, clock steps, slow exporters and ports that come and go, what is told is
+// what was counted: the largest totals of every flow, and without a kill the deltas too.
 func TestAccountsBalance(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		set := Settings{ActiveTimeout: 10 * time.Second, IdleTimeout: 4 * time.Second, MaxFlows: rapid.IntRange(1, 12).Draw(r, "maxFlows"),
-			Biflow: rapid.Bool().Draw(r, "biflow")}
+		set := Settings{ActiveTimeout: 10 * time.Second, IdleTimeout: 4 * time.Second,
+			MaxFlows: rapid.IntRange(1, 12).Draw(r, "maxFlows"),
+			Biflow:   rapid.Bool().Draw(r, "biflow")}
 		w := newWorld(t, set)
 		defer w.m.release()
 		want, killed := map[flow.Key]uint64{}, false
@@ -66,10 +67,12 @@ func TestAccountsBalance(t *testing.T) {
 		got := to.perKey()
 		for k, n := range want {
 			if got[k] != n {
-				r.Fatalf("port %d, direction %d: totals tell of %d packets, %d were counted", k.SrcPort, k.Direction, got[k], n)
+				r.Fatalf("port %d, direction %d: totals tell of %d packets, %d were counted", k.SrcPort, k.Direction,
+					got[k], n)
 			}
 			if !killed && deltas[k] != n {
-				r.Fatalf("port %d, direction %d: deltas tell of %d packets, %d were counted", k.SrcPort, k.Direction, deltas[k], n)
+				r.Fatalf("port %d, direction %d: deltas tell of %d packets, %d were counted", k.SrcPort, k.Direction,
+					deltas[k], n)
 			}
 		}
 		if st := w.m.Statistics()["lab"]; st.Flows != 0 || !killed && st.Folded != st.InRecords {

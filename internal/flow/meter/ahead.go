@@ -2,8 +2,9 @@ package meter
 
 import "heddle/internal/flow"
 
-// Memory that is not in a cache is read ahead here, for many flows at once: the reads do not wait for each other, as those of folding and removing do,
-// one flow behind the other. Functions return what they read only so that it is not left out.
+// Memory that is not in a cache is read ahead here, for many flows at once: the reads do not wait for each other, as
+// those of folding and removing do, one flow behind the other. Functions return what they read only so that it is not
+// left out.
 
 // portion is how many keys are looked up ahead.
 const portion = 256
@@ -32,7 +33,8 @@ func (t *table) ahead(keys []flow.Key, hashes *[portion]uint32) (read uint64) {
 	return read + t.aheadOfBeginning(fresh)
 }
 
-// aheadOfBeginning reads the entries that the next n flows get, at most portion of them; of those that have room in the file.
+// aheadOfBeginning reads the entries that the next n flows get, at most portion of them; of those that have room in the
+// file.
 func (t *table) aheadOfBeginning(n int) (read uint64) {
 	var next [portion]int32
 	for _, i := range next[:t.places.next(next[:n])] {

@@ -18,7 +18,8 @@ func manyKeys(n int) flow.Batch {
 	for i := range b.Keys {
 		b.Keys[i] = key(uint16(i))
 		binary.BigEndian.PutUint32(b.Keys[i].Src[:], uint32(i)*2654435761)
-		b.Counts[i] = flow.Counts{Packets: 1, Bytes: 100, FrameBytes: 114, First: 1_700_000_000_000, Last: 1_700_000_000_000, In: 1, Out: 2}
+		b.Counts[i] = flow.Counts{Packets: 1, Bytes: 100, FrameBytes: 114, First: 1_700_000_000_000,
+			Last: 1_700_000_000_000, In: 1, Out: 2}
 	}
 	return b
 }

@@ -2,8 +2,8 @@ package meter
 
 import "heddle/internal/flow"
 
-// opposite is the key of the other direction of a conversation at the same point. ok is false for a flow that can have none: one to a
-// group, and an ICMP message that is not answered by another type.
+// opposite is the key of the other direction of a conversation at the same point. ok is false for a flow that can have
+// none: one to a group, and an ICMP message that is not answered by another type.
 func opposite(k *flow.Key) (o flow.Key, ok bool) {
 	if k.SrcMAC.IsGroup() || k.DstMAC.IsGroup() {
 		return flow.Key{}, false

@@ -24,7 +24,8 @@ func TestBiflowTellsOfBothDirectionsFromTheInitiator(t *testing.T) {
 	w.none()
 	w.run(2 * time.Second)
 	r := w.one()
-	if r.Key != asked || r.Total.Packets != 4 || r.Reverse == nil || r.Reverse.Total.Packets != 4 || r.Reverse.Start != begin || r.Reason != flow.IdleTimeout {
+	if r.Key != asked || r.Total.Packets != 4 || r.Reverse == nil || r.Reverse.Total.Packets != 4 ||
+		r.Reverse.Start != begin || r.Reason != flow.IdleTimeout {
 		t.Errorf("record %+v, reverse %+v", r, r.Reverse)
 	}
 	w.run(time.Minute)
@@ -55,7 +56,8 @@ func TestBiflowReportsBothDirectionsByTheActiveTimeout(t *testing.T) {
 		w.run(time.Second)
 		for _, r := range w.take() {
 			to, fro = to+r.Delta.Packets, fro+r.Reverse.Delta.Packets
-			if r.Reason != flow.ActiveTimeout || r.Total.Packets != to || r.Reverse.Total.Packets != fro || to*5 != fro*2 {
+			if r.Reason != flow.ActiveTimeout || r.Total.Packets != to || r.Reverse.Total.Packets != fro ||
+				to*5 != fro*2 {
 				t.Errorf("record %+v, reverse %+v", r, r.Reverse)
 			}
 		}
@@ -69,14 +71,16 @@ func TestBiflowEndsWhenBothSidesHaveFinished(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags [2]uint16
 		ends  bool
-	}{"one FIN": {[2]uint16{finFlag, 0}, false}, "two FINs": {[2]uint16{finFlag, finFlag}, true}, "one RST": {[2]uint16{0, rstFlag}, true}} {
+	}{"one FIN": {[2]uint16{finFlag, 0}, false}, "two FINs": {[2]uint16{finFlag, finFlag}, true},
+		"one RST": {[2]uint16{0, rstFlag}, true}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, biflows)
 			asked := key(1)
 			answered, _ := opposite(&asked)
 			for i, k := range []flow.Key{asked, answered} {
 				ms := w.now.Wall.UnixMilli()
-				w.kernel.count(k, flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms, TCPFlags: 0x10 | c.flags[i]})
+				w.kernel.count(k, flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms,
+					TCPFlags: 0x10 | c.flags[i]})
 			}
 			w.run(5 * time.Second)
 			if r := w.take(); (len(r) == 1) != c.ends || c.ends && r[0].Reason != flow.EndOfFlow {

@@ -7,8 +7,8 @@ type chunk struct {
 	idle     uint8 // number of calls of giveBack in which it was not needed
 }
 
-// keepIdle is for how many calls of giveBack, one a second, a chunk keeps its room when no entry in it is in use: where flows come and go all the
-// time, to get it anew costs more than to keep it.
+// keepIdle is for how many calls of giveBack, one a second, a chunk keeps its room when no entry in it is in use: where
+// flows come and go all the time, to get it anew costs more than to keep it.
 const keepIdle = 10
 
 // giveBack returns the memory of chunks that have not been used for long, a few at a time. What the file system does

@@ -13,7 +13,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// perSecond is how many flows begin in a second of the churn benchmarks: short ones, as those of a host that answers connections.
+// perSecond is how many flows begin in a second of the churn benchmarks: short ones, as those of a host that answers
+// connections.
 const perSecond = 35_000
 
 // churning stands for the kernel while short flows come all the time.
@@ -31,7 +32,8 @@ type churning struct {
 const inDrain = 2048
 
 func newChurning(biflow bool) *churning {
-	return &churning{kernel: newKernel(), biflow: biflow, batch: flow.Batch{Keys: make([]flow.Key, inDrain), Counts: make([]flow.Counts, inDrain)}}
+	return &churning{kernel: newKernel(), biflow: biflow, batch: flow.Batch{Keys: make([]flow.Key, inDrain),
+		Counts: make([]flow.Counts, inDrain)}}
 }
 
 // refill makes the next part of a batch: each flow began and ended within the round.
@@ -48,7 +50,8 @@ func (s *churning) refill(n int) flow.Batch {
 			s.begun++
 		}
 		b.Keys[i] = k
-		b.Counts[i] = flow.Counts{Packets: 5, Bytes: 300, FrameBytes: 370, First: ms, Last: ms, In: 1, Out: 2, TCPFlags: 0x13, MinTTL: 64, MaxTTL: 64}
+		b.Counts[i] = flow.Counts{Packets: 5, Bytes: 300, FrameBytes: 370, First: ms, Last: ms, In: 1, Out: 2,
+			TCPFlags: 0x13, MinTTL: 64, MaxTTL: 64}
 	}
 	return b
 }
@@ -98,8 +101,8 @@ func memoryDir(b *testing.B) string {
 	return dir
 }
 
-// Short flows come, end, are told of 2 s later and freed, all the time: the time for each. What else runs on the host has emptied the
-// caches between two rounds.
+// Short flows come, end, are told of 2 s later and freed, all the time: the time for each. What else runs on the host
+// has emptied the caches between two rounds.
 func BenchmarkChurn(b *testing.B) { benchmarkChurn(b, false, 0) }
 
 // The same with both directions in one record: the time for each direction.

@@ -8,8 +8,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// drain takes what was counted out of the source. Flows of ports that have gone are ended: at once where another port has their slot, else
-// within Options.Every as fast as the exporter takes them.
+// drain takes what was counted out of the source. Flows of ports that have gone are ended: at once where another port
+// has their slot, else within Options.Every as fast as the exporter takes them.
 func (m *Meter) drain(now Instant) error {
 	for _, k := range m.switches {
 		if k.table.foreign {
@@ -156,7 +156,8 @@ func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 	return i
 }
 
-// reapWithin makes the records that are due, as many as the exporter takes: how many that were, and whether there are more.
+// reapWithin makes the records that are due, as many as the exporter takes: how many that were, and whether there are
+// more.
 func (m *Meter) reapWithin(k *kept, now Instant) (made int, more bool) {
 	for {
 		budget := slice
@@ -208,8 +209,8 @@ func (s *Statistics) count(records []flow.Record) {
 	s.Records += uint64(len(records))
 }
 
-// internal leaves those records whose last packet both came in and went out at one port that is no uplink (S68). What was flooded, or came
-// from or went to nowhere that is known, is not between two ends on this host.
+// internal leaves those records whose last packet both came in and went out at one port that is no uplink (S68). What
+// was flooded, or came from or went to nowhere that is known, is not between two ends on this host.
 func (s *Statistics) internal(points flow.Points, records []flow.Record) []flow.Record {
 	inside := func(slot uint16) bool {
 		p, ok := points[slot]

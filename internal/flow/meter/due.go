@@ -30,9 +30,9 @@ func (t *table) lookAt(slots map[uint16]bool) {
 	}
 }
 
-// collect finds at most limit records that are due and appends them; flows of points that are gone are. The entries are not looked at again
-// until settle was called for them. more is whether it stopped at the limit: the next call goes on there. Groups in which nothing is due are not
-// looked through.
+// collect finds at most limit records that are due and appends them; flows of points that are gone are. The entries are
+// not looked at again until settle was called for them. more is whether it stopped at the limit: the next call goes on
+// there. Groups in which nothing is due are not looked through.
 func (t *table) collect(now tick, limit int, gone map[uint16]bool, to *harvest) (more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,10 +15,12 @@ func (t *table) checkBounds(fail func(string, ...any)) {
 	}
 }
 
-// Whatever the limit, each flow that is due has its turn before another has its second, and the search goes on where it stopped.
+// Whatever the limit, each flow that is due has its turn before another has its second, and the search goes on where it
+// stopped.
 func TestEveryFlowThatIsDueHasItsTurn(t *testing.T) {
 	for _, limit := range []int{1, 7, groupEntries, groupEntries + 1, 1000} {
-		tab, err := newTable(t.TempDir()+"/t", originSum("boot"), Settings{ActiveTimeout: time.Minute, IdleTimeout: 10_000 * time.Hour, MaxFlows: 5000}, slog.New(slog.DiscardHandler))
+		tab, err := newTable(t.TempDir()+"/t", originSum("boot"), Settings{ActiveTimeout: time.Minute,
+			IdleTimeout: 10_000 * time.Hour, MaxFlows: 5000}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// A kill at any step of freeing what was told of leaves nothing untold, and nothing that is told again with other totals. The steps are those
-// of settle.
+// A kill at any step of freeing what was told of leaves nothing untold, and nothing that is told again with other
+// totals. The steps are those of settle.
 func TestKillAtEachStepOfAnEndDoublesNothing(t *testing.T) {
 	for _, pair := range []bool{false, true} {
 		steps := 5
@@ -55,7 +55,8 @@ func TestKillAtEachStepOfAnEndDoublesNothing(t *testing.T) {
 			}
 			for k, packets := range to.perKey() {
 				if want := map[flow.Direction]uint64{flow.Egress: 3, flow.Ingress: 4}[k.Direction]; packets != want {
-					t.Errorf("pair %v, killed behind step %d: %d packets are told of instead of %d", pair, n, packets, want)
+					t.Errorf("pair %v, killed behind step %d: %d packets are told of instead of %d", pair, n, packets,
+						want)
 				}
 			}
 			if done := len(again) == 0; done != (n >= (len(all)+1)/2) {

@@ -8,8 +8,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// tick is a time by the clock that counts since the host was started, also while it sleeps, in units of 100 ms. It goes neither back nor by
-// steps, and is the same for an agent and its successor.
+// tick is a time by the clock that counts since the host was started, also while it sleeps, in units of 100 ms. It goes
+// neither back nor by steps, and is the same for an agent and its successor.
 type tick uint32
 
 const tickLength = 100 * time.Millisecond
@@ -22,10 +22,11 @@ func ceilTick(up time.Duration) tick  { return tick((up + tickLength - 1) / tick
 
 // entry is one flow in the file: four lines of a processor's cache. It is free while its head is 0.
 //
-// A change is written to the slot that does not count and then made to count by one store of the head. Whoever is killed between two
-// instructions leaves either the old content or the new one.
+// A change is written to the slot that does not count and then made to count by one store of the head. Whoever is
+// killed between two instructions leaves either the old content or the new one.
 type entry struct {
-	// head is when the flow began, in ms since 1970, << 2 | inUse | the slot that counts. The start names the flow and never changes.
+	// head is when the flow began, in ms since 1970, << 2 | inUse | the slot that counts. The start names the flow and
+	// never changes.
 	head  atomic.Uint64
 	key   flow.Key
 	slots [2]slot
@@ -111,7 +112,8 @@ func (e *entry) sane() bool {
 
 func (s *slot) add(c *flow.Counts, batch uint64, seen tick) {
 	if s.packets == s.sentPackets {
-		s.deltaFirst, s.deltaTOS, s.deltaFlags, s.deltaMinTTL, s.deltaMaxTTL = c.First, c.TOS, c.TCPFlags, c.MinTTL, c.MaxTTL
+		s.deltaFirst, s.deltaTOS, s.deltaFlags, s.deltaMinTTL, s.deltaMaxTTL =
+			c.First, c.TOS, c.TCPFlags, c.MinTTL, c.MaxTTL
 	} else {
 		if c.First < s.deltaFirst {
 			s.deltaFirst, s.deltaTOS = c.First, c.TOS
@@ -141,17 +143,20 @@ func (s *slot) sent(now tick) {
 func (s *slot) unsent() bool { return s.packets > s.sentPackets }
 
 func (s *slot) total(start int64) flow.Counts {
-	return flow.Counts{Packets: s.packets, Bytes: s.bytes, FrameBytes: s.frameBytes, First: start, Last: max(s.last, start),
-		In: s.in, Out: s.out, TCPFlags: s.flags, TOS: s.tos, MinTTL: s.minTTL, MaxTTL: s.maxTTL}
+	return flow.Counts{Packets: s.packets, Bytes: s.bytes, FrameBytes: s.frameBytes, First: start,
+		Last: max(s.last, start),
+		In:   s.in, Out: s.out, TCPFlags: s.flags, TOS: s.tos, MinTTL: s.minTTL, MaxTTL: s.maxTTL}
 }
 
 // delta is what no record has reported yet. Without a packet it is empty, at the time of the last one.
 func (s *slot) delta(start int64) flow.Counts {
 	last := max(s.last, start)
 	if !s.unsent() {
-		return flow.Counts{First: last, Last: last, In: s.in, Out: s.out, TOS: s.tos, MinTTL: s.minTTL, MaxTTL: s.maxTTL}
+		return flow.Counts{First: last, Last: last, In: s.in, Out: s.out, TOS: s.tos, MinTTL: s.minTTL,
+			MaxTTL: s.maxTTL}
 	}
-	return flow.Counts{Packets: s.packets - s.sentPackets, Bytes: s.bytes - s.sentBytes, FrameBytes: s.frameBytes - s.sentFrameBytes,
-		First: min(max(s.deltaFirst, start), last), Last: last, In: s.in, Out: s.out,
+	return flow.Counts{Packets: s.packets - s.sentPackets, Bytes: s.bytes - s.sentBytes,
+		FrameBytes: s.frameBytes - s.sentFrameBytes,
+		First:      min(max(s.deltaFirst, start), last), Last: last, In: s.in, Out: s.out,
 		TCPFlags: s.deltaFlags, TOS: s.deltaTOS, MinTTL: s.deltaMinTTL, MaxTTL: s.deltaMaxTTL}
 }

@@ -55,7 +55,8 @@ type expired struct {
 	end           bool
 }
 
-// examine adds the record of an entry that may be due, or notes when to look again. partner is the hash of its partner's key.
+// examine adds the record of an entry that may be due, or notes when to look again. partner is the hash of its
+// partner's key.
 func (t *table) examine(i int, partner uint32, now tick, gone map[uint16]bool, to *harvest) {
 	e := &t.file.entries[i]
 	s, j := e.current(), -1
@@ -94,8 +95,9 @@ func (t *table) free(s *slot, partner int) bool {
 
 // settle notes that the records went out, and frees the entries of those that ended.
 //
-// An entry of its own is freed by one store: a kill before it leaves a flow that is told again with the same totals, a kill behind it a free entry.
-// Both entries of a pair are marked before one is freed, so that a kill between leaves nothing that would be told again in another form.
+// An entry of its own is freed by one store: a kill before it leaves a flow that is told again with the same totals, a
+// kill behind it a free entry. Both entries of a pair are marked before one is freed, so that a kill between leaves
+// nothing that would be told again in another form.
 func (t *table) settle(items []expired, now tick) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +140,8 @@ type harvest struct {
 }
 
 func newHarvest(limit int) *harvest {
-	return &harvest{items: make([]expired, 0, limit), records: make([]flow.Record, 0, limit), reverse: make([]flow.Reverse, 0, limit)}
+	return &harvest{items: make([]expired, 0, limit), records: make([]flow.Record, 0, limit),
+		reverse: make([]flow.Reverse, 0, limit)}
 }
 
 func (h *harvest) reset() { h.items, h.records, h.reverse = h.items[:0], h.records[:0], h.reverse[:0] }

@@ -43,7 +43,8 @@ func TestS64_IdleFlowIsExportedIdleTimeoutAfterItsLastPacket(t *testing.T) {
 	w.none()
 	w.run(2 * time.Second)
 	r := w.one()
-	if r.Reason != flow.IdleTimeout || r.Start != begin.UnixMilli() || r.Total.Last != last.UnixMilli() || r.Total.Packets != 40 || r.Delta != r.Total {
+	if r.Reason != flow.IdleTimeout || r.Start != begin.UnixMilli() || r.Total.Last != last.UnixMilli() ||
+		r.Total.Packets != 40 || r.Delta != r.Total {
 		t.Errorf("record %+v", r)
 	}
 	w.run(2 * time.Minute)
@@ -79,7 +80,8 @@ func TestS65_LongFlowIsExportedEveryActiveTimeoutWithDeltas(t *testing.T) {
 				t.Errorf("%v between two records", gap)
 			}
 			told += r.Delta.Packets
-			if r.Reason != flow.ActiveTimeout || r.Start != start || r.Total.Packets != told || r.Delta.First < before.Milliseconds() {
+			if r.Reason != flow.ActiveTimeout || r.Start != start || r.Total.Packets != told ||
+				r.Delta.First < before.Milliseconds() {
 				t.Errorf("record %+v after %d packets", r, told)
 			}
 			before = w.now.Up
@@ -111,7 +113,8 @@ func TestFlowEndsShortlyAfterFINOrRST(t *testing.T) {
 		w.send(key(1), 5)
 		w.run(time.Second)
 		ms := w.now.Wall.UnixMilli()
-		w.kernel.count(key(1), flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms, TCPFlags: 0x10 | flag})
+		w.kernel.count(key(1), flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms,
+			TCPFlags: 0x10 | flag})
 		w.run(time.Second)
 		w.none()
 		w.run(2 * time.Second)
@@ -133,7 +136,8 @@ func TestFlowsOfAPortThatWentAreEnded(t *testing.T) {
 	}
 }
 
-// The slot has another port's counts when the drain comes: they must not be told as those of the port before, also after a restart.
+// The slot has another port's counts when the drain comes: they must not be told as those of the port before, also
+// after a restart.
 func TestSlotThatIsUsedAgainKeepsPortsApart(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		w := newWorld(t, minute)
@@ -173,7 +177,8 @@ func TestClockThatIsSetDoesNotEndFlows(t *testing.T) {
 		w.run(14 * time.Second)
 		w.none()
 		w.run(2 * time.Second)
-		if r := w.one(); r.Reason != flow.IdleTimeout || r.Total.Packets != 3 || r.Total.Last < r.Start || r.Delta.First > r.Delta.Last {
+		if r := w.one(); r.Reason != flow.IdleTimeout || r.Total.Packets != 3 || r.Total.Last < r.Start ||
+			r.Delta.First > r.Delta.Last {
 			t.Errorf("clock set by %v: record %+v", by, r)
 		}
 	}
@@ -202,7 +207,8 @@ func TestS68_InternalFlowsOnly(t *testing.T) {
 	w := newWorld(t, set)
 	ms := w.now.Wall.UnixMilli()
 	for i, ends := range [][2]uint16{{1, 2}, {1, 9}, {9, 2}, {1, 0}, {0, 2}, {2, 3}} {
-		w.kernel.count(key(uint16(i)), flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms, In: ends[0], Out: ends[1]})
+		w.kernel.count(key(uint16(i)), flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms,
+			In: ends[0], Out: ends[1]})
 	}
 	w.run(20 * time.Second)
 	got := map[uint16]bool{}

@@ -64,7 +64,8 @@ func (h *header) valid() bool {
 	return string(h.magic[:]) == magic && h.version == layoutVersion && h.size == entrySize && h.sum == h.checksum()
 }
 
-// createFile makes an empty table for at least n entries. It appears under its name when it is complete, and never in place of another.
+// createFile makes an empty table for at least n entries. It appears under its name when it is complete, and never in
+// place of another.
 func createFile(path string, n int, origin [16]byte) (*file, error) {
 	temporary := path + ".new"
 	f, err := ownfile.Create(temporary)
@@ -90,7 +91,8 @@ func createFile(path string, n int, origin [16]byte) (*file, error) {
 	return t, nil
 }
 
-// openFile maps a table that is there, for at least n entries. The error wraps errUnusable when it can't be read as one.
+// openFile maps a table that is there, for at least n entries. The error wraps errUnusable when it can't be read as
+// one.
 func openFile(path string, n int) (*file, error) {
 	f, err := ownfile.Open(path, os.O_RDWR)
 	if err != nil {

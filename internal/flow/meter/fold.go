@@ -55,7 +55,8 @@ func (t *table) begin(batch uint64) {
 	t.settled = max(t.settled, batch-1)
 }
 
-// drained notes that a drain is over, and whether everything it brought is forgotten where it came from. It returns how many flows began in it.
+// drained notes that a drain is over, and whether everything it brought is forgotten where it came from. It returns how
+// many flows began in it.
 func (t *table) drained(now Instant, whole bool) (begun int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,8 +69,8 @@ func (t *table) drained(now Instant, whole bool) (begun int) {
 	return begun
 }
 
-// renumbered is whether a batch with that number shows that what is in the file was counted in other tables of the kernel: numbers
-// only go up.
+// renumbered is whether a batch with that number shows that what is in the file was counted in other tables of the
+// kernel: numbers only go up.
 func (t *table) renumbered(batch uint64) bool {
 	if batch >= t.batch {
 		return false
@@ -78,8 +79,8 @@ func (t *table) renumbered(batch uint64) bool {
 	return true
 }
 
-// age is how long ago the last packet was. The clock of the host may have been set meanwhile, so that no more is believed than the time
-// since the drain before.
+// age is how long ago the last packet was. The clock of the host may have been set meanwhile, so that no more is
+// believed than the time since the drain before.
 func (t *table) age(last int64, now Instant) time.Duration {
 	between := now.Up - time.Duration(t.since)*tickLength
 	return min(max(0, now.Wall.Sub(time.UnixMilli(last))), max(0, between))

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// index finds entries by the hash of their key: open addressing with linear probing, at most half full. It is outside the Go heap and is
-// not part of the file: it is made anew from the entries. A cell is hash << 32 | number of the entry + 1, so that neither growing nor
-// deleting touches an entry.
+// index finds entries by the hash of their key: open addressing with linear probing, at most half full. It is outside
+// the Go heap and is not part of the file: it is made anew from the entries. A cell is hash << 32 | number of the entry
+// + 1, so that neither growing nor deleting touches an entry.
 type index struct {
 	mem   memory[uint64]
 	mask  uint32
@@ -19,8 +19,8 @@ type index struct {
 
 const (
 	smallestIndex = 1 << 10
-	// largePage is from what size on an index asks for pages of that size: it is read at random all over, and the processor then knows where its
-	// pages are.
+	// largePage is from what size on an index asks for pages of that size: it is read at random all over, and the
+	// processor then knows where its pages are.
 	largePage = 2 << 20
 )
 
@@ -94,7 +94,8 @@ type memory[T uint64 | tick] struct {
 
 func newMemory[T uint64 | tick](n int) (memory[T], error) {
 	var t T
-	raw, err := unix.Mmap(-1, 0, n*int(unsafe.Sizeof(t)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	raw, err := unix.Mmap(-1, 0, n*int(unsafe.Sizeof(t)), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return memory[T]{}, fmt.Errorf("get %d MB of memory for the flow table: %w", n*int(unsafe.Sizeof(t))>>20, err)
 	}

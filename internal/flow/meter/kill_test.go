@@ -53,16 +53,19 @@ func batchAt(n uint64) flow.Batch {
 		}
 		p := 1 + r.Uint64N(9)
 		b.Keys = append(b.Keys, k)
-		b.Counts = append(b.Counts, flow.Counts{Packets: p, Bytes: p * 100, FrameBytes: p*100 + 14, First: ms, Last: ms, TCPFlags: flags})
+		b.Counts = append(b.Counts, flow.Counts{Packets: p, Bytes: p * 100, FrameBytes: p*100 + 14, First: ms, Last: ms,
+			TCPFlags: flags})
 	}
 	return b
 }
 
 func instantOf(n uint64) Instant {
-	return Instant{Wall: time.UnixMilli(1_700_000_000_000 + int64(n)*1000), Up: 1000*time.Second + time.Duration(n)*time.Second}
+	return Instant{Wall: time.UnixMilli(1_700_000_000_000 + int64(n)*1000), Up: 1000*time.Second +
+		time.Duration(n)*time.Second}
 }
 
-// numbered is a source whose memory of what was confirmed is a file, which survives the agent as the kernel's tables do.
+// numbered is a source whose memory of what was confirmed is a file, which survives the agent as the kernel's tables
+// do.
 type numbered struct {
 	file  *os.File
 	next  uint64
@@ -142,7 +145,8 @@ func victim(dir string) error {
 	return errors.Join(err, j.err)
 }
 
-// told is what records said: the largest totals of each flow, since a record that comes twice says at least as much the second time.
+// told is what records said: the largest totals of each flow, since a record that comes twice says at least as much the
+// second time.
 type told map[flowName]uint64
 
 type flowName struct {
@@ -192,7 +196,8 @@ func readJournal(t *testing.T, name string, to told) (records int) {
 	return records
 }
 
-// An agent that is killed at any instant, again and again, leaves nothing untold and tells nothing twice that could not be recognised.
+// An agent that is killed at any instant, again and again, leaves nothing untold and tells nothing twice that could not
+// be recognised.
 func TestKillsAtAnyInstantLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,7 +215,8 @@ func TestKillsAtAnyInstantLoseAndDoubleNothing(t *testing.T) {
 		}
 		var timer *time.Timer
 		if try < 40 {
-			timer = time.AfterFunc(time.Duration(5000+rand.IntN(20_000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
+			timer = time.AfterFunc(time.Duration(5000+rand.IntN(20_000))*time.Microsecond,
+				func() { _ = cmd.Process.Kill() })
 		}
 		err := cmd.Wait()
 		if timer != nil {
@@ -248,7 +254,8 @@ func checkTold(t *testing.T, dir string, kills int) {
 	for k, packets := range want {
 		if got[k] != packets {
 			if wrong++; wrong < 5 {
-				t.Errorf("port %d, direction %d: %d packets were told of, %d were counted", k.SrcPort, k.Direction, got[k], packets)
+				t.Errorf("port %d, direction %d: %d packets were told of, %d were counted", k.SrcPort, k.Direction,
+					got[k], packets)
 			}
 		}
 	}

@@ -23,8 +23,8 @@ type Options struct {
 	Origin string
 	Source flow.Source
 	Log    *slog.Logger
-	// Every is how often the source is drained at least; 1 s when 0. While many flows begin it is drained more often, so that each drain brings some
-	// 4,096 of them, but not before 50 ms have passed.
+	// Every is how often the source is drained at least; 1 s when 0. While many flows begin it is drained more often,
+	// so that each drain brings some 4,096 of them, but not before 50 ms have passed.
 	Every time.Duration
 }
 
@@ -71,7 +71,8 @@ func New(o Options) (*Meter, error) {
 	m := &Meter{o: o, switches: map[string]*kept{}, harvest: newHarvest(slice), overflow: newHarvest(slice)}
 	points, err := readPoints(o.Dir)
 	if err != nil {
-		o.Log.Warn("the observation points of the agent before are unknown: its flows keep their numbers only if the ports have theirs", "error", err)
+		o.Log.Warn("the observation points of the agent before are unknown: its flows keep their numbers only if the "+
+			"ports have theirs", "error", err)
 	}
 	m.points = points
 	files, err := filepath.Glob(filepath.Join(o.Dir, filePrefix+"*"+fileSuffix))

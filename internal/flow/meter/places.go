@@ -2,8 +2,8 @@ package meter
 
 import "math/bits"
 
-// places knows which entries are in use and gives out the lowest that is free, so that what lives long gathers at the beginning of the
-// file and the rest of it can be given back.
+// places knows which entries are in use and gives out the lowest that is free, so that what lives long gathers at the
+// beginning of the file and the rest of it can be given back.
 type places struct {
 	words []uint64 // a bit for each entry
 	full  []uint64 // a bit for each word that has no free entry

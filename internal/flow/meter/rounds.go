@@ -10,9 +10,10 @@ const (
 	shortestRound = 50 * time.Millisecond
 )
 
-// nextRound is how long after a drain the next is due. The drain brought so many flows that began in the time it took since the drain before; before is
-// what nextRound was then. A round is shortened at once and made no more than twice as long as the one before, so that flows which come in bursts
-// do not have it go up and down. Flows that last and are counted again do not shorten it.
+// nextRound is how long after a drain the next is due. The drain brought so many flows that began in the time it took
+// since the drain before; before is what nextRound was then. A round is shortened at once and made no more than twice
+// as long as the one before, so that flows which come in bursts do not have it go up and down. Flows that last and are
+// counted again do not shorten it.
 func nextRound(every, before, took time.Duration, begun int) time.Duration {
 	next := every
 	if begun > 0 {
@@ -54,7 +55,8 @@ func (r *rounds) look(now Instant, every time.Duration) bool {
 	return true
 }
 
-// Round is how long after the last drain the next is due: Options.Every, or less while many flows begin. Any goroutine may call it.
+// Round is how long after the last drain the next is due: Options.Every, or less while many flows begin. Any goroutine
+// may call it.
 func (m *Meter) Round() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

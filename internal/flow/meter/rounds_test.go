@@ -38,7 +38,8 @@ func TestRoundsFollowTheRateOfNewFlows(t *testing.T) {
 	}
 }
 
-// Flows that begin at any steady rate have rounds of a steady length, and within five rounds of none it is the usual one again.
+// Flows that begin at any steady rate have rounds of a steady length, and within five rounds of none it is the usual
+// one again.
 func TestRoundsDoNotGoUpAndDown(t *testing.T) {
 	for _, rate := range []int{100, 4000, 5000, 35_000, 80_000, 500_000} {
 		var all []time.Duration
@@ -63,7 +64,8 @@ func TestRoundsDoNotGoUpAndDown(t *testing.T) {
 	}
 }
 
-// follow steps when Step asks for it, for so long, and returns how often the source was drained and the exporter ticked.
+// follow steps when Step asks for it, for so long, and returns how often the source was drained and the exporter
+// ticked.
 func (w *world) follow(d time.Duration, each func()) (drains, ticks int) {
 	w.t.Helper()
 	before := w.m.rounds
@@ -87,8 +89,8 @@ func (w *world) follow(d time.Duration, each func()) (drains, ticks int) {
 	return drains, ticks
 }
 
-// While short flows come in numbers the source is drained more often, but what is done once a second stays so; flows that last and are counted again
-// and again change nothing. What was counted is told, to the packet.
+// While short flows come in numbers the source is drained more often, but what is done once a second stays so; flows
+// that last and are counted again and again change nothing. What was counted is told, to the packet.
 func TestShortRoundsAccountForEverything(t *testing.T) {
 	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 200_000})
 	w.kernel.size = 500
@@ -158,8 +160,8 @@ func TestExporterThatTakesNothingIsAskedLessOften(t *testing.T) {
 	}
 }
 
-// The agent's table is full and new flows go on to come faster than the kernel has room for in a second: rounds become shorter all the same, and what the
-// kernel can't take becomes little.
+// The agent's table is full and new flows go on to come faster than the kernel has room for in a second: rounds become
+// shorter all the same, and what the kernel can't take becomes little.
 func TestRoundsAreShortWhileTheTableIsFull(t *testing.T) {
 	const perSecond, kernelRoom = 20_000, 6250
 	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 10_000})
@@ -179,10 +181,12 @@ func TestRoundsAreShortWhileTheTableIsFull(t *testing.T) {
 	})
 	st := w.m.Statistics()["lab"]
 	if st.Flows != 10_000 || begun < 190_000 || int(st.Folded.Packets) < begun*3/4 {
-		t.Errorf("of %d flows %d are recorded, the kernel ignored %d; the table has %d", begun, st.Folded.Packets, ignored, st.Flows)
+		t.Errorf("of %d flows %d are recorded, the kernel ignored %d; the table has %d", begun, st.Folded.Packets,
+			ignored, st.Flows)
 	}
 	if int(st.Folded.Packets)+ignored+len(w.kernel.counting) != begun {
-		t.Errorf("%d flows began; %d are recorded, %d ignored, %d in the kernel", begun, st.Folded.Packets, ignored, len(w.kernel.counting))
+		t.Errorf("%d flows began; %d are recorded, %d ignored, %d in the kernel", begun, st.Folded.Packets, ignored,
+			len(w.kernel.counting))
 	}
 }
 

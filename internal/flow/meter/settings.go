@@ -15,8 +15,9 @@ type Settings struct {
 	IdleTimeout   time.Duration // 10 s to 600 s: a flow ends this long after its last packet
 	MaxFlows      int           // how many flows have an entry at most; 256 bytes each, and 20 outside the file
 	Biflow        bool          // report both directions of a conversation in one record (RFC 5103)
-	Sampling      int           // what the kernel does: N packets are left out after each that is counted; for the reports
-	InternalOnly  bool          // export only what came in and went out at ports of this host that are no uplinks (S68)
+	// what the kernel does: N packets are left out after each that is counted; for the reports
+	Sampling     int
+	InternalOnly bool // export only what came in and went out at ports of this host that are no uplinks (S68)
 }
 
 // DefaultSettings are those of a switch that has none.
@@ -38,7 +39,8 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Instant is a moment by two clocks. Wall may be set back and forth; Up is the time since the host was started and is not.
+// Instant is a moment by two clocks. Wall may be set back and forth; Up is the time since the host was started and is
+// not.
 type Instant struct {
 	Wall time.Time
 	Up   time.Duration
@@ -57,8 +59,8 @@ func Now() (Instant, error) {
 type Exporter interface {
 	// Budget is how many records it takes now without overrunning a collector.
 	Budget(now Instant) int
-	// Export sends records, or counts them as lost: when it returns, they are nobody else's. The records and what they point to are
-	// valid until then. points are the observation points of their slots.
+	// Export sends records, or counts them as lost: when it returns, they are nobody else's. The records and what they
+	// point to are valid until then. points are the observation points of their slots.
 	Export(now Instant, points flow.Points, records []flow.Record)
 	// Tick is called once in Options.Every, after a drain, for what is sent by time. state is what can be reported
 	// besides records.

@@ -16,12 +16,13 @@ type Flow struct {
 	Key    flow.Key
 	Start  int64       // ms since 1970; with the key it names the flow
 	Total  flow.Counts // since Start, until the last drain
-	// PacketRate, and BitRate of whole frames, per second: of a Sampler's flows since its sample before, else the mean since Start.
+	// PacketRate, and BitRate of whole frames, per second: of a Sampler's flows since its sample before, else the mean
+	// since Start.
 	PacketRate, BitRate float64
 }
 
-// Flows calls f with every flow that has an entry, switch by switch, until it returns false. Flows that come or go meanwhile may be
-// left out. Any goroutine may call it; f must not call the Meter.
+// Flows calls f with every flow that has an entry, switch by switch, until it returns false. Flows that come or go
+// meanwhile may be left out. Any goroutine may call it; f must not call the Meter.
 func (m *Meter) Flows(f func(*Flow) bool) {
 	m.each(func(k *kept, points flow.Points, i int, e *entry) bool {
 		fl := k.flow(points, e)
@@ -109,8 +110,8 @@ type sample struct {
 // NewSampler makes a sampler. Its first sample gives means since the flows began.
 func (m *Meter) NewSampler() *Sampler { return &Sampler{m: m, before: map[string][]sample{}} }
 
-// Top are the n flows with the highest rates since the sample before, of those that keep accepts (nil accepts all), and how many it
-// accepted.
+// Top are the n flows with the highest rates since the sample before, of those that keep accepts (nil accepts all), and
+// how many it accepted.
 func (s *Sampler) Top(now Instant, n int, by Order, keep func(*Flow) bool) (top []Flow, accepted int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,8 @@ func (s *Sampler) Top(now Instant, n int, by Order, keep func(*Flow) bool) (top 
 	s.m.each(func(k *kept, points flow.Points, i int, e *entry) bool {
 		f := k.flow(points, e)
 		d := elapsed
-		old := s.swap(k.name, i, sample{start: f.Start, point: f.Key.Point, packets: f.Total.Packets, frameBytes: f.Total.FrameBytes})
+		old := s.swap(k.name, i, sample{start: f.Start, point: f.Key.Point, packets: f.Total.Packets,
+			frameBytes: f.Total.FrameBytes})
 		if first {
 			old, d = sample{}, float64(max(f.Total.Last-f.Start, 1000))/1000
 		}

@@ -45,7 +45,8 @@ func TestSamplerTellsRatesBetweenItsSamples(t *testing.T) {
 		for j, f := range top {
 			want := float64(98-j)*float64(i) + 1
 			if f.Key.SrcPort != uint16(98-j) || f.PacketRate != want || f.BitRate != want*114*8 {
-				t.Errorf("sample %d, place %d: port %d with %v packets and %v bits a second, want %v packets", i, j, f.Key.SrcPort, f.PacketRate, f.BitRate, want)
+				t.Errorf("sample %d, place %d: port %d with %v packets and %v bits a second, want %v packets", i, j,
+					f.Key.SrcPort, f.PacketRate, f.BitRate, want)
 			}
 		}
 	}
@@ -59,7 +60,8 @@ func TestSubscriptionBringsRecordsAndCountsWhatHasNoRoom(t *testing.T) {
 		w.run(20 * time.Second)
 	}
 	told := <-s.Records()
-	if told.Switch != "lab" || len(told.Records) != 1 || told.Records[0].Total.Packets != 2 || told.Points[2].ID.Name != "vm2" || s.Lost() != 1 {
+	if told.Switch != "lab" || len(told.Records) != 1 || told.Records[0].Total.Packets != 2 ||
+		told.Points[2].ID.Name != "vm2" || s.Lost() != 1 {
 		t.Errorf("told %+v, %d lost", told, s.Lost())
 	}
 	s.Close()
@@ -74,7 +76,8 @@ func TestSubscriptionBringsRecordsAndCountsWhatHasNoRoom(t *testing.T) {
 
 // Those who look do so while flows come and go.
 func TestLookingWhileFlowsComeAndGo(t *testing.T) {
-	w := newWorld(t, Settings{ActiveTimeout: 10 * time.Second, IdleTimeout: 3 * time.Second, MaxFlows: 5000, Biflow: true})
+	w := newWorld(t, Settings{ActiveTimeout: 10 * time.Second, IdleTimeout: 3 * time.Second, MaxFlows: 5000,
+		Biflow: true})
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
 	sub := w.m.Subscribe(1)

@@ -11,7 +11,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// kernel stands for the kernel's tables: what is counted in it comes out in batches, and comes again until it was confirmed.
+// kernel stands for the kernel's tables: what is counted in it comes out in batches, and comes again until it was
+// confirmed.
 type kernel struct {
 	counting map[flow.Key]flow.Counts
 	order    []flow.Key
@@ -27,9 +28,11 @@ type kernel struct {
 var errDied = errors.New("killed")
 
 func newKernel() *kernel {
-	k := &kernel{counting: map[flow.Key]flow.Counts{}, size: 3, dies: func() bool { return false }, points: flow.Points{}}
+	k := &kernel{counting: map[flow.Key]flow.Counts{}, size: 3, dies: func() bool { return false },
+		points: flow.Points{}}
 	for slot, name := range map[uint16]string{1: "vm1", 2: "vm2", 3: "vm3"} {
-		k.points[slot] = flow.Point{ID: plan.PortID{Switch: "lab", Name: name}, Number: uint32(slot) + 10, PortGroup: "web"}
+		k.points[slot] = flow.Point{ID: plan.PortID{Switch: "lab", Name: name}, Number: uint32(slot) + 10,
+			PortGroup: "web"}
 	}
 	k.points[9] = flow.Point{ID: plan.PortID{Switch: "lab", Name: "uplink1"}, Number: 2, Uplink: true}
 	return k
@@ -178,14 +181,17 @@ func (w *world) run(d time.Duration) {
 // send counts packets that pass now.
 func (w *world) send(k flow.Key, packets uint64) {
 	ms := w.now.Wall.UnixMilli()
-	w.kernel.count(k, flow.Counts{Packets: packets, Bytes: packets * 100, FrameBytes: packets * 114, First: ms, Last: ms, In: 1, Out: 2,
+	w.kernel.count(k, flow.Counts{Packets: packets, Bytes: packets * 100, FrameBytes: packets * 114, First: ms,
+		Last: ms, In: 1, Out: 2,
 		TCPFlags: 0x10, MinTTL: 64, MaxTTL: 64})
 }
 
 // key is a TCP flow that goes out to vm2.
 func key(port uint16) flow.Key {
-	return flow.Key{Point: 2, VLAN: 100, EtherType: flow.IPv4, Direction: flow.Egress, Protocol: 6, SrcMAC: plan.MAC{2, 0, 0, 0, 1, 1},
-		DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 0, 0, 1}, Dst: [16]byte{10, 0, 0, 2}, SrcPort: port, DstPort: 80}
+	return flow.Key{Point: 2, VLAN: 100, EtherType: flow.IPv4, Direction: flow.Egress, Protocol: 6,
+		SrcMAC: plan.MAC{2, 0, 0, 0, 1, 1},
+		DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 0, 0, 1}, Dst: [16]byte{10, 0, 0, 2}, SrcPort: port,
+		DstPort: 80}
 }
 
 // take returns the records since the last call.

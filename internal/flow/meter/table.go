@@ -72,7 +72,8 @@ func (t *table) setAside(why error) error {
 	if err := os.Rename(t.path, aside); err != nil {
 		return fmt.Errorf("set the flow table aside, which can't be used (%w): %w", why, err)
 	}
-	t.log.Warn("the flow table can't be used and was set aside: flows that it had and that were not exported are in no record; "+
+	t.log.Warn("the flow table can't be used and was set aside: flows that it had and that were not exported are in "+
+		"no record; "+
 		"the file may be deleted", "why", why, "file", aside)
 	return nil
 }
@@ -257,7 +258,8 @@ func (t *table) room() (int, error) {
 // refuse logs once why flows get no entry.
 func (t *table) refuse(err error) {
 	if t.refused == nil || t.refused.Error() != err.Error() {
-		t.log.Warn("a new flow does not fit into the flow table: it is exported at every drain, as flows without resources; "+
+		t.log.Warn("a new flow does not fit into the flow table: it is exported at every drain, as flows without "+
+			"resources; "+
 			"raise maxFlows, or shorten the timeouts", "why", err, "flows", t.live)
 	}
 	t.refused = err

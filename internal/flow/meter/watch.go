@@ -28,7 +28,8 @@ type watchers struct {
 	subs []*Subscription
 }
 
-// Subscribe begins a subscription that holds up to n portions of records until they are read. Any goroutine may call it.
+// Subscribe begins a subscription that holds up to n portions of records until they are read. Any goroutine may call
+// it.
 func (m *Meter) Subscribe(n int) *Subscription {
 	s := &Subscription{w: &m.watchers, c: make(chan Told, n)}
 	m.watchers.mu.Lock()

@@ -25,7 +25,8 @@ func (r *Runner) opened() (m *meter.Meter, metered bool) {
 	return r.meter, metered
 }
 
-// Flows are the first of the flows there are, in the order asked for. They are as old as the last drain: a second at most.
+// Flows are the first of the flows there are, in the order asked for. They are as old as the last drain: a second at
+// most.
 func (r *Runner) Flows(q api.FlowQuery) (*api.FlowList, error) {
 	only, err := newMatcher(q.FlowFilter)
 	if err != nil {
@@ -207,8 +208,10 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 	points, statistics := r.meter.Points(), r.meter.Statistics()
 	for name, w := range wanted {
 		st, k := statistics[name], r.kept[name]
-		s := api.FlowSwitch{Switch: name, Metered: len(w.metered), Flows: st.Flows, MaxFlows: w.settings.MaxFlows, TableSize: st.FileBytes, SamplingRate: w.settings.SamplingRate, Records: st.Records,
-			Counted: sum(st.Folded), InRecords: sum(st.InRecords), Overflow: sum(st.Overflow), Excluded: sum(st.Excluded),
+		s := api.FlowSwitch{Switch: name, Metered: len(w.metered), Flows: st.Flows, MaxFlows: w.settings.MaxFlows,
+			TableSize: st.FileBytes, SamplingRate: w.settings.SamplingRate, Records: st.Records,
+			Counted: sum(st.Folded), InRecords: sum(st.InRecords), Overflow: sum(st.Overflow),
+			Excluded:   sum(st.Excluded),
 			Collectors: []api.FlowCollector{}, Losses: lossesOf(name, losses, points)}
 		export := r.exports[name]
 		if k == nil && export == nil && len(s.Losses) == 0 {
@@ -238,14 +241,19 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 func planned(x plan.IPFIX, s *export.Status) bool {
 	c := s.Collector
 	return slices.ContainsFunc(x.Collectors, func(p plan.Collector) bool {
-		return p.Address == c.Address && p.Port == c.Port && p.Shape == spec.Shape(c.Shape) && transport(p) == cmp.Or(c.Transport, export.UDP)
+		return p.Address == c.Address && p.Port == c.Port && p.Shape == spec.Shape(c.Shape) &&
+			transport(p) == cmp.Or(c.Transport, export.UDP)
 	})
 }
 
 func collectorOf(c *export.Status) api.FlowCollector {
-	return api.FlowCollector{Collector: nameOf(c.Collector), Transport: string(cmp.Or(c.Collector.Transport, export.UDP)), Shape: string(c.Collector.Shape), State: string(c.State), Since: c.Since, Address: c.Remote, Source: c.Local,
-		Messages: c.Messages, Records: c.Records, Lost: c.Lost.Records, LostPackets: c.Lost.Packets, LostBytes: c.Lost.Bytes, Unshaped: c.Unshaped,
-		Waiting: c.Waiting.Records, Unsure: c.Unsure.Records, UnsurePackets: c.Unsure.Packets, UnsureBytes: c.Unsure.Bytes, LastError: c.Why,
+	return api.FlowCollector{Collector: nameOf(c.Collector),
+		Transport: string(cmp.Or(c.Collector.Transport, export.UDP)), Shape: string(c.Collector.Shape),
+		State: string(c.State), Since: c.Since, Address: c.Remote, Source: c.Local,
+		Messages: c.Messages, Records: c.Records, Lost: c.Lost.Records, LostPackets: c.Lost.Packets,
+		LostBytes: c.Lost.Bytes, Unshaped: c.Unshaped,
+		Waiting: c.Waiting.Records, Unsure: c.Unsure.Records, UnsurePackets: c.Unsure.Packets,
+		UnsureBytes: c.Unsure.Bytes, LastError: c.Why,
 		LostSince: c.Counted.Since, LastLost: c.Counted.Latest}
 }
 
@@ -258,7 +266,8 @@ func lossesOf(sw string, all []flow.Loss, points flow.Points) []api.FlowLoss {
 	list := []api.FlowLoss{}
 	for _, l := range all {
 		if p := points[l.Point]; p.ID.Switch == sw && l.Packets > 0 {
-			list = append(list, api.FlowLoss{Port: p.ID.Name, Uplink: p.Uplink, FlowCounts: api.FlowCounts{Packets: l.Packets, Bytes: l.Bytes, FrameBytes: l.FrameBytes}})
+			list = append(list, api.FlowLoss{Port: p.ID.Name, Uplink: p.Uplink,
+				FlowCounts: api.FlowCounts{Packets: l.Packets, Bytes: l.Bytes, FrameBytes: l.FrameBytes}})
 		}
 	}
 	slices.SortFunc(list, func(a, b api.FlowLoss) int { return cmp.Compare(a.Port, b.Port) })

@@ -12,7 +12,8 @@ import (
 )
 
 // nothingMetered is what to do where nothing is metered at all.
-const nothingMetered = "nothing is metered: set monitoring: {ipfix: true} at a port group, a port or an uplink, or in defaults"
+const nothingMetered = "nothing is metered: set monitoring: {ipfix: true} at a port group, a port or an uplink, or " +
+	"in defaults"
 
 // place is a port or an uplink of the plan.
 type place struct {
@@ -35,11 +36,13 @@ func placesOf(sw *plan.Switch) map[plan.PortID]place {
 // about says whether the filter means flows of what is called that.
 func (m *matcher) about(id plan.PortID, p place) bool {
 	return (m.Switch == "" || m.Switch == id.Switch) && (m.Port == "" || m.Port == id.Name) &&
-		(m.Uplink == "" || p.uplink && m.Uplink == id.Name) && (m.PortGroup == "" || !p.uplink && m.PortGroup == p.group)
+		(m.Uplink == "" || p.uplink && m.Uplink == id.Name) &&
+		(m.PortGroup == "" || !p.uplink && m.PortGroup == p.group)
 }
 
-// asked says whether there can be flows of those that a filter means: the note why not, and what to do. The error is that the filter names
-// something that exists neither in the configuration nor among the points whose flows are still kept.
+// asked says whether there can be flows of those that a filter means: the note why not, and what to do. The error is
+// that the filter names something that exists neither in the configuration nor among the points whose flows are still
+// kept.
 func (r *Runner) asked(m *matcher, points flow.Points) (note string, err error) {
 	wanted := r.wish()
 	if wanted == nil { // no plan is active yet
@@ -87,7 +90,8 @@ func (m *matcher) unmetered(wanted map[string]wish) string {
 			case p.uplink:
 				return fmt.Sprintf("uplink %s is not metered: set monitoring: {ipfix: true} at it", id.Name)
 			default:
-				return fmt.Sprintf("port %s is not metered: set monitoring: {ipfix: true} at its port group %s", id.Name, p.group)
+				return fmt.Sprintf("port %s is not metered: set monitoring: {ipfix: true} at its port group %s",
+					id.Name, p.group)
 			}
 		}
 	}
@@ -97,7 +101,8 @@ func (m *matcher) unmetered(wanted map[string]wish) string {
 	case m.PortGroup != "":
 		return fmt.Sprintf("no port of port group %s is metered: set monitoring: {ipfix: true} there", m.PortGroup)
 	}
-	return fmt.Sprintf("nothing of switch %s is metered: set monitoring: {ipfix: true} at a port group, port or uplink of it", m.Switch)
+	return fmt.Sprintf("nothing of switch %s is metered: set monitoring: {ipfix: true} at a port group, port or "+
+		"uplink of it", m.Switch)
 }
 
 // named is an error when the filter names something that does not exist; with a switch, on that switch.
@@ -145,7 +150,8 @@ func (n names) check(m *matcher) error {
 	for _, x := range []struct {
 		name, what string
 		there      map[string]bool
-	}{{m.Switch, "switch", n.switches}, {m.Port, "port or uplink", n.ports}, {m.Uplink, "uplink", n.uplinks}, {m.PortGroup, "port group", n.groups}} {
+	}{{m.Switch, "switch", n.switches}, {m.Port, "port or uplink", n.ports}, {m.Uplink, "uplink", n.uplinks},
+		{m.PortGroup, "port group", n.groups}} {
 		if x.name == "" || x.there[x.name] {
 			continue
 		}

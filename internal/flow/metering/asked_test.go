@@ -12,9 +12,12 @@ func TestWhoAsksForWhatIsNotThereIsTold(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle, "vm1")
 	g.await("the meter", func() bool { m, _ := g.opened(); return m != nil })
-	for f, want := range map[api.FlowFilter]string{{Port: "vm7"}: "there is no port or uplink vm7; there are ", {Uplink: "vm1"}: "there is no uplink vm1; there ",
-		{Switch: "other"}: "there is no switch other; there is lab", {PortGroup: "nope"}: "there is no port group nope; there are db, empty, web",
-		{PortGroup: "wbe"}: "there is no port group wbe; did you mean web?", {Switch: "lab", PortGroup: "nope"}: "switch lab has no port group nope; it has db, empty, web"} {
+	for f, want := range map[api.FlowFilter]string{{Port: "vm7"}: "there is no port or uplink vm7; there are ",
+		{Uplink: "vm1"}:                    "there is no uplink vm1; there ",
+		{Switch: "other"}:                  "there is no switch other; there is lab",
+		{PortGroup: "nope"}:                "there is no port group nope; there are db, empty, web",
+		{PortGroup: "wbe"}:                 "there is no port group wbe; did you mean web?",
+		{Switch: "lab", PortGroup: "nope"}: "switch lab has no port group nope; it has db, empty, web"} {
 		q, top := query(), api.FlowTopQuery{FlowFilter: f, Sort: "bits", Limit: 1, Interval: every}
 		q.FlowFilter = f
 		_, list := g.Flows(q)
@@ -28,8 +31,10 @@ func TestWhoAsksForWhatIsNotThereIsTold(t *testing.T) {
 		}
 	}
 	for f, want := range map[api.FlowFilter]string{
-		{}: "", {Port: "vm1"}: "", {PortGroup: "web"}: "", {Port: "vm2"}: "port vm2 is not metered", {Port: "u1"}: "uplink u1 is not metered", {Uplink: "u1"}: "uplink u1 is not metered",
-		{PortGroup: "db"}: "no port of port group db is metered", {PortGroup: "empty"}: "no port of port group empty is metered", {Port: "vm1", PortGroup: "db"}: "",
+		{}: "", {Port: "vm1"}: "", {PortGroup: "web"}: "", {Port: "vm2"}: "port vm2 is not metered",
+		{Port: "u1"}: "uplink u1 is not metered", {Uplink: "u1"}: "uplink u1 is not metered",
+		{PortGroup: "db"}:    "no port of port group db is metered",
+		{PortGroup: "empty"}: "no port of port group empty is metered", {Port: "vm1", PortGroup: "db"}: "",
 	} {
 		q := query()
 		q.FlowFilter = f
@@ -58,7 +63,8 @@ func TestWhoWatchesIsToldThatNothingIsMeteredAndWhenSomethingIs(t *testing.T) {
 	if !errors.Is(err, enough) || notes[0] != nothingMetered || notes[1] != "" {
 		t.Errorf("%q %v", notes, err)
 	}
-	err = g.Top(t.Context(), api.FlowTopQuery{FlowFilter: api.FlowFilter{Port: "vm2"}, Sort: "bits", Limit: 1, Interval: every}, func(f api.FlowTop) error {
+	err = g.Top(t.Context(), api.FlowTopQuery{FlowFilter: api.FlowFilter{Port: "vm2"}, Sort: "bits", Limit: 1,
+		Interval: every}, func(f api.FlowTop) error {
 		if !strings.Contains(f.Note, "vm2 is not metered") {
 			t.Errorf("%+v", f)
 		}
@@ -74,7 +80,11 @@ func TestS66_WhoLooksIsToldThatPacketsAreSampled(t *testing.T) {
 	g.settle(idle, "vm1")
 	g.plan.Switches[0].IPFIX.SamplingRate = 9
 	g.Settled(g.plan, nil)
-	g.await("the flows' table", func() bool { s, _ := g.Status(); return len(s.Switches) == 1 && s.Switches[0].SamplingRate == 9 })
+	g.await("the flows' table", func() bool {
+		s, _ := g.Status()
+		return len(s.Switches) == 1 &&
+			s.Switches[0].SamplingRate == 9
+	})
 	for f, want := range map[api.FlowFilter]int{{}: 9, {Port: "vm1"}: 9, {Port: "vm2"}: 0} {
 		q := query()
 		q.FlowFilter = f

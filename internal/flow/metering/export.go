@@ -56,12 +56,15 @@ func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX)
 
 // config is what the plan asks for.
 func (e *exporter) config(x plan.IPFIX) export.Config {
-	c := export.Config{TLS: map[export.Collector]export.TLS{}, Domain: x.ObservationDomain, DomainName: "switch " + e.sw + " on " + e.o.Host, Lost: e.lost.of, Counted: e.lost.counted, MTU: x.MTU, TemplateEvery: x.TemplateEvery, TemplateMessages: x.TemplatePackets, Log: e.log}
+	c := export.Config{TLS: map[export.Collector]export.TLS{}, Domain: x.ObservationDomain, DomainName: "switch " +
+		e.sw + " on " + e.o.Host, Lost: e.lost.of, Counted: e.lost.counted, MTU: x.MTU, TemplateEvery: x.TemplateEvery,
+		TemplateMessages: x.TemplatePackets, Log: e.log}
 	if a, err := netip.ParseAddr(x.SwitchAddress); err == nil {
 		c.Source = a
 	}
 	for _, to := range x.Collectors {
-		k := export.Collector{Address: to.Address, Port: to.Port, Shape: export.Shape(to.Shape), Transport: transport(to)}
+		k := export.Collector{Address: to.Address, Port: to.Port, Shape: export.Shape(to.Shape),
+			Transport: transport(to)}
 		c.Collectors = append(c.Collectors, k)
 		if k.Transport == export.OverTLS {
 			c.TLS[k] = export.TLS(to.TLS)
@@ -98,7 +101,8 @@ func nameOf(c export.Collector) string {
 }
 
 func sameExport(a, b export.Config) bool {
-	return slices.Equal(a.Collectors, b.Collectors) && maps.Equal(a.TLS, b.TLS) && a.Domain == b.Domain && a.Source == b.Source && a.MTU == b.MTU &&
+	return slices.Equal(a.Collectors, b.Collectors) && maps.Equal(a.TLS, b.TLS) && a.Domain == b.Domain &&
+		a.Source == b.Source && a.MTU == b.MTU &&
 		a.TemplateEvery == b.TemplateEvery && a.TemplateMessages == b.TemplateMessages
 }
 
@@ -139,7 +143,9 @@ func (e *exporter) Status() ([]export.Status, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.now == nil {
-		return slices.DeleteFunc(slices.Clone(e.past), func(s export.Status) bool { return !slices.Contains(e.last.Collectors, s.Collector) }), e.err
+		return slices.DeleteFunc(slices.Clone(e.past), func(s export.Status) bool {
+			return !slices.Contains(e.last.Collectors, s.Collector)
+		}), e.err
 	}
 	all := e.now.Status()
 	for i := range all {
@@ -154,7 +160,8 @@ func (e *exporter) Status() ([]export.Status, error) {
 
 // addStatus adds the counts of an export that has ended, but for what was lost, which was handed on.
 func addStatus(to, past *export.Status) {
-	to.Messages, to.Octets, to.Records, to.Unshaped = to.Messages+past.Messages, to.Octets+past.Octets, to.Records+past.Records, to.Unshaped+past.Unshaped
+	to.Messages, to.Octets, to.Records, to.Unshaped = to.Messages+past.Messages, to.Octets+past.Octets, to.Records+
+		past.Records, to.Unshaped+past.Unshaped
 	to.Unsure.Add(past.Unsure)
 }
 
@@ -176,7 +183,8 @@ func (e *exporter) Close(now meter.Instant) {
 		all[i].State, all[i].Since, all[i].Why = closed, now.Wall, ""
 	}
 	for _, s := range e.past { // of a collector that is named again some day
-		if !slices.ContainsFunc(all, func(t export.Status) bool { return t.Collector == s.Collector }) && len(all) < mostPast {
+		if !slices.ContainsFunc(all, func(t export.Status) bool { return t.Collector == s.Collector }) &&
+			len(all) < mostPast {
 			all = append(all, s)
 		}
 	}

@@ -34,7 +34,8 @@ func newExporting(t *testing.T, dir string, x plan.IPFIX) *exporting {
 		t.Fatal(err)
 	}
 	e := &exporting{t: t, now: now}
-	make := Exporters(ExportOptions{Host: "host1", Dir: dir, Log: slog.New(slog.DiscardHandler), Publish: func(v event.Event) { e.events = append(e.events, v) }})
+	make := Exporters(ExportOptions{Host: "host1", Dir: dir, Log: slog.New(slog.DiscardHandler),
+		Publish: func(v event.Event) { e.events = append(e.events, v) }})
 	e.exporter = make(now, "lab", x).(*exporter)
 	t.Cleanup(func() { e.Close(e.now) })
 	return e
@@ -57,7 +58,8 @@ func (e *exporting) counted(was *export.Span) export.Span {
 		e.t.Fatal(err)
 	}
 	span := all[0].Counted
-	if was == nil && (span.Since.IsZero() || !span.Latest.IsZero()) || was != nil && (span.Since != was.Since || span.Latest.IsZero()) {
+	if was == nil && (span.Since.IsZero() || !span.Latest.IsZero()) || was != nil &&
+		(span.Since != was.Since || span.Latest.IsZero()) {
 		e.t.Errorf("losses are counted since %v, the last was at %v; before %+v", span.Since, span.Latest, was)
 	}
 	return span
@@ -66,7 +68,8 @@ func (e *exporting) counted(was *export.Span) export.Span {
 // lose has a record lost, and says how many are in all, by the status.
 func (e *exporting) lose() uint64 {
 	e.t.Helper()
-	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17}, Delta: flow.Counts{Packets: 3, Bytes: 300}}})
+	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17},
+		Delta: flow.Counts{Packets: 3, Bytes: 300}}})
 	e.pass(1)
 	all, err := e.Status()
 	if err != nil {
@@ -75,12 +78,13 @@ func (e *exporting) lose() uint64 {
 	return all[0].Lost.Records
 }
 
-// closedPort is a collector on this machine where nobody listens, nor will: it is at an address of this process alone, and no port that the
-// kernel hands out.
+// closedPort is a collector on this machine where nobody listens, nor will: it is at an address of this process alone,
+// and no port that the kernel hands out.
 func closedPort() plan.IPFIX {
 	pid := os.Getpid() // 22 bits at most
 	own := netip.AddrFrom4([4]byte{127, byte(64 | pid>>16&63), byte(pid >> 8), byte(pid)})
-	return plan.IPFIX{Collectors: []plan.Collector{{Address: own.String(), Port: 4739, Shape: spec.ShapeStandard}}, TemplateEvery: time.Minute}
+	return plan.IPFIX{Collectors: []plan.Collector{{Address: own.String(), Port: 4739, Shape: spec.ShapeStandard}},
+		TemplateEvery: time.Minute}
 }
 
 func TestWhatWasLostIsKnownToTheNextSessionAndTheNextAgent(t *testing.T) {
@@ -122,7 +126,8 @@ func TestWhatWasLostIsKnownToTheNextSessionAndTheNextAgent(t *testing.T) {
 
 func TestCollectorsThatComeAndGoAreEvents(t *testing.T) {
 	x := closedPort()
-	x.Collectors = append(x.Collectors, plan.Collector{Address: "nonesuch.invalid", Port: 2055, Shape: spec.ShapeStandard})
+	x.Collectors = append(x.Collectors, plan.Collector{Address: "nonesuch.invalid", Port: 2055,
+		Shape: spec.ShapeStandard})
 	e := newExporting(t, t.TempDir(), x)
 	of := func(address, to string) *event.Event {
 		for i := range e.events {
@@ -132,13 +137,15 @@ func TestCollectorsThatComeAndGoAreEvents(t *testing.T) {
 		}
 		return nil
 	}
-	for deadline := time.Now().Add(30 * time.Second); of(x.Collectors[0].Address, "away") == nil || of("nonesuch", "resolving") == nil; e.pass(1) {
+	for deadline := time.Now().Add(30 * time.Second); of(x.Collectors[0].Address, "away") == nil ||
+		of("nonesuch", "resolving") == nil; e.pass(1) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", e.events)
 		}
 	}
 	away, name := of(x.Collectors[0].Address, "away"), of("nonesuch.invalid:2055", "resolving")
-	if away.Kind != event.Collector || away.Switch != "lab" || !strings.Contains(away.Text, "refused") || !strings.Contains(name.Text, "nonesuch.invalid:2055 has no address: ") {
+	if away.Kind != event.Collector || away.Switch != "lab" || !strings.Contains(away.Text, "refused") ||
+		!strings.Contains(name.Text, "nonesuch.invalid:2055 has no address: ") {
 		t.Errorf("%+v %+v", away, name)
 	}
 	at := netip.AddrPortFrom(netip.MustParseAddr(x.Collectors[0].Address), x.Collectors[0].Port)
@@ -166,7 +173,8 @@ func TestWhatIsLostRightBeforeAChangeIsCounted(t *testing.T) {
 	e := newExporting(t, t.TempDir(), x)
 	e.pass(20)
 	e.lose()
-	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17}, Delta: flow.Counts{Packets: 3, Bytes: 300}}})
+	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17},
+		Delta: flow.Counts{Packets: 3, Bytes: 300}}})
 	x.ObservationDomain = 9
 	e.Configure(e.now, x)
 	all, err := e.Status()
@@ -175,8 +183,8 @@ func TestWhatIsLostRightBeforeAChangeIsCounted(t *testing.T) {
 	}
 }
 
-// What waits in memory for a collector over TCP is lost when the agent is killed: the next one says so. A collector over UDP at the same
-// address and port is another one.
+// What waits in memory for a collector over TCP is lost when the agent is killed: the next one says so. A collector
+// over UDP at the same address and port is another one.
 func TestWhatWaitsForACollectorIsLostWhenTheAgentIsKilled(t *testing.T) {
 	dir, x := t.TempDir(), closedPort()
 	udp := x.Collectors[0]
@@ -184,10 +192,12 @@ func TestWhatWaitsForACollectorIsLostWhenTheAgentIsKilled(t *testing.T) {
 	x.Collectors = append(x.Collectors, udp)
 	e := newExporting(t, dir, x)
 	e.pass(1)
-	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17}, Delta: flow.Counts{Packets: 3, Bytes: 300}}})
+	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17},
+		Delta: flow.Counts{Packets: 3, Bytes: 300}}})
 	e.pass(1)
 	all, err := e.Status()
-	if err != nil || all[0].Held != (export.Loss{Records: 1, Packets: 3, Bytes: 300}) || all[0].Lost != (export.Loss{}) {
+	if err != nil || all[0].Held != (export.Loss{Records: 1, Packets: 3, Bytes: 300}) ||
+		all[0].Lost != (export.Loss{}) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	next := newExporting(t, dir, x) // the first one was killed
@@ -201,7 +211,8 @@ func TestWhatWaitsForACollectorIsLostWhenTheAgentIsKilled(t *testing.T) {
 
 func TestCollectorOverTLSGetsItsFiles(t *testing.T) {
 	x := closedPort()
-	x.Collectors[0].Transport, x.Collectors[0].TLS = spec.TransportTLS, plan.TLS{CA: "/nonesuch/ca.pem", ServerName: "flows"}
+	x.Collectors[0].Transport, x.Collectors[0].TLS = spec.TransportTLS, plan.TLS{CA: "/nonesuch/ca.pem",
+		ServerName: "flows"}
 	e := newExporting(t, t.TempDir(), x)
 	var all []export.Status
 	for end := time.Now().Add(20 * time.Second); len(all) == 0 || all[0].State != export.Away; e.pass(1) {
@@ -214,7 +225,8 @@ func TestCollectorOverTLSGetsItsFiles(t *testing.T) {
 	}
 	before := e.now
 	e.pass(1)
-	if last := e.events[len(e.events)-1]; last.Kind != event.Collector || last.To != "away" || !strings.HasPrefix(last.Collector, "tls://") {
+	if last := e.events[len(e.events)-1]; last.Kind != event.Collector || last.To != "away" ||
+		!strings.HasPrefix(last.Collector, "tls://") {
 		t.Errorf("%+v", e.events)
 	}
 	had := e.exporter.now

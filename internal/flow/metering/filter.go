@@ -84,7 +84,8 @@ func (m *matcher) setProtocol(word string) error {
 	}
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 0 || n > 255 {
-		return invalid("protocol %q: give tcp, udp, icmp, icmp6, sctp, arp or another name, a number of IP 0–255, or an EtherType such as 0x88cc", word)
+		return invalid("protocol %q: give tcp, udp, icmp, icmp6, sctp, arp or another name, a number of IP 0–255, or "+
+			"an EtherType such as 0x88cc", word)
 	}
 	m.protocol = n
 	return nil
@@ -132,11 +133,13 @@ func hasPorts(k *flow.Key) bool {
 
 // protocolNames are the protocols of IP that have a name here (IANA's protocol numbers).
 func protocolNames() map[uint8]string {
-	return map[uint8]string{0: "hopopt", protoICMP: "icmp", 2: "igmp", 4: "ipip", protoTCP: "tcp", 17: "udp", 33: "dccp", 41: "ipv6", 47: "gre", 50: "esp", 51: "ah",
+	return map[uint8]string{0: "hopopt", protoICMP: "icmp", 2: "igmp", 4: "ipip", protoTCP: "tcp", 17: "udp",
+		33: "dccp", 41: "ipv6", 47: "gre", 50: "esp", 51: "ah",
 		protoICMPv6: "icmp6", 59: "none", 88: "eigrp", 89: "ospf", 103: "pim", 112: "vrrp", 132: "sctp", 136: "udplite"}
 }
 
 // etherTypeNames are the EtherTypes that have a name here.
 func etherTypeNames() map[uint16]string {
-	return map[uint16]string{0x0806: "arp", 0x8035: "rarp", 0x88cc: "lldp", 0x8809: "slow", 0x888e: "eapol", 0x8847: "mpls", 0x8863: "pppoe-discovery", 0x8864: "pppoe"}
+	return map[uint16]string{0x0806: "arp", 0x8035: "rarp", 0x88cc: "lldp", 0x8809: "slow", 0x888e: "eapol",
+		0x8847: "mpls", 0x8863: "pppoe-discovery", 0x8864: "pppoe"}
 }

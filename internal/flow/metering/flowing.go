@@ -78,7 +78,8 @@ func Start(o Options) *Runner {
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
-	r := &Runner{o: o, words: newWords(), changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	r := &Runner{o: o, words: newWords(), changed: make(chan struct{}, 1), stop: make(chan struct{}),
+		done: make(chan struct{}),
 		kept: map[string]*kept{}, exports: map[string]Collectors{}}
 	go r.run()
 	return r
@@ -89,11 +90,14 @@ func Start(o Options) *Runner {
 func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string) {
 	wanted := map[string]wish{}
 	for _, sw := range p.Switches {
-		wanted[sw.Name] = wish{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }), metered(sw, plan.Monitoring.Ingress),
+		wanted[sw.Name] = wish{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }),
+			metered(sw, plan.Monitoring.Ingress),
 			placesOf(sw), portGroups[sw.Name]}
 	}
 	r.wishes.Lock()
-	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool { return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings) })
+	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool {
+		return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings)
+	})
 	r.wanted = wanted
 	r.wishes.Unlock()
 	if same {
@@ -193,7 +197,8 @@ func (r *Runner) open() (*meter.Meter, error) {
 	if r.meter != nil {
 		return r.meter, nil
 	}
-	m, err := meter.New(meter.Options{Dir: r.o.Dir, Origin: r.o.Origin, Source: r.o.Source, Log: r.o.Log, Every: r.o.Every})
+	m, err := meter.New(meter.Options{Dir: r.o.Dir, Origin: r.o.Origin, Source: r.o.Source, Log: r.o.Log,
+		Every: r.o.Every})
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +223,8 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	for name, w := range wanted {
 		k := r.kept[name]
 		if k == nil && (len(w.metered) > 0 || left[name].Flows > 0) {
-			k = &kept{settings: w.settings, export: r.export(now, name, w.settings), leaving: map[plan.PortID]time.Duration{}}
+			k = &kept{settings: w.settings, export: r.export(now, name, w.settings),
+				leaving: map[plan.PortID]time.Duration{}}
 			r.keep(name, k)
 			configure = true
 		}

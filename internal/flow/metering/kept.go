@@ -24,7 +24,8 @@ type kept struct {
 	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. Counts from before that are
 	// still to come.
 	leaves time.Duration
-	// metered are the ports and uplinks whose flows are kept, leaving those that no longer are metered, by the time since which.
+	// metered are the ports and uplinks whose flows are kept, leaving those that no longer are metered, by the time
+	// since which.
 	metered map[plan.PortID]bool
 	leaving map[plan.PortID]time.Duration
 }
@@ -101,8 +102,9 @@ func (r *Runner) settings() map[string]meter.Switch {
 	all := make(map[string]meter.Switch, len(r.kept))
 	for name, k := range r.kept {
 		x := k.settings
-		all[name] = meter.Switch{Exporter: k.export, Settings: meter.Settings{ActiveTimeout: x.ActiveTimeout, IdleTimeout: x.IdleTimeout,
-			MaxFlows: x.MaxFlows, Biflow: x.Biflow, InternalOnly: x.InternalOnly, Sampling: x.SamplingRate}}
+		all[name] = meter.Switch{Exporter: k.export, Settings: meter.Settings{ActiveTimeout: x.ActiveTimeout,
+			IdleTimeout: x.IdleTimeout,
+			MaxFlows:    x.MaxFlows, Biflow: x.Biflow, InternalOnly: x.InternalOnly, Sampling: x.SamplingRate}}
 	}
 	return all
 }

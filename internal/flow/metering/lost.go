@@ -70,7 +70,9 @@ func (l *lost) note(all []export.Status) error {
 		return nil
 	}
 	for c := range counted {
-		if len(counted) > mostPast && !slices.ContainsFunc(all, func(s export.Status) bool { return s.Collector == c }) {
+		if len(counted) > mostPast && !slices.ContainsFunc(all, func(s export.Status) bool {
+			return s.Collector == c
+		}) {
 			delete(next, c)
 			delete(counted, c)
 		}

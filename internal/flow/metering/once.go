@@ -25,7 +25,8 @@ type once struct {
 const mostCopies = 1 << 16
 
 func (r *Runner) once(only *matcher, points flow.Points) *once {
-	o := &once{only: only, entered: map[plan.PortID]bool{}, points: points, seed: maphash.MakeSeed(), copies: map[uint64]amount{}}
+	o := &once{only: only, entered: map[plan.PortID]bool{}, points: points, seed: maphash.MakeSeed(),
+		copies: map[uint64]amount{}}
 	for _, w := range r.wish() {
 		for id := range w.ingress {
 			o.entered[id] = true
@@ -94,7 +95,8 @@ func (o *once) copy(f *meter.Flow, all amount) (amount, bool) {
 // most has the larger of each number.
 func (a amount) most(b amount) amount {
 	return amount{
-		api.FlowCounts{Packets: max(a.Packets, b.Packets), Bytes: max(a.Bytes, b.Bytes), FrameBytes: max(a.FrameBytes, b.FrameBytes)},
+		api.FlowCounts{Packets: max(a.Packets, b.Packets), Bytes: max(a.Bytes, b.Bytes),
+			FrameBytes: max(a.FrameBytes, b.FrameBytes)},
 		api.FlowRates{Packets: max(a.rates.Packets, b.rates.Packets), Bits: max(a.rates.Bits, b.rates.Bits)},
 	}
 }
@@ -102,7 +104,8 @@ func (a amount) most(b amount) amount {
 // less is by how much the numbers are above those of b.
 func (a amount) less(b amount) amount {
 	return amount{
-		api.FlowCounts{Packets: a.Packets - b.Packets, Bytes: a.Bytes - b.Bytes, FrameBytes: a.FrameBytes - b.FrameBytes},
+		api.FlowCounts{Packets: a.Packets - b.Packets, Bytes: a.Bytes - b.Bytes,
+			FrameBytes: a.FrameBytes - b.FrameBytes},
 		api.FlowRates{Packets: a.rates.Packets - b.rates.Packets, Bits: a.rates.Bits - b.rates.Bits},
 	}
 }

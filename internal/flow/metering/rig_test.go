@@ -30,7 +30,8 @@ func newSource() *source {
 	port := func(name, group string) flow.Point {
 		return flow.Point{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: group, Number: 1, Uplink: group == ""}
 	}
-	return &source{pending: map[flow.Key]*flow.Counts{}, points: flow.Points{1: port("vm1", "web"), 2: port("vm2", "db"), 3: port("u1", "")}}
+	return &source{pending: map[flow.Key]*flow.Counts{}, points: flow.Points{1: port("vm1", "web"),
+		2: port("vm2", "db"), 3: port("u1", "")}}
 }
 
 func (s *source) Drain(add func(flow.Batch) error) error {
@@ -73,7 +74,8 @@ func (s *source) pass(k flow.Key, packets uint64) {
 // count is pass for who holds the lock.
 func (s *source) count(k flow.Key, packets uint64) {
 	now := time.Now().UnixMilli()
-	c := flow.Counts{Packets: packets, Bytes: 100 * packets, FrameBytes: 114 * packets, First: now, Last: now, In: 1, Out: 3}
+	c := flow.Counts{Packets: packets, Bytes: 100 * packets, FrameBytes: 114 * packets, First: now, Last: now, In: 1,
+		Out: 3}
 	if old := s.pending[k]; old != nil {
 		old.Add(c)
 		return
@@ -99,7 +101,8 @@ type collectors struct {
 func (c *collectors) Budget(meter.Instant) int               { return 1 << 20 }
 func (c *collectors) Tick(meter.Instant, func() meter.State) {}
 func (c *collectors) Status() ([]export.Status, error) {
-	return []export.Status{{Collector: export.Collector{Address: "192.0.2.9", Port: 4739, Shape: export.Standard}, State: export.Sending, Lost: export.Loss{Records: 3}}}, nil
+	return []export.Status{{Collector: export.Collector{Address: "192.0.2.9", Port: 4739, Shape: export.Standard},
+		State: export.Sending, Lost: export.Loss{Records: 3}}}, nil
 }
 func (c *collectors) Configure(_ meter.Instant, x plan.IPFIX) {
 	c.mu.Lock()
@@ -176,7 +179,9 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 	sw := &plan.Switch{Name: "lab", IPFIX: plan.IPFIX{ActiveTimeout: time.Minute, IdleTimeout: idle, MaxFlows: 1000,
 		Collectors: []plan.Collector{{Address: "192.0.2.9", Port: 4739, Shape: spec.ShapeStandard}}}}
 	for _, name := range []string{"vm1", "vm2"} {
-		sw.Ports = append(sw.Ports, &plan.Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: map[string]string{"vm1": "web", "vm2": "db"}[name], Policy: &plan.Effective{Monitoring: on(name)}})
+		sw.Ports = append(sw.Ports, &plan.Port{ID: plan.PortID{Switch: "lab", Name: name},
+			PortGroup: map[string]string{"vm1": "web", "vm2": "db"}[name],
+			Policy:    &plan.Effective{Monitoring: on(name)}})
 	}
 	sw.Uplinks = []*plan.Uplink{{ID: plan.PortID{Switch: "lab", Name: "u1"}, Monitoring: on("u1")}}
 	g.plan = &plan.Plan{Switches: []*plan.Switch{sw}}
@@ -195,6 +200,7 @@ func (g *rig) await(what string, f func() bool) {
 
 // key is flow n at a point.
 func key(point uint16, n int) flow.Key {
-	return flow.Key{Point: point, EtherType: flow.IPv4, Protocol: 6, Src: [16]byte{192, 0, 2, byte(n)}, Dst: [16]byte{198, 51, 100, 1}, SrcPort: uint16(1000 + n), DstPort: 443,
+	return flow.Key{Point: point, EtherType: flow.IPv4, Protocol: 6, Src: [16]byte{192, 0, 2, byte(n)},
+		Dst: [16]byte{198, 51, 100, 1}, SrcPort: uint16(1000 + n), DstPort: 443,
 		Direction: flow.Direction(n % 2), VLAN: 100}
 }

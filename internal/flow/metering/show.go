@@ -22,9 +22,11 @@ func newWords() words { return words{protocolNames(), etherTypeNames()} }
 // flow is the flow of that key at that point with what was counted of it.
 func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Counts) api.Flow {
 	f := api.Flow{
-		Switch: at.ID.Switch, Port: at.ID.Name, Uplink: at.Uplink, PortGroup: at.PortGroup, Direction: directionName(k.Direction), VLAN: segment(k.VLAN),
+		Switch: at.ID.Switch, Port: at.ID.Name, Uplink: at.Uplink, PortGroup: at.PortGroup,
+		Direction: directionName(k.Direction), VLAN: segment(k.VLAN),
 		Protocol: w.protocol(k), SourceMAC: k.SrcMAC, DestinationMAC: k.DstMAC, FlowCounts: counts(c),
-		First: time.UnixMilli(c.First), Last: time.UnixMilli(c.Last), In: points[c.In].ID.Name, Out: points[c.Out].ID.Name,
+		First: time.UnixMilli(c.First), Last: time.UnixMilli(c.Last), In: points[c.In].ID.Name,
+		Out:      points[c.Out].ID.Name,
 		TCPFlags: tcpFlags(c.TCPFlags), TOS: c.TOS, MinTTL: c.MinTTL, MaxTTL: c.MaxTTL,
 	}
 	if f.Port == "" {
@@ -50,9 +52,11 @@ func counts(c *flow.Counts) api.FlowCounts {
 
 // record is a flow record.
 func (w words) record(points flow.Points, r *flow.Record) api.FlowRecord {
-	out := api.FlowRecord{Flow: w.flow(points[r.Key.Point], points, &r.Key, &r.Delta), Reason: reasonName(r.Reason), Start: time.UnixMilli(r.Start), Total: counts(&r.Total)}
+	out := api.FlowRecord{Flow: w.flow(points[r.Key.Point], points, &r.Key, &r.Delta), Reason: reasonName(r.Reason),
+		Start: time.UnixMilli(r.Start), Total: counts(&r.Total)}
 	if b := r.Reverse; b != nil {
-		out.Reverse = &api.FlowReverse{FlowCounts: counts(&b.Delta), Start: time.UnixMilli(b.Start), Total: counts(&b.Total)}
+		out.Reverse = &api.FlowReverse{FlowCounts: counts(&b.Delta), Start: time.UnixMilli(b.Start),
+			Total: counts(&b.Total)}
 	}
 	return out
 }

@@ -16,7 +16,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// inGroup is a group that a flow belongs to; back: it comes back, to an address, or from the server's end of a conversation.
+// inGroup is a group that a flow belongs to; back: it comes back, to an address, or from the server's end of a
+// conversation.
 type inGroup struct {
 	of   group
 	back bool
@@ -71,7 +72,8 @@ func endsOf(k *flow.Key) (from, to end) {
 	return from, to
 }
 
-// portGroups are those of the ports where a flow comes in and goes out, as far as they are known: of what is for many the group where it came in.
+// portGroups are those of the ports where a flow comes in and goes out, as far as they are known: of what is for many
+// the group where it came in.
 func (s *sums) portGroups(f *meter.Flow) (in []inGroup) {
 	slots := [2]uint16{f.Total.In, f.Key.Point}
 	if f.Key.Direction == flow.Ingress {
@@ -116,8 +118,10 @@ func (s *sums) row(r *sumRow) api.FlowSum {
 			out.Service = s.names.name(g.name, g.end.port)
 		}
 	case api.ByConversation:
-		out.Name, out.Protocol, out.VLAN, out.Back = g.end.String()+" – "+g.other.String(), g.name, segment(g.vlan), r.back
-		out.Source, out.SourcePort, out.Destination, out.DestinationPort = g.end.addr, g.end.port, g.other.addr, g.other.port
+		out.Name, out.Protocol, out.VLAN, out.Back = g.end.String()+" – "+
+			g.other.String(), g.name, segment(g.vlan), r.back
+		out.Source, out.SourcePort, out.Destination, out.DestinationPort =
+			g.end.addr, g.end.port, g.other.addr, g.other.port
 		out.Service = s.names.name(g.name, g.other.port)
 	}
 	return out

@@ -61,7 +61,8 @@ func (s *sumRow) add(a amount, back bool) {
 }
 
 func plus(a, b api.FlowCounts) api.FlowCounts {
-	return api.FlowCounts{Packets: a.Packets + b.Packets, Bytes: a.Bytes + b.Bytes, FrameBytes: a.FrameBytes + b.FrameBytes}
+	return api.FlowCounts{Packets: a.Packets + b.Packets, Bytes: a.Bytes + b.Bytes, FrameBytes: a.FrameBytes +
+		b.FrameBytes}
 }
 
 // sumOrder is what comes first.
@@ -98,7 +99,8 @@ func (r *Runner) newSums(q *api.FlowSumQuery) (*sums, error) {
 	case q.Of != api.SumsOfFlows && q.Interval < r.o.Every:
 		return nil, invalid("interval %v: it is %v or more", q.Interval, r.o.Every)
 	}
-	return &sums{by: q.By, words: r.words, names: readServices(), order: order, rates: q.Of == api.SumsOfRates, most: mostGroups}, nil
+	return &sums{by: q.By, words: r.words, names: readServices(), order: order, rates: q.Of == api.SumsOfRates,
+		most: mostGroups}, nil
 }
 
 // begin forgets what was added.
@@ -143,7 +145,8 @@ func (s *sums) sorted() []*sumRow {
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b *sumRow) int {
-		return cmp.Or(s.order(a, b), cmp.Compare(a.of.name, b.of.name), a.of.end.compare(b.of.end), a.of.other.compare(b.of.other), cmp.Compare(a.of.vlan, b.of.vlan))
+		return cmp.Or(s.order(a, b), cmp.Compare(a.of.name, b.of.name), a.of.end.compare(b.of.end),
+			a.of.other.compare(b.of.other), cmp.Compare(a.of.vlan, b.of.vlan))
 	})
 	return rows
 }
@@ -158,7 +161,8 @@ func (s *sums) keep(n int) (first []*sumRow) {
 		rest.Groups++
 		rest.Flows += row.flows
 		rest.FlowCounts, rest.Back = plus(rest.FlowCounts, row.all.FlowCounts), plus(rest.Back, row.back)
-		rest.Rates.Packets, rest.Rates.Bits = rest.Rates.Packets+row.all.rates.Packets, rest.Rates.Bits+row.all.rates.Bits
+		rest.Rates.Packets, rest.Rates.Bits = rest.Rates.Packets+row.all.rates.Packets, rest.Rates.Bits+
+			row.all.rates.Bits
 	}
 	return rows[:n]
 }
@@ -256,7 +260,8 @@ func (r *Runner) sumRates(ctx context.Context, s *sums, q *api.FlowSumQuery, emi
 }
 
 // sumRecords adds up the records that are made in an interval: what was counted since the record before.
-func (r *Runner) sumRecords(ctx context.Context, s *sums, only *matcher, q *api.FlowSumQuery, emit func(api.FlowSums) error) error {
+func (r *Runner) sumRecords(ctx context.Context, s *sums, only *matcher, q *api.FlowSumQuery,
+	emit func(api.FlowSums) error) error {
 	m, err := r.awaitMeter(ctx)
 	if m == nil {
 		return err

@@ -23,7 +23,8 @@ const (
 )
 
 func newTold(sw string, publish func(event.Event)) told {
-	return told{sw, publish, event.Limiter[export.Collector]{Burst: toldBurst, Every: toldEvery}, map[export.Collector]export.State{}}
+	return told{sw, publish, event.Limiter[export.Collector]{Burst: toldBurst, Every: toldEvery},
+		map[export.Collector]export.State{}}
 }
 
 // tell publishes the states that have changed.
@@ -31,7 +32,8 @@ func (t *told) tell(all []export.Status, now time.Time) {
 	for i := range all {
 		s := &all[i]
 		before := t.states[s.Collector]
-		if s.State == before || s.Why == "" && (s.State == export.Resolving || s.State == export.Connecting) || !t.limit.Allow(s.Collector, now) {
+		if s.State == before || s.Why == "" && (s.State == export.Resolving || s.State == export.Connecting) ||
+			!t.limit.Allow(s.Collector, now) {
 			continue
 		}
 		t.states[s.Collector] = s.State
@@ -42,7 +44,8 @@ func (t *told) tell(all []export.Status, now time.Time) {
 			export.Resolving:  "flow collector " + name + " has no address: " + s.Why,
 			export.Connecting: "flow collector " + name + " is being connected to: " + s.Why,
 		}[s.State]
-		t.publish(event.Event{Kind: event.Collector, Switch: t.sw, Collector: name, From: string(before), To: string(s.State), Text: text})
+		t.publish(event.Event{Kind: event.Collector, Switch: t.sw, Collector: name, From: string(before),
+			To: string(s.State), Text: text})
 	}
 }
 

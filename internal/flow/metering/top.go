@@ -18,7 +18,8 @@ func (r *Runner) Top(ctx context.Context, q api.FlowTopQuery, emit func(api.Flow
 }
 
 // top is Top, with each as a topView has it.
-func (r *Runner) top(ctx context.Context, q api.FlowTopQuery, each func(flow.Points) func(*meter.Flow), emit func(api.FlowTop) error) error {
+func (r *Runner) top(ctx context.Context, q api.FlowTopQuery, each func(flow.Points) func(*meter.Flow),
+	emit func(api.FlowTop) error) error {
 	only, err := newMatcher(q.FlowFilter)
 	if err != nil {
 		return err
@@ -60,26 +61,30 @@ type topView struct {
 	by   meter.Order
 	only *matcher
 
-	each func(points flow.Points) func(*meter.Flow) // asked at each sample for what is called with its flows that had a packet; nil for nothing
+	// asked at each sample for what is called with its flows that had a packet; nil for nothing
+	each func(points flow.Points) func(*meter.Flow)
 
 	sampler *meter.Sampler // nil before the first sample, which has no rates
 	at      time.Duration  // when that was taken out of the kernel which is in the last sample
 	last    time.Time      // when that, or the last view without any, was made; zero before the first
 }
 
-// look makes the next view; nil while it is not due. Counts come in steps, when they are taken out of the kernel, and so a view is made
-// after such a step: one between two, at times of its own, would show nothing now, and the double then.
+// look makes the next view; nil while it is not due. Counts come in steps, when they are taken out of the kernel, and
+// so a view is made after such a step: one between two, at times of its own, would show nothing now, and the double
+// then.
 func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 	m, metered := v.r.opened()
 	note, err := v.r.asked(v.only, pointsOf(m))
 	if err != nil && v.last.IsZero() { // a port that goes later is no error
 		return nil, err
 	}
-	out := &api.FlowTop{Time: now, Flows: []api.FlowRate{}, Metered: metered, Note: note, SamplingRate: v.r.samplingRate(v.only)}
+	out := &api.FlowTop{Time: now, Flows: []api.FlowRate{}, Metered: metered, Note: note,
+		SamplingRate: v.r.samplingRate(v.only)}
 	if v.last.IsZero() {
 		v.last = now
 	}
-	// Before the first drain has ended, a part of what it takes out may be in the table already: that is no sample to count from.
+	// Before the first drain has ended, a part of what it takes out may be in the table already: that is no sample to
+	// count from.
 	if v.sampler == nil && m != nil && m.Drained() > 0 {
 		v.sampler, v.last = m.NewSampler(), now
 		v.sample(m, &api.FlowTop{})
@@ -127,7 +132,8 @@ func (v *topView) sample(m *meter.Meter, out *api.FlowTop) {
 	out.Sum = sum.sum
 	for _, f := range top {
 		if f.PacketRate > 0 {
-			out.Flows = append(out.Flows, api.FlowRate{Flow: v.r.words.flow(f.Point, points, &f.Key, &f.Total), Rates: api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}})
+			out.Flows = append(out.Flows, api.FlowRate{Flow: v.r.words.flow(f.Point, points, &f.Key, &f.Total),
+				Rates: api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}})
 		}
 	}
 }

@@ -41,8 +41,8 @@ func (b *Batch) Reset() { b.bytes, b.ends, b.runs = b.bytes[:0], b.ends[:0], b.r
 // Datagram is the i-th one; valid until Reset.
 func (b *Batch) Datagram(i int) []byte { return b.bytes[b.start(i):b.ends[i]:b.ends[i]] }
 
-// Behind is how many datagrams left in one piece with the i-th and behind it. They have its length, and what befalls it on a way that does not
-// divide them befalls them all. It is known when the batch was sent.
+// Behind is how many datagrams left in one piece with the i-th and behind it. They have its length, and what befalls it
+// on a way that does not divide them befalls them all. It is known when the batch was sent.
 func (b *Batch) Behind(i int) int { return b.runs[i] }
 
 func (b *Batch) start(i int) int {

@@ -9,15 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receiver reads what a UDP socket is sent, many datagrams at once where they came in one piece. It is for one goroutine.
+// Receiver reads what a UDP socket is sent, many datagrams at once where they came in one piece. It is for one
+// goroutine.
 type Receiver struct {
 	conn  *net.UDPConn
 	bytes []byte
 	oob   []byte
 }
 
-// NewReceiver makes the receiver of a socket, which no one else reads from. On a kernel that does not know UDP_GRO it reads datagrams one
-// by one.
+// NewReceiver makes the receiver of a socket, which no one else reads from. On a kernel that does not know UDP_GRO it
+// reads datagrams one by one.
 func NewReceiver(conn *net.UDPConn) (*Receiver, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -49,7 +50,8 @@ func (r *Receiver) Receive(each func(from netip.AddrPort, datagram []byte)) erro
 	return nil
 }
 
-// segment is how long the datagrams are that came in one piece, but for the last, which may be shorter; 0 when one came alone.
+// segment is how long the datagrams are that came in one piece, but for the last, which may be shorter; 0 when one came
+// alone.
 func segment(oob []byte) (int, error) {
 	for len(oob) > 0 {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(oob)

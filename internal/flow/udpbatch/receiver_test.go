@@ -24,7 +24,8 @@ func TestReceiverReadsWhatCameInOnePiece(t *testing.T) {
 		calls, got := 0, 0
 		for ; got < b.Len(); calls++ {
 			if err := r.Receive(func(from netip.AddrPort, d []byte) {
-				if !bytes.Equal(d, b.Datagram(got)) || from.Port() != s.conn.LocalAddr().(interface{ AddrPort() netip.AddrPort }).AddrPort().Port() {
+				if !bytes.Equal(d, b.Datagram(got)) ||
+					from.Port() != s.conn.LocalAddr().(interface{ AddrPort() netip.AddrPort }).AddrPort().Port() {
 					t.Fatalf("%s: datagram %d: %d bytes from %v", at, got, len(d), from)
 				}
 				got++
@@ -54,7 +55,8 @@ func TestReceiverReadsSingleDatagrams(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []int{}
-		if err := r.Receive(func(_ netip.AddrPort, d []byte) { got = append(got, len(d)) }); err != nil || len(got) != 1 || got[0] != n {
+		if err := r.Receive(func(_ netip.AddrPort, d []byte) { got = append(got, len(d)) }); err != nil ||
+			len(got) != 1 || got[0] != n {
 			t.Errorf("a datagram of %d bytes came as %v: %v", n, got, err)
 		}
 	}

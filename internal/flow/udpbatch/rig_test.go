@@ -45,7 +45,8 @@ func dial(t *testing.T, to net.Addr) *Sender {
 func (s *Sender) option(t *testing.T, level, name, value int) {
 	t.Helper()
 	var err error
-	if late := s.raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, name, value) }); late != nil || err != nil {
+	if late := s.raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, name, value) }); late != nil ||
+		err != nil {
 		t.Fatal(errors.Join(late, err))
 	}
 }
@@ -90,7 +91,8 @@ func expect(t *testing.T, conn *net.UDPConn, b *Batch) {
 			t.Fatalf("datagram %d of %d: %v", i, b.Len(), err)
 		}
 		if !bytes.Equal(got[:n], b.Datagram(i)) {
-			t.Fatalf("datagram %d has %d bytes that begin with %x, want %d, %x", i, n, got[:min(n, 4)], len(b.Datagram(i)), b.Datagram(i)[:2])
+			t.Fatalf("datagram %d has %d bytes that begin with %x, want %d, %x", i, n, got[:min(n, 4)],
+				len(b.Datagram(i)), b.Datagram(i)[:2])
 		}
 	}
 }

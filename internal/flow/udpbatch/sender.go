@@ -53,7 +53,8 @@ func NewSender(conn *net.UDPConn) (*Sender, error) {
 	if !ok {
 		return nil, errors.New("a socket that is not connected can't send batches")
 	}
-	s := &Sender{conn: conn, raw: raw, four: remote.AddrPort().Addr().Unmap().Is4(), messages: make([]message, MaxDatagrams), spare: make([]parts, MaxDatagrams)}
+	s := &Sender{conn: conn, raw: raw, four: remote.AddrPort().Addr().Unmap().Is4(),
+		messages: make([]message, MaxDatagrams), spare: make([]parts, MaxDatagrams)}
 	s.once = func(fd uintptr) { s.call(fd) }
 	s.whenFree = func(fd uintptr) bool { s.call(fd); return s.errno != unix.EAGAIN }
 	err = raw.Control(func(fd uintptr) {
@@ -76,15 +77,19 @@ func (s *Sender) fragment(may bool) error {
 		how = unix.IP_PMTUDISC_WANT
 	}
 	var err error
-	if late := s.raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how) }); late != nil {
+	if late := s.raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER,
+			how)
+	}); late != nil {
 		return late
 	}
 	return os.NewSyscallError("setsockopt IP_MTU_DISCOVER", err)
 }
 
-// Send sends the datagrams of b in order, and returns how many the kernel took: all of them, or err says why not the next. A send waits
-// for room in the socket's buffer, for stall at most. An error that the socket had from a datagram before does not keep a batch back.
-// Datagrams that are longer than the way's MTU, as far as it is known, leave in fragments.
+// Send sends the datagrams of b in order, and returns how many the kernel took: all of them, or err says why not the
+// next. A send waits for room in the socket's buffer, for stall at most. An error that the socket had from a datagram
+// before does not keep a batch back. Datagrams that are longer than the way's MTU, as far as it is known, leave in
+// fragments.
 func (s *Sender) Send(b *Batch, stall time.Duration) (n int, err error) {
 	n, err = s.sendFrom(b, 0, s.divides, stall)
 	if err == nil || !s.divides || !undivided(s.errno) {
@@ -183,14 +188,16 @@ func (s *Sender) send(count int, stall time.Duration) (done int, err error) {
 		}
 		done += s.taken
 		if s.errno != 0 && again {
-			return done, &net.OpError{Op: "write", Net: "udp", Source: s.conn.LocalAddr(), Addr: s.conn.RemoteAddr(), Err: os.NewSyscallError("sendmmsg", s.errno)}
+			return done, &net.OpError{Op: "write", Net: "udp", Source: s.conn.LocalAddr(), Addr: s.conn.RemoteAddr(),
+				Err: os.NewSyscallError("sendmmsg", s.errno)}
 		}
 		again = s.errno != 0
 	}
 	return done, nil
 }
 
-// attempt does a call, and waits for room before it if there is none. Without waiting, the runtime's poller has no part in it.
+// attempt does a call, and waits for room before it if there is none. Without waiting, the runtime's poller has no part
+// in it.
 func (s *Sender) attempt(stall time.Duration) error {
 	if err := s.raw.Control(s.once); err != nil || s.errno != unix.EAGAIN {
 		return err
@@ -211,7 +218,8 @@ func (s *Sender) attempt(stall time.Duration) error {
 // call calls sendmmsg once.
 func (s *Sender) call(fd uintptr) {
 	for {
-		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.messages[s.from])), uintptr(s.to-s.from), 0, 0, 0)
+		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&s.messages[s.from])),
+			uintptr(s.to-s.from), 0, 0, 0)
 		if s.taken, s.errno = int(n), errno; errno != 0 {
 			s.taken = 0
 		}

@@ -14,7 +14,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A receiver that knows nothing of batches sees datagrams, in order and of their own lengths; those of one length left in one piece.
+// A receiver that knows nothing of batches sees datagrams, in order and of their own lengths; those of one length left
+// in one piece.
 func TestDatagramsArriveOneByOne(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
 		to := listen(t, at)
@@ -50,7 +51,8 @@ func TestLongRunsHaveSeveralPieces(t *testing.T) {
 		at := 0
 		for _, n := range c.first {
 			if c.b.Behind(at) != n {
-				t.Errorf("%d datagrams of %d bytes: %d left with datagram %d, want %d", c.b.Len(), len(c.b.Datagram(0)), c.b.Behind(at), at, n)
+				t.Errorf("%d datagrams of %d bytes: %d left with datagram %d, want %d", c.b.Len(), len(c.b.Datagram(0)),
+					c.b.Behind(at), at, n)
 			}
 			at += n + 1
 		}
@@ -92,7 +94,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A device that computes no checksums: kernels before 6.11 do not divide for it, later ones do the sums themselves. Either way all arrive.
+// A device that computes no checksums: kernels before 6.11 do not divide for it, later ones do the sums themselves.
+// Either way all arrive.
 func TestDatagramsLeaveByADeviceWithoutChecksums(t *testing.T) {
 	testkit.Tool(t, "ethtool")
 	c := newCable(t)
@@ -109,7 +112,8 @@ func TestDatagramsLeaveByADeviceWithoutChecksums(t *testing.T) {
 	nothing(t, to)
 }
 
-// Datagrams that are longer than the MTU go out in fragments, as without batches, and the next batch leaves together again.
+// Datagrams that are longer than the MTU go out in fragments, as without batches, and the next batch leaves together
+// again.
 func TestDatagramsLongerThanTheMTU(t *testing.T) {
 	c := newCable(t)
 	to, s := c.sockets()

@@ -32,7 +32,8 @@ type happened struct {
 	run  guest.Run
 }
 
-// sockets are the read-only sockets of the daemon for QEMU alone, which a host has that runs the modular daemons, and of the one for all.
+// sockets are the read-only sockets of the daemon for QEMU alone, which a host has that runs the modular daemons, and
+// of the one for all.
 func sockets(dir string) []string {
 	return []string{filepath.Join(dir, "virtqemud-sock-ro"), filepath.Join(dir, "libvirt-sock-ro")}
 }
@@ -83,7 +84,8 @@ func open(ctx context.Context, conn net.Conn) (daemon, error) {
 	return c, nil
 }
 
-// pass passes events on until the connection ends. What the library goes on sending is taken from it, so that it can end.
+// pass passes events on until the connection ends. What the library goes on sending is taken from it, so that it can
+// end.
 func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLifecycleMsg) {
 	defer func() {
 		for range events { // it closes the channel when its context has ended
@@ -141,8 +143,9 @@ func (c *client) Run(ctx context.Context, uuid string) (guest.Run, error) {
 	return guest.RunUnknown, fmt.Errorf("ask libvirt for domain %s: %w", uuid, err)
 }
 
-// runByEvent is where a domain runs after an event. RunUnknown is that of an event which says nothing of it: a domain that has started
-// because it is to arrive does not run here yet, and after a failure of a post-copy migration its memory is on both hosts.
+// runByEvent is where a domain runs after an event. RunUnknown is that of an event which says nothing of it: a domain
+// that has started because it is to arrive does not run here yet, and after a failure of a post-copy migration its
+// memory is on both hosts.
 func runByEvent(event, detail int32) guest.Run {
 	switch libvirt.DomainEventType(event) {
 	case libvirt.DomainEventSuspended:
@@ -167,8 +170,8 @@ func runByEvent(event, detail int32) guest.Run {
 	return guest.RunUnknown
 }
 
-// runByState is where a domain in that state runs. One that is paused for a migration has left, or is to arrive; a port that waits for it
-// already goes on to.
+// runByState is where a domain in that state runs. One that is paused for a migration has left, or is to arrive; a port
+// that waits for it already goes on to.
 func runByState(state, reason int32) guest.Run {
 	switch libvirt.DomainState(state) {
 	case libvirt.DomainRunning, libvirt.DomainBlocked:
@@ -204,8 +207,8 @@ const maxMessage = 1 << 20
 // headBytes is how long the beginning of a message is: its length and six more numbers.
 const headBytes = 28
 
-// framed is a connection whose messages have a bounded length: the library makes room for as much as a message says it has. It is the
-// library's dialer too, for this one connection.
+// framed is a connection whose messages have a bounded length: the library makes room for as much as a message says it
+// has. It is the library's dialer too, for this one connection.
 type framed struct {
 	net.Conn
 	head []byte // of the length of the next message, as far as it was read

@@ -1,5 +1,6 @@
-// Package domains follows where libvirt's domains run. libvirt calls no hook at the host that a domain leaves before its QEMU has ended, but
-// tells by an event when the guest was stopped there; everybody may read such events at its read-only socket.
+// Package domains follows where libvirt's domains run. libvirt calls no hook at the host that a domain leaves before
+// its QEMU has ended, but tells by an event when the guest was stopped there; everybody may read such events at its
+// read-only socket.
 package domains
 
 import (
@@ -40,8 +41,9 @@ type Domains struct {
 	news   map[string]guest.Run
 }
 
-// Watch starts with no domain to follow. dir has libvirt's sockets. tell is given where domains run, by their UUIDs, when that is another than
-// before or is said by another daemon. It is called from one goroutine and may wait until its context ends.
+// Watch starts with no domain to follow. dir has libvirt's sockets. tell is given where domains run, by their UUIDs,
+// when that is another than before or is said by another daemon. It is called from one goroutine and may wait until its
+// context ends.
 func Watch(dir string, tell func(context.Context, map[string]guest.Run)) *Domains {
 	return watch(func(ctx context.Context) (daemon, error) { return dial(ctx, dir) }, tell)
 }
@@ -83,7 +85,8 @@ func (d *Domains) anyWanted() bool {
 	return len(d.wanted) > 0
 }
 
-// found notes where a domain runs. Of an event it is told also when it was known: what the port made of it may be another since.
+// found notes where a domain runs. Of an event it is told also when it was known: what the port made of it may be
+// another since.
 func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,7 +175,8 @@ func (d *Domains) follow() {
 	}
 }
 
-// session is one connection, from the registration for events to its end, or until no domain is wanted. served says whether there was one.
+// session is one connection, from the registration for events to its end, or until no domain is wanted. served says
+// whether there was one.
 func (d *Domains) session() (served bool) {
 	ctx, end := context.WithCancel(d.ctx)
 	defer end()

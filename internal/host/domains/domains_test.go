@@ -188,10 +188,11 @@ func TestUUIDs(t *testing.T) {
 	}
 }
 
-// A message that says to be larger than any that is asked for, or shorter than its own beginning, ends the connection; nobody makes room
-// for it.
+// A message that says to be larger than any that is asked for, or shorter than its own beginning, ends the connection;
+// nobody makes room for it.
 func TestMessagesHaveABoundedLength(t *testing.T) {
-	for length, good := range map[uint32]bool{headBytes: true, 100: true, maxMessage + 1: false, 1<<32 - 1: false, headBytes - 1: false, 0: false} {
+	for length, good := range map[uint32]bool{headBytes: true, 100: true, maxMessage + 1: false, 1<<32 - 1: false,
+		headBytes - 1: false, 0: false} {
 		ours, theirs := net.Pipe()
 		f := &framed{Conn: ours, gone: make(chan struct{})}
 		go func() {

@@ -20,8 +20,8 @@ func (s Adapters) Take(news map[string]Sight) {
 	}
 }
 
-// Onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be; none
-// otherwise.
+// Onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be;
+// none otherwise.
 func (s Adapters) Onto(p *plan.Port, f *plan.Fact) problem.Problem {
 	shown, ok := s[p.Monitor.Socket]
 	if !ok {

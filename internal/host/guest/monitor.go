@@ -1,4 +1,5 @@
-// Package guest follows what guests make of their adapters: it watches the QEMU monitors behind taps, where the host itself sees nothing.
+// Package guest follows what guests make of their adapters: it watches the QEMU monitors behind taps, where the host
+// itself sees nothing.
 package guest
 
 import (
@@ -77,10 +78,11 @@ type watch struct {
 // look asks for another look at the adapters.
 func (w *watch) look() { signal(w.changed) }
 
-// Watch starts with nothing to watch. tell is given what changed, by the monitor's socket; the empty Sight is that of a monitor watched
-// no longer. It is called from one goroutine and may wait until its context ends.
+// Watch starts with nothing to watch. tell is given what changed, by the monitor's socket; the empty Sight is that of a
+// monitor watched no longer. It is called from one goroutine and may wait until its context ends.
 func Watch(tell func(context.Context, map[string]Sight)) *Monitors {
-	m := &Monitors{tell: tell, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), running: map[string]*watch{}, news: map[string]Sight{}}
+	m := &Monitors{tell: tell, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		running: map[string]*watch{}, news: map[string]Sight{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.all.Go(m.passOn)
 	return m
@@ -130,8 +132,8 @@ func (m *Monitors) report(w *watch, s Sight) {
 	signal(m.wake)
 }
 
-// found notes what a watch found and reports it where that is another than before, unless the watch has been stopped meanwhile. Where
-// the guest runs is told at once.
+// found notes what a watch found and reports it where that is another than before, unless the watch has been stopped
+// meanwhile. Where the guest runs is told at once.
 func (m *Monitors) found(w *watch, edit func(*Sight)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,8 +212,8 @@ func (m *Monitors) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// nextTry says when a monitor is tried again whose session has ended, and what the delay is then. One that served for long is tried
-// again at once; one that ends every session soon, as a hostile one may, has fewer and fewer.
+// nextTry says when a monitor is tried again whose session has ended, and what the delay is then. One that served for
+// long is tried again at once; one that ends every session soon, as a hostile one may, has fewer and fewer.
 func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next time.Duration) {
 	if served && lasted >= monitorRetryMax {
 		delay = monitorRetry
@@ -219,8 +221,8 @@ func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next
 	return delay, min(2*delay, monitorRetryMax)
 }
 
-// session is one connection: it shows where the guest runs, and the adapters' filters whenever they may have changed. served says
-// whether it ever showed these.
+// session is one connection: it shows where the guest runs, and the adapters' filters whenever they may have changed.
+// served says whether it ever showed these.
 func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bool, err error) {
 	opening, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
@@ -246,7 +248,8 @@ func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bo
 	return w.filters(ctx, c, show)
 }
 
-// follow asks where the guest runs: now, after every event that may have changed it, and regularly while it may change without one.
+// follow asks where the guest runs: now, after every event that may have changed it, and regularly while it may change
+// without one.
 func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
 	poll := time.NewTicker(monitorPoll)
 	defer poll.Stop()

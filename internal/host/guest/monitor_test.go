@@ -15,7 +15,8 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// hostileQEMU answers properly until the adapters have been read once, then sends large events for as long as it is listened to.
+// hostileQEMU answers properly until the adapters have been read once, then sends large events for as long as it is
+// listened to.
 func hostileQEMU(t *testing.T) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "qmp")

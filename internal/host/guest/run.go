@@ -21,7 +21,8 @@ const (
 	RunLeft
 )
 
-// runOf reads QEMU's status. Whoever pauses a guest without moving it (paused, suspended, an error of its disk) keeps it here.
+// runOf reads QEMU's status. Whoever pauses a guest without moving it (paused, suspended, an error of its disk) keeps
+// it here.
 func runOf(status string) Run {
 	switch status {
 	case "":
@@ -47,8 +48,8 @@ func underWay(step string) bool {
 // askAgain is how often a status is asked for when events come in between.
 const askAgain = 3
 
-// runs is where the guest of one monitor runs. QEMU's main loop answers no question while the last part of a migration is sent, so
-// the STOP of a migration that is known to be under way counts by itself.
+// runs is where the guest of one monitor runs. QEMU's main loop answers no question while the last part of a migration
+// is sent, so the STOP of a migration that is known to be under way counts by itself.
 type runs struct {
 	tell func(Run) // is called with mu held
 

@@ -64,8 +64,8 @@ func (a *asker) addresses() ([]address, error) {
 	return nil, fmt.Errorf("list the host's addresses: they changed during each of %d attempts", dumpTries)
 }
 
-// note takes an address in, or forgets it, and says whether the device has others now than before. Addresses of link scope, such as
-// the ones that IPv6 gives every device, do not count: nobody reaches the host by them.
+// note takes an address in, or forgets it, and says whether the device has others now than before. Addresses of link
+// scope, such as the ones that IPv6 gives every device, do not count: nobody reaches the host by them.
 func (h *Host) note(a address, gone bool) (changed bool) {
 	if a.scope >= unix.RT_SCOPE_LINK {
 		return false
@@ -102,7 +102,8 @@ func (h *Host) hostTraffic(index uint32, deep int) bool {
 	return false
 }
 
-// stack notes that a VLAN device is there, or is not; it may lie on a device of another namespace, which is not ours to know.
+// stack notes that a VLAN device is there, or is not; it may lie on a device of another namespace, which is not ours to
+// know.
 func (h *Host) stack(l link, there bool) {
 	switch {
 	case l.kind != "vlan" || l.peerNS != localNS:

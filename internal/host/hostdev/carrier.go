@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How often the links of the watched devices are read. For a second after the loss of a carrier anywhere on the machine the kernel
-// holds back its notification of the next (linkwatch; K39): after every notification the links are read at short intervals. Slow
-// covers what happened in a namespace that sends none here.
+// How often the links of the watched devices are read. For a second after the loss of a carrier anywhere on the machine
+// the kernel holds back its notification of the next (linkwatch; K39): after every notification the links are read at
+// short intervals. Slow covers what happened in a namespace that sends none here.
 const (
 	carrierFast  = 20 * time.Millisecond
 	carrierSlow  = 250 * time.Millisecond
@@ -41,7 +41,8 @@ func newCarrierWatch(notes chan<- Note, stirred <-chan struct{}) (*carrierWatch,
 	if err != nil {
 		return nil, fmt.Errorf("open a netlink socket for carriers: %w", err)
 	}
-	w := &carrierWatch{fd: fd, request: linkRequest(), answer: make([]byte, 32<<10), notes: notes, stirred: stirred, quit: make(chan struct{}), changed: make(chan struct{}, 1)}
+	w := &carrierWatch{fd: fd, request: linkRequest(), answer: make([]byte, 32<<10), notes: notes, stirred: stirred,
+		quit: make(chan struct{}), changed: make(chan struct{}, 1)}
 	w.done.Go(w.run)
 	return w, nil
 }

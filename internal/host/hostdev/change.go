@@ -115,7 +115,9 @@ func (h *Host) SetPromiscuous(d Device, on bool) error {
 
 // SetMTU sets the largest layer-3 size, in bytes.
 func (h *Host) SetMTU(d Device, mtu int) error {
-	return h.change(d, fmt.Sprintf("set the MTU %d", mtu), func(l netlink.Link) error { return h.set.LinkSetMTU(l, mtu) })
+	return h.change(d, fmt.Sprintf("set the MTU %d", mtu), func(l netlink.Link) error {
+		return h.set.LinkSetMTU(l, mtu)
+	})
 }
 
 // SetMAC sets the device's address.
@@ -153,8 +155,8 @@ func (h *Host) AddAddress(d Device, p netip.Prefix) error {
 	return nil
 }
 
-// RemoveAddress takes one address off the device. Without promote_secondaries the kernel would remove with the first IPv4 address of a
-// subnet all others in it, whoever put them there.
+// RemoveAddress takes one address off the device. Without promote_secondaries the kernel would remove with the first
+// IPv4 address of a subnet all others in it, whoever put them there.
 func (h *Host) RemoveAddress(d Device, p netip.Prefix) error {
 	const promote = "promote_secondaries"
 	was, err := readSysctl(d, "ipv4", promote)

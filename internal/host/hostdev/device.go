@@ -21,15 +21,16 @@ type Device struct {
 	Name  string
 	Alias string
 	Kind  Kind
-	// Driver is the kernel's own word for the kind of a virtual device ("veth", "tun", "bridge"); "" for a physical one.
+	// Driver is the kernel's own word for the kind of a virtual device ("veth", "tun", "bridge"); "" for a physical
+	// one.
 	Driver string
 	End
 	// Peer is the other end of a veth.
 	Peer Peer
 	// HostTraffic: the host has addresses of more than link scope on the device, or on a VLAN device stacked on it.
 	HostTraffic bool
-	// ActiveMember is the name of the member that a bond with one active member sends by; "" for other devices and modes, and
-	// while there is none.
+	// ActiveMember is the name of the member that a bond with one active member sends by; "" for other devices and
+	// modes, and while there is none.
 	ActiveMember string
 	// Permanent is the address that is built into a physical device; zero for others.
 	Permanent plan.MAC
@@ -109,7 +110,8 @@ type link struct {
 }
 
 func (l link) device() Device {
-	d := Device{Index: l.index, Name: l.name, Alias: l.alias, Kind: Other, Driver: l.kind, Permanent: l.permanent, XDP: l.xdp, End: l.end}
+	d := Device{Index: l.index, Name: l.name, Alias: l.alias, Kind: Other, Driver: l.kind, Permanent: l.permanent,
+		XDP: l.xdp, End: l.end}
 	switch {
 	case l.kind == "veth":
 		d.Kind = Veth

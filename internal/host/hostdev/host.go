@@ -221,8 +221,8 @@ func (h *Host) drop(index uint32) {
 	}
 }
 
-// Device finds a device by its name, with the state of a veth's other end. The other end is asked for once and kept current
-// by notifications from then on.
+// Device finds a device by its name, with the state of a veth's other end. The other end is asked for once and kept
+// current by notifications from then on.
 func (h *Host) Device(name string) (Device, bool, error) {
 	if d, ok := h.shown[name]; ok {
 		return *d, true, nil

@@ -73,7 +73,8 @@ func TestD2_GuestChangesItsMACAndWeSeeIt(t *testing.T) {
 	if err != nil || !found {
 		t.Fatalf("port0 not found: %v", err)
 	}
-	if d.Kind != Veth || !d.Peer.Elsewhere || !d.Peer.Seen || d.Peer.MAC.String() != "02:00:00:00:00:01" || !d.Peer.Up() || !d.Up() {
+	if d.Kind != Veth || !d.Peer.Elsewhere || !d.Peer.Seen || d.Peer.MAC.String() != "02:00:00:00:00:01" ||
+		!d.Peer.Up() || !d.Up() {
 		t.Fatalf("port0 = %+v", d)
 	}
 	run(t, vm, "ip link set eth0 address 02:00:00:00:00:99")
@@ -111,7 +112,10 @@ func TestDeviceAppearsIsRenamedMovesAndVanishes(t *testing.T) {
 	absent := func(_ Device, found bool) bool { return !found }
 	await(t, h, "port0", "nothing yet", absent)
 	run(t, host, "ip link add port0 type veth peer name eth0")
-	await(t, h, "port0", "appears", func(d Device, found bool) bool { return found && d.Peer.Seen && !d.Peer.Elsewhere })
+	await(t, h, "port0", "appears", func(d Device, found bool) bool {
+		return found && d.Peer.Seen &&
+			!d.Peer.Elsewhere
+	})
 	run(t, host, "ip link set eth0 netns "+vm.Name)
 	await(t, h, "port0", "other end moved away", func(d Device, _ bool) bool { return d.Peer.Elsewhere && d.Peer.Seen })
 	run(t, host, "ip link set port0 name port1")
@@ -158,7 +162,8 @@ func TestPairIsMadeAddressedAndRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, found, err := h.Device("vmk0")
-	if err != nil || !found || d.MAC != mac || d.MTU != 1400 || d.Alias != "heddle test" || d.Peer.Elsewhere || !d.Peer.Seen {
+	if err != nil || !found || d.MAC != mac || d.MTU != 1400 || d.Alias != "heddle test" || d.Peer.Elsewhere ||
+		!d.Peer.Seen {
 		t.Fatalf("vmk0 = %+v, %v, %v", d, found, err)
 	}
 	for _, want := range [][]netip.Prefix{

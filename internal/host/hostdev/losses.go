@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Losses are what a device itself counts as lost since it was made, in frames (struct rtnl_link_stats64). Received and sent are seen
-// from the device: what the host's end of a guest's device receives, the guest sent.
+// Losses are what a device itself counts as lost since it was made, in frames (struct rtnl_link_stats64). Received and
+// sent are seen from the device: what the host's end of a guest's device receives, the guest sent.
 type Losses struct {
 	RxDropped          uint64 // arrived, and nobody wanted it
 	TxDropped          uint64 // no room
@@ -108,7 +108,8 @@ func lossesOf(answers [][]byte) (map[uint32]Losses, error) {
 	return all, nil
 }
 
-// Peer are the losses of a veth's other end, in another namespace that this one knows and may look into; seen is false otherwise.
+// Peer are the losses of a veth's other end, in another namespace that this one knows and may look into; seen is false
+// otherwise.
 func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// iflaTunType is IFLA_TUN_TYPE of linux/if_link.h, inside IFLA_INFO_DATA of a "tun" device; iffTap is its value for a tap.
+// iflaTunType is IFLA_TUN_TYPE of linux/if_link.h, inside IFLA_INFO_DATA of a "tun" device; iffTap is its value for a
+// tap.
 const (
 	iflaTunType = 3
 	iffTap      = 2

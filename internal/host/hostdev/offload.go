@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offload is something a device does to frames by itself, by the kernel's name (as "ethtool -k" shows it, or its long form).
+// Offload is something a device does to frames by itself, by the kernel's name (as "ethtool -k" shows it, or its long
+// form).
 type Offload string
 
 // The offloads that matter to a switch.

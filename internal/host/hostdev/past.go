@@ -12,9 +12,9 @@ type Past struct {
 	Lower string
 }
 
-// Past lists, by name, the devices on top of d, or of VLAN devices on it, that are for others than the host itself: macvlan and ipvlan
-// devices, and VLAN devices that a bridge or the like has as members. A VLAN device by itself is the host's own traffic. What is in other
-// namespaces is not seen.
+// Past lists, by name, the devices on top of d, or of VLAN devices on it, that are for others than the host itself:
+// macvlan and ipvlan devices, and VLAN devices that a bridge or the like has as members. A VLAN device by itself is the
+// host's own traffic. What is in other namespaces is not seen.
 func (h *Host) Past(d Device) []Past {
 	found := h.past(d.Index, stacking)
 	slices.SortFunc(found, func(a, b Past) int { return strings.Compare(a.Name, b.Name) })

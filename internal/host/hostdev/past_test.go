@@ -17,12 +17,13 @@ func pastText(h *Host, d Device) string {
 	return strings.Join(got, ", ")
 }
 
-// Devices for others than the host are seen on a device and on VLAN devices on it; the host's own VLAN devices are none of them, nor is what
-// lies on a device of another namespace that has the same index.
+// Devices for others than the host are seen on a device and on VLAN devices on it; the host's own VLAN devices are none
+// of them, nor is what lies on a device of another namespace that has the same index.
 func TestWhatSendsPastASwitchIsToldFromTheHostsOwn(t *testing.T) {
 	h := &Host{links: map[uint32]link{}}
 	for _, l := range []link{
-		{index: 1, name: "eno1"}, {index: 2, name: "eno2"}, {index: 3, name: "br0", kind: "bridge"}, {index: 4, name: "blue", kind: "vrf"},
+		{index: 1, name: "eno1"}, {index: 2, name: "eno2"}, {index: 3, name: "br0", kind: "bridge"},
+		{index: 4, name: "blue", kind: "vrf"},
 		{index: 5, name: "mv0", kind: "macvlan", peer: 1}, {index: 6, name: "own", kind: "vlan", peer: 1},
 		{index: 7, name: "v10", kind: "vlan", peer: 1, master: 3}, {index: 8, name: "v20", kind: "vlan", peer: 1},
 		{index: 9, name: "iv0", kind: "ipvlan", peer: 8}, {index: 10, name: "v30", kind: "vlan", peer: 1, master: 4},

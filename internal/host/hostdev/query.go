@@ -73,7 +73,8 @@ func (a *asker) one(k linkKey) (l link, found bool, err error) {
 	}
 	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
 	switch {
-	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), err == nil && len(answers) == 0:
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM),
+		errors.Is(err, unix.EACCES), err == nil && len(answers) == 0:
 		// EINVAL: the namespace behind the id is gone. EPERM: it does not let itself be looked into.
 		return link{}, false, nil
 	case err != nil:

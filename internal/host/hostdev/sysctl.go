@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// sysctl is the file of a device's kernel parameter. /proc/sys/net shows the namespace of the thread that opens it, like the
-// sockets the Host was opened with.
+// sysctl is the file of a device's kernel parameter. /proc/sys/net shows the namespace of the thread that opens it,
+// like the sockets the Host was opened with.
 func sysctl(d Device, family, name string) (string, error) {
 	if strings.ContainsRune(d.Name, '/') || d.Name == "" || d.Name == "." || d.Name == ".." {
 		return "", fmt.Errorf("%q is not a device name", d.Name)
@@ -51,8 +51,9 @@ func (h *Host) IPv6(d Device) (bool, error) {
 	return v == "0", err
 }
 
-// SetIPv6 lets the host's own IPv6 speak on a device, or silences it. The device of a port is the guest's cable: the host's
-// neighbour and multicast-listener messages have no business on it. A kernel without IPv6 has nothing to silence.
+// SetIPv6 lets the host's own IPv6 speak on a device, or silences it. The device of a port is the guest's cable: the
+// host's neighbour and multicast-listener messages have no business on it. A kernel without IPv6 has nothing to
+// silence.
 func (h *Host) SetIPv6(d Device, on bool) error {
 	v := "1"
 	if on {
@@ -61,8 +62,8 @@ func (h *Host) SetIPv6(d Device, on bool) error {
 	return writeSysctl(d, "ipv6", "disable_ipv6", v)
 }
 
-// ARPIgnore is the kernel's arp_ignore of the device: "0" answers ARP requests that arrive on it for any address of the host,
-// "1" only for the device's own. "" on a kernel without IPv4.
+// ARPIgnore is the kernel's arp_ignore of the device: "0" answers ARP requests that arrive on it for any address of the
+// host, "1" only for the device's own. "" on a kernel without IPv4.
 func (h *Host) ARPIgnore(d Device) (string, error) { return readSysctl(d, "ipv4", "arp_ignore") }
 
 // SetARPIgnore sets what ARPIgnore returns.

@@ -14,7 +14,8 @@ import (
 // may change at once.
 const receiveBuffer = 8 << 20
 
-// Note is one notification: a device of some namespace or an address of this one changed or went, or notifications were lost.
+// Note is one notification: a device of some namespace or an address of this one changed or went, or notifications were
+// lost.
 type Note struct {
 	nsid   int32
 	gone   bool
@@ -29,8 +30,8 @@ type Note struct {
 // At is when the notification was read.
 func (n Note) At() time.Time { return n.at }
 
-// watcher reads address notifications of this namespace, and link notifications of it and of every namespace that it knows an id for; the kernel gives one to
-// the namespace of every veth's other end when the veth is listed.
+// watcher reads address notifications of this namespace, and link notifications of it and of every namespace that it
+// knows an id for; the kernel gives one to the namespace of every veth's other end when the veth is listed.
 type watcher struct {
 	file  *os.File
 	notes chan Note
@@ -47,7 +48,8 @@ func newWatcher() (*watcher, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	w := &watcher{file: os.NewFile(uintptr(fd), "netlink notifications"), notes: make(chan Note, 1024), stirred: make(chan struct{}, 1)}
+	w := &watcher{file: os.NewFile(uintptr(fd), "netlink notifications"), notes: make(chan Note, 1024),
+		stirred: make(chan struct{}, 1)}
 	go w.run()
 	return w, nil
 }
@@ -59,7 +61,8 @@ func prepare(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1); err != nil {
 		return fmt.Errorf("listen to all namespaces' devices (needs CAP_NET_BROADCAST; run as root): %w", err)
 	}
-	addr := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) | 1<<(unix.RTNLGRP_IPV6_IFADDR-1)}
+	addr := &unix.SockaddrNetlink{Family: unix.AF_NETLINK,
+		Groups: 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) | 1<<(unix.RTNLGRP_IPV6_IFADDR-1)}
 	if err := unix.Bind(fd, addr); err != nil {
 		return fmt.Errorf("subscribe to device notifications: %w", err)
 	}

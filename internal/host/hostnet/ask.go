@@ -45,7 +45,8 @@ func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
 		if mac := attribute(b, neighbourHeader, unix.NDA_LLADDR); len(mac) == len(n.MAC) {
 			n.MAC = [6]byte(mac)
 		}
-		if cache := attribute(b, neighbourHeader, unix.NDA_CACHEINFO); len(cache) >= 8 { // struct nda_cacheinfo: confirmed, used
+		if cache := attribute(b, neighbourHeader, unix.NDA_CACHEINFO); len(cache) >= 8 {
+			// struct nda_cacheinfo: confirmed, used
 			n.Unused = time.Duration(binary.NativeEndian.Uint32(cache[4:])) * time.Second / userHertz
 		}
 		list = append(list, n)
@@ -71,7 +72,8 @@ func (Net) Ask(index uint32, ip netip.Addr) error {
 	return look(index, ip)
 }
 
-// NextHops are the gateways of all routes by the device but those whose MAC is set by hand, those of default routes first.
+// NextHops are the gateways of all routes by the device but those whose MAC is set by hand, those of default routes
+// first.
 func (c *Config) NextHops() (list []netip.Addr) {
 	add := func(gw netip.Addr) {
 		if !slices.Contains(list, gw) && !slices.Contains(c.Fixed, gw) {
@@ -129,7 +131,8 @@ func (Net) Sessions() (list []Session, err error) {
 			if local.Addr() == remote.Addr() || remote.Addr().IsLoopback() || !remote.IsValid() {
 				continue
 			}
-			list = append(list, Session{local, remote, r.TCPInfo.Bytes_acked + r.TCPInfo.Bytes_received + uint64(r.TCPInfo.Segs_in)})
+			list = append(list, Session{local, remote, r.TCPInfo.Bytes_acked + r.TCPInfo.Bytes_received +
+				uint64(r.TCPInfo.Segs_in)})
 		}
 	}
 	return list, nil

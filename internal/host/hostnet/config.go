@@ -1,6 +1,6 @@
-// Package hostnet reads what the host's own IP stack has on a device — addresses, routes, permanent neighbours — and moves it to
-// another device, as it is: every message of the kernel is kept whole and sent back with the device changed. It works in the network
-// namespace of the calling thread.
+// Package hostnet reads what the host's own IP stack has on a device — addresses, routes, permanent neighbours — and
+// moves it to another device, as it is: every message of the kernel is kept whole and sent back with the device
+// changed. It works in the network namespace of the calling thread.
 package hostnet
 
 import (
@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Object is one address, route or neighbour: the kernel's message about it, without the netlink header, and its text for people.
+// Object is one address, route or neighbour: the kernel's message about it, without the netlink header, and its text
+// for people.
 type Object struct {
 	Message []byte `json:"message"`
 	Text    string `json:"text"`
@@ -32,7 +33,8 @@ type Config struct {
 	Neighbours []Object `json:"neighbours,omitempty"`
 	// Rules are the policy rules that name the device as iif or oif.
 	Rules []Object `json:"rules,omitempty"`
-	// ReadAt is when all this was read, by CLOCK_BOOTTIME: what has a lifetime is younger when it is put somewhere later.
+	// ReadAt is when all this was read, by CLOCK_BOOTTIME: what has a lifetime is younger when it is put somewhere
+	// later.
 	ReadAt time.Duration `json:"readAt"`
 	// Prefixes are the addresses as a configuration file writes them.
 	Prefixes []string `json:"prefixes,omitempty"`
@@ -56,8 +58,8 @@ const (
 	rtaNextHop      = 30 // RTA_NH_ID
 )
 
-// Read reads what the device has, apart from what the kernel makes by itself: IPv6 link-local addresses, local and multicast routes. A
-// route that cannot be moved alone is an error that says what to do.
+// Read reads what the device has, apart from what the kernel makes by itself: IPv6 link-local addresses, local and
+// multicast routes. A route that cannot be moved alone is an error that says what to do.
 func (Net) Read(name string, index uint32) (*Config, error) {
 	return read(&Config{Device: name, Index: index})
 }
@@ -119,7 +121,8 @@ func readAddresses(c *Config, index uint32) error {
 		}
 		p := netip.PrefixFrom(ip, int(b[1]))
 		o := Object{b, "address " + p.String()}
-		if ip.Is6() { // the kernel has the newest one first: in this order, given one after the other, they come out as they were
+		if ip.Is6() {
+			// the kernel has the newest one first: in this order, given one after the other, they come out as they were
 			c.Addresses = slices.Insert(c.Addresses, four, o)
 			c.Prefixes = slices.Insert(c.Prefixes, four, p.String())
 			continue
@@ -158,14 +161,17 @@ func readRoutes(c *Config, index uint32) error {
 
 // hopsOf orders routes: one by a gateway needs the route to it first.
 func hopsOf(o Object) int {
-	if attribute(o.Message, routeHeader, unix.RTA_GATEWAY) != nil || attribute(o.Message, routeHeader, unix.RTA_VIA) != nil || attribute(o.Message, routeHeader, unix.RTA_MULTIPATH) != nil {
+	if attribute(o.Message, routeHeader, unix.RTA_GATEWAY) != nil ||
+		attribute(o.Message, routeHeader, unix.RTA_VIA) != nil ||
+		attribute(o.Message, routeHeader, unix.RTA_MULTIPATH) != nil {
 		return 1
 	}
 	return 0
 }
 
-// route takes a route in, where it is the device's and the kernel does not make it by itself. A connected route is taken in too: one that
-// goes with its address is there already when it is put, and one that a network manager made for an address without is not.
+// route takes a route in, where it is the device's and the kernel does not make it by itself. A connected route is
+// taken in too: one that goes with its address is there already when it is put, and one that a network manager made for
+// an address without is not.
 func (c *Config) route(b []byte, index uint32) error {
 	const cloned = 0x200 // RTM_F_CLONED: a cache entry
 	if len(b) < routeHeader || binary.NativeEndian.Uint32(b[8:])&cloned != 0 || madeByKernel(b) {
@@ -181,7 +187,8 @@ func (c *Config) route(b []byte, index uint32) error {
 		return nil
 	}
 	if attribute(b, routeHeader, rtaNextHop) != nil {
-		return fmt.Errorf("%s uses a next-hop object (ip nexthop), which may have other routes: replace it by a plain route for the time of the adoption", routeText(b))
+		return fmt.Errorf("%s uses a next-hop object (ip nexthop), which may have other routes: replace it by a "+
+			"plain route for the time of the adoption", routeText(b))
 	}
 	if several && b[0] == unix.AF_INET6 { // its next hops are routes of their own
 		b = withoutOthers(b, index)
@@ -283,7 +290,8 @@ func routeText(b []byte) string {
 			text += " nexthop via " + gw.String()
 		}
 	}
-	if t := attribute(b, routeHeader, unix.RTA_TABLE); len(t) == 4 && binary.NativeEndian.Uint32(t) != unix.RT_TABLE_MAIN {
+	if t := attribute(b, routeHeader, unix.RTA_TABLE); len(t) == 4 &&
+		binary.NativeEndian.Uint32(t) != unix.RT_TABLE_MAIN {
 		text += fmt.Sprintf(" table %d", binary.NativeEndian.Uint32(t))
 	}
 	if m := attribute(b, routeHeader, unix.RTA_PRIORITY); len(m) == 4 {
@@ -299,7 +307,8 @@ func readNeighbours(c *Config, index uint32) error {
 	}
 	for _, b := range all {
 		ip, ok := netip.AddrFromSlice(attribute(b, neighbourHeader, unix.NDA_DST))
-		if !ok || neighbourIndex(b) != index || neighbourState(b)&unix.NUD_PERMANENT == 0 || ip.IsMulticast() || b[0] != unix.AF_INET && b[0] != unix.AF_INET6 {
+		if !ok || neighbourIndex(b) != index || neighbourState(b)&unix.NUD_PERMANENT == 0 || ip.IsMulticast() ||
+			b[0] != unix.AF_INET && b[0] != unix.AF_INET6 {
 			continue
 		}
 		c.Neighbours = append(c.Neighbours, Object{b, "neighbour " + ip.String()})

@@ -76,14 +76,16 @@ func (r *rig) shown(device string) []string {
 	r.t.Helper()
 	var lines []string
 	for _, c := range []string{
-		"ip -o address show dev DEV scope global", "ip route show table all dev DEV", "ip -6 route show table all dev DEV", "ip neighbour show dev DEV nud permanent",
+		"ip -o address show dev DEV scope global", "ip route show table all dev DEV",
+		"ip -6 route show table all dev DEV", "ip neighbour show dev DEV nud permanent",
 	} {
 		for line := range strings.Lines(r.run(strings.ReplaceAll(c, "DEV", device))) {
 			f := strings.Fields(strings.ReplaceAll(line, device, "DEV"))
 			if len(f) > 1 && f[1] == "DEV" {
 				f = f[1:] // the index
 			}
-			if slices.Contains(f, "fe80::/64") || slices.Contains(f, "multicast") || strings.HasPrefix(strings.Join(f, " "), "local fe80") || slices.Contains(f, "anycast") {
+			if slices.Contains(f, "fe80::/64") || slices.Contains(f, "multicast") ||
+				strings.HasPrefix(strings.Join(f, " "), "local fe80") || slices.Contains(f, "anycast") {
 				continue // each device's own
 			}
 			text, _, _ := strings.Cut(strings.Join(f, " "), " expires")
@@ -97,18 +99,26 @@ func (r *rig) shown(device string) []string {
 
 func (r *rig) furnish() {
 	for _, c := range []string{
-		"ip address add 192.0.2.10/24 dev eth0 label eth0:main", "ip address add 192.0.2.11/24 dev eth0", "ip address add 198.51.100.1/32 dev eth0",
-		"ip address add 2001:db8::10/64 dev eth0 nodad", "ip address add 2001:db8::11/64 dev eth0 nodad valid_lft 5000 preferred_lft 4000",
-		"ip route add default via 192.0.2.1 dev eth0 metric 50 src 192.0.2.11", "ip route add default via 192.0.2.2 dev eth0 metric 60",
-		"ip route add 203.0.113.0/24 via 100.64.0.1 dev eth0 onlink mtu 1400", "ip route add 10.0.0.0/8 dev eth0 scope link table 77",
+		"ip address add 192.0.2.10/24 dev eth0 label eth0:main", "ip address add 192.0.2.11/24 dev eth0",
+		"ip address add 198.51.100.1/32 dev eth0",
+		"ip address add 2001:db8::10/64 dev eth0 nodad",
+		"ip address add 2001:db8::11/64 dev eth0 nodad valid_lft 5000 preferred_lft 4000",
+		"ip route add default via 192.0.2.1 dev eth0 metric 50 src 192.0.2.11",
+		"ip route add default via 192.0.2.2 dev eth0 metric 60",
+		"ip route add 203.0.113.0/24 via 100.64.0.1 dev eth0 onlink mtu 1400",
+		"ip route add 10.0.0.0/8 dev eth0 scope link table 77",
 		"ip route add default via 10.0.0.9 dev eth0 table 78 onlink",
-		"ip -6 route add default via 2001:db8::1 dev eth0", "ip -6 route add 2001:db8:77::/48 via fe80::1 dev eth0 metric 7",
-		"ip address add 198.51.100.129/25 dev eth0 noprefixroute", "ip route add 198.51.100.128/25 dev eth0 proto kernel scope link src 198.51.100.129 metric 100",
-		"ip route add 203.0.113.128/25 metric 9 nexthop via 192.0.2.1 dev eth0 weight 3 nexthop via 192.0.2.2 dev eth0 onlink",
+		"ip -6 route add default via 2001:db8::1 dev eth0",
+		"ip -6 route add 2001:db8:77::/48 via fe80::1 dev eth0 metric 7",
+		"ip address add 198.51.100.129/25 dev eth0 noprefixroute",
+		"ip route add 198.51.100.128/25 dev eth0 proto kernel scope link src 198.51.100.129 metric 100",
+		"ip route add 203.0.113.128/25 metric 9 nexthop via 192.0.2.1 dev eth0 weight 3 nexthop via 192.0.2.2 dev " +
+			"eth0 onlink",
 		"ip -6 route add 2001:db8:88::/48 metric 9 nexthop via 2001:db8::1 dev eth0 nexthop via 2001:db8::2 dev eth0",
 		"ip route add blackhole 10.99.0.0/16", "ip route add local 10.88.0.0/16 dev eth0 table 79",
 		"ip -6 route add 2001:db8:99::/48 dev eth0 expires 5000",
-		"ip rule add iif eth0 lookup 77 priority 500", "ip -6 rule add not oif eth0 lookup 78 priority 501", "ip rule add from 192.0.2.10 lookup 78 priority 502",
+		"ip rule add iif eth0 lookup 77 priority 500", "ip -6 rule add not oif eth0 lookup 78 priority 501",
+		"ip rule add from 192.0.2.10 lookup 78 priority 502",
 		"ip neighbour add 192.0.2.2 lladdr 02:00:00:00:00:22 dev eth0 nud permanent",
 	} {
 		r.run(c)
@@ -129,7 +139,9 @@ func TestS81_EverythingOnADeviceMovesAndComesBack(t *testing.T) {
 	var before []string
 	r.await(func() bool {
 		before = r.shown("eth0")
-		return len(slices.DeleteFunc(slices.Clone(before), func(l string) bool { return !strings.HasPrefix(l, "local 2001:db8") })) == 4
+		return len(slices.DeleteFunc(slices.Clone(before), func(l string) bool {
+			return !strings.HasPrefix(l, "local 2001:db8")
+		})) == 4
 	})
 	c := r.read("eth0", r.a)
 	for range 2 { // each step may be done again after a crash
@@ -159,7 +171,8 @@ func TestS81_EverythingOnADeviceMovesAndComesBack(t *testing.T) {
 	if d := cmp.Diff(before, r.shown("eth0")); d != "" {
 		t.Errorf("back again (-before +after):\n%s", d)
 	}
-	if got := c.Gateways; !slices.Contains(got, netip.MustParseAddr("192.0.2.1")) || !slices.Contains(got, netip.MustParseAddr("2001:db8::1")) {
+	if got := c.Gateways; !slices.Contains(got, netip.MustParseAddr("192.0.2.1")) ||
+		!slices.Contains(got, netip.MustParseAddr("2001:db8::1")) {
 		t.Errorf("gateways %v", got)
 	}
 	if p, err := c.Probes(nil); err != nil || slices.Contains(p, netip.MustParseAddr("192.0.2.2")) {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CarryNeighbours lets a device use what another has learned of its neighbours, so that nothing has to wait for an answer: while both are
-// connected by one MAC, the answer reaches only one of them. Those in use are asked again at once, by the device itself; that they are known
-// says nothing about whether they answer there.
+// CarryNeighbours lets a device use what another has learned of its neighbours, so that nothing has to wait for an
+// answer: while both are connected by one MAC, the answer reaches only one of them. Those in use are asked again at
+// once, by the device itself; that they are known says nothing about whether they answer there.
 func (Net) CarryNeighbours(from, to uint32) error {
 	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
 	if err != nil {
@@ -33,8 +33,10 @@ func (Net) CarryNeighbours(from, to uint32) error {
 
 // learnedFor is a learned neighbour of the one device on the other.
 func learnedFor(b []byte, from, to uint32) ([]byte, bool) {
-	const inUse, learned = unix.NUD_REACHABLE | unix.NUD_DELAY | unix.NUD_PROBE, unix.NUD_REACHABLE | unix.NUD_DELAY | unix.NUD_PROBE | unix.NUD_STALE
-	if len(b) < neighbourHeader || neighbourIndex(b) != from || neighbourState(b)&learned == 0 || b[0] != unix.AF_INET && b[0] != unix.AF_INET6 {
+	const inUse = unix.NUD_REACHABLE | unix.NUD_DELAY | unix.NUD_PROBE
+	const learned = inUse | unix.NUD_STALE
+	if len(b) < neighbourHeader || neighbourIndex(b) != from || neighbourState(b)&learned == 0 ||
+		b[0] != unix.AF_INET && b[0] != unix.AF_INET6 {
 		return nil, false
 	}
 	ip, ok := netip.AddrFromSlice(attribute(b, neighbourHeader, unix.NDA_DST))

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Managers are the programs that would configure the device again behind our back, each with what to do about it. What systemd-networkd
-// and NetworkManager say is about the machine's first network namespace.
+// Managers are the programs that would configure the device again behind our back, each with what to do about it. What
+// systemd-networkd and NetworkManager say is about the machine's first network namespace.
 func (Net) Managers(name string, index uint32) (out []string) {
 	if firstNamespace() {
 		out = services("/run", name, index)
@@ -30,14 +30,20 @@ func firstNamespace() bool {
 
 // services are those that say under the directory run what they manage.
 func services(run, name string, index uint32) (out []string) {
-	if b, err := os.ReadFile(fmt.Sprintf("%s/systemd/netif/links/%d", run, index)); err == nil && !bytes.Contains(b, []byte("ADMIN_STATE=unmanaged")) {
-		out = append(out, fmt.Sprintf("systemd-networkd manages %s and may give it its addresses again: put [Link] Unmanaged=yes into its .network file, and write one for the host port", name))
+	if b, err := os.ReadFile(fmt.Sprintf("%s/systemd/netif/links/%d", run, index)); err == nil &&
+		!bytes.Contains(b, []byte("ADMIN_STATE=unmanaged")) {
+		out = append(out, fmt.Sprintf("systemd-networkd manages %s and may give it its addresses again: put [Link] "+
+			"Unmanaged=yes into its .network file, and write one for the host port", name))
 	}
-	if b, err := os.ReadFile(fmt.Sprintf("%s/NetworkManager/devices/%d", run, index)); err == nil && bytes.Contains(b, []byte("managed=true")) {
-		out = append(out, fmt.Sprintf("NetworkManager manages %s and may give it its addresses again: run nmcli device set %s managed no", name, name))
+	if b, err := os.ReadFile(fmt.Sprintf("%s/NetworkManager/devices/%d", run, index)); err == nil &&
+		bytes.Contains(b, []byte("managed=true")) {
+		out = append(out, fmt.Sprintf("NetworkManager manages %s and may give it its addresses again: run nmcli "+
+			"device set %s managed no", name, name))
 	}
 	if b, err := os.ReadFile(run + "/network/ifstate." + name); err == nil && len(bytes.TrimSpace(b)) > 0 {
-		out = append(out, fmt.Sprintf("ifupdown has brought %s up and would take its addresses away with ifdown: change /etc/network/interfaces to \"iface %s inet manual\", and write a stanza for the host port", name, name))
+		out = append(out, fmt.Sprintf("ifupdown has brought %s up and would take its addresses away with ifdown: "+
+			"change /etc/network/interfaces to \"iface %s inet manual\", and write a stanza for the host port", name,
+			name))
 	}
 	return out
 }
@@ -51,8 +57,10 @@ func clients(name string) (out []string) {
 			continue // it has ended
 		}
 		words := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
-		if slices.Contains([]string{"dhclient", "dhcpcd", "udhcpc"}, filepath.Base(words[0])) && slices.Contains(words, name) {
-			out = append(out, fmt.Sprintf("%s runs for %s (process %s): the address ends with its lease; end it, and start it for the host port", filepath.Base(words[0]), name, filepath.Base(filepath.Dir(path))))
+		if slices.Contains([]string{"dhclient", "dhcpcd", "udhcpc"}, filepath.Base(words[0])) &&
+			slices.Contains(words, name) {
+			out = append(out, fmt.Sprintf("%s runs for %s (process %s): the address ends with its lease; end it, and "+
+				"start it for the host port", filepath.Base(words[0]), name, filepath.Base(filepath.Dir(path))))
 		}
 	}
 	return out

@@ -45,17 +45,20 @@ func (Net) PutRoutes(c *Config, index uint32, name string) error {
 	}
 	var errs []error
 	for _, o := range c.Routes {
-		if err := send(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, routeFor(o.Message, c.Index, index, age), unix.EEXIST); err != nil {
+		if err := send(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, routeFor(o.Message, c.Index, index, age),
+			unix.EEXIST); err != nil {
 			errs = append(errs, fmt.Errorf("give device %s the %s: %w", name, o.Text, err))
 		}
 	}
 	for _, o := range c.Neighbours {
-		if err := send(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, neighbourFor(o.Message, index)); err != nil {
+		if err := send(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE,
+			neighbourFor(o.Message, index)); err != nil {
 			errs = append(errs, fmt.Errorf("give device %s the %s: %w", name, o.Text, err))
 		}
 	}
 	for _, o := range c.Rules {
-		if err := send(unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, ruleFor(o.Message, c.Device, name), unix.EEXIST); err != nil {
+		if err := send(unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, ruleFor(o.Message, c.Device, name),
+			unix.EEXIST); err != nil {
 			errs = append(errs, fmt.Errorf("have device %s in the %s: %w", name, o.Text, err))
 		}
 	}
@@ -88,7 +91,8 @@ func (Net) DropRoutes(c *Config, index uint32, name string) error {
 		}
 	}
 	for _, o := range slices.Backward(c.Routes) {
-		if err := send(unix.RTM_DELROUTE, 0, routeFor(o.Message, c.Index, index, 0), unix.ESRCH, unix.ENOENT, unix.ENODEV); err != nil {
+		if err := send(unix.RTM_DELROUTE, 0, routeFor(o.Message, c.Index, index, 0), unix.ESRCH, unix.ENOENT,
+			unix.ENODEV); err != nil {
 			errs = append(errs, fmt.Errorf("take the %s from device %s: %w", o.Text, name, err))
 		}
 	}
@@ -124,8 +128,8 @@ func send(request, flags int, body []byte, fine ...error) error {
 	return err
 }
 
-// addressFor is the address on another device, older by age; false when its life has ended. The label of an IPv4 address begins with its
-// device's name.
+// addressFor is the address on another device, older by age; false when its life has ended. The label of an IPv4
+// address begins with its device's name.
 func addressFor(b []byte, index uint32, name string, age time.Duration) (body []byte, lives bool) {
 	out := slices.Clone(b[:addressHeader])
 	binary.NativeEndian.PutUint32(out[4:], index)
@@ -172,8 +176,8 @@ func relabel(v []byte, name string) []byte {
 	return out
 }
 
-// routeFor is the route by another device than from. How long the kernel has known it is not part of it, nor whether its link is up; how
-// long an IPv6 route lives is.
+// routeFor is the route by another device than from. How long the kernel has known it is not part of it, nor whether
+// its link is up; how long an IPv6 route lives is.
 func routeFor(b []byte, from, index uint32, age time.Duration) []byte {
 	out := slices.Clone(b[:routeHeader])
 	flags := binary.NativeEndian.Uint32(out[8:])

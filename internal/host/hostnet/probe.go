@@ -21,7 +21,8 @@ func (Net) Answers(index uint32, ip netip.Addr) (bool, error) {
 		return false, fmt.Errorf("read the neighbours: %w", err)
 	}
 	for _, b := range all {
-		if at, ok := netip.AddrFromSlice(attribute(b, neighbourHeader, unix.NDA_DST)); ok && at == ip && neighbourIndex(b) == index && neighbourState(b)&unix.NUD_REACHABLE != 0 {
+		if at, ok := netip.AddrFromSlice(attribute(b, neighbourHeader, unix.NDA_DST)); ok && at == ip &&
+			neighbourIndex(b) == index && neighbourState(b)&unix.NUD_REACHABLE != 0 {
 			return true, nil
 		}
 	}
@@ -48,8 +49,8 @@ func look(index uint32, ip netip.Addr) error {
 // ErrNoProbe says that nobody is known whose answer would show that the host is reachable.
 var ErrNoProbe = errors.New("no default gateway goes by the device")
 
-// Probes are the neighbours whose answers show that the network is reached: those asked for, else the default gateways. It is ErrNoProbe when
-// there are none.
+// Probes are the neighbours whose answers show that the network is reached: those asked for, else the default gateways.
+// It is ErrNoProbe when there are none.
 func (c *Config) Probes(asked []netip.Addr) ([]netip.Addr, error) {
 	from := asked
 	if len(from) == 0 {

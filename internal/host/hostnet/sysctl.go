@@ -15,15 +15,19 @@ type Setting struct {
 	Value  string `json:"value"`
 }
 
-// carried are the parameters that say how the host takes part in a network by a device; a host port gets them from the device whose place
-// it takes. arp_ignore is not among them: the agent sets it on uplinks.
+// carried are the parameters that say how the host takes part in a network by a device; a host port gets them from the
+// device whose place it takes. arp_ignore is not among them: the agent sets it on uplinks.
 func carried() []Setting {
 	var all []Setting
 	for family, names := range map[string][]string{
-		"ipv4": {"accept_local", "accept_redirects", "accept_source_route", "arp_accept", "arp_announce", "arp_filter", "arp_notify", "forwarding",
-			"log_martians", "proxy_arp", "rp_filter", "secure_redirects", "send_redirects", "shared_media", "src_valid_mark", "tag"},
-		"ipv6": {"accept_dad", "accept_ra", "accept_ra_defrtr", "accept_ra_min_hop_limit", "accept_ra_pinfo", "accept_ra_rt_info_max_plen", "accept_redirects",
-			"accept_source_route", "autoconf", "forwarding", "hop_limit", "proxy_ndp", "ra_defrtr_metric", "router_solicitations", "use_tempaddr"},
+		"ipv4": {"accept_local", "accept_redirects", "accept_source_route", "arp_accept", "arp_announce", "arp_filter",
+			"arp_notify", "forwarding",
+			"log_martians", "proxy_arp", "rp_filter", "secure_redirects", "send_redirects", "shared_media",
+			"src_valid_mark", "tag"},
+		"ipv6": {"accept_dad", "accept_ra", "accept_ra_defrtr", "accept_ra_min_hop_limit", "accept_ra_pinfo",
+			"accept_ra_rt_info_max_plen", "accept_redirects",
+			"accept_source_route", "autoconf", "forwarding", "hop_limit", "proxy_ndp", "ra_defrtr_metric",
+			"router_solicitations", "use_tempaddr"},
 	} {
 		for _, n := range names {
 			all = append(all, Setting{Family: family, Name: n})
@@ -69,8 +73,8 @@ func (Net) Get(device string, s Setting) (Setting, error) {
 	return s, nil
 }
 
-// Set makes the parameters of a device what they say. One that says it already is not written: a write may do more than the value shows.
-// One that this kernel, or the device, does not have is left out.
+// Set makes the parameters of a device what they say. One that says it already is not written: a write may do more than
+// the value shows. One that this kernel, or the device, does not have is left out.
 func (n Net) Set(device string, all ...Setting) error {
 	var errs []error
 	for _, s := range all {

@@ -1,4 +1,5 @@
-// Package interrupt ends waits that the operating system does not: the opening of a pipe that nobody writes to, a read from a terminal.
+// Package interrupt ends waits that the operating system does not: the opening of a pipe that nobody writes to, a read
+// from a terminal.
 package interrupt
 
 import (
@@ -10,8 +11,8 @@ import (
 // ErrInterrupted says that a wait was ended from outside.
 var ErrInterrupted = errors.New("interrupted before there was anything to read")
 
-// Do is f, or ErrInterrupted when ctx ends first; f then goes on by itself, and what it gives is lost. It is for reading, by a program
-// that ends.
+// Do is f, or ErrInterrupted when ctx ends first; f then goes on by itself, and what it gives is lost. It is for
+// reading, by a program that ends.
 func Do[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		v   T

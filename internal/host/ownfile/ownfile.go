@@ -1,5 +1,5 @@
-// Package ownfile is how the agent, which runs as root, keeps files: in directories that are its own, and never through a link that
-// somebody else may have left there.
+// Package ownfile is how the agent, which runs as root, keeps files: in directories that are its own, and never through
+// a link that somebody else may have left there.
 package ownfile
 
 import (
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeDir makes a directory and those it is in where they are missing, and says what is wrong with one that is there: it must be
-// root's or this process's user's, and nobody else may write into it. The same holds for the directory it is in, whose owner could put
-// another one in its place; a sticky one such as /tmp keeps others from that.
+// MakeDir makes a directory and those it is in where they are missing, and says what is wrong with one that is there:
+// it must be root's or this process's user's, and nobody else may write into it. The same holds for the directory it is
+// in, whose owner could put another one in its place; a sticky one such as /tmp keeps others from that.
 func MakeDir(path string, mode fs.FileMode) error {
 	if err := os.MkdirAll(path, mode); err != nil {
 		return err
@@ -39,10 +39,12 @@ func checkDir(path string, parent bool) error {
 		return fmt.Errorf("%s is no directory: move it out of the way", path)
 	}
 	if owner, ok := foreign(fi); ok {
-		return fmt.Errorf("directory %s belongs to the user with id %d, who could change what is kept in it: give it to root (chown root %s), or choose another directory", path, owner, path)
+		return fmt.Errorf("directory %s belongs to the user with id %d, who could change what is kept in it: give it "+
+			"to root (chown root %s), or choose another directory", path, owner, path)
 	}
 	if others := fi.Mode().Perm() & 0o022; others != 0 && !(parent && fi.Mode()&fs.ModeSticky != 0) {
-		return fmt.Errorf("other users may write into directory %s (its mode is %04o): take that from them (chmod go-w %s), or choose another directory", path, fi.Mode().Perm(), path)
+		return fmt.Errorf("other users may write into directory %s (its mode is %04o): take that from them (chmod "+
+			"go-w %s), or choose another directory", path, fi.Mode().Perm(), path)
 	}
 	return nil
 }
@@ -56,7 +58,8 @@ func foreign(fi fs.FileInfo) (owner uint32, is bool) {
 	return st.Uid, true
 }
 
-// Create makes an empty file for reading and writing, readable by its owner alone, in place of a file or link of the name.
+// Create makes an empty file for reading and writing, readable by its owner alone, in place of a file or link of the
+// name.
 func Create(path string) (*os.File, error) {
 	if err := unix.Unlink(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &fs.PathError{Op: "remove", Path: path, Err: err}
@@ -64,8 +67,8 @@ func Create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 }
 
-// Open opens a file that is there, with flags as of os.OpenFile; with os.O_CREATE it is made, empty, where it is missing. A link, and
-// a file of another user, are refused.
+// Open opens a file that is there, with flags as of os.OpenFile; with os.O_CREATE it is made, empty, where it is
+// missing. A link, and a file of another user, are refused.
 func Open(path string, flag int) (*os.File, error) {
 	// What is no regular file is not waited for.
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -81,7 +84,8 @@ func Open(path string, flag int) (*os.File, error) {
 	}
 	if err == nil {
 		if owner, ok := foreign(fi); ok {
-			err = fmt.Errorf("%s belongs to the user with id %d: look at what it says, then give it to root (chown root %s) or remove it", path, owner, path)
+			err = fmt.Errorf("%s belongs to the user with id %d: look at what it says, then give it to root (chown "+
+				"root %s) or remove it", path, owner, path)
 		}
 	}
 	if err != nil {
@@ -91,7 +95,8 @@ func Open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// Replace writes a file as a whole: a crash at any instant leaves the old or the new one. It is on disk when Replace returns.
+// Replace writes a file as a whole: a crash at any instant leaves the old or the new one. It is on disk when Replace
+// returns.
 func Replace(path string, content []byte) error {
 	f, err := Create(path + ".new")
 	if err != nil {

@@ -19,7 +19,8 @@ func TestMakeDir_RefusesWhatOthersCanChange(t *testing.T) {
 	if err := MakeDir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for mode, ok := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o770: false, 0o707: false, 0o777: false, 0o777 | os.ModeSticky: false} {
+	for mode, ok := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o770: false, 0o707: false, 0o777: false,
+		0o777 | os.ModeSticky: false} {
 		chmod(t, dir, mode)
 		err := MakeDir(dir, 0o700)
 		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "chmod go-w "+dir) {
@@ -30,7 +31,8 @@ func TestMakeDir_RefusesWhatOthersCanChange(t *testing.T) {
 	above := filepath.Dir(dir)
 	for mode, ok := range map[os.FileMode]bool{0o777: false, 0o777 | os.ModeSticky: true} {
 		chmod(t, above, mode)
-		if err := MakeDir(dir, 0o700); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "chmod go-w "+above) {
+		if err := MakeDir(dir, 0o700); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "chmod go-w "+
+			above) {
 			t.Errorf("in a directory of mode %v: %v", mode, err)
 		}
 	}
@@ -55,7 +57,8 @@ func TestForeignOwnersAreRefused(t *testing.T) {
 	if err := os.Chown(dir, 1234, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := MakeDir(dir, 0o700); err == nil || !strings.Contains(err.Error(), "belongs to the user with id 1234") || !strings.Contains(err.Error(), "chown root "+dir) {
+	if err := MakeDir(dir, 0o700); err == nil || !strings.Contains(err.Error(), "belongs to the user with id 1234") ||
+		!strings.Contains(err.Error(), "chown root "+dir) {
 		t.Errorf("a directory of another user: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// A sealed file is a JSON object whose last field is a checksum over all before it: programs that know nothing of it read the object
-// as ever.
+// A sealed file is a JSON object whose last field is a checksum over all before it: programs that know nothing of it
+// read the object as ever.
 
 // sealName begins the last field.
 const sealName = `,"crc32c":"`
@@ -28,7 +28,8 @@ func Seal(open []byte) []byte {
 // that wrote none: it ends with a list or a number, and so not as a seal that was damaged.
 func CheckSeal(text []byte) error {
 	begin := len(text) - len(sealName) - 8 - len(sealEnd)
-	if begin > 0 && bytes.Equal(text[begin:begin+len(sealName)], []byte(sealName)) && bytes.HasSuffix(text, []byte(sealEnd)) {
+	if begin > 0 && bytes.Equal(text[begin:begin+len(sealName)], []byte(sealName)) &&
+		bytes.HasSuffix(text, []byte(sealEnd)) {
 		if string(text[begin+len(sealName):len(text)-len(sealEnd)]) != fmt.Sprintf("%08x", sum(text[:begin])) {
 			return ErrSum
 		}

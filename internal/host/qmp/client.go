@@ -1,5 +1,5 @@
-// Package qmp speaks QEMU's machine protocol (docs/interop/qmp-spec of QEMU) over a monitor's socket. The other side may be
-// broken or hostile: what it sends is bounded in size, depth and number, and every wait has an end.
+// Package qmp speaks QEMU's machine protocol (docs/interop/qmp-spec of QEMU) over a monitor's socket. The other side
+// may be broken or hostile: what it sends is bounded in size, depth and number, and every wait has an end.
 package qmp
 
 import (
@@ -21,8 +21,8 @@ const (
 	maxDepth = 32
 	// maxPerSecond bounds how many messages may come within a second.
 	maxPerSecond = 2000
-	// maxBytesPerSecond bounds how much may come within a second. A guest that changes its filters all the time has an answer of some
-	// 30 kB a card read ten times a second; reading JSON costs a core 10 ns and more a byte.
+	// maxBytesPerSecond bounds how much may come within a second. A guest that changes its filters all the time has an
+	// answer of some 30 kB a card read ten times a second; reading JSON costs a core 10 ns and more a byte.
 	maxBytesPerSecond = 4 << 20
 	// writeTimeout is how long the other side may take to accept a command.
 	writeTimeout = 10 * time.Second
@@ -44,7 +44,8 @@ func (e *Error) Error() string { return e.Class + ": " + e.Desc }
 var ErrClosed = errors.New("QEMU closed its control connection")
 
 // ErrFlood says that more was sent than a monitor has to say.
-var ErrFlood = fmt.Errorf("it sent more than %d messages or %d MiB within a second", maxPerSecond, maxBytesPerSecond>>20)
+var ErrFlood = fmt.Errorf("it sent more than %d messages or %d MiB within a second", maxPerSecond,
+	maxBytesPerSecond>>20)
 
 // Client is one connection to a monitor. Its methods may be called from several goroutines.
 type Client struct {
@@ -85,8 +86,8 @@ func Dial(ctx context.Context, path string, onEvent func(Event)) (*Client, error
 	return New(ctx, conn, onEvent)
 }
 
-// New takes over a connection and leaves negotiation mode. onEvent, which may be nil, is called with QEMU's events, in order,
-// from one goroutine; it must not block.
+// New takes over a connection and leaves negotiation mode. onEvent, which may be nil, is called with QEMU's events, in
+// order, from one goroutine; it must not block.
 func New(ctx context.Context, conn net.Conn, onEvent func(Event)) (*Client, error) {
 	c := &Client{conn: conn, onEvent: onEvent, pending: map[uint64]chan message{}, done: make(chan struct{})}
 	go func() {
@@ -205,8 +206,8 @@ func (c *Client) reason() error {
 	return c.dead
 }
 
-// Execute runs one command and gives its "return" value. args is anything that marshals to the JSON object of arguments, or
-// nil. A refusal is an *Error.
+// Execute runs one command and gives its "return" value. args is anything that marshals to the JSON object of
+// arguments, or nil. A refusal is an *Error.
 func (c *Client) Execute(ctx context.Context, name string, args any) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil { // a monitor that answers at once must not win by chance
 		return nil, fmt.Errorf("QMP %s: %w", name, err)

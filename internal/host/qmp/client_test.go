@@ -58,8 +58,9 @@ func client(t *testing.T, script map[string]string, onEvent func(Event)) *Client
 func TestAnswersRefusalsAndEvents(t *testing.T) {
 	events := make(chan Event, 1)
 	c := client(t, map[string]string{
-		"good": `{"event": "STOP", "timestamp": {"seconds": 7, "microseconds": 5}}` + "\r\n" + `{"return": [1], "id": %d}`,
-		"bad":  `{"error": {"class": "GenericError", "desc": "no"}, "id": %d}`,
+		"good": `{"event": "STOP", "timestamp": {"seconds": 7, "microseconds": 5}}` + "\r\n" +
+			`{"return": [1], "id": %d}`,
+		"bad": `{"error": {"class": "GenericError", "desc": "no"}, "id": %d}`,
 	}, func(e Event) { events <- e })
 	if out, err := c.Execute(t.Context(), "good", nil); err != nil || string(out) != "[1]" {
 		t.Errorf("%s %v", out, err)
@@ -75,18 +76,20 @@ func TestAnswersRefusalsAndEvents(t *testing.T) {
 
 func TestHostileMonitorEndsTheConnection(t *testing.T) {
 	for what, c := range map[string]struct{ sends, want string }{
-		"no JSON":   {"hello", "not a message"},
-		"too long":  {`{"return": "` + strings.Repeat("a", maxMessage), "more than 1048576 bytes"},
-		"too deep":  {`{"return": ` + strings.Repeat("[", maxDepth), "nested more than 32 deep"},
-		"too many":  {strings.Repeat("{}\n", maxPerSecond+1), "more than 2000 messages"},
-		"too much":  {strings.Repeat(`{"event": "X", "data": "`+strings.Repeat("a", 900_000)+`"}`+"\n", 64), "more than 2000 messages or 4 MiB within a second"},
+		"no JSON":  {"hello", "not a message"},
+		"too long": {`{"return": "` + strings.Repeat("a", maxMessage), "more than 1048576 bytes"},
+		"too deep": {`{"return": ` + strings.Repeat("[", maxDepth), "nested more than 32 deep"},
+		"too many": {strings.Repeat("{}\n", maxPerSecond+1), "more than 2000 messages"},
+		"too much": {strings.Repeat(`{"event": "X", "data": "`+strings.Repeat("a", 900_000)+`"}`+"\n", 64),
+			"more than 2000 messages or 4 MiB within a second"},
 		"bad types": {`{"id": "x"}`, "not a message"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			m := client(t, map[string]string{"x": c.sends}, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			if _, err := m.Execute(ctx, "x", nil); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), c.want) {
+			if _, err := m.Execute(ctx, "x", nil); !errors.Is(err, ErrClosed) ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 			if _, err := m.Execute(ctx, "y", nil); !errors.Is(err, ErrClosed) {
@@ -164,15 +167,18 @@ func TestRxFilterAnswers(t *testing.T) {
 		{"[" + filter("false", "all", "false") + "]", []RxFilter{asking}},
 		{"[" + filter("false", "normal", "true") + "]", []RxFilter{asking}},
 		{"[]", []RxFilter{}},
-		{"[" + filter("true", "normal", "false") + "," + filter("false", "none", "false") + "]", []RxFilter{asking, quiet}},
+		{"[" + filter("true", "normal", "false") + "," + filter("false", "none", "false") + "]",
+			[]RxFilter{asking, quiet}},
 	} {
 		m := client(t, map[string]string{"query-rx-filter": `{"return": ` + c.answer + `, "id": %d}`}, nil)
 		if got, err := m.RxFilters(t.Context()); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %+v, %v", c.answer, got, err)
 		}
 	}
-	many := "[" + strings.Repeat(filter("true", "normal", "false")+",", maxFilters) + filter("true", "normal", "false") + "]"
-	for _, bad := range []string{`{}`, `[{"main-mac": "zz"}]`, `[{"main-mac": "02:00:00:00:00:00:00:01"}]`, `"x"`, many} {
+	many := "[" + strings.Repeat(filter("true", "normal", "false")+",", maxFilters) +
+		filter("true", "normal", "false") + "]"
+	for _, bad := range []string{`{}`, `[{"main-mac": "zz"}]`, `[{"main-mac": "02:00:00:00:00:00:00:01"}]`, `"x"`,
+		many} {
 		if f, err := parseRxFilters(json.RawMessage(bad)); err == nil {
 			t.Errorf("%.60s: %d filters", bad, len(f))
 		}

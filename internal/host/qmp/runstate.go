@@ -18,7 +18,8 @@ func (c *Client) Status(ctx context.Context) (string, error) {
 	return c.status(ctx, "query-status")
 }
 
-// MigrationStatus is how the last migration to or from this QEMU stands: "active", "completed" and others; "" when there was none.
+// MigrationStatus is how the last migration to or from this QEMU stands: "active", "completed" and others; "" when
+// there was none.
 func (c *Client) MigrationStatus(ctx context.Context) (string, error) {
 	return c.status(ctx, "query-migrate")
 }

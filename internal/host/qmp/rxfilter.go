@@ -16,8 +16,8 @@ const RxFilterChanged = "NIC_RX_FILTER_CHANGED"
 type RxFilter struct {
 	Name string // the adapter's id in QEMU
 	MAC  [6]byte
-	// Promiscuous: the adapter takes unicast frames for any address, by its promiscuous mode or because its list of further
-	// addresses is full.
+	// Promiscuous: the adapter takes unicast frames for any address, by its promiscuous mode or because its list of
+	// further addresses is full.
 	Promiscuous bool
 }
 
@@ -54,7 +54,8 @@ func parseRxFilters(out json.RawMessage) ([]RxFilter, error) {
 		if err != nil || len(mac) != 6 {
 			return nil, fmt.Errorf("a receive filter has the MAC %.40q", f.MainMAC)
 		}
-		filters[i] = RxFilter{Name: f.Name, MAC: [6]byte(mac), Promiscuous: f.Promiscuous || f.Overflow || f.Unicast == "all"}
+		filters[i] = RxFilter{Name: f.Name, MAC: [6]byte(mac), Promiscuous: f.Promiscuous || f.Overflow ||
+			f.Unicast == "all"}
 	}
 	return filters, nil
 }

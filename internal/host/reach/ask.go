@@ -45,8 +45,8 @@ func (a Ask) String() string {
 
 func (a Ask) key() Ask { a.Answered = false; return a }
 
-// Missing are those who have yet to answer before the host counts as reached: every gateway that was asked, and on an interface without one
-// anybody.
+// Missing are those who have yet to answer before the host counts as reached: every gateway that was asked, and on an
+// interface without one anybody.
 func Missing(asks []Ask) (missing []Ask) {
 	for _, a := range asks {
 		anyone := func(b Ask) bool { return b.Device == a.Device && b.Answered }
@@ -69,8 +69,8 @@ type Net interface {
 // Interface is one by which somebody is looked for.
 type Interface struct {
 	Device string
-	// Outside: frames leave the host from there. Neighbours that are this host's own ports say nothing then; where no frame leaves, no
-	// neighbour does.
+	// Outside: frames leave the host from there. Neighbours that are this host's own ports say nothing then; where no
+	// frame leaves, no neighbour does.
 	Outside bool
 }
 
@@ -84,8 +84,8 @@ const (
 	mostSessions   = 64
 )
 
-// Before looks for those who can be asked by the interfaces, asks them, and gives those who answer. On an interface where a gateway answers,
-// gateways alone count. local says whether the MAC is that of one of this host's own ports.
+// Before looks for those who can be asked by the interfaces, asks them, and gives those who answer. On an interface
+// where a gateway answers, gateways alone count. local says whether the MAC is that of one of this host's own ports.
 func Before(ctx context.Context, net Net, interfaces []Interface, local func([6]byte) bool) ([]Ask, error) {
 	asks, err := candidates(net, interfaces, local)
 	if err != nil || len(asks) == 0 {
@@ -128,7 +128,10 @@ func settled(asks []Ask, took time.Duration) bool {
 // chosen are those who answered: of an interface where gateways did, these alone.
 func chosen(asks []Ask) (list []Ask) {
 	for _, a := range asks {
-		gateway := slices.ContainsFunc(asks, func(b Ask) bool { return b.Device == a.Device && b.Kind == Gateway && b.Answered })
+		gateway := slices.ContainsFunc(asks, func(b Ask) bool {
+			return b.Device == a.Device && b.Kind == Gateway &&
+				b.Answered
+		})
 		if a.Answered && (a.Kind == Gateway || !gateway) {
 			list = append(list, a.key())
 		}
@@ -157,7 +160,8 @@ func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks
 		n := 0
 		for _, s := range sessions {
 			if c.Has(s.Local.Addr()) && n < mostSessions {
-				asks = append(asks, Ask{Device: i.Device, Kind: Session, Address: s.Remote.Addr(), Local: s.Local, Remote: s.Remote})
+				asks = append(asks, Ask{Device: i.Device, Kind: Session, Address: s.Remote.Addr(), Local: s.Local,
+					Remote: s.Remote})
 				n++
 			}
 		}

@@ -1,5 +1,6 @@
-// Package reach guards the way to the host's own addresses (S81): it says from the plan before and after a change which of the host's
-// interfaces the change concerns, and asks by them, before and after, whoever shows that the host is reached.
+// Package reach guards the way to the host's own addresses (S81): it says from the plan before and after a change which
+// of the host's interfaces the change concerns, and asks by them, before and after, whoever shows that the host is
+// reached.
 package reach
 
 import (
@@ -19,7 +20,8 @@ type Risk struct {
 	// ID is the host port's or the uplink's.
 	ID     plan.PortID `json:"id"`
 	Uplink bool        `json:"uplink,omitzero"`
-	// Outside: frames leave the host from there, by an uplink that has a device. Where none do, nobody else can be cut off.
+	// Outside: frames leave the host from there, by an uplink that has a device. Where none do, nobody else can be cut
+	// off.
 	Outside bool `json:"outside,omitzero"`
 	// What changes, in the words of the configuration: "vlan: none → access 66".
 	What []string `json:"what"`
@@ -168,7 +170,8 @@ func taken(before, after *plan.Plan, h Host) (risks []Risk) {
 	}
 	take := func(device string, id plan.PortID, uplink bool, what string) {
 		if !had[device] && h.Addressed(device) {
-			risks = append(risks, Risk{Device: device, ID: id, Uplink: uplink, Outside: true, What: []string{"it becomes " + what + " " + id.String()}})
+			risks = append(risks, Risk{Device: device, ID: id, Uplink: uplink, Outside: true,
+				What: []string{"it becomes " + what + " " + id.String()}})
 		}
 	}
 	for _, sw := range after.Switches {
@@ -230,5 +233,6 @@ func lagText(g *plan.LAG) string {
 	if g == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%s (%s) %s %s hash %s fallback %s", g.Name, strings.Join(g.Uplinks, ", "), g.Mode, g.Timeout, g.Hash, g.Fallback)
+	return fmt.Sprintf("%s (%s) %s %s hash %s fallback %s", g.Name, strings.Join(g.Uplinks, ", "), g.Mode, g.Timeout,
+		g.Hash, g.Fallback)
 }

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/host/hostnet"
 )
 
-// Round asks everybody once, by ARP, neighbour discovery, or by waiting for their next segment: what was heard before it began counts for
-// nothing. It does not wait: Look says what has become of it so far.
+// Round asks everybody once, by ARP, neighbour discovery, or by waiting for their next segment: what was heard before
+// it began counts for nothing. It does not wait: Look says what has become of it so far.
 type Round struct {
 	Asks    []Ask
 	net     Net
@@ -23,7 +23,8 @@ const rereadEvery = time.Second
 
 // NewRound begins to ask with the first Look.
 func NewRound(net Net, asks []Ask) *Round {
-	r := &Round{net: net, asked: map[Ask]bool{}, heard: map[Ask]uint64{}, read: map[string]time.Time{}, surveys: map[string]*hostnet.Config{}}
+	r := &Round{net: net, asked: map[Ask]bool{}, heard: map[Ask]uint64{}, read: map[string]time.Time{},
+		surveys: map[string]*hostnet.Config{}}
 	for _, a := range asks {
 		r.Asks = append(r.Asks, a.key())
 	}

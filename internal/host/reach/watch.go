@@ -4,8 +4,8 @@ import "time"
 
 // Times of the questions after a change.
 const (
-	// roundsAfter are how many rounds have to be answered one after the other, and pause is between them: one answer may have been under way
-	// when the change was made.
+	// roundsAfter are how many rounds have to be answered one after the other, and pause is between them: one answer
+	// may have been under way when the change was made.
 	roundsAfter = 2
 	pause       = 300 * time.Millisecond
 )

@@ -26,7 +26,8 @@ type fakeNet struct {
 }
 
 func newFakeNet(there ...netip.Addr) *fakeNet {
-	f := &fakeNet{there: map[netip.Addr]bool{}, known: map[netip.Addr]*hostnet.Neighbour{}, routes: []netip.Addr{gateway}, prefix: "192.0.2.10/24"}
+	f := &fakeNet{there: map[netip.Addr]bool{}, known: map[netip.Addr]*hostnet.Neighbour{},
+		routes: []netip.Addr{gateway}, prefix: "192.0.2.10/24"}
 	for i, a := range there {
 		f.there[a] = true
 		// What was heard before the question says nothing.
@@ -57,7 +58,9 @@ func (f *fakeNet) Sessions() ([]hostnet.Session, error) { return f.sessions, nil
 
 func (f *fakeNet) before(t *testing.T, outside bool) []Ask {
 	t.Helper()
-	asks, err := Before(context.Background(), f, []Interface{{"vmk0", outside}}, func(mac [6]byte) bool { return f.known[vm] != nil && mac == f.known[vm].MAC })
+	asks, err := Before(context.Background(), f, []Interface{{"vmk0", outside}}, func(mac [6]byte) bool {
+		return f.known[vm] != nil && mac == f.known[vm].MAC
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +91,12 @@ func TestS81_WhoAnswersBeforeTheChangeIsAskedAfterIt(t *testing.T) {
 
 func TestS81_AnIdleConnectionSaysNothingAndOneThatMovesDoes(t *testing.T) {
 	f := newFakeNet()
-	f.sessions = []hostnet.Session{{Local: netip.MustParseAddrPort("192.0.2.10:22"), Remote: netip.MustParseAddrPort("203.0.113.9:4711"), Heard: 5},
-		{Local: netip.MustParseAddrPort("192.0.2.10:22"), Remote: netip.MustParseAddrPort("203.0.113.9:4712"), Heard: 5}}
-	r := NewRound(f, []Ask{{Device: "vmk0", Kind: Session, Local: f.sessions[0].Local, Remote: f.sessions[0].Remote}, {Device: "vmk0", Kind: Session, Local: f.sessions[1].Local, Remote: f.sessions[1].Remote}})
+	f.sessions = []hostnet.Session{{Local: netip.MustParseAddrPort("192.0.2.10:22"),
+		Remote: netip.MustParseAddrPort("203.0.113.9:4711"), Heard: 5},
+		{Local: netip.MustParseAddrPort("192.0.2.10:22"), Remote: netip.MustParseAddrPort("203.0.113.9:4712"),
+			Heard: 5}}
+	r := NewRound(f, []Ask{{Device: "vmk0", Kind: Session, Local: f.sessions[0].Local, Remote: f.sessions[0].Remote},
+		{Device: "vmk0", Kind: Session, Local: f.sessions[1].Local, Remote: f.sessions[1].Remote}})
 	for range 2 {
 		if err := r.Look(); err != nil || len(Missing(r.Asks)) != 2 {
 			t.Fatalf("%v: %v", err, r.Asks)
@@ -147,7 +153,8 @@ func TestS81_EveryGatewayHasToAnswerAndOneOfTheOthers(t *testing.T) {
 		want int
 	}{
 		{[]Ask{g(gateway, true), g(other, false)}, 1}, {[]Ask{g(gateway, true), g(other, true)}, 0},
-		{[]Ask{n("vmk0", false), n("vmk0", true)}, 0}, {[]Ask{n("vmk0", false), n("vmk0", false)}, 2}, {[]Ask{n("vmk0", true), n("vmk1", false)}, 1},
+		{[]Ask{n("vmk0", false), n("vmk0", true)}, 0}, {[]Ask{n("vmk0", false), n("vmk0", false)}, 2},
+		{[]Ask{n("vmk0", true), n("vmk1", false)}, 1},
 	} {
 		if got := Missing(c.asks); len(got) != c.want {
 			t.Errorf("%v: %v are missing, want %d", c.asks, got, c.want)

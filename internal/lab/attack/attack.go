@@ -1,6 +1,7 @@
-// Package attack is the experiment "hostile-guest": a guest speaks the protocols of the link, which are not for guests, fills the table of
-// MACs, bridges its adapters, or poses as others, while two VMs exchange numbered packets over a LAG between two hosts. It shows what these
-// lose, what the LAG does, and what becomes of the addresses that another guest has: nothing.
+// Package attack is the experiment "hostile-guest": a guest speaks the protocols of the link, which are not for guests,
+// fills the table of MACs, bridges its adapters, or poses as others, while two VMs exchange numbered packets over a LAG
+// between two hosts. It shows what these lose, what the LAG does, and what becomes of the addresses that another guest
+// has: nothing.
 package attack
 
 import (
@@ -20,7 +21,8 @@ import (
 // Name is the experiment's name for "heddle lab run", Title what it shows.
 const (
 	Name  = "hostile-guest"
-	Title = "what others notice of a guest that speaks link protocols, fills tables, makes loops and poses as others (real traffic only)"
+	Title = "what others notice of a guest that speaks link protocols, fills tables, makes loops and poses as others " +
+		"(real traffic only)"
 )
 
 // The packets of a row: those of the victims, and how many frames the attacker sends in each way.
@@ -135,8 +137,9 @@ func (s *scene) load(ctx context.Context, o Options, m *measured) error {
 	load := traffic.Load{Kind: traffic.KindUDP, Warmup: warmup, Duration: time.Duration(turns) * every, Rate: rate}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		pair := traffic.Pair{Client: traffic.Endpoint{NS: s.nodes[client]}, Server: traffic.Endpoint{NS: s.nodes[server]},
-			Addr: netip.MustParseAddr(serverAddress)}
+		pair := traffic.Pair{Client: traffic.Endpoint{NS: s.nodes[client]},
+			Server: traffic.Endpoint{NS: s.nodes[server]},
+			Addr:   netip.MustParseAddr(serverAddress)}
 		res, err := traffic.Measure(gctx, pair, load)
 		if err == nil {
 			m.sent = res.Sent.Packets

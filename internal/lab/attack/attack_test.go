@@ -37,18 +37,21 @@ func runRows(t *testing.T, names ...string) *report.Report {
 		t.Fatalf("%d rows", len(rep.Rows))
 	}
 	for i, row := range rep.Rows {
-		if row.Get("name") != names[i] || row.Get("lag") != "2/2, 2/2" || row.Get("changes") != 0 || row.Get("stations") != "32/32" {
+		if row.Get("name") != names[i] || row.Get("lag") != "2/2, 2/2" || row.Get("changes") != 0 ||
+			row.Get("stations") != "32/32" {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}
 	return rep
 }
 
-// What attackers send to link control addresses goes nowhere, what they send to everybody changes nothing, and each row says so.
+// What attackers send to link control addresses goes nowhere, what they send to everybody changes nothing, and each row
+// says so.
 func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
 	names := []string{"lacp-group", "lacp-broadcast", "lldp-multicast", "bpdu-group"}
 	rep := runRows(t, names...)
-	refused := []string{"guest-link-control 100", "guest-tagged 20, vlan-not-allowed 10", "guest-tagged 20, vlan-not-allowed 10", "guest-bpdu 100"}
+	refused := []string{"guest-link-control 100", "guest-tagged 20, vlan-not-allowed 10",
+		"guest-tagged 20, vlan-not-allowed 10", "guest-bpdu 100"}
 	for i, row := range rep.Rows {
 		if row.Get("attacks") != 100 || row.Get("refused") != refused[i] || row.Get("blocked") != "-" {
 			t.Errorf("row %d: %+v", i, row)
@@ -59,25 +62,28 @@ func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
 	}
 }
 
-// A guest that sends from 10,000 addresses holds no more than its share of a table of 4,096; what is not learned is dropped with the reason
-// of the table, passes, or is dropped with the reason of the port's own limit, as the policy says. Others' stations are known, also those that
-// speak afterwards.
+// A guest that sends from 10,000 addresses holds no more than its share of a table of 4,096; what is not learned is
+// dropped with the reason of the table, passes, or is dropped with the reason of the port's own limit, as the policy
+// says. Others' stations are known, also those that speak afterwards.
 func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
 	rep := runRows(t, "mac-starvation", "mac-starvation-passing", "mac-starvation-limit")
 	for i, refused := range []string{"mac-table-full 8656", "-", "mac-limit 9936"} { // of 10,000, but for 1,344 and 64
-		if row := rep.Rows[i]; row.Get("attacks") != 10000 || row.Get("refused") != refused || row.Get("blocked") != "-" {
+		if row := rep.Rows[i]; row.Get("attacks") != 10000 || row.Get("refused") != refused ||
+			row.Get("blocked") != "-" {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}
 }
 
-// A guest whose port has the guards takes nothing from those it poses as: no packet is lost, their neighbour tables keep their MACs, and nobody
-// believes in its router. Without guards it gets what they send.
+// A guest whose port has the guards takes nothing from those it poses as: no packet is lost, their neighbour tables
+// keep their MACs, and nobody believes in its router. Without guards it gets what they send.
 func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
 	rep := runRows(t, "spoofing", "spoofing-open")
 	good, open := rep.Rows[0], rep.Rows[1]
-	refused := "arp-sender-not-allowed 40, guest-dhcp-server 10, guest-router-advertisement 10, ip-source-not-allowed 40, nd-target-not-allowed 20"
-	for name, want := range map[string]any{"attacks": 120, "lost": uint64(0), "neighbours": "4/4", "routers": 0, "hijacked": uint64(0), "refused": refused} {
+	refused := "arp-sender-not-allowed 40, guest-dhcp-server 10, guest-router-advertisement 10, " +
+		"ip-source-not-allowed 40, nd-target-not-allowed 20"
+	for name, want := range map[string]any{"attacks": 120, "lost": uint64(0), "neighbours": "4/4", "routers": 0,
+		"hijacked": uint64(0), "refused": refused} {
 		t.Run(name, func(t *testing.T) {
 			if got := good.Get(name); got != want {
 				t.Errorf("%v (%T), want %v", got, got, want)
@@ -86,7 +92,8 @@ func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
 	}
 	lost, _ := open.Get("lost").(uint64)
 	hijacked, _ := open.Get("hijacked").(uint64)
-	if open.Get("attacks") != 120 || open.Get("neighbours") != "0/4" || open.Get("routers") != 2 || open.Get("refused") != "-" {
+	if open.Get("attacks") != 120 || open.Get("neighbours") != "0/4" || open.Get("routers") != 2 ||
+		open.Get("refused") != "-" {
 		t.Errorf("without guards: %+v", open)
 	}
 	if sent, _ := open.Get("sent").(uint64); lost < sent/2 || hijacked < lost {
@@ -97,16 +104,18 @@ func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
 	}
 }
 
-// One port of a guest that bridges its two adapters is blocked, and the others notice nothing; without loop detection, storm control bounds
-// what the loop does. What happens without both is shown.
+// One port of a guest that bridges its two adapters is blocked, and the others notice nothing; without loop detection,
+// storm control bounds what the loop does. What happens without both is shown.
 func TestS110_AStormOfAGuestThatBridgesConcernsNobodyElse(t *testing.T) {
 	rep := runRows(t, "loop-storm", "loop-storm-limited", "loop-storm-open")
-	for i, want := range []struct{ blocked, refused string }{{"looped2 after ", "loop-blocked "}, {"-", "storm-control "}, {"-", ""}} {
+	for i, want := range []struct{ blocked, refused string }{{"looped2 after ", "loop-blocked "},
+		{"-", "storm-control "}, {"-", ""}} {
 		t.Run(want.blocked, func(t *testing.T) {
 			row := rep.Rows[i]
 			blocked, _ := row.Get("blocked").(string)
 			refused, _ := row.Get("refused").(string)
-			if row.Get("attacks") != 10 || !strings.HasPrefix(blocked, want.blocked) || !strings.Contains(refused, want.refused) {
+			if row.Get("attacks") != 10 || !strings.HasPrefix(blocked, want.blocked) ||
+				!strings.Contains(refused, want.refused) {
 				t.Errorf("row %d: %+v", i, row)
 			}
 		})

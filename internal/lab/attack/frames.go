@@ -31,14 +31,16 @@ func protocols() []protocol {
 // lacpdu is the word of a partner that is ready to bundle.
 func lacpdu(from plan.MAC) []byte {
 	state := lacp.Activity | lacp.Aggregation | lacp.Synchronization | lacp.Collecting | lacp.Distributing
-	p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: from}, Key: 1, Port: lacp.Port{Number: 1}, State: state}}
+	p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: from}, Key: 1, Port: lacp.Port{Number: 1},
+		State: state}}
 	return append(binary.BigEndian.AppendUint16(nil, lacp.EtherType), p.Encode()...)
 }
 
 // lldpdu is the word of a neighbour that is not there.
 func lldpdu(from plan.MAC) []byte {
-	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: from[:]}, Port: lldp.PortID{Subtype: lldp.PortMAC, Value: from[:]},
-		TTL: 600, SystemName: "core-switch-1"}
+	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: from[:]},
+		Port: lldp.PortID{Subtype: lldp.PortMAC, Value: from[:]},
+		TTL:  600, SystemName: "core-switch-1"}
 	b, err := p.Encode()
 	if err != nil {
 		panic(err) // its fields are fixed and within their limits
@@ -59,7 +61,8 @@ func pause(plan.MAC) []byte {
 
 // bpdu claims the root of the spanning tree.
 func bpdu(from plan.MAC) []byte {
-	b := slices.Concat([]byte{0, 38, 0x42, 0x42, 0x03, 0, 0, 0, 0, 0}, []byte{0, 0}, from[:], make([]byte, 4), []byte{0, 0}, from[:])
+	b := slices.Concat([]byte{0, 38, 0x42, 0x42, 0x03, 0, 0, 0, 0, 0}, []byte{0, 0}, from[:], make([]byte, 4),
+		[]byte{0, 0}, from[:])
 	return append(b, 0x80, 0x01, 0, 0, 20, 0, 2, 0, 15, 0, 0, 0)
 }
 
@@ -90,6 +93,7 @@ func ways() []way {
 	return []way{
 		{"access", "untagged", nil}, {"access", "priority tag", priority}, {"access", "VLAN 300", q},
 		{"none", "untagged", nil}, {"none", "priority tag", priority}, {"none", "VLAN 300", q},
-		{"trunk", "untagged", nil}, {"trunk", "priority tag", priority}, {"trunk", "VLAN 300", q}, {"trunk", "802.1ad 300", ad},
+		{"trunk", "untagged", nil}, {"trunk", "priority tag", priority}, {"trunk", "VLAN 300", q},
+		{"trunk", "802.1ad 300", ad},
 	}
 }

@@ -83,18 +83,19 @@ type news struct {
 // news reads the events since it was last asked, on all hosts.
 func (s *scene) news(ctx context.Context) (n news, err error) {
 	for _, h := range hosts() {
-		err := s.lab.Agent(h).Events(ctx, api.Follow{After: s.seen[h], Last: -1, NoFollow: true}, func(b api.Events) error {
-			for _, e := range b.Events {
-				s.seen[h] = max(s.seen[h], e.Seq)
-				switch {
-				case slices.Contains([]event.Kind{event.Link, event.Failover, event.Neighbour}, e.Kind):
-					n.changes++
-				case e.Kind == event.Loop && e.To == "blocked" && n.blocked.IsZero():
-					n.blocked = e.Time
+		err := s.lab.Agent(h).Events(ctx, api.Follow{After: s.seen[h], Last: -1, NoFollow: true},
+			func(b api.Events) error {
+				for _, e := range b.Events {
+					s.seen[h] = max(s.seen[h], e.Seq)
+					switch {
+					case slices.Contains([]event.Kind{event.Link, event.Failover, event.Neighbour}, e.Kind):
+						n.changes++
+					case e.Kind == event.Loop && e.To == "blocked" && n.blocked.IsZero():
+						n.blocked = e.Time
+					}
 				}
-			}
-			return nil
-		})
+				return nil
+			})
 		if err != nil {
 			return n, err
 		}
@@ -102,7 +103,8 @@ func (s *scene) news(ctx context.Context) (n news, err error) {
 	return n, nil
 }
 
-// suffered is what came in from the attackers, what of it was dropped by reason, and what went to one receiver and reached them.
+// suffered is what came in from the attackers, what of it was dropped by reason, and what went to one receiver and
+// reached them.
 type suffered struct {
 	came    uint64
 	went    uint64
@@ -133,7 +135,8 @@ func (s *scene) suffered(ctx context.Context) (n suffered, err error) {
 	return n, nil
 }
 
-// stationsEach are the addresses that the guest with stations sends from before a row's attack, and as many more after it.
+// stationsEach are the addresses that the guest with stations sends from before a row's attack, and as many more after
+// it.
 const stationsEach = 16
 
 // speak makes the stations of the row send: those from before the attack, or those from after it.
@@ -161,7 +164,10 @@ func (s *scene) stations(ctx context.Context) (n int, err error) {
 		n = 0
 		for i := range 2 * stationsEach {
 			mac := station(byte(s.row), i).String()
-			if slices.ContainsFunc(all, func(m api.MAC) bool { return m.MAC == mac && m.Port == nest && m.Kind == "learned" }) {
+			if slices.ContainsFunc(all, func(m api.MAC) bool {
+				return m.MAC == mac && m.Port == nest &&
+					m.Kind == "learned"
+			}) {
 				n++
 			}
 		}

@@ -16,13 +16,16 @@ const entries = 4
 // met are the victims, each with the other one.
 func met() map[string]end { return map[string]end{client: serverEnd, server: clientEnd} }
 
-// settled reports whether the victims use their IPv6 addresses: until then, others' advertisements would take them away.
+// settled reports whether the victims use their IPv6 addresses: until then, others' advertisements would take them
+// away.
 func (s *scene) settled() (bool, error) {
 	for vm := range met() {
 		tentative := false
 		err := s.inside(vm, func(dev netlink.Link) error {
 			list, err := netlink.AddrList(dev, netlink.FAMILY_V6)
-			tentative = len(list) == 0 || slices.ContainsFunc(list, func(a netlink.Addr) bool { return a.Flags&unix.IFA_F_TENTATIVE != 0 })
+			tentative = len(list) == 0 || slices.ContainsFunc(list, func(a netlink.Addr) bool {
+				return a.Flags&unix.IFA_F_TENTATIVE != 0
+			})
 			return err
 		})
 		if err != nil || tentative {
@@ -37,7 +40,8 @@ func (s *scene) meet() error {
 	for vm, other := range met() {
 		err := s.inside(vm, func(dev netlink.Link) error {
 			for _, ip := range []netip.Addr{other.v4, other.v6} {
-				n := &netlink.Neigh{LinkIndex: dev.Attrs().Index, State: netlink.NUD_REACHABLE, IP: ip.AsSlice(), HardwareAddr: other.mac[:]}
+				n := &netlink.Neigh{LinkIndex: dev.Attrs().Index, State: netlink.NUD_REACHABLE, IP: ip.AsSlice(),
+					HardwareAddr: other.mac[:]}
 				if err := netlink.NeighSet(n); err != nil {
 					return fmt.Errorf("set the neighbour %s: %w", ip, err)
 				}
@@ -55,7 +59,8 @@ func (s *scene) meet() error {
 	return nil
 }
 
-// believed counts the entries that still have the victim's MAC, and the routes that victims got from router advertisements.
+// believed counts the entries that still have the victim's MAC, and the routes that victims got from router
+// advertisements.
 func (s *scene) believed() (right, routers int, err error) {
 	for vm, other := range met() {
 		err := s.inside(vm, func(dev netlink.Link) error {

@@ -31,18 +31,23 @@ func (m *measured) report(r *report.Report) {
 	if m.row.open {
 		return
 	}
-	r.Budgets = append(r.Budgets, report.Hold(m.row.name+": packets lost", float64(lost), report.Count, report.Exactly, 0),
+	r.Budgets = append(r.Budgets, report.Hold(m.row.name+": packets lost", float64(lost), report.Count, report.Exactly,
+		0),
 		report.Hold(m.row.name+": changes at uplinks", float64(m.changes), report.Count, report.Exactly, 0),
-		report.Hold(m.row.name+": stations not known", float64(2*stationsEach-m.stations), report.Count, report.Exactly, 0))
+		report.Hold(m.row.name+": stations not known", float64(2*stationsEach-m.stations), report.Count, report.Exactly,
+			0))
 	ports := 0.0
 	if m.row.blocks {
 		ports = 1
-		r.Budgets = append(r.Budgets, report.Hold(m.row.name+": time until it is open", m.took.Seconds(), report.Seconds, report.AtMost, openTime))
+		r.Budgets = append(r.Budgets, report.Hold(m.row.name+": time until it is open", m.took.Seconds(),
+			report.Seconds, report.AtMost, openTime))
 	}
-	r.Budgets = append(r.Budgets, report.Hold(m.row.name+": ports blocked", float64(len(m.blocked)), report.Count, report.Exactly, ports))
+	r.Budgets = append(r.Budgets, report.Hold(m.row.name+": ports blocked", float64(len(m.blocked)), report.Count,
+		report.Exactly, ports))
 	if m.row.spoofs != "" {
 		r.Budgets = append(r.Budgets,
-			report.Hold(m.row.name+": neighbours deceived", float64(entries-m.neighbours), report.Count, report.Exactly, 0),
+			report.Hold(m.row.name+": neighbours deceived", float64(entries-m.neighbours), report.Count, report.Exactly,
+				0),
 			report.Hold(m.row.name+": routers believed in", float64(m.routers), report.Count, report.Exactly, 0),
 			report.Hold(m.row.name+": frames hijacked", float64(m.hijacked), report.Count, report.Exactly, 0))
 	}
@@ -82,23 +87,33 @@ func (m *measured) reasons() string {
 
 func notes() []string {
 	return []string{
-		"Attacks: frames that guests send. Rows named after a protocol of the link: three guests with default policies, in an access " +
+		"Attacks: frames that guests send. Rows named after a protocol of the link: three guests with default " +
+			"policies, in an access " +
 			"port group, one without a VLAN, and a trunk; each without a tag, with a priority tag and with VLAN tags.",
-		"mac-starvation: a guest sends from 10,000 addresses; the limits of the ports exceed the table of 4,096. -passing: the policy " +
+		"mac-starvation: a guest sends from 10,000 addresses; the limits of the ports exceed the table of 4,096. " +
+			"-passing: the policy " +
 			"lets pass what is not learned; -limit: the port's own limit is 64.",
-		"loop-storm: a guest bridges its two adapters and sends broadcasts. -limited: loop detection is off and storm control on; " +
+		"loop-storm: a guest bridges its two adapters and sends broadcasts. -limited: loop detection is off and " +
+			"storm control on; " +
 			"-open: both are off, which shows what they are worth, and is held against no budget.",
-		"spoofing: a guest of the victims' VLAN sends IPv4, IPv6, ARP replies and neighbour advertisements in the victims' names, answers " +
-			"DHCP and says that it is a router; its port has the address guard and rejects DHCP servers and router advertisements. -open: " +
+		"spoofing: a guest of the victims' VLAN sends IPv4, IPv6, ARP replies and neighbour advertisements in the " +
+			"victims' names, answers " +
+			"DHCP and says that it is a router; its port has the address guard and rejects DHCP servers and router " +
+			"advertisements. -open: " +
 			"nothing of that is on, which is held against no budget.",
-		"Sent, received, lost: numbered packets of two VMs in another VLAN than the other attackers, one on each host, over a LAG of two links. LAG: members in " +
+		"Sent, received, lost: numbered packets of two VMs in another VLAN than the other attackers, one on each " +
+			"host, over a LAG of two links. LAG: members in " +
 			"use on each host afterwards. Changes: events of links, neighbours and failover.",
-		"Stations: addresses behind a guest that attacks nobody, half of them heard before the attack and half after it, that are known " +
+		"Stations: addresses behind a guest that attacks nobody, half of them heard before the attack and half after " +
+			"it, that are known " +
 			"at the end. Blocked: ports, and how long after the bridge was made.",
-		"Neighbours: entries in the victims' ARP and ND tables that have the other one's MAC afterwards. Routers: those that the victims " +
+		"Neighbours: entries in the victims' ARP and ND tables that have the other one's MAC afterwards. Routers: " +
+			"those that the victims " +
 			"believe in. To them: frames to one receiver that reached attackers.",
-		"From them: frames that came in from the attackers, those of a loop each time they come round. Refused: reasons for which frames " +
-			"of theirs were dropped. Frames to everybody that are not refused are forwarded; the listeners at the other host do not take " +
+		"From them: frames that came in from the attackers, those of a loop each time they come round. Refused: " +
+			"reasons for which frames " +
+			"of theirs were dropped. Frames to everybody that are not refused are forwarded; the listeners at the " +
+			"other host do not take " +
 			"them for their neighbour's.",
 	}
 }

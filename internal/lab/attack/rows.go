@@ -23,7 +23,8 @@ type row struct {
 	open bool
 }
 
-// rows are every protocol of the link to every kind of address, each in all ways, what fills tables and goes round, and who poses as another.
+// rows are every protocol of the link to every kind of address, each in all ways, what fills tables and goes round, and
+// who poses as another.
 func rows() []row {
 	return slices.Concat(linkRows(), starvationRows(), stormRows(), spoofRows())
 }
@@ -42,7 +43,9 @@ func linkRows() (list []row) {
 				}
 				frames[w.vm] = append(frames[w.vm], slices.Concat(to[:], from[:], w.tag, p.payload(from)))
 			}
-			list = append(list, row{name: p.name + "-" + d.name, frames: func(int, int) map[string][][]byte { return frames }})
+			list = append(list, row{name: p.name + "-" + d.name, frames: func(int, int) map[string][][]byte {
+				return frames
+			}})
 		}
 	}
 	return list

@@ -24,9 +24,9 @@ const (
 	lookEvery = 20 * time.Millisecond
 )
 
-// The guests that fill the table of MACs: by a limit above their share of it, the same with a policy that lets what is not learned pass,
-// and by a low limit; and those that bridge their two adapters: as ports are, without loop detection but with storm control, and with neither;
-// and those that pose as the victims, under guards and without.
+// The guests that fill the table of MACs: by a limit above their share of it, the same with a policy that lets what is
+// not learned pass, and by a low limit; and those that bridge their two adapters: as ports are, without loop detection
+// but with storm control, and with neither; and those that pose as the victims, under guards and without.
 const (
 	starver            = "starvation"
 	passer             = "starvation-passing"
@@ -70,7 +70,8 @@ func build(ctx context.Context, o Options) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := lab.Build(ctx, sc, lab.Options{Name: fmt.Sprintf("hg%d", os.Getpid()), RunDir: o.RunDir, Program: o.Program, Progress: o.say})
+	l, err := lab.Build(ctx, sc, lab.Options{Name: fmt.Sprintf("hg%d", os.Getpid()), RunDir: o.RunDir,
+		Program: o.Program, Progress: o.say})
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +153,7 @@ func (s *scene) ready(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: 100 * time.Millisecond, Rate: 50}
-	res, err := traffic.Send(ctx, traffic.Endpoint{NS: s.nodes[client]}, load, netip.AddrPortFrom(netip.MustParseAddr(serverAddress), 0))
+	res, err := traffic.Send(ctx, traffic.Endpoint{NS: s.nodes[client]}, load,
+		netip.AddrPortFrom(netip.MustParseAddr(serverAddress), 0))
 	return err == nil && res.Echo.Answered == res.Echo.Requests, err
 }

@@ -33,8 +33,8 @@ func spoofRows() []row {
 	return list
 }
 
-// impostures are what such a guest sends in a turn, each from its own MAC: for each victim, packets and announcements in its name; and,
-// from addresses that are its own, an offer of a DHCP server and a router advertisement.
+// impostures are what such a guest sends in a turn, each from its own MAC: for each victim, packets and announcements
+// in its name; and, from addresses that are its own, an offer of a DHCP server and a router advertisement.
 func impostures(from plan.MAC) (list [][]byte) {
 	everybody, nodes := plan.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, plan.MAC{0x33, 0x33, 0, 0, 0, 1}
 	for _, v := range []struct{ posesAs, to end }{{serverEnd, clientEnd}, {clientEnd, serverEnd}} {
@@ -43,7 +43,8 @@ func impostures(from plan.MAC) (list [][]byte) {
 			ethernet(v.to.mac, from, 0x86dd, ipv6(v.posesAs.v6, v.to.v6, protocolUDP, datagram(9, 9))),
 			ethernet(v.to.mac, from, 0x0806, arpReply(from, v.posesAs.v4, v.to.mac, v.to.v4)),
 			ethernet(everybody, from, 0x0806, arpReply(from, v.posesAs.v4, from, v.posesAs.v4)),
-			ethernet(nodes, from, 0x86dd, ipv6(linkLocal(from), allNodes, protocolICMPv6, advertisement(from, v.posesAs.v6))))
+			ethernet(nodes, from, 0x86dd, ipv6(linkLocal(from), allNodes, protocolICMPv6,
+				advertisement(from, v.posesAs.v6))))
 	}
 	return append(list,
 		ethernet(everybody, from, 0x0800, ipv4(ownAddress, netip.MustParseAddr("255.255.255.255"), datagram(67, 68))),
@@ -97,5 +98,6 @@ func routerAdvertisement() []byte {
 
 // linkLocal is the link-local address that a MAC gives (RFC 4291, appendix A).
 func linkLocal(m plan.MAC) netip.Addr {
-	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],
+		14: m[4], 15: m[5]})
 }

@@ -17,8 +17,8 @@ import (
 type CaptureOptions struct {
 	// Rounds is how often everything is measured at most; at least 1, and 10 for numbers that are published.
 	Rounds int
-	// Within is the time that all rounds may take together; 0 = no bound. A round that is not expected to end in time is not begun,
-	// and one that doesn't is left out. The report says how many rounds there were.
+	// Within is the time that all rounds may take together; 0 = no bound. A round that is not expected to end in time
+	// is not begun, and one that doesn't is left out. The report says how many rounds there were.
 	Within time.Duration
 	// Warmup and Duration are those of one measurement.
 	Warmup, Duration time.Duration
@@ -34,7 +34,8 @@ type CaptureOptions struct {
 
 // QuickCaptures are options with which all of it takes less than a minute, on a machine that is busy too.
 func QuickCaptures() CaptureOptions {
-	return CaptureOptions{Rounds: 10, Within: 45 * time.Second, Warmup: 50 * time.Millisecond, Duration: 200 * time.Millisecond}
+	return CaptureOptions{Rounds: 10, Within: 45 * time.Second, Warmup: 50 * time.Millisecond,
+		Duration: 200 * time.Millisecond}
 }
 
 // Check returns what is wrong with the options, without doing anything.
@@ -66,8 +67,8 @@ type captureRound struct {
 	frames map[string]float64
 }
 
-// Capture measures what captures cost the traffic between two guests and the program itself: in each round all states follow one
-// another, in an order that rotates. It leaves nothing behind, also when ctx ends.
+// Capture measures what captures cost the traffic between two guests and the program itself: in each round all states
+// follow one another, in an order that rotates. It leaves nothing behind, also when ctx ends.
 func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err error) {
 	if err := opts.Check(); err != nil {
 		return nil, err
@@ -130,7 +131,8 @@ func (r *captureRun) measure(ctx context.Context) error {
 		return err
 	})
 	if err == nil && n == 0 {
-		err = fmt.Errorf("this machine is too busy: not one round was over within %v; allow more time (--within), or measure when it has less to do", r.opts.Within)
+		err = fmt.Errorf("this machine is too busy: not one round was over within %v; allow more time (--within), or "+
+			"measure when it has less to do", r.opts.Within)
 	}
 	return err
 }
@@ -138,7 +140,8 @@ func (r *captureRun) measure(ctx context.Context) error {
 // inTime makes at most the given number of rounds within the given time (0 = no bound), and returns how many
 // succeeded. A round that is not expected to end in time is not begun. If one does not end in time, its context ends
 // with the time, and that is not an error.
-func inTime(ctx context.Context, rounds int, limit time.Duration, round func(ctx context.Context, n int) error) (int, error) {
+func inTime(ctx context.Context, rounds int, limit time.Duration, round func(ctx context.Context, n int) error) (int,
+	error) {
 	began := time.Now()
 	within, cancel := ctx, func() {}
 	if limit > 0 {
@@ -167,7 +170,8 @@ func (r *captureRun) round(ctx context.Context, n int) (captureRound, error) {
 	steps := len(guests) + len(program)
 	tell := func(step int, what string) {
 		if r.opts.Progress != nil {
-			r.opts.Progress(n*steps+step, r.opts.Rounds*steps, fmt.Sprintf("round %d of %d: %s", n+1, r.opts.Rounds, what))
+			r.opts.Progress(n*steps+step, r.opts.Rounds*steps, fmt.Sprintf("round %d of %d: %s", n+1, r.opts.Rounds,
+				what))
 		}
 	}
 	for i := range guests {
@@ -189,8 +193,8 @@ func (r *captureRun) round(ctx context.Context, n int) (captureRound, error) {
 	return m, nil
 }
 
-// under measures every test while the state's capture runs. Each round begins with another test: what has just been started or
-// ended disturbs the first.
+// under measures every test while the state's capture runs. Each round begins with another test: what has just been
+// started or ended disturbs the first.
 func (r *captureRun) under(ctx context.Context, s captureState, n int, into captureRound) error {
 	var c *runningCapture
 	if s.args != nil {

@@ -11,8 +11,8 @@ import (
 // repeatCaptured is as often as a frame can be captured, at each stage it passes, before the ring is full.
 const repeatCaptured = 20_000
 
-// captureFrames measures the kernel program alone on a known unicast frame, by repeated test runs, in the same states as the guests'
-// traffic and some more.
+// captureFrames measures the kernel program alone on a known unicast frame, by repeated test runs, in the same states
+// as the guests' traffic and some more.
 type captureFrames struct{ bench *dataplane.FrameBench }
 
 func newCaptureFrames() (*captureFrames, error) {

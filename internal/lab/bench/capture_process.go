@@ -23,7 +23,8 @@ type runningCapture struct {
 
 // start starts a capture and returns when it captures. It is killed when ctx ends.
 func (r *captureRun) start(ctx context.Context, args []string) (*runningCapture, error) {
-	all := append(append(slices.Clone(r.opts.Heddle[1:]), "capture", "--agent", "bench", "--run-dir", filepath.Join(r.dir, "run"), "-w", os.DevNull), args...)
+	all := append(append(slices.Clone(r.opts.Heddle[1:]), "capture", "--agent", "bench", "--run-dir",
+		filepath.Join(r.dir, "run"), "-w", os.DevNull), args...)
 	cmd := exec.CommandContext(ctx, r.opts.Heddle[0], all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	errs, err := cmd.StderrPipe()

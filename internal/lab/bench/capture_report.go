@@ -51,7 +51,8 @@ func (r *captureRun) row(t test, s captureState) report.Row {
 	if s.off() {
 		row = append(row, report.Field{Name: "lost", Title: "lost", Value: nil})
 	} else {
-		row = append(row, report.Field{Name: "lost", Title: "lost", Value: report.Summarise(r.lost(s.name)), Unit: report.Ratio, Brief: true})
+		row = append(row, report.Field{Name: "lost", Title: "lost", Value: report.Summarise(r.lost(s.name)),
+			Unit: report.Ratio, Brief: true})
 	}
 	return append(row, report.Field{Name: "samples", Value: r.of(t, s.name, t.value), Hidden: true})
 }
@@ -69,16 +70,23 @@ func (r *captureRun) lost(state string) []float64 {
 func (r *captureRun) method(cpus int) string {
 	rounds := fmt.Sprintf("%d interleaved rounds", len(r.rounds))
 	if len(r.rounds) < r.opts.Rounds {
-		rounds = fmt.Sprintf("%d interleaved rounds of %d, which is what %v sufficed for,", len(r.rounds), r.opts.Rounds, r.opts.Within)
+		rounds = fmt.Sprintf("%d interleaved rounds of %d, which is what %v sufficed for,", len(r.rounds),
+			r.opts.Rounds, r.opts.Within)
 	}
 	return fmt.Sprintf("%s of %v per test after %v of warm-up; ratios are medians (quartiles) of the rounds' ratios. "+
-		"program is the kernel program alone on one 60-byte frame from port to port, by repeated test runs: it passes two stages, so that it is "+
-		"captured twice. cost is what the rows of program come to, from the differences within each round: a stage is (%s − off) / 2, an "+
+		"program is the kernel program alone on one 60-byte frame from port to port, by repeated test runs: it "+
+		"passes two stages, so that it is "+
+		"captured twice. cost is what the rows of program come to, from the differences within each round: a stage "+
+		"is (%s − off) / 2, an "+
 		"instruction (%s − %s) / %d, a frame or copy captured (%s − %s) / 2. "+
-		"CPU is the time both ends took, with what the kernel does for them, per GB, transaction or packet; lost is the part of what a capture "+
-		"selected that its reader was too slow for. Captures write to %s. The reader, the sender and the receiver share %d CPUs: what a capture of "+
-		"everything takes from the guests is mostly the CPU that copying and writing needs. Off, the devices have the live program, which knows "+
+		"CPU is the time both ends took, with what the kernel does for them, per GB, transaction or packet; lost is "+
+		"the part of what a capture "+
+		"selected that its reader was too slow for. Captures write to %s. The reader, the sender and the receiver "+
+		"share %d CPUs: what a capture of "+
+		"everything takes from the guests is mostly the CPU that copying and writing needs. Off, the devices have "+
+		"the live program, which knows "+
 		"nothing of captures.",
-		rounds, r.opts.Duration, r.opts.Warmup, captureElse, captureLong(), captureShort, stagesPassed*(longFilter-1), captureAll, captureElse,
+		rounds, r.opts.Duration, r.opts.Warmup, captureElse, captureLong(), captureShort, stagesPassed*(longFilter-1),
+		captureAll, captureElse,
 		os.DevNull, cpus)
 }

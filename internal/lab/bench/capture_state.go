@@ -35,8 +35,8 @@ type captureState struct {
 	snap         int
 }
 
-// guestStates are those that guests' traffic is measured in. Their frames are Ethernet of IP, so that the filter looks at each and
-// matches none.
+// guestStates are those that guests' traffic is measured in. Their frames are Ethernet of IP, so that the filter looks
+// at each and matches none.
 func guestStates() []captureState {
 	return []captureState{
 		{name: captureOff},
@@ -75,7 +75,8 @@ func (s captureState) selection(ctx context.Context) (dataplane.Selection, error
 	}
 	program, err := filter.Compile(ctx, s.filter)
 	for _, in := range program {
-		out.Filter = append(out.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse, K: in.K})
+		out.Filter = append(out.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue,
+			JumpFalse: in.JumpFalse, K: in.K})
 	}
 	return out, err
 }

@@ -18,7 +18,8 @@ func TestCaptureMeasuresEveryStateAndLeavesNothing(t *testing.T) {
 	testkit.Tool(t, "tcpdump")
 	t.Setenv("TMPDIR", t.TempDir())
 	rep, err := Capture(t.Context(), CaptureOptions{
-		Rounds: 1, Warmup: 10 * time.Millisecond, Duration: 30 * time.Millisecond, Now: time.Now, Heddle: heddleProgram(t), measure: traffic.Measure,
+		Rounds: 1, Warmup: 10 * time.Millisecond, Duration: 30 * time.Millisecond, Now: time.Now,
+		Heddle: heddleProgram(t), measure: traffic.Measure,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,8 @@ func TestCaptureMeasuresEveryStateAndLeavesNothing(t *testing.T) {
 	measured := 0
 	for _, row := range rep.Rows {
 		// A difference of two short measurements may come out below nothing.
-		if s, ok := row.Get("value").(report.Spread); !ok || s.Rounds != 1 || s.Median <= 0 && row.Get("test") != "cost" {
+		if s, ok := row.Get("value").(report.Spread); !ok || s.Rounds != 1 || s.Median <= 0 &&
+			row.Get("test") != "cost" {
 			t.Errorf("%v, capture %v: %+v", row.Get("test"), row.Get("capture"), s)
 		}
 		if s, ok := row.Get("lost").(report.Spread); ok && s.Rounds == 1 {

@@ -94,7 +94,8 @@ func (r *frameRig) checkCounters() error {
 		}
 		for id, c := range counters {
 			if c.Dropped() > 0 || c.PacketsOutDropped() > 0 {
-				return fmt.Errorf("port %s dropped %v and refused %v during the measurement: its numbers would mean nothing", id, c.Drops, c.Refused)
+				return fmt.Errorf("port %s dropped %v and refused %v during the measurement: its numbers would mean "+
+					"nothing", id, c.Drops, c.Refused)
 			}
 		}
 	}
@@ -127,27 +128,34 @@ func (r *frameRig) report(env report.Environment) *report.Report {
 			for i, s := range c.samples {
 				per[i] = s / float64(c.receivers)
 			}
-			row = append(row, report.Field{Name: "per_receiver", Title: "per receiver", Value: report.Summarise(per).Median, Unit: report.Seconds})
+			row = append(row, report.Field{Name: "per_receiver", Title: "per receiver",
+				Value: report.Summarise(per).Median, Unit: report.Seconds})
 		}
 		rep.Rows = append(rep.Rows, append(row, report.Field{Name: "samples", Value: c.samples, Hidden: true}))
 	}
 	known := report.Summarise(r.samples(cellKnown))
-	few, many := difference(r.samples(cellFew), r.samples(cellFewHarness)), difference(r.samples(cellMany), r.samples(cellManyBase))
+	few, many := difference(r.samples(cellFew), r.samples(cellFewHarness)), difference(r.samples(cellMany),
+		r.samples(cellManyBase))
 	all := difference(r.samples(cellAll), r.samples(cellAllBase))
 	empty := report.Summarise(r.samples(cellEmpty))
 	// What an empty program takes belongs to the time of a frame that passes through a tested program.
 	ratio := report.Summarise(report.Ratios(add(many, empty.Median), add(few, empty.Median)))
 	rep.Budgets = []report.Budget{
 		report.Hold("known unicast, all checks and counters on", known.Median, report.Seconds, report.AtMost, 80e-9),
-		report.Hold("100,000 MACs and 1,000 ports, over 1,000 of them / few", ratio.Median, report.Ratio, report.AtMost, 1.3),
+		report.Hold("100,000 MACs and 1,000 ports, over 1,000 of them / few", ratio.Median, report.Ratio, report.AtMost,
+			1.3),
 	}
 	rep.Notes = []string{
 		fmt.Sprintf("An empty program takes %s here, which every time above includes; known unicast takes %s more.",
 			report.Seconds.Format(empty.Median), report.Seconds.Format(known.Median-empty.Median)),
-		fmt.Sprintf("Over 1,000 of the MACs a frame takes %s times what it takes among few (quartiles %.2f–%.2f); over all 100,000, where memory latency decides, %s times. The harness that writes each frame's addresses is measured alone and taken off.",
+		fmt.Sprintf("Over 1,000 of the MACs a frame takes %s times what it takes among few (quartiles %.2f–%.2f); "+
+			"over all 100,000, where memory latency decides, %s times. The harness that writes each frame's "+
+			"addresses is measured alone and taken off.",
 			report.Ratio.Format(ratio.Median), ratio.Q1, ratio.Q3,
-			report.Ratio.Format(report.Summarise(report.Ratios(add(all, empty.Median), add(few, empty.Median))).Median)),
-		"Broadcasts are really sent, to devices whose other end takes them; that delivery is in their time. Unicast is measured up to the verdict.",
+			report.Ratio.Format(report.Summarise(report.Ratios(add(all, empty.Median),
+				add(few, empty.Median))).Median)),
+		"Broadcasts are really sent, to devices whose other end takes them; that delivery is in their time. Unicast " +
+			"is measured up to the verdict.",
 	}
 	r.reportMetering(rep, empty.Median)
 	return rep

@@ -92,12 +92,15 @@ func (r *frameRig) addMetering() error {
 		name  string
 		on    bool
 		where spec.Observe
-	}{{cellUnmetered, false, spec.ObserveBoth}, {cellMeteredOut, true, spec.ObserveEgress}, {cellMeteredBoth, true, spec.ObserveBoth}} {
+	}{{cellUnmetered, false, spec.ObserveBoth}, {cellMeteredOut, true, spec.ObserveEgress},
+		{cellMeteredBoth, true, spec.ObserveBoth}} {
 		b, err := r.metering(1, c.on, c.where)
 		if err != nil {
 			return err
 		}
-		r.cells = append(r.cells, &frameCell{name: c.name, measure: func() (time.Duration, error) { return b.One(portID(0), frame, repeatUnicast) }})
+		r.cells = append(r.cells, &frameCell{name: c.name, measure: func() (time.Duration, error) {
+			return b.One(portID(0), frame, repeatUnicast)
+		}})
 	}
 	if err := r.addFlows(fewFlows, fewFlows, cellFlowsBase, cellFlowsFew); err != nil {
 		return err
@@ -111,8 +114,8 @@ func (r *frameRig) addMetering() error {
 	return r.addNewFlows()
 }
 
-// addFlows measures frames of some of the flows that are in the table, in an order no prefetcher guesses; base, unless "", is the
-// harness alone.
+// addFlows measures frames of some of the flows that are in the table, in an order no prefetcher guesses; base, unless
+// "", is the harness alone.
 func (r *frameRig) addFlows(all, some int, base, name string) error {
 	b, err := r.metering(max(some, 1), true, spec.ObserveEgress)
 	if err != nil {
@@ -123,7 +126,8 @@ func (r *frameRig) addFlows(all, some int, base, name string) error {
 	}
 	frames := make([]dataplane.BenchFrame, some)
 	for i := range frames {
-		frames[i] = dataplane.BenchFrame{From: portID(0), Dst: portMAC(1), Src: portMAC(0), Flow: uint32(i * (all / some) * 7919 % all)}
+		frames[i] = dataplane.BenchFrame{From: portID(0), Dst: portMAC(1), Src: portMAC(0),
+			Flow: uint32(i * (all / some) * 7919 % all)}
 	}
 	if err := b.SetCycle(frames); err != nil {
 		return err
@@ -141,9 +145,13 @@ func (r *frameRig) addFlows(all, some int, base, name string) error {
 		return err
 	}
 	if base != "" {
-		r.cells = append(r.cells, &frameCell{name: base, measure: func() (time.Duration, error) { return b.Cycle(frame, repeatUnicast, true) }})
+		r.cells = append(r.cells, &frameCell{name: base, measure: func() (time.Duration, error) {
+			return b.Cycle(frame, repeatUnicast, true)
+		}})
 	}
-	r.cells = append(r.cells, &frameCell{name: name, measure: func() (time.Duration, error) { return b.Cycle(frame, repeatUnicast, false) }})
+	r.cells = append(r.cells, &frameCell{name: name, measure: func() (time.Duration, error) {
+		return b.Cycle(frame, repeatUnicast, false)
+	}})
 	return nil
 }
 
@@ -165,7 +173,9 @@ func (r *frameRig) addNewFlows() error {
 	frame := meteringFrame(portMAC(1), portMAC(0))
 	forget := func(flow.Batch) error { return nil }
 	r.cells = append(r.cells,
-		&frameCell{name: cellFlowsNewOff, measure: func() (time.Duration, error) { return b.Cycle(frame, repeatUnicast, true) }},
+		&frameCell{name: cellFlowsNewOff, measure: func() (time.Duration, error) {
+			return b.Cycle(frame, repeatUnicast, true)
+		}},
 		&frameCell{name: cellFlowsNew, measure: func() (time.Duration, error) {
 			if err := b.Flows().Drain(forget); err != nil {
 				return 0, err
@@ -179,7 +189,8 @@ func (r *frameRig) addNewFlows() error {
 func (r *frameRig) reportMetering(rep *report.Report, empty float64) {
 	out := report.Summarise(difference(r.samples(cellMeteredOut), r.samples(cellUnmetered)))
 	both := report.Summarise(difference(r.samples(cellMeteredBoth), r.samples(cellUnmetered)))
-	few, some := difference(r.samples(cellFlowsFew), r.samples(cellFlowsBase)), difference(r.samples(cellFlowsSome), r.samples(cellFlowsBase))
+	few, some := difference(r.samples(cellFlowsFew), r.samples(cellFlowsBase)), difference(r.samples(cellFlowsSome),
+		r.samples(cellFlowsBase))
 	all := difference(r.samples(cellFlowsAll), r.samples(cellFlowsBase2))
 	fresh := report.Summarise(difference(r.samples(cellFlowsNew), r.samples(cellFlowsNewOff)))
 	ratio := report.Summarise(report.Ratios(add(some, empty), add(few, empty)))
@@ -189,8 +200,12 @@ func (r *frameRig) reportMetering(rep *report.Report, empty float64) {
 		report.Hold("1,000 of 1,000,000 flows / 1,000 flows", ratio.Median, report.Ratio, report.AtMost, 1.3),
 	)
 	rep.Notes = append(rep.Notes, fmt.Sprintf(
-		"Metering adds %s to a frame where it goes out (quartiles %s–%s), %s on both ways. With a million flows in the table a frame of a thousand of them takes %s times what it takes when there are no others (quartiles %.2f–%.2f); of all of them, %s times. A frame that begins a flow takes %s.",
-		report.Seconds.Format(out.Median), report.Seconds.Format(out.Q1), report.Seconds.Format(out.Q3), report.Seconds.Format(both.Median),
-		report.Ratio.Format(ratio.Median), ratio.Q1, ratio.Q3, report.Ratio.Format(report.Summarise(report.Ratios(add(all, empty), add(few, empty))).Median),
+		"Metering adds %s to a frame where it goes out (quartiles %s–%s), %s on both ways. With a million flows in "+
+			"the table a frame of a thousand of them takes %s times what it takes when there are no others "+
+			"(quartiles %.2f–%.2f); of all of them, %s times. A frame that begins a flow takes %s.",
+		report.Seconds.Format(out.Median), report.Seconds.Format(out.Q1), report.Seconds.Format(out.Q3),
+		report.Seconds.Format(both.Median),
+		report.Ratio.Format(ratio.Median), ratio.Q1, ratio.Q3,
+		report.Ratio.Format(report.Summarise(report.Ratios(add(all, empty), add(few, empty))).Median),
 		report.Seconds.Format(fresh.Median)))
 }

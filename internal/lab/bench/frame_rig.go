@@ -16,8 +16,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// frameRig holds the switches whose program is measured: one small, one with 1,000 ports and 100,000 MACs, and one per size
-// of broadcast.
+// frameRig holds the switches whose program is measured: one small, one with 1,000 ports and 100,000 MACs, and one per
+// size of broadcast.
 type frameRig struct {
 	benches []*dataplane.FrameBench
 	cells   []*frameCell
@@ -51,13 +51,13 @@ func portID(n int) plan.PortID { return plan.PortID{Switch: "bench", Name: fmt.S
 func portMAC(n int) plan.MAC { return plan.MAC{2, 0, 0, 0, byte(n >> 8), byte(n)} }
 func farMAC(n int) plan.MAC  { return plan.MAC{6, 0, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// access100 is the ports' VLAN; untagged is for frames that leave by the uplink: a test run repeats the same buffer, which
-// would otherwise come back with the tag it left with.
+// access100 is the ports' VLAN; untagged is for frames that leave by the uplink: a test run repeats the same buffer,
+// which would otherwise come back with the tag it left with.
 func access100() *spec.VLAN { return &spec.VLAN{Access: 100} }
 func untagged() *spec.VLAN  { return &spec.VLAN{None: true} }
 
-// desired is a distributed switch with one uplink and n ports in one VLAN, every security policy on reject, as a user who
-// sets nothing gets it. ifindex gives each port's device.
+// desired is a distributed switch with one uplink and n ports in one VLAN, every security policy on reject, as a user
+// who sets nothing gets it. ifindex gives each port's device.
 func desired(n int, vlan *spec.VLAN, learning bool, ifindex func(port int) uint32) (binding.Desired, error) {
 	cfg := &spec.Config{Switches: []spec.Switch{{
 		Name: "bench", Kind: spec.Distributed, Uplinks: []spec.Uplink{{Name: "uplink1", Device: "up1"}},
@@ -76,7 +76,8 @@ func desired(n int, vlan *spec.VLAN, learning bool, ifindex func(port int) uint3
 		Attachments: map[plan.PortID]binding.Attachment{uplink: {Ifindex: 1}},
 	}
 	for i := range n {
-		cfg.Ports = append(cfg.Ports, spec.Port{Name: portID(i).Name, Switch: "bench", PortGroup: "vms", MAC: portMAC(i).String()})
+		cfg.Ports = append(cfg.Ports, spec.Port{Name: portID(i).Name, Switch: "bench", PortGroup: "vms",
+			MAC: portMAC(i).String()})
 		d.Facts[portID(i)] = plan.Fact{Up: true, MTU: 1500}
 		d.Attachments[portID(i)] = binding.Attachment{Ifindex: ifindex(i), PeerRedirect: true}
 	}
@@ -97,7 +98,9 @@ func (r *frameRig) addSmall() error {
 	if err != nil {
 		return err
 	}
-	r.cells = append(r.cells, &frameCell{name: cellEmpty, measure: func() (time.Duration, error) { return known.Empty(repeatUnicast) }})
+	r.cells = append(r.cells, &frameCell{name: cellEmpty, measure: func() (time.Duration, error) {
+		return known.Empty(repeatUnicast)
+	}})
 	if err := r.addOne(known, cellKnown, access100(), portMAC(1)); err != nil {
 		return err
 	}
@@ -186,8 +189,8 @@ func (r *frameRig) addMany() error {
 	return r.addCycle(every, cellAllBase, cellAll, manyPorts, manyMACs, manyMACs)
 }
 
-// addCycle adds two cells: frames to n of the learned MACs in turn, each from the port after the one it goes to, and the
-// harness that writes their addresses alone.
+// addCycle adds two cells: frames to n of the learned MACs in turn, each from the port after the one it goes to, and
+// the harness that writes their addresses alone.
 func (r *frameRig) addCycle(b *dataplane.FrameBench, base, name string, ports, macs, n int) error {
 	frames := make([]dataplane.BenchFrame, n)
 	for i := range frames {
@@ -201,7 +204,9 @@ func (r *frameRig) addCycle(b *dataplane.FrameBench, base, name string, ports, m
 	}
 	frame := benchFrame(farMAC(0), portMAC(0))
 	for _, empty := range []bool{true, false} {
-		c := &frameCell{name: name, measure: func() (time.Duration, error) { return b.Cycle(frame, repeatUnicast, empty) }}
+		c := &frameCell{name: name, measure: func() (time.Duration, error) {
+			return b.Cycle(frame, repeatUnicast, empty)
+		}}
 		if empty {
 			c.name = base
 		}
@@ -213,7 +218,8 @@ func (r *frameRig) addCycle(b *dataplane.FrameBench, base, name string, ports, m
 // addBroadcasts measures broadcasts to real devices: veth pairs, both ends up, in the namespace of the calling thread.
 func (r *frameRig) addBroadcasts(ctx context.Context, sizes []int) error {
 	// Address resolution and router solicitations of a thousand interfaces would be measured too.
-	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0o644); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0o644); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	var indexes []uint32

@@ -65,8 +65,9 @@ const (
 	workKernel = "agent: drain, fold, expire, encode, send"
 )
 
-// Codec measures on one core how many flow records a second are written as IPFIX, read, and sent over UDP on this machine, and how many go
-// the way through an agent, from what was counted to the message that is sent. Rates are by the CPU time of the thread that works, so that other work on the machine spoils them little.
+// Codec measures on one core how many flow records a second are written as IPFIX, read, and sent over UDP on this
+// machine, and how many go the way through an agent, from what was counted to the message that is sent. Rates are by
+// the CPU time of the thread that works, so that other work on the machine spoils them little.
 func Codec(ctx context.Context, o CodecOptions) (rep *report.Report, err error) {
 	if o.Rounds < 1 || o.Records < 1 {
 		return nil, errors.New("rounds and records must be positive")
@@ -126,9 +127,15 @@ func codecCells(table int) (cells []*codecCell, end func() error, err error) {
 		clean.add(agent.close)
 		length := s.template.RecordLength
 		cells = append(cells,
-			&codecCell{work: workEncode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.encode(n, func([]byte) error { return nil }) }},
-			&codecCell{work: workDecode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.decode(n, messages) }},
-			&codecCell{work: workSend, shape: s, recordBytes: length, run: func(n int) (int, error) { return wire.encode(s, n) }},
+			&codecCell{work: workEncode, shape: s, recordBytes: length, run: func(n int) (int, error) {
+				return s.encode(n, func([]byte) error { return nil })
+			}},
+			&codecCell{work: workDecode, shape: s, recordBytes: length, run: func(n int) (int, error) {
+				return s.decode(n, messages)
+			}},
+			&codecCell{work: workSend, shape: s, recordBytes: length, run: func(n int) (int, error) {
+				return wire.encode(s, n)
+			}},
 			&codecCell{work: work, shape: s, recordBytes: agent.recordBytes, agent: agent})
 	}
 	return cells, clean.run, nil
@@ -209,7 +216,8 @@ func codecReport(env report.Environment, cells []*codecCell, o CodecOptions) *re
 			{Name: "work", Value: c.work},
 			{Name: "shape", Value: c.shape.name},
 			{Name: "record_bytes", Title: "record", Value: c.recordBytes(), Unit: report.Bytes},
-			{Name: "rate", Title: "records per core and second (quartiles)", Value: report.Summarise(rates), Unit: report.PerSecond},
+			{Name: "rate", Title: "records per core and second (quartiles)", Value: report.Summarise(rates),
+				Unit: report.PerSecond},
 			{Name: "time", Title: "per record", Value: perRecord, Unit: report.Seconds, Brief: true},
 			{Name: "allocations", Title: "allocations per record", Value: allocations.Median, Hidden: true},
 			{Name: "samples", Value: c.seconds, Hidden: true},
@@ -217,20 +225,28 @@ func codecReport(env report.Environment, cells []*codecCell, o CodecOptions) *re
 		switch c.work {
 		case workEncode:
 			rep.Budgets = append(rep.Budgets,
-				report.Hold("encode a record, "+c.shape.name, perRecord.Median, report.Seconds, report.AtMost, encodeBudget),
-				report.Hold("allocations per encoded record, "+c.shape.name, allocations.Median, report.Count, report.Exactly, 0))
+				report.Hold("encode a record, "+c.shape.name, perRecord.Median, report.Seconds, report.AtMost,
+					encodeBudget),
+				report.Hold("allocations per encoded record, "+c.shape.name, allocations.Median, report.Count,
+					report.Exactly, 0))
 		case workAgent, workKernel:
 			if c.shape.biflow {
 				break // such a record takes two flows
 			}
 			rep.Budgets = append(rep.Budgets,
-				report.Hold("records through an agent per core, "+c.shape.name, report.Summarise(rates).Median, report.PerSecond, report.AtLeast, exportBudget))
+				report.Hold("records through an agent per core, "+c.shape.name, report.Summarise(rates).Median,
+					report.PerSecond, report.AtLeast, exportBudget))
 		}
 	}
-	rep.Notes = []string{fmt.Sprintf("%d interleaved rounds of %d records or more, of %d different flows, in the layouts that the exporter sends. Rates are by the "+
-		"CPU time of the one thread that works. Messages have at most %d bytes, as on a link of MTU 1500; sent, each is one datagram to a socket of this machine, "+
-		"many with one call, and divided for a receiver that works on another thread and reads one by one. Decoding looks up its template and reads three fields of every record. An agent's table "+
-		"has %d flows here; a record of it stands with its part of headers and templates. A biflow record is made of two flows. "+
-		"As root, the flows come out of the kernel's tables; else they are in memory already.", o.Rounds, o.Records, codecFlows, codecMessage, min(codecTable, o.Records))}
+	rep.Notes = []string{fmt.Sprintf("%d interleaved rounds of %d records or more, of %d different flows, in the "+
+		"layouts that the exporter sends. Rates are by the "+
+		"CPU time of the one thread that works. Messages have at most %d bytes, as on a link of MTU 1500; sent, each "+
+		"is one datagram to a socket of this machine, "+
+		"many with one call, and divided for a receiver that works on another thread and reads one by one. Decoding "+
+		"looks up its template and reads three fields of every record. An agent's table "+
+		"has %d flows here; a record of it stands with its part of headers and templates. A biflow record is made of "+
+		"two flows. "+
+		"As root, the flows come out of the kernel's tables; else they are in memory already.", o.Rounds, o.Records,
+		codecFlows, codecMessage, min(codecTable, o.Records))}
 	return rep
 }

@@ -16,14 +16,15 @@ import (
 	"heddle/internal/plan"
 )
 
-// codecTable is how many flows the agent keeps at once, unless fewer records are asked for: its table is far larger than the caches of a
-// processor.
+// codecTable is how many flows the agent keeps at once, unless fewer records are asked for: its table is far larger
+// than the caches of a processor.
 const codecTable = 1 << 17
 
 // codecPart is how many flows come from the kernel at once.
 const codecPart = 2048
 
-// agentPath is an agent's part of flow export: what was counted is folded into its table, ended by idleTimeout, and sent to a collector.
+// agentPath is an agent's part of flow export: what was counted is folded into its table, ended by idleTimeout, and
+// sent to a collector.
 type agentPath struct {
 	dir     string
 	source  codecSource
@@ -40,7 +41,8 @@ type codecSource interface {
 	close() error
 }
 
-// newAgentPath keeps its table where an agent has its own, in memory. With kernel, flows come out of the kernel's tables.
+// newAgentPath keeps its table where an agent has its own, in memory. With kernel, flows come out of the kernel's
+// tables.
 func newAgentPath(s *codecShape, to *net.UDPAddr, flows int, kernel bool) (p *agentPath, err error) {
 	p = &agentPath{now: meter.Instant{Wall: time.UnixMilli(1_700_000_000_000), Up: time.Hour}}
 	if p.dir, err = os.MkdirTemp("/dev/shm", "hb-flows-"); err != nil {
@@ -52,7 +54,8 @@ func newAgentPath(s *codecShape, to *net.UDPAddr, flows int, kernel bool) (p *ag
 		}
 	}()
 	collector := export.Collector{Address: to.IP.String(), Port: uint16(to.Port), Shape: s.shape}
-	if p.x, err = export.New(p.now, export.Config{DomainName: "bench", Collectors: []export.Collector{collector}, Rate: 1 << 30}); err != nil {
+	if p.x, err = export.New(p.now, export.Config{DomainName: "bench", Collectors: []export.Collector{collector},
+		Rate: 1 << 30}); err != nil {
 		return nil, err
 	}
 	memory, records := newMemorySource(s.records, flows, s.biflow)
@@ -62,7 +65,8 @@ func newAgentPath(s *codecShape, to *net.UDPAddr, flows int, kernel bool) (p *ag
 			return nil, err
 		}
 	}
-	if p.meter, err = meter.New(meter.Options{Dir: p.dir, Origin: "bench", Source: p.source, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if p.meter, err = meter.New(meter.Options{Dir: p.dir, Origin: "bench", Source: p.source,
+		Log: slog.New(slog.DiscardHandler)}); err != nil {
 		return nil, err
 	}
 	set := meter.DefaultSettings()
@@ -78,7 +82,8 @@ func (p *agentPath) run(records int, aside func(func() error) error) (done int, 
 			return done, err
 		}
 		before := p.x.Status()[0]
-		for _, d := range []time.Duration{time.Second, 20 * time.Second} { // drain; all are idle for longer than idleTimeout
+		for _, d := range []time.Duration{time.Second, 20 * time.Second} {
+			// drain; all are idle for longer than idleTimeout
 			p.now.Wall, p.now.Up = p.now.Wall.Add(d), p.now.Up+d
 			if _, err := p.meter.Step(p.now); err != nil {
 				return done, err
@@ -86,7 +91,8 @@ func (p *agentPath) run(records int, aside func(func() error) error) (done int, 
 		}
 		after := p.x.Status()[0]
 		if n := after.Records - before.Records; n != uint64(p.records) || after.Lost != before.Lost {
-			return done, fmt.Errorf("%d of %d records were sent, %d are lost: %s", n, p.records, after.Lost.Records, after.Why)
+			return done, fmt.Errorf("%d of %d records were sent, %d are lost: %s", n, p.records, after.Lost.Records,
+				after.Why)
 		}
 		done += p.records
 	}
@@ -128,7 +134,8 @@ type memorySource struct {
 func codecPoints() flow.Points {
 	points := flow.Points{}
 	for slot := range uint16(2) {
-		points[slot+1] = flow.Point{ID: plan.PortID{Switch: "bench", Name: fmt.Sprint("vm", slot)}, Number: uint32(slot) + 10}
+		points[slot+1] = flow.Point{ID: plan.PortID{Switch: "bench", Name: fmt.Sprint("vm", slot)},
+			Number: uint32(slot) + 10}
 	}
 	return points
 }

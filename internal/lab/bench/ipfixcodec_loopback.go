@@ -37,7 +37,8 @@ func newLoopback() (*loopback, error) {
 	return l, nil
 }
 
-// receive reads one datagram at a time, like a collector that knows nothing of batches: dividing what was sent in one piece is a part of sending.
+// receive reads one datagram at a time, like a collector that knows nothing of batches: dividing what was sent in one
+// piece is a part of sending.
 func (l *loopback) receive() {
 	defer close(l.done)
 	b := make([]byte, 1<<16)

@@ -101,14 +101,18 @@ type codecPlaces struct {
 
 // codecCounts are the elements of the counts in one direction, in the order of fillCounts.
 func codecCounts() [11]string {
-	return [...]string{"flowStartMilliseconds", "flowEndMilliseconds", "octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "octetTotalCount",
+	return [...]string{"flowStartMilliseconds", "flowEndMilliseconds", "octetDeltaCount", "packetDeltaCount",
+		"layer2OctetDeltaCount", "octetTotalCount",
 		"packetTotalCount", "layer2OctetTotalCount", "tcpControlBits", "minimumTTL", "maximumTTL"}
 }
 
 func placesOf(t *ipfix.Template) codecPlaces {
-	p := codecPlaces{srcMAC: t.PlaceOf("sourceMacAddress"), dstMAC: t.PlaceOf("destinationMacAddress"), src4: t.PlaceOf("sourceIPv4Address"),
-		dst4: t.PlaceOf("destinationIPv4Address"), src6: t.PlaceOf("sourceIPv6Address"), dst6: t.PlaceOf("destinationIPv6Address")}
-	for i, name := range [...]string{"sourceTransportPort", "destinationTransportPort", "protocolIdentifier", "flowDirection", "vlanId", "layer2SegmentId",
+	p := codecPlaces{srcMAC: t.PlaceOf("sourceMacAddress"), dstMAC: t.PlaceOf("destinationMacAddress"),
+		src4: t.PlaceOf("sourceIPv4Address"),
+		dst4: t.PlaceOf("destinationIPv4Address"), src6: t.PlaceOf("sourceIPv6Address"),
+		dst6: t.PlaceOf("destinationIPv6Address")}
+	for i, name := range [...]string{"sourceTransportPort", "destinationTransportPort", "protocolIdentifier",
+		"flowDirection", "vlanId", "layer2SegmentId",
 		"ethernetType", "ingressInterface", "egressInterface", "flowEndReason"} {
 		p.key[i] = t.PlaceOf(name)
 	}
@@ -126,7 +130,8 @@ func (p *codecPlaces) fill(rec []byte, r *flow.Record) {
 	p.dst4.Bytes(rec, k.Dst[:4])
 	p.src6.Bytes(rec, k.Src[:])
 	p.dst6.Bytes(rec, k.Dst[:])
-	for i, v := range [...]uint64{uint64(k.SrcPort), uint64(k.DstPort), uint64(k.Protocol), uint64(k.Direction), uint64(k.VLAN), uint64(k.VLAN),
+	for i, v := range [...]uint64{uint64(k.SrcPort), uint64(k.DstPort), uint64(k.Protocol), uint64(k.Direction),
+		uint64(k.VLAN), uint64(k.VLAN),
 		uint64(k.EtherType), uint64(r.Delta.In), uint64(r.Delta.Out), uint64(r.Reason)} {
 		p.key[i].Unsigned(rec, v)
 	}
@@ -137,7 +142,8 @@ func (p *codecPlaces) fill(rec []byte, r *flow.Record) {
 }
 
 func fillCounts(rec []byte, places *[11]ipfix.Place, start int64, delta, total *flow.Counts) {
-	for i, v := range [...]uint64{uint64(start), uint64(delta.Last), delta.Bytes, delta.Packets, delta.FrameBytes, total.Bytes, total.Packets, total.FrameBytes,
+	for i, v := range [...]uint64{uint64(start), uint64(delta.Last), delta.Bytes, delta.Packets, delta.FrameBytes,
+		total.Bytes, total.Packets, total.FrameBytes,
 		uint64(delta.TCPFlags), uint64(delta.MinTTL), uint64(delta.MaxTTL)} {
 		places[i].Unsigned(rec, v)
 	}
@@ -148,9 +154,11 @@ func codecRecords(ipv6, biflow bool) []flow.Record {
 	records := make([]flow.Record, codecFlows)
 	for i := range records {
 		n := uint64(i) * 0x9e3779b97f4a7c15 // spread over all bits
-		c := flow.Counts{Packets: n>>44 | 1, Bytes: n>>34 | 64, First: 1700000000000 + int64(n>>50), Last: 1700000060000 + int64(n>>50), In: 1, Out: 2,
+		c := flow.Counts{Packets: n>>44 | 1, Bytes: n>>34 | 64, First: 1700000000000 + int64(n>>50),
+			Last: 1700000060000 + int64(n>>50), In: 1, Out: 2,
 			TCPFlags: uint16(n>>58) & 0x1f, MinTTL: 63, MaxTTL: 64}
-		k := flow.Key{Point: 1, VLAN: uint16(i % 4000), EtherType: flow.IPv4, Direction: flow.Egress, Protocol: 6, SrcPort: uint16(n >> 40), DstPort: 443}
+		k := flow.Key{Point: 1, VLAN: uint16(i % 4000), EtherType: flow.IPv4, Direction: flow.Egress, Protocol: 6,
+			SrcPort: uint16(n >> 40), DstPort: 443}
 		binary.BigEndian.PutUint64(k.Src[:], n)
 		binary.BigEndian.PutUint64(k.Dst[:], n*3)
 		binary.BigEndian.PutUint32(k.SrcMAC[2:], uint32(n>>8))

@@ -24,7 +24,8 @@ func TestCodecMeasuresEveryShapeAndWork(t *testing.T) {
 	}
 	// The fields of the vds shape (docs/reference/ipfix.md).
 	if lengths["vds IPv4"] != 72 || lengths["vds IPv6"] != 96 {
-		t.Errorf("records of the vds shape have %v and %v bytes, want 72 and 96", lengths["vds IPv4"], lengths["vds IPv6"])
+		t.Errorf("records of the vds shape have %v and %v bytes, want 72 and 96", lengths["vds IPv4"],
+			lengths["vds IPv6"])
 	}
 }
 

@@ -32,8 +32,9 @@ const agentPatience = 60 * time.Second
 // scrapeBudget is what a scrape of manyPorts may take, in seconds.
 const scrapeBudget = 0.05
 
-// Metrics measures how long a scrape of an agent with 1,000 ports takes, from the request to the last byte, beside how many series
-// and bytes it has. The ports have their counters in the kernel and MAC learning, and no devices. It leaves nothing behind.
+// Metrics measures how long a scrape of an agent with 1,000 ports takes, from the request to the last byte, beside how
+// many series and bytes it has. The ports have their counters in the kernel and MAC learning, and no devices. It leaves
+// nothing behind.
 func Metrics(ctx context.Context, o MetricsOptions) (rep *report.Report, err error) {
 	if o.Rounds < 1 {
 		return nil, errors.New("rounds must be positive")
@@ -69,8 +70,10 @@ func Metrics(ctx context.Context, o MetricsOptions) (rep *report.Report, err err
 	spread := report.Summarise(samples)
 	rep = &report.Report{Name: "bench metrics", Environment: env, Rows: []report.Row{{
 		{Name: "ports", Value: manyPorts}, {Name: "series", Value: series}, {Name: "bytes", Value: size},
-		{Name: "time", Title: "per scrape (quartiles)", Value: spread, Unit: report.Seconds}, {Name: "samples", Value: samples, Hidden: true}}}}
-	rep.Budgets = []report.Budget{report.Hold("a scrape of 1,000 ports", spread.Median, report.Seconds, report.AtMost, scrapeBudget)}
+		{Name: "time", Title: "per scrape (quartiles)", Value: spread, Unit: report.Seconds},
+		{Name: "samples", Value: samples, Hidden: true}}}}
+	rep.Budgets = []report.Budget{report.Hold("a scrape of 1,000 ports", spread.Median, report.Seconds, report.AtMost,
+		scrapeBudget)}
 	return rep, nil
 }
 
@@ -83,7 +86,8 @@ type scraped struct {
 }
 
 func (s *scraped) command(args ...string) *exec.Cmd {
-	all := append(append(append([]string{}, s.program[1:]...), args...), "--run-dir", filepath.Join(s.dir, "run"), "--state-dir", filepath.Join(s.dir, "state"))
+	all := append(append(append([]string{}, s.program[1:]...), args...), "--run-dir", filepath.Join(s.dir, "run"),
+		"--state-dir", filepath.Join(s.dir, "state"))
 	return exec.Command(s.program[0], all...)
 }
 
@@ -91,7 +95,8 @@ func (s *scraped) socket() string { return filepath.Join(s.dir, "metrics") }
 
 func (s *scraped) start(ctx context.Context) error {
 	var b strings.Builder
-	b.WriteString("switches:\n- name: bench\n  portGroups: [{name: vms, security: {forgedTransmits: accept, macLearning: {enabled: true}}}]\nports:\n")
+	b.WriteString("switches:\n- name: bench\n  portGroups: [{name: vms, security: {forgedTransmits: accept, " +
+		"macLearning: {enabled: true}}}]\nports:\n")
 	for i := range manyPorts {
 		fmt.Fprintf(&b, "- {name: vm%d/eth0, switch: bench, portGroup: vms, device: tap%d}\n", i, i)
 	}
@@ -118,9 +123,10 @@ func (s *scraped) start(ctx context.Context) error {
 
 // scrape asks as Prometheus does, without compression.
 func (s *scraped) scrape(ctx context.Context) (string, error) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", s.socket())
-	}}}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", s.socket())
+		}}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/metrics", nil)
 	if err != nil {
 		return "", err

@@ -1,5 +1,5 @@
-// Package bench measures Heddle against other ways to join two guests on one host, and the cost of its program per frame.
-// A benchmark is a command: it prints a report and leaves nothing behind.
+// Package bench measures Heddle against other ways to join two guests on one host, and the cost of its program per
+// frame. A benchmark is a command: it prints a report and leaves nothing behind.
 package bench
 
 import (
@@ -48,7 +48,8 @@ func (p *path) pair(client, server []int) traffic.Pair {
 // Peer is a way to join two guests.
 type Peer struct {
 	Name string
-	// setup joins two guests that have no adapter yet. What it made beyond their namespaces it gives to the path's clean.
+	// setup joins two guests that have no adapter yet. What it made beyond their namespaces it gives to the path's
+	// clean.
 	setup func(ctx context.Context, p *path) error
 }
 
@@ -126,7 +127,8 @@ func (p *path) makeGuests(peer string) error {
 			return err
 		}
 		*g = &guest{
-			ns: ns, addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), mac: fmt.Sprintf("02:4b:00:00:00:%02x", i+1),
+			ns: ns, addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), mac: fmt.Sprintf("02:4b:00:00:00:%02x",
+				i+1),
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 
 // SwitchOptions are the options of "heddle bench switch".
 type SwitchOptions struct {
-	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for numbers that are published. Many
-	// short rounds pair better than few long ones on a machine that others use too.
+	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for numbers that are published.
+	// Many short rounds pair better than few long ones on a machine that others use too.
 	Rounds int
 	// Warmup and Duration are those of one cell.
 	Warmup, Duration time.Duration
@@ -44,8 +44,8 @@ type test struct {
 	// the rate on other work of the machine.
 	cpu     func(traffic.Result) (sender, sink float64)
 	cpuUnit string
-	// apart puts the ends on two CPUs. Where they take turns, both are on one: waking an idle virtual CPU takes longer than
-	// the path under test and varies far more.
+	// apart puts the ends on two CPUs. Where they take turns, both are on one: waking an idle virtual CPU takes longer
+	// than the path under test and varies far more.
 	apart bool
 }
 
@@ -53,13 +53,17 @@ func switchTests() []test {
 	perSecond := func(r traffic.Result) float64 { return r.Transactions.PerSecond }
 	return []test{
 		{
-			name: "stream", kind: traffic.KindStream, unit: report.BitsPerSecond, apart: true, cpuUnit: "GB", cpu: cpuPerGB,
+			name: "stream", kind: traffic.KindStream, unit: report.BitsPerSecond, apart: true, cpuUnit: "GB",
+			cpu:   cpuPerGB,
 			value: func(r traffic.Result) float64 { return r.Stream.BitsPerSecond },
 		},
-		{name: "rr", kind: traffic.KindRR, unit: report.PerSecond, value: perSecond, cpuUnit: "transaction", cpu: cpuPerTransaction},
-		{name: "crr", kind: traffic.KindCRR, unit: report.PerSecond, value: perSecond, cpuUnit: "transaction", cpu: cpuPerTransaction},
+		{name: "rr", kind: traffic.KindRR, unit: report.PerSecond, value: perSecond, cpuUnit: "transaction",
+			cpu: cpuPerTransaction},
+		{name: "crr", kind: traffic.KindCRR, unit: report.PerSecond, value: perSecond, cpuUnit: "transaction",
+			cpu: cpuPerTransaction},
 		{
-			name: "udp", kind: traffic.KindUDP, unit: report.PacketsPerSecond, apart: true, cpuUnit: "packet", cpu: cpuPerPacket,
+			name: "udp", kind: traffic.KindUDP, unit: report.PacketsPerSecond, apart: true, cpuUnit: "packet",
+			cpu:   cpuPerPacket,
 			value: traffic.Result.ReceivedPerSecond,
 		},
 	}
@@ -95,8 +99,8 @@ type run struct {
 type cell struct{ test, peer string }
 
 // Switch measures all peers, interleaved: within a round and test they follow one another closely, in an order that
-// rotates from round to round, so that what disturbs the machine disturbs them alike. It leaves nothing behind, also when
-// ctx ends.
+// rotates from round to round, so that what disturbs the machine disturbs them alike. It leaves nothing behind, also
+// when ctx ends.
 func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err error) {
 	if err := opts.Check(); err != nil {
 		return nil, err
@@ -206,7 +210,8 @@ func (r *run) measure(ctx context.Context) error {
 				at := (i + round + t) % len(r.peers)
 				name := r.peers[at].Name
 				if r.opts.Progress != nil {
-					r.opts.Progress(done, total, fmt.Sprintf("round %d of %d: %s over %s", round+1, r.opts.Rounds, test.name, name))
+					r.opts.Progress(done, total, fmt.Sprintf("round %d of %d: %s over %s", round+1, r.opts.Rounds,
+						test.name, name))
 				}
 				res, err := r.one(ctx, test, r.paths[at])
 				if err != nil {

@@ -8,7 +8,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// switchBudget is the least ratio of a test against a peer (docs/reference/benchmarks.md): the median of the rounds' ratios.
+// switchBudget is the least ratio of a test against a peer (docs/reference/benchmarks.md): the median of the rounds'
+// ratios.
 type switchBudget struct {
 	test, against string
 	atLeast       float64
@@ -64,7 +65,8 @@ func (r *run) row(t test, peer string) report.Row {
 		{Name: "value", Title: "median (quartiles)", Value: report.Summarise(values), Unit: t.unit},
 	}
 	for _, to := range []string{peerDirect, peerBridge} {
-		row = append(row, report.Field{Name: "ratio_" + to, Title: "of " + to, Value: r.ratio(t, peer, to), Unit: report.Ratio})
+		row = append(row, report.Field{Name: "ratio_" + to, Title: "of " + to, Value: r.ratio(t, peer, to),
+			Unit: report.Ratio})
 	}
 	row = append(row, r.cpuFields(t, peer)...)
 	row = append(row, r.details(t, peer)...)
@@ -94,11 +96,15 @@ func (r *run) details(t test, peer string) []report.Field {
 	switch t.kind {
 	case traffic.KindStream:
 		return []report.Field{
-			median("retransmits", report.Count, func(s traffic.Result) float64 { return float64(s.Stream.Retransmits) }),
+			median("retransmits", report.Count, func(s traffic.Result) float64 {
+				return float64(s.Stream.Retransmits)
+			}),
 		}
 	case traffic.KindUDP:
 		return []report.Field{
-			median("sent_pps", report.PacketsPerSecond, func(s traffic.Result) float64 { return s.Sent.PacketsPerSecond }),
+			median("sent_pps", report.PacketsPerSecond, func(s traffic.Result) float64 {
+				return s.Sent.PacketsPerSecond
+			}),
 			median("lost", report.Count, func(s traffic.Result) float64 { return float64(s.Sink.Packets.Lost) }),
 		}
 	}
@@ -118,9 +124,12 @@ func (r *run) method() string {
 			together = append(together, t.name)
 		}
 	}
-	return fmt.Sprintf("%d interleaved rounds of %v per cell after %v of warm-up. Ratios are medians (quartiles) of the rounds' "+
-		"ratios. The sender ran on CPU %d, the receiver of %s on CPU %d, of %s on the sender's. udp is what arrived of packets with "+
-		"18 bytes of payload; rr and crr exchange 1 byte. CPU is the time both ends took, with what the kernel does for them, per GB, "+
+	return fmt.Sprintf("%d interleaved rounds of %v per cell after %v of warm-up. Ratios are medians (quartiles) of "+
+		"the rounds' "+
+		"ratios. The sender ran on CPU %d, the receiver of %s on CPU %d, of %s on the sender's. udp is what arrived "+
+		"of packets with "+
+		"18 bytes of payload; rr and crr exchange 1 byte. CPU is the time both ends took, with what the kernel does "+
+		"for them, per GB, "+
 		"transaction or packet.", r.opts.Rounds, r.opts.Duration, r.opts.Warmup, r.opts.CPUs[0],
 		strings.Join(apart, " and "), r.opts.CPUs[1], strings.Join(together, " and "))
 }

@@ -43,7 +43,8 @@ func fakeRun(rounds int, speed func(peer string, round int) float64, order *[]st
 			Stream:       &traffic.Stream{BitsPerSecond: x, Bytes: 4e9, CPUSeconds: 1},
 			Transactions: &traffic.Transactions{PerSecond: x, Count: 1e6, CPUSeconds: 0.5},
 			Sent:         &traffic.Sent{Seconds: 1, Packets: 2e6, CPUSeconds: 0.5},
-			Sink:         &traffic.SinkResult{Bytes: 2e9, CPUSeconds: 0.5, Packets: &traffic.Received{Received: uint64(x)}},
+			Sink: &traffic.SinkResult{Bytes: 2e9, CPUSeconds: 0.5,
+				Packets: &traffic.Received{Received: uint64(x)}},
 		}, nil
 	}
 	return r
@@ -53,7 +54,8 @@ func TestVerdictsComeFromPairedRatios(t *testing.T) {
 	// The machine gets slower from round to round, for all alike; Heddle is 5 % below direct and the bridge at half.
 	factor := map[string]float64{peerDirect: 1, peerHeddle: 0.95, peerBridge: 0.5}
 	var order []string
-	r := fakeRun(10, func(peer string, round int) float64 { return factor[peer] * float64(20-round) }, &order, peerDirect, peerHeddle, peerBridge)
+	r := fakeRun(10, func(peer string, round int) float64 { return factor[peer] * float64(20-round) }, &order,
+		peerDirect, peerHeddle, peerBridge)
 	if err := r.measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,13 +85,16 @@ func TestVerdictsComeFromPairedRatios(t *testing.T) {
 
 func TestMissedBudgetIsMissed(t *testing.T) {
 	var order []string
-	r := fakeRun(3, func(peer string, _ int) float64 { return map[string]float64{peerDirect: 1, peerHeddle: 0.93}[peer] }, &order, peerDirect, peerHeddle)
+	r := fakeRun(3, func(peer string, _ int) float64 {
+		return map[string]float64{peerDirect: 1, peerHeddle: 0.93}[peer]
+	}, &order, peerDirect, peerHeddle)
 	if err := r.measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	rep := r.report(report.Environment{})
 	err := rep.Check()
-	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "stream: heddle / direct is 0.930") || strings.Contains(err.Error(), "crr") {
+	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "stream: heddle / direct is 0.930") ||
+		strings.Contains(err.Error(), "crr") {
 		t.Errorf("Check = %v", err)
 	}
 	if len(rep.Budgets) != 4 {
@@ -127,7 +132,8 @@ func TestMeasuringErrorsSayWhere(t *testing.T) {
 	r.opts.measure = func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error) {
 		return traffic.Result{}, boom
 	}
-	if err := r.measure(t.Context()); !errors.Is(err, boom) || !strings.Contains(err.Error(), "round 1, stream over x") {
+	if err := r.measure(t.Context()); !errors.Is(err, boom) ||
+		!strings.Contains(err.Error(), "round 1, stream over x") {
 		t.Errorf("measure = %v", err)
 	}
 }
@@ -152,7 +158,9 @@ func TestOptionsAreChecked(t *testing.T) {
 func TestUnavailablePeersAreLeftOutUnlessAskedFor(t *testing.T) {
 	testkit.Root(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	lacking := Peer{"token-ring", func(context.Context, *path) error { return fmt.Errorf("%w: no card", errUnavailable) }}
+	lacking := Peer{"token-ring", func(context.Context, *path) error {
+		return fmt.Errorf("%w: no card", errUnavailable)
+	}}
 	r := &run{}
 	if err := r.open(t.Context(), []Peer{lacking}); err != nil || len(r.notes) != 1 || len(r.peers) != 0 {
 		t.Errorf("open = %v, notes %q", err, r.notes)

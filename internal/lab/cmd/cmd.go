@@ -1,5 +1,5 @@
-// Package cmd has what the commands of the workshop do: "heddle lab …" and "heddle bench …". The command line reads their flags and
-// prints what they give.
+// Package cmd has what the commands of the workshop do: "heddle lab …" and "heddle bench …". The command line reads
+// their flags and prints what they give.
 package cmd
 
 import (
@@ -36,7 +36,8 @@ func asFault(err error) error {
 // needRoot explains a missing privilege before anything is begun.
 func needRoot(what string) error {
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("to %s takes root: it makes network namespaces and loads programs into the kernel; run it with sudo", what)
+		return fmt.Errorf("to %s takes root: it makes network namespaces and loads programs into the kernel; run it "+
+			"with sudo", what)
 	}
 	return nil
 }

@@ -12,14 +12,15 @@ import (
 	"heddle/internal/lab"
 )
 
-// TestExec_ACommandFindsItsHostsAgent: on a node with an agent the agent's name and directory are set, whatever the caller has set; on
-// others nothing is.
+// TestExec_ACommandFindsItsHostsAgent: on a node with an agent the agent's name and directory are set, whatever the
+// caller has set; on others nothing is.
 func TestExec_ACommandFindsItsHostsAgent(t *testing.T) {
 	t.Setenv("HEDDLE_RUN_DIR", "/of/the/caller")
 	t.Setenv("HEDDLE_AGENT", "caller")
 	run := t.TempDir()
 	r := lab.Record{Name: "l", Dir: filepath.Join(run, "lab", "l"), Nodes: []lab.Node{
-		{Name: "esx1", Kind: lab.NodeHost, Namespace: "l-esx1", Agent: true}, {Name: "vm1", Kind: lab.NodeVM, Namespace: "l-vm1"},
+		{Name: "esx1", Kind: lab.NodeHost, Namespace: "l-esx1", Agent: true},
+		{Name: "vm1", Kind: lab.NodeVM, Namespace: "l-vm1"},
 	}}
 	data, err := json.Marshal(r)
 	if err != nil {

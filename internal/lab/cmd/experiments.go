@@ -35,7 +35,8 @@ func programs() []program {
 	return []program{
 		own(live.Name, live.Title, live.RowNames, liveOptions, live.Options.Check, runLive),
 		own(outage.Name, outage.Title, outage.RowNames, outageOptions, outage.Options.Check, outage.Run),
-		own(outage.TeamingName, outage.TeamingTitle, outage.TeamingRowNames, outageOptions, outage.Options.CheckTeaming, outage.RunTeaming),
+		own(outage.TeamingName, outage.TeamingTitle, outage.TeamingRowNames, outageOptions, outage.Options.CheckTeaming,
+			outage.RunTeaming),
 		own(hostile.Name, hostile.Title, hostile.RowNames, hostileOptions, hostile.Options.Check, runHostile),
 		own(attack.Name, attack.Title, attack.RowNames, attackOptions, attack.Options.Check, attack.Run),
 		own(msgsize.Name, msgsize.Title, msgsize.RowNames, msgsizeOptions, msgsize.Options.Check, runMsgsize),
@@ -43,7 +44,8 @@ func programs() []program {
 }
 
 // own makes a program of the functions of its package, which has options of its own.
-func own[O any](name, title string, rows func() []string, options func(Run) O, check func(O) error, run func(context.Context, O) (*report.Report, error)) program {
+func own[O any](name, title string, rows func() []string, options func(Run) O, check func(O) error,
+	run func(context.Context, O) (*report.Report, error)) program {
 	return program{
 		Entry: Entry{name, title},
 		rows:  rows,
@@ -96,7 +98,8 @@ func runMsgsize(ctx context.Context, o msgsize.Options) (*report.Report, error) 
 	return m.Report(), nil
 }
 
-// Experiments lists everything that "lab run" runs: those of rows and scenarios, then those with a program of their own.
+// Experiments lists everything that "lab run" runs: those of rows and scenarios, then those with a program of their
+// own.
 func Experiments() ([]Entry, error) {
 	var all []Entry
 	for _, name := range experiment.Names() {

@@ -18,7 +18,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// Up builds the lab of a built-in scenario, of a row of an experiment written EXPERIMENT/ROW, or of a file, and leaves it running.
+// Up builds the lab of a built-in scenario, of a row of an experiment written EXPERIMENT/ROW, or of a file, and leaves
+// it running.
 func Up(ctx context.Context, what string, o lab.Options) (*lab.Record, error) {
 	s, err := findScenario(ctx, what)
 	if err != nil {
@@ -43,7 +44,8 @@ func findScenario(ctx context.Context, arg string) (*scenario.Scenario, error) {
 		}
 		r := e.Row(row)
 		if r == nil {
-			return nil, errors.New(known.Names{What: "row", Owner: "experiment " + name, All: RowNames(name)}.Missing(row))
+			return nil, errors.New(known.Names{What: "row", Owner: "experiment " + name, All: RowNames(name)}.Missing(
+				row))
 		}
 		return r.Scenario, nil
 	}
@@ -91,8 +93,8 @@ type Exec struct {
 	Stdout, Stderr    io.Writer
 }
 
-// Run runs the command in the node's namespace and gives its exit status. Unlike "ip netns exec" it leaves the mounts alone, so that
-// what agents pinned stays visible.
+// Run runs the command in the node's namespace and gives its exit status. Unlike "ip netns exec" it leaves the mounts
+// alone, so that what agents pinned stays visible.
 func (e Exec) Run(ctx context.Context) (status int, err error) {
 	ns, err := lab.Namespace(e.RunDir, e.Lab, e.Node)
 	if err != nil {

@@ -82,7 +82,8 @@ func (r Run) onTraffic(ctx context.Context, e *experiment.Experiment) (*report.R
 		return nil, fmt.Errorf("%w, or add --simulate", err)
 	}
 	return r.inLabs(ctx, func(ctx context.Context, r Run) (*report.Report, error) {
-		all, err := run.Experiment(ctx, e, run.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress})
+		all, err := run.Experiment(ctx, e, run.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows,
+			Progress: r.Progress})
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +92,8 @@ func (r Run) onTraffic(ctx context.Context, e *experiment.Experiment) (*report.R
 }
 
 // inLabs has measure run in real labs, until a hangup, and notes what else kept the machine busy.
-func (r Run) inLabs(ctx context.Context, measure func(context.Context, Run) (*report.Report, error)) (*report.Report, error) {
+func (r Run) inLabs(ctx context.Context, measure func(context.Context, Run) (*report.Report, error)) (*report.Report,
+	error) {
 	busy := run.BusyNote()
 	rep, err := toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return measure(ctx, r) })
 	if err != nil {

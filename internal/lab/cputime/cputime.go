@@ -14,8 +14,9 @@ import (
 // userHZ is the unit of times in /proc/stat, per second (proc(5): USER_HZ, 100 on every architecture Go runs on).
 const userHZ = 100
 
-// Machine is the time that all processors together have been busy since boot: user, system and interrupt time, in steps of 10 ms.
-// Forwarding happens in interrupts, on behalf of no process, so that nothing less than the whole machine counts it all.
+// Machine is the time that all processors together have been busy since boot: user, system and interrupt time, in steps
+// of 10 ms. Forwarding happens in interrupts, on behalf of no process, so that nothing less than the whole machine
+// counts it all.
 func Machine() (time.Duration, error) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -42,8 +43,8 @@ func parseStat(stat string) (time.Duration, error) {
 	return ticks * (time.Second / userHZ), nil
 }
 
-// Process is the CPU time of a process so far, user and system, exact to the nanosecond (proc_pid_schedstat of each thread). Threads
-// that have ended are not in it.
+// Process is the CPU time of a process so far, user and system, exact to the nanosecond (proc_pid_schedstat of each
+// thread). Threads that have ended are not in it.
 func Process(pid int) (sum time.Duration, err error) {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	threads, err := os.ReadDir(dir)

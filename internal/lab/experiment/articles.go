@@ -39,9 +39,12 @@ const (
 // nestedSources returns which articles the nested experiment repeats, and what they found.
 func nestedSources() []string {
 	return []string{
-		fmt.Sprintf("Articles: (1) %s. (2) %s. The second names neither the kind of switch nor the number of uplinks; its figures stand beside the rows with two uplinks.",
+		fmt.Sprintf("Articles: (1) %s. (2) %s. The second names neither the kind of switch nor the number of "+
+			"uplinks; its figures stand beside the rows with two uplinks.",
 			firstArticle(), secondArticle()),
-		fmt.Sprintf("MAC learning was %.0f times as fast as promiscuous mode in the first article (%v against %v Gb/s), and %.0f times in the second (%v against %v Gb/s).",
-			firstLearning/firstPromiscuous, firstLearning, firstPromiscuous, secondLearning/secondPromiscuous, secondLearning, secondPromiscuous),
+		fmt.Sprintf("MAC learning was %.0f times as fast as promiscuous mode in the first article (%v against %v "+
+			"Gb/s), and %.0f times in the second (%v against %v Gb/s).",
+			firstLearning/firstPromiscuous, firstLearning, firstPromiscuous, secondLearning/secondPromiscuous,
+			secondLearning, secondPromiscuous),
 	}
 }

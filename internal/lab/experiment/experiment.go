@@ -1,5 +1,5 @@
-// Package experiment describes the experiments that come with Heddle: for each row the scenario it runs in, the two ends of
-// its traffic, and the figure it is compared with. Values only: the real lab and the simulation both run them.
+// Package experiment describes the experiments that come with Heddle: for each row the scenario it runs in, the two
+// ends of its traffic, and the figure it is compared with. Values only: the real lab and the simulation both run them.
 package experiment
 
 import (
@@ -22,13 +22,14 @@ type Experiment struct {
 	Sources []string
 }
 
-// Row is one measurement: traffic from one node to another in a scenario. Rows that share a *scenario.Scenario share the lab.
+// Row is one measurement: traffic from one node to another in a scenario. Rows that share a *scenario.Scenario share
+// the lab.
 type Row struct {
 	Name string
 	// Setting says in a few words what is different in this row.
 	Setting string
-	// Figure is what the row is compared with, in a word for the table; Published says it in full. Both are "" when nothing
-	// was published.
+	// Figure is what the row is compared with, in a word for the table; Published says it in full. Both are "" when
+	// nothing was published.
 	Figure, Published string
 	Scenario          *scenario.Scenario
 	From, To          Endpoint
@@ -40,7 +41,8 @@ type Row struct {
 	Apart []Port
 }
 
-// Budgets hold the replies per ping that were counted in the row, on real traffic or in simulation, against its promise.
+// Budgets hold the replies per ping that were counted in the row, on real traffic or in simulation, against its
+// promise.
 func (r *Row) Budgets(repliesPerPing float64) []report.Budget {
 	if !r.SingleReply {
 		return nil
@@ -68,7 +70,8 @@ func Scenario(name string) (*scenario.Scenario, error) {
 	file := "scenarios/" + name + ".yaml"
 	data, err := scenarios.ReadFile(file)
 	if err != nil {
-		return nil, unknown(known.Names{What: "built-in scenario", All: ScenarioNames()}.Missing(name) + "; a file is named as ./lab.yaml")
+		return nil, unknown(known.Names{What: "built-in scenario", All: ScenarioNames()}.Missing(name) +
+			"; a file is named as ./lab.yaml")
 	}
 	return scenario.Parse(file, data, nil)
 }

@@ -81,7 +81,8 @@ func TestNestedRowsDifferInWhatTheirNamesSay(t *testing.T) {
 			}
 			want := []any{c.kind, c.promiscuous, c.learning, c.checked, c.uplinks, c.hosts, spec.Accept}
 			if !slices.Equal(got, want) {
-				t.Errorf("%s: kind, promiscuous, learning, check, uplinks, hosts, forged = %v, want %v", c.row, got, want)
+				t.Errorf("%s: kind, promiscuous, learning, check, uplinks, hosts, forged = %v, want %v", c.row, got,
+					want)
 			}
 		})
 	}

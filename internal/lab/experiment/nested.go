@@ -20,8 +20,8 @@ const (
 // policy changes the physical hosts' switch to what a row measures.
 type policy func(*spec.Switch)
 
-// NestedMACLearning compares promiscuous mode with MAC learning for traffic between two nested hosts: on one physical host
-// with one and with two active uplinks, and on two hosts.
+// NestedMACLearning compares promiscuous mode with MAC learning for traffic between two nested hosts: on one physical
+// host with one and with two active uplinks, and on two hosts.
 func NestedMACLearning() (*Experiment, error) {
 	const twoHosts = "first article: minimal or no difference between promiscuous mode and MAC learning on two hosts"
 	rows := []struct {
@@ -30,16 +30,22 @@ func NestedMACLearning() (*Experiment, error) {
 		policy                           policy
 		single                           bool
 	}{
-		{"promiscuous-dual", "promiscuous, checks off", "(1) 1.16, (2) 0.177", "first article: 1.16 Gb/s, 3 DUP per ping; second article, which names neither the kind of switch nor the uplinks: 0.177 Gb/s", Nested, promiscuous, false},
-		{"promiscuous-single", "promiscuous, checks off", "(1) 9.82", "first article: 9.82 Gb/s, no DUP", Nested, promiscuous, true},
+		{"promiscuous-dual", "promiscuous, checks off", "(1) 1.16, (2) 0.177", "first article: 1.16 Gb/s, 3 DUP per " +
+			"ping; second article, which names neither the kind of switch nor the uplinks: 0.177 Gb/s", Nested,
+			promiscuous, false},
+		{"promiscuous-single", "promiscuous, checks off", "(1) 9.82", "first article: 9.82 Gb/s, no DUP", Nested,
+			promiscuous, true},
 		{"promiscuous-dual-checked", "promiscuous, checks on", "", "", Nested, promiscuousWithChecks, false},
 		{"standard-promiscuous", "standard switch, promiscuous, check off", "", "", Nested, standardPromiscuous, false},
-		{"mac-learning-dual", "MAC learning", "(1) 20.8, (2) 8.52", "first article: 20.8 Gb/s, no DUP; second article, which names neither the kind of switch nor the uplinks: 8.52 Gb/s", Nested, macLearning, false},
+		{"mac-learning-dual", "MAC learning", "(1) 20.8, (2) 8.52", "first article: 20.8 Gb/s, no DUP; second " +
+			"article, which names neither the kind of switch nor the uplinks: 8.52 Gb/s", Nested, macLearning, false},
 		{"mac-learning-single", "MAC learning", "(1) 20.8", "first article: 20.8 Gb/s", Nested, macLearning, true},
-		{"two-hosts-promiscuous", "promiscuous, checks off", "(1) equal", twoHosts, twoHostsScenario, promiscuous, false},
+		{"two-hosts-promiscuous", "promiscuous, checks off", "(1) equal", twoHosts, twoHostsScenario, promiscuous,
+			false},
 		{"two-hosts-mac-learning", "MAC learning", "(1) equal", twoHosts, twoHostsScenario, macLearning, false},
 	}
-	e := &Experiment{Name: Nested, Title: "traffic between two nested hosts: promiscuous mode against MAC learning", Sources: nestedSources()}
+	e := &Experiment{Name: Nested, Title: "traffic between two nested hosts: promiscuous mode against MAC learning",
+		Sources: nestedSources()}
 	for _, r := range rows {
 		s, err := Scenario(r.scenario)
 		if err != nil {
@@ -105,8 +111,8 @@ func hostEndpoint(s *scenario.Scenario, host string) Endpoint {
 	return e
 }
 
-// dropUplink takes an uplink out of the switch and its cable out of the scenario: with one of two uplinks merely unused,
-// what the physical switch floods would still come in on it.
+// dropUplink takes an uplink out of the switch and its cable out of the scenario: with one of two uplinks merely
+// unused, what the physical switch floods would still come in on it.
 func dropUplink(s *scenario.Scenario, host string, sw *spec.Switch, name string) {
 	var device string
 	sw.Uplinks = slices.DeleteFunc(sw.Uplinks, func(u spec.Uplink) bool {

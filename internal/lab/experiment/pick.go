@@ -6,8 +6,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// Pick finds rows of an experiment by name, in the order of the names; without names it is all rows. name says what a row is called. The
-// error wraps ErrUnknown.
+// Pick finds rows of an experiment by name, in the order of the names; without names it is all rows. name says what a
+// row is called. The error wraps ErrUnknown.
 func Pick[R any](experiment string, all []R, name func(R) string, names []string) ([]R, error) {
 	if len(names) == 0 {
 		return all, nil

@@ -21,7 +21,8 @@ func PlacementPaths() (*Experiment, error) {
 		{"same-vlan", "same switch, different port group, same VLAN", "stays", "a4"},
 	} {
 		e.Rows = append(e.Rows, Row{
-			Name: r.name, Setting: r.setting, Figure: r.figure, Published: "third article: the traffic " + r.figure + where[r.figure], Scenario: s,
+			Name: r.name, Setting: r.setting, Figure: r.figure, Published: "third article: the traffic " + r.figure +
+				where[r.figure], Scenario: s,
 			From: vmEndpoint(s, "a1"), To: vmEndpoint(s, r.to), Counted: uplinks(s, "esx1"),
 		})
 	}

@@ -1,5 +1,5 @@
-// Package hostile is the experiment "hostile-neighbour": one VM floods while two others exchange traffic, and what these notice is
-// compared with what they notice of a neighbour that is as loud and does nothing wrong.
+// Package hostile is the experiment "hostile-neighbour": one VM floods while two others exchange traffic, and what
+// these notice is compared with what they notice of a neighbour that is as loud and does nothing wrong.
 package hostile
 
 import (
@@ -42,7 +42,8 @@ const guestDevice = "eth0"
 // serverAddress is b's.
 const serverAddress = "192.0.2.2"
 
-// What the neighbour's port groups allow: addresses it may have learned, frames per second of storm control, and its burst.
+// What the neighbour's port groups allow: addresses it may have learned, frames per second of storm control, and its
+// burst.
 const (
 	macLimit   = 64
 	stormRate  = 1000
@@ -97,8 +98,8 @@ type Options struct {
 	Progress func(string)
 }
 
-// effort is how much is measured. Many short turns: what else a machine does comes and goes within seconds, and is then beside both
-// sides of a ratio.
+// effort is how much is measured. Many short turns: what else a machine does comes and goes within seconds, and is then
+// beside both sides of a ratio.
 type effort struct {
 	rounds int
 	each   time.Duration // of each measurement; a round has two turns of each neighbour with two measurements
@@ -136,7 +137,8 @@ type rig struct {
 	victims, loud []int
 }
 
-// Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on the way.
+// Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on
+// the way.
 func Run(ctx context.Context, o Options) ([]Measured, error) {
 	much, err := o.effort()
 	if err != nil {
@@ -157,12 +159,14 @@ func run(ctx context.Context, o Options, much effort) (_ []Measured, err error) 
 	if err != nil {
 		return nil, err
 	}
-	l, err := lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("hostile%d", os.Getpid()), RunDir: o.RunDir, Program: o.Program, Progress: o.Progress})
+	l, err := lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("hostile%d", os.Getpid()), RunDir: o.RunDir,
+		Program: o.Program, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
-	r := &rig{effort: much, agent: l.Agent(host), ns: map[string]*netns.NS{}, victims: []int{0}, loud: []int{runtime.NumCPU() - 1}}
+	r := &rig{effort: much, agent: l.Agent(host), ns: map[string]*netns.NS{}, victims: []int{0},
+		loud: []int{runtime.NumCPU() - 1}}
 	for _, node := range []string{host, client, server, neighbour, partner, nest} {
 		if r.ns[node], err = l.NS(node); err != nil {
 			return nil, err

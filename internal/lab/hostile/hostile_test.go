@@ -12,7 +12,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// Every flood, for a moment: the limits hold and nobody else's entry goes. How much the victims notice is the experiment's matter.
+// Every flood, for a moment: the limits hold and nobody else's entry goes. How much the victims notice is the
+// experiment's matter.
 func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
@@ -31,7 +32,8 @@ func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
 	}
 	for _, m := range all {
 		if m.Lost > 0 || m.Held > macLimit || m.Over > 0 {
-			t.Errorf("%s: %d entries of others lost, %d addresses held, %d frames above the rate", m.Row.name, m.Lost, m.Held, m.Over)
+			t.Errorf("%s: %d entries of others lost, %d addresses held, %d frames above the rate", m.Row.name, m.Lost,
+				m.Held, m.Over)
 		}
 		for _, s := range []side{m.Hostile, m.Good} {
 			if len(s.Throughput) != 1 || len(s.RTT) != 1 || len(s.Sent) != 1 || len(s.CPU) != 1 || len(s.Busy) != 1 {
@@ -42,7 +44,8 @@ func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
 			}
 		}
 		if m.Good.Passed[0] < m.Good.Sent[0]/2 {
-			t.Errorf("%s: of a well-behaved neighbour's %.0f frames a second %.0f passed", m.Row.name, m.Good.Sent[0], m.Good.Passed[0])
+			t.Errorf("%s: of a well-behaved neighbour's %.0f frames a second %.0f passed", m.Row.name, m.Good.Sent[0],
+				m.Good.Passed[0])
 		}
 	}
 }
@@ -69,26 +72,33 @@ func TestRowsAreChosenByName(t *testing.T) {
 	if all, err := chosen(nil); err != nil || len(all) != len(rows()) {
 		t.Errorf("%d rows, %v", len(all), err)
 	}
-	if some, err := chosen([]string{"broadcast", "random-source"}); err != nil || len(some) != 2 || some[1].name != "random-source" {
+	if some, err := chosen([]string{"broadcast", "random-source"}); err != nil || len(some) != 2 ||
+		some[1].name != "random-source" {
 		t.Errorf("%v, %v", some, err)
 	}
-	if err := (Options{Rows: []string{"nonsense"}}).Check(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "broadcast-limited") {
+	if err := (Options{Rows: []string{"nonsense"}}).Check(); !errors.Is(err, experiment.ErrUnknown) ||
+		!strings.Contains(err.Error(), "broadcast-limited") {
 		t.Errorf("unknown row: %v", err)
 	}
 }
 
 func TestEntriesThatGoOrMoveAreLost(t *testing.T) {
-	before := table{others: map[string]string{"10 02:00:00:00:00:01": "n", "10 02:00:00:00:00:02": "n", "10 02:00:00:00:00:03": "a"}}
-	after := table{others: map[string]string{"10 02:00:00:00:00:01": "n", "10 02:00:00:00:00:02": "a", "10 02:00:00:00:00:04": "n"}}
+	before := table{others: map[string]string{"10 02:00:00:00:00:01": "n", "10 02:00:00:00:00:02": "n",
+		"10 02:00:00:00:00:03": "a"}}
+	after := table{others: map[string]string{"10 02:00:00:00:00:01": "n", "10 02:00:00:00:00:02": "a",
+		"10 02:00:00:00:00:04": "n"}}
 	if n := before.lost(after); n != 2 {
 		t.Errorf("%d lost: one moved and one went", n)
 	}
 }
 
 func TestTheReportHoldsWhatWasMeasuredAgainstTheBudgets(t *testing.T) {
-	good := side{Throughput: []float64{10, 20, 30}, RTT: []float64{1e-5, 2e-5, 3e-5}, Sent: []float64{100, 100, 100}, Passed: []float64{100, 100, 100}, CPU: []float64{1, 1, 1}}
-	hostile := side{Throughput: []float64{9.5, 19, 28}, RTT: []float64{1.05e-5, 2e-5, 3e-5}, Sent: []float64{100, 100, 100}, Passed: []float64{1, 1, 1}, CPU: []float64{1.05, 1.05, 1.05}}
-	all := []Measured{{Row: rows()[0], Good: good, Hostile: hostile, Held: macLimit}, {Row: rows()[4], Good: good, Hostile: hostile}}
+	good := side{Throughput: []float64{10, 20, 30}, RTT: []float64{1e-5, 2e-5, 3e-5}, Sent: []float64{100, 100, 100},
+		Passed: []float64{100, 100, 100}, CPU: []float64{1, 1, 1}}
+	hostile := side{Throughput: []float64{9.5, 19, 28}, RTT: []float64{1.05e-5, 2e-5, 3e-5},
+		Sent: []float64{100, 100, 100}, Passed: []float64{1, 1, 1}, CPU: []float64{1.05, 1.05, 1.05}}
+	all := []Measured{{Row: rows()[0], Good: good, Hostile: hostile, Held: macLimit},
+		{Row: rows()[4], Good: good, Hostile: hostile}}
 	if err := Report(all).Check(); err != nil {
 		t.Error(err)
 	}
@@ -100,7 +110,9 @@ func TestTheReportHoldsWhatWasMeasuredAgainstTheBudgets(t *testing.T) {
 	if !errors.Is(err, report.ErrBudget) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"random-source MACs learned", "random-source entries lost", "broadcast-limited frames above the rate", "broadcast-limited throughput", "broadcast-limited CPU", "broadcast-limited p99"} {
+	for _, want := range []string{"random-source MACs learned", "random-source entries lost",
+		"broadcast-limited frames above the rate", "broadcast-limited throughput", "broadcast-limited CPU",
+		"broadcast-limited p99"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not tell of %s", err, want)
 		}

@@ -11,7 +11,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// side is what the victims noticed of one neighbour, and what became of its frames; one value a round, of its two turns together.
+// side is what the victims noticed of one neighbour, and what became of its frames; one value a round, of its two turns
+// together.
 type side struct {
 	Throughput []float64 // bits per second
 	CPU        []float64 // of both victims, seconds per 10⁹ bytes of the stream
@@ -24,7 +25,8 @@ type side struct {
 // turn is one turn beside a neighbour, with the units of side.
 type turn struct{ throughput, cpu, rtt, sent, passed, busy float64 }
 
-// add takes in the two turns of a round: the mean of each, so that what drifts evenly over the round is the same for both sides.
+// add takes in the two turns of a round: the mean of each, so that what drifts evenly over the round is the same for
+// both sides.
 func (s *side) add(a, b turn) {
 	mean := func(to *[]float64, x, y float64) { *to = append(*to, (x+y)/2) }
 	mean(&s.Throughput, a.throughput, b.throughput)
@@ -43,7 +45,8 @@ type Measured struct {
 	loudest float64
 	// Over is how many frames more went to many than storm control allows, at worst.
 	Over int
-	// Held is how many addresses the neighbour's port had learned at most, Lost how many entries of others went or moved.
+	// Held is how many addresses the neighbour's port had learned at most, Lost how many entries of others went or
+	// moved.
 	Held, Lost int
 }
 
@@ -114,7 +117,8 @@ const started = 200
 // one measures the victims beside a neighbour. The well-behaved neighbour sends, as far as it can, at the highest
 // rate that the hostile one reached, and keeps its CPU as busy.
 func (r *rig) one(ctx context.Context, m *Measured, hostile bool, seed uint64) (t turn, err error) {
-	flood := traffic.Flood{Kind: m.Row.flood, Device: guestDevice, To: r.to, MinSize: m.Row.minSize, MaxSize: m.Row.maxSize, Seed: seed, Busy: true}
+	flood := traffic.Flood{Kind: m.Row.flood, Device: guestDevice, To: r.to, MinSize: m.Row.minSize,
+		MaxSize: m.Row.maxSize, Seed: seed, Busy: true}
 	if !hostile {
 		flood.Kind, flood.Rate = traffic.WellBehaved, m.loudest
 	}
@@ -148,8 +152,8 @@ func (r *rig) one(ctx context.Context, m *Measured, hostile bool, seed uint64) (
 	return t, nil
 }
 
-// clockLag is how far the kernel's clock of ticks, by which storm control goes, may be behind real time, in seconds: while a
-// hypervisor keeps a virtual CPU from running, it stands still, and goes on from the right time afterwards.
+// clockLag is how far the kernel's clock of ticks, by which storm control goes, may be behind real time, in seconds:
+// while a hypervisor keeps a virtual CPU from running, it stands still, and goes on from the right time afterwards.
 const clockLag = 0.2
 
 func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, t *turn) error {
@@ -160,7 +164,8 @@ func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, t *turn) e
 		time.Sleep(time.Millisecond)
 	}
 	pair := traffic.Pair{
-		Client: traffic.Endpoint{NS: r.ns[client], CPUs: r.victims}, Server: traffic.Endpoint{NS: r.ns[server], CPUs: r.victims},
+		Client: traffic.Endpoint{NS: r.ns[client], CPUs: r.victims}, Server: traffic.Endpoint{NS: r.ns[server],
+			CPUs: r.victims},
 		Addr: netip.MustParseAddr(serverAddress),
 	}
 	stream, err := r.load(ctx, pair, traffic.Load{Kind: traffic.KindStream, Warmup: r.warmup, Duration: r.each})
@@ -182,7 +187,8 @@ func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, t *turn) e
 // counted is what the switch has counted of the neighbour.
 type counted struct{ delivered, kept uint64 }
 
-// passed is how many frames went to ports. A frame that storm control kept from them left by the uplink, and is delivered too.
+// passed is how many frames went to ports. A frame that storm control kept from them left by the uplink, and is
+// delivered too.
 func (c counted) passed() uint64 { return c.delivered - c.kept }
 
 func (r *rig) counters(ctx context.Context) (c counted, err error) {

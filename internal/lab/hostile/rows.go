@@ -17,16 +17,20 @@ type row struct {
 	bounded bool
 }
 
-// rows: a flood from random sources sends to one receiver and is stopped by the learning limit; storm control has no part in it.
+// rows: a flood from random sources sends to one receiver and is stopped by the learning limit; storm control has no
+// part in it.
 func rows() []row {
 	return []row{
 		{name: "random-source", flood: traffic.RandomSource, minSize: 60, maxSize: 60, held: true},
 		{name: "random-bytes", flood: traffic.RandomBytes, minSize: 60, maxSize: 1514},
-		{name: "random-bytes-limited", flood: traffic.RandomBytes, minSize: 60, maxSize: 1514, limited: true, held: true},
+		{name: "random-bytes-limited", flood: traffic.RandomBytes, minSize: 60, maxSize: 1514, limited: true,
+			held: true},
 		{name: "broadcast", flood: traffic.BroadcastStorm, minSize: 60, maxSize: 60},
-		{name: "broadcast-limited", flood: traffic.BroadcastStorm, minSize: 60, maxSize: 60, limited: true, held: true, bounded: true},
+		{name: "broadcast-limited", flood: traffic.BroadcastStorm, minSize: 60, maxSize: 60, limited: true, held: true,
+			bounded: true},
 		{name: "unknown-unicast", flood: traffic.UnknownUnicast, minSize: 60, maxSize: 60},
-		{name: "unknown-unicast-limited", flood: traffic.UnknownUnicast, minSize: 60, maxSize: 60, limited: true, held: true, bounded: true},
+		{name: "unknown-unicast-limited", flood: traffic.UnknownUnicast, minSize: 60, maxSize: 60, limited: true,
+			held: true, bounded: true},
 	}
 }
 

@@ -30,7 +30,8 @@ const (
 	receiver = "b"
 )
 
-// leakAfter is when nothing may reach the old segment any more, counted from before the system call that makes the change.
+// leakAfter is when nothing may reach the old segment any more, counted from before the system call that makes the
+// change.
 const leakAfter = time.Millisecond
 
 // Options say how the experiment runs.
@@ -73,7 +74,8 @@ type rig struct {
 	watchers map[int]*watcher // by VLAN
 }
 
-// Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on the way.
+// Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on
+// the way.
 func Run(ctx context.Context, o Options) (_ []Measured, ports int, err error) {
 	rows, err := chosen(o.Rows)
 	if err != nil {
@@ -86,12 +88,14 @@ func Run(ctx context.Context, o Options) (_ []Measured, ports int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	l, err := lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("live%d", os.Getpid()), RunDir: o.RunDir, Program: o.Program, Progress: o.Progress})
+	l, err := lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("live%d", os.Getpid()), RunDir: o.RunDir,
+		Program: o.Program, Progress: o.Progress})
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
-	r := &rig{effort: o.effort(), lab: l, agent: l.Agent(host), ns: map[string]*netns.NS{}, watchers: map[int]*watcher{}}
+	r := &rig{effort: o.effort(), lab: l, agent: l.Agent(host), ns: map[string]*netns.NS{},
+		watchers: map[int]*watcher{}}
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err := r.prepare(ctx, o.Progress); err != nil {
 		return nil, 0, err
@@ -140,7 +144,8 @@ func (r *rig) awaitStream(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errors.New("the stream does not get through in full before anything is changed: the machine is too busy for this experiment")
+	return errors.New("the stream does not get through in full before anything is changed: the machine is too busy " +
+		"for this experiment")
 }
 
 func (r *rig) close() error {

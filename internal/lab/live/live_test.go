@@ -18,8 +18,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A thousand ports change their VLAN while two of them carry a stream: nothing is lost, no link flaps, and nothing that is sent
-// after the command has returned reaches the old segment. How long it takes is the experiment's matter.
+// A thousand ports change their VLAN while two of them carry a stream: nothing is lost, no link flaps, and nothing that
+// is sent after the command has returned reaches the old segment. How long it takes is the experiment's matter.
 func TestAThousandPortsChangeTheirVLANUnderAStream(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
@@ -37,7 +37,8 @@ func TestAThousandPortsChangeTheirVLANUnderAStream(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r := &rig{effort: effort{ports: 1000, rounds: 1, rate: 2000}, lab: l, agent: l.Agent(host), ns: map[string]*netns.NS{}, watchers: map[int]*watcher{}}
+	r := &rig{effort: effort{ports: 1000, rounds: 1, rate: 2000}, lab: l, agent: l.Agent(host),
+		ns: map[string]*netns.NS{}, watchers: map[int]*watcher{}}
 	t.Cleanup(func() {
 		if err := r.close(); err != nil {
 			t.Error(err)
@@ -93,7 +94,8 @@ func TestRowsAreChosenByName(t *testing.T) {
 
 func TestLeaksAreCountedFromAMillisecondAfterTheChange(t *testing.T) {
 	m := Measured{Row: rows()[1]}
-	if err := m.leaks([]int64{1e6, 5e6, 5.9e6, 6.1e6, 9e6}, 5e6); err != nil || m.Leaked != 2 || math.Abs(m.LastInOld[0]-0.004) > 1e-9 {
+	if err := m.leaks([]int64{1e6, 5e6, 5.9e6, 6.1e6, 9e6}, 5e6); err != nil || m.Leaked != 2 ||
+		math.Abs(m.LastInOld[0]-0.004) > 1e-9 {
 		t.Errorf("%v, %+v", err, m)
 	}
 	if err := m.leaks([]int64{6e6}, 5e6); err == nil {
@@ -102,9 +104,11 @@ func TestLeaksAreCountedFromAMillisecondAfterTheChange(t *testing.T) {
 }
 
 func TestTheReportHoldsWhatWasMeasuredAgainstTheBudgets(t *testing.T) {
-	all := []Measured{{Row: rows()[0], Gap: []float64{0.002}, Sent: 10}, {Row: rows()[1], InForce: []float64{0.02}, Leaked: 1, LastInOld: []float64{0.003}, Sent: 10}}
+	all := []Measured{{Row: rows()[0], Gap: []float64{0.002}, Sent: 10}, {Row: rows()[1], InForce: []float64{0.02},
+		Leaked: 1, LastInOld: []float64{0.003}, Sent: 10}}
 	err := Report(all, 1000).Check()
-	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "vlan in force") || !strings.Contains(err.Error(), "vlan leaked") || strings.Contains(err.Error(), "lost") {
+	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "vlan in force") ||
+		!strings.Contains(err.Error(), "vlan leaked") || strings.Contains(err.Error(), "lost") {
 		t.Errorf("%v", err)
 	}
 	all[1].InForce[0], all[1].Leaked = 0.005, 0

@@ -28,9 +28,11 @@ type Measured struct {
 	InForce, Returned []float64
 	// Gap is the longest silence of the stream, in seconds.
 	Gap []float64
-	// LastInOld is when the last frame reached the old segment, in seconds after the change; only where the stream leaves it.
+	// LastInOld is when the last frame reached the old segment, in seconds after the change; only where the stream
+	// leaves it.
 	LastInOld []float64
-	// Sums over all rounds: packets, and what became of them; frames that reached the old segment too late; link changes.
+	// Sums over all rounds: packets, and what became of them; frames that reached the old segment too late; link
+	// changes.
 	Sent, Lost, Duplicated, Reordered, Leaked uint64
 	Flaps                                     int
 	// Starved is how many changes were not followed by a watcher, since it saw nothing of the stream.
@@ -56,7 +58,8 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 	return all, nil
 }
 
-// take counts a round that was starved, and ends the experiment when most of the row's would be: there and back are two a round.
+// take counts a round that was starved, and ends the experiment when most of the row's would be: there and back are two
+// a round.
 func (m *Measured) take(err error, rounds int) error {
 	if !errors.Is(err, errStarved) {
 		return err
@@ -126,8 +129,8 @@ func (r *rig) round(ctx context.Context, m *Measured, there bool) (err error) {
 	return m.leaks(arrivals, out.InForceAt.Before)
 }
 
-// awaitRest waits until the agent has announced what the round before changed: a thousand ports take seconds, and each of those
-// broadcasts comes back by the other uplink for all of them, which would be measured with the next change.
+// awaitRest waits until the agent has announced what the round before changed: a thousand ports take seconds, and each
+// of those broadcasts comes back by the other uplink for all of them, which would be measured with the next change.
 func (r *rig) awaitRest(ctx context.Context) error {
 	for deadline := time.Now().Add(restTime); ; {
 		state, err := r.agent.State(ctx)
@@ -155,7 +158,8 @@ func (m *Measured) add(p traffic.Received, took time.Duration) {
 	m.Reordered += p.Reordered
 }
 
-// leaks counts the frames that reached the old segment later than is allowed after the change, in nanoseconds of CLOCK_MONOTONIC.
+// leaks counts the frames that reached the old segment later than is allowed after the change, in nanoseconds of
+// CLOCK_MONOTONIC.
 func (m *Measured) leaks(arrivals []int64, changed int64) error {
 	if len(arrivals) == 0 || arrivals[0] > changed {
 		return errStarved
@@ -180,7 +184,8 @@ func (r *rig) stream(ctx context.Context, rate float64, do func() error) (traffi
 	defer stop()
 	sent := make(chan error, 1)
 	go func() {
-		_, err := traffic.Send(sending, traffic.Endpoint{NS: r.ns[sender]}, traffic.Load{Kind: traffic.KindUDP, Rate: rate}, sink.Addr())
+		_, err := traffic.Send(sending, traffic.Endpoint{NS: r.ns[sender]},
+			traffic.Load{Kind: traffic.KindUDP, Rate: rate}, sink.Addr())
 		sent <- err
 	}()
 	err = do()

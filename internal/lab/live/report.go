@@ -20,13 +20,17 @@ func Report(all []Measured, ports int) *report.Report {
 	}
 	r.Notes = []string{
 		fmt.Sprintf("%d ports; every round changes there and back under a numbered stream between two of them.", ports),
-		"in force: from the command's having read its input to the one system call that changes all ports; returned: until the state is on disk and a grace period of the kernel is over.",
-		fmt.Sprintf("leaked: frames that a promiscuous port of the old segment was handed later than %v after the change, both read from CLOCK_MONOTONIC in the kernel; last in old: the last one of all.", leakAfter),
-		"gap: the longest silence in the stream, which on a busy machine is that of its sender; compare with the row \"nothing\".",
+		"in force: from the command's having read its input to the one system call that changes all ports; returned: " +
+			"until the state is on disk and a grace period of the kernel is over.",
+		fmt.Sprintf("leaked: frames that a promiscuous port of the old segment was handed later than %v after the "+
+			"change, both read from CLOCK_MONOTONIC in the kernel; last in old: the last one of all.", leakAfter),
+		"gap: the longest silence in the stream, which on a busy machine is that of its sender; compare with the row " +
+			"\"nothing\".",
 	}
 	for i := range all {
 		if m := &all[i]; m.Starved > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("row %s: in %d changes the machine was too busy for the watcher to see the stream: they say nothing of what leaked.", m.Row.name, m.Starved))
+			r.Notes = append(r.Notes, fmt.Sprintf("row %s: in %d changes the machine was too busy for the watcher to "+
+				"see the stream: they say nothing of what leaked.", m.Row.name, m.Starved))
 		}
 	}
 	return r
@@ -57,7 +61,8 @@ func (m *Measured) budgets() []report.Budget {
 		report.Hold(m.Row.name+" link flaps", float64(m.Flaps), report.Count, report.Exactly, 0),
 	}
 	if !m.Row.quiet {
-		b = append(b, report.Hold(m.Row.name+" in force", report.Summarise(m.InForce).Median, report.Seconds, report.AtMost, inForceBudget))
+		b = append(b, report.Hold(m.Row.name+" in force", report.Summarise(m.InForce).Median, report.Seconds,
+			report.AtMost, inForceBudget))
 	}
 	if m.Row.leaves {
 		b = append(b, report.Hold(m.Row.name+" leaked", float64(m.Leaked), report.Count, report.Exactly, 0))

@@ -112,7 +112,8 @@ func rows() []row {
 	before := file(setting{})
 	return []row{
 		{name: "nothing", setting: "the same file again", there: before, back: before, quiet: true},
-		{name: "vlan", setting: "the port group's VLAN, all ports", there: file(setting{vlan: newVLAN}), back: before, leaves: true},
+		{name: "vlan", setting: "the port group's VLAN, all ports", there: file(setting{vlan: newVLAN}), back: before,
+			leaves: true},
 		{name: "security", setting: "MAC learning and forged transmits", back: before,
 			there: file(setting{group: ", security: {forgedTransmits: accept, macLearning: {enabled: true}}"})},
 		{name: "mtu", setting: "the switch's MTU", there: file(setting{mtu: 1400}), back: before},

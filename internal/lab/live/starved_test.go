@@ -16,7 +16,8 @@ func TestStarvedChangesAreCounted(t *testing.T) {
 	if err := m.take(m.leaks([]int64{1, 4}, 5), rounds); err != nil || m.Starved != 1 || len(m.LastInOld) != 1 {
 		t.Fatalf("%v, %d starved", err, m.Starved)
 	}
-	if notes := strings.Join(Report([]Measured{m}, 4).Notes, "\n"); !strings.Contains(notes, "row vlan: in 1 changes the machine was too busy") {
+	if notes := strings.Join(Report([]Measured{m}, 4).Notes, "\n"); !strings.Contains(notes,
+		"row vlan: in 1 changes the machine was too busy") {
 		t.Error(notes)
 	}
 	other := errors.New("other")
@@ -28,7 +29,8 @@ func TestStarvedChangesAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.take(errStarved, rounds); !errors.Is(err, errStarved) || !strings.Contains(err.Error(), "4 of 6 changes") {
+	if err := m.take(errStarved, rounds); !errors.Is(err, errStarved) ||
+		!strings.Contains(err.Error(), "4 of 6 changes") {
 		t.Errorf("most changes measured nothing: %v", err)
 	}
 }

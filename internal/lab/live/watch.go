@@ -37,13 +37,16 @@ func watch(ns *netns.NS, from net.HardwareAddr) (w *watcher, err error) {
 			err = errors.Join(fmt.Errorf("watch a segment: %w", err), w.close())
 		}
 	}()
-	if w.count, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}); err != nil {
+	if w.count, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8,
+		MaxEntries: 1}); err != nil {
 		return w, err
 	}
-	if w.times, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: kept}); err != nil {
+	if w.times, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8,
+		MaxEntries: kept}); err != nil {
 		return w, err
 	}
-	w.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: w.instructions(from), License: "GPL"})
+	w.program, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: w.instructions(from),
+		License: "GPL"})
 	if err != nil {
 		return w, err
 	}
@@ -55,12 +58,14 @@ func watch(ns *netns.NS, from net.HardwareAddr) (w *watcher, err error) {
 		if err := netlink.SetPromiscOn(l); err != nil {
 			return err
 		}
-		w.attached, err = link.AttachTCX(link.TCXOptions{Interface: l.Attrs().Index, Program: w.program, Attach: ebpf.AttachTCXIngress})
+		w.attached, err = link.AttachTCX(link.TCXOptions{Interface: l.Attrs().Index, Program: w.program,
+			Attach: ebpf.AttachTCXIngress})
 		return err
 	})
 }
 
-// instructions note the time of a frame whose source MAC ends with the sender's last four bytes, and pass every frame on.
+// instructions note the time of a frame whose source MAC ends with the sender's last four bytes, and pass every frame
+// on.
 func (w *watcher) instructions(from net.HardwareAddr) asm.Instructions {
 	const sourceEnd = 8 // offset in an Ethernet frame
 	tail := binary.BigEndian.Uint32(from[2:])

@@ -5,8 +5,8 @@ import "math"
 // figures are what the article published for one message size, in bits per second.
 type figures struct {
 	size int // bytes
-	// directOn is VM to VM with the optimised driver (vmxnet), firewallOff and firewallOn through the virtual firewall with the default
-	// driver and with the optimised one. VM to VM with the default driver was not published.
+	// directOn is VM to VM with the optimised driver (vmxnet), firewallOff and firewallOn through the virtual firewall
+	// with the default driver and with the optimised one. VM to VM with the default driver was not published.
 	directOn, firewallOff, firewallOn float64
 }
 

@@ -15,8 +15,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// rules make a router a firewall: connections begin inside, and what belongs to none of them does not pass. The counters prove that
-// it stands in the way.
+// rules make a router a firewall: connections begin inside, and what belongs to none of them does not pass. The
+// counters prove that it stands in the way.
 const rules = `table inet firewall {
 	counter established {}
 	counter begun {}
@@ -41,7 +41,8 @@ func loadRules(ns *netns.NS) error {
 		err = cmd.Wait()
 	}
 	if err != nil {
-		return fmt.Errorf("load the firewall's rules in %s (kernel options NF_TABLES_INET, NFT_CT): %w: %s", ns.Name, err, strings.TrimSpace(stderr.String()))
+		return fmt.Errorf("load the firewall's rules in %s (kernel options NF_TABLES_INET, NFT_CT): %w: %s", ns.Name,
+			err, strings.TrimSpace(stderr.String()))
 	}
 	return nil
 }
@@ -105,7 +106,8 @@ func (r *rig) tryFirewall(ctx context.Context, g guests) error {
 	return r.refuses(ctx, g, back)
 }
 
-// discard is a port at which nobody listens: whoever is asked there answers with a reset (RFC 863 gives it to a service of that name).
+// discard is a port at which nobody listens: whoever is asked there answers with a reset (RFC 863 gives it to a service
+// of that name).
 const discard = 9
 
 // refuses tries a connection from outside to an address until the firewall has counted it. An answer to it is an error.
@@ -121,7 +123,8 @@ func (r *rig) refuses(ctx context.Context, g guests, to netip.AddrPort) error {
 	ctx, cancel := context.WithCancel(ctx)
 	answered := make(chan error, 1)
 	go func() {
-		_, err := traffic.Send(ctx, traffic.Endpoint{NS: from}, traffic.Load{Kind: traffic.KindStream, Duration: time.Millisecond}, to)
+		_, err := traffic.Send(ctx, traffic.Endpoint{NS: from}, traffic.Load{Kind: traffic.KindStream,
+			Duration: time.Millisecond}, to)
 		answered <- err
 	}()
 	defer func() {

@@ -15,7 +15,8 @@ import (
 
 // little is one size, one MTU, one round, for a moment.
 func little() effort {
-	return effort{sizes: []int{1024}, mtus: []int{9000}, rounds: 1, duration: 50 * time.Millisecond, warmup: 10 * time.Millisecond}
+	return effort{sizes: []int{1024}, mtus: []int{9000}, rounds: 1, duration: 50 * time.Millisecond,
+		warmup: 10 * time.Millisecond}
 }
 
 func pid() string { return strconv.Itoa(os.Getpid()) }
@@ -55,7 +56,8 @@ func TestMessagesPassDirectlyAndThroughTheFirewall(t *testing.T) {
 			t.Errorf("%v: %.0f bytes in a segment at an MTU of 9000", c, s[0].perSegment)
 		}
 	}
-	if r := m.Report(); len(r.Rows) != 1 || len(r.Budgets) != 3 || r.Rows[0].Get("firewall_on_9000_bps").(report.Spread).Rounds != 1 {
+	if r := m.Report(); len(r.Rows) != 1 || len(r.Budgets) != 3 ||
+		r.Rows[0].Get("firewall_on_9000_bps").(report.Spread).Rounds != 1 {
 		t.Errorf("report %+v", r)
 	}
 	if left := namespaces(t); strings.Contains(left, "size"+pid()) {
@@ -83,7 +85,8 @@ func TestAFirewallThatLetsEverythingInIsFoundOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"flush", "chain", "inet", "firewall", "forward"}, {"chain", "inet", "firewall", "forward", "{ policy accept; }"}} {
+	for _, args := range [][]string{{"flush", "chain", "inet", "firewall", "forward"},
+		{"chain", "inet", "firewall", "forward", "{ policy accept; }"}} {
 		if out, err := fw.Output("nft", args...); err != nil {
 			t.Fatalf("nft %v: %v: %s", args, err, out)
 		}

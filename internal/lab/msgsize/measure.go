@@ -14,7 +14,8 @@ import (
 type Measured struct {
 	effort  effort
 	samples map[cell][]sample
-	// passed is what the firewalls together let through, in packets as the kernel counts them: of up to 64 KiB with offloads.
+	// passed is what the firewalls together let through, in packets as the kernel counts them: of up to 64 KiB with
+	// offloads.
 	passed uint64
 }
 
@@ -52,7 +53,8 @@ func (r *rig) measure(ctx context.Context, progress func(string)) (*Measured, er
 		from := round * len(all) / r.rounds / 2 * 2 // the two paths stay together
 		for i := range all {
 			c := all[(from+i)%len(all)]
-			progress(fmt.Sprintf("round %d of %d, %d of %d: %d bytes, %s", round+1, r.rounds, i+1, len(all), c.size, c.setting))
+			progress(fmt.Sprintf("round %d of %d, %d of %d: %d bytes, %s", round+1, r.rounds, i+1, len(all), c.size,
+				c.setting))
 			s, bytes, err := r.one(ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("%d bytes, %s: %w", c.size, c.setting, err)
@@ -102,7 +104,8 @@ func (r *rig) interval(ctx context.Context, c cell) (s sample, carried uint64, e
 	if err != nil {
 		return s, 0, err
 	}
-	res, err := r.ends.Measure(ctx, p, traffic.Load{Kind: traffic.KindStream, Size: c.size, Nagle: true, Gather: gather, Warmup: r.warmup, Duration: r.duration})
+	res, err := r.ends.Measure(ctx, p, traffic.Load{Kind: traffic.KindStream, Size: c.size, Nagle: true, Gather: gather,
+		Warmup: r.warmup, Duration: r.duration})
 	if err != nil {
 		return s, 0, err
 	}
@@ -110,8 +113,10 @@ func (r *rig) interval(ctx context.Context, c cell) (s sample, carried uint64, e
 		return s, 0, errStarved
 	}
 	s = sample{
-		bitsPerSecond: res.Stream.BitsPerSecond, perSegment: float64(res.Stream.Sent) / float64(res.Stream.Segments), retransmits: res.Stream.Retransmits,
-		cpu: 1e9 * (res.Stream.CPUSeconds/float64(res.Stream.Bytes) + res.Sink.CPUSeconds/float64(res.Sink.Bytes)),
+		bitsPerSecond: res.Stream.BitsPerSecond, perSegment: float64(res.Stream.Sent) / float64(res.Stream.Segments),
+		retransmits: res.Stream.Retransmits,
+		cpu: 1e9 * (res.Stream.CPUSeconds/float64(res.Stream.Bytes) +
+			res.Sink.CPUSeconds/float64(res.Sink.Bytes)),
 	}
 	return s, res.Stream.Bytes, nil
 }
@@ -127,7 +132,8 @@ func (m *Measured) account(r *rig, g guests, carried uint64) error {
 		return err
 	}
 	if passed := now["established"].Bytes; passed < carried {
-		return fmt.Errorf("the firewall with %s let %d bytes pass, and %d are said to have gone through it", g, passed, carried)
+		return fmt.Errorf("the firewall with %s let %d bytes pass, and %d are said to have gone through it", g, passed,
+			carried)
 	}
 	m.passed += now["established"].Packets
 	return nil

@@ -1,5 +1,6 @@
-// Package msgsize is the experiment "message-size": how much one TCP connection carries by the size of its messages, from VM to VM and
-// through a virtual firewall of the same host, with the guests' offloads on and off, as the third article measured it in 2008.
+// Package msgsize is the experiment "message-size": how much one TCP connection carries by the size of its messages,
+// from VM to VM and through a virtual firewall of the same host, with the guests' offloads on and off, as the third
+// article measured it in 2008.
 package msgsize
 
 import (
@@ -130,8 +131,8 @@ type cell struct {
 	setting
 }
 
-// cells lists what is measured in each round. The two paths of one size and one kind of guests follow one another, so that what
-// disturbs the machine is beside both sides of their ratio.
+// cells lists what is measured in each round. The two paths of one size and one kind of guests follow one another, so
+// that what disturbs the machine is beside both sides of their ratio.
 func (e effort) cells() []cell {
 	var all []cell
 	for _, size := range e.sizes {

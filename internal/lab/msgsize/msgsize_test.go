@@ -25,7 +25,8 @@ func TestSizesAreThoseOfTheArticle(t *testing.T) {
 		path     path
 		offloads bool
 		want     float64
-	}{{1, direct, true, 2.71e6}, {64, firewall, false, 108.85e6}, {65536, firewall, true, 382.16e6}, {4098, direct, true, 359.67e6}} {
+	}{{1, direct, true, 2.71e6}, {64, firewall, false, 108.85e6}, {65536, firewall, true, 382.16e6},
+		{4098, direct, true, 359.67e6}} {
 		if got := published(c.size, c.path, c.offloads); math.Abs(got-c.want) > 1 {
 			t.Errorf("published(%d, %s, %v) = %g, want %g", c.size, c.path, c.offloads, got, c.want)
 		}
@@ -40,7 +41,8 @@ func TestRunsTakeTheirTime(t *testing.T) {
 		o     Options
 		cells int
 		most  time.Duration
-	}{{Options{}, 72, 5 * time.Minute}, {Options{Quick: true}, 16, 45 * time.Second}, {Options{Quick: true, Rows: []string{"4098"}}, 4, 20 * time.Second}} {
+	}{{Options{}, 72, 5 * time.Minute}, {Options{Quick: true}, 16, 45 * time.Second},
+		{Options{Quick: true, Rows: []string{"4098"}}, 4, 20 * time.Second}} {
 		e, err := c.o.selected()
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +60,8 @@ func TestRowsAreMessageSizes(t *testing.T) {
 	if err != nil || fmt.Sprint(e.sizes) != "[65536 1]" {
 		t.Errorf("%v, %v", e.sizes, err)
 	}
-	if err := (Options{Rows: []string{"4096"}}).Check(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "4098") {
+	if err := (Options{Rows: []string{"4096"}}).Check(); !errors.Is(err, experiment.ErrUnknown) ||
+		!strings.Contains(err.Error(), "4098") {
 		t.Errorf("unknown row: %v", err)
 	}
 }
@@ -71,7 +74,8 @@ func TestBothPathsOfACellFollowOneAnother(t *testing.T) {
 			t.Errorf("%v is there twice", c)
 		}
 		seen[c] = true
-		if i%2 == 1 && (all[i-1].size != c.size || all[i-1].guests != c.guests || all[i-1].path != direct || c.path != firewall) {
+		if i%2 == 1 && (all[i-1].size != c.size || all[i-1].guests != c.guests || all[i-1].path != direct ||
+			c.path != firewall) {
 			t.Errorf("%v follows %v", c, all[i-1])
 		}
 	}
@@ -84,7 +88,8 @@ func TestTheLabIsWhatItsTableSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.VMs) != 12 || len(s.Routers) != 4 || len(s.Host(host).Config.Ports) != 20 || len(s.Links) != 0 {
-		t.Errorf("%d VMs, %d firewalls, %d ports, %d links", len(s.VMs), len(s.Routers), len(s.Host(host).Config.Ports), len(s.Links))
+		t.Errorf("%d VMs, %d firewalls, %d ports, %d links", len(s.VMs), len(s.Routers), len(s.Host(host).Config.Ports),
+			len(s.Links))
 	}
 	vlans := map[int]bool{}
 	for _, g := range s.Host(host).Config.Switches[0].PortGroups {
@@ -95,7 +100,8 @@ func TestTheLabIsWhatItsTableSays(t *testing.T) {
 		vlans[g.VLAN.Access] = true
 	}
 	for _, v := range s.VMs {
-		if want := 1500; strings.HasSuffix(v.Name, "9000") && v.MTU != 9000 || strings.HasSuffix(v.Name, "1500") && v.MTU != want {
+		if want := 1500; strings.HasSuffix(v.Name, "9000") && v.MTU != 9000 || strings.HasSuffix(v.Name, "1500") &&
+			v.MTU != want {
 			t.Errorf("%s has an MTU of %d", v.Name, v.MTU)
 		}
 	}
@@ -127,7 +133,8 @@ func measured(o Options) *Measured {
 			rate = 3 * published(c.size, firewall, c.offloads)
 		}
 		for round := range 3 {
-			m.samples[c] = append(m.samples[c], sample{bitsPerSecond: rate * float64(9+round) / 10, perSegment: 100, retransmits: 1, cpu: 0.5})
+			m.samples[c] = append(m.samples[c], sample{bitsPerSecond: rate * float64(9+round) / 10, perSegment: 100,
+				retransmits: 1, cpu: 0.5})
 		}
 	}
 	return m
@@ -152,7 +159,8 @@ func TestTheReportHasTheArticlesTablesBesideOurs(t *testing.T) {
 	}
 	row := doc.Rows[3]
 	for key, want := range map[string]float64{
-		"message_bytes": 64, "direct_on_article_bps": 130.74e6, "firewall_off_article_bps": 108.85e6, "firewall_on_article_bps": 230.65e6,
+		"message_bytes": 64, "direct_on_article_bps": 130.74e6, "firewall_off_article_bps": 108.85e6,
+		"firewall_on_article_bps":   230.65e6,
 		"direct_on_1500_of_article": 2, "firewall_off_9000_of_article": 3, "direct_off_9000_retransmits": 3,
 	} {
 		t.Run(key, func(t *testing.T) {
@@ -161,7 +169,8 @@ func TestTheReportHasTheArticlesTablesBesideOurs(t *testing.T) {
 			}
 		})
 	}
-	for _, key := range []string{"direct_on_1500_bps", "direct_off_9000_bps", "firewall_on_9000_cpu_s_per_gb", "firewall_on_1500_bytes_per_segment", "firewall_on_1500_of_direct"} {
+	for _, key := range []string{"direct_on_1500_bps", "direct_off_9000_bps", "firewall_on_9000_cpu_s_per_gb",
+		"firewall_on_1500_bytes_per_segment", "firewall_on_1500_of_direct"} {
 		if s, _ := row[key].(map[string]any); s["rounds"] != 3.0 {
 			t.Errorf("%s is %v, want a spread of three rounds", key, row[key])
 		}
@@ -173,7 +182,9 @@ func TestTheReportHasTheArticlesTablesBesideOurs(t *testing.T) {
 	if err := r.Write(&out, report.Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"VM-VM on: article", "VM-VM off: 9000", "FW off: article", "\nbytes  FW off: article  FW off: 1500  FW off: 9000  FW on: article  FW on: 1500  FW on: 9000\n", "2.71 Mb/s", "366 Mb/s", "65536 "} {
+	for _, want := range []string{"VM-VM on: article", "VM-VM off: 9000", "FW off: article",
+		"\nbytes  FW off: article  FW off: 1500  FW off: 9000  FW on: article  FW on: 1500  FW on: 9000\n", "2.71 Mb/s",
+		"366 Mb/s", "65536 "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}
@@ -191,7 +202,8 @@ func TestOneFigureBelowTheArticlesMissesTheBudget(t *testing.T) {
 		m.samples[c][i].bitsPerSecond = 0.9 * published(1024, firewall, false)
 	}
 	err := m.Report().Check()
-	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "VM-FW-VM, offloads off, MTU 1500") || !strings.Contains(err.Error(), "(1024 B) is 0.900") {
+	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "VM-FW-VM, offloads off, MTU 1500") ||
+		!strings.Contains(err.Error(), "(1024 B) is 0.900") {
 		t.Errorf("Check = %v", err)
 	}
 	if strings.Contains(err.Error(), "offloads on") {

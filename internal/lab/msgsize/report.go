@@ -49,10 +49,12 @@ func (m *Measured) row(size int) report.Row {
 		short := fmt.Sprintf("%s %s: ", s.path.short(), s.offloadsKey())
 		figure := published(size, s.path, s.offloads)
 		if i%len(m.effort.mtus) == 0 && !math.IsNaN(figure) {
-			row = append(row, report.Field{Name: s.articleKey(), Title: short + "article", Value: figure, Unit: report.BitsPerSecond})
+			row = append(row, report.Field{Name: s.articleKey(), Title: short + "article", Value: figure,
+				Unit: report.BitsPerSecond})
 		}
 		c := cell{size, s}
-		row = append(row, report.Field{Name: s.key() + "_bps", Title: fmt.Sprintf("%s%d", short, s.mtu), Value: spread(m.rates(c)), Unit: report.BitsPerSecond, Brief: true})
+		row = append(row, report.Field{Name: s.key() + "_bps", Title: fmt.Sprintf("%s%d", short, s.mtu),
+			Value: spread(m.rates(c)), Unit: report.BitsPerSecond, Brief: true})
 		details = append(details, m.details(c, figure)...)
 	}
 	return append(row, details...)
@@ -64,15 +66,19 @@ func (m *Measured) details(c cell, figure float64) report.Row {
 		retransmits += s.retransmits
 	}
 	row := report.Row{
-		{Name: c.key() + "_bytes_per_segment", Value: spread(m.of(c, func(s sample) float64 { return s.perSegment })), Unit: report.Bytes, Hidden: true},
-		{Name: c.key() + "_cpu_s_per_gb", Value: spread(m.of(c, func(s sample) float64 { return s.cpu })), Unit: report.SecondsPerGB, Hidden: true},
+		{Name: c.key() + "_bytes_per_segment", Value: spread(m.of(c, func(s sample) float64 { return s.perSegment })),
+			Unit: report.Bytes, Hidden: true},
+		{Name: c.key() + "_cpu_s_per_gb", Value: spread(m.of(c, func(s sample) float64 { return s.cpu })),
+			Unit: report.SecondsPerGB, Hidden: true},
 		{Name: c.key() + "_retransmits", Value: retransmits, Unit: report.Count, Hidden: true},
 	}
 	if !math.IsNaN(figure) {
-		row = append(row, report.Field{Name: c.key() + "_of_article", Value: report.Summarise(m.rates(c)).Median / figure, Unit: report.Ratio, Hidden: true})
+		row = append(row, report.Field{Name: c.key() + "_of_article",
+			Value: report.Summarise(m.rates(c)).Median / figure, Unit: report.Ratio, Hidden: true})
 	}
 	if c.path == firewall {
-		row = append(row, report.Field{Name: c.key() + "_of_direct", Value: spread(m.ofDirect(c)), Unit: report.Ratio, Hidden: true})
+		row = append(row, report.Field{Name: c.key() + "_of_direct", Value: spread(m.ofDirect(c)), Unit: report.Ratio,
+			Hidden: true})
 	}
 	return row
 }
@@ -82,8 +88,8 @@ func (m *Measured) ofDirect(c cell) []float64 {
 	return report.Ratios(m.rates(c), m.rates(cell{c.size, setting{direct, c.guests}}))
 }
 
-// budget holds a setting against all of the article's figures for it: the least of the ratios over the sizes. ok is false where the
-// article has none.
+// budget holds a setting against all of the article's figures for it: the least of the ratios over the sizes. ok is
+// false where the article has none.
 func (m *Measured) budget(s setting) (b report.Budget, ok bool) {
 	least, at := math.Inf(1), 0
 	for _, size := range m.effort.sizes {
@@ -98,7 +104,8 @@ func (m *Measured) budget(s setting) (b report.Budget, ok bool) {
 	if at == 0 {
 		return b, false
 	}
-	return report.Hold(fmt.Sprintf("%s: least of the article's figures (%d B)", s, at), least, report.Ratio, report.AtLeast, 1), true
+	return report.Hold(fmt.Sprintf("%s: least of the article's figures (%d B)", s, at), least, report.Ratio,
+		report.AtLeast, 1), true
 }
 
 // spread is the spread of the rounds, nil ("not measured") without any.

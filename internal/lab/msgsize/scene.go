@@ -47,16 +47,19 @@ const (
 	clientHost, nearHost, farHost, gatewayHost = 1, 2, 1, 254
 )
 
-// labText is the lab: one host, one switch, and for every kind of guests two port groups with a VLAN each, three VMs, and a firewall
-// with an arm in both.
+// labText is the lab: one host, one switch, and for every kind of guests two port groups with a VLAN each, three VMs,
+// and a firewall with an arm in both.
 func labText(sets []guests) string {
 	var groups, ports, vms, routers strings.Builder
 	for n, g := range sets {
-		fmt.Fprintf(&groups, "            - {name: inside-%d, vlan: {access: %d}}\n            - {name: outside-%d, vlan: {access: %d}}\n", n, 100+n, n, 200+n)
+		fmt.Fprintf(&groups, "            - {name: inside-%d, vlan: {access: %d}}\n            - {name: outside-%d, "+
+			"vlan: {access: %d}}\n", n, 100+n, n, 200+n)
 		for _, p := range []struct{ name, group string }{
-			{g.node(client), inside}, {g.node(near), inside}, {g.node(far), outside}, {g.node(filter) + "-in", inside}, {g.node(filter) + "-out", outside},
+			{g.node(client), inside}, {g.node(near), inside}, {g.node(far), outside}, {g.node(filter) + "-in", inside},
+			{g.node(filter) + "-out", outside},
 		} {
-			fmt.Fprintf(&ports, "        - {name: %s, switch: lab, portGroup: %s-%d, device: %s}\n", p.name, p.group, n, portDevice(n, p.name))
+			fmt.Fprintf(&ports, "        - {name: %s, switch: lab, portGroup: %s-%d, device: %s}\n", p.name, p.group, n,
+				portDevice(n, p.name))
 		}
 		vm := "  - {name: %s, host: esx1, addresses: [%s/24], gateway: %s, mtu: %d}\n"
 		fmt.Fprintf(&vms, vm, g.node(client), insideAddress(n, clientHost), insideAddress(n, gatewayHost), g.mtu)
@@ -67,7 +70,8 @@ func labText(sets []guests) string {
 		fmt.Fprintf(&routers, arm, inside, g.node(filter)+"-in", insideAddress(n, gatewayHost), g.mtu)
 		fmt.Fprintf(&routers, arm, outside, g.node(filter)+"-out", outsideAddress(n, gatewayHost), g.mtu)
 	}
-	return "name: " + Name + "\nhosts:\n  - name: esx1\n    config:\n      switches:\n        - name: lab\n          kind: distributed\n" +
+	return "name: " + Name + "\nhosts:\n  - name: esx1\n    config:\n      switches:\n        - name: lab\n          " +
+		"kind: distributed\n" +
 		"          mtu: 9000\n          portGroups:\n" + groups.String() + "      ports:\n" + ports.String() +
 		"vms:\n" + vms.String() + "routers:\n" + routers.String()
 }
@@ -89,7 +93,8 @@ type rig struct {
 // build brings the lab up, with the wanted offloads and firewalls.
 func build(ctx context.Context, o Options, e effort) (_ *rig, err error) {
 	if _, err := exec.LookPath("nft"); err != nil {
-		return nil, fmt.Errorf("%s filters with nft in its virtual firewall, and there is none here: install the package nftables", Name)
+		return nil, fmt.Errorf("%s filters with nft in its virtual firewall, and there is none here: install the "+
+			"package nftables", Name)
 	}
 	if o.Program == "" {
 		if o.Program, err = os.Executable(); err != nil {
@@ -100,11 +105,13 @@ func build(ctx context.Context, o Options, e effort) (_ *rig, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("size%d", os.Getpid()), RunDir: o.RunDir, Program: o.Program, Progress: o.Progress})
+	l, err := lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("size%d", os.Getpid()), RunDir: o.RunDir,
+		Program: o.Program, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{effort: e, lab: l, ends: traffic.Processes{Program: []string{o.Program, "traffic"}}, index: map[guests]int{}}
+	r := &rig{effort: e, lab: l, ends: traffic.Processes{Program: []string{o.Program, "traffic"}},
+		index: map[guests]int{}}
 	for n, g := range e.sets() {
 		r.index[g] = n
 		if err := r.furnish(g); err != nil {
@@ -129,7 +136,8 @@ func (r *rig) furnish(g guests) error {
 	for _, x := range []struct {
 		role    role
 		devices []string
-	}{{client, []string{guestNIC}}, {near, []string{guestNIC}}, {far, []string{guestNIC}}, {filter, []string{inside, outside}}} {
+	}{{client, []string{guestNIC}}, {near, []string{guestNIC}}, {far, []string{guestNIC}},
+		{filter, []string{inside, outside}}} {
 		ns, err := r.lab.NS(g.node(x.role))
 		if err != nil {
 			return err
@@ -147,7 +155,8 @@ func (r *rig) furnish(g guests) error {
 func offloads() []string {
 	return []string{
 		"rx-checksum", "tx-checksum-ip-generic", "tx-checksum-ipv4", "tx-scatter-gather", "tx-scatter-gather-fraglist",
-		"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation", "tx-tcp-accecn-segmentation",
+		"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation",
+		"tx-tcp-accecn-segmentation",
 		"tx-generic-segmentation", "rx-gro",
 	}
 }

@@ -1,6 +1,6 @@
-// Package netns makes named network namespaces and runs code and commands in them. The lab, the benchmarks and the tests
-// build their hosts and VMs from it. Entering a namespace this way keeps the mounts of the caller, so that pinned kernel
-// objects stay visible (unlike `ip netns exec`).
+// Package netns makes named network namespaces and runs code and commands in them. The lab, the benchmarks and the
+// tests build their hosts and VMs from it. Entering a namespace this way keeps the mounts of the caller, so that pinned
+// kernel objects stay visible (unlike `ip netns exec`).
 package netns
 
 import (
@@ -100,8 +100,8 @@ func (n *NS) Delete() error {
 	return nil
 }
 
-// onThread runs f on a locked thread and puts the thread back into its namespace afterwards. A thread that can't be put back
-// is given up: its goroutine ends locked, and the runtime discards it.
+// onThread runs f on a locked thread and puts the thread back into its namespace afterwards. A thread that can't be put
+// back is given up: its goroutine ends locked, and the runtime discards it.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -11,7 +11,8 @@ import (
 // probe is the guest whose team is probed by beacons.
 const probe = "probe"
 
-// beaconTime is how long packets are counted: the three seconds of silence that beacons wait for, and room on both sides.
+// beaconTime is how long packets are counted: the three seconds of silence that beacons wait for, and room on both
+// sides.
 const beaconTime = 6 * time.Second
 
 // beaconRound makes the network behind uplink1 fail while its link stays up, and repairs it.
@@ -53,17 +54,20 @@ func by(st *api.State, port string) string {
 // reportBeacon adds the row, in the columns that it shares with that of the load.
 func (m *measured) reportBeacon(r *report.Report) {
 	r.Rows = append(r.Rows, teamingRow(m.row.name, m.row.event.String(), map[string]any{
-		"gap_out_s": spread(m.out.gap), "gap_in_s": spread(m.in.gap), "lost_out": spread(m.out.lost), "lost_in": spread(m.in.lost),
+		"gap_out_s": spread(m.out.gap), "gap_in_s": spread(m.in.gap), "lost_out": spread(m.out.lost),
+		"lost_in":    spread(m.in.lost),
 		"duplicated": m.duplicated,
 	}))
 	for _, d := range []struct {
 		name string
 		gap  []float64
 	}{{"out", m.out.gap}, {"in", m.in.gap}} {
-		r.Budgets = append(r.Budgets, report.Hold(beaconRow+": gap "+d.name, report.Summarise(d.gap).Median, report.Seconds, report.AtMost, BeaconBudget))
+		r.Budgets = append(r.Budgets, report.Hold(beaconRow+": gap "+d.name, report.Summarise(d.gap).Median,
+			report.Seconds, report.AtMost, BeaconBudget))
 	}
 	r.Notes = append(r.Notes,
-		"Beacon: the switch behind uplink1 loses its way to the rest of the network, and the host's link stays up. Beacons leave every second, and three have to be missed; nothing but beacons sees such a failure.")
+		"Beacon: the switch behind uplink1 loses its way to the rest of the network, and the host's link stays up. "+
+			"Beacons leave every second, and three have to be missed; nothing but beacons sees such a failure.")
 }
 
 // teamingRow is a row with all columns of the experiment; what is not given was not measured.

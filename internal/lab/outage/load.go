@@ -41,10 +41,11 @@ func (s *scene) slow(node string) error {
 		}
 		const bytesPerSecond = uint64(uplinkSpeed / 8)
 		q := &netlink.Tbf{
-			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-			Rate:       bytesPerSecond,
-			Limit:      uint32(float64(bytesPerSecond) * queueTime.Seconds()),
-			Buffer:     netlink.Xmittime(bytesPerSecond, 128<<10),
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0),
+				Parent: netlink.HANDLE_ROOT},
+			Rate:   bytesPerSecond,
+			Limit:  uint32(float64(bytesPerSecond) * queueTime.Seconds()),
+			Buffer: netlink.Xmittime(bytesPerSecond, 128<<10),
 		}
 		if err := netlink.QdiscReplace(q); err != nil {
 			return fmt.Errorf("slow down %s (queueing discipline tbf): %w", node, err)
@@ -53,7 +54,8 @@ func (s *scene) slow(node string) error {
 	})
 }
 
-// loadRound begins with two senders on one uplink and ends when one of them has moved and what both get has been measured.
+// loadRound begins with two senders on one uplink and ends when one of them has moved and what both get has been
+// measured.
 func (s *scene) loadRound(ctx context.Context, l *loaded, e teamingEffort) error {
 	if err := s.policy(ctx, "originating-port"); err != nil {
 		return err
@@ -95,12 +97,14 @@ func (s *scene) load(ctx context.Context, l *loaded, e teamingEffort, pair []str
 	defer stop()
 	g, gctx := errgroup.WithContext(sending)
 	for _, vm := range pair {
-		sink, err := traffic.Listen(traffic.Endpoint{NS: s.nodes[outside]}, traffic.SinkOptions{Kind: traffic.KindStream, At: netip.AddrPortFrom(address(outside), 0)})
+		sink, err := traffic.Listen(traffic.Endpoint{NS: s.nodes[outside]},
+			traffic.SinkOptions{Kind: traffic.KindStream, At: netip.AddrPortFrom(address(outside), 0)})
 		if err != nil {
 			return err
 		}
 		g.Go(func() error {
-			_, err := traffic.Send(gctx, traffic.Endpoint{NS: s.nodes[vm]}, traffic.Load{Kind: traffic.KindStream}, sink.Addr())
+			_, err := traffic.Send(gctx, traffic.Endpoint{NS: s.nodes[vm]}, traffic.Load{Kind: traffic.KindStream},
+				sink.Addr())
 			_, sinkErr := sink.Finish()
 			return errors.Join(err, sinkErr)
 		})
@@ -122,7 +126,10 @@ func (s *scene) watchLoad(ctx context.Context, l *loaded, e teamingEffort, began
 	go func() { samples <- s.sample(sampling, &meter) }()
 	patience, cancel := context.WithTimeout(ctx, 3*e.window+answerTime)
 	defer cancel()
-	_, err := s.told(patience, func(x event.Event) bool { return x.Kind == event.Failover && strings.HasSuffix(x.Text, ": load") })
+	_, err := s.told(patience, func(x event.Event) bool {
+		return x.Kind == event.Failover &&
+			strings.HasSuffix(x.Text, ": load")
+	})
 	moved := time.Now()
 	if err == nil {
 		select {
@@ -135,7 +142,8 @@ func (s *scene) watchLoad(ctx context.Context, l *loaded, e teamingEffort, began
 	if err := errors.Join(err, <-samples); err != nil {
 		return err
 	}
-	before, after := meter.rate(began.Add(rampTime), moved), meter.rate(moved.Add(rampTime), moved.Add(rampTime+e.after))
+	before, after := meter.rate(began.Add(rampTime), moved), meter.rate(moved.Add(rampTime),
+		moved.Add(rampTime+e.after))
 	l.took = append(l.took, moved.Sub(began).Seconds())
 	l.before, l.after, l.gain = append(l.before, before), append(l.after, after), append(l.gain, after/before)
 	return nil
@@ -191,9 +199,12 @@ func (l *loaded) report(r *report.Report) {
 		"moved_s": spread(l.took), "before_bps": spread(l.before), "after_bps": spread(l.after), "gain": spread(l.gain),
 	}))
 	r.Budgets = append(r.Budgets,
-		report.Hold(loadRow+": a port has moved", report.Summarise(l.took).Median, report.Seconds, report.AtMost, LoadWindows*l.window.Seconds()+1),
-		report.Hold(loadRow+": throughput after ÷ before", report.Summarise(l.gain).Median, report.Ratio, report.AtLeast, LoadGain))
+		report.Hold(loadRow+": a port has moved", report.Summarise(l.took).Median, report.Seconds, report.AtMost,
+			LoadWindows*l.window.Seconds()+1),
+		report.Hold(loadRow+": throughput after ÷ before", report.Summarise(l.gain).Median, report.Ratio,
+			report.AtLeast, LoadGain))
 	r.Notes = append(r.Notes, fmt.Sprintf(
-		"Load-based: two guests fill one uplink of %s, the other is idle; the window is %v. Before and after: what both streams bring to their receiver.",
+		"Load-based: two guests fill one uplink of %s, the other is idle; the window is %v. Before and after: what "+
+			"both streams bring to their receiver.",
 		report.BitsPerSecond.Format(uplinkSpeed), l.window))
 }

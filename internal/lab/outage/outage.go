@@ -1,6 +1,6 @@
-// Package outage measures what a guest notices when an uplink of its host fails: numbered packets in both directions while the
-// link goes down, the device is set down, or the link comes back, with few and with many ports on the switch. A second experiment
-// measures beacon probing and load-based teaming.
+// Package outage measures what a guest notices when an uplink of its host fails: numbered packets in both directions
+// while the link goes down, the device is set down, or the link comes back, with few and with many ports on the switch.
+// A second experiment measures beacon probing and load-based teaming.
 package outage
 
 import (
@@ -69,8 +69,10 @@ func rows() []row {
 		{name: "failback", setting: "both directions", vm: loud, event: linkUp, out: true, in: true, held: true},
 		{name: "receive-only", setting: "the guest is silent", vm: loud, event: linkDown, in: true, held: true},
 		{name: "receive-only-unannounced", setting: "silent, notifySwitches off", vm: quiet, event: linkDown, in: true},
-		{name: "link-down-many", setting: "both directions", many: true, vm: loud, event: linkDown, out: true, in: true, held: true},
-		{name: "failback-many", setting: "both directions", many: true, vm: loud, event: linkUp, out: true, in: true, held: true},
+		{name: "link-down-many", setting: "both directions", many: true, vm: loud, event: linkDown, out: true, in: true,
+			held: true},
+		{name: "failback-many", setting: "both directions", many: true, vm: loud, event: linkUp, out: true, in: true,
+			held: true},
 		{name: "receive-only-many", setting: "silent, announced last", many: true, vm: loud, event: linkDown, in: true},
 	}
 }
@@ -147,7 +149,8 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 	}
 	rep.Notes = notes(all)
 	rep.Plots = []report.Plot{
-		{Title: "Longest silence of the traffic", Series: []report.Series{{Name: "from the guest", Field: "gap_out_s"}, {Name: "to the guest", Field: "gap_in_s"}}},
+		{Title: "Longest silence of the traffic", Series: []report.Series{{Name: "from the guest", Field: "gap_out_s"},
+			{Name: "to the guest", Field: "gap_in_s"}}},
 		{Title: "From the notification until the change is in force", Series: []report.Series{{Field: "in_force_s"}}},
 	}
 	return rep, nil

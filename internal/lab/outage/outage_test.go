@@ -14,7 +14,8 @@ import (
 )
 
 func TestAnUnknownRowIsRefused(t *testing.T) {
-	if err := (outage.Options{Rows: []string{"link-down", "nonsense"}}).Check(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "receive-only") {
+	if err := (outage.Options{Rows: []string{"link-down", "nonsense"}}).Check(); !errors.Is(err,
+		experiment.ErrUnknown) || !strings.Contains(err.Error(), "receive-only") {
 		t.Errorf("got %v", err)
 	}
 	if err := (outage.Options{}).Check(); err != nil {
@@ -26,13 +27,15 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 func TestS43_S49_OutagesAreCountedAndNothingIsLeftBehind(t *testing.T) {
 	testkit.Root(t)
 	dir := t.TempDir()
-	rep, err := outage.Run(t.Context(), outage.Options{RunDir: dir, Quick: true, Rows: []string{"link-down", "failback", "receive-only-unannounced"}})
+	rep, err := outage.Run(t.Context(), outage.Options{RunDir: dir, Quick: true, Rows: []string{"link-down", "failback",
+		"receive-only-unannounced"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range []string{"link-down", "failback", "receive-only-unannounced"} {
 		row := rep.Rows[i]
-		if row.Get("name") != name || row.Get("ports") != 2 || row.Get("duplicated") != uint64(0) || row.Get("reordered") != uint64(0) {
+		if row.Get("name") != name || row.Get("ports") != 2 || row.Get("duplicated") != uint64(0) ||
+			row.Get("reordered") != uint64(0) {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}

@@ -54,7 +54,9 @@ func (s *scene) round(ctx context.Context, m *measured) (err error) {
 	if m.row.event != linkUp { // a way back begins with the end of the up-delay, and not with a notification
 		m.took = append(m.took, moved.TookSeconds)
 	}
-	for _, fix := range []func() error{func() error { return s.set(host, "eno1", true) }, func() error { return s.set(far, "down", true) }} {
+	for _, fix := range []func() error{func() error { return s.set(host, "eno1", true) }, func() error {
+		return s.set(far, "down", true)
+	}} {
 		if err := fix(); err != nil {
 			return err
 		}
@@ -179,7 +181,8 @@ func (s *scene) failover(ctx context.Context) (event.Event, error) {
 	defer cancel()
 	e, err := s.told(ctx, func(e event.Event) bool { return e.Kind == event.Failover && e.Ports == s.ports })
 	if err != nil {
-		return e, errors.Join(fmt.Errorf("the agent reported no failover of %d ports within %v", s.ports, answerTime), err)
+		return e, errors.Join(fmt.Errorf("the agent reported no failover of %d ports within %v", s.ports, answerTime),
+			err)
 	}
 	return e, nil
 }

@@ -32,8 +32,8 @@ const (
 	lookEvery = 20 * time.Millisecond
 )
 
-// text is the scenario. The uplinks lead to two switches, and these to a third: when the link to one of the two is lost, the third
-// goes on sending there until it learns better. The measured guests are the last ports of the switch.
+// text is the scenario. The uplinks lead to two switches, and these to a third: when the link to one of the two is
+// lost, the third goes on sending there until it learns better. The measured guests are the last ports of the switch.
 const text = `
 #   loud  quiet  rest…
 #      \    |    /
@@ -101,13 +101,15 @@ type scene struct {
 func build(ctx context.Context, o Options, ports int) (*scene, error) {
 	var more strings.Builder
 	for i := range ports - 2 {
-		fmt.Fprintf(&more, "        - {name: p%d, switch: lab, portGroup: plain, device: port%d, mac: \"02:00:00:01:%02x:%02x\"}\n", i, i, i>>8, i&255)
+		fmt.Fprintf(&more, "        - {name: p%d, switch: lab, portGroup: plain, device: port%d, mac: "+
+			"\"02:00:00:01:%02x:%02x\"}\n", i, i, i>>8, i&255)
 	}
 	sc, err := scenario.Parse("failover.yaml", fmt.Appendf(nil, text, more.String()), nil)
 	if err != nil {
 		return nil, err
 	}
-	l, err := lab.Build(ctx, sc, lab.Options{Name: fmt.Sprintf("fo%d-%d", os.Getpid(), ports), RunDir: o.RunDir, Program: o.Program,
+	l, err := lab.Build(ctx, sc, lab.Options{Name: fmt.Sprintf("fo%d-%d", os.Getpid(), ports), RunDir: o.RunDir,
+		Program:  o.Program,
 		Progress: func(what string) { o.say(fmt.Sprintf("%d ports: %s", ports, what)) }})
 	if err != nil {
 		return nil, err
@@ -119,7 +121,8 @@ func build(ctx context.Context, o Options, ports int) (*scene, error) {
 		err = s.connect(ports - 2)
 	}
 	if err == nil {
-		err = s.resolve([2]string{loud, outside}, [2]string{quiet, outside}, [2]string{outside, loud}, [2]string{outside, quiet})
+		err = s.resolve([2]string{loud, outside}, [2]string{quiet, outside}, [2]string{outside, loud},
+			[2]string{outside, quiet})
 	}
 	if err == nil {
 		err = s.await(ctx, "every port uses uplink1", func(st *api.State) bool {
@@ -195,7 +198,8 @@ func (s *scene) resolve(pairs ...[2]string) error {
 			if err != nil {
 				return err
 			}
-			return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: net.ParseIP(to.ip), HardwareAddr: net.HardwareAddr(to.mac[:])})
+			return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+				IP: net.ParseIP(to.ip), HardwareAddr: net.HardwareAddr(to.mac[:])})
 		})
 		if err != nil {
 			return fmt.Errorf("%s: keep the address of %s: %w", pair[0], pair[1], err)

@@ -31,7 +31,8 @@ func (m *measured) report(r *report.Report) {
 		gap  []float64
 	}{{"out", m.out.gap}, {"in", m.in.gap}} {
 		if len(d.gap) > 0 {
-			r.Budgets = append(r.Budgets, report.Hold(fmt.Sprintf("%s: gap %s", m.row.name, d.name), report.Summarise(d.gap).Median, report.Seconds, report.AtMost, Budget))
+			r.Budgets = append(r.Budgets, report.Hold(fmt.Sprintf("%s: gap %s", m.row.name, d.name),
+				report.Summarise(d.gap).Median, report.Seconds, report.AtMost, Budget))
 		}
 	}
 }
@@ -39,8 +40,10 @@ func (m *measured) report(r *report.Report) {
 // report holds what the agent takes at rest against its budgets.
 func (a atRest) report(r *report.Report) {
 	r.Budgets = append(r.Budgets,
-		report.Hold(fmt.Sprintf("agent at rest, %d ports: CPU of a core", a.ports), a.cpu*100, report.Percent, report.AtMost, restCPU*100),
-		report.Hold(fmt.Sprintf("agent at rest, %d ports: memory", a.ports), a.memory, report.Bytes, report.AtMost, restMemory))
+		report.Hold(fmt.Sprintf("agent at rest, %d ports: CPU of a core", a.ports), a.cpu*100, report.Percent,
+			report.AtMost, restCPU*100),
+		report.Hold(fmt.Sprintf("agent at rest, %d ports: memory", a.ports), a.memory, report.Bytes, report.AtMost,
+			restMemory))
 }
 
 // spread is nil, not measured, without rounds.
@@ -63,15 +66,21 @@ func notes(all []*measured) []string {
 		return math.NaN()
 	}
 	list := []string{
-		fmt.Sprintf("A gap is the longest silence at a receiver of %.0f numbered packets a second, out from the guest and in to it; the baseline is the machine's own unrest. What was lost is the better measure on a busy machine: one packet is 1 ms.", rate),
-		"In force: from the kernel's notification, or the reading of the carrier, until the switch sends by the other uplink.",
+		fmt.Sprintf("A gap is the longest silence at a receiver of %.0f numbered packets a second, out from the "+
+			"guest and in to it; the baseline is the machine's own unrest. What was lost is the better measure on a "+
+			"busy machine: one packet is 1 ms.", rate),
+		"In force: from the kernel's notification, or the reading of the carrier, until the switch sends by the " +
+			"other uplink.",
 	}
 	if told, untold := median("receive-only"), median("receive-only-unannounced"); told > 0 && untold > 0 {
-		list = append(list, fmt.Sprintf("A guest that only receives is reached again after %s, when its MAC is announced; with notifySwitches off it is out of reach until it sends something, here until the end of the %s.",
+		list = append(list, fmt.Sprintf("A guest that only receives is reached again after %s, when its MAC is "+
+			"announced; with notifySwitches off it is out of reach until it sends something, here until the end of "+
+			"the %s.",
 			report.Seconds.Format(told), report.Seconds.Format(duration.Seconds())))
 	}
 	if by["receive-only-many"] != nil {
-		list = append(list, "Announcements are limited to 128 frames per 100 ms over the whole host: with many ports a silent guest, here the last one, waits for its turn.")
+		list = append(list, "Announcements are limited to 128 frames per 100 ms over the whole host: with many ports "+
+			"a silent guest, here the last one, waits for its turn.")
 	}
 	return list
 }

@@ -23,8 +23,8 @@ const (
 
 // Budgets of the experiment.
 const (
-	// BeaconBudget is how long traffic may be silent when the network behind an uplink is gone: three beacons of a second each are
-	// missed, and a fourth second is what the failure and the sending have between them (S51).
+	// BeaconBudget is how long traffic may be silent when the network behind an uplink is gone: three beacons of a
+	// second each are missed, and a fourth second is what the failure and the sending have between them (S51).
 	BeaconBudget = 4.0
 	// LoadWindows is within how many windows of load a port has moved: one may have begun before the load (S47).
 	LoadWindows = 2.0
@@ -66,7 +66,8 @@ func (o Options) teamingEffort() teamingEffort {
 	return e
 }
 
-// teamingNetwork is the lab around the host's configuration: every uplink leads to a switch of its own, and these to a core.
+// teamingNetwork is the lab around the host's configuration: every uplink leads to a switch of its own, and these to a
+// core.
 const teamingNetwork = `
 #  probe a1 a2 a3
 #     \  |  | /
@@ -167,7 +168,8 @@ func buildTeaming(ctx context.Context, o Options, e teamingEffort) (*scene, erro
 	if err != nil {
 		return nil, err
 	}
-	l, err := lab.Build(ctx, sc, lab.Options{Name: fmt.Sprintf("te%d", os.Getpid()), RunDir: o.RunDir, Program: o.Program, Progress: o.say,
+	l, err := lab.Build(ctx, sc, lab.Options{Name: fmt.Sprintf("te%d", os.Getpid()), RunDir: o.RunDir,
+		Program: o.Program, Progress: o.say,
 		Env: []string{"HEDDLE_LOAD_WINDOW=" + e.window.String(), fmt.Sprintf("HEDDLE_LOAD_SPEED=%g", uplinkSpeed)}})
 	if err != nil {
 		return nil, err

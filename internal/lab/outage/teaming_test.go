@@ -14,7 +14,8 @@ import (
 )
 
 func TestAnUnknownRowOfTeamingIsRefused(t *testing.T) {
-	if err := (outage.Options{Rows: []string{"link-down"}}).CheckTeaming(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "load-based") {
+	if err := (outage.Options{Rows: []string{"link-down"}}).CheckTeaming(); !errors.Is(err, experiment.ErrUnknown) ||
+		!strings.Contains(err.Error(), "load-based") {
 		t.Errorf("got %v", err)
 	}
 	if err := (outage.Options{}).CheckTeaming(); err != nil {
@@ -22,8 +23,8 @@ func TestAnUnknownRowOfTeamingIsRefused(t *testing.T) {
 	}
 }
 
-// Beacons find a failure that no link shows, and a port moves off a loaded uplink, with real traffic. What times and throughput come
-// out depends on the machine, and is not looked at.
+// Beacons find a failure that no link shows, and a port moves off a loaded uplink, with real traffic. What times and
+// throughput come out depends on the machine, and is not looked at.
 func TestS47_S51_TeamingInTheLab(t *testing.T) {
 	testkit.Root(t)
 	t.Parallel()

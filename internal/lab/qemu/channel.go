@@ -155,7 +155,8 @@ func (c *channel) run(ctx context.Context, command string) (Result, error) {
 		c.mu.Lock()
 		delete(c.pending, id)
 		c.mu.Unlock()
-		return Result{}, errors.Join(fmt.Errorf("command %.60q in the guest: %w", command, ctx.Err()), c.send("kill "+id))
+		return Result{}, errors.Join(fmt.Errorf("command %.60q in the guest: %w", command, ctx.Err()),
+			c.send("kill "+id))
 	}
 }
 

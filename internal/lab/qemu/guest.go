@@ -27,8 +27,8 @@ type Guest struct {
 }
 
 // Start starts a guest and returns when QEMU runs; Ready waits until the guest has booted. The guest is killed when ctx
-// ends, and by the kernel should this process die. What Start made (the tap unless it existed, a private directory) is removed
-// when the guest ends.
+// ends, and by the kernel should this process die. What Start made (the tap unless it existed, a private directory) is
+// removed when the guest ends.
 func Start(ctx context.Context, o Options) (*Guest, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -137,8 +137,8 @@ func (g *Guest) Ready(ctx context.Context) error {
 	}
 }
 
-// Run waits until the guest is ready and runs a shell command in it. A command that fails is no error: see Result.ExitCode. When
-// ctx ends, the command is killed.
+// Run waits until the guest is ready and runs a shell command in it. A command that fails is no error: see
+// Result.ExitCode. When ctx ends, the command is killed.
 func (g *Guest) Run(ctx context.Context, command string) (Result, error) {
 	if err := g.Ready(ctx); err != nil {
 		return Result{}, err
@@ -153,8 +153,8 @@ func (g *Guest) Run(ctx context.Context, command string) (Result, error) {
 	return r, nil
 }
 
-// QMP runs a command of QEMU's machine protocol, for instance "query-rx-filter", and gives what it returns. args is anything
-// that marshals to the JSON object of arguments, or nil.
+// QMP runs a command of QEMU's machine protocol, for instance "query-rx-filter", and gives what it returns. args is
+// anything that marshals to the JSON object of arguments, or nil.
 func (g *Guest) QMP(ctx context.Context, command string, args any) (json.RawMessage, error) {
 	out, err := g.qmp.Execute(ctx, command, args)
 	if err != nil {
@@ -179,7 +179,8 @@ func (g *Guest) Release() string {
 // Done is closed when the guest has ended and all that Start made is gone.
 func (g *Guest) Done() <-chan struct{} { return g.proc.done }
 
-// Wait waits for the guest to end. The error is nil when QEMU ended by itself or by Stop and everything could be cleaned up.
+// Wait waits for the guest to end. The error is nil when QEMU ended by itself or by Stop and everything could be
+// cleaned up.
 func (g *Guest) Wait() error {
 	<-g.proc.done
 	if g.proc.err != nil {
@@ -188,8 +189,8 @@ func (g *Guest) Wait() error {
 	return nil
 }
 
-// Stop ends the guest as pulling the plug would: QEMU is asked to quit, and killed if it has not within 3 s. It waits for the
-// end, and may be called again.
+// Stop ends the guest as pulling the plug would: QEMU is asked to quit, and killed if it has not within 3 s. It waits
+// for the end, and may be called again.
 func (g *Guest) Stop() error {
 	g.stop.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)

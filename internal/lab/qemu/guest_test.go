@@ -28,7 +28,8 @@ func bridged(t *testing.T, addrs ...string) (sw, peer *netns.NS) {
 	defer h.Close()
 	err = sw.Do(func() error {
 		br := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}
-		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "vm"}, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(h))}
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "vm"}, PeerName: "eth0",
+			PeerNamespace: netlink.NsFd(int(h))}
 		return errors.Join(netlink.LinkAdd(br), netlink.LinkAdd(veth), netlink.LinkSetMaster(veth, br),
 			qemu.CreateTap(nil, "tap0", 1, 0), joinBridge("tap0", br), netlink.LinkSetUp(veth), netlink.LinkSetUp(br))
 	})
@@ -91,8 +92,8 @@ func statistics(t *testing.T, ns *netns.NS, device string) netlink.LinkStatistic
 	return s
 }
 
-// TestGuest_ExchangesThroughBridge: every card carries TCP and UDP both ways with right checksums, IPv4 and IPv6, and with
-// virtio-net large segments stay whole on the tap.
+// TestGuest_ExchangesThroughBridge: every card carries TCP and UDP both ways with right checksums, IPv4 and IPv6, and
+// with virtio-net large segments stay whole on the tap.
 func TestGuest_ExchangesThroughBridge(t *testing.T) {
 	needGuests(t, qemu.VirtioNet, qemu.E1000)
 	program := buildExchange(t)
@@ -156,7 +157,8 @@ func TestGuest_Commands(t *testing.T) {
 		{"kill -TERM $$", "", "", 128 + int(syscall.SIGTERM)},
 		{"head -c 100000 /dev/zero | tr '\\0' x", strings.Repeat("x", 100000), "", 0},
 		{"printf '\\303\\244 \"$HOME\" \\n'", "ä \"$HOME\" \n", "", 0},
-		{"cat /sys/class/net/eth0/mtu; hostname; nproc; ls -d /sys/class/net/eth0/queues/rx-* | wc -l", "1400\ncommands\n2\n2\n", "", 0},
+		{"cat /sys/class/net/eth0/mtu; hostname; nproc; ls -d /sys/class/net/eth0/queues/rx-* | wc -l",
+			"1400\ncommands\n2\n2\n", "", 0},
 		{"ip -o -4 addr show dev eth0.7 | grep -o 192.0.2.1/24", "192.0.2.1/24\n", "", 0},
 	} {
 		r, err := g.Run(ctx, c.command)
@@ -179,14 +181,16 @@ func TestGuest_Commands(t *testing.T) {
 	if _, err := g.Run(short, "echo $$ >/tmp/victim; sleep 1000; true"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command that sleeps ended with %v", err)
 	}
-	if out, err := g.run(ctx, "while ps | grep -q '[s]leep 1000'; do usleep 10000; done; echo gone"); err != nil || out != "gone\n" {
+	if out, err := g.run(ctx, "while ps | grep -q '[s]leep 1000'; do usleep 10000; done; echo gone"); err != nil ||
+		out != "gone\n" {
 		t.Errorf("the command was not killed: %q %v", out, err)
 	}
 	if _, err := g.Run(ctx, strings.Repeat("x", 40000)); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a command that is too long gave %v", err)
 	}
 	// A kernel that panics ends the guest, and its last words are in the error.
-	if _, err := g.Run(ctx, "echo c >/proc/sysrq-trigger"); err == nil || !strings.Contains(err.Error(), "Kernel panic") {
+	if _, err := g.Run(ctx, "echo c >/proc/sysrq-trigger"); err == nil ||
+		!strings.Contains(err.Error(), "Kernel panic") {
 		t.Errorf("a panic gave: %v", err)
 	}
 	if err := g.Wait(); err != nil {

@@ -46,12 +46,16 @@ func newBondGuest(t *testing.T, ctx context.Context) *bondGuest {
 		t.Fatal(err)
 	}
 	h := newHeddleHost(t, bondConfig)
-	g := &bondGuest{heddleHost: h, vm: vm{ns: h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 2, 2}, "192.0.2.2/24")}, socket: filepath.Join(h.Dir, "guest.qmp")}
+	g := &bondGuest{heddleHost: h,
+		vm:     vm{ns: h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 2, 2}, "192.0.2.2/24")},
+		socket: filepath.Join(h.Dir, "guest.qmp")}
 	if err := qemu.CreateTap(h.NS, "second", 1, 1500); err != nil {
 		t.Fatal(err)
 	}
-	g.guest = start(t, ctx, qemu.Options{Name: "guest", NetNS: h.NS, Tap: "first", MAC: net.HardwareAddr{2, 0, 0, 0, 2, 0x11}, Image: img, Modules: []string{"bonding"},
-		ExtraArgs: []string{"-qmp", "unix:" + g.socket + ",server=on,wait=off", "-netdev", "tap,id=net1,script=no,downscript=no,ifname=second",
+	g.guest = start(t, ctx, qemu.Options{Name: "guest", NetNS: h.NS, Tap: "first", MAC: net.HardwareAddr{2, 0, 0, 0, 2,
+		0x11}, Image: img, Modules: []string{"bonding"},
+		ExtraArgs: []string{"-qmp", "unix:" + g.socket + ",server=on,wait=off", "-netdev",
+			"tap,id=net1,script=no,downscript=no,ifname=second",
 			"-device", "virtio-net-pci,id=nic1,netdev=net1,romfile=,mac=" + secondMAC}})
 	if err := g.Ready(ctx); err != nil {
 		t.Fatal(err)
@@ -62,8 +66,10 @@ func newBondGuest(t *testing.T, ctx context.Context) *bondGuest {
 // connect makes the guest's two ports anew. With a monitor Heddle sees which MACs the guest gives its adapters.
 func (g *bondGuest) connect(t *testing.T, ctx context.Context, group string, monitor bool) {
 	t.Helper()
-	for _, c := range []struct{ name, device, mac, nic string }{{"guest/eth0", "first", firstMAC, "virtio-net-pci.0"}, {"guest/eth1", "second", secondMAC, "nic1"}} {
-		args := []string{"port", "connect", c.name, "--replace", "--port-group", group, "--device", c.device, "--mac", c.mac}
+	for _, c := range []struct{ name, device, mac, nic string }{{"guest/eth0", "first", firstMAC, "virtio-net-pci.0"},
+		{"guest/eth1", "second", secondMAC, "nic1"}} {
+		args := []string{"port", "connect", c.name, "--replace", "--port-group", group, "--device", c.device, "--mac",
+			c.mac}
 		if monitor {
 			args = append(args, "--qmp", g.socket, "--qmp-nic", c.nic)
 		}
@@ -86,7 +92,8 @@ func (g *bondGuest) do(t *testing.T, ctx context.Context, m machine, command str
 // bond makes bond0 of both adapters.
 func (g *bondGuest) bond(t *testing.T, ctx context.Context, mode string, options ...string) {
 	t.Helper()
-	script := "set -e; cd /sys/class/net; [ ! -e bond0 ] || echo -bond0 >bonding_masters; ip link set eth0 down; ip link set eth1 down; ip addr flush dev eth0\n" +
+	script := "set -e; cd /sys/class/net; [ ! -e bond0 ] || echo -bond0 >bonding_masters; ip link set eth0 down; ip " +
+		"link set eth1 down; ip addr flush dev eth0\n" +
 		"echo +bond0 >bonding_masters; cd bond0/bonding; echo " + mode + " >mode; echo 20 >miimon\n"
 	for _, o := range options {
 		name, value, _ := strings.Cut(o, "=")
@@ -100,13 +107,15 @@ func (g *bondGuest) bond(t *testing.T, ctx context.Context, mode string, options
 // active waits until the bond uses an adapter.
 func (g *bondGuest) active(t *testing.T, ctx context.Context, want string) {
 	t.Helper()
-	g.do(t, ctx, g.guest, `n=0; until [ "$(cat /sys/class/net/bond0/bonding/active_slave)" = `+want+` ]; do n=$((n+1)); [ $n -lt 1500 ] || exit 1; usleep 20000; done`)
+	g.do(t, ctx, g.guest, `n=0; until [ "$(cat /sys/class/net/bond0/bonding/active_slave)" = `+want+
+		` ]; do n=$((n+1)); [ $n -lt 1500 ] || exit 1; usleep 20000; done`)
 }
 
 // bothLinks waits until the bond sees both adapters up.
 func (g *bondGuest) bothLinks(t *testing.T, ctx context.Context) {
 	t.Helper()
-	g.do(t, ctx, g.guest, `n=0; until [ "$(grep -c '^MII Status: up' /proc/net/bonding/bond0)" = 3 ]; do n=$((n+1)); [ $n -lt 1500 ] || exit 1; usleep 20000; done`)
+	g.do(t, ctx, g.guest,
+		`n=0; until [ "$(grep -c '^MII Status: up' /proc/net/bonding/bond0)" = 3 ]; do n=$((n+1)); [ $n -lt 1500 ] || exit 1; usleep 20000; done`)
 }
 
 // link takes the cable out of a card, or puts it back, as QEMU's user does.
@@ -125,7 +134,8 @@ func (g *bondGuest) bothWays(t *testing.T, ctx context.Context, when string) {
 		from machine
 		to   string
 	}{{"to the guest", g.vm, "192.0.2.1"}, {"from the guest", g.guest, "192.0.2.2"}} {
-		// With both, ping sends until three answers are in: an answer that is late on a busy machine is none that is lost.
+		// With both, ping sends until three answers are in: an answer that is late on a busy machine is none that is
+		// lost.
 		out, err := way.from.run(ctx, "ping -c 3 -w 20 "+way.to+" 2>&1; true")
 		if err != nil || !strings.Contains(out, " 3 received") && !strings.Contains(out, " 3 packets received") {
 			ports, _ := g.Output(ctx, "mac", "list")
@@ -136,7 +146,8 @@ func (g *bondGuest) bothWays(t *testing.T, ctx context.Context, when string) {
 
 var received = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
 
-// outage pings the guest every 10 ms while something happens, and gives how long no ping was answered, by those that were not.
+// outage pings the guest every 10 ms while something happens, and gives how long no ping was answered, by those that
+// were not.
 func (g *bondGuest) outage(t *testing.T, ctx context.Context, happens func()) time.Duration {
 	t.Helper()
 	answer, wrong := make(chan string, 1), make(chan error, 1)
@@ -164,10 +175,14 @@ func (g *bondGuest) failOver(t *testing.T, ctx context.Context) {
 		name       string
 		down, back func(eth, nic string)
 	}{
-		{"ip link set down", func(eth, _ string) { g.do(t, ctx, g.guest, "ip link set "+eth+" down") }, func(eth, _ string) { g.do(t, ctx, g.guest, "ip link set "+eth+" up") }},
-		{"the cable", func(_, nic string) { g.link(t, ctx, nic, false) }, func(_, nic string) { g.link(t, ctx, nic, true) }},
+		{"ip link set down", func(eth, _ string) { g.do(t, ctx, g.guest, "ip link set "+eth+" down") },
+			func(eth, _ string) { g.do(t, ctx, g.guest, "ip link set "+eth+" up") }},
+		{"the cable", func(_, nic string) { g.link(t, ctx, nic, false) }, func(_, nic string) {
+			g.link(t, ctx, nic, true)
+		}},
 	} {
-		for _, to := range []struct{ eth, gone, nic string }{{"eth1", "eth0", "virtio-net-pci.0"}, {"eth0", "eth1", "nic1"}} {
+		for _, to := range []struct{ eth, gone, nic string }{{"eth1", "eth0", "virtio-net-pci.0"},
+			{"eth0", "eth1", "nic1"}} {
 			out := g.outage(t, ctx, func() {
 				way.down(to.gone, to.nic)
 				g.active(t, ctx, to.eth)
@@ -182,7 +197,8 @@ func (g *bondGuest) failOver(t *testing.T, ctx context.Context) {
 	}
 }
 
-// TestS111_ABondInARealGuestFailsOver: Linux' active-backup bond over two ports of one switch, in each of its ways with MACs.
+// TestS111_ABondInARealGuestFailsOver: Linux' active-backup bond over two ports of one switch, in each of its ways with
+// MACs.
 func TestS111_ABondInARealGuestFailsOver(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -201,15 +217,17 @@ func TestS111_ABondInARealGuestFailsOver(t *testing.T) {
 			g.connect(t, ctx, c.group, c.monitor)
 			g.bond(t, ctx, "active-backup", "fail_over_mac="+c.mode)
 			if c.mode == "none" && c.monitor {
-				g.awaitPort(t, ctx, "guest/eth1", "seen with the bond's MAC", func(p portView) bool { return p.SeenMAC == firstMAC && p.Violation == "" })
+				g.awaitPort(t, ctx, "guest/eth1", "seen with the bond's MAC", func(p portView) bool {
+					return p.SeenMAC == firstMAC && p.Violation == ""
+				})
 			}
 			g.failOver(t, ctx)
 		})
 	}
 }
 
-// TestS111_OtherBondsInARealGuest: the modes that need nothing of the switch work, over both adapters and over one. 802.3ad needs LACP, which
-// the switch does not speak with guests, so that no adapter is used.
+// TestS111_OtherBondsInARealGuest: the modes that need nothing of the switch work, over both adapters and over one.
+// 802.3ad needs LACP, which the switch does not speak with guests, so that no adapter is used.
 func TestS111_OtherBondsInARealGuest(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -235,7 +253,8 @@ func TestS111_OtherBondsInARealGuest(t *testing.T) {
 	t.Run("802.3ad", func(t *testing.T) {
 		g.bond(t, ctx, "802.3ad")
 		for from, to := range map[machine]string{g.vm: "192.0.2.1", g.guest: "192.0.2.2"} {
-			if out, err := from.run(ctx, "ping -c 3 -W 1 "+to+" 2>&1; true"); err != nil || !strings.Contains(out, "100% packet loss") {
+			if out, err := from.run(ctx, "ping -c 3 -W 1 "+to+" 2>&1; true"); err != nil ||
+				!strings.Contains(out, "100% packet loss") {
 				t.Errorf("to %s: %v %s", to, err, out)
 			}
 		}

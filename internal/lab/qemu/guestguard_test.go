@@ -32,7 +32,8 @@ ports:
      security: {addressGuard: {addresses: [192.0.2.4]}}}
 `
 
-// guardGuest is a guest under an address guard, with namespaces beside it: vm is not guarded, and wire is what comes to it.
+// guardGuest is a guest under an address guard, with namespaces beside it: vm is not guarded, and wire is what comes to
+// it.
 type guardGuest struct {
 	*heddleHost
 	guest
@@ -45,7 +46,8 @@ func newGuardGuest(t *testing.T, ctx context.Context) *guardGuest {
 	h := newHeddleHost(t, guardConfig)
 	mac := func(n byte) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 2, n} }
 	g := &guardGuest{heddleHost: h, vm: vm{ns: h.namespaceVM(t, "vm", mac(2), "192.0.2.2/24", "2001:db8::2/64")},
-		twin: vm{ns: h.namespaceVM(t, "twin", mac(3), "192.0.2.3/24")}, stranger: vm{ns: h.namespaceVM(t, "stranger", mac(4), "192.0.2.4/24")}}
+		twin:     vm{ns: h.namespaceVM(t, "twin", mac(3), "192.0.2.3/24")},
+		stranger: vm{ns: h.namespaceVM(t, "stranger", mac(4), "192.0.2.4/24")}}
 	g.wire = cable.Open(t, g.vm.ns, "eth0")
 	g.guest = start(t, ctx, qemu.Options{Name: "guest", NetNS: h.NS, Tap: "guest", MAC: mac(1)})
 	if err := g.Ready(ctx); err != nil {
@@ -83,7 +85,8 @@ func (g *guardGuest) reaches(t *testing.T, ctx context.Context, from machine, so
 	if source != "" {
 		command = "ping -c 3 -w 20 -I " + source + " " + to + " 2>&1; true"
 	}
-	if out := g.do(t, ctx, from, command); !strings.Contains(out, " 3 received") && !strings.Contains(out, " 3 packets received") {
+	if out := g.do(t, ctx, from, command); !strings.Contains(out, " 3 received") &&
+		!strings.Contains(out, " 3 packets received") {
 		drops, _ := g.Output(ctx, "stats", "guest")
 		t.Fatalf("%s is not reached from %q: %s\n%s", to, source, out, drops)
 	}
@@ -92,7 +95,8 @@ func (g *guardGuest) reaches(t *testing.T, ctx context.Context, from machine, so
 // unanswered has a machine ping twice, in vain.
 func (g *guardGuest) unanswered(t *testing.T, ctx context.Context, from machine, source, to string) {
 	t.Helper()
-	if out := g.do(t, ctx, from, "ping -c 2 -W 1 -I "+source+" "+to+" 2>&1; true"); !strings.Contains(out, " 0 packets received") && !strings.Contains(out, " 0 received") {
+	if out := g.do(t, ctx, from, "ping -c 2 -W 1 -I "+source+" "+to+" 2>&1; true"); !strings.Contains(out,
+		" 0 packets received") && !strings.Contains(out, " 0 received") {
 		t.Errorf("%s, which is not the port's, is answered: %s", source, out)
 	}
 }
@@ -138,10 +142,13 @@ func (g *guardGuest) ownAddresses(t *testing.T, ctx context.Context) {
 	g.comes("a DHCP client without an address", "IPv4 0.0.0.0:68 > 255.255.255.255:67: UDP")
 	g.do(t, ctx, g.guest, "arping -D -I eth0 -c 1 -w 1 192.0.2.1 >/dev/null 2>&1; true")
 	g.comes("an ARP probe", "ARP who has 192.0.2.1, tell 0.0.0.0")
-	g.do(t, ctx, g.guest, "ip addr add 192.0.2.1/24 dev eth0; echo 1 >/proc/sys/net/ipv6/conf/eth0/accept_dad; ip link set eth0 down; ip link set eth0 up; "+
+	g.do(t, ctx, g.guest, "ip addr add 192.0.2.1/24 dev eth0; echo 1 >/proc/sys/net/ipv6/conf/eth0/accept_dad; ip "+
+		"link set eth0 down; ip link set eth0 up; "+
 		"ip addr add 2001:db8::1/64 dev eth0")
-	g.comes("duplicate address detection", "IPv6 :: > ff02::1:ff00:1: ICMPv6 neighbour solicitation, who has 2001:db8::1")
-	g.do(t, ctx, g.guest, "n=0; while ip -6 addr show dev eth0 | grep -q tentative; do n=$((n+1)); [ $n -lt 1000 ] || exit 1; usleep 20000; done")
+	g.comes("duplicate address detection", "IPv6 :: > ff02::1:ff00:1: ICMPv6 neighbour solicitation, who has "+
+		"2001:db8::1")
+	g.do(t, ctx, g.guest, "n=0; while ip -6 addr show dev eth0 | grep -q tentative; do n=$((n+1)); [ $n -lt 1000 ] "+
+		"|| exit 1; usleep 20000; done")
 	g.reaches(t, ctx, g.guest, "", "192.0.2.2")
 	g.reaches(t, ctx, g.guest, "", "2001:db8::2")
 	g.reaches(t, ctx, g.vm, "", "192.0.2.1")
@@ -156,13 +163,17 @@ func (g *guardGuest) ownAddresses(t *testing.T, ctx context.Context) {
 // foreignAddresses: what it sends from addresses that it adds itself is dropped, and everybody says why.
 func (g *guardGuest) foreignAddresses(t *testing.T, ctx context.Context) {
 	g.wire.Forget()
-	g.do(t, ctx, g.guest, "ip addr add 192.0.2.99/24 dev eth0; ip addr add 2001:db8::99/64 dev eth0 nodad 2>/dev/null || ip addr add 2001:db8::99/64 dev eth0")
+	g.do(t, ctx, g.guest, "ip addr add 192.0.2.99/24 dev eth0; ip addr add 2001:db8::99/64 dev eth0 nodad "+
+		"2>/dev/null || ip addr add 2001:db8::99/64 dev eth0")
 	g.unanswered(t, ctx, g.guest, "192.0.2.99", "192.0.2.2")
 	g.says(t, ctx, []string{"port", "show", "guest"}, "ip-source-not-allowed", "from 192.0.2.99")
-	g.says(t, ctx, []string{"events", "--kind", "violation", "--port", "guest", "--last", "-1", "--no-follow"}, "in the name of 192.0.2.99", "ip-source-not-allowed")
-	g.says(t, ctx, []string{"advise"}, "address-guard: port guest", "the latest: 192.0.2.99", "192.0.2.99 is not one of the port's addresses",
+	g.says(t, ctx, []string{"events", "--kind", "violation", "--port", "guest", "--last", "-1", "--no-follow"},
+		"in the name of 192.0.2.99", "ip-source-not-allowed")
+	g.says(t, ctx, []string{"advise"}, "address-guard: port guest", "the latest: 192.0.2.99",
+		"192.0.2.99 is not one of the port's addresses",
 		"addressGuard: {addresses: [192.0.2.1, 2001:db8::1, 192.0.2.100, 192.0.2.99]}")
-	g.says(t, ctx, []string{"trace", "--from", "guest", "--to", "vm", "--ip", "192.0.2.99,192.0.2.2"}, "ip-source-not-allowed", "192.0.2.99")
+	g.says(t, ctx, []string{"trace", "--from", "guest", "--to", "vm", "--ip", "192.0.2.99,192.0.2.2"},
+		"ip-source-not-allowed", "192.0.2.99")
 	g.do(t, ctx, g.guest, "ip neigh flush dev eth0")
 	g.unanswered(t, ctx, g.guest, "192.0.2.99", "192.0.2.2")
 	g.unanswered(t, ctx, g.guest, "2001:db8::99", "2001:db8::2")
@@ -174,7 +185,8 @@ func (g *guardGuest) foreignAddresses(t *testing.T, ctx context.Context) {
 	came := g.comes("its own address after that", "IPv4 192.0.2.1 > 192.0.2.2: ICMP echo request")
 	// That others ask for the addresses is another matter: duplicate address detection passes.
 	if i := slices.IndexFunc(came, func(l string) bool {
-		return strings.Contains(l, "tell 192.0.2.99") || strings.Contains(l, "192.0.2.99 is at") || strings.Contains(l, "IPv4 192.0.2.99") || strings.Contains(l, "IPv6 2001:db8::99")
+		return strings.Contains(l, "tell 192.0.2.99") || strings.Contains(l, "192.0.2.99 is at") ||
+			strings.Contains(l, "IPv4 192.0.2.99") || strings.Contains(l, "IPv6 2001:db8::99")
 	}); i >= 0 {
 		t.Errorf("it came to a neighbour: %s", came[i])
 	}

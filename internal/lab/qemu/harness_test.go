@@ -22,7 +22,8 @@ import (
 const (
 	port         = "5001"
 	exchangePath = "/bin/exchange"
-	// What goes each way in each exchange. A datagram waits for the answer to the one before, so there are fewer of them.
+	// What goes each way in each exchange. A datagram waits for the answer to the one before, so there are fewer of
+	// them.
 	streamBytes   = 1 << 20
 	datagramBytes = 256 << 10
 )
@@ -97,7 +98,8 @@ func buildExchange(t *testing.T) string {
 	return out
 }
 
-// needGuests skips the test where guests cannot run: no root, no QEMU, or no way to get the image with the card's driver.
+// needGuests skips the test where guests cannot run: no root, no QEMU, or no way to get the image with the card's
+// driver.
 func needGuests(t *testing.T, cards ...qemu.NIC) {
 	t.Helper()
 	testkit.Root(t)
@@ -126,8 +128,8 @@ func start(t *testing.T, ctx context.Context, o qemu.Options) guest {
 	return guest{g}
 }
 
-// exchange has data go between two machines in both directions over TCP and UDP, opened from either side, and holds both
-// ends to zero checksum errors. The addresses are of one family.
+// exchange has data go between two machines in both directions over TCP and UDP, opened from either side, and holds
+// both ends to zero checksum errors. The addresses are of one family.
 func exchange(t *testing.T, ctx context.Context, a machine, addrA string, b machine, addrB string) {
 	t.Helper()
 	for _, way := range []struct {
@@ -164,8 +166,8 @@ func hostPort(addr string) string {
 	return addr + ":" + port
 }
 
-// checksumErrors adds up the kernel's counters of wrong checksums (names and values are on alternating lines in snmp, in pairs
-// in snmp6).
+// checksumErrors adds up the kernel's counters of wrong checksums (names and values are on alternating lines in snmp,
+// in pairs in snmp6).
 func checksumErrors(t *testing.T, ctx context.Context, m machine) (sum int) {
 	t.Helper()
 	v4, err := m.run(ctx, "cat /proc/self/net/snmp")

@@ -15,9 +15,9 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// TestS99_LibvirtsEventsSilenceTheSource: no monitor of ours, and the hook is called too late. libvirt's events at its read-only socket have
-// the source's port silent when a migration stops the guest, and have it speak again when that is given up; a libvirtd that was restarted
-// meanwhile is asked.
+// TestS99_LibvirtsEventsSilenceTheSource: no monitor of ours, and the hook is called too late. libvirt's events at its
+// read-only socket have the source's port silent when a migration stops the guest, and have it speak again when that is
+// given up; a libvirtd that was restarted meanwhile is asked.
 func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
@@ -26,7 +26,8 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	var hosts [2]*libvirtd
 	var peer vm
 	for i := range hosts {
-		h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web}]}]\nports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
+		h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web}]}]\nports: [{name: peer, switch: lab, "+
+			"portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
 		if p := (vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}); i == 0 {
 			peer = p
 		}
@@ -34,7 +35,8 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	}
 	from, to := hosts[0], hosts[1]
 	const port = "vm1/net0"
-	from.must(t, ctx, domain(t, ctx, from.Dir, "vm1", "52:54:00:00:02:01", `<heddle:port portGroup="web"/>`), "create", "/dev/stdin")
+	from.must(t, ctx, domain(t, ctx, from.Dir, "vm1", "52:54:00:00:02:01", `<heddle:port portGroup="web"/>`), "create",
+		"/dev/stdin")
 	answers := func() {
 		t.Helper()
 		if _, err := peer.run(ctx, "until ping -c 1 -W 1 192.0.2.1; do sleep 0.1; done"); err != nil {
@@ -78,14 +80,16 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	}
 	from.noPorts(t, ctx, "vm1")
 	to.awaitPort(t, ctx, port, "arrived", func(p portView) bool { return p.State == "up" })
-	from.toldInOrder(t, ctx, port, "waiting: ", "awake: ", "waiting: ", "awake: ", "waiting: libvirt says that it was stopped", "disconnected: ")
+	from.toldInOrder(t, ctx, port, "waiting: ", "awake: ", "waiting: ", "awake: ",
+		"waiting: libvirt says that it was stopped", "disconnected: ")
 }
 
 // begins begins to move a domain; the result comes when that has ended.
 func (l *libvirtd) begins(ctx context.Context, to *libvirtd, name, socket string, args ...string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		_, err := l.virsh(ctx, "", append([]string{"migrate", name, to.uri(), "--live", "--migrateuri", "unix://" + filepath.Join(l.Dir, socket)}, args...)...)
+		_, err := l.virsh(ctx, "", append([]string{"migrate", name, to.uri(), "--live", "--migrateuri", "unix://" +
+			filepath.Join(l.Dir, socket)}, args...)...)
 		ended <- err
 	}()
 	return ended
@@ -116,7 +120,10 @@ func (h *heddleHost) toldInOrder(t *testing.T, ctx context.Context, port string,
 	rest := all
 	for _, w := range want {
 		kind, text, _ := strings.Cut(w, ": ")
-		i := slices.IndexFunc(rest, func(e event.Event) bool { return string(e.Kind) == kind && strings.Contains(e.Text, text) })
+		i := slices.IndexFunc(rest, func(e event.Event) bool {
+			return string(e.Kind) == kind &&
+				strings.Contains(e.Text, text)
+		})
 		if i < 0 {
 			t.Errorf("no event %q behind the ones before it in %+v", w, all)
 			return

@@ -66,7 +66,8 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	l := newLibvirtd(t, ctx, h, "host1")
 	const mac = "52:54:00:00:02:01"
 	qmp := filepath.Join(h.Dir, "vm1.qmp")
-	l.must(t, ctx, domain(t, ctx, h.Dir, "vm1", mac, `<heddle:port portGroup="web" monitor="`+qmp+`"/>`), "define", "/dev/stdin", "--validate")
+	l.must(t, ctx, domain(t, ctx, h.Dir, "vm1", mac, `<heddle:port portGroup="web" monitor="`+qmp+`"/>`), "define",
+		"/dev/stdin", "--validate")
 	l.must(t, ctx, "", "start", "vm1")
 	h.awaitPort(t, ctx, "vm1/net0", "connected", func(p portView) bool {
 		return p.State == "up" && p.PortGroup == "web" && p.MAC == mac && p.SeenMAC == mac
@@ -78,7 +79,9 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 		}
 	}
 	answers()
-	h.awaitPort(t, ctx, "vm1/net0", "seen by the second monitor", func(p portView) bool { return p.Promiscuous == "no" })
+	h.awaitPort(t, ctx, "vm1/net0", "seen by the second monitor", func(p portView) bool {
+		return p.Promiscuous == "no"
+	})
 
 	// A restart of libvirtd changes nothing for a running domain, and brings back what is missing.
 	l.stop(t, ctx)
@@ -96,7 +99,10 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	// libvirt calls no hook when an adapter is plugged: the hook is called by hand, as the how-to has it.
 	l.must(t, ctx, plugged, "attach-device", "vm1", "/dev/stdin", "--live")
 	h.hookByHand(t, ctx, "vm1", l.must(t, ctx, "", "dumpxml", "vm1"))
-	h.awaitPort(t, ctx, "vm1/net1", "connected", func(p portView) bool { return p.State == "up" && p.MAC == "52:54:00:00:02:02" })
+	h.awaitPort(t, ctx, "vm1/net1", "connected", func(p portView) bool {
+		return p.State == "up" &&
+			p.MAC == "52:54:00:00:02:02"
+	})
 	answers()
 
 	l.must(t, ctx, "", "destroy", "vm1")
@@ -116,18 +122,24 @@ func TestLibvirt_APortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLibvirtd(t, ctx, h, "host1")
-	l.must(t, ctx, "<network><name>heddle-lab</name><forward mode='bridge'/><bridge name='heddle0'/></network>", "net-create", "/dev/stdin")
+	l.must(t, ctx, "<network><name>heddle-lab</name><forward mode='bridge'/><bridge name='heddle0'/></network>",
+		"net-create", "/dev/stdin")
 	const mac = "52:54:00:00:02:01"
 	on := func(name, group string) string {
-		return strings.Replace(domain(t, ctx, h.Dir, name, mac, ""), "<interface type='ethernet'>", "<interface type='network'><source network='heddle-lab' portgroup='"+group+"'/>", 1)
+		return strings.Replace(domain(t, ctx, h.Dir, name, mac, ""), "<interface type='ethernet'>",
+			"<interface type='network'><source network='heddle-lab' portgroup='"+group+"'/>", 1)
 	}
-	if _, err := l.virsh(ctx, on("vm0", "wbe"), "create", "/dev/stdin"); err == nil || !strings.Contains(err.Error(), "prepare refused: switch lab has no port group wbe; it has web, db") {
+	if _, err := l.virsh(ctx, on("vm0", "wbe"), "create", "/dev/stdin"); err == nil ||
+		!strings.Contains(err.Error(), "prepare refused: switch lab has no port group wbe; it has web, db") {
 		t.Errorf("an unknown port group: %v", err)
 	}
 	l.must(t, ctx, on("vm1", "web"), "create", "/dev/stdin")
 	connected := func(why string) {
 		t.Helper()
-		h.awaitPort(t, ctx, "vm1/net0", why, func(p portView) bool { return p.State == "up" && p.PortGroup == "web" && p.MAC == mac })
+		h.awaitPort(t, ctx, "vm1/net0", why, func(p portView) bool {
+			return p.State == "up" && p.PortGroup == "web" &&
+				p.MAC == mac
+		})
 		if _, err := peer.run(ctx, "until ping -c 1 -W 1 192.0.2.1; do sleep 0.1; done"); err != nil {
 			t.Fatal(err)
 		}
@@ -152,8 +164,8 @@ func (h *heddleHost) noPorts(t *testing.T, ctx context.Context, domain string) {
 	}
 }
 
-// TestS99_LibvirtMovesADomainWithItsPorts: between two hosts with an agent and a libvirtd each; then it is saved, restored,
-// and its QEMU killed.
+// TestS99_LibvirtMovesADomainWithItsPorts: between two hosts with an agent and a libvirtd each; then it is saved,
+// restored, and its QEMU killed.
 func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
@@ -162,7 +174,8 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	var hosts [2]*libvirtd
 	var peers [2]vm
 	for i, groups := range []string{"{name: web}, {name: here}", "{name: web}"} {
-		h := newHeddleHost(t, "switches: [{name: lab, portGroups: ["+groups+"]}]\nports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
+		h := newHeddleHost(t, "switches: [{name: lab, portGroups: ["+groups+
+			"]}]\nports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
 		peers[i] = vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
 		hosts[i] = newLibvirtd(t, ctx, h, fmt.Sprintf("host%d", i+1))
 	}
@@ -173,18 +186,24 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 		}
 	}
 	migrate := func(name string) error {
-		_, err := hosts[0].virsh(ctx, "", "migrate", name, hosts[1].uri(), "--live", "--migrateuri", "unix://"+filepath.Join(hosts[0].Dir, "migration"))
+		_, err := hosts[0].virsh(ctx, "", "migrate", name, hosts[1].uri(), "--live", "--migrateuri", "unix://"+
+			filepath.Join(hosts[0].Dir, "migration"))
 		return err
 	}
 	from, to := hosts[0], hosts[1]
-	from.must(t, ctx, domain(t, ctx, from.Dir, "vm1", "52:54:00:00:02:01", `<heddle:port portGroup="web"/>`), "create", "/dev/stdin")
+	from.must(t, ctx, domain(t, ctx, from.Dir, "vm1", "52:54:00:00:02:01", `<heddle:port portGroup="web"/>`), "create",
+		"/dev/stdin")
 	answers(0)
 	if err := migrate("vm1"); err != nil {
 		t.Fatal(err)
 	}
-	to.awaitPort(t, ctx, "vm1/net0", "connected", func(p portView) bool { return p.State == "up" && p.PortGroup == "web" })
+	to.awaitPort(t, ctx, "vm1/net0", "connected", func(p portView) bool {
+		return p.State == "up" &&
+			p.PortGroup == "web"
+	})
 	// S99: it waited for the guest, as libvirt had told the hook, and the guest's first frame ended that.
-	for kind, want := range map[string]string{"waiting": "is to arrive by a migration", "awake": "it has sent a frame"} {
+	for kind, want := range map[string]string{"waiting": "is to arrive by a migration",
+		"awake": "it has sent a frame"} {
 		out, err := to.Output(ctx, "events", "--kind", kind, "--port", "vm1/net0", "--last", "-1", "--no-follow")
 		if err != nil || strings.Count(string(out), want) != 1 {
 			t.Errorf("S99: events %s: %s %v", kind, out, err)
@@ -194,17 +213,24 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	from.noPorts(t, ctx, "vm1")
 	from.sourceWasCalledLate(t, ctx, "vm1")
 
-	// With a monitor the source's port is silent from the guest's stop on, before its QEMU ends. The domain need not have booted.
+	// With a monitor the source's port is silent from the guest's stop on, before its QEMU ends. The domain need not
+	// have booted.
 	watched := `<heddle:port portGroup="web" monitor="` + filepath.Join(from.Dir, "vm3.qmp") + `"/>`
 	from.must(t, ctx, domain(t, ctx, from.Dir, "vm3", "52:54:00:00:02:03", watched), "create", "/dev/stdin")
-	from.awaitPort(t, ctx, "vm3/net0", "seen by its monitor", func(p portView) bool { return p.State == "up" && p.Promiscuous != "unknown" })
+	from.awaitPort(t, ctx, "vm3/net0", "seen by its monitor", func(p portView) bool {
+		return p.State == "up" &&
+			p.Promiscuous != "unknown"
+	})
 	if err := migrate("vm3"); err != nil {
 		t.Fatal(err)
 	}
 	left := slices.IndexFunc(from.told(t, ctx, "vm3/net0"), func(e event.Event) bool {
-		return e.Kind == event.Waiting && strings.Contains(e.Text, "its guest has left by a migration: its QEMU has stopped it")
+		return e.Kind == event.Waiting &&
+			strings.Contains(e.Text, "its guest has left by a migration: its QEMU has stopped it")
 	})
-	ended := slices.IndexFunc(from.told(t, ctx, "vm3/net0"), func(e event.Event) bool { return e.Kind == event.Disconnected })
+	ended := slices.IndexFunc(from.told(t, ctx, "vm3/net0"), func(e event.Event) bool {
+		return e.Kind == event.Disconnected
+	})
 	if left < 0 || ended < left {
 		t.Errorf("S99: the source's port: %+v", from.told(t, ctx, "vm3/net0"))
 	}
@@ -212,11 +238,16 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	to.must(t, ctx, "", "destroy", "vm3")
 
 	// A domain whose port group the other host lacks stays where it is, and runs on.
-	from.must(t, ctx, domain(t, ctx, from.Dir, "vm2", "52:54:00:00:02:02", `<heddle:port portGroup="here"/>`), "create", "/dev/stdin", "--paused")
-	if err := migrate("vm2"); err == nil || !strings.Contains(err.Error(), "switch lab has no port group here; it has web") {
+	from.must(t, ctx, domain(t, ctx, from.Dir, "vm2", "52:54:00:00:02:02", `<heddle:port portGroup="here"/>`), "create",
+		"/dev/stdin", "--paused")
+	if err := migrate("vm2"); err == nil ||
+		!strings.Contains(err.Error(), "switch lab has no port group here; it has web") {
 		t.Errorf("migrated into a port group that is not there: %v", err)
 	}
-	from.awaitPort(t, ctx, "vm2/net0", "where it was", func(p portView) bool { return p.State == "up" && p.PortGroup == "here" })
+	from.awaitPort(t, ctx, "vm2/net0", "where it was", func(p portView) bool {
+		return p.State == "up" &&
+			p.PortGroup == "here"
+	})
 
 	saved := filepath.Join(to.Dir, "saved")
 	to.must(t, ctx, "", "save", "vm1", saved)
@@ -233,8 +264,9 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	to.awaitNoPorts(t, ctx, "vm1")
 }
 
-// sourceWasCalledLate holds what libvirt tells the host that a domain leaves against what the how-to says of it: nothing before its QEMU
-// has ended, when the port has gone with its tap. A later libvirt that tells more could have the port wait without a monitor.
+// sourceWasCalledLate holds what libvirt tells the host that a domain leaves against what the how-to says of it:
+// nothing before its QEMU has ended, when the port has gone with its tap. A later libvirt that tells more could have
+// the port wait without a monitor.
 func (l *libvirtd) sourceWasCalledLate(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	var got []string
@@ -313,9 +345,11 @@ func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 	l := newLibvirtd(t, ctx, h, "host1")
 	web, noAgent := `<heddle:port portGroup="web"/>`, "HEDDLE_AGENT=nobody"
 	for i, c := range []struct{ metadata, mac, setting, want string }{
-		{`<heddle:port portGroup="wbe"/>`, "52:54:00:00:02:01", "", "heddle: domain d0: prepare refused: switch lab has no port group wbe; did you mean web?"},
+		{`<heddle:port portGroup="wbe"/>`, "52:54:00:00:02:01", "",
+			"heddle: domain d0: prepare refused: switch lab has no port group wbe; did you mean web?"},
 		{`<heddle:port portgroup="web"/>`, "52:54:00:00:02:01", "", "attribute portgroup of <heddle:port>"},
-		{web, "52:54:00:00:02:03", "", "heddle: domain d2: start refused: ports[d2/net0].mac: 52:54:00:00:02:03: port taken"},
+		{web, "52:54:00:00:02:03", "", "heddle: domain d2: start refused: ports[d2/net0].mac: 52:54:00:00:02:03: " +
+			"port taken"},
 		{web, "52:54:00:00:02:01", noAgent, "heddle: domain d3: prepare refused: no agent is running"},
 		{web, "52:54:00:00:02:01", noAgent + "\nHEDDLE_LIBVIRT_FAIL=open", ""},
 		{"", "52:54:00:00:02:01", noAgent, ""},
@@ -332,7 +366,8 @@ func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 			t.Errorf("%s, %q: running %v, %v; want %q", c.metadata, c.setting, running, err, c.want)
 		}
 		out, errList := h.Output(ctx, "port", "list")
-		if connected := strings.Contains(string(out), name+"/net0"); errList != nil || connected != (c.want == "" && c.setting == "") {
+		if connected := strings.Contains(string(out), name+"/net0"); errList != nil ||
+			connected != (c.want == "" && c.setting == "") {
 			t.Errorf("%s, %q: connected %v, %v", c.metadata, c.setting, connected, errList)
 		}
 		if running {

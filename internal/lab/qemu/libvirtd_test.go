@@ -16,16 +16,17 @@ import (
 	"time"
 )
 
-// libvirtd is a libvirt daemon in the namespaces of a test: its configuration, state, log and processes are its own, and go
-// with the test, also when that is killed.
+// libvirtd is a libvirt daemon in the namespaces of a test: its configuration, state, log and processes are its own,
+// and go with the test, also when that is killed.
 type libvirtd struct {
 	*heddleHost
 	name   string         // the host's
 	orders io.WriteCloser // of the keeper below
 }
 
-// keeper is the first process of the daemon's PID namespace. It makes the daemon's directories in a mount namespace, and starts
-// and stops the daemon as told line by line; its end ends all there. Guests outlive the daemon, as on a host.
+// keeper is the first process of the daemon's PID namespace. It makes the daemon's directories in a mount namespace,
+// and starts and stops the daemon as told line by line; its end ends all there. Guests outlive the daemon, as on a
+// host.
 const keeper = `set -e
 mount --make-rprivate /
 mount -t sysfs sysfs /sys
@@ -55,7 +56,8 @@ func newLibvirtd(t *testing.T, ctx context.Context, h *heddleHost, name string) 
 	dir := filepath.Join(h.Dir, "libvirt")
 	l := &libvirtd{heddleHost: h, name: name}
 	l.configuration(t, dir)
-	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", keeper, "keeper", dir, name)
+	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
+		"sh", "-c", keeper, "keeper", dir, name)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(h.Binary())+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var says bytes.Buffer
@@ -86,15 +88,21 @@ func (l *libvirtd) configuration(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		"run/.keep":               "",
-		"etc/libvirtd.conf":       "auth_unix_rw = \"none\"\nunix_sock_group = \"root\"\nlog_outputs = \"3:stderr\"\nhost_uuid = \"" + hostUUID(l.name) + "\"\n",
-		"etc/qemu.conf":           "user = \"root\"\ngroup = \"root\"\ndynamic_ownership = 0\nremember_owner = 0\nsecurity_driver = \"none\"\ncgroup_controllers = []\nnamespaces = []\nstdio_handler = \"file\"\n",
+		"run/.keep": "",
+		"etc/libvirtd.conf": "auth_unix_rw = \"none\"\nunix_sock_group = \"root\"\nlog_outputs = " +
+			"\"3:stderr\"\nhost_uuid = \"" + hostUUID(l.name) + "\"\n",
+		"etc/qemu.conf": "user = \"root\"\ngroup = \"root\"\ndynamic_ownership = 0\nremember_owner = " +
+			"0\nsecurity_driver = \"none\"\ncgroup_controllers = []\nnamespaces = []\nstdio_handler = \"file\"\n",
 		"etc/hooks/qemu.d/heddle": string(hook),
 		// Behind Heddle's: when libvirt called the hooks, and with which arguments.
-		"etc/hooks/qemu.d/recorder": "#!/bin/sh\ncat >/dev/null\necho \"$(date +%s.%N) $*\" >>" + filepath.Join(dir, "calls") + "\n",
+		"etc/hooks/qemu.d/recorder": "#!/bin/sh\ncat >/dev/null\necho \"$(date +%s.%N) $*\" >>" +
+			filepath.Join(dir, "calls") + "\n",
 	}
-	// libvirt looks its users up by name; its package for system daemons, which is not needed otherwise, would make them.
-	for name, line := range map[string]string{"passwd": "libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin\n", "group": "libvirt-qemu:x:64055:\n"} {
+	// libvirt looks its users up by name; its package for system daemons, which is not needed otherwise, would make
+	// them.
+	for name, line := range map[string]string{
+		"passwd": "libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin\n",
+		"group":  "libvirt-qemu:x:64055:\n"} {
 		b, err := os.ReadFile("/etc/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -189,8 +197,8 @@ func (l *libvirtd) start(t *testing.T, ctx context.Context) {
 	}
 }
 
-// controls waits until a daemon that was started again has taken over the domain, its hooks included. Before that it answers
-// questions, and orders to the domain may fail.
+// controls waits until a daemon that was started again has taken over the domain, its hooks included. Before that it
+// answers questions, and orders to the domain may fail.
 func (l *libvirtd) controls(t *testing.T, ctx context.Context, domain string) {
 	t.Helper()
 	for {

@@ -36,7 +36,8 @@ func TestGuest_LeavesNothing(t *testing.T) {
 			t.Setenv("TMPDIR", tmp)
 			ns := testkit.NS(t, "left")
 			g := start(t, ctx, qemu.Options{Name: "left", NetNS: ns, Tap: "tap0", MTU: 9000})
-			if out, err := ns.Output("ip", "-o", "link", "show", "tap0"); err != nil || !strings.Contains(string(out), "mtu 9000") {
+			if out, err := ns.Output("ip", "-o", "link", "show", "tap0"); err != nil ||
+				!strings.Contains(string(out), "mtu 9000") {
 				t.Errorf("the tap is not as asked for: %s %v", out, err)
 			}
 			if left, _ := os.ReadDir(tmp); len(left) != 1 {
@@ -75,7 +76,8 @@ func TestGuest_FailuresSayWhy(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not a tap") {
 		t.Errorf("a device that is no tap gave: %v", err)
 	}
-	_, err = qemu.Start(ctx, qemu.Options{Name: "bad", NetNS: ns, Tap: "tap0", Files: map[string]string{"/x": "/nowhere/at/all"}})
+	_, err = qemu.Start(ctx, qemu.Options{Name: "bad", NetNS: ns, Tap: "tap0",
+		Files: map[string]string{"/x": "/nowhere/at/all"}})
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/at/all") {
 		t.Errorf("a missing file gave: %v", err)
 	}

@@ -12,7 +12,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// TestS99_ALiveMigrationOnOneHost: both QEMUs on one host. The port keeps its name and goes from tap to tap with the guest.
+// TestS99_ALiveMigrationOnOneHost: both QEMUs on one host. The port keeps its name and goes from tap to tap with the
+// guest.
 func TestS99_ALiveMigrationOnOneHost(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
@@ -64,7 +65,8 @@ func TestS99_ACancelledMigrationAndKilledAgents(t *testing.T) {
 	}
 	reachable(t, ctx, s.outside, s.near[0], s.near[1])
 
-	// A migration that is given up while memory is sent: the guest goes on where it was, and the other host never spoke for it.
+	// A migration that is given up while memory is sent: the guest goes on where it was, and the other host never spoke
+	// for it.
 	socket := filepath.Join(s.hosts[1].Dir, "migration")
 	early := s.listen(t, "to-host1")
 	given, err := qemu.Start(ctx, s.migrantOptions(t, 1, "vm", nil, "-incoming", "unix:"+socket))

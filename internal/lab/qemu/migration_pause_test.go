@@ -54,8 +54,9 @@ func (h *heddleHost) delivered(t *testing.T, ctx context.Context, port string) (
 	return n
 }
 
-// TestS99_APausedGuestKeepsItsPort: a guest that is only paused runs nowhere else. It keeps its port and its MAC, also through a restart of
-// the agent; what is sent to it waits in its tap. Migrated while it is paused, its port moves with it, though it sends nothing.
+// TestS99_APausedGuestKeepsItsPort: a guest that is only paused runs nowhere else. It keeps its port and its MAC, also
+// through a restart of the agent; what is sent to it waits in its tap. Migrated while it is paused, its port moves with
+// it, though it sends nothing.
 func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
@@ -72,8 +73,13 @@ func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	source.must(t, ctx, "stop", nil)
 	kept := func(why string) {
 		t.Helper()
-		s.hosts[0].awaitPort(t, ctx, "vm", why, func(p portView) bool { return p.State == "up" && p.MAC == migrationMAC })
-		if told := s.hosts[0].told(t, ctx, "vm"); slices.ContainsFunc(told, func(e event.Event) bool { return e.Kind == event.Waiting }) {
+		s.hosts[0].awaitPort(t, ctx, "vm", why, func(p portView) bool {
+			return p.State == "up" &&
+				p.MAC == migrationMAC
+		})
+		if told := s.hosts[0].told(t, ctx, "vm"); slices.ContainsFunc(told, func(e event.Event) bool {
+			return e.Kind == event.Waiting
+		}) {
 			t.Errorf("%s: a paused guest's port waits: %+v", why, told)
 		}
 	}
@@ -100,13 +106,16 @@ func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	s.hosts[1].awaitPort(t, ctx, "vm", "waiting", func(p portView) bool { return p.State == "waiting" })
 	migrate(t, ctx, source, socket)
 	s.hosts[1].awaitPort(t, ctx, "vm", "arrived", func(p portView) bool { return p.State == "up" })
-	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool { return p.State == "waiting" && strings.Contains(p.Reason, "has left") })
+	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool {
+		return p.State == "waiting" &&
+			strings.Contains(p.Reason, "has left")
+	})
 	target.must(t, ctx, "cont", nil)
 	reachable(t, ctx, s.outside, s.near[0], s.near[1])
 }
 
-// TestS99_APostCopyMigration: the guest runs on the second host while most of its memory is still on the first one, whose QEMU goes on for
-// as long as that takes. The port moves when the guest does, not when its memory has.
+// TestS99_APostCopyMigration: the guest runs on the second host while most of its memory is still on the first one,
+// whose QEMU goes on for as long as that takes. The port moves when the guest does, not when its memory has.
 func TestS99_APostCopyMigration(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
@@ -128,8 +137,10 @@ func TestS99_APostCopyMigration(t *testing.T) {
 	target.must(t, ctx, "migrate-set-capabilities", capability)
 	socket := filepath.Join(s.hosts[1].Dir, "migration")
 	target.must(t, ctx, "migrate-incoming", map[string]string{"uri": "unix:" + socket})
-	// What the guest asks for comes at once; of the rest so little a second that the migration goes on until the test says otherwise.
-	source.must(t, ctx, "migrate-set-parameters", map[string]int{"max-bandwidth": 100_000, "max-postcopy-bandwidth": 1_000_000})
+	// What the guest asks for comes at once; of the rest so little a second that the migration goes on until the test
+	// says otherwise.
+	source.must(t, ctx, "migrate-set-parameters", map[string]int{"max-bandwidth": 100_000,
+		"max-postcopy-bandwidth": 1_000_000})
 	s.hosts[1].awaitPort(t, ctx, "vm", "waiting", func(p portView) bool { return p.State == "waiting" })
 	pingers := []*pinger{startPinger(t, ctx, "outside", s.outside), startPinger(t, ctx, "on the first host", s.near[0])}
 	reachable(t, ctx, s.outside, s.near[0], s.near[1])
@@ -143,7 +154,10 @@ func TestS99_APostCopyMigration(t *testing.T) {
 	source.must(t, ctx, "migrate-start-postcopy", nil)
 	awaitMigration(t, ctx, source, "postcopy-active")
 	<-m.resumed
-	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool { return p.State == "waiting" && strings.Contains(p.Reason, "has left") })
+	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool {
+		return p.State == "waiting" &&
+			strings.Contains(p.Reason, "has left")
+	})
 	s.hosts[1].awaitPort(t, ctx, "vm", "up", func(p portView) bool { return p.State == "up" })
 	awaitMigration(t, ctx, source, "postcopy-active") // still
 	source.must(t, ctx, "migrate-set-parameters", map[string]int{"max-postcopy-bandwidth": 1 << 30})
@@ -151,7 +165,8 @@ func TestS99_APostCopyMigration(t *testing.T) {
 	reachable(t, ctx, s.outside, s.near[0], s.near[1])
 	for _, p := range pingers { // longer than the pause, since the guest waits for its memory
 		gap, answers := p.gap(t)
-		t.Logf("%s: QEMU's own pause %.1f ms, not reachable for %.1f ms; %d answers", p.what, ms(m.pause()), ms(gap), answers)
+		t.Logf("%s: QEMU's own pause %.1f ms, not reachable for %.1f ms; %d answers", p.what, ms(m.pause()), ms(gap),
+			answers)
 	}
 	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest still", func(p portView) bool { return p.State == "waiting" })
 	s.hosts[1].awaitPort(t, ctx, "vm", "up still", func(p portView) bool { return p.State == "up" })

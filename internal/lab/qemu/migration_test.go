@@ -34,7 +34,8 @@ const (
 	migrationAddr = "192.0.2.1"
 )
 
-// site is two hosts with an agent each, whose uplinks meet in a bridge that learns MACs as a physical switch does, and a station there.
+// site is two hosts with an agent each, whose uplinks meet in a bridge that learns MACs as a physical switch does, and
+// a station there.
 type site struct {
 	hosts   [2]*heddleHost
 	fabric  *netns.NS
@@ -66,7 +67,8 @@ func newSite(t *testing.T) *site {
 		h := newHeddleHost(t, fmt.Sprintf(siteConfig, i+1))
 		s.hosts[i] = h
 		s.cable(t, h.NS, fmt.Sprintf("to-host%d", i), "up")
-		s.near[i] = vm{ns: h.namespaceVM(t, "near", net.HardwareAddr{2, 0, 0, 0, 4, byte(i + 1)}, fmt.Sprintf("192.0.2.%d/24", 11+i))}
+		s.near[i] = vm{ns: h.namespaceVM(t, "near", net.HardwareAddr{2, 0, 0, 0, 4, byte(i + 1)},
+			fmt.Sprintf("192.0.2.%d/24", 11+i))}
 	}
 	out := testkit.NS(t, "outside")
 	s.cable(t, out, "to-outside", "eth0")
@@ -84,7 +86,8 @@ func (s *site) cable(t *testing.T, to *netns.NS, here, there string) {
 	}
 	defer handle.Close()
 	err = s.fabric.Do(func() error {
-		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: here}, PeerName: there, PeerNamespace: netlink.NsFd(int(handle))}
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: here}, PeerName: there,
+			PeerNamespace: netlink.NsFd(int(handle))}
 		br, err := netlink.LinkByName("fabric0")
 		if err != nil {
 			return err
@@ -139,20 +142,24 @@ func (m *moves) pause() time.Duration {
 }
 
 // migrant starts a QEMU of the guest that moves, on a host's tap, with a monitor for the host's agent.
-func (s *site) migrant(t *testing.T, ctx context.Context, host int, tap string, onEvent func(qmp.Event), more ...string) guest {
+func (s *site) migrant(t *testing.T, ctx context.Context, host int, tap string, onEvent func(qmp.Event),
+	more ...string) guest {
 	t.Helper()
 	return start(t, ctx, s.migrantOptions(t, host, tap, onEvent, more...))
 }
 
-func (s *site) migrantOptions(t *testing.T, host int, tap string, onEvent func(qmp.Event), more ...string) qemu.Options {
+func (s *site) migrantOptions(t *testing.T, host int, tap string, onEvent func(qmp.Event),
+	more ...string) qemu.Options {
 	t.Helper()
 	h := s.hosts[host]
 	mac, err := net.ParseMAC(migrationMAC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return qemu.Options{Name: "migrant", NetNS: h.NS, Tap: tap, MAC: mac, Addrs: []string{migrationAddr + "/24"}, MemoryMB: 128,
-		OnEvent: onEvent, ExtraArgs: append([]string{"-qmp", "unix:" + s.monitor(host, tap) + ",server=on,wait=off"}, more...)}
+	return qemu.Options{Name: "migrant", NetNS: h.NS, Tap: tap, MAC: mac, Addrs: []string{migrationAddr + "/24"},
+		MemoryMB: 128,
+		OnEvent:  onEvent, ExtraArgs: append([]string{"-qmp", "unix:" + s.monitor(host, tap) + ",server=on,wait=off"},
+			more...)}
 }
 
 func (s *site) monitor(host int, tap string) string {
@@ -276,7 +283,8 @@ func (s *site) listen(t *testing.T, device string) *heard {
 			default:
 			}
 			n, from, err := unix.Recvfrom(fd, b, 0)
-			if l, ok := from.(*unix.SockaddrLinklayer); err != nil || !ok || l.Pkttype == unix.PACKET_OUTGOING || n < 14 || !bytes.Equal(b[6:12], mac) {
+			if l, ok := from.(*unix.SockaddrLinklayer); err != nil || !ok || l.Pkttype == unix.PACKET_OUTGOING ||
+				n < 14 || !bytes.Equal(b[6:12], mac) {
 				continue
 			}
 			h.mu.Lock()
@@ -301,7 +309,8 @@ func (h *heard) count() (n int, first time.Time) {
 // connect connects the tap of the guest that moves.
 func (s *site) connect(t *testing.T, ctx context.Context, host int, name, tap string, more ...string) {
 	t.Helper()
-	args := append([]string{"port", "connect", name, "--port-group", "web", "--device", tap, "--mac", migrationMAC}, more...)
+	args := append([]string{"port", "connect", name, "--port-group", "web", "--device", tap, "--mac", migrationMAC},
+		more...)
 	if _, err := s.hosts[host].Output(ctx, args...); err != nil {
 		t.Fatal(err)
 	}
@@ -317,8 +326,9 @@ func reachable(t *testing.T, ctx context.Context, from ...vm) {
 	}
 }
 
-// beyond is how much longer than QEMU's own pause the guest may be away for anybody. On a quiet machine it is less than 50 ms, which the
-// test prints; frames that go astray are missed until the source's QEMU ends, or somebody asks for the guest's address anew.
+// beyond is how much longer than QEMU's own pause the guest may be away for anybody. On a quiet machine it is less than
+// 50 ms, which the test prints; frames that go astray are missed until the source's QEMU ends, or somebody asks for the
+// guest's address anew.
 const beyond = time.Second
 
 // within reports whether all could reach the guest again soon after it ran again, and prints both times.
@@ -326,7 +336,8 @@ func within(t *testing.T, pause time.Duration, pingers ...*pinger) {
 	t.Helper()
 	for _, p := range pingers {
 		gap, answers := p.gap(t)
-		t.Logf("%s: QEMU's own pause %.1f ms, not reachable for %.1f ms; %d answers", p.what, ms(pause), ms(gap), answers)
+		t.Logf("%s: QEMU's own pause %.1f ms, not reachable for %.1f ms; %d answers", p.what, ms(pause), ms(gap),
+			answers)
 		if gap > pause+beyond || answers < 10 {
 			t.Errorf("%s: not reachable for %v, %d answers; QEMU's own pause was %v", p.what, gap, answers, pause)
 		}
@@ -335,8 +346,8 @@ func within(t *testing.T, pause time.Duration, pingers ...*pinger) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// TestS99_ALiveMigrationBetweenTwoHosts: two agents whose uplinks meet in a switch that learns MACs. Before the guest runs on the second
-// host, that one says nothing of it and takes nothing for it; from then on the first one does not.
+// TestS99_ALiveMigrationBetweenTwoHosts: two agents whose uplinks meet in a switch that learns MACs. Before the guest
+// runs on the second host, that one says nothing of it and takes nothing for it; from then on the first one does not.
 func TestS99_ALiveMigrationBetweenTwoHosts(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
@@ -371,7 +382,8 @@ func TestS99_ALiveMigrationBetweenTwoHosts(t *testing.T) {
 			s.hosts[1].awaitPort(t, ctx, "vm", "waiting", func(p portView) bool {
 				return p.State == "waiting" && strings.Contains(p.Reason, "is to arrive")
 			})
-			pingers := []*pinger{startPinger(t, ctx, "outside", s.outside), startPinger(t, ctx, "on the first host", s.near[0]), startPinger(t, ctx, "on the second host", s.near[1])}
+			pingers := []*pinger{startPinger(t, ctx, "outside", s.outside), startPinger(t, ctx, "on the first host",
+				s.near[0]), startPinger(t, ctx, "on the second host", s.near[1])}
 			reachable(t, ctx, s.outside, s.near[0], s.near[1])
 			if n, _ := early.count(); n != 0 {
 				t.Errorf("the second host sent %d frames of the guest's before it ran there", n)
@@ -380,11 +392,14 @@ func TestS99_ALiveMigrationBetweenTwoHosts(t *testing.T) {
 			migrate(t, ctx, source, socket)
 			<-m.resumed
 			s.hosts[1].awaitPort(t, ctx, "vm", "up", func(p portView) bool { return p.State == "up" })
-			s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool { return p.State == "waiting" && strings.Contains(p.Reason, "has left") })
+			s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool {
+				return p.State == "waiting" && strings.Contains(p.Reason, "has left")
+			})
 			// The source's QEMU is still there.
 			reachable(t, ctx, s.outside, s.near[0], s.near[1])
 			if n, first := early.count(); n == 0 || first.Before(m.stopped) {
-				t.Errorf("the second host sent %d frames of the guest's, the first at %v; it was stopped at %v", n, first, m.stopped)
+				t.Errorf("the second host sent %d frames of the guest's, the first at %v; it was stopped at %v", n,
+					first, m.stopped)
 			}
 			within(t, m.pause(), pingers...)
 			if err := source.Stop(); err != nil {

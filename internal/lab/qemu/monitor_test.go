@@ -49,8 +49,8 @@ ports:
   - {name: other, switch: lab, portGroup: strict, device: other, mac: "02:00:00:00:02:03"}
 `
 
-// tapGuest is a guest on a tap whose monitor Heddle watches, and two namespaces beside it. Nobody asks for anybody's address:
-// the neighbours are set, so that nothing but what a test sends reaches the guest.
+// tapGuest is a guest on a tap whose monitor Heddle watches, and two namespaces beside it. Nobody asks for anybody's
+// address: the neighbours are set, so that nothing but what a test sends reaches the guest.
 type tapGuest struct {
 	*heddleHost
 	guest
@@ -65,12 +65,15 @@ const (
 func newTapGuest(t *testing.T, ctx context.Context) *tapGuest {
 	t.Helper()
 	h := newHeddleHost(t, monitorConfig)
-	g := &tapGuest{heddleHost: h, vm: vm{ns: h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 2, 2}, "192.0.2.2/24")},
+	g := &tapGuest{heddleHost: h,
+		vm:    vm{ns: h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 2, 2}, "192.0.2.2/24")},
 		other: vm{ns: h.namespaceVM(t, "other", net.HardwareAddr{2, 0, 0, 0, 2, 3}, "192.0.2.3/24")}}
 	socket := filepath.Join(h.Dir, "guest.qmp")
-	g.guest = start(t, ctx, qemu.Options{Name: "guest", NetNS: h.NS, Tap: "guest", MAC: net.HardwareAddr{2, 0, 0, 0, 2, 1},
+	g.guest = start(t, ctx, qemu.Options{Name: "guest", NetNS: h.NS, Tap: "guest", MAC: net.HardwareAddr{2, 0, 0, 0, 2,
+		1},
 		Addrs: []string{"192.0.2.1/24"}, ExtraArgs: []string{"-qmp", "unix:" + socket + ",server=on,wait=off"}})
-	if _, err := h.Output(ctx, "port", "connect", "guest", "--port-group", "strict", "--device", "guest", "--mac", guestMAC, "--qmp", socket); err != nil {
+	if _, err := h.Output(ctx, "port", "connect", "guest", "--port-group", "strict", "--device", "guest", "--mac",
+		guestMAC, "--qmp", socket); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Ready(ctx); err != nil {
@@ -168,7 +171,8 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 			t.Errorf("S3: at %s the guest answered %s pings", mac, n)
 		}
 	}
-	g.do(t, ctx, g.vm, "arping -c 1 -w 1 192.0.2.1 >/dev/null 2>&1; ping -b -c 1 -W 1 192.0.2.255 >/dev/null 2>&1; true")
+	g.do(t, ctx, g.vm,
+		"arping -c 1 -w 1 192.0.2.1 >/dev/null 2>&1; ping -b -c 1 -W 1 192.0.2.255 >/dev/null 2>&1; true")
 	if n := statistics(t, g.NS, "guest").TxPackets - before; n != 0 {
 		t.Errorf("S3: the guest was handed %d frames", n)
 	}
@@ -189,15 +193,18 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.do(t, ctx, g.guest, "ip link set eth0 address "+guestMAC)
-	g.awaitPort(t, ctx, "guest", "without violation", func(p portView) bool { return p.Violation == "" && p.SeenMAC == guestMAC })
+	g.awaitPort(t, ctx, "guest", "without violation", func(p portView) bool {
+		return p.Violation == "" &&
+			p.SeenMAC == guestMAC
+	})
 	g.told(t, ctx, "violation is over")
 	if n := g.pings(t, ctx, g.vm, "192.0.2.1"); n != "3" {
 		t.Errorf("S3: at its first MAC again the guest answered %s pings", n)
 	}
 }
 
-// TestS5_S6_AGuestBehindATapAsksForPromiscuousMode: seen through QEMU's receive filter, with a real guest. When the monitor is
-// gone, so is what it told.
+// TestS5_S6_AGuestBehindATapAsksForPromiscuousMode: seen through QEMU's receive filter, with a real guest. When the
+// monitor is gone, so is what it told.
 func TestS5_S6_AGuestBehindATapAsksForPromiscuousMode(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

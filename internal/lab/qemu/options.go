@@ -1,6 +1,6 @@
-// Package qemu runs real guests: a Linux kernel with busybox under QEMU's emulation (TCG, no KVM needed) with one network
-// card on a tap device. The lab uses them where a namespace is not enough of a machine, the tests to see a real driver's
-// checksums and offloads.
+// Package qemu runs real guests: a Linux kernel with busybox under QEMU's emulation (TCG, no KVM needed) with one
+// network card on a tap device. The lab uses them where a namespace is not enough of a machine, the tests to see a real
+// driver's checksums and offloads.
 package qemu
 
 import (
@@ -55,8 +55,8 @@ type Options struct {
 	Name string // letters, digits, '-', '_' and '.': also the guest's host name
 	// NetNS is the namespace with the tap, where QEMU runs; nil means this process's.
 	NetNS *netns.NS
-	// Tap is the device the card is connected to. One that exists is used as it is; else it is created as by CreateTap and
-	// goes with the guest.
+	// Tap is the device the card is connected to. One that exists is used as it is; else it is created as by CreateTap
+	// and goes with the guest.
 	Tap string
 	NIC NIC              // empty means VirtioNet
 	MAC net.HardwareAddr // of the card; nil means a local address made from the name
@@ -74,10 +74,11 @@ type Options struct {
 	Files map[string]string
 	// Image is what to boot; nil means the one for the card from the default cache, built if needed.
 	Image *image.Image
-	// Console receives what the guest's kernel prints, and holds the guest up while it blocks; nil keeps only the end of that,
-	// for error messages.
+	// Console receives what the guest's kernel prints, and holds the guest up while it blocks; nil keeps only the end
+	// of that, for error messages.
 	Console io.Writer
-	// OnEvent is called with QEMU's asynchronous events (QMP), in order, from one goroutine; it must not block. May be nil.
+	// OnEvent is called with QEMU's asynchronous events (QMP), in order, from one goroutine; it must not block. May be
+	// nil.
 	OnEvent func(qmp.Event)
 	// ExtraArgs are added to QEMU's command line, for instance "-incoming".
 	ExtraArgs []string
@@ -152,8 +153,9 @@ func (o Options) args(img *image.Image, initrd string, s sockets) ([]string, err
 		// Two interrupt vectors for each queue pair, one for configuration changes and one for the control queue.
 		card += fmt.Sprintf(",mq=on,vectors=%d", 2*o.Queues+2)
 	}
-	// For a machine that can have one CPU only, QEMU before 8.1 leaves memory barriers out of the code it makes of the guest's, though its
-	// devices run in a thread of their own: a virtio card then stalls for ever when a notification is missed (QEMU commit c914d46d0a64).
+	// For a machine that can have one CPU only, QEMU before 8.1 leaves memory barriers out of the code it makes of the
+	// guest's, though its devices run in a thread of their own: a virtio card then stalls for ever when a notification
+	// is missed (QEMU commit c914d46d0a64).
 	accel, cpus := "tcg", "1,maxcpus=2"
 	if o.Queues > 1 {
 		// With a thread for each CPU, QEMU 7 now and then lets one run into code that another is patching.

@@ -25,12 +25,15 @@ type process struct {
 	err  error
 }
 
-// startProcess starts QEMU in the namespace and watches it to its end, then undoes what undo has (also when starting fails).
+// startProcess starts QEMU in the namespace and watches it to its end, then undoes what undo has (also when starting
+// fails).
 //
-// The parent-death signal follows the thread that started the child, not the process. So one thread starts the child, stays
-// locked in the namespace, and waits for the child's end.
-func startProcess(ctx context.Context, ns *netns.NS, path string, args []string, console io.Writer, undo *cleanup) (*process, error) {
-	p := &process{cmd: exec.CommandContext(ctx, path, args...), console: &tail{to: console}, stderr: &tail{}, done: make(chan struct{})}
+// The parent-death signal follows the thread that started the child, not the process. So one thread starts the child,
+// stays locked in the namespace, and waits for the child's end.
+func startProcess(ctx context.Context, ns *netns.NS, path string, args []string, console io.Writer,
+	undo *cleanup) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, path, args...), console: &tail{to: console}, stderr: &tail{},
+		done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.console, p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p.cmd.WaitDelay = 2 * time.Second

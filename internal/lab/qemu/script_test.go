@@ -17,10 +17,13 @@ import (
 	"heddle/internal/lab/qemu"
 )
 
-// paused is a QEMU that ran its scripts and waits, without a guest: the user's command line, and the user's environment.
-func (h *heddleHost) paused(t *testing.T, ctx context.Context, env []string, taps ...string) (*exec.Cmd, *bytes.Buffer) {
+// paused is a QEMU that ran its scripts and waits, without a guest: the user's command line, and the user's
+// environment.
+func (h *heddleHost) paused(t *testing.T, ctx context.Context, env []string, taps ...string) (*exec.Cmd,
+	*bytes.Buffer) {
 	t.Helper()
-	args := []string{"-S", "-name", "debug-threads=off,guest=vm1", "-qmp", "unix:" + filepath.Join(h.Dir, "qmp") + ",server=on,wait=off"}
+	args := []string{"-S", "-name", "debug-threads=off,guest=vm1", "-qmp", "unix:" + filepath.Join(h.Dir, "qmp") +
+		",server=on,wait=off"}
 	for _, tap := range taps {
 		args = append(args, h.card(t, tap, macOfTap(tap))...)
 	}
@@ -34,14 +37,16 @@ func (h *heddleHost) card(t *testing.T, tap, mac string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{"-netdev", "tap,id=" + tap + ",ifname=" + tap + ",script=" + scripts + "/heddle-ifup,downscript=" + scripts + "/heddle-ifdown",
+	return []string{"-netdev", "tap,id=" + tap + ",ifname=" + tap + ",script=" + scripts + "/heddle-ifup,downscript=" +
+		scripts + "/heddle-ifdown",
 		"-device", "virtio-net-pci,romfile=,id=nic-" + tap + ",netdev=" + tap + ",mac=" + mac}
 }
 
 // qemu is a QEMU without a guest, with a user's environment.
 func (h *heddleHost) qemu(t *testing.T, ctx context.Context, env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append([]string{"-nodefaults", "-display", "none", "-machine", "pc", "-accel", "tcg", "-m", "32"}, args...)...)
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64",
+		append([]string{"-nodefaults", "-display", "none", "-machine", "pc", "-accel", "tcg", "-m", "32"}, args...)...)
 	cmd.Env = append(h.Command().Env, "PATH="+filepath.Dir(h.Binary())+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -62,16 +67,21 @@ func TestScriptsOfAUser(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]")
-	env := []string{"HEDDLE_PORT_GROUP=web", "HEDDLE_QMP=" + filepath.Join(h.Dir, "qmp"), "HEDDLE_MAC_t_1=" + macOfTap("t-1"), "HEDDLE_PORT_t_1=vm1/eth0",
-		"HEDDLE_QMP_NIC_t_1=nic-t-1", "HEDDLE_MAC_t_2=" + macOfTap("t-2"), "HEDDLE_PORT_GROUP_t_2=db", "HEDDLE_QMP_NIC_t_2=nic-t-2"}
+	env := []string{"HEDDLE_PORT_GROUP=web", "HEDDLE_QMP=" + filepath.Join(h.Dir, "qmp"), "HEDDLE_MAC_t_1=" +
+		macOfTap("t-1"), "HEDDLE_PORT_t_1=vm1/eth0",
+		"HEDDLE_QMP_NIC_t_1=nic-t-1", "HEDDLE_MAC_t_2=" + macOfTap("t-2"), "HEDDLE_PORT_GROUP_t_2=db",
+		"HEDDLE_QMP_NIC_t_2=nic-t-2"}
 	// The taps of a QEMU are one guest's: by the port's name, by QEMU's, or as the user says (S111).
 	owner := "vm1"
 	connected := func(p portView, group, mac string) bool {
-		return p.State == "up" && (p.Owner == owner || group == "web" && p.Owner == "vm1") && p.PortGroup == group && p.MAC == mac && p.SeenMAC == mac
+		return p.State == "up" && (p.Owner == owner || group == "web" && p.Owner == "vm1") && p.PortGroup == group &&
+			p.MAC == mac && p.SeenMAC == mac
 	}
 	run := func(end syscall.Signal) {
 		cmd, says := h.paused(t, ctx, env, "t-1", "t-2")
-		h.awaitPort(t, ctx, "vm1/eth0", "connected", func(p portView) bool { return connected(p, "web", macOfTap("t-1")) })
+		h.awaitPort(t, ctx, "vm1/eth0", "connected", func(p portView) bool {
+			return connected(p, "web", macOfTap("t-1"))
+		})
 		h.awaitPort(t, ctx, "t-2", "connected", func(p portView) bool { return connected(p, "db", macOfTap("t-2")) })
 		_ = cmd.Process.Signal(end)
 		_ = cmd.Wait() // a signal's status
@@ -99,8 +109,9 @@ func TestScriptsOfAUser(t *testing.T) {
 	}
 }
 
-// TestS99_TheScriptsOfAUserMoveAPort: two QEMUs on one host with the packaged scripts, the second with -incoming: the port waits beside the
-// first one and goes to the second tap when the guest does. No guest is needed: one without a system to boot is as good, and is silent.
+// TestS99_TheScriptsOfAUserMoveAPort: two QEMUs on one host with the packaged scripts, the second with -incoming: the
+// port waits beside the first one and goes to the second tap when the guest does. No guest is needed: one without a
+// system to boot is as good, and is silent.
 func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	for _, incoming := range []string{"-incoming", "--incoming"} {
@@ -112,8 +123,10 @@ func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 			run := func(tap string, more ...string) (cmd *exec.Cmd, says *bytes.Buffer, control *qmp.Client) {
 				t.Helper()
 				heddles, own := filepath.Join(h.Dir, tap+".qmp"), filepath.Join(h.Dir, tap+".own")
-				env := []string{"HEDDLE_PORT=vm1/eth0", "HEDDLE_PORT_GROUP=web", "HEDDLE_MAC=" + mac, "HEDDLE_QMP=" + heddles}
-				args := append(h.card(t, tap, mac), "-qmp", "unix:"+heddles+",server=on,wait=off", "-qmp", "unix:"+own+",server=on,wait=off")
+				env := []string{"HEDDLE_PORT=vm1/eth0", "HEDDLE_PORT_GROUP=web", "HEDDLE_MAC=" + mac, "HEDDLE_QMP=" +
+					heddles}
+				args := append(h.card(t, tap, mac), "-qmp", "unix:"+heddles+",server=on,wait=off", "-qmp", "unix:"+own+
+					",server=on,wait=off")
 				cmd, says = h.qemu(t, ctx, env, append(args, more...)...)
 				for control == nil {
 					var err error
@@ -128,7 +141,10 @@ func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 			}
 			at := func(name, device, state string) {
 				t.Helper()
-				h.awaitPort(t, ctx, name, state+" at "+device, func(p portView) bool { return p.State == state && p.Device == device && p.MAC == mac })
+				h.awaitPort(t, ctx, name, state+" at "+device, func(p portView) bool {
+					return p.State == state &&
+						p.Device == device && p.MAC == mac
+				})
 			}
 			end := func(cmd *exec.Cmd, says *bytes.Buffer, control *qmp.Client) {
 				t.Helper()

@@ -72,8 +72,8 @@ func sum(counters map[string]uint64, prefix string, except ...string) (n uint64)
 	return n
 }
 
-// checkBooks holds S94 for every port: each frame received was delivered or dropped for one reason. A frame may be on its way
-// while the counters are read, so they are given a second to agree.
+// checkBooks holds S94 for every port: each frame received was delivered or dropped for one reason. A frame may be on
+// its way while the counters are read, so they are given a second to agree.
 func (h *heddleHost) checkBooks(t *testing.T, ctx context.Context) {
 	t.Helper()
 	var wrong []string
@@ -91,7 +91,8 @@ func (h *heddleHost) checkBooks(t *testing.T, ctx context.Context) {
 			received := sum(p.Counters, "packetsIn", "packetsInDropped", "packetsInException")
 			delivered, dropped := sum(p.Extra, "delivered"), sum(p.Drops, "")
 			if received == 0 || received != delivered+dropped {
-				wrong = append(wrong, fmt.Sprintf("%s: received %d, delivered %d, dropped %d", p.Name, received, delivered, dropped))
+				wrong = append(wrong, fmt.Sprintf("%s: received %d, delivered %d, dropped %d", p.Name, received,
+					delivered, dropped))
 			}
 		}
 		if len(wrong) == 0 || time.Now().After(deadline) {
@@ -139,7 +140,8 @@ ports:
 `
 
 // switchGuest starts a guest for a port of switchConfig. It has 192.0.2.HOST untagged.
-func switchGuest(t *testing.T, ctx context.Context, h *heddleHost, name string, card qemu.NIC, host byte, program string) guest {
+func switchGuest(t *testing.T, ctx context.Context, h *heddleHost, name string, card qemu.NIC, host byte,
+	program string) guest {
 	t.Helper()
 	return start(t, ctx, qemu.Options{
 		Name: name, NetNS: h.NS, Tap: name, NIC: card, MAC: net.HardwareAddr{2, 0, 0, 0, 1, host},
@@ -169,9 +171,9 @@ func largeFrames(t *testing.T, h *heddleHost, device string, during func()) bool
 	return (after.TxBytes-before.TxBytes)/(after.TxPackets-before.TxPackets) > 2000
 }
 
-// TestGuest_ExchangesThroughSwitch: guests with virtio-net and with e1000 on taps, and a namespace VM on a veth, exchange TCP and
-// UDP through Heddle port groups in all pairs, without VLAN, in an access VLAN, and with a guest that tags on a trunk port; the
-// configuration changes while they run.
+// TestGuest_ExchangesThroughSwitch: guests with virtio-net and with e1000 on taps, and a namespace VM on a veth,
+// exchange TCP and UDP through Heddle port groups in all pairs, without VLAN, in an access VLAN, and with a guest that
+// tags on a trunk port; the configuration changes while they run.
 func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 	needGuests(t, qemu.VirtioNet, qemu.E1000)
 	program := buildExchange(t)
@@ -214,7 +216,8 @@ func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 	}
 	// The groups are apart when their VLANs are.
 	h.Configure(fmt.Sprintf(switchConfig, "{access: 100}", "{access: 200}"))
-	if out, err := v.run(ctx, "ping -c 2 -i 0.2 -W 1 192.0.2.1; true"); err != nil || !strings.Contains(out, " 0 received") {
+	if out, err := v.run(ctx, "ping -c 2 -i 0.2 -W 1 192.0.2.1; true"); err != nil ||
+		!strings.Contains(out, " 0 received") {
 		t.Errorf("a guest in another VLAN answered: %s %v", out, err)
 	}
 	h.checkBooks(t, ctx)

@@ -24,8 +24,8 @@ func inNS(ns *netns.NS, f func() error) error {
 }
 
 // CreateTap makes a persistent tap device as QEMU wants it (frames with a virtio-net header, so that checksums and
-// segmentation can be left to the other side) and brings it up. With more than one queue it is a multi-queue tap. An MTU of 0
-// leaves the kernel's default.
+// segmentation can be left to the other side) and brings it up. With more than one queue it is a multi-queue tap. An
+// MTU of 0 leaves the kernel's default.
 func CreateTap(ns *netns.NS, name string, queues, mtu int) error {
 	flags := netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_TUN_EXCL
 	if queues > 1 {

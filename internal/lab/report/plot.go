@@ -8,8 +8,8 @@ import (
 // Plot says which columns of a report make one picture, and how. The numbers stay in the rows; a plot only names them.
 type Plot struct {
 	Title string
-	// X names the numeric field along a logarithmic x axis, with a curve for each of Series. Empty: bars, a group for each row
-	// and in it a bar for each of Series.
+	// X names the numeric field along a logarithmic x axis, with a curve for each of Series. Empty: bars, a group for
+	// each row and in it a bar for each of Series.
 	X string
 	// Series are the columns shown.
 	Series []Series
@@ -27,8 +27,8 @@ type Series struct {
 	Reference bool
 }
 
-// Numeric is the value of a field as a spread; a single number is one without width. ok is false for what is no number or was not
-// measured.
+// Numeric is the value of a field as a spread; a single number is one without width. ok is false for what is no number
+// or was not measured.
 func (f Field) Numeric() (s Spread, ok bool) {
 	switch v := f.plain().(type) {
 	case Spread:
@@ -80,7 +80,8 @@ func (r *Report) Labels() []string {
 	}
 }
 
-// leading are the row's first columns that are shown, up to the first that is no text; a number that comes first names the row too.
+// leading are the row's first columns that are shown, up to the first that is no text; a number that comes first names
+// the row too.
 func (r Row) leading() []string {
 	var texts []string
 	for _, f := range r {

@@ -45,7 +45,8 @@ func TestNumbersAreSpreadsToo(t *testing.T) {
 func TestAReportWithoutPlotsShowsItsSpreadsAndRates(t *testing.T) {
 	r := example()
 	r.Rows = append(r.Rows, Row{
-		{Name: "peer", Value: "bridge"}, {Name: "gap", Title: "longest gap", Value: 0.5, Unit: Seconds}, {Name: "lost", Value: 3, Unit: Count}, {Name: "plain", Value: 1.5},
+		{Name: "peer", Value: "bridge"}, {Name: "gap", Title: "longest gap", Value: 0.5, Unit: Seconds},
+		{Name: "lost", Value: 3, Unit: Count}, {Name: "plain", Value: 1.5},
 		{Name: "hidden", Value: 1.5, Unit: Seconds, Hidden: true},
 	})
 	var got []string
@@ -55,8 +56,10 @@ func TestAReportWithoutPlotsShowsItsSpreadsAndRates(t *testing.T) {
 	if want := "[stream=bps brief=brief longest gap=gap]"; fmt.Sprint(got) != want {
 		t.Errorf("drawn are %v, want %s", got, want)
 	}
-	r.Rows = append(r.Rows, Row{{Name: "peer", Value: "ovs"}, {Name: "gap", Title: "longest gap", Value: 5.0, Unit: BitsPerSecond}})
-	if last := r.Drawn()[3]; len(r.Drawn()) != 4 || last.Title != "longest gap, bit/s" || last.Unit != BitsPerSecond || r.Drawn()[2].Title != "longest gap, s" {
+	r.Rows = append(r.Rows, Row{{Name: "peer", Value: "ovs"}, {Name: "gap", Title: "longest gap", Value: 5.0,
+		Unit: BitsPerSecond}})
+	if last := r.Drawn()[3]; len(r.Drawn()) != 4 || last.Title != "longest gap, bit/s" || last.Unit != BitsPerSecond ||
+		r.Drawn()[2].Title != "longest gap, s" {
 		t.Errorf("a column of two units is drawn as %+v", r.Drawn()[2:])
 	}
 	r.Plots = []Plot{}

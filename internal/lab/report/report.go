@@ -1,5 +1,5 @@
-// Package report is the one shape of every number Heddle publishes: where it was measured, rows with their spread, and the
-// budgets they are held against; as a table for people and as JSON or YAML for programs.
+// Package report is the one shape of every number Heddle publishes: where it was measured, rows with their spread, and
+// the budgets they are held against; as a table for people and as JSON or YAML for programs.
 package report
 
 import (
@@ -130,7 +130,8 @@ func (r *Report) Check() error {
 	var missed []string
 	for _, b := range r.Budgets {
 		if !b.Met {
-			text := fmt.Sprintf("%s is %s, wanted %s %s", b.Name, b.Unit.Format(b.Value), b.Bound, b.Unit.Format(b.Budget))
+			text := fmt.Sprintf("%s is %s, wanted %s %s", b.Name, b.Unit.Format(b.Value), b.Bound,
+				b.Unit.Format(b.Budget))
 			if b.Unresolved {
 				text += " (not resolved)"
 			}

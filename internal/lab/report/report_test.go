@@ -68,13 +68,17 @@ func example() *Report {
 		Name:        "bench switch",
 		Environment: Environment{OS: "linux", Kernel: "6.18", CPUs: 2, Commit: strings.Repeat("a", 40) + "+changes"},
 		Rows: []Row{
-			{{Name: "peer", Value: "direct"}, {Name: "bps", Title: "stream", Value: Spread{34.8e9, 33e9, 35e9, 30e9, 36e9, 10}, Unit: BitsPerSecond},
-				{Name: "raw", Value: uint64(7), Hidden: true}, {Name: "brief", Value: Spread{5e-6, 1e-6, 9e-6, 0, 1, 3}, Unit: Seconds, Brief: true}},
+			{{Name: "peer", Value: "direct"},
+				{Name: "bps", Title: "stream", Value: Spread{34.8e9, 33e9, 35e9, 30e9, 36e9, 10}, Unit: BitsPerSecond},
+				{Name: "raw", Value: uint64(7), Hidden: true}, {Name: "brief", Value: Spread{5e-6, 1e-6, 9e-6, 0, 1, 3},
+					Unit: Seconds, Brief: true}},
 			{{Name: "peer", Value: "heddle"}, {Name: "bps", Title: "stream", Value: Spread{}, Unit: BitsPerSecond},
-				{Name: "extra", Value: math.NaN()}, {Name: "seen", Value: "2/1", TableOnly: true}, {Name: "on", Value: true}},
+				{Name: "extra", Value: math.NaN()}, {Name: "seen", Value: "2/1", TableOnly: true},
+				{Name: "on", Value: true}},
 		},
-		Budgets: []Budget{Hold("stream of direct", 0.97, Ratio, AtLeast, 0.95), Hold("frame", 81e-9, Seconds, AtMost, 80e-9)},
-		Notes:   []string{strings.Repeat("word ", 40)},
+		Budgets: []Budget{Hold("stream of direct", 0.97, Ratio, AtLeast, 0.95), Hold("frame", 81e-9, Seconds, AtMost,
+			80e-9)},
+		Notes: []string{strings.Repeat("word ", 40)},
 	}
 }
 
@@ -109,7 +113,8 @@ func TestYAMLCarriesTheSameValues(t *testing.T) {
 	if err := yaml.Unmarshal(b.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	if len(back.Rows) != 2 || back.Rows[0]["peer"] != "direct" || back.Rows[1]["bps"] != nil || back.Rows[1]["on"] != true {
+	if len(back.Rows) != 2 || back.Rows[0]["peer"] != "direct" || back.Rows[1]["bps"] != nil ||
+		back.Rows[1]["on"] != true {
 		t.Errorf("YAML came back as %v", back.Rows)
 	}
 	if i, j := strings.Index(b.String(), "peer:"), strings.Index(b.String(), "bps:"); i > j {
@@ -132,7 +137,8 @@ func TestTable(t *testing.T) {
 	if err := example().Write(&b, Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"34.8 Gb/s (33.0–35.0)", "aaaaaaaaaaaa+changes", "≥ 0.950", "81.0 ns  ≤ 80.0 ns  NO", "yes", "5.00 µs  –"} {
+	for _, want := range []string{"34.8 Gb/s (33.0–35.0)", "aaaaaaaaaaaa+changes", "≥ 0.950", "81.0 ns  ≤ 80.0 ns  NO",
+		"yes", "5.00 µs  –"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("table lacks %q:\n%s", want, b.String())
 		}
@@ -194,7 +200,8 @@ func TestEnvironmentFromFiles(t *testing.T) {
 		vuln + "spectre_v2":         {Data: []byte("Mitigation: Retpolines\n")},
 		vuln + "meltdown":           {Data: []byte("Not affected\n")},
 	})
-	if e.Kernel != "6.18.0" || e.Load != "0.52" || e.CPUModel != "AMD EPYC" || len(e.Mitigations) != 1 || e.Mitigations[0] != "spectre_v2" {
+	if e.Kernel != "6.18.0" || e.Load != "0.52" || e.CPUModel != "AMD EPYC" || len(e.Mitigations) != 1 ||
+		e.Mitigations[0] != "spectre_v2" {
 		t.Errorf("environment %+v", e)
 	}
 	if e := collectFrom(fstest.MapFS{}); e.Kernel != "" || len(e.Mitigations) != 0 || e.Mitigations == nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Spread is what repeated rounds of one measurement came to: the middle and how far the rounds lie apart. The values have
-// the unit of the samples.
+// Spread is what repeated rounds of one measurement came to: the middle and how far the rounds lie apart. The values
+// have the unit of the samples.
 type Spread struct {
 	Median float64 `json:"median" yaml:"median"`
 	Q1     float64 `json:"q1" yaml:"q1"`
@@ -29,8 +29,8 @@ func Summarise(samples []float64) Spread {
 	}
 }
 
-// quantile interpolates linearly between the two nearest of the sorted samples (Hyndman and Fan's type 7, the default of R
-// and NumPy). q is 0–1.
+// quantile interpolates linearly between the two nearest of the sorted samples (Hyndman and Fan's type 7, the default
+// of R and NumPy). q is 0–1.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	lo := int(math.Floor(at))
@@ -41,9 +41,9 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[lo]*(1-part) + sorted[lo+1]*part
 }
 
-// Ratios divides round by round: the i-th of the result is a[i]/b[i]. Comparing within a round cancels what disturbs both,
-// which the ratio of two medians does not. A round in which either side has no positive finite value is left out; extra
-// rounds of the longer side are ignored.
+// Ratios divides round by round: the i-th of the result is a[i]/b[i]. Comparing within a round cancels what disturbs
+// both, which the ratio of two medians does not. A round in which either side has no positive finite value is left out;
+// extra rounds of the longer side are ignored.
 func Ratios(a, b []float64) []float64 {
 	var out []float64
 	for i := range min(len(a), len(b)) {

@@ -16,10 +16,10 @@ import (
 	"heddle/internal/spec"
 )
 
-// The real lab and the simulated one count the same: replies to every ping, and frames in each direction at every device of
-// every agent. Nothing but pings is under way while they are counted, so that no difference is allowed for: hosts without IPv6
-// addresses have no IPv6 (no neighbour discovery, no MLD), the bridge runs no spanning tree and no queries, and what ARP has
-// resolved is permanent (no probes).
+// The real lab and the simulated one count the same: replies to every ping, and frames in each direction at every
+// device of every agent. Nothing but pings is under way while they are counted, so that no difference is allowed for:
+// hosts without IPv6 addresses have no IPv6 (no neighbour discovery, no MLD), the bridge runs no spanning tree and no
+// queries, and what ARP has resolved is permanent (no probes).
 func TestSimulationAgreesWithTheRealLab(t *testing.T) {
 	for _, name := range experiment.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -47,9 +47,11 @@ func agree(ctx context.Context, t *testing.T, r *runner, e *experiment.Experimen
 	}
 	var before, after map[string]deviceCount
 	var res traffic.Result
-	for took := 200 * time.Millisecond; took < time.Minute && requests(res) < 5; took *= 2 { // longer on a loaded machine
+	for took := 200 * time.Millisecond; took < time.Minute && requests(res) < 5; took *= 2 {
+		// longer on a loaded machine
 		before = deviceCounts(ctx, t, l)
-		if res, err = traffic.Send(ctx, p.Client, traffic.Load{Kind: traffic.KindEcho, Duration: took, Rate: 50}, addrPort(p.Addr)); err != nil {
+		if res, err = traffic.Send(ctx, p.Client, traffic.Load{Kind: traffic.KindEcho, Duration: took, Rate: 50},
+			addrPort(p.Addr)); err != nil {
 			t.Fatalf("%s: %v", row.Name, err)
 		}
 		after = deviceCounts(ctx, t, l)

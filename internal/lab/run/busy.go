@@ -24,6 +24,7 @@ func busyNote(loadavg string, cpus int) string {
 	if err != nil || load < float64(cpus)/2 {
 		return ""
 	}
-	return fmt.Sprintf("Other work kept the machine busy before the run (load %.1f on %d CPUs): counts are exact all the same, throughput and times are not to be relied on.",
+	return fmt.Sprintf("Other work kept the machine busy before the run (load %.1f on %d CPUs): counts are exact all "+
+		"the same, throughput and times are not to be relied on.",
 		load, cpus)
 }

@@ -8,8 +8,8 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// Explain says in sentences what the measured values show. It claims nothing that the values do not bear out; what needs a
-// row that was not measured is left out.
+// Explain says in sentences what the measured values show. It claims nothing that the values do not bear out; what
+// needs a row that was not measured is left out.
 func Explain(e *experiment.Experiment, all []Measured) []string {
 	rows := map[string]Measured{}
 	for _, m := range all {
@@ -42,24 +42,30 @@ func explainNested(rows map[string]Measured) []string {
 
 func promiscuousSentence(dual Measured) string {
 	if dual.RepliesPerPing < 1.5 {
-		return fmt.Sprintf("In promiscuous mode with two uplinks a ping got %.1f replies here, so the articles' duplicates did not show, and the stream reached %s.",
+		return fmt.Sprintf("In promiscuous mode with two uplinks a ping got %.1f replies here, so the articles' "+
+			"duplicates did not show, and the stream reached %s.",
 			dual.RepliesPerPing, speed(dual))
 	}
-	return fmt.Sprintf("In promiscuous mode with two uplinks every ping got %.1f replies and the stream reached %s: the switch does not know the nested host's address, hands its frames to the promiscuous neighbour and also to the sender's uplink, and the physical switch sends them back in on the neighbour's.",
+	return fmt.Sprintf("In promiscuous mode with two uplinks every ping got %.1f replies and the stream reached %s: "+
+		"the switch does not know the nested host's address, hands its frames to the promiscuous neighbour and also "+
+		"to the sender's uplink, and the physical switch sends them back in on the neighbour's.",
 		dual.RepliesPerPing, speed(dual))
 }
 
 func otherwiseSentence(single Measured, rows map[string]Measured) string {
-	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies and %s, though the uplink carried %.0f %% of the delivered bytes for nothing",
+	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies and %s, though the uplink carried %.0f "+
+		"%% of the delivered bytes for nothing",
 		single.RepliesPerPing, speed(single), 100*single.uplinkShare())
 	if checked, ok := rows["promiscuous-dual-checked"]; ok {
-		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies and %s", checked.RepliesPerPing, speed(checked))
+		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies and %s", checked.RepliesPerPing,
+			speed(checked))
 	}
 	return s + "."
 }
 
 func learningSentence(dual, learning Measured, rows map[string]Measured) string {
-	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies, %.0f %% of the bytes on the uplinks, and %s, which is %.1f times promiscuous mode",
+	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies, %.0f %% "+
+		"of the bytes on the uplinks, and %s, which is %.1f times promiscuous mode",
 		learning.RepliesPerPing, 100*learning.uplinkShare(), speed(learning),
 		learning.bitsPerSecond()/dual.bitsPerSecond())
 	promiscuous, ok1 := rows["two-hosts-promiscuous"]
@@ -89,5 +95,6 @@ func explainPlacement(all []Measured) []string {
 	if len(in) > 0 {
 		notes = append(notes, "Frames stayed in the host: "+strings.Join(in, "; ")+".")
 	}
-	return append(notes, "A port group is a set of policies and no boundary: what decides is whether the two ports are in the same VLAN of the same switch.")
+	return append(notes, "A port group is a set of policies and no boundary: what decides is whether the two ports "+
+		"are in the same VLAN of the same switch.")
 }

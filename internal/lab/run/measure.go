@@ -76,7 +76,8 @@ func (r *runner) ping(ctx context.Context, m *Measured) error {
 		return err
 	}
 	if res.Echo.Answered < res.Echo.Requests {
-		return fmt.Errorf("%d of %d pings to %s stayed without answer", res.Echo.Requests-res.Echo.Answered, res.Echo.Requests, p.Addr)
+		return fmt.Errorf("%d of %d pings to %s stayed without answer", res.Echo.Requests-res.Echo.Answered,
+			res.Echo.Requests, p.Addr)
 	}
 	m.RepliesPerPing, m.RTT = res.Echo.RepliesPerPing, res.Echo.RTT.P50
 	m.PingUplinkFrames = float64(after.frames-before.frames) / float64(res.Echo.Requests)
@@ -153,7 +154,8 @@ func (r *runner) round(ctx context.Context, m *Measured) error {
 
 // streamRound is one round of our own sender.
 func (r *runner) streamRound(ctx context.Context, p traffic.Pair, m *Measured) error {
-	res, err := traffic.Measure(ctx, p, traffic.Load{Kind: traffic.KindStream, Warmup: r.effort.warmup, Duration: r.effort.stream})
+	res, err := traffic.Measure(ctx, p, traffic.Load{Kind: traffic.KindStream, Warmup: r.effort.warmup,
+		Duration: r.effort.stream})
 	if err != nil {
 		return err
 	}

@@ -21,14 +21,16 @@ func Report(e *experiment.Experiment, all []Measured) *report.Report {
 	r.Notes = append(Explain(e, all), e.Sources...)
 	r.Plots = []report.Plot{
 		{Title: "Throughput of one TCP connection", Series: []report.Series{
-			{Name: "iperf3", Field: "throughput_spread_bps"}, {Name: "Heddle's own sender", Field: "stream_spread_bps"}}},
+			{Name: "iperf3", Field: "throughput_spread_bps"},
+			{Name: "Heddle's own sender", Field: "stream_spread_bps"}}},
 		{Title: "Replies to each ping", Series: []report.Series{{Field: "replies_per_ping"}}},
 		{Title: "Frames that each ping puts on uplinks", Series: []report.Series{{Field: "ping_uplink_frames"}}},
 		{Title: "Seconds of all processors per 10⁹ bytes", Series: []report.Series{{Field: "cpu_spread_s_per_gb"}}},
 	}
 	for _, m := range all {
 		if len(m.Throughput) == 0 {
-			r.Notes = append(r.Notes, "iperf3 is not installed: throughput is that of Heddle's own sender, and CPU time was not measured.")
+			r.Notes = append(r.Notes, "iperf3 is not installed: throughput is that of Heddle's own sender, and CPU "+
+				"time was not measured.")
 			break
 		}
 	}

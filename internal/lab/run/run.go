@@ -1,5 +1,5 @@
-// Package run measures the experiments on real traffic: it builds each row's lab, sends the row's traffic, and reads what
-// happened from the agents' counters.
+// Package run measures the experiments on real traffic: it builds each row's lab, sends the row's traffic, and reads
+// what happened from the agents' counters.
 package run
 
 import (
@@ -39,7 +39,8 @@ type effort struct {
 // effort is chosen so that eight rows take some two minutes, and with Quick less than one.
 func (o Options) effort() effort {
 	if o.Quick {
-		return effort{pings: 11, pingRate: 25, rounds: 2, stream: 500 * time.Millisecond, warmup: 100 * time.Millisecond}
+		return effort{pings: 11, pingRate: 25, rounds: 2, stream: 500 * time.Millisecond,
+			warmup: 100 * time.Millisecond}
 	}
 	return effort{pings: 21, pingRate: 25, rounds: 4, stream: time.Second, warmup: 200 * time.Millisecond}
 }
@@ -47,8 +48,8 @@ func (o Options) effort() effort {
 // Measured is what one row came to.
 type Measured struct {
 	Row *experiment.Row
-	// Throughput is bits per second of payload by iperf3, one value a round; empty when iperf3 is not installed. The rounds
-	// of all rows are taken in turn, so that the n-th of each were measured one after the other.
+	// Throughput is bits per second of payload by iperf3, one value a round; empty when iperf3 is not installed. The
+	// rounds of all rows are taken in turn, so that the n-th of each were measured one after the other.
 	Throughput []float64
 	// Stream is the same by Heddle's own sender.
 	Stream []float64
@@ -56,8 +57,8 @@ type Measured struct {
 	Retransmits uint64
 	// RepliesPerPing is the mean over all but the last request; RTT, in seconds, the median time to the first reply.
 	RepliesPerPing, RTT float64
-	// PingUplinkFrames are the copies handed to uplinks per ping, UplinkFrames those during all rounds. A frame that the
-	// kernel keeps whole for segmentation counts once.
+	// PingUplinkFrames are the copies handed to uplinks per ping, UplinkFrames those during all rounds. A frame that
+	// the kernel keeps whole for segmentation counts once.
 	PingUplinkFrames float64
 	UplinkFrames     uint64
 	// UplinkBytes are the bytes handed to uplinks during all rounds, Payload the bytes of payload that arrived in them.
@@ -66,9 +67,9 @@ type Measured struct {
 	CPU []float64
 }
 
-// Experiment runs the rows of an experiment and returns what was measured, in their order. All labs are up at the same time,
-// and the rows take turns in each round of throughput: what disturbs the machine for a while disturbs all rows. Nothing is
-// left behind, also when ctx ends on the way.
+// Experiment runs the rows of an experiment and returns what was measured, in their order. All labs are up at the same
+// time, and the rows take turns in each round of throughput: what disturbs the machine for a while disturbs all rows.
+// Nothing is left behind, also when ctx ends on the way.
 func Experiment(ctx context.Context, e *experiment.Experiment, o Options) (_ []Measured, err error) {
 	rows, err := e.Select(o.Rows)
 	if err != nil {
@@ -170,7 +171,8 @@ func (r *runner) apart(ctx context.Context, row *experiment.Row) error {
 			}
 			// The originating-port policy: port number modulo active uplinks (S42, D10).
 			if other, taken := chosen[port.Number%uplinks]; taken {
-				return fmt.Errorf("ports %s and %s use the same uplink; this row needs them on different ones", other, p.Port)
+				return fmt.Errorf("ports %s and %s use the same uplink; this row needs them on different ones", other,
+					p.Port)
 			}
 			chosen[port.Number%uplinks] = p.Port
 		}

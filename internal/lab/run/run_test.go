@@ -75,7 +75,8 @@ func TestReportOfNestedExperiment(t *testing.T) {
 	if len(doc.Rows) != 8 {
 		t.Fatalf("%d rows, want 8", len(doc.Rows))
 	}
-	for _, key := range []string{"name", "throughput_bps", "retransmits", "replies_per_ping", "uplink_frames", "cpu_s_per_gb"} {
+	for _, key := range []string{"name", "throughput_bps", "retransmits", "replies_per_ping", "uplink_frames",
+		"cpu_s_per_gb"} {
 		if _, ok := doc.Rows[0][key]; !ok {
 			t.Errorf("the rows have no %q", key)
 		}
@@ -91,7 +92,8 @@ func TestNestedTableNamesTheArticlesFigures(t *testing.T) {
 	if err := Report(e, all).Write(&out, report.Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"promiscuous-dual", "(1) 1.16, (2) 0.177", "(1) 20.8, (2) 8.52", "18 times", "48 times", "https://sdn-warrior.org", "names neither the kind of switch"} {
+	for _, want := range []string{"promiscuous-dual", "(1) 1.16, (2) 0.177", "(1) 20.8, (2) 8.52", "18 times",
+		"48 times", "https://sdn-warrior.org", "names neither the kind of switch"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}
@@ -123,7 +125,8 @@ func TestExplainPlacementSortsByWhatWasCounted(t *testing.T) {
 		}
 	})
 	notes := Explain(e, all)
-	if len(notes) != 3 || !strings.Contains(notes[0], "different switch") || strings.Contains(notes[0], "same port group") {
+	if len(notes) != 3 || !strings.Contains(notes[0], "different switch") ||
+		strings.Contains(notes[0], "same port group") {
 		t.Errorf("notes: %q", notes)
 	}
 }

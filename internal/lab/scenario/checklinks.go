@@ -92,14 +92,16 @@ func (c *checker) cannotTake(kind string, e End) string {
 			return fmt.Sprintf("router %q has no interface %q", e.Node, e.Device)
 		}
 	case "switch":
-		if sw := c.s.Switch(e.Node); sw != nil && sw.Kind == Heddle && sw.Config != nil && PortWithDevice(sw.Config, e.Device) == nil {
+		if sw := c.s.Switch(e.Node); sw != nil && sw.Kind == Heddle && sw.Config != nil &&
+			PortWithDevice(sw.Config, e.Device) == nil {
 			return fmt.Sprintf("switch %q has no port with device %q in its configuration", e.Node, e.Device)
 		}
 	}
 	return ""
 }
 
-// loose finds what should be connected by a cable and is not: it would come up without carrier, and silently do nothing.
+// loose finds what should be connected by a cable and is not: it would come up without carrier, and silently do
+// nothing.
 func (c *checker) loose() {
 	for i, h := range c.s.Hosts {
 		if h.Config == nil {
@@ -108,7 +110,8 @@ func (c *checker) loose() {
 		for _, sw := range h.Config.Switches {
 			for _, u := range sw.Uplinks {
 				if _, ok := c.taken[h.Name+"/"+u.Device]; u.Device != "" && !ok {
-					c.faultIn(fmt.Sprintf("hosts[%d]", i), "uplink %q of host %q is bound to device %q, which no link and no adapter provides",
+					c.faultIn(fmt.Sprintf("hosts[%d]", i),
+						"uplink %q of host %q is bound to device %q, which no link and no adapter provides",
 						u.Name, h.Name, u.Device)
 				}
 			}
@@ -117,7 +120,8 @@ func (c *checker) loose() {
 	for i, r := range c.s.Routers {
 		for j, f := range r.Interfaces {
 			if _, ok := c.taken[r.Name+"/"+f.Device]; !ok {
-				c.faultIn(fmt.Sprintf("routers[%d].interfaces[%d]", i, j), "no link connects interface %q of router %q, and it is on no port", f.Device, r.Name)
+				c.faultIn(fmt.Sprintf("routers[%d].interfaces[%d]", i, j),
+					"no link connects interface %q of router %q, and it is on no port", f.Device, r.Name)
 			}
 		}
 	}

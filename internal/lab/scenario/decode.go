@@ -14,8 +14,8 @@ import (
 // place is where a value stands in its file; both count from 1.
 type place struct{ line, column int }
 
-// decoder turns a YAML tree into Go values. It is strict — unknown and repeated fields are faults — and remembers the place
-// of every value under its path ("links[1].a"), so that later checks can point at it.
+// decoder turns a YAML tree into Go values. It is strict — unknown and repeated fields are faults — and remembers the
+// place of every value under its path ("links[1].a"), so that later checks can point at it.
 type decoder struct {
 	at     map[string]place
 	fault  func(place, string, ...any)
@@ -50,7 +50,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
-		d.fault(nodePlace(n), "a mapping belongs here, with some of the fields %s", strings.Join(fieldNames(v.Type()), ", "))
+		d.fault(nodePlace(n), "a mapping belongs here, with some of the fields %s",
+			strings.Join(fieldNames(v.Type()), ", "))
 		return
 	}
 	seen := map[string]bool{}

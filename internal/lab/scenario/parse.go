@@ -103,8 +103,8 @@ func (p *parser) document(s *Scenario) bool {
 	return doc.Content[0].Kind == yaml.MappingNode
 }
 
-// inlineConfig reads a host's configuration written in place. The parser of configurations gets the file with everything
-// else blanked, so that its faults carry the places of this file.
+// inlineConfig reads a host's configuration written in place. The parser of configurations gets the file with
+// everything else blanked, so that its faults carry the places of this file.
 func (p *parser) inlineConfig(n *yaml.Node, _ string, into reflect.Value) {
 	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle != 0 {
 		p.faultAt(nodePlace(n), "a configuration is an indented block here; or name its file with configFile")

@@ -95,19 +95,23 @@ func TestParse(t *testing.T) {
 		t.Error("a configuration in place was not read")
 	}
 	inside, outside := s.Routers[1].Interfaces[0], s.Routers[1].Interfaces[1]
-	if !inside.OnPort() || inside.MTU != 1500 || inside.MAC.String() != "02:00:00:00:00:08" || outside.MTU != 9001 || outside.MAC.IsZero() {
+	if !inside.OnPort() || inside.MTU != 1500 || inside.MAC.String() != "02:00:00:00:00:08" || outside.MTU != 9001 ||
+		outside.MAC.IsZero() {
 		t.Errorf("a router on ports: %+v, %+v", inside, outside)
 	}
-	if s.LinkMAC(End{"gw", "eth0"}) != s.Routers[0].Interfaces[0].MAC || s.LinkMAC(End{"esx1", "eno1"}) == (plan.MAC{}) {
+	if s.LinkMAC(End{"gw", "eth0"}) != s.Routers[0].Interfaces[0].MAC ||
+		s.LinkMAC(End{"esx1", "eno1"}) == (plan.MAC{}) {
 		t.Error("the MAC of a link's end")
 	}
 }
 
-// Each case replaces text of the good scenario. The fault is where "@@" stands in the new text, or, where that has none, at the
-// first place of the text "at".
+// Each case replaces text of the good scenario. The fault is where "@@" stands in the new text, or, where that has
+// none, at the first place of the text "at".
 func TestParseFaults(t *testing.T) {
-	const innerBlock = "config:\n      switches:\n        - name: inner\n          uplinks: [{name: uplink1, device: vmnic0}]\n          portGroups: [{name: web}]"
-	const interfaces = "interfaces:\n      - {device: eth0, addresses: [10.0.0.254/24]}\n      - {device: eth1, addresses: [10.0.1.254/24]}"
+	const innerBlock = "config:\n      switches:\n        - name: inner\n          uplinks: [{name: uplink1, device: " +
+		"vmnic0}]\n          portGroups: [{name: web}]"
+	const interfaces = "interfaces:\n      - {device: eth0, addresses: [10.0.0.254/24]}\n      - {device: eth1, " +
+		"addresses: [10.0.1.254/24]}"
 	for _, c := range []struct{ what, old, new, at, says string }{
 		{"unknown field", "vms:\n", "vms:\n  - {@@nam: x}\n", "", `unknown field "nam"`},
 		{"repeated field", "name: demo", "name: demo\n@@name: again", "", "twice"},
@@ -115,15 +119,19 @@ func TestParseFaults(t *testing.T) {
 		{"scalar for a list", interfaces, "interfaces: @@two", "", "a list belongs here"},
 		{"bad name", "name: demo", "name: @@Demo_1", "", "not a name"},
 		{"repeated node", "{name: vm1, host", "{name: @@n1, port: vm1, host", "", "the name of a host already"},
-		{"no such host", "host: esx1, addresses: [10.0.0.1/", "host: @@esx9, addresses: [10.0.0.1/", "", `no host "esx9"`},
+		{"no such host", "host: esx1, addresses: [10.0.0.1/", "host: @@esx9, addresses: [10.0.0.1/", "",
+			`no host "esx9"`},
 		{"no such port", "{name: vm1, host: esx1", "{name: vm1, host: esx1, port: @@vm9", "", `no port "vm9"`},
-		{"host interface as port", "{name: vm1, host: esx1", "{name: vm1, host: esx1, port: @@vmk0", "", "host interface"},
-		{"port taken", "{name: vm1, host: esx1", "{name: vm1, host: esx1, port: @@n1", "", "esx1/vm-n1 is connected to n1/vmnic0 already"},
+		{"host interface as port", "{name: vm1, host: esx1", "{name: vm1, host: esx1, port: @@vmk0", "",
+			"host interface"},
+		{"port taken", "{name: vm1, host: esx1", "{name: vm1, host: esx1, port: @@n1", "",
+			"esx1/vm-n1 is connected to n1/vmnic0 already"},
 		{"network as address", "[10.0.0.1/24]", "[@@10.0.0.0/24]", "", "is a network"},
 		{"address without prefix", "[10.0.0.1/24]", "[@@10.0.0.1]", "", "such as 10.0.0.1/24"},
 		{"not an address", "gateway: 10.0.0.254", "gateway: @@gw", "", "such as 10.0.0.1"},
 		{"gateway elsewhere", "gateway: 10.0.0.254", "gateway: @@10.9.0.254", "", "in none of the VM's networks"},
-		{"group MAC", "{name: vm1, host: esx1", `{name: vm1, mac: @@"03:00:00:00:00:01", host: esx1`, "", "group address"},
+		{"group MAC", "{name: vm1, host: esx1", `{name: vm1, mac: @@"03:00:00:00:00:01", host: esx1`, "",
+			"group address"},
 		{"unknown kind of VM", "kind: qemu", "kind: @@xen", "", "no kind of VM"},
 		{"model of a namespace", "{name: vm1, host", "{name: vm1, nic: @@e1000, host", "", "only a VM of kind qemu"},
 		{"unknown model", "nic: e1000", "nic: @@ne2000", "", "no adapter model"},
@@ -138,20 +146,28 @@ func TestParseFaults(t *testing.T) {
 		{"one end only", "{a: gw/eth1, b: hub/x1}", "@@{a: gw/eth1}", "", "two ends"},
 		{"device name too long", "b: hub/x1", "b: @@hub/x123456789012345", "", "not a device name"},
 		{"configuration in a file", "{name: hub}", "{name: hub, configFile: @@x.yaml}", "", "can't refer to files"},
-		{"bridge with a configuration", "{name: hub}", "@@{name: hub, configFile: x.yaml}", "", "takes no configuration"},
+		{"bridge with a configuration", "{name: hub}", "@@{name: hub, configFile: x.yaml}", "",
+			"takes no configuration"},
 		{"unknown kind of switch", "{name: hub}", "{name: hub, kind: @@cisco}", "", "no kind of switch"},
-		{"router's interface loose", "  - {a: gw/eth1, b: hub/x1}\n", "", "{device: eth1", `no link connects interface "eth1"`},
+		{"router's interface loose", "  - {a: gw/eth1, b: hub/x1}\n", "", "{device: eth1",
+			`no link connects interface "eth1"`},
 		{"router on no such port", "port: fw1", "port: @@fw9", "", `no port "fw9"`},
-		{"router on a port without host", "{device: inside, host: esx1, port", "@@{device: inside, port", "", `no host ""`},
+		{"router on a port without host", "{device: inside, host: esx1, port", "@@{device: inside, port", "",
+			`no host ""`},
 		{"router on a port that is taken", "port: fw1", "port: @@vm1", "", "esx1/vm-vm1 is connected to vm1 already"},
-		{"router on a port and a link", "b: hub/x1}", "b: hub/x1}\n  - {a: @@fw/inside, b: hub/x2}", "", "fw/inside is connected to port fw0 already"},
+		{"router on a port and a link", "b: hub/x1}", "b: hub/x1}\n  - {a: @@fw/inside, b: hub/x2}", "",
+			"fw/inside is connected to port fw0 already"},
 		{"MTU of a router on a port", "mtu: 9001", "mtu: @@67", "", "out of range"},
-		{"MTU of a router on a link", "{device: eth1, addresses", "{device: eth1, mtu: @@9000, addresses", "", "a link, which has the MTU"},
-		{"uplink loose", "  - {a: esx1/eno1, b: tor/p1, rate: 10Gbit, mtu: 9000}\n", "", "name: esx1", "no link and no adapter provides"},
-		{"adapter without uplink", "{device: vmnic0, host", "{device: @@vmnic9, host", "", `no uplink with device "vmnic9"`},
+		{"MTU of a router on a link", "{device: eth1, addresses", "{device: eth1, mtu: @@9000, addresses", "",
+			"a link, which has the MTU"},
+		{"uplink loose", "  - {a: esx1/eno1, b: tor/p1, rate: 10Gbit, mtu: 9000}\n", "", "name: esx1",
+			"no link and no adapter provides"},
+		{"adapter without uplink", "{device: vmnic0, host", "{device: @@vmnic9, host", "",
+			`no uplink with device "vmnic9"`},
 		{"fault inside a configuration", "[{name: web}]\n      ports", "[{@@nome: web}]\n      ports", "", "nome"},
 		{"configuration in braces", innerBlock, "config: @@{switches: []}", "", "indented block"},
-		{"second document", "  - {a: gw/eth1, b: hub/x1}\n", "  - {a: gw/eth1, b: hub/x1}\n@@---\nname: more\n", "", "second YAML document"},
+		{"second document", "  - {a: gw/eth1, b: hub/x1}\n", "  - {a: gw/eth1, b: hub/x1}\n@@---\nname: more\n", "",
+			"second YAML document"},
 		{"host on itself", "host: esx1, port: n1}", "host: n1, port: n1}", "[{device: vmnic0, host", "runs on itself"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -182,7 +198,8 @@ func TestParseFaults(t *testing.T) {
 }
 
 func TestParseReportsAllFaultsInOrder(t *testing.T) {
-	text := strings.NewReplacer("rate: 10Gbit", "rate: fast", "nic: e1000", "nic: ne2000", "name: demo", "name: D").Replace(good)
+	text := strings.NewReplacer("rate: 10Gbit", "rate: fast", "nic: e1000", "nic: ne2000", "name: demo",
+		"name: D").Replace(good)
 	_, err := Parse("demo.yaml", []byte(text), nil)
 	var faults Faults
 	if !errors.As(err, &faults) || len(faults) != 3 {

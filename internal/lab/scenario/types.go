@@ -1,6 +1,6 @@
-// Package scenario is the description of a lab: hosts, virtual machines, physical switches, routers and the links between
-// them, read strictly from one YAML file. It holds values only and never touches the kernel, so that the simulation shares
-// it with the real lab.
+// Package scenario is the description of a lab: hosts, virtual machines, physical switches, routers and the links
+// between them, read strictly from one YAML file. It holds values only and never touches the kernel, so that the
+// simulation shares it with the real lab.
 package scenario
 
 import (
@@ -114,8 +114,8 @@ type Router struct {
 	Interfaces []Interface `yaml:"interfaces"`
 }
 
-// Interface is one interface of a router. A link connects it, or it is plugged into a port of a host: a router all of whose interfaces
-// are is a virtual machine with as many adapters.
+// Interface is one interface of a router. A link connects it, or it is plugged into a port of a host: a router all of
+// whose interfaces are is a virtual machine with as many adapters.
 type Interface struct {
 	Device    string         `yaml:"device"`
 	MAC       plan.MAC       `yaml:"mac,omitempty"`

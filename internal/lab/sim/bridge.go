@@ -9,8 +9,8 @@ import (
 // bridgeAgeing is how long a bridge remembers a silent station: the default of IEEE 802.1D, table 7-5, and of Linux.
 const bridgeAgeing = 300 * time.Second
 
-// bridge is a transparent learning bridge in the sense of IEEE 802.1D, clause 7: the physical switch of a lab. It knows nothing
-// of Heddle's switches nor of VLANs, and runs no spanning tree.
+// bridge is a transparent learning bridge in the sense of IEEE 802.1D, clause 7: the physical switch of a lab. It knows
+// nothing of Heddle's switches nor of VLANs, and runs no spanning tree.
 type bridge struct {
 	w       *world
 	ports   []*device
@@ -27,7 +27,8 @@ func newBridge(w *world) *bridge { return &bridge{w: w, station: map[plan.MAC]si
 
 func (b *bridge) plug(d *device) { b.ports = append(b.ports, d) }
 
-// receive learns the source, then forwards: to where the destination was seen, to everywhere when it was not, never back.
+// receive learns the source, then forwards: to where the destination was seen, to everywhere when it was not, never
+// back.
 func (b *bridge) receive(from *device, frame []byte) {
 	if len(frame) < etherHeader {
 		return

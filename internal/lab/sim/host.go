@@ -25,7 +25,8 @@ func newHost(w *world, name string, cfg *spec.Config) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", name, err)
 	}
-	h := &host{w: w, arrival: map[*device]plan.PortID{}, devices: map[plan.PortID]*device{}, copies: map[plan.PortID]uint64{}}
+	h := &host{w: w, arrival: map[*device]plan.PortID{}, devices: map[plan.PortID]*device{},
+		copies: map[plan.PortID]uint64{}}
 	facts := plan.Facts{}
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
@@ -91,8 +92,8 @@ func (h *host) makeInterface(node string, p *plan.Port) (*device, error) {
 	return c.a, nil
 }
 
-// receive gives a frame to the switch and sends its copies. Those for the host's own stack come to a device without an address,
-// where nothing answers: hosts of a lab answer ARP only on the interface that has the address.
+// receive gives a frame to the switch and sends its copies. Those for the host's own stack come to a device without an
+// address, where nothing answers: hosts of a lab answer ARP only on the interface that has the address.
 func (h *host) receive(d *device, frame []byte) {
 	id, ok := h.arrival[d]
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxEvents bounds how much may happen between one request and the next: a hundred times what any experiment needs. Frames
-// that circle reach it within a blink.
+// maxEvents bounds how much may happen between one request and the next: a hundred times what any experiment needs.
+// Frames that circle reach it within a blink.
 const maxEvents = 1 << 14
 
 // ErrStorm is wrapped when frames multiply or circle without end.
@@ -42,8 +42,8 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// loop lets events happen one after the other in simulated time. Nothing in it depends on the real clock or on chance: the
-// same events planned in the same order happen in the same order.
+// loop lets events happen one after the other in simulated time. Nothing in it depends on the real clock or on chance:
+// the same events planned in the same order happen in the same order.
 type loop struct {
 	now     time.Duration // since the beginning of the world
 	pending agenda
@@ -57,13 +57,14 @@ func (l *loop) after(d time.Duration, do func()) {
 	heap.Push(&l.pending, event{at: l.now + d, seq: l.planned, do: do})
 }
 
-// run lets everything happen that is due within d from now, which is then the time. The error is ErrStorm when more happens
-// than may.
+// run lets everything happen that is due within d from now, which is then the time. The error is ErrStorm when more
+// happens than may.
 func (l *loop) run(d time.Duration) error {
 	end, limit := l.now+d, l.planned+l.limit
 	for len(l.pending) > 0 && l.pending[0].at <= end {
 		if l.planned > limit {
-			return fmt.Errorf("%w: more than %d events within %v; look for a loop of links between switches, or a switch that sends back what it gets", ErrStorm, l.limit, l.now)
+			return fmt.Errorf("%w: more than %d events within %v; look for a loop of links between switches, or a "+
+				"switch that sends back what it gets", ErrStorm, l.limit, l.now)
 		}
 		e := heap.Pop(&l.pending).(event)
 		l.now = e.at

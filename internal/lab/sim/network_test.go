@@ -128,7 +128,8 @@ func TestPacketsAreWellFormed(t *testing.T) {
 	if ip.SrcIP.String() != "192.0.2.1" || ip.DstIP.String() != "192.0.2.2" || ip.TTL != 9 || int(ip.Length) != 31 {
 		t.Errorf("IPv4: %+v", ip)
 	}
-	if icmp.TypeCode.Type() != layers.ICMPv4TypeEchoRequest || icmp.Id != 7 || icmp.Seq != 513 || string(icmp.Payload) != "odd" {
+	if icmp.TypeCode.Type() != layers.ICMPv4TypeEchoRequest || icmp.Id != 7 || icmp.Seq != 513 ||
+		string(icmp.Payload) != "odd" {
 		t.Errorf("ICMP: %+v", icmp)
 	}
 	b := gopacket.NewSerializeBuffer()
@@ -149,16 +150,19 @@ func TestPacketsAreWellFormed(t *testing.T) {
 }
 
 func TestParsersGiveBackWhatWasWrittenAndRefuseTheRest(t *testing.T) {
-	a := arp{op: arpReply, sender: plan.MAC{2, 1}, target: plan.MAC{2, 2}, senderIP: addr("192.0.2.1"), targetIP: addr("192.0.2.2")}
+	a := arp{op: arpReply, sender: plan.MAC{2, 1}, target: plan.MAC{2, 2}, senderIP: addr("192.0.2.1"),
+		targetIP: addr("192.0.2.2")}
 	if got, ok := parseARP(a.bytes()); !ok || got != a {
 		t.Errorf("parseARP = %+v, %t, want %+v", got, ok, a)
 	}
 	e := echo{reply: true, id: 1, seq: 2, data: []byte{3}}
-	if got, ok := parseEcho(e.bytes()); !ok || !got.reply || got.id != 1 || got.seq != 2 || !bytes.Equal(got.data, e.data) {
+	if got, ok := parseEcho(e.bytes()); !ok || !got.reply || got.id != 1 || got.seq != 2 ||
+		!bytes.Equal(got.data, e.data) {
 		t.Errorf("parseEcho = %+v, %t", got, ok)
 	}
 	p := ipv4{src: addr("192.0.2.1"), dst: addr("192.0.2.2"), ttl: 1, proto: protoICMP, payload: e.bytes()}
-	if got, ok := parseIPv4(append(p.bytes(), "trailer"...)); !ok || got.dst != p.dst || !bytes.Equal(got.payload, p.payload) {
+	if got, ok := parseIPv4(append(p.bytes(), "trailer"...)); !ok || got.dst != p.dst ||
+		!bytes.Equal(got.payload, p.payload) {
 		t.Errorf("parseIPv4 = %+v, %t", got, ok)
 	}
 	for n := range p.bytes() {
@@ -205,15 +209,17 @@ func TestGuestAnswersForItselfAlone(t *testing.T) {
 		frame   []byte
 		answers int
 	}{
-		"ARP":                 {ethernet(broadcast, d.mac, typeARP, ask("192.0.2.1")), 1},
-		"ARP for another":     {ethernet(broadcast, d.mac, typeARP, ask("192.0.2.3")), 0},
-		"ping":                {ethernet(mine, d.mac, typeIPv4, request("192.0.2.1")), 1},
-		"frame of another":    {ethernet(other, d.mac, typeIPv4, request("192.0.2.1")), 0},
-		"packet of another":   {ethernet(mine, d.mac, typeIPv4, request("192.0.2.3")), 0},
-		"tagged":              {ethernet(mine, d.mac, 0x8100, append([]byte{0, 5, 8, 0}, request("192.0.2.1")...)), 0},
-		"runt":                {[]byte{1, 2, 3}, 0},
-		"reply never asked":   {ethernet(mine, d.mac, typeIPv4, ipv4{src: addr("192.0.2.2"), dst: addr("192.0.2.1"), ttl: 5, proto: protoICMP, payload: echo{reply: true}.bytes()}.bytes()), 0},
-		"another IP protocol": {ethernet(mine, d.mac, typeIPv4, ipv4{src: addr("192.0.2.2"), dst: addr("192.0.2.1"), ttl: 5, proto: 17}.bytes()), 0},
+		"ARP":               {ethernet(broadcast, d.mac, typeARP, ask("192.0.2.1")), 1},
+		"ARP for another":   {ethernet(broadcast, d.mac, typeARP, ask("192.0.2.3")), 0},
+		"ping":              {ethernet(mine, d.mac, typeIPv4, request("192.0.2.1")), 1},
+		"frame of another":  {ethernet(other, d.mac, typeIPv4, request("192.0.2.1")), 0},
+		"packet of another": {ethernet(mine, d.mac, typeIPv4, request("192.0.2.3")), 0},
+		"tagged":            {ethernet(mine, d.mac, 0x8100, append([]byte{0, 5, 8, 0}, request("192.0.2.1")...)), 0},
+		"runt":              {[]byte{1, 2, 3}, 0},
+		"reply never asked": {ethernet(mine, d.mac, typeIPv4, ipv4{src: addr("192.0.2.2"), dst: addr("192.0.2.1"),
+			ttl: 5, proto: protoICMP, payload: echo{reply: true}.bytes()}.bytes()), 0},
+		"another IP protocol": {ethernet(mine, d.mac, typeIPv4, ipv4{src: addr("192.0.2.2"), dst: addr("192.0.2.1"),
+			ttl: 5, proto: 17}.bytes()), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The far end is known, so that an answer is not held up by a question.
@@ -231,7 +237,8 @@ func TestNeighbourIsAskedForOnceASecondAndThenServed(t *testing.T) {
 	w, s, d, far := wired(t)
 	send := func(n int) {
 		for range n {
-			if !s.output(ipv4{src: addr("192.0.2.1"), dst: addr("192.0.2.2"), ttl: 5, proto: protoICMP, payload: echo{}.bytes()}) {
+			if !s.output(ipv4{src: addr("192.0.2.1"), dst: addr("192.0.2.2"), ttl: 5, proto: protoICMP,
+				payload: echo{}.bytes()}) {
 				t.Fatal("no route to a neighbour")
 			}
 		}
@@ -248,7 +255,8 @@ func TestNeighbourIsAskedForOnceASecondAndThenServed(t *testing.T) {
 		t.Errorf("%d frames after a second without answer, want a second question", len(far.got))
 	}
 	far.got = nil
-	answer := arp{op: arpReply, sender: d.mac, senderIP: addr("192.0.2.2"), target: s.interfaces[0].mac, targetIP: addr("192.0.2.1")}
+	answer := arp{op: arpReply, sender: d.mac, senderIP: addr("192.0.2.2"), target: s.interfaces[0].mac,
+		targetIP: addr("192.0.2.1")}
 	w.send(d, ethernet(s.interfaces[0].mac, d.mac, typeARP, answer.bytes()))
 	send(0)
 	if len(far.got) != maxWaiting {
@@ -277,7 +285,8 @@ func TestRouterForwardsItsOwnFramesAndLowersTheTTL(t *testing.T) {
 		out int
 	}{{s.interfaces[0].mac, 2, 1}, {s.interfaces[0].mac, 1, 0}, {broadcast, 9, 0}} {
 		far.got = nil
-		p := ipv4{src: addr("192.0.2.2"), dst: addr("198.51.100.1"), ttl: c.ttl, proto: protoICMP, payload: echo{}.bytes()}
+		p := ipv4{src: addr("192.0.2.2"), dst: addr("198.51.100.1"), ttl: c.ttl, proto: protoICMP,
+			payload: echo{}.bytes()}
 		w.send(d, ethernet(c.dst, d.mac, typeIPv4, p.bytes()))
 		if err := w.loop.run(time.Second); err != nil || len(far.got) != c.out {
 			t.Errorf("frame for %s with TTL %d: %d forwarded (%v), want %d", c.dst, c.ttl, len(far.got), err, c.out)

@@ -40,7 +40,8 @@ func (w *world) ping(from *stack, source, to netip.Addr, requests int, interval 
 	return replies, nil
 }
 
-// repliesPerPing is the mean over all but the last request, as package traffic defines it; with one request, it is that one's.
+// repliesPerPing is the mean over all but the last request, as package traffic defines it; with one request, it is that
+// one's.
 func repliesPerPing(replies []int) float64 {
 	counted := replies
 	if len(counted) > 1 {

@@ -65,8 +65,8 @@ func links(m Result) report.Row {
 // leaves reports whether the traffic uses the wire.
 func (r Result) leaves() bool { return r.perPing(r.UplinkFrames) >= 1 }
 
-// Explain says in sentences what the counts show. It claims nothing that they do not bear out; what needs a row that was not
-// simulated is left out.
+// Explain says in sentences what the counts show. It claims nothing that they do not bear out; what needs a row that
+// was not simulated is left out.
 func Explain(e *experiment.Experiment, all []Result) []string {
 	var notes []string
 	if e.Name == experiment.Placement {
@@ -74,7 +74,8 @@ func Explain(e *experiment.Experiment, all []Result) []string {
 	} else {
 		notes = explainNested(all)
 	}
-	return append(notes, "Simulated on the model alone: the counts are exact, and a simulation has no throughput to measure. Out and in are frames per ping that leave the named end of a link and that come in there.")
+	return append(notes, "Simulated on the model alone: the counts are exact, and a simulation has no throughput to "+
+		"measure. Out and in are frames per ping that leave the named end of a link and that come in there.")
 }
 
 func explainNested(all []Result) []string {
@@ -96,16 +97,19 @@ func explainNested(all []Result) []string {
 }
 
 func promiscuousSentence(dual Result) string {
-	s := fmt.Sprintf("In promiscuous mode with two uplinks every ping gets %.1f replies and puts %.1f frames on the uplinks",
+	s := fmt.Sprintf("In promiscuous mode with two uplinks every ping gets %.1f replies and puts %.1f frames on the "+
+		"uplinks",
 		dual.RepliesPerPing, dual.perPing(dual.UplinkFrames))
 	if dual.RepliesPerPing < 1.5 {
 		return s + ": the articles' duplicates do not show."
 	}
-	return s + ": the switch does not know the nested host's address, hands its frames to the promiscuous neighbour and also to the sender's uplink, and the physical switch sends them back in on the neighbour's."
+	return s + ": the switch does not know the nested host's address, hands its frames to the promiscuous neighbour " +
+		"and also to the sender's uplink, and the physical switch sends them back in on the neighbour's."
 }
 
 func otherwiseSentence(single Result, rows map[string]Result) string {
-	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies, though %.1f frames of every ping still leave in vain",
+	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies, though %.1f frames of every ping still "+
+		"leave in vain",
 		single.RepliesPerPing, single.perPing(single.UplinkFrames))
 	if checked, ok := rows["promiscuous-dual-checked"]; ok {
 		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies", checked.RepliesPerPing)
@@ -114,12 +118,14 @@ func otherwiseSentence(single Result, rows map[string]Result) string {
 }
 
 func learningSentence(learning Result, rows map[string]Result) string {
-	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies and %.1f frames of a ping on the uplinks",
+	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies and %.1f "+
+		"frames of a ping on the uplinks",
 		learning.RepliesPerPing, learning.perPing(learning.UplinkFrames))
 	promiscuous, ok1 := rows["two-hosts-promiscuous"]
 	learned, ok2 := rows["two-hosts-mac-learning"]
 	if ok1 && ok2 {
-		s += fmt.Sprintf("; on two physical hosts, where every frame has to use the wire, it is %.1f against %.1f with promiscuous mode",
+		s += fmt.Sprintf("; on two physical hosts, where every frame has to use the wire, it is %.1f against %.1f "+
+			"with promiscuous mode",
 			learned.perPing(learned.UplinkFrames), promiscuous.perPing(promiscuous.UplinkFrames))
 	}
 	return s + "."
@@ -142,5 +148,6 @@ func explainPlacement(all []Result) []string {
 	if len(in) > 0 {
 		notes = append(notes, "Frames stay in the host: "+strings.Join(in, "; ")+".")
 	}
-	return append(notes, "A port group is a set of policies and no boundary: what decides is whether the two ports are in the same VLAN of the same switch.")
+	return append(notes, "A port group is a set of policies and no boundary: what decides is whether the two ports "+
+		"are in the same VLAN of the same switch.")
 }

@@ -30,8 +30,8 @@ type Result struct {
 	// Pings are the requests sent, RepliesPerPing the mean over all but the last.
 	Pings          int
 	RepliesPerPing float64
-	// UplinkFrames are the copies handed to the row's uplinks during all pings; Copies are all that the switches of these
-	// uplinks handed to ports and uplinks.
+	// UplinkFrames are the copies handed to the row's uplinks during all pings; Copies are all that the switches of
+	// these uplinks handed to ports and uplinks.
 	UplinkFrames, Copies uint64
 	// Links are the cables and adapters of the scenario, with the frames of all pings.
 	Links []Link
@@ -45,8 +45,8 @@ type Link struct {
 	BtoA uint64 `json:"frames_ba" yaml:"frames_ba"`
 }
 
-// Experiment simulates the rows of an experiment, each in a world of its own. The same experiment gives the same results
-// every time. The error wraps ErrStorm when frames circle.
+// Experiment simulates the rows of an experiment, each in a world of its own. The same experiment gives the same
+// results every time. The error wraps ErrStorm when frames circle.
 func Experiment(e *experiment.Experiment, o Options) ([]Result, error) {
 	if o.Pings == 0 {
 		o.Pings = defaultPings

@@ -18,17 +18,18 @@ type onePing struct {
 	replies float64
 	uplinks uint64
 	copies  uint64
-	// links has, by the end a link is named by, the frames that leave there and those that come in. Links not named carry none.
+	// links has, by the end a link is named by, the frames that leave there and those that come in. Links not named
+	// carry none.
 	links map[string][2]uint64
 }
 
-// In promiscuous mode, N1's request for N2's MAC, which the switch does not know, goes to the promiscuous n2 and out by N1's
-// uplink: port number 1 of two uplinks is eno2. The physical switch has N2's MAC behind eno1, the uplink of port number 2, and
-// sends the request back there; nothing refuses it, so both promiscuous ports get it. N2 has the request twice (4 frames out
-// of vm-n2 below are two requests for N2 and two of its own replies that come back) and answers twice. Each answer goes to n1
-// and out by eno1, comes back by eno2 to both ports, and so is with N1 twice: 2 × 2 = 4 replies. vm-n1 gets the 4 and its own
-// request once more. eno2 carries the request out and both answers in, eno1 the answers out and the request in.
-// 4 copies are made of the request, 2 × 4 of the answers.
+// In promiscuous mode, N1's request for N2's MAC, which the switch does not know, goes to the promiscuous n2 and out by
+// N1's uplink: port number 1 of two uplinks is eno2. The physical switch has N2's MAC behind eno1, the uplink of port
+// number 2, and sends the request back there; nothing refuses it, so both promiscuous ports get it. N2 has the request
+// twice (4 frames out of vm-n2 below are two requests for N2 and two of its own replies that come back) and answers
+// twice. Each answer goes to n1 and out by eno1, comes back by eno2 to both ports, and so is with N1 twice: 2 × 2 = 4
+// replies. vm-n1 gets the 4 and its own request once more. eno2 carries the request out and both answers in, eno1 the
+// answers out and the request in. 4 copies are made of the request, 2 × 4 of the answers.
 var doubled = onePing{4, 3, 12, map[string][2]uint64{
 	"esx1/vm-n1": {5, 1}, "esx1/vm-n2": {4, 2}, "esx1/eno1": {2, 1}, "esx1/eno2": {1, 2},
 }}
@@ -39,8 +40,9 @@ var oneWay = onePing{1, 2, 4, map[string][2]uint64{
 	"esx1/vm-n1": {1, 1}, "esx1/vm-n2": {1, 1}, "esx1/eno1": {2, 0},
 }}
 
-// With the checks on, request and answer still come back by the other's uplink. There the sender's port refuses them since it
-// is not its own uplink, and the receiver's since they are reflections of what this host has just sent (S39, S91).
+// With the checks on, request and answer still come back by the other's uplink. There the sender's port refuses them
+// since it is not its own uplink, and the receiver's since they are reflections of what this host has just sent (S39,
+// S91).
 var checked = onePing{1, 2, 4, map[string][2]uint64{
 	"esx1/vm-n1": {1, 1}, "esx1/vm-n2": {1, 1}, "esx1/eno1": {1, 1}, "esx1/eno2": {1, 1},
 }}
@@ -48,8 +50,8 @@ var checked = onePing{1, 2, 4, map[string][2]uint64{
 // With MAC learning, each frame goes to the one port behind which its destination was learned.
 var direct = onePing{1, 0, 2, map[string][2]uint64{"esx1/vm-n1": {1, 1}, "esx1/vm-n2": {1, 1}}}
 
-// On two hosts every frame takes the wire: out by the sender's uplink, port number 1 on its host and so eno2, and in by the
-// other's. It comes in where N2's MAC is, once, whatever the policy.
+// On two hosts every frame takes the wire: out by the sender's uplink, port number 1 on its host and so eno2, and in by
+// the other's. It comes in where N2's MAC is, once, whatever the policy.
 var apart = onePing{1, 2, 4, map[string][2]uint64{
 	"esx1/vm-n1": {1, 1}, "esx2/vm-n2": {1, 1}, "esx1/eno2": {1, 1}, "esx2/eno2": {1, 1},
 }}
@@ -71,7 +73,8 @@ func TestPlacementDecidesWhichLinksAPingTakes(t *testing.T) {
 		"different-switch": {1, 2, 4, map[string][2]uint64{
 			"esx1/vm-a1": {1, 1}, "esx1/vm-b1": {1, 1}, "esx1/eno1": {1, 1}, "esx1/eno2": {1, 1},
 		}},
-		// The way from VLAN 10 to VLAN 20 is the router: request and answer both leave in one VLAN and come back in the other.
+		// The way from VLAN 10 to VLAN 20 is the router: request and answer both leave in one VLAN and come back in the
+		// other.
 		"different-vlan": {1, 2, 4, map[string][2]uint64{
 			"esx1/vm-a1": {1, 1}, "esx1/vm-a2": {1, 1}, "esx1/eno1": {2, 2}, "gw/eth0": {1, 1}, "gw/eth1": {1, 1},
 		}},
@@ -126,7 +129,8 @@ func TestEveryPingIsLikeTheFirst(t *testing.T) {
 		}
 		for i := range one {
 			a, b := one[i], all[i]
-			if b.Pings != defaultPings || a.RepliesPerPing != b.RepliesPerPing || a.UplinkFrames*defaultPings != b.UplinkFrames || a.Copies*defaultPings != b.Copies {
+			if b.Pings != defaultPings || a.RepliesPerPing != b.RepliesPerPing ||
+				a.UplinkFrames*defaultPings != b.UplinkFrames || a.Copies*defaultPings != b.Copies {
 				t.Errorf("%s: %d pings gave %+v, one gave %+v", a.Row.Name, b.Pings, b, a)
 			}
 			for k := range a.Links {
@@ -134,7 +138,8 @@ func TestEveryPingIsLikeTheFirst(t *testing.T) {
 				a.Links[k].BtoA *= defaultPings
 			}
 			if !slices.Equal(a.Links, b.Links) {
-				t.Errorf("%s: links %v, want %d times those of one ping, %v", a.Row.Name, b.Links, defaultPings, a.Links)
+				t.Errorf("%s: links %v, want %d times those of one ping, %v", a.Row.Name, b.Links, defaultPings,
+					a.Links)
 			}
 		}
 	}
@@ -174,7 +179,8 @@ func TestTwoRunsAreEqualFrameByFrame(t *testing.T) {
 						d.node = tap{d.node, w, &logs[i]}
 					}
 				}
-				if _, err := w.ping(w.stacks[row.From.Node], row.From.Address, row.To.Address, 5, pingInterval); err != nil {
+				if _, err := w.ping(w.stacks[row.From.Node], row.From.Address, row.To.Address, 5,
+					pingInterval); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -191,14 +197,18 @@ func TestBadExperimentsSayWhatIsWrong(t *testing.T) {
 		o      Options
 		says   string
 	}{
-		"row":     {nil, Options{Rows: []string{"nonsense"}}, "no row"},
-		"pings":   {nil, Options{Pings: 1 << 16}, "want 1 to"},
-		"from":    {func(r *experiment.Row) { r.From.Address = r.To.Address }, Options{}, "no interface with the address"},
-		"to":      {func(r *experiment.Row) { r.To.Node = "esx1" }, Options{}, "no interface with the address"},
-		"family":  {func(r *experiment.Row) { r.To.Address = addr("fd00::1") }, Options{}, "IPv4 only"},
-		"silence": {func(r *experiment.Row) { r.Scenario.Host("esx1").Config.Ports[1].Blocked = ptr(true) }, Options{}, "without answer"},
-		"config":  {func(r *experiment.Row) { r.Scenario.Host("esx1").Config.Ports[1].Switch = "nonsense" }, Options{}, "esx1"},
-		"adapter": {func(r *experiment.Row) { r.Scenario.Host("n1").NICs[0].Port = "nonsense" }, Options{}, `no port "nonsense"`},
+		"row":   {nil, Options{Rows: []string{"nonsense"}}, "no row"},
+		"pings": {nil, Options{Pings: 1 << 16}, "want 1 to"},
+		"from": {func(r *experiment.Row) { r.From.Address = r.To.Address }, Options{},
+			"no interface with the address"},
+		"to":     {func(r *experiment.Row) { r.To.Node = "esx1" }, Options{}, "no interface with the address"},
+		"family": {func(r *experiment.Row) { r.To.Address = addr("fd00::1") }, Options{}, "IPv4 only"},
+		"silence": {func(r *experiment.Row) { r.Scenario.Host("esx1").Config.Ports[1].Blocked = ptr(true) }, Options{},
+			"without answer"},
+		"config": {func(r *experiment.Row) { r.Scenario.Host("esx1").Config.Ports[1].Switch = "nonsense" }, Options{},
+			"esx1"},
+		"adapter": {func(r *experiment.Row) { r.Scenario.Host("n1").NICs[0].Port = "nonsense" }, Options{},
+			`no port "nonsense"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := find(t, experiment.Nested)
@@ -232,8 +242,8 @@ func TestAStormIsReportedAndEnds(t *testing.T) {
 	}
 }
 
-// A guest under QEMU cannot be seen from the host: its port needs its MAC, and hears the frames of others on request only
-// by policy.
+// A guest under QEMU cannot be seen from the host: its port needs its MAC, and hears the frames of others on request
+// only by policy.
 func TestQEMUGuestIsNotSeen(t *testing.T) {
 	s := find(t, experiment.Placement).Rows[0].Scenario
 	s.VMs[0].Kind = scenario.QEMU
@@ -259,12 +269,14 @@ func TestHostInterfaceKeepsAConfiguredMAC(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, other := w.device("n1", "vmk0"), w.device("n2", "vmk0")
-	if one.mac.String() != ports[0].MAC || other.mac.IsZero() || other.mac.IsGroup() || ports[0].ActualRole() != spec.Host {
+	if one.mac.String() != ports[0].MAC || other.mac.IsZero() || other.mac.IsGroup() ||
+		ports[0].ActualRole() != spec.Host {
 		t.Errorf("host interfaces have %s and %s", one.mac, other.mac)
 	}
 }
 
-// A router whose interfaces are on ports of a host, a virtual firewall say, joins two VLANs without a frame that leaves the host.
+// A router whose interfaces are on ports of a host, a virtual firewall say, joins two VLANs without a frame that leaves
+// the host.
 func TestARouterOnPortsKeepsTrafficInTheHost(t *testing.T) {
 	s, err := scenario.Parse("x.yaml", []byte(`name: vfw
 hosts:
@@ -295,7 +307,8 @@ links: [{a: esx1/eno1, b: tor/p1}]
 		t.Fatal(err)
 	}
 	all, err := Experiment(&experiment.Experiment{Name: "x", Rows: []experiment.Row{{
-		Name: "through", Scenario: s, From: experiment.Endpoint{Node: "a", Address: addr("192.0.2.1")}, To: experiment.Endpoint{Node: "b", Address: addr("198.51.100.1")},
+		Name: "through", Scenario: s, From: experiment.Endpoint{Node: "a", Address: addr("192.0.2.1")},
+		To:      experiment.Endpoint{Node: "b", Address: addr("198.51.100.1")},
 		Counted: []experiment.Uplink{{Host: "esx1", Switch: "lab", Uplink: "uplink1"}},
 	}}}, Options{})
 	if err != nil {
@@ -303,6 +316,7 @@ links: [{a: esx1/eno1, b: tor/p1}]
 	}
 	// Request and answer each go to one arm and from the other to the VM: four copies.
 	if m := all[0]; m.RepliesPerPing != 1 || m.UplinkFrames != 0 || m.Copies != 4*uint64(m.Pings) {
-		t.Errorf("%.1f replies to %d pings, %d frames on the uplink, %d copies", m.RepliesPerPing, m.Pings, m.UplinkFrames, m.Copies)
+		t.Errorf("%.1f replies to %d pings, %d frames on the uplink, %d copies", m.RepliesPerPing, m.Pings,
+			m.UplinkFrames, m.Copies)
 	}
 }

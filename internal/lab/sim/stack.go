@@ -15,8 +15,8 @@ const (
 	arpPatience = time.Second
 )
 
-// stack is the IP stack of a VM, a router or a host: it answers ARP where the address is, answers pings, and forwards when it
-// is a router's. What it has resolved stays resolved, so that a measurement holds no address resolution.
+// stack is the IP stack of a VM, a router or a host: it answers ARP where the address is, answers pings, and forwards
+// when it is a router's. What it has resolved stays resolved, so that a measurement holds no address resolution.
 type stack struct {
 	w          *world
 	interfaces []*iface
@@ -41,7 +41,8 @@ type neighbour struct {
 }
 
 func (s *stack) plug(d *device, addresses []netip.Prefix) {
-	s.interfaces = append(s.interfaces, &iface{device: d, addresses: addresses, neighbours: map[netip.Addr]*neighbour{}})
+	s.interfaces = append(s.interfaces, &iface{device: d, addresses: addresses,
+		neighbours: map[netip.Addr]*neighbour{}})
 }
 
 func (s *stack) interfaceOf(d *device) *iface {
@@ -53,8 +54,8 @@ func (s *stack) interfaceOf(d *device) *iface {
 	return nil
 }
 
-// receive takes untagged frames for the interface and for groups. Others, which a switch floods or copies to it, end here, as in
-// every stack that is not asked to look at them.
+// receive takes untagged frames for the interface and for groups. Others, which a switch floods or copies to it, end
+// here, as in every stack that is not asked to look at them.
 func (s *stack) receive(d *device, frame []byte) {
 	in := s.interfaceOf(d)
 	if in == nil || len(frame) < etherHeader {
@@ -76,7 +77,8 @@ func (s *stack) receive(d *device, frame []byte) {
 	}
 }
 
-// arp follows RFC 826, "packet reception": the sender is noted when it is known of, or when it asks for this very interface.
+// arp follows RFC 826, "packet reception": the sender is noted when it is known of, or when it asks for this very
+// interface.
 func (s *stack) arp(in *iface, a arp) {
 	mine := in.has(a.targetIP)
 	n := in.neighbours[a.senderIP]
@@ -107,8 +109,8 @@ func (i *iface) has(a netip.Addr) bool {
 	return false
 }
 
-// packet takes a packet that arrived; forMe says whether its frame was for this stack alone, without which none is forwarded
-// (RFC 1812, section 5.3.4).
+// packet takes a packet that arrived; forMe says whether its frame was for this stack alone, without which none is
+// forwarded (RFC 1812, section 5.3.4).
 func (s *stack) packet(p ipv4, forMe bool) {
 	for _, i := range s.interfaces {
 		if i.has(p.dst) {
@@ -137,7 +139,8 @@ func (s *stack) local(p ipv4) {
 	}
 }
 
-// output sends a packet on its way: to a neighbour on one of the networks, else to the gateway. It says whether there is a way.
+// output sends a packet on its way: to a neighbour on one of the networks, else to the gateway. It says whether there
+// is a way.
 func (s *stack) output(p ipv4) bool {
 	for _, next := range []netip.Addr{p.dst, s.gateway} {
 		for _, i := range s.interfaces {

@@ -1,6 +1,6 @@
-// Package sim runs experiments on the model alone: hosts, physical switches and guests are values, time is simulated, and
-// nothing touches the machine it runs on. Which frames go where, and so the replies to a ping and the frames on every link,
-// comes out exactly; how fast, does not, and is left out.
+// Package sim runs experiments on the model alone: hosts, physical switches and guests are values, time is simulated,
+// and nothing touches the machine it runs on. Which frames go where, and so the replies to a ping and the frames on
+// every link, comes out exactly; how fast, does not, and is left out.
 package sim
 
 import (
@@ -13,8 +13,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// How long a frame is under way. The values decide nothing but the order of events; they are those of short cables and of
-// the hand-over between two network namespaces.
+// How long a frame is under way. The values decide nothing but the order of events; they are those of short cables and
+// of the hand-over between two network namespaces.
 const (
 	cableLatency   = 5 * time.Microsecond
 	adapterLatency = time.Microsecond
@@ -228,7 +228,8 @@ func (w *world) lay(a, b *device, latency time.Duration, mtu int) *cable {
 	return c
 }
 
-// send puts a frame on the cable at a device; it arrives at the other end later. Frames are never changed once they are sent.
+// send puts a frame on the cable at a device; it arrives at the other end later. Frames are never changed once they are
+// sent.
 func (w *world) send(d *device, frame []byte) {
 	d.sent++
 	w.loop.after(d.cable.latency, func() {

@@ -28,12 +28,14 @@ type listening struct {
 // SinkResult; a sink first prints where it listens, and ends when its standard input does.
 func Command() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "traffic",
-		Short:   "Measure a network path: one end of a measurement",
-		Long:    "One end of a measurement, as a process. Start a sink in one namespace or guest and a sender in another.",
-		Example: "  heddle traffic sink --kind stream --listen 10.0.0.2:5001\n  heddle traffic stream --to 10.0.0.2:5001 --duration 5s",
-		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use:   "traffic",
+		Short: "Measure a network path: one end of a measurement",
+		Long: "One end of a measurement, as a process. Start a sink in one namespace or guest and a sender in " +
+			"another.",
+		Example: "  heddle traffic sink --kind stream --listen 10.0.0.2:5001\n  heddle traffic stream --to " +
+			"10.0.0.2:5001 --duration 5s",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(sinkCommand())
 	for _, k := range Kinds() {
@@ -51,7 +53,8 @@ type endFlags struct {
 
 func (f *endFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.ns, "netns", "", "network `namespace` to run in (default: the present one)")
-	c.Flags().IntVar(&f.nice, "nice", 0, "priority of this process and, where the kernel groups by session, of its session, 0-19: the higher, the more others come first")
+	c.Flags().IntVar(&f.nice, "nice", 0, "priority of this process and, where the kernel groups by session, of its "+
+		"session, 0-19: the higher, the more others come first")
 	c.Flags().IntSliceVar(&f.cpus, "cpus", nil, "`CPUs` the measuring thread may use (default: all)")
 }
 
@@ -132,10 +135,13 @@ func sendCommand(kind Kind) *cobra.Command {
 		},
 	}
 	end.add(c)
-	c.Flags().StringArrayVar(&to, "to", nil, "`address:port` of the sink, once for each session; for echo and scan the host's address")
-	c.Flags().StringVar(&begin, "begin", "", "`time` (RFC 3339) at which the measured interval begins, for several senders at once (default: after the warm-up)")
+	c.Flags().StringArrayVar(&to, "to", nil, "`address:port` of the sink, once for each session; for echo and scan "+
+		"the host's address")
+	c.Flags().StringVar(&begin, "begin", "", "`time` (RFC 3339) at which the measured interval begins, for several "+
+		"senders at once (default: after the warm-up)")
 	if kind == KindCRR {
-		c.Flags().IntVar(&load.Addresses, "addresses", 1, "how many consecutive addresses of the server to connect to in turn")
+		c.Flags().IntVar(&load.Addresses, "addresses", 1,
+			"how many consecutive addresses of the server to connect to in turn")
 	}
 	if kind == KindScan {
 		c.Flags().IntVar(&load.Flows, "flows", defaultScanFlows, "how many different flows")
@@ -144,13 +150,17 @@ func sendCommand(kind Kind) *cobra.Command {
 		c.Flags().BoolVar(&load.Nagle, "nagle", false, "let small writes wait for one another, as TCP does by default")
 	}
 	c.Flags().DurationVar(&load.Warmup, "warmup", 200*time.Millisecond, "time before the measured interval")
-	c.Flags().DurationVar(&load.Duration, "duration", time.Second, "length of the measured interval, 0 = until interrupted")
-	c.Flags().IntVar(&load.Size, "size", 0, "`bytes` per write, message or packet (default: what is usual for the kind)")
-	c.Flags().Float64Var(&load.Rate, "rate", 0, "packets or requests per second (default: udp as many as possible, echo 10, scan 1000)")
+	c.Flags().DurationVar(&load.Duration, "duration", time.Second,
+		"length of the measured interval, 0 = until interrupted")
+	c.Flags().IntVar(&load.Size, "size", 0,
+		"`bytes` per write, message or packet (default: what is usual for the kind)")
+	c.Flags().Float64Var(&load.Rate, "rate", 0, "packets or requests per second (default: udp as many as possible, "+
+		"echo 10, scan 1000)")
 	return c
 }
 
-// threadsFor lets the sessions of this process run without waiting for one another: each blocks a thread in system calls.
+// threadsFor lets the sessions of this process run without waiting for one another: each blocks a thread in system
+// calls.
 func threadsFor(sessions int) {
 	if sessions > 1 {
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), sessions+1))
@@ -236,7 +246,8 @@ func sinkCommand() *cobra.Command {
 	var buffer, gather int
 	c := &cobra.Command{
 		Use: "sink", Short: "Receive what a sender sends, until standard input ends", Args: cobra.NoArgs,
-		Example: "  heddle traffic sink --kind udp --listen 10.0.0.2:5001\n  heddle traffic sink --listen 10.0.0.2:0 --netns guest2",
+		Example: "  heddle traffic sink --kind udp --listen 10.0.0.2:5001\n  heddle traffic sink --listen 10.0.0.2:0 " +
+			"--netns guest2",
 		RunE: func(c *cobra.Command, _ []string) error {
 			addr, err := netip.ParseAddrPort(at)
 			if err != nil {
@@ -246,22 +257,27 @@ func sinkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap, Buffer: buffer, Gather: gather}, sessions)
+			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap, Buffer: buffer,
+				Gather: gather}, sessions)
 		},
 	}
 	end.add(c)
-	c.Flags().StringVar(&kind, "kind", string(KindStream), fmt.Sprintf("`kind` of traffic: %s, %s, %s or %s", KindStream, KindRR, KindCRR, KindUDP))
+	c.Flags().StringVar(&kind, "kind", string(KindStream), fmt.Sprintf("`kind` of traffic: %s, %s, %s or %s",
+		KindStream, KindRR, KindCRR, KindUDP))
 	c.Flags().StringVar(&at, "listen", "", "`address:port` to listen at; port 0 = one that is free")
 	c.Flags().IntVar(&size, "size", 0, "`bytes` of a request and of its answer (default 1)")
 	c.Flags().IntVar(&sessions, "sessions", 1, "how many to serve at once, each at a port of its own")
-	c.Flags().IntVar(&buffer, "buffer", 0, "lag behind by at most so many `bytes` of packets, with the kernel's book-keeping; 0: 4 MiB (udp)")
-	c.Flags().IntVar(&gather, "gather", 0, "be woken only when so many `bytes` have come, or nothing for a while (stream)")
+	c.Flags().IntVar(&buffer, "buffer", 0, "lag behind by at most so many `bytes` of packets, with the kernel's "+
+		"book-keeping; 0: 4 MiB (udp)")
+	c.Flags().IntVar(&gather, "gather", 0, "be woken only when so many `bytes` have come, or nothing for a while "+
+		"(stream)")
 	c.Flags().DurationVar(&nap, "nap", 0, "look for packets at this `interval` instead of being woken by each (udp)")
 	return c
 }
 
 func (o SinkOptions) args() []string {
-	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size), "--nap", o.Nap.String(), "--buffer", strconv.Itoa(o.Buffer), "--gather", strconv.Itoa(o.Gather)}
+	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size),
+		"--nap", o.Nap.String(), "--buffer", strconv.Itoa(o.Buffer), "--gather", strconv.Itoa(o.Gather)}
 }
 
 func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions, sessions int) error {

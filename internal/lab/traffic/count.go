@@ -11,11 +11,13 @@ type Received struct {
 	Complete bool   `json:"complete"` // an end mark arrived
 	Received uint64 `json:"received"` // different packets
 	Lost     uint64 `json:"lost"`     // of Sent
-	// Overflowed are those of Lost that came as far as the sink's socket and found its buffer full: this machine's loss and not that of the path.
+	// Overflowed are those of Lost that came as far as the sink's socket and found its buffer full: this machine's loss
+	// and not that of the path.
 	Overflowed uint64 `json:"overflowed"`
 	Duplicated uint64 `json:"duplicated"` // copies beyond the first
 	Reordered  uint64 `json:"reordered"`  // arrived after one with a higher number
-	// LongestLoss is the longest run of consecutive numbers that never came, LongestGap the longest time without a packet.
+	// LongestLoss is the longest run of consecutive numbers that never came, LongestGap the longest time without a
+	// packet.
 	LongestLoss uint64  `json:"longest_loss"`
 	LongestGap  float64 `json:"longest_gap_s"`
 	// TooLate are packets more than 2²⁰ behind the newest: late or repeated, which is unknown. They are in no other

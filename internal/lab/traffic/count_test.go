@@ -32,9 +32,11 @@ func TestCounter(t *testing.T) {
 		{"all lost", arrive(5), Received{Sent: 5, Lost: 5, LongestLoss: 5}},
 		{"repeated", arrive(3, 0, 1, 1, 1, 2), Received{Sent: 3, Received: 3, Duplicated: 2}},
 		{"late", arrive(4, 0, 2, 1, 3), Received{Sent: 4, Received: 4, Reordered: 1}},
-		{"late and repeated", arrive(3, 2, 0, 0), Received{Sent: 3, Received: 2, Lost: 1, LongestLoss: 1, Duplicated: 1, Reordered: 1}},
+		{"late and repeated", arrive(3, 2, 0, 0), Received{Sent: 3, Received: 2, Lost: 1, LongestLoss: 1, Duplicated: 1,
+			Reordered: 1}},
 		{"beyond the window", arrive(3*window, 0, 2*window+5, 1, 2*window+4),
-			Received{Sent: 3 * window, Received: 3, Lost: 3*window - 3, LongestLoss: 2*window + 3, Reordered: 1, TooLate: 1}},
+			Received{Sent: 3 * window, Received: 3, Lost: 3*window - 3, LongestLoss: 2*window + 3, Reordered: 1,
+				TooLate: 1}},
 	}
 	for _, tt := range tests {
 		tt.want.Complete = true
@@ -127,7 +129,8 @@ func TestEchoSummaryLeavesOutTheLastRequest(t *testing.T) {
 			pings = append(pings, pinged{replies: r})
 			sum += r
 		}
-		if e := summarise(pings); e.RepliesPerPing != tt.perPing || e.Replies != sum || e.Requests != uint64(len(pings)) {
+		if e := summarise(pings); e.RepliesPerPing != tt.perPing || e.Replies != sum ||
+			e.Requests != uint64(len(pings)) {
 			t.Errorf("%v: %+v, want %g per ping", tt.replies, e, tt.perPing)
 		}
 	}

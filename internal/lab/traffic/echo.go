@@ -80,7 +80,8 @@ func ping(h *halt, load Load, to netip.Addr) (*Echo, error) {
 		return nil, err
 	}
 	if len(p.pings) == first {
-		return nil, fmt.Errorf("no request was sent in the measured interval; at %g per second it is too short", load.Rate)
+		return nil, fmt.Errorf("no request was sent in the measured interval; at %g per second it is too short",
+			load.Rate)
 	}
 	e := summarise(p.pings[first:])
 	e.CPUSeconds = c.cpu

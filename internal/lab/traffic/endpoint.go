@@ -104,7 +104,8 @@ type clock struct {
 func newClock(h *halt, load Load) *clock {
 	if !load.Begin.IsZero() {
 		fineTimer()
-		for left := time.Until(load.Begin) - load.Warmup; left > 0 && !h.asked(); left = time.Until(load.Begin) - load.Warmup {
+		for left := time.Until(load.Begin) - load.Warmup; left > 0 &&
+			!h.asked(); left = time.Until(load.Begin) - load.Warmup {
 			nap(min(left, pollInterval))
 		}
 		return &clock{start: time.Now(), from: load.Begin, duration: load.Duration, halt: h}

@@ -105,7 +105,8 @@ func (r *Flooding) Sent() uint64 { return r.sent.Load() }
 // Refused is how many frames the sender's own kernel would not take.
 func (r *Flooding) Refused() uint64 { return r.refused.Load() }
 
-// CPU is the CPU time the flood has taken, valid after Stop: its sending with what the kernel did for it in the same thread.
+// CPU is the CPU time the flood has taken, valid after Stop: its sending with what the kernel did for it in the same
+// thread.
 func (r *Flooding) CPU() time.Duration { return r.cpu }
 
 // Stop ends the flood; no frame is sent afterwards.
@@ -164,7 +165,8 @@ type floodFrames struct {
 }
 
 func newFloodFrames(f Flood, own net.HardwareAddr) *floodFrames {
-	g := &floodFrames{flood: f, own: own, sizes: rand.New(rand.NewPCG(f.Seed, 1)), dice: rand.New(rand.NewPCG(f.Seed, 2)),
+	g := &floodFrames{flood: f, own: own, sizes: rand.New(rand.NewPCG(f.Seed, 1)),
+		dice:  rand.New(rand.NewPCG(f.Seed, 2)),
 		noise: make([]byte, floodNoise), buf: make([]byte, f.MaxSize)}
 	for i := 0; i < floodNoise; i += 8 {
 		binary.NativeEndian.PutUint64(g.noise[i:], g.dice.Uint64())
@@ -181,7 +183,8 @@ func (g *floodFrames) next() []byte {
 	f := g.buf[:size]
 	copy(f, g.noise[g.dice.IntN(floodNoise-size):])
 	if g.flood.Kind == RandomBytes {
-		binary.NativeEndian.PutUint64(f, g.dice.Uint64()) // addresses and type are not from the same few bytes again and again
+		// addresses and type are not from the same few bytes again and again
+		binary.NativeEndian.PutUint64(f, g.dice.Uint64())
 		binary.NativeEndian.PutUint64(f[6:], g.dice.Uint64())
 		return f
 	}

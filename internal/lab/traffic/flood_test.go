@@ -7,7 +7,8 @@ import (
 )
 
 func floodOf(kind FloodKind) *floodFrames {
-	return newFloodFrames(Flood{Kind: kind, To: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MinSize: 60, MaxSize: 1514, Seed: 7}, net.HardwareAddr{2, 0, 0, 0, 0, 1})
+	return newFloodFrames(Flood{Kind: kind, To: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MinSize: 60, MaxSize: 1514,
+		Seed: 7}, net.HardwareAddr{2, 0, 0, 0, 0, 1})
 }
 
 func TestFloodsAreWhatTheyAreCalled(t *testing.T) {
@@ -15,7 +16,8 @@ func TestFloodsAreWhatTheyAreCalled(t *testing.T) {
 	for kind, want := range map[FloodKind]struct {
 		dst, src []byte // nil: another one in every frame
 	}{
-		WellBehaved: {to, own}, RandomSource: {to, nil}, RandomBytes: {nil, nil}, BroadcastStorm: {all, own}, UnknownUnicast: {nil, own},
+		WellBehaved: {to, own}, RandomSource: {to, nil}, RandomBytes: {nil, nil}, BroadcastStorm: {all, own},
+		UnknownUnicast: {nil, own},
 	} {
 		g, length := floodOf(kind), floodOf(WellBehaved)
 		dsts, srcs := map[string]bool{}, map[string]bool{}

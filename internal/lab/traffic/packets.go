@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// headerSize is what a numbered packet carries at least: mark, run, number. 18 bytes of payload make the shortest Ethernet
-// frame over IPv4, 60 bytes without its checksum.
+// headerSize is what a numbered packet carries at least: mark, run, number. 18 bytes of payload make the shortest
+// Ethernet frame over IPv4, 60 bytes without its checksum.
 const headerSize = 18
 
 // The marks of numbered packets.
@@ -95,7 +95,8 @@ func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
 // the sink to count.
 func refusal(err error) bool {
 	switch err {
-	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EPERM:
+	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN,
+		unix.EPERM:
 		return true
 	}
 	return false

@@ -20,8 +20,8 @@ import (
 type Processes struct {
 	// Program is the command line up to and including "traffic", such as {"/usr/bin/heddle", "traffic"}.
 	Program []string
-	// Nice is the priority of the processes, 0–19: the higher, the more others come first (nice(2)). Each is then a session of its own, as
-	// the kernel may share out CPU time by session (sched(7), autogroup).
+	// Nice is the priority of the processes, 0–19: the higher, the more others come first (nice(2)). Each is then a
+	// session of its own, as the kernel may share out CPU time by session (sched(7), autogroup).
 	Nice int
 	// Env is added to the environment of the processes.
 	Env []string

@@ -42,8 +42,8 @@ const (
 	tcpSYN, tcpRST, tcpACK = 0x02, 0x04, 0x10
 )
 
-// scanner sends the SYNs of one scan. The sequence number of each says which it is, and its answer acknowledges that (RFC 9293,
-// section 3.10.7.1), so that what comes back is counted exactly.
+// scanner sends the SYNs of one scan. The sequence number of each says which it is, and its answer acknowledges that
+// (RFC 9293, section 3.10.7.1), so that what comes back is counted exactly.
 type scanner struct {
 	fd    int
 	v6    bool
@@ -87,7 +87,8 @@ func scan(h *halt, load Load, to netip.Addr) (*Scanned, error) {
 		if c.phase == over {
 			break
 		}
-		due := min(uint32(load.Rate*now.Sub(begun).Seconds()), s.next+max(scanBurst, uint32(load.Rate*scanBurstTime.Seconds())))
+		due := min(uint32(load.Rate*now.Sub(begun).Seconds()), s.next+
+			max(scanBurst, uint32(load.Rate*scanBurstTime.Seconds())))
 		for s.next <= due && !h.asked() {
 			if err := s.send(); err != nil {
 				return nil, err
@@ -116,7 +117,8 @@ func newScanner(load Load, to netip.Addr) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scanner{v6: family == unix.AF_INET6, base: rand.Uint32(), flows: load.Flows, by: make(flags, load.Flows/64+1), got: make(flags, scanWindowed/64)}
+	s := &scanner{v6: family == unix.AF_INET6, base: rand.Uint32(), flows: load.Flows, by: make(flags, load.Flows/64+1),
+		got: make(flags, scanWindowed/64)}
 	if s.fd, err = open(family, unix.SOCK_RAW, unix.IPPROTO_TCP, pollInterval); err != nil {
 		return nil, fmt.Errorf("%w (raw sockets need root or CAP_NET_RAW)", err)
 	}
@@ -136,7 +138,8 @@ func (s *scanner) prepare(to unix.Sockaddr) error {
 			return fmt.Errorf("set IPV6_CHECKSUM: %w", err)
 		}
 	}
-	if err := unix.Connect(s.fd, to); err != nil { // a connected raw socket hears its peer only, and knows its own address
+	if err := unix.Connect(s.fd, to); err != nil {
+		// a connected raw socket hears its peer only, and knows its own address
 		return fmt.Errorf("connect: %w", err)
 	}
 	if to4, ok := to.(*unix.SockaddrInet4); ok {

@@ -25,14 +25,16 @@ func (s *Sink) serve() error {
 		}
 		s.result.Connections++
 		if s.serveConn(conn) != nil {
-			// A client may leave in the middle of something, as one does whose time is up; if it did not want to, it says why.
+			// A client may leave in the middle of something, as one does whose time is up; if it did not want to, it
+			// says why.
 			s.result.Broken++
 		}
 		unix.Close(conn)
 	}
 }
 
-// accept takes the next connection. The system call is made by hand as the library's would allocate an address each time.
+// accept takes the next connection. The system call is made by hand as the library's would allocate an address each
+// time.
 func (s *Sink) accept() (int, error) {
 	for {
 		conn, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(s.fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)

@@ -20,8 +20,8 @@ func (e Endpoint) session(i, of int) Endpoint {
 	return e
 }
 
-// SendEach runs a session to each of the addresses, all in the same interval, and returns what they found together: counts, rates and
-// CPU time are sums, latencies those of all transactions. The first error ends all.
+// SendEach runs a session to each of the addresses, all in the same interval, and returns what they found together:
+// counts, rates and CPU time are sums, latencies those of all transactions. The first error ends all.
 func SendEach(ctx context.Context, e Endpoint, load Load, to []netip.AddrPort) (Result, error) {
 	load.Sessions = len(to)
 	if _, err := load.withDefaults(); err != nil {
@@ -48,7 +48,9 @@ func SendEach(ctx context.Context, e Endpoint, load Load, to []netip.AddrPort) (
 	if err := ctx.Err(); err != nil && load.Duration > 0 {
 		return Result{}, err
 	}
-	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil && !errors.Is(err, context.Canceled) }); i >= 0 {
+	if i := slices.IndexFunc(errs, func(err error) bool {
+		return err != nil && !errors.Is(err, context.Canceled)
+	}); i >= 0 {
 		return Result{}, errs[i]
 	}
 	return merge(results), nil

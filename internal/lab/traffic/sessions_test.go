@@ -15,7 +15,8 @@ import (
 )
 
 func TestSessionsAreMeasuredTogether(t *testing.T) {
-	measure := map[string]func(context.Context, Pair, Load) (Result, error){"goroutines": Measure, "processes": processes(t).Measure}
+	measure := map[string]func(context.Context, Pair, Load) (Result, error){"goroutines": Measure,
+		"processes": processes(t).Measure}
 	for how, f := range measure {
 		for _, k := range []Kind{KindStream, KindRR, KindCRR} {
 			t.Run(how+"/"+string(k), func(t *testing.T) {
@@ -32,7 +33,8 @@ func TestSessionsAreMeasuredTogether(t *testing.T) {
 					return
 				}
 				tr := res.Transactions
-				if tr.Count < 20 || res.Sink.Bytes < tr.Count || tr.Latency.P50 <= 0 || tr.Latency.P99 < tr.Latency.P50 || tr.PerSecond <= 0 {
+				if tr.Count < 20 || res.Sink.Bytes < tr.Count || tr.Latency.P50 <= 0 ||
+					tr.Latency.P99 < tr.Latency.P50 || tr.PerSecond <= 0 {
 					t.Errorf("transactions %+v, sink %+v", *tr, *res.Sink)
 				}
 				if k == KindRR && res.Sink.Connections != 4 {
@@ -46,7 +48,8 @@ func TestSessionsAreMeasuredTogether(t *testing.T) {
 func TestConnectionsGoToEveryAddressOfTheServer(t *testing.T) {
 	load := short(KindCRR)
 	load.Sessions, load.Addresses = 2, 8 // of the loopback, 127.0.0.1 to 8
-	for how, f := range map[string]func(context.Context, Pair, Load) (Result, error){"goroutines": Measure, "processes": processes(t).Measure} {
+	for how, f := range map[string]func(context.Context, Pair, Load) (Result, error){"goroutines": Measure,
+		"processes": processes(t).Measure} {
 		t.Run(how, func(t *testing.T) {
 			res, err := f(t.Context(), loopback, load)
 			if err != nil || res.Transactions.Count < 20 || res.Sink.Connections < res.Transactions.Count {
@@ -55,7 +58,8 @@ func TestConnectionsGoToEveryAddressOfTheServer(t *testing.T) {
 		})
 	}
 	servers, family, err := consecutive(netip.MustParseAddrPort("10.0.0.255:7"), 2)
-	if err != nil || family != syscall.AF_INET || len(servers) != 2 || servers[1].(*unix.SockaddrInet4).Addr != [4]byte{10, 0, 1, 0} {
+	if err != nil || family != syscall.AF_INET || len(servers) != 2 ||
+		servers[1].(*unix.SockaddrInet4).Addr != [4]byte{10, 0, 1, 0} {
 		t.Errorf("two addresses: %+v, %v", servers, err)
 	}
 }
@@ -67,8 +71,10 @@ func TestMergeAddsUpSessions(t *testing.T) {
 	}
 	long.add(time.Millisecond)
 	sum := merge([]Result{
-		{Kind: KindCRR, Transactions: &Transactions{Seconds: 1, Count: 9, PerSecond: 9, CPUSeconds: 0.25, times: short}},
-		{Kind: KindCRR, Transactions: &Transactions{Seconds: 2, Count: 1, PerSecond: 0.5, CPUSeconds: 0.5, times: long}},
+		{Kind: KindCRR, Transactions: &Transactions{Seconds: 1, Count: 9, PerSecond: 9, CPUSeconds: 0.25,
+			times: short}},
+		{Kind: KindCRR, Transactions: &Transactions{Seconds: 2, Count: 1, PerSecond: 0.5, CPUSeconds: 0.5,
+			times: long}},
 	}).Transactions
 	if sum.Count != 10 || sum.PerSecond != 9.5 || sum.Seconds != 2 || sum.CPUSeconds != 0.75 {
 		t.Errorf("sum %+v", *sum)
@@ -104,7 +110,8 @@ func TestOneSessionThatFailsEndsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	_, err = SendEach(t.Context(), Endpoint{}, Load{Kind: KindRR, Duration: time.Hour}, []netip.AddrPort{sink.Addr(), netip.MustParseAddrPort("127.0.0.1:1")})
+	_, err = SendEach(t.Context(), Endpoint{}, Load{Kind: KindRR, Duration: time.Hour},
+		[]netip.AddrPort{sink.Addr(), netip.MustParseAddrPort("127.0.0.1:1")})
 	if !errors.Is(err, syscall.ECONNREFUSED) || time.Since(began) > 3*time.Second {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
@@ -115,7 +122,8 @@ func TestOneSessionThatFailsEndsAll(t *testing.T) {
 
 func TestSessionsAndFlowsAreChecked(t *testing.T) {
 	for want, l := range map[string]Load{
-		"it has one": {Kind: KindUDP, Sessions: 2}, "65 sessions": {Kind: KindRR, Sessions: 65}, "flows of a scan": {Kind: KindScan, Flows: -1},
+		"it has one": {Kind: KindUDP, Sessions: 2}, "65 sessions": {Kind: KindRR, Sessions: 65},
+		"flows of a scan":    {Kind: KindScan, Flows: -1},
 		"has one connection": {Kind: KindRR, Addresses: 2}, "257 addresses": {Kind: KindCRR, Addresses: 257},
 		"size 1": {Kind: KindScan, Size: 1},
 	} {
@@ -127,8 +135,8 @@ func TestSessionsAndFlowsAreChecked(t *testing.T) {
 	}
 }
 
-// resolve waits until the ends of a new path know each other's MAC. A request that is lost while the path comes up is repeated after a
-// second only, and the kernel keeps no more than some 200 SYNs for its answer.
+// resolve waits until the ends of a new path know each other's MAC. A request that is lost while the path comes up is
+// repeated after a second only, and the kernel keeps no more than some 200 SYNs for its answer.
 func resolve(t *testing.T, pair Pair) {
 	t.Helper()
 	for range 100 {
@@ -143,8 +151,10 @@ func resolve(t *testing.T, pair Pair) {
 func TestScanCountsWhatComesBack(t *testing.T) {
 	pair := vethPair(t)
 	resolve(t, pair)
-	load := Load{Kind: KindScan, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond, Rate: 5000, Flows: 700}
-	for name, f := range map[string]func(context.Context, Pair, Load) (Result, error){"own": Measure, "process": processes(t).Measure} {
+	load := Load{Kind: KindScan, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond, Rate: 5000,
+		Flows: 700}
+	for name, f := range map[string]func(context.Context, Pair, Load) (Result, error){"own": Measure,
+		"process": processes(t).Measure} {
 		t.Run(name, func(t *testing.T) {
 			res, err := f(t.Context(), pair, load)
 			if err != nil {
@@ -152,7 +162,8 @@ func TestScanCountsWhatComesBack(t *testing.T) {
 			}
 			s := res.Scan
 			// 1500, and what a busy machine has delayed into the interval or beyond it.
-			if s.Sent < 750 || s.Sent > 2000 || s.Answered != s.Sent || s.Flows != 700 || s.FlowsAnswered != 700 || s.Refused != 0 {
+			if s.Sent < 750 || s.Sent > 2000 || s.Answered != s.Sent || s.Flows != 700 || s.FlowsAnswered != 700 ||
+				s.Refused != 0 {
 				t.Errorf("%s: scan %+v", name, *s)
 			}
 		})
@@ -171,7 +182,8 @@ func TestScanOverIPv6UntilItsContextEnds(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	res, err := Send(ctx, Endpoint{}, Load{Kind: KindScan, Rate: 2000, Flows: 100}, netip.AddrPortFrom(netip.IPv6Loopback(), 0))
+	res, err := Send(ctx, Endpoint{}, Load{Kind: KindScan, Rate: 2000, Flows: 100},
+		netip.AddrPortFrom(netip.IPv6Loopback(), 0))
 	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
 		testkit.Missing(t, "IPv6 on the loopback")
 	}
@@ -187,7 +199,8 @@ func TestScanOverIPv6UntilItsContextEnds(t *testing.T) {
 func TestNiceEndsAreSessionsOfTheirOwn(t *testing.T) {
 	p := processes(t)
 	p.Nice = 5
-	sink, err := p.sink(t.Context(), Endpoint{}, SinkOptions{Kind: KindRR, At: netip.AddrPortFrom(loopback.Addr, 0), Size: 1}, 1)
+	sink, err := p.sink(t.Context(), Endpoint{}, SinkOptions{Kind: KindRR, At: netip.AddrPortFrom(loopback.Addr, 0),
+		Size: 1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,9 @@ type SinkOptions struct {
 	Kind Kind           // one that has a sink
 	At   netip.AddrPort // port 0: one that is free
 	Size int            // of requests and answers; 0 = 1
-	// Nap makes a sink of packets look for them at this interval instead of being woken by each. Waking a thread on another
-	// CPU is the sender's work, and on virtual CPUs dearer than the path. Times of arrival are only as exact as this. 0 = woken.
+	// Nap makes a sink of packets look for them at this interval instead of being woken by each. Waking a thread on
+	// another CPU is the sender's work, and on virtual CPUs dearer than the path. Times of arrival are only as exact as
+	// this. 0 = woken.
 	Nap time.Duration
 	// Buffer is how many bytes of packets, with the kernel's book-keeping, the sink may lag behind; 0 = 4 MiB.
 	Buffer int

@@ -149,12 +149,14 @@ func writeFull(fd int, buf []byte, stop func() bool) error {
 	return nil
 }
 
-// overflow is how many packets the socket has thrown away as its buffer was full (SK_MEMINFO_DROPS, include/uapi/linux/sock_diag.h).
+// overflow is how many packets the socket has thrown away as its buffer was full (SK_MEMINFO_DROPS,
+// include/uapi/linux/sock_diag.h).
 func overflow(fd int) (uint32, error) {
 	const drops = 8 // the index of the count
 	var info [drops + 1]uint32
 	size := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	if errno != 0 {
 		return 0, fmt.Errorf("read SO_MEMINFO: %w", errno)
 	}

@@ -47,8 +47,9 @@ func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
 	acked := after.Bytes_acked - before.Bytes_acked
 	return &Stream{
 		Seconds: c.seconds, Bytes: acked, BitsPerSecond: 8 * c.per(acked),
-		Retransmits: uint64(after.Total_retrans - before.Total_retrans), Segments: uint64(after.Data_segs_out - before.Data_segs_out),
-		Sent: after.Bytes_sent - before.Bytes_sent, CPUSeconds: c.cpu,
+		Retransmits: uint64(after.Total_retrans - before.Total_retrans),
+		Segments:    uint64(after.Data_segs_out - before.Data_segs_out),
+		Sent:        after.Bytes_sent - before.Bytes_sent, CPUSeconds: c.cpu,
 	}, nil
 }
 
@@ -68,16 +69,17 @@ func dialStream(h *halt, load Load, to netip.AddrPort) (int, error) {
 // unwatched is how many bytes may be written without a look at the clock, which costs a tenth of a small write.
 const unwatched = 1 << 10
 
-// writeSome writes the message, and a small one several times; first of all what is left of the last one, if there is any. What fits
-// into the socket's buffer is written by a call that the Go scheduler does not watch over: it never blocks, and watching costs another
-// tenth. Then it waits once, as a blocking write does, and returns what neither call could write: a signal or the socket's timeout ends
-// a blocking write in the middle of a message.
+// writeSome writes the message, and a small one several times; first of all what is left of the last one, if there is
+// any. What fits into the socket's buffer is written by a call that the Go scheduler does not watch over: it never
+// blocks, and watching costs another tenth. Then it waits once, as a blocking write does, and returns what neither call
+// could write: a signal or the socket's timeout ends a blocking write in the middle of a message.
 func writeSome(fd int, message, rest []byte) ([]byte, error) {
 	if len(rest) == 0 {
 		rest = message
 	}
 	for written := 0; written <= unwatched; written += len(message) {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(rest))), uintptr(len(rest)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(rest))),
+			uintptr(len(rest)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch {
 		case errno == 0 && int(n) == len(rest):
 			rest = message

@@ -33,7 +33,8 @@ func TestNagleIsOffUnlessAskedFor(t *testing.T) {
 }
 
 func TestSmallWritesAreCountedInSegments(t *testing.T) {
-	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure, "by processes": processes(t).Measure} {
+	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure,
+		"by processes": processes(t).Measure} {
 		t.Run(name, func(t *testing.T) {
 			load := short(KindStream)
 			load.Size, load.Nagle, load.Sessions = 1, true, 2
@@ -50,11 +51,14 @@ func TestSmallWritesAreCountedInSegments(t *testing.T) {
 
 func TestWhatIsForStreamsOnlyIsChecked(t *testing.T) {
 	for says, l := range map[string]Load{
-		"Nagle is a matter of streams": {Kind: KindRR, Nagle: true}, "gathering bytes is a matter of streams": {Kind: KindUDP, Gather: 1},
-		"-1 bytes to gather": {Kind: KindStream, Gather: -1}, "want 0–1048576": {Kind: KindStream, Gather: 1<<20 + 1},
+		"Nagle is a matter of streams":           {Kind: KindRR, Nagle: true},
+		"gathering bytes is a matter of streams": {Kind: KindUDP, Gather: 1},
+		"-1 bytes to gather":                     {Kind: KindStream, Gather: -1}, "want 0–1048576": {Kind: KindStream,
+			Gather: 1<<20 + 1},
 	} {
 		t.Run(says, func(t *testing.T) {
-			if _, err := Measure(context.Background(), loopback, l); err == nil || !strings.Contains(err.Error(), says) {
+			if _, err := Measure(context.Background(), loopback, l); err == nil ||
+				!strings.Contains(err.Error(), says) {
 				t.Errorf("%+v: %v, want %q", l, err, says)
 			}
 		})
@@ -63,7 +67,8 @@ func TestWhatIsForStreamsOnlyIsChecked(t *testing.T) {
 
 // A receiver that gathers is not woken by less, and gets everything all the same.
 func TestAReceiverThatGathersMissesNothing(t *testing.T) {
-	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure, "by processes": processes(t).Measure} {
+	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure,
+		"by processes": processes(t).Measure} {
 		t.Run(name, func(t *testing.T) {
 			load := short(KindStream)
 			load.Size, load.Nagle, load.Gather = 64, true, 16<<10
@@ -76,7 +81,8 @@ func TestAReceiverThatGathersMissesNothing(t *testing.T) {
 			}
 		})
 	}
-	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindStream, At: netip.MustParseAddrPort("127.0.0.1:0"), Gather: 4711})
+	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindStream, At: netip.MustParseAddrPort("127.0.0.1:0"),
+		Gather: 4711})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,10 @@
 // Package traffic has the senders and sinks that measure a network path: TCP stream, request/response,
-// connect/request/response, numbered packets at full or given rate, ICMP echo, and scans of closed ports. Each end runs in a network namespace, on a
-// thread of its own, pinned to CPUs where asked; as goroutines of one process (Measure) or as a process per end (Processes).
+// connect/request/response, numbered packets at full or given rate, ICMP echo, and scans of closed ports. Each end runs
+// in a network namespace, on a thread of its own, pinned to CPUs where asked; as goroutines of one process (Measure) or
+// as a process per end (Processes).
 //
-// The ends use blocking sockets on a locked thread: a read or write is one system call, without the Go poller's wake-ups in
-// the measured path, so that the numbers compare with those of tools written in C.
+// The ends use blocking sockets on a locked thread: a read or write is one system call, without the Go poller's
+// wake-ups in the measured path, so that the numbers compare with those of tools written in C.
 package traffic
 
 import (
@@ -29,7 +30,8 @@ const (
 	KindUDP Kind = "udp"
 	// KindEcho sends ICMP echo requests and counts the replies to each; it needs no sink.
 	KindEcho Kind = "echo"
-	// KindScan sends TCP SYNs to closed ports and counts what comes back: many two-way flows of two packets. It needs no sink.
+	// KindScan sends TCP SYNs to closed ports and counts what comes back: many two-way flows of two packets. It needs
+	// no sink.
 	KindScan Kind = "scan"
 )
 
@@ -46,28 +48,33 @@ type Load struct {
 	Warmup time.Duration
 	// Duration is the length of the measured interval; 0 = until the context ends, which is then no error.
 	Duration time.Duration
-	// Size is the number of bytes per write (stream: default 65536, what one GSO frame holds), of request and of answer (rr, crr: default 1, at most
-	// 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over IPv4; at least 18; echo: default 56).
+	// Size is the number of bytes per write (stream: default 65536, what one GSO frame holds), of request and of answer
+	// (rr, crr: default 1, at most 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over
+	// IPv4; at least 18; echo: default 56).
 	Size int
 	// Nagle lets small writes of a stream wait for one another while something is unacknowledged (RFC 896), as TCP
 	// does by default. Without it each leaves at once.
 	Nagle bool
-	// Gather is how many bytes of a stream must have come before its receiver is woken, 0–1 MiB: what an adapter does that gathers
-	// interrupts. 0: by whatever comes. Waking a thread on another CPU is the sender's work, and can cost more than the path.
+	// Gather is how many bytes of a stream must have come before its receiver is woken, 0–1 MiB: what an adapter does
+	// that gathers interrupts. 0: by whatever comes. Waking a thread on another CPU is the sender's work, and can cost
+	// more than the path.
 	Gather int
-	// Buffer is how many bytes of packets the sink may lag behind, and Nap how often it looks for them where Rate is 0; 0 = as
-	// SinkOptions.Buffer, and 200 µs. A sender that is never slower than its sink's queue is long writes to memory that no cache holds.
+	// Buffer is how many bytes of packets the sink may lag behind, and Nap how often it looks for them where Rate is 0;
+	// 0 = as SinkOptions.Buffer, and 200 µs. A sender that is never slower than its sink's queue is long writes to
+	// memory that no cache holds.
 	Buffer int
 	Nap    time.Duration
 	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10, scan default 1000.
 	Rate float64
-	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr only, at most 64.
+	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr
+	// only, at most 64.
 	Sessions int
-	// Addresses is how many consecutive ones the server has, from that of the pair: connections of crr go to each in turn, so that one
-	// with the same addresses and ports comes again later; 0 = 1, at most 256. There are some 14,000 ports for each.
+	// Addresses is how many consecutive ones the server has, from that of the pair: connections of crr go to each in
+	// turn, so that one with the same addresses and ports comes again later; 0 = 1, at most 256. There are some 14,000
+	// ports for each.
 	Addresses int
-	// Begin, where it is set, is when the measured interval begins: that of several senders is then the same. Nothing is sent until
-	// Warmup before. A sender that is ready only after it fails with ErrLate.
+	// Begin, where it is set, is when the measured interval begins: that of several senders is then the same. Nothing
+	// is sent until Warmup before. A sender that is ready only after it fails with ErrLate.
 	Begin time.Time
 	// Flows is how many different flows a scan has, 1–1,000,000; 0 = 5000. They take turns.
 	Flows int

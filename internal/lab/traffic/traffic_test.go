@@ -19,7 +19,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// childEnv makes the test binary behave as "heddle traffic", so that Processes can be tested without building another one.
+// childEnv makes the test binary behave as "heddle traffic", so that Processes can be tested without building another
+// one.
 const childEnv = "HEDDLE_TEST_TRAFFIC_PROCESS"
 
 func TestMain(m *testing.M) {
@@ -68,7 +69,8 @@ func check(t *testing.T, res Result, load Load) {
 		if tr.Count == 0 || tr.Latency.P50 <= 0 || tr.Latency.P99 < tr.Latency.P50 || tr.Latency.Max < tr.Latency.P99 {
 			t.Errorf("transactions %+v", *tr)
 		}
-		if wants := map[Kind]uint64{KindRR: 1, KindCRR: tr.Count}[load.Kind]; res.Sink.Connections < wants || res.Sink.Bytes < tr.Count {
+		if wants := map[Kind]uint64{KindRR: 1, KindCRR: tr.Count}[load.Kind]; res.Sink.Connections < wants ||
+			res.Sink.Bytes < tr.Count {
 			t.Errorf("sink %+v for %d transactions", *res.Sink, tr.Count)
 		}
 		if load.Kind == KindRR && res.Sink.Connections != 1 {
@@ -78,7 +80,8 @@ func check(t *testing.T, res Result, load Load) {
 		seconds = res.Sent.Seconds
 		got := res.Sink.Packets
 		// A sink that does not get a CPU loses what its buffer has no room for, the end marks among it.
-		counted := got.Complete && got.Sent == res.Sent.Packets || !got.Complete && got.Overflowed >= EndMarks && got.Sent <= res.Sent.Packets
+		counted := got.Complete && got.Sent == res.Sent.Packets || !got.Complete && got.Overflowed >= EndMarks &&
+			got.Sent <= res.Sent.Packets
 		if !counted || got.Received+got.Lost != got.Sent || got.Received == 0 || got.Duplicated != 0 {
 			t.Errorf("sent %+v, received %+v", *res.Sent, *got)
 		}
@@ -134,10 +137,12 @@ func TestProcessErrorsReachTheCaller(t *testing.T) {
 		t.Errorf("sink at an address that is not ours: %v", err)
 	}
 	far := Endpoint{CPUs: []int{1000}}
-	if _, err = Measure(t.Context(), Pair{Addr: loopback.Addr, Client: far}, short(KindRR)); err == nil || !strings.Contains(err.Error(), "pin to CPUs [1000]") {
+	if _, err = Measure(t.Context(), Pair{Addr: loopback.Addr, Client: far}, short(KindRR)); err == nil ||
+		!strings.Contains(err.Error(), "pin to CPUs [1000]") {
 		t.Errorf("pinning to a CPU that is not there: %v", err)
 	}
-	if _, err = Send(t.Context(), Endpoint{}, short(KindRR), netip.MustParseAddrPort("127.0.0.1:1")); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err = Send(t.Context(), Endpoint{}, short(KindRR), netip.MustParseAddrPort("127.0.0.1:1")); !errors.Is(err,
+		syscall.ECONNREFUSED) {
 		t.Errorf("request to a closed port: %v", err)
 	}
 }
@@ -279,7 +284,8 @@ func TestMeasureBetweenNamespaces(t *testing.T) {
 func TestEchoCountsReplies(t *testing.T) {
 	pair := vethPair(t)
 	load := Load{Kind: KindEcho, Warmup: 20 * time.Millisecond, Duration: 200 * time.Millisecond, Rate: 100}
-	for name, f := range map[string]func(context.Context, Pair, Load) (Result, error){"own": Measure, "process": processes(t).Measure} {
+	for name, f := range map[string]func(context.Context, Pair, Load) (Result, error){"own": Measure,
+		"process": processes(t).Measure} {
 		t.Run(name, func(t *testing.T) {
 			res, err := f(t.Context(), pair, load)
 			if err != nil {
@@ -287,7 +293,8 @@ func TestEchoCountsReplies(t *testing.T) {
 			}
 			e := res.Echo
 			// 20, and those of the warm-up that a busy machine has delayed into the interval.
-			if e.Requests < 10 || e.Requests > 24 || e.Replies != e.Requests || e.RepliesPerPing != 1 || e.RTT.P50 <= 0 {
+			if e.Requests < 10 || e.Requests > 24 || e.Replies != e.Requests || e.RepliesPerPing != 1 ||
+				e.RTT.P50 <= 0 {
 				t.Errorf("%s: echo %+v", name, *e)
 			}
 		})
@@ -302,9 +309,11 @@ func TestEchoCountsReplies(t *testing.T) {
 	}
 }
 
-// What a sink's own socket throws away is told apart from what the path loses: on a path that loses nothing, the one is all.
+// What a sink's own socket throws away is told apart from what the path loses: on a path that loses nothing, the one is
+// all.
 func TestWhatTheSocketThrowsAwayIsNotThePathsLoss(t *testing.T) {
-	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindUDP, At: netip.MustParseAddrPort("127.0.0.1:0"), Buffer: 16 << 10, Nap: 50 * time.Millisecond})
+	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindUDP, At: netip.MustParseAddrPort("127.0.0.1:0"),
+		Buffer: 16 << 10, Nap: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

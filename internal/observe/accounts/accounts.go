@@ -1,5 +1,6 @@
-// Package accounts says whether a port's counters add up: that every frame received from it was delivered or dropped with one
-// reason (S94). It is exact about a port at rest, and bounds what frames under way can hide on one that is not. Pure.
+// Package accounts says whether a port's counters add up: that every frame received from it was delivered or dropped
+// with one reason (S94). It is exact about a port at rest, and bounds what frames under way can hide on one that is
+// not. Pure.
 package accounts
 
 import (
@@ -11,9 +12,11 @@ import (
 // Books are the counters of a port that must add up.
 type Books struct {
 	Received, Delivered, Dropped uint64
-	// Host are the frames of the host's own that were looked up, HostFates those of them kept and dropped: the rest left.
+	// Host are the frames of the host's own that were looked up, HostFates those of them kept and dropped: the rest
+	// left.
 	Host, HostFates uint64
-	// FromPnic are bytes of the copies handed to the port of frames that came on an uplink: a part of Out, all bytes handed to it.
+	// FromPnic are bytes of the copies handed to the port of frames that came on an uplink: a part of Out, all bytes
+	// handed to it.
 	FromPnic, Out uint64
 }
 
@@ -34,7 +37,8 @@ type State string
 const (
 	// Exact: nothing was under way, and every frame has its fate.
 	Exact State = "exact"
-	// Open: frames passed while the counters were read; those without a fate lie between two bounds that allow for none.
+	// Open: frames passed while the counters were read; those without a fate lie between two bounds that allow for
+	// none.
 	Open State = "open"
 	// Broken: frames are missing, or have more than one fate, however many were under way.
 	Broken State = "broken"
@@ -49,18 +53,20 @@ type Verdict struct {
 	Fault string
 }
 
-// Judge holds two readings of a port against each other, the second begun after the first had ended. underWay is how many frames
-// the switch can have received from the port without having decided on them: one a CPU.
+// Judge holds two readings of a port against each other, the second begun after the first had ended. underWay is how
+// many frames the switch can have received from the port without having decided on them: one a CPU.
 //
-// A reading takes a while, and its counters are not of one instant; but each only grows. At the instant between the two readings,
-// the frames received are therefore at least what the first reading says and at most what the second says, and so are the fates.
-// The difference of both is bounded by what the readings say crosswise, whatever order they were made in. Where the bounds
-// leave out everything from 0 to underWay, the accounts are broken. Two equal readings leave one value: at rest the check is exact.
+// A reading takes a while, and its counters are not of one instant; but each only grows. At the instant between the two
+// readings, the frames received are therefore at least what the first reading says and at most what the second says,
+// and so are the fates. The difference of both is bounded by what the readings say crosswise, whatever order they were
+// made in. Where the bounds leave out everything from 0 to underWay, the accounts are broken. Two equal readings leave
+// one value: at rest the check is exact.
 func Judge(first, second Books, underWay uint64) (v Verdict, ok bool) {
 	if !grown(first, second) { // the port is another, or its counters began anew
 		return Verdict{}, false
 	}
-	v = Verdict{State: Open, Least: int64(first.Received) - int64(second.fates()), Most: int64(second.Received) - int64(first.fates())}
+	v = Verdict{State: Open, Least: int64(first.Received) - int64(second.fates()),
+		Most: int64(second.Received) - int64(first.fates())}
 	switch {
 	case v.Least > int64(underWay):
 		v.fault("%d frames received from it were neither delivered nor dropped", v.Least)
@@ -84,7 +90,8 @@ func (b Books) fates() uint64 { return b.Delivered + b.Dropped }
 
 // grown says that nothing became less.
 func grown(a, b Books) bool {
-	return a.Received <= b.Received && a.Delivered <= b.Delivered && a.Dropped <= b.Dropped && a.Host <= b.Host && a.HostFates <= b.HostFates &&
+	return a.Received <= b.Received && a.Delivered <= b.Delivered && a.Dropped <= b.Dropped && a.Host <= b.Host &&
+		a.HostFates <= b.HostFates &&
 		a.FromPnic <= b.FromPnic && a.Out <= b.Out
 }
 

@@ -37,12 +37,13 @@ func TestS94_AtRestTheAccountsAreExact(t *testing.T) {
 	}
 }
 
-// torn is a reading whose counters are each of an instant of their own, between from and to steps of a history in which some frames
-// have their fate a while after they were received, and leak of them never.
+// torn is a reading whose counters are each of an instant of their own, between from and to steps of a history in which
+// some frames have their fate a while after they were received, and leak of them never.
 func torn(t *rapid.T, from, to, leak int) Books {
 	at := func(name string) int { return rapid.IntRange(from, to).Draw(t, name) }
 	fated := func(n int) int { return max(0, n-1-leak) } // one is under way all the time
-	return Books{Received: uint64(at("received")), Delivered: uint64(fated(at("delivered")) / 2), Dropped: uint64((fated(at("dropped")) + 1) / 2)}
+	return Books{Received: uint64(at("received")), Delivered: uint64(fated(at("delivered")) / 2),
+		Dropped: uint64((fated(at("dropped")) + 1) / 2)}
 }
 
 func TestS94_UnderTrafficSoundAccountsAreNeverCalledBrokenAndALeakAlwaysShows(t *testing.T) {

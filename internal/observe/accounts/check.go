@@ -27,8 +27,8 @@ type Account struct {
 	Verdict
 }
 
-// Check reads every port twice and judges it; those that could not be settled are read again, up to rounds times. It takes 50 ms at
-// most beside the reading itself. A port whose counters began anew each time has the State "".
+// Check reads every port twice and judges it; those that could not be settled are read again, up to rounds times. It
+// takes 50 ms at most beside the reading itself. A port whose counters began anew each time has the State "".
 func Check(ctx context.Context, r Reader, ports []plan.PortID) ([]Account, error) {
 	all := make([]Account, len(ports))
 	for i, id := range ports {

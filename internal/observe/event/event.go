@@ -30,9 +30,10 @@ const (
 	Collector    Kind = "collector"     // a flow collector is sent records, is away, or its name has no address
 	Adopted      Kind = "adopted"       // a host port took the place of an uplink's device (S81)
 	Tried        Kind = "tried"         // a change concerns the way to the host's own addresses, and is tried (S81)
-	Confirmed    Kind = "confirmed"     // such a change stays: the operator confirmed it, or the host is known to be reached
-	Reverted     Kind = "reverted"      // it was taken back by itself
-	Program      Kind = "program"       // somebody else's program runs before the switch's on a device, or no longer does
+	// such a change stays: the operator confirmed it, or the host is known to be reached
+	Confirmed Kind = "confirmed"
+	Reverted  Kind = "reverted" // it was taken back by itself
+	Program   Kind = "program"  // somebody else's program runs before the switch's on a device, or no longer does
 )
 
 // Kinds are all of them.
@@ -57,10 +58,12 @@ type Event struct {
 	// MAC and VLAN are those of a learned address; VLAN the segment it was learned in.
 	MAC  string       `json:"mac,omitzero"`
 	VLAN plan.Segment `json:"vlan,omitzero"`
-	// Reason is why frames of a port are refused, Address the IP address that the address guard refused it, where it can be read.
+	// Reason is why frames of a port are refused, Address the IP address that the address guard refused it, where it
+	// can be read.
 	Reason  string `json:"reason,omitzero"`
 	Address string `json:"address,omitzero"`
-	// From and To are the value before and after: uplinks of a failover, ports of a moved MAC, up and down, states of a flow collector.
+	// From and To are the value before and after: uplinks of a failover, ports of a moved MAC, up and down, states of a
+	// flow collector.
 	From string `json:"from,omitzero"`
 	To   string `json:"to,omitzero"`
 	// Ports is how many ports it concerns, for a failover or an apply.

@@ -1,6 +1,7 @@
-// Package problem has the states in which a port or uplink is not in full service. A state is a code with what belongs to it: the
-// device, another port, a number. Codes decide what the product does, and are what scripts read; the sentence for people is made of
-// them in one place (Text), and may be reworded without changing anything else. It is pure.
+// Package problem has the states in which a port or uplink is not in full service. A state is a code with what belongs
+// to it: the device, another port, a number. Codes decide what the product does, and are what scripts read; the
+// sentence for people is made of them in one place (Text), and may be reworded without changing anything else. It is
+// pure.
 package problem
 
 import (

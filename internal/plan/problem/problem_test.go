@@ -43,7 +43,8 @@ func codes(t *testing.T) (all []Code) {
 }
 
 func full(c Code) Problem {
-	return Problem{Code: c, Device: "DEVICE", Peer: "PEER", Other: "OTHER", Kind: "KIND", MAC: "02:00:00:00:00:01", Have: 1400, Want: 1500,
+	return Problem{Code: c, Device: "DEVICE", Peer: "PEER", Other: "OTHER", Kind: "KIND", MAC: "02:00:00:00:00:01",
+		Have: 1400, Want: 1500,
 		For: 42 * time.Second, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Detail: "DETAIL of " + string(c)}
 }
 
@@ -85,9 +86,13 @@ func TestWordsMakeNoState(t *testing.T) {
 	}
 	base := full(LowMTU)
 	for what, edit := range map[string]func(*Problem){
-		"code": func(p *Problem) { p.Code = NoDevice }, "device": func(p *Problem) { p.Device = "x" }, "peer": func(p *Problem) { p.Peer = "x" },
-		"other": func(p *Problem) { p.Other = "x" }, "kind": func(p *Problem) { p.Kind = "x" }, "mac": func(p *Problem) { p.MAC = "x" },
-		"have": func(p *Problem) { p.Have++ }, "want": func(p *Problem) { p.Want++ }, "for": func(p *Problem) { p.For++ },
+		"code": func(p *Problem) { p.Code = NoDevice }, "device": func(p *Problem) { p.Device = "x" },
+		"peer":  func(p *Problem) { p.Peer = "x" },
+		"other": func(p *Problem) { p.Other = "x" }, "kind": func(p *Problem) { p.Kind = "x" },
+		"mac":  func(p *Problem) { p.MAC = "x" },
+		"have": func(p *Problem) { p.Have++ }, "want": func(p *Problem) { p.Want++ }, "for": func(p *Problem) {
+			p.For++
+		},
 		"since": func(p *Problem) { p.Since = p.Since.Add(1) },
 	} {
 		if p := base; func() bool { edit(&p); return p.Same(base) }() {
@@ -98,7 +103,8 @@ func TestWordsMakeNoState(t *testing.T) {
 
 func TestFailedKeepsTheKernelsNumber(t *testing.T) {
 	denied := Failed(AttachFailed, "eth0", &os.PathError{Op: "attach", Path: "eth0", Err: syscall.EPERM})
-	reworded := Failed(AttachFailed, "eth0", &os.PathError{Op: "attach the program to", Path: "eth0", Err: syscall.EPERM})
+	reworded := Failed(AttachFailed, "eth0", &os.PathError{Op: "attach the program to", Path: "eth0",
+		Err: syscall.EPERM})
 	gone := Failed(AttachFailed, "eth0", &os.PathError{Op: "attach", Path: "eth0", Err: syscall.ENODEV})
 	if !denied.Same(reworded) || denied.Same(gone) || denied.Text() == reworded.Text() {
 		t.Errorf("%+v, %+v, %+v", denied, reworded, gone)
@@ -109,7 +115,8 @@ func TestRefAndValue(t *testing.T) {
 	if (Problem{}).Ref() != nil || (*Problem)(nil).Value() != (Problem{}) {
 		t.Error("no state is one")
 	}
-	if p := full(UpDelay); *p.Ref() != p || p.Ref().Value() != p || First(Problem{}, p, Of(Flapping)) != p || !First().None() {
+	if p := full(UpDelay); *p.Ref() != p || p.Ref().Value() != p || First(Problem{}, p, Of(Flapping)) != p ||
+		!First().None() {
 		t.Error("a state is lost")
 	}
 }

@@ -7,7 +7,8 @@ import (
 
 // Text says the state in a sentence for people, "" for none. A code that is not known here is its own text.
 func (p Problem) Text() string {
-	for _, of := range []func(Problem) string{Problem.ofDevice, Problem.ofMember, Problem.ofMonitor, Problem.ofGuest, Problem.ofLoop, Problem.ofUplink, Problem.ofLACP} {
+	for _, of := range []func(Problem) string{Problem.ofDevice, Problem.ofMember, Problem.ofMonitor, Problem.ofGuest,
+		Problem.ofLoop, Problem.ofUplink, Problem.ofLACP} {
 		if text := of(p); text != "" {
 			return text
 		}
@@ -56,19 +57,24 @@ func (p Problem) ofMember() string {
 	case Loopback:
 		return "lo is the loopback device: it has no wire to switch"
 	case SwitchEnd:
-		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already", p.Device, p.Peer)
+		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already",
+			p.Device, p.Peer)
 	case BondMember:
-		return fmt.Sprintf("device %s is a member of %s %s: use %s as the uplink's device, or take %s out of it (ip link set %s nomaster)",
+		return fmt.Sprintf("device %s is a member of %s %s: use %s as the uplink's device, or take %s out of it (ip "+
+			"link set %s nomaster)",
 			p.Device, p.Kind, p.Peer, p.Peer, p.Device, p.Device)
 	case BridgeMember:
-		return fmt.Sprintf("device %s is in bridge %s: take it out (ip link set %s nomaster), a device has one switch", p.Device, p.Peer, p.Device)
+		return fmt.Sprintf("device %s is in bridge %s: take it out (ip link set %s nomaster), a device has one switch",
+			p.Device, p.Peer, p.Device)
 	case DeviceMember:
 		return fmt.Sprintf("device %s is a member of device %s: take it out, a device has one switch", p.Device, p.Peer)
 	case VLANDevice:
-		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at the port group (vlan: {access: ID}); "+
+		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at "+
+			"the port group (vlan: {access: ID}); "+
 			"a vNIC is a veth or a tap (docs/how-to/uplinks.md)", p.Device)
 	case WrongDevice:
-		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink", p.Device, p.Kind)
+		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink",
+			p.Device, p.Kind)
 	}
 	return ""
 }
@@ -96,7 +102,8 @@ func (p Problem) ofGuest() string {
 	case DuplicateMAC:
 		return fmt.Sprintf("its adapter has the MAC %s of port %s: give one of them another, or set mac", p.MAC, p.Peer)
 	case RivalGuest:
-		return fmt.Sprintf("the guest of port %s runs with the same MAC %s, and gets what is sent to it: stop one of the two guests", p.Peer, p.MAC)
+		return fmt.Sprintf("the guest of port %s runs with the same MAC %s, and gets what is sent to it: stop one of "+
+			"the two guests", p.Peer, p.MAC)
 	case GuestUnsure:
 		if p.Detail != "" {
 			return p.Detail
@@ -128,7 +135,8 @@ func (p Problem) ofLoop() string {
 	return fmt.Sprintf("%s. It is tried again by itself; at once with \"heddle port unblock %s\"", text, p.Peer)
 }
 
-// Cause is how the loop goes that a port is blocked for: what the sentences of others go on with. Of other states it is the text.
+// Cause is how the loop goes that a port is blocked for: what the sentences of others go on with. Of other states it is
+// the text.
 func (p *Problem) Cause() string {
 	switch {
 	case p == nil:
@@ -146,9 +154,11 @@ func (p Problem) ofUplink() string {
 	case UpDelay:
 		return fmt.Sprintf("its link came back: it is used again once it has stayed up for %v", p.For)
 	case Flapping:
-		return fmt.Sprintf("its link went down more than %d times within a minute: it is used again once it has stayed up for %v", p.Want, p.For)
+		return fmt.Sprintf("its link went down more than %d times within a minute: it is used again once it has "+
+			"stayed up for %v", p.Want, p.For)
 	case BeaconsLost:
-		return fmt.Sprintf("%d rounds of beacons lost: no beacon of another uplink arrives on it, and none of its own on another", p.Want)
+		return fmt.Sprintf("%d rounds of beacons lost: no beacon of another uplink arrives on it, and none of its "+
+			"own on another", p.Want)
 	case BeaconsDeaf:
 		return fmt.Sprintf("%d rounds of beacons lost: no beacon of another uplink arrives on it", p.Want)
 	case BeaconsUnheard:
@@ -180,7 +190,8 @@ func (p Problem) ofLACP() string {
 	case LACPIndividual:
 		return "lacp: the partner takes the link as an individual one"
 	case LACPOtherPartner:
-		return fmt.Sprintf("lacp: partner %s key %d is not that of the LAG (%s key %d)", p.Peer, p.Have, p.Other, p.Want)
+		return fmt.Sprintf("lacp: partner %s key %d is not that of the LAG (%s key %d)", p.Peer, p.Have, p.Other,
+			p.Want)
 	case LACPNoSocket:
 		if p.Detail != "" {
 			return "lacp: " + p.Detail

@@ -1,5 +1,5 @@
-// Package known says which names there are when somebody asks for one that there is not: the nearest one when there was a typing
-// error, else what there is. Every message about a name that does not exist is made here.
+// Package known says which names there are when somebody asks for one that there is not: the nearest one when there was
+// a typing error, else what there is. Every message about a name that does not exist is made here.
 package known
 
 import (
@@ -69,8 +69,8 @@ func List(all []string) string {
 // maxShown is how many bytes of a name a message repeats.
 const maxShown = 60
 
-// Shown makes what somebody gave as a name fit for one line of a message: quoted when it is empty or holds a space or anything but
-// printable text.
+// Shown makes what somebody gave as a name fit for one line of a message: quoted when it is empty or holds a space or
+// anything but printable text.
 func Shown(s string) string {
 	if len(s) > maxShown {
 		cut := maxShown
@@ -86,9 +86,9 @@ func Shown(s string) string {
 	return s
 }
 
-// Nearest is the known word that whoever wrote word most likely meant, "" when none is near: letter case apart, at most two edits and
-// fewer than half of its letters. Who writes vm9 where there is a vm1 has not made a typing error: names that differ in their digits alone
-// are not near.
+// Nearest is the known word that whoever wrote word most likely meant, "" when none is near: letter case apart, at most
+// two edits and fewer than half of its letters. Who writes vm9 where there is a vm1 has not made a typing error: names
+// that differ in their digits alone are not near.
 func Nearest(word string, all []string) string {
 	best, bestDist := "", 3
 	w := strings.ToLower(word)

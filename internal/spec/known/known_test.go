@@ -17,15 +17,19 @@ func TestMissingNamesSayWhatThereIs(t *testing.T) {
 		name  string
 		want  string
 	}{
-		{Names{What: "port group", Owner: "switch lab", All: []string{"web", "db", "nested"}}, "wbe", "switch lab has no port group wbe; did you mean web?"},
-		{Names{What: "port group", Owner: "switch lab", All: []string{"web", "db", "nested"}}, "mail", "switch lab has no port group mail; it has db, nested, web"},
+		{Names{What: "port group", Owner: "switch lab", All: []string{"web", "db", "nested"}}, "wbe",
+			"switch lab has no port group wbe; did you mean web?"},
+		{Names{What: "port group", Owner: "switch lab", All: []string{"web", "db", "nested"}}, "mail",
+			"switch lab has no port group mail; it has db, nested, web"},
 		{Names{What: "port group", Owner: "switch lab"}, "mail", "switch lab has no port group mail; it has none"},
 		{Names{What: "port", All: []string{"a"}}, "mail", "there is no port mail; there is a"},
 		{Names{What: "port", All: []string{"b", "a", "", "b"}}, "mail", "there is no port mail; there are a, b"},
 		{Names{What: "port"}, "", "there is no port \"\"; there is none"},
-		{Names{What: "port", All: many}, "mail", "there is no port mail; there are " + strings.TrimSuffix(thirteen, ", vm12") + " and 40 more"},
+		{Names{What: "port", All: many}, "mail", "there is no port mail; there are " +
+			strings.TrimSuffix(thirteen, ", vm12") + " and 40 more"},
 		{Names{What: "port", All: many[39:]}, "mail", "there is no port mail; there are " + thirteen},
-		{Names{What: "uplink", All: []string{"eno2"}, Else: map[string]string{"eno1": "the device of uplink1"}}, "eno1", "there is no uplink eno1; eno1 is the device of uplink1"},
+		{Names{What: "uplink", All: []string{"eno2"}, Else: map[string]string{"eno1": "the device of uplink1"}}, "eno1",
+			"there is no uplink eno1; eno1 is the device of uplink1"},
 		{Names{What: "port", All: []string{"a"}}, "x\x1b[31m y", "there is no port \"x\\x1b[31m y\"; there is a"},
 	} {
 		if got := c.names.Missing(c.name); got != c.want {
@@ -43,7 +47,8 @@ func TestALongNameIsCut(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"mtu", "name", "portGroups", "vlan", "access", "lab", "vm1"}
 	for word, want := range map[string]string{
-		"mut": "mtu", "nmae": "name", "portgroups": "portGroups", "PORTGROUP": "portGroups", "acess": "access", "vlna": "vlan",
+		"mut": "mtu", "nmae": "name", "portgroups": "portGroups", "PORTGROUP": "portGroups", "acess": "access",
+		"vlna":   "vlan",
 		"colour": "", "vm9": "", "": "", "xyz": "", strings.Repeat("a", 100): "",
 	} {
 		if got := Nearest(word, words); got != want {
@@ -56,7 +61,8 @@ func TestEdits(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1}, {"abc", "bcd", 2}, {"abc", "xyz", 3}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1},
+		{"abc", "bcd", 2}, {"abc", "xyz", 3}} {
 		if got := edits(c.a, c.b); got != c.want {
 			t.Errorf("edits(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}

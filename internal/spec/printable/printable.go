@@ -1,5 +1,5 @@
-// Package printable makes text from outside fit for a terminal, a log and a table: names that guests, neighbours and files chose may
-// hold control sequences, and characters that turn the direction of what stands beside them.
+// Package printable makes text from outside fit for a terminal, a log and a table: names that guests, neighbours and
+// files chose may hold control sequences, and characters that turn the direction of what stands beside them.
 package printable
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is s on one line, with every character escaped that acts on a terminal instead of being seen: \x1b, \n, \u202e. Text without
-// such characters comes back as it is.
+// Text is s on one line, with every character escaped that acts on a terminal instead of being seen: \x1b, \n, \u202e.
+// Text without such characters comes back as it is.
 func Text(s string) string { return escape(s, odd) }
 
 // Lines is Text for text of several lines: line ends and tabs stay.
@@ -36,7 +36,8 @@ func odd(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f
 	}
-	return r != utf8.RuneError && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Noncharacter_Code_Point)
+	return r != utf8.RuneError && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co,
+		unicode.Noncharacter_Code_Point)
 }
 
 func escape(s string, odd func(rune) bool) string {

@@ -37,7 +37,8 @@ func TestText(t *testing.T) {
 func TestWriter(t *testing.T) {
 	var b strings.Builder
 	w := NewWriter(&b, "secret")
-	in := "é\x1b[31m\u202e\tx\x9b\n" + Sequence("secret", "\x1b[31m") + "red" + Sequence("other", "\x1b[0m") + "\U000e0041\x7f"
+	in := "é\x1b[31m\u202e\tx\x9b\n" + Sequence("secret", "\x1b[31m") + "red" + Sequence("other", "\x1b[0m") +
+		"\U000e0041\x7f"
 	if n, err := w.Write([]byte(in)); n != len(in) || err != nil {
 		t.Fatal(n, err)
 	}
@@ -61,7 +62,10 @@ func FuzzText(f *testing.F) {
 	f.Add("a\x1b[0m\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
 		out := Text(s)
-		if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }) {
+		if !utf8.ValidString(out) ||
+			strings.ContainsFunc(out, func(r rune) bool {
+				return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+			}) {
 			t.Fatalf("%q became %q", s, out)
 		}
 		if Text(out) != out {

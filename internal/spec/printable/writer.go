@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Writer is what a command writes its text to: every character that acts on a terminal is escaped, but line ends, tabs and the
-// sequences that the program itself marks. It keeps JSON what it is: outside of strings there are no such characters, and inside the
-// escapes mean the same.
+// Writer is what a command writes its text to: every character that acts on a terminal is escaped, but line ends, tabs
+// and the sequences that the program itself marks. It keeps JSON what it is: outside of strings there are no such
+// characters, and inside the escapes mean the same.
 type Writer struct {
 	to   io.Writer
 	mark string

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// TestS94_AccountsBalance checks, of the model alone, that every frame and every copy is accounted for: at each port, frames in
-// are those delivered and those dropped; overall, copies out are those that outcomes listed.
+// TestS94_AccountsBalance checks, of the model alone, that every frame and every copy is accounted for: at each port,
+// frames in are those delivered and those dropped; overall, copies out are those that outcomes listed.
 func TestS94_AccountsBalance(t *testing.T) {
 	for seed := range uint64(40) {
 		c := Generate(seed, StepsPerCase)
@@ -58,7 +58,8 @@ func balance(t *testing.T, all map[plan.PortID]model.Counters, copies uint64) {
 			drops += n
 		}
 		if drops != c.PacketsInDropped+c.PacketsInException {
-			t.Errorf("%s: %d drops by reason, %d dropped and excepted", id, drops, c.PacketsInDropped+c.PacketsInException)
+			t.Errorf("%s: %d drops by reason, %d dropped and excepted", id, drops, c.PacketsInDropped+
+				c.PacketsInException)
 		}
 		copies -= c.PacketsOutUnicast + c.PacketsOutMulticast + c.PacketsOutBroadcast + c.PacketsToHost
 	}
@@ -67,8 +68,8 @@ func balance(t *testing.T, all map[plan.PortID]model.Counters, copies uint64) {
 	}
 }
 
-// FuzzFrame gives any bytes to every port of a random host: nothing breaks out of its segment, every frame has one fate, and
-// the bytes given in stay as they are.
+// FuzzFrame gives any bytes to every port of a random host: nothing breaks out of its segment, every frame has one
+// fate, and the bytes given in stay as they are.
 func FuzzFrame(f *testing.F) {
 	for seed := range uint64(8) {
 		for _, s := range Generate(seed, 12).Steps {

@@ -13,7 +13,8 @@ import (
 func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o Outcome, g *Isolation)) {
 	t.Helper()
 	c := &spec.Config{Switches: []spec.Switch{
-		{Name: "s", Uplinks: []spec.Uplink{{Name: "u1"}, {Name: "u2"}, {Name: "u3", VLANs: []string{"20"}}, {Name: "u4", Blocked: true}, {Name: "u5"}, {Name: "u6"}, {Name: "u7"}},
+		{Name: "s", Uplinks: []spec.Uplink{{Name: "u1"}, {Name: "u2"}, {Name: "u3", VLANs: []string{"20"}},
+			{Name: "u4", Blocked: true}, {Name: "u5"}, {Name: "u6"}, {Name: "u7"}},
 			LAGs:       []spec.LAG{{Name: "lag", Uplinks: []string{"u5"}}},
 			PortGroups: []spec.PortGroup{{Name: "g", Overrides: spec.Overrides{VLAN: true, Teaming: true}}}},
 		{Name: "other", PortGroups: []spec.PortGroup{{Name: "g"}}},
@@ -39,8 +40,10 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 	for _, u := range []string{"u1", "u2", "u3", "u4", "u5", "u6"} {
 		facts[plan.PortID{Switch: "s", Name: u}] = plan.Fact{Up: true}
 	}
-	facts[plan.PortID{Switch: "s", Name: "u6"}] = plan.Fact{Up: true, Out: &problem.Problem{Code: problem.LACPNotInSync}}
-	facts[plan.PortID{Switch: "s", Name: "looped"}] = plan.Fact{Up: true, LoopBlocked: &problem.Problem{Code: problem.LoopProbed}}
+	facts[plan.PortID{Switch: "s", Name: "u6"}] = plan.Fact{Up: true,
+		Out: &problem.Problem{Code: problem.LACPNotInSync}}
+	facts[plan.PortID{Switch: "s", Name: "looped"}] = plan.Fact{Up: true,
+		LoopBlocked: &problem.Problem{Code: problem.LoopProbed}}
 	g := NewIsolation(p, facts)
 	plain := append(make([]byte, 12), 8, 0, 1, 2, 3, 4)
 	tagged := func(v byte) []byte { return append(append(make([]byte, 12), 0x81, 0, 0, v), plain[12:]...) }
@@ -75,7 +78,8 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 		{"access port that hops", "a", tagged(20), "s", "b", false, plain},
 		{"nobody", "a", plain, "s", "zz", false, plain},
 	} {
-		o := Outcome{Delivered: true, Copies: []model.Copy{{To: plan.PortID{Switch: b.sw, Name: b.to}, HostStack: b.host, Frame: b.out}}}
+		o := Outcome{Delivered: true,
+			Copies: []model.Copy{{To: plan.PortID{Switch: b.sw, Name: b.to}, HostStack: b.host, Frame: b.out}}}
 		f(b.name, plan.PortID{Switch: "s", Name: b.from}, b.in, o, g)
 	}
 }

@@ -81,7 +81,9 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 			numbers[m.ID] = m.Number
 		}
 		if !m.Absent {
-			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: problem.Of(m.Out).Ref(), Resting: m.Resting, Assigned: m.Assigned, LoopBlocked: problem.Of(m.LoopBlocked).Ref(), Wait: m.Wait, Awake: m.Awake}
+			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic,
+				SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: problem.Of(m.Out).Ref(), Resting: m.Resting,
+				Assigned: m.Assigned, LoopBlocked: problem.Of(m.LoopBlocked).Ref(), Wait: m.Wait, Awake: m.Awake}
 		}
 	}
 	p, err := plan.Resolve(s.Config, numbers)

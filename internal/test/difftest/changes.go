@@ -128,8 +128,8 @@ func (g *generator) change() {
 	}
 }
 
-// takeOver lets an adapter use the source of one of the latest frames, where that may have been learned and the adapter may
-// change, and has a frame sent there next.
+// takeOver lets an adapter use the source of one of the latest frames, where that may have been learned and the adapter
+// may change, and has a frame sent there next.
 func (g *generator) takeOver() {
 	for range 24 {
 		m := &g.state.Members[g.IntN(len(g.state.Members))]
@@ -138,7 +138,8 @@ func (g *generator) takeOver() {
 			continue
 		}
 		to, from := g.plan.Port(m.ID), g.plan.Port(before.at)
-		if to == nil || from == nil || !to.Policy.MACChanges.V || !from.Policy.Learning.Enabled.V || !member(to.Policy.VLAN.V, before.seg) {
+		if to == nil || from == nil || !to.Policy.MACChanges.V || !from.Policy.Learning.Enabled.V ||
+			!member(to.Policy.VLAN.V, before.seg) {
 			continue
 		}
 		m.SeenMAC = before.src
@@ -206,7 +207,8 @@ func (g *generator) removeOrAddPort(c *spec.Config) {
 	}
 	for k := range c.Switches {
 		if s := &c.Switches[k]; s.Name == m.ID.Switch {
-			c.Ports = append(c.Ports, spec.Port{Name: m.ID.Name, Switch: s.Name, PortGroup: pick(g, s.PortGroups...).Name, Device: "re" + m.ID.Name})
+			c.Ports = append(c.Ports, spec.Port{Name: m.ID.Name, Switch: s.Name,
+				PortGroup: pick(g, s.PortGroups...).Name, Device: "re" + m.ID.Name})
 		}
 	}
 }

@@ -48,7 +48,8 @@ func differCopies(want, got []model.Copy) (lines []string) {
 			g = g[1:]
 		default:
 			if !bytes.Equal(w[0].Frame, g[0].Frame) {
-				lines = append(lines, fmt.Sprintf("copy for %s: want %x\n  got %x", copyName(w[0]), w[0].Frame, g[0].Frame))
+				lines = append(lines, fmt.Sprintf("copy for %s: want %x\n  got %x", copyName(w[0]), w[0].Frame,
+					g[0].Frame))
 			}
 			w, g = w[1:], g[1:]
 		}
@@ -149,7 +150,8 @@ func differFields(id plan.PortID, want, got model.Counters) (lines []string) {
 	w, g := reflect.ValueOf(want), reflect.ValueOf(got)
 	for i := range w.NumField() {
 		if w.Field(i).CanUint() && w.Field(i).Uint() != g.Field(i).Uint() {
-			lines = append(lines, fmt.Sprintf("%s: %s: want %d, got %d", id, w.Type().Field(i).Name, w.Field(i).Uint(), g.Field(i).Uint()))
+			lines = append(lines, fmt.Sprintf("%s: %s: want %d, got %d", id, w.Type().Field(i).Name, w.Field(i).Uint(),
+				g.Field(i).Uint()))
 		}
 	}
 	return lines

@@ -71,7 +71,8 @@ func TestCasesReachEveryRule(t *testing.T) {
 			t.Errorf("no frame met %s", r)
 		}
 	}
-	for _, what := range []string{"delivered", "host", "copy to an uplink", "copy with a tag", "learned", "to host by an uplink", "from host: kept", "from host: copied", "from host: dropped"} {
+	for _, what := range []string{"delivered", "host", "copy to an uplink", "copy with a tag", "learned",
+		"to host by an uplink", "from host: kept", "from host: copied", "from host: dropped"} {
 		if seen[what] == 0 {
 			t.Errorf("nothing seen of: %s", what)
 		}

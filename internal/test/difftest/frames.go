@@ -58,7 +58,8 @@ func (g *generator) frame(m *Member) []byte {
 	return g.assemble(m, f)
 }
 
-// hostFrame makes a frame of the host's own that leaves by an uplink, or now and then one that is somebody else's and passes there.
+// hostFrame makes a frame of the host's own that leaves by an uplink, or now and then one that is somebody else's and
+// passes there.
 func (g *generator) hostFrame(m *Member) []byte {
 	f := sentFrame{at: m.ID, dst: g.destination(m), src: m.DeviceMAC, seg: g.domainFor(m.ID)}
 	if before, ok := g.before(m.ID.Switch); ok && g.chance(50) {
@@ -295,7 +296,8 @@ func (g *generator) payload() []byte {
 	case 1, 2:
 		return put(0x0800, 0x45, 0, 0, 40, 0, 1, 0, 0, 64, pick[byte](g, 6, 17, 132, 1)) // IPv4
 	case 3:
-		return put(0x0800, 0x45, 0, 0, 40, 0, 1, pick[byte](g, 0x20, 0x20, 0x40, 0x1f, 0), byte(g.IntN(2)), 64, 17) // IPv4 fragment, or none
+		// IPv4 fragment, or none
+		return put(0x0800, 0x45, 0, 0, 40, 0, 1, pick[byte](g, 0x20, 0x20, 0x40, 0x1f, 0), byte(g.IntN(2)), 64, 17)
 	case 4:
 		return put(0x0800, 0x4f, 0, 0, 200, 0, 1, 0, 0, 64, 6) // IPv4 with options it does not have
 	case 5, 9:
@@ -303,9 +305,11 @@ func (g *generator) payload() []byte {
 	case 6:
 		return put(0x86dd, 0x60, 0, 0, 0, 0, 40, pick[byte](g, 44, 0, 60), 64) // IPv6 fragment, or other extensions
 	case 10:
-		return put(0x0800, 0x40|byte(4+g.IntN(5)), 0, 0, 60, 0, 1, 0, 0, 64, pick[byte](g, 6, 17)) // IPv4 with options, or a wrong length
+		// IPv4 with options, or a wrong length
+		return put(0x0800, 0x40|byte(4+g.IntN(5)), 0, 0, 60, 0, 1, 0, 0, 64, pick[byte](g, 6, 17))
 	case 7:
-		return put(pick[uint16](g, 0x88cc, 0x8809, 0x8035, 0x9100, 0x8864)) // LLDP, slow protocols, RARP, an odd tag, PPPoE
+		// LLDP, slow protocols, RARP, an odd tag, PPPoE
+		return put(pick[uint16](g, 0x88cc, 0x8809, 0x8035, 0x9100, 0x8864))
 	}
 	return put(uint16(g.IntN(1536))) // a length
 }
@@ -328,7 +332,8 @@ func (g *generator) extended() []byte {
 	return append(binary.BigEndian.AppendUint16(nil, 0x86dd), body...)
 }
 
-// extension is an extension header of that number, which some other follows; at times it says a length that it does not have.
+// extension is an extension header of that number, which some other follows; at times it says a length that it does not
+// have.
 func (g *generator) extension(number, next byte) []byte {
 	h := []byte{next, 0, 0, 0, 0, 0, 0, byte(g.IntN(256))}
 	switch {

@@ -52,8 +52,8 @@ func guardedPlan(tb testing.TB) (*plan.Plan, plan.Facts) {
 	return p, facts
 }
 
-// FuzzGuard gives any type and payload to the guards: every frame has one fate, and where root is there the kernel program
-// gives it the one that the model does.
+// FuzzGuard gives any type and payload to the guards: every frame has one fate, and where root is there the kernel
+// program gives it the one that the model does.
 func FuzzGuard(f *testing.F) {
 	for _, c := range slices.Concat(guardcases.Sources(), guardcases.Neighbours(), guardcases.Servers()) {
 		for guard := range byte(4) {

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Two of three hosts guard no port; the others roll which, and what their owners claim, by themselves, so that a seed goes on giving the
-// frames it gave.
+// Two of three hosts guard no port; the others roll which, and what their owners claim, by themselves, so that a seed
+// goes on giving the frames it gave.
 
 // guard rolls the guards of port groups and the addresses of ports.
 func (g *generator) guard() {
@@ -34,13 +34,16 @@ func (g *generator) guard() {
 }
 
 // claims are what ports may be listed with; addresses that frames name are near them.
-var claims = []string{"192.0.2.1", "192.0.2.2", "192.0.2.0/30", "198.51.100.64/26", "0.0.0.0/0", "2001:db8::1", "2001:db8::2", "2001:db8::/127", "2001:db8:1::/64", "::/0", "fe80::1"}
+var claims = []string{"192.0.2.1", "192.0.2.2", "192.0.2.0/30", "198.51.100.64/26", "0.0.0.0/0", "2001:db8::1",
+	"2001:db8::2", "2001:db8::/127", "2001:db8:1::/64", "::/0", "fe80::1"}
 
 // address is one that a guest may name: of 4 bytes or of 16.
 func (g *generator) address(m *Member, six bool) []byte {
-	list := []string{"192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "198.51.100.63", "198.51.100.64", "0.0.0.0", "224.0.0.22", "255.255.255.255"}
+	list := []string{"192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "198.51.100.63", "198.51.100.64",
+		"0.0.0.0", "224.0.0.22", "255.255.255.255"}
 	if six {
-		list = []string{"2001:db8::1", "2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:1::9", "2001:db8:2::9", "::", "::", "fe80::1", "ff02::16", "ff02::1", "::ffff:192.0.2.1"}
+		list = []string{"2001:db8::1", "2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:1::9", "2001:db8:2::9",
+			"::", "::", "fe80::1", "ff02::16", "ff02::1", "::ffff:192.0.2.1"}
 		if g.guards.IntN(4) == 0 {
 			mac := g.configured(m.ID)
 			if g.guards.IntN(3) == 0 {
@@ -62,7 +65,8 @@ func (g *generator) claim(m *Member) []byte {
 		}
 		if roll(15) == 0 { // in an LLC header
 			header := []byte{0xaa, 0xaa, 3, 0, 0, oneOf(0, 0xf8, 0x0c)}
-			return append(append(binary.BigEndian.AppendUint16(nil, uint16(len(b)+8)), header...), append(binary.BigEndian.AppendUint16(nil, kind), b...)...)
+			return append(append(binary.BigEndian.AppendUint16(nil, uint16(len(b)+8)), header...),
+				append(binary.BigEndian.AppendUint16(nil, kind), b...)...)
 		}
 		return append(binary.BigEndian.AppendUint16(nil, kind), b...)
 	}
@@ -72,17 +76,20 @@ func (g *generator) claim(m *Member) []byte {
 		if roll(8) == 0 {
 			b[roll(6)] ^= 1
 		}
-		return put(0x0806, append(append(append(b, g.address(m, false)...), make([]byte, 6)...), g.address(m, false)...))
+		return put(0x0806, append(append(append(b, g.address(m, false)...), make([]byte, 6)...),
+			g.address(m, false)...))
 	case 1, 2:
 		part := [...]uint16{0, 0, 0, 0x4000, 0x2000, 1, 0x2008}[roll(7)]
 		body := g.transport(oneOf(67, 67, 68, 68, 69))
-		b := []byte{oneOf(0x45, 0x45, 0x45, 0x45, 0x44, 0x46, 0x65), 0, 0, byte(20 + len(body) - roll(2)*roll(9)), 0, 1, byte(part >> 8), byte(part), 64, oneOf(17, 17, 17, 2, 6, 1), 0, 0}
+		b := []byte{oneOf(0x45, 0x45, 0x45, 0x45, 0x44, 0x46, 0x65), 0, 0, byte(20 + len(body) - roll(2)*roll(9)), 0, 1,
+			byte(part >> 8), byte(part), 64, oneOf(17, 17, 17, 2, 6, 1), 0, 0}
 		return put(0x0800, append(append(append(b, g.address(m, false)...), g.address(m, false)...), body...))
 	}
 	next, headers := oneOf(58, 58, 58, 17, 6), []byte(nil)
 	body := g.transport(oneOf(2, 34, 35))
 	if next == 58 {
-		body = append([]byte{oneOf(128, 130, 131, 132, 133, 134, 135, 135, 136, 136, 136, 137, 143, 0), 0, 0, 0, 0, 0, 0, 0}, g.address(m, true)...)
+		body = append([]byte{oneOf(128, 130, 131, 132, 133, 134, 135, 135, 136, 136, 136, 137, 143, 0), 0, 0, 0, 0, 0,
+			0, 0}, g.address(m, true)...)
 	}
 	n := [...]int{0, 0, 0, 1, 2, 8, 9}[roll(7)]
 	for range n {

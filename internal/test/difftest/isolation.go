@@ -10,8 +10,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Isolation checks from the plan alone, knowing nothing of how a switch works, that no copy of a frame leaves its segment,
-// reaches a blocked port or uplink, or uses an uplink that the sender may not use.
+// Isolation checks from the plan alone, knowing nothing of how a switch works, that no copy of a frame leaves its
+// segment, reaches a blocked port or uplink, or uses an uplink that the sender may not use.
 type Isolation struct {
 	ports   map[plan.PortID]*plan.Port
 	uplinks map[plan.PortID]*plan.Uplink
@@ -95,7 +95,8 @@ func (g *Isolation) checkCopy(at plan.PortID, from *plan.Port, sent domain, c mo
 	return g.checkUplink(from, to, sent, c.Frame)
 }
 
-// checkHost: the host's stack gets frames of its own uplink, and of ports by uplinks that carry its traffic, in their VLANs.
+// checkHost: the host's stack gets frames of its own uplink, and of ports by uplinks that carry its traffic, in their
+// VLANs.
 func (g *Isolation) checkHost(at plan.PortID, from *plan.Port, sent domain, c model.Copy) string {
 	if from == nil {
 		if c.To != at {

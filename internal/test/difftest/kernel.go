@@ -77,7 +77,8 @@ func (k *Kernel) MACs(time.Duration) ([]model.MAC, error) {
 	for _, m := range list {
 		idle := time.Duration(m.Idle*1000+0.5) * time.Millisecond
 		out = append(out, model.MAC{
-			Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Port: m.Port, Seen: k.last - idle,
+			Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Port: m.Port,
+			Seen: k.last - idle,
 		})
 	}
 	return out, nil
@@ -138,9 +139,11 @@ func counters(c observe.Counters) model.Counters {
 		BytesOutUnicast: c.BytesOut[u], BytesOutMulticast: c.BytesOut[m], BytesOutBroadcast: c.BytesOut[b],
 		BytesInFromPnic: c.BytesInFromPnic, BytesOutToPnic: c.BytesOutToPnic,
 		Delivered: c.Delivered, PacketsToHost: c.PacketsToHost,
-		PacketsFromHost: c.PacketsFromHost, PacketsFromHostKept: c.PacketsFromHostKept, PacketsFromHostDropped: c.PacketsFromHostDropped,
-		MACsLearned: c.MACsHeld, MACMoves: c.MACMoves, MACNotLearnedAllowed: c.MACNotLearnedAllowed,
-		MACNotLearnedDropped: c.Drops[abi.ReasonMACLimit] + c.Drops[abi.ReasonMACTableFull], UnknownNotFlooded: c.UnknownNotFlooded,
+		PacketsFromHost: c.PacketsFromHost, PacketsFromHostKept: c.PacketsFromHostKept,
+		PacketsFromHostDropped: c.PacketsFromHostDropped,
+		MACsLearned:            c.MACsHeld, MACMoves: c.MACMoves, MACNotLearnedAllowed: c.MACNotLearnedAllowed,
+		MACNotLearnedDropped: c.Drops[abi.ReasonMACLimit] + c.Drops[abi.ReasonMACTableFull],
+		UnknownNotFlooded:    c.UnknownNotFlooded,
 	}
 	out.DropsIn, out.PacketsInDropped, out.PacketsInException = split(c.Drops, abi.ReasonMalformed)
 	out.RefusedOut, out.PacketsOutDropped, out.PacketsOutException = split(c.Refused, abi.ReasonDeviceRefused)

@@ -5,8 +5,9 @@ import (
 	"heddle/internal/spec"
 )
 
-// kinship gives ports owners, mostly with a policy under which the ports of one owner may use each other's MACs (S111), and lets adapters
-// take such a MAC. It has random numbers of its own, so that the cases of earlier seeds stay what they were.
+// kinship gives ports owners, mostly with a policy under which the ports of one owner may use each other's MACs (S111),
+// and lets adapters take such a MAC. It has random numbers of its own, so that the cases of earlier seeds stay what
+// they were.
 func (g *generator) kinship() {
 	ports := g.state.Config.Ports
 	for i := range ports {

@@ -71,7 +71,8 @@ func (g *generator) security(s *spec.Switch) spec.Security {
 	return sec
 }
 
-// stormControl rolls rates that the frames of a case reach: a few a second, or one every few milliseconds with little room.
+// stormControl rolls rates that the frames of a case reach: a few a second, or one every few milliseconds with little
+// room.
 func (g *generator) stormControl() (s spec.StormControl) {
 	for _, f := range []**int{&s.Broadcast, &s.Multicast, &s.UnknownUnicast} {
 		if g.chance(50) {
@@ -99,7 +100,8 @@ func (g *generator) vlan() *spec.VLAN {
 	return v
 }
 
-// teaming rolls the whole of a team: every uplink and LAG is active, standby or unused, in any order. A LAG is active alone.
+// teaming rolls the whole of a team: every uplink and LAG is active, standby or unused, in any order. A LAG is active
+// alone.
 func (g *generator) teaming(s *spec.Switch) spec.Teaming {
 	policies := []spec.TeamingPolicy{spec.OriginatingPort, spec.SourceMAC, spec.IPHash, spec.ExplicitOrder}
 	if s.Kind == spec.Distributed {

@@ -143,5 +143,6 @@ func (b *Bench) tables() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.Trim(differMACs(wantMACs, gotMACs)+"\n"+differCounters(want, got)+"\n"+differFlows(wantFlows, gotFlows), "\n"), nil
+	return strings.Trim(differMACs(wantMACs, gotMACs)+"\n"+differCounters(want, got)+"\n"+
+		differFlows(wantFlows, gotFlows), "\n"), nil
 }

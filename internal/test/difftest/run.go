@@ -32,8 +32,8 @@ type Report struct {
 	Frames int
 }
 
-// Run plays random cases from a seed on, each with the next seed, until at least n frames were compared, or until the two
-// subjects disagree: then the error is a *Failure with a shrunk case. Other errors are a subject's.
+// Run plays random cases from a seed on, each with the next seed, until at least n frames were compared, or until the
+// two subjects disagree: then the error is a *Failure with a shrunk case. Other errors are a subject's.
 func Run(seed uint64, subject, want Subject, n int) (Report, error) {
 	b := &Bench{Want: want, Got: subject}
 	var r Report

@@ -14,7 +14,8 @@ type shrinker struct {
 	until time.Time
 }
 
-// Shrink takes a case that fails and returns a smaller one that fails too, after at most the time given. fails plays a case.
+// Shrink takes a case that fails and returns a smaller one that fails too, after at most the time given. fails plays a
+// case.
 func Shrink(c *Case, m *Mismatch, atMost time.Duration, fails func(*Case) bool) *Case {
 	s := &shrinker{fails: fails, until: time.Now().Add(atMost)}
 	if short := withSteps(c, c.Steps[:m.Step+1]); fails(short) {
@@ -82,7 +83,10 @@ func (s *shrinker) dropNames(c *Case) *Case {
 		for i := range x.Config.Switches {
 			sw := &x.Config.Switches[i]
 			sw.PortGroups = slices.DeleteFunc(sw.PortGroups, func(g spec.PortGroup) bool {
-				return !slices.ContainsFunc(x.Config.Ports, func(p spec.Port) bool { return p.Switch == sw.Name && p.PortGroup == g.Name })
+				return !slices.ContainsFunc(x.Config.Ports, func(p spec.Port) bool {
+					return p.Switch == sw.Name &&
+						p.PortGroup == g.Name
+				})
 			})
 		}
 	}))
@@ -137,7 +141,10 @@ func eachState(c *Case, change func(*State)) *Case {
 // drop removes a port or uplink from a state.
 func (s *State) drop(id plan.PortID) {
 	s.Members = slices.DeleteFunc(s.Members, func(m Member) bool { return m.ID == id })
-	s.Config.Ports = slices.DeleteFunc(s.Config.Ports, func(p spec.Port) bool { return p.Switch == id.Switch && p.Name == id.Name })
+	s.Config.Ports = slices.DeleteFunc(s.Config.Ports, func(p spec.Port) bool {
+		return p.Switch == id.Switch &&
+			p.Name == id.Name
+	})
 	for i := range s.Config.Switches {
 		if sw := &s.Config.Switches[i]; sw.Name == id.Switch {
 			sw.Uplinks = slices.DeleteFunc(sw.Uplinks, func(u spec.Uplink) bool { return u.Name == id.Name })
@@ -150,7 +157,10 @@ func (s *State) drop(id plan.PortID) {
 
 // dropMember removes an uplink from the LAGs, and names those that have none left and are gone as well.
 func dropMember(sw *spec.Switch, uplink string) (gone []string) {
-	sw.LAGs = slices.DeleteFunc(sw.LAGs, func(g spec.LAG) bool { return slices.Equal(g.Uplinks, []string{uplink}) && keep(&gone, g.Name) })
+	sw.LAGs = slices.DeleteFunc(sw.LAGs, func(g spec.LAG) bool {
+		return slices.Equal(g.Uplinks, []string{uplink}) &&
+			keep(&gone, g.Name)
+	})
 	for i := range sw.LAGs {
 		dropName(&sw.LAGs[i].Uplinks, uplink)
 	}

@@ -21,7 +21,8 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("HEDDLE_SOAK: %v", err)
 	}
 	s := &soak{t: t, seed: uint64(time.Now().UnixNano()), start: time.Now()}
-	if tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0); err == nil { // go test puts a pipe in place of standard output
+	if tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0); err == nil {
+		// go test puts a pipe in place of standard output
 		s.terminal = tty
 		defer tty.Close()
 	}

@@ -40,12 +40,14 @@ type generator struct {
 
 // Generate makes a case of n steps from a seed.
 func Generate(seed uint64, n int) *Case {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572)), rare: rand.New(rand.NewPCG(seed, 0x6c6f6f70)), waits: rand.New(rand.NewPCG(seed, 0x7761697473))}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572)),
+		rare: rand.New(rand.NewPCG(seed, 0x6c6f6f70)), waits: rand.New(rand.NewPCG(seed, 0x7761697473))}
 	g.migrates = g.waits.IntN(3) == 0
 	g.kin = rand.New(rand.NewPCG(seed, 0x6b696e))
 	g.bonded = g.kin.IntN(3) == 0
 	g.state = g.topology()
-	if tables := rand.New(rand.NewPCG(seed, 0x7461626c65)); tables.IntN(100) < 25 { // by itself, so that a seed goes on giving the frames it gave
+	if tables := rand.New(rand.NewPCG(seed, 0x7461626c65)); tables.IntN(100) < 25 {
+		// by itself, so that a seed goes on giving the frames it gave
 		g.state.MACTable = 1 + tables.IntN(12)
 	}
 	g.settle()
@@ -253,7 +255,8 @@ func (g *generator) uplinkMember(s *State, i, j int) Member {
 	m.MTU = pick(g, 1500, 1500, 9000, 1280, 2000)
 	m.DeviceMAC = plan.MAC{0x0a, 0, 0, 0, byte(i), byte(j)}
 	m.HostTraffic = g.chance(40)
-	if p := pick(g, s.Config.Ports...); p.MAC != "" && g.chance(15) { // a host interface that took over the device's MAC
+	if p := pick(g, s.Config.Ports...); p.MAC != "" && g.chance(15) {
+		// a host interface that took over the device's MAC
 		m.DeviceMAC = mustMAC(p.MAC)
 	}
 	return m

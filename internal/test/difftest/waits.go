@@ -2,8 +2,8 @@ package difftest
 
 import "heddle/internal/plan"
 
-// waiting begins or ends waits of ports for their guests (S99), or lets a port come in the place of another, with its MAC. It has
-// random numbers of its own, so that the cases of earlier seeds stay what they were.
+// waiting begins or ends waits of ports for their guests (S99), or lets a port come in the place of another, with its
+// MAC. It has random numbers of its own, so that the cases of earlier seeds stay what they were.
 func (g *generator) waiting() {
 	for range 1 + g.waits.IntN(2) {
 		m := &g.state.Members[g.waits.IntN(len(g.state.Members))]

@@ -72,5 +72,6 @@ func solicit(target string) []byte {
 }
 
 func arpBody(operation byte, sender, target string) []byte {
-	return slices.Concat([]byte{0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1}, address(sender), make([]byte, 6), address(target))
+	return slices.Concat([]byte{0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1}, address(sender), make([]byte, 6),
+		address(target))
 }

@@ -31,8 +31,8 @@ ports:
 - {name: sensor, switch: lab, portGroup: sensor, device: p-sensor, mac: "02:00:00:00:00:0e"}
 `
 
-// behave sends what a sound host sees: unicast both ways at full length, addresses behind a port, broadcasts in and out, and what the
-// physical network floods by both uplinks.
+// behave sends what a sound host sees: unicast both ways at full length, addresses behind a port, broadcasts in and
+// out, and what the physical network floods by both uplinks.
 func (l *adviceLab) behave() {
 	long := strings.Repeat("x", 1500)
 	for _, u := range []string{"u1", "u2"} {
@@ -89,7 +89,8 @@ func TestAdvise_ASoundHostIsLeftInPeace(t *testing.T) {
 		case text := <-out:
 			inPeace(t, text, true)
 			measured = true
-		case <-time.After(100 * time.Millisecond): // what a sound host sends has a rate: 200 broadcasts a second of each port
+		// what a sound host sends has a rate: 200 broadcasts a second of each port
+		case <-time.After(100 * time.Millisecond):
 			l.behave()
 		}
 	}
@@ -104,12 +105,14 @@ func inPeace(t *testing.T, text string, measured bool) {
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if len(a.Findings) > 0 || a.Ports != 5 || a.Uplinks != 2 || a.Rules != len(advise.Rules()) || (a.MeasuredSeconds >= 0.3) != measured {
+	if len(a.Findings) > 0 || a.Ports != 5 || a.Uplinks != 2 || a.Rules != len(advise.Rules()) ||
+		(a.MeasuredSeconds >= 0.3) != measured {
 		t.Errorf("%s", text)
 	}
 }
 
-// TestAdvise_AfterTheRemedyTheWindowIsSilent: what is found is fixed as the finding says, and what comes then is no sign any more.
+// TestAdvise_AfterTheRemedyTheWindowIsSilent: what is found is fixed as the finding says, and what comes then is no
+// sign any more.
 func TestAdvise_AfterTheRemedyTheWindowIsSilent(t *testing.T) {
 	l := newAdviceLab(t)
 	l.plug(wellSet, "u1", "u2")
@@ -120,10 +123,12 @@ func TestAdvise_AfterTheRemedyTheWindowIsSilent(t *testing.T) {
 	forge()
 	by, _ := l.advise()
 	f := by["forged-transmits"]
-	if len(f) != 1 || f[0].Edit == nil || f[0].Edit.File != file || f[0].Edit.Set != "security: {forgedTransmits: accept}" || f[0].Edit.Name != "web" {
+	if len(f) != 1 || f[0].Edit == nil || f[0].Edit.File != file ||
+		f[0].Edit.Set != "security: {forgedTransmits: accept}" || f[0].Edit.Name != "web" {
 		t.Fatalf("%+v", by)
 	}
-	fixed := strings.Replace(wellSet, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, "+f[0].Edit.Set+"}", 1)
+	fixed := strings.Replace(wellSet, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, "+
+		f[0].Edit.Set+"}", 1)
 	if err := os.WriteFile(file, []byte(fixed), 0o600); err != nil {
 		t.Fatal(err)
 	}

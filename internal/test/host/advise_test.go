@@ -128,7 +128,8 @@ func (h *host) silentTap(name string) {
 func (h *host) refuses(device string) {
 	h.t.Helper()
 	const drop = 2 // TCX_DROP
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "full", Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, drop), asm.Return()}})
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "full", Type: ebpf.SchedCLS, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, drop), asm.Return()}})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -138,7 +139,8 @@ func (h *host) refuses(device string) {
 		if err != nil {
 			return err
 		}
-		l, err := link.AttachTCX(link.TCXOptions{Interface: d.Attrs().Index, Program: p, Attach: ebpf.AttachTCXEgress, Anchor: link.Head()})
+		l, err := link.AttachTCX(link.TCXOptions{Interface: d.Attrs().Index, Program: p, Attach: ebpf.AttachTCXEgress,
+			Anchor: link.Head()})
 		if err == nil {
 			h.t.Cleanup(func() { _ = l.Close() })
 		}
@@ -169,7 +171,9 @@ func (l *adviceLab) scan() {
 	const flows = 1500
 	for port := range uint16(flows) {
 		f := make([]byte, 60)
-		copy(f, "\x02\x00\x00\x00\x00\x1e\x02\x00\x00\x00\x00\x1d\x08\x00\x45\x00\x00\x1c\x00\x00\x00\x00\x40\x11\x00\x00\xc0\x00\x02\x1d\xc0\x00\x02\x1e")
+		copy(f,
+			"\x02\x00\x00\x00\x00\x1e\x02\x00\x00\x00\x00\x1d\x08\x00\x45\x00\x00\x1c\x00\x00"+
+				"\x00\x00\x40\x11\x00\x00\xc0\x00\x02\x1d\xc0\x00\x02\x1e")
 		binary.BigEndian.PutUint16(f[34:], 5000)
 		binary.BigEndian.PutUint16(f[36:], 1+port)
 		binary.BigEndian.PutUint16(f[38:], 8)
@@ -232,19 +236,24 @@ func (l *adviceLab) poses(from string, source byte, cases []guardcases.Case) {
 // adviseFaults says where each rule has to find its fault.
 func adviseFaults() map[string]string {
 	return map[string]string{
-		"promiscuous": "port watcher", "forged-transmits": "port a", "guest-tags": "port a", "guest-bpdu": "port a", "blocked-sender": "port barred",
-		"mac-limit": "port nest", "mac-table": "port crowd", "mac-twice": "port right", "mac-change": "port other",
-		"reflection-check": "switch lab", "uplink-vlan": "port group far", "ip-hash": "port group hashed", "half-open": "uplink o1", "no-uplink": "port group lonely",
+		"promiscuous": "port watcher", "forged-transmits": "port a", "guest-tags": "port a", "guest-bpdu": "port a",
+		"blocked-sender": "port barred",
+		"mac-limit":      "port nest", "mac-table": "port crowd", "mac-twice": "port right", "mac-change": "port other",
+		"reflection-check": "switch lab", "uplink-vlan": "port group far", "ip-hash": "port group hashed",
+		"half-open": "uplink o1", "no-uplink": "port group lonely",
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
-		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent", "device-losses": "uplink o1", "device-refused": "port full",
+		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent",
+		"device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
-		"guest-overdue": "port late", "guest-link-control": "port a", "loop": "port roundb", "flood": "port flooder", "program-before": "port alone",
-		"past-switch":   "uplink l1",
-		"address-guard": "port poser", "guest-dhcp-server": "port serves", "guest-router": "port serves",
+		"guest-overdue": "port late", "guest-link-control": "port a", "loop": "port roundb", "flood": "port flooder",
+		"program-before": "port alone",
+		"past-switch":    "uplink l1",
+		"address-guard":  "port poser", "guest-dhcp-server": "port serves", "guest-router": "port serves",
 	}
 }
 
-// storm floods by two ports until the test ends, in steps, because what counts is the rate: at most 2,000 frames a second each.
+// storm floods by two ports until the test ends, in steps, because what counts is the rate: at most 2,000 frames a
+// second each.
 func (l *adviceLab) storm() {
 	done, ended := make(chan struct{}), make(chan struct{})
 	l.t.Cleanup(func() { close(done); <-ended })
@@ -278,7 +287,8 @@ func (l *adviceLab) late() {
 	l.t.Helper()
 	const address = "02:00:00:00:00:21"
 	l.wire("p-late", address)
-	l.must("port", "connect", "late", "--incoming", "--switch", "lab", "--port-group", "far", "--device", "p-late", "--mac", address)
+	l.must("port", "connect", "late", "--incoming", "--switch", "lab", "--port-group", "far", "--device", "p-late",
+		"--mac", address)
 	l.kill(unix.SIGTERM)
 	store, err := state.Open(filepath.Join(l.dir, "state", l.name))
 	if err != nil {
@@ -293,7 +303,8 @@ func (l *adviceLab) late() {
 		l.t.Fatal(err)
 	}
 	l.start("--config", filepath.Join(l.dir, "heddle.yaml"))
-	l.awaitEvent(event.Overdue, "late", "its guest is to arrive by a migration: who connected it says so; nothing has come from it for 2m")
+	l.awaitEvent(event.Overdue, "late", "its guest is to arrive by a migration: who connected it says so; nothing "+
+		"has come from it for 2m")
 }
 
 // TestAdvise_EveryRuleFindsItsFaultOnALiveHost: all faults at once, by real frames.
@@ -341,7 +352,8 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 		by, _ = l.advise()
 		return len(missing()) == 0 && isHeld(by["flood"])
 	})
-	if sign := by["address-guard"][0].Sign; !strings.Contains(sign, "the latest: 198.51.100.16; 198.51.100.16 is not one of the port's addresses: 192.0.2.10, 2001:db8::10") {
+	if sign := by["address-guard"][0].Sign; !strings.Contains(sign,
+		"the latest: 198.51.100.16; 198.51.100.16 is not one of the port's addresses: 192.0.2.10, 2001:db8::10") {
 		t.Errorf("the address guard's finding does not name the address and those of the port: %s", sign)
 	}
 	if len(adviseFaults()) != len(advise.Rules()) {
@@ -359,7 +371,8 @@ func adviceReads(t *testing.T, out string) {
 	t.Helper()
 	after := ""
 	for line := range strings.Lines(out) {
-		whole := strings.HasPrefix(line, "  command:") || strings.HasPrefix(line, "  edit:") || strings.HasPrefix(after, "  edit:")
+		whole := strings.HasPrefix(line, "  command:") || strings.HasPrefix(line, "  edit:") ||
+			strings.HasPrefix(after, "  edit:")
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 100 && !whole {
 			t.Errorf("a line of %d columns: %s", n, line)
 		}

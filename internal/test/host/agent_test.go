@@ -70,7 +70,8 @@ func TestHostInterfaceHasWhatTheFileSays(t *testing.T) {
 		t.Errorf("restart changed the device:\n%s%s", before, after)
 	}
 	h.must("apply", "-f", h.file("next.yaml", strings.Replace(twoGroups, "192.0.2.1/24, ", "192.0.2.7/24, ", 1)))
-	if out := run(t, h.ns, "ip -o addr show dev vmk0"); strings.Contains(out, "192.0.2.1/24") || !strings.Contains(out, "192.0.2.7/24") {
+	if out := run(t, h.ns, "ip -o addr show dev vmk0"); strings.Contains(out, "192.0.2.1/24") ||
+		!strings.Contains(out, "192.0.2.7/24") {
 		t.Errorf("apply did not change the address:\n%s", out)
 	}
 	h.must("apply", "-f", h.file("none.yaml", "switches:\n  - {name: lab, portGroups: [{name: web}]}\n"))
@@ -109,7 +110,8 @@ func TestRunTimePortSurvivesRestartAndApply(t *testing.T) {
 	if _, _, status := h.heddle("port", "show", "vm7/eth0"); status != 1 {
 		t.Errorf("still there after disconnect: status %d", status)
 	}
-	if _, errs, status := h.heddle("port", "disconnect", "vm1/eth0"); status != 2 || !strings.Contains(errs, "declared") {
+	if _, errs, status := h.heddle("port", "disconnect", "vm1/eth0"); status != 2 ||
+		!strings.Contains(errs, "declared") {
 		t.Errorf("disconnect of a declared port: status %d, %s", status, errs)
 	}
 }
@@ -175,7 +177,8 @@ func TestSecondAgentOfTheNameIsRefused(t *testing.T) {
 func TestWrongFileAtStartChangesNothing(t *testing.T) {
 	h := newHost(t)
 	before := run(t, h.ns, "ip -o link")
-	_, errs, status := h.heddle("agent", "--config", h.file("bad.yaml", strings.Replace(twoGroups, "access: 100", "access: 4095", 1)))
+	_, errs, status := h.heddle("agent", "--config",
+		h.file("bad.yaml", strings.Replace(twoGroups, "access: 100", "access: 4095", 1)))
 	if status != 2 || !strings.Contains(errs, "bad.yaml:5:") {
 		t.Errorf("status %d: %s", status, errs)
 	}
@@ -216,7 +219,8 @@ func TestMissingPrivilegeIsNamed(t *testing.T) {
 		cmd.Args = []string{"setpriv", "--bounding-set=-all", "--inh-caps=-all", "heddle", verb}
 		cmd.Path, cmd.Err = path, nil
 		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), who+" needs CAP_NET_ADMIN") || !strings.Contains(string(out), "run it as root") {
+		if err == nil || !strings.Contains(string(out), who+" needs CAP_NET_ADMIN") ||
+			!strings.Contains(string(out), "run it as root") {
 			t.Errorf("%s: %v: %s", verb, err, out)
 		}
 	}
@@ -230,7 +234,8 @@ func TestPinnedObjectsNeedAMountThatStays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd.Path, cmd.Err, cmd.Args = path, nil, []string{"ip", "netns", "exec", h.ns.Name, "timeout", "1", "heddle", "agent"}
+		cmd.Path, cmd.Err, cmd.Args = path, nil, []string{"ip", "netns", "exec", h.ns.Name, "timeout", "1", "heddle",
+			"agent"}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -81,7 +81,8 @@ func standIns(t *testing.T, h *host) (n int) {
 			continue
 		}
 		ids, _ := info.MapIDs()
-		if slices.ContainsFunc(ids, func(id ebpf.MapID) bool { return slices.Contains(tables, id) }) && slices.ContainsFunc(ids, isScratch) {
+		if slices.ContainsFunc(ids, func(id ebpf.MapID) bool { return slices.Contains(tables, id) }) &&
+			slices.ContainsFunc(ids, isScratch) {
 			n++
 		}
 	}
@@ -114,7 +115,9 @@ func TestCaptureEndsWithItsClientAndWithTheAgent(t *testing.T) {
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	h.await("the live program is back after the client's death", func() bool { return slices.Equal(programNames(t, h), []string{live}) })
+	h.await("the live program is back after the client's death", func() bool {
+		return slices.Equal(programNames(t, h), []string{live})
+	})
 	h.recordCapture("vm2/eth0", "tcp", "port", "80")
 	before := standIns(t, h)
 	if before == 0 {

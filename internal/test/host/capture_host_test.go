@@ -40,7 +40,8 @@ func captureHost(t *testing.T) (*host, map[string]*netns.NS) {
 	guests := map[string]*netns.NS{}
 	for i := range 4 {
 		name := fmt.Sprintf("vm%d/eth0", i+1)
-		guests[name] = h.guest(fmt.Sprintf("cap%d", i+1), fmt.Sprintf("02:00:00:00:0c:%02x", i+1), fmt.Sprintf("10.8.0.%d/24", i+1))
+		guests[name] = h.guest(fmt.Sprintf("cap%d", i+1), fmt.Sprintf("02:00:00:00:0c:%02x", i+1),
+			fmt.Sprintf("10.8.0.%d/24", i+1))
 		silence(t, guests[name])
 		h.ip(fmt.Sprintf("link set cap%d up", i+1))
 	}
@@ -56,7 +57,8 @@ func captureHost(t *testing.T) (*host, map[string]*netns.NS) {
 func silence(t *testing.T, ns *netns.NS) {
 	t.Helper()
 	err := ns.Do(func() error {
-		for name, value := range map[string]string{"base_reachable_time_ms": "3600000", "delay_first_probe_time": "3600"} {
+		for name, value := range map[string]string{"base_reachable_time_ms": "3600000",
+			"delay_first_probe_time": "3600"} {
 			all, err := filepath.Glob("/proc/sys/net/ipv4/neigh/*/" + name) // those to come are made like "default"
 			if err != nil {
 				return err
@@ -68,7 +70,8 @@ func silence(t *testing.T, ns *netns.NS) {
 			}
 		}
 		for _, of := range []string{"all", "default"} {
-			if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+of+"/disable_ipv6", []byte("1"), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+of+"/disable_ipv6", []byte("1"), 0); err != nil &&
+				!errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

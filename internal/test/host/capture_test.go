@@ -40,8 +40,8 @@ func known(t *testing.T, h *host, g map[string]*netns.NS) {
 	}
 }
 
-// TestCaptureIsWhatTcpdumpInTheGuestsSees is the promise of "heddle capture": with --stage admit,deliver a port shows what
-// tcpdump shows its owner, frame by frame.
+// TestCaptureIsWhatTcpdumpInTheGuestsSees is the promise of "heddle capture": with --stage admit,deliver a port shows
+// what tcpdump shows its owner, frame by frame.
 func TestCaptureIsWhatTcpdumpInTheGuestsSees(t *testing.T) {
 	testkit.Tool(t, "tcpdump", "tshark")
 	h, guests := captureHost(t)
@@ -99,7 +99,8 @@ func lastOf(owner string) (all []string) {
 // checkDissection has tshark read the file, an independent reader of its format: interfaces, comments, directions.
 func checkDissection(t *testing.T, drops *recording) {
 	t.Helper()
-	out, err := exec.Command("tshark", "-r", drops.file, "-T", "fields", "-E", "separator=|", "-e", "frame.interface_name", "-e", "frame.comment", "-e", "frame.packet_flags_direction").CombinedOutput()
+	out, err := exec.Command("tshark", "-r", drops.file, "-T", "fields", "-E", "separator=|", "-e",
+		"frame.interface_name", "-e", "frame.comment", "-e", "frame.packet_flags_direction").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -21,12 +21,14 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// thief attaches a program at the head of a device's chain that sends every frame to another device. Its name is like one of the
-// switch's own.
+// thief attaches a program at the head of a device's chain that sends every frame to another device. Its name is like
+// one of the switch's own.
 func (h *host) thief(from, to string) link.Link {
 	h.t.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "heddle_ingress", Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{
-		asm.Mov.Imm(asm.R1, int32(indexOf(h.t, h.ns, to))), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(), asm.Return()}})
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "heddle_ingress", Type: ebpf.SchedCLS, License: "GPL",
+		Instructions: asm.Instructions{
+			asm.Mov.Imm(asm.R1, int32(indexOf(h.t, h.ns, to))), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(),
+			asm.Return()}})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -34,7 +36,8 @@ func (h *host) thief(from, to string) link.Link {
 	var l link.Link
 	index := indexOf(h.t, h.ns, from)
 	err = h.ns.Do(func() (err error) {
-		l, err = link.AttachTCX(link.TCXOptions{Interface: index, Program: p, Attach: ebpf.AttachTCXIngress, Anchor: link.Head()})
+		l, err = link.AttachTCX(link.TCXOptions{Interface: index, Program: p, Attach: ebpf.AttachTCXIngress,
+			Anchor: link.Head()})
 		return err
 	})
 	if err != nil {
@@ -71,7 +74,8 @@ func (h *host) chain(device string) (ids []link.ID) {
 // ownLink is the id of the agent's link to a device where frames come in.
 func (h *host) ownLink(device string) link.ID {
 	h.t.Helper()
-	l, err := link.LoadPinnedLink(filepath.Join(h.dir, "run", "bpf", h.name, "links", fmt.Sprint(indexOf(h.t, h.ns, device))), nil)
+	l, err := link.LoadPinnedLink(filepath.Join(h.dir, "run", "bpf", h.name, "links",
+		fmt.Sprint(indexOf(h.t, h.ns, device))), nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -105,8 +109,8 @@ func (h *host) block(port string) (out api.Applied, warnings string) {
 	return out, warnings
 }
 
-// A program of somebody else at the head of a device's chain sends a blocked guest's frames on. The switch cannot prevent that, and
-// says so wherever somebody could rely on it.
+// A program of somebody else at the head of a device's chain sends a blocked guest's frames on. The switch cannot
+// prevent that, and says so wherever somebody could rely on it.
 func TestAForeignProgramBeforeOursIsToldEverywhere(t *testing.T) {
 	h, file, a, b := twoVMs(t)
 	if out, warnings := h.block("a"); out.RunsBefore != nil || warnings != "" {
@@ -120,8 +124,10 @@ func TestAForeignProgramBeforeOursIsToldEverywhere(t *testing.T) {
 	if !pings(a, "192.0.2.11") {
 		t.Fatal("the frames of a blocked port do not pass: this test is void")
 	}
-	what := fmt.Sprintf("program heddle_ingress (id %d, link %d) runs before the switch on device pa (ingress)", out.RunsBefore[0].Program, id)
-	if len(out.RunsBefore) != 1 || out.RunsBefore[0].Link != uint32(id) || out.RunsBefore[0].Port != "a" || !strings.Contains(warnings, what) {
+	what := fmt.Sprintf("program heddle_ingress (id %d, link %d) runs before the switch on device pa (ingress)",
+		out.RunsBefore[0].Program, id)
+	if len(out.RunsBefore) != 1 || out.RunsBefore[0].Link != uint32(id) || out.RunsBefore[0].Port != "a" ||
+		!strings.Contains(warnings, what) {
 		t.Errorf("the answer to port block: %+v\n%s", out, warnings)
 	}
 	if p := h.port("a"); p.State != api.Blocked || len(p.RunsBefore) != 1 || !strings.Contains(p.Reason, what) {
@@ -130,13 +136,15 @@ func TestAForeignProgramBeforeOursIsToldEverywhere(t *testing.T) {
 	if list := h.must("port", "list"); !strings.Contains(list, "warning: port lab/a: "+what) {
 		t.Errorf("port list:\n%s", list)
 	}
-	if !strings.Contains(h.log.String(), what) || strings.Count(h.must("events", "--no-follow", "--kind", string(event.Program)), what) != 1 {
+	if !strings.Contains(h.log.String(), what) ||
+		strings.Count(h.must("events", "--no-follow", "--kind", string(event.Program)), what) != 1 {
 		t.Errorf("events:\n%s", h.must("events", "--no-follow"))
 	}
 	if found, status := h.examine(file); status != 1 || !hasFinding(found, "other programs", doctor.Wrong, what) {
 		t.Errorf("doctor: status %d, %+v", status, found)
 	}
-	if advice, _, status := h.heddle("advise"); status != 1 || !strings.Contains(advice, "program-before: port a of switch lab") {
+	if advice, _, status := h.heddle("advise"); status != 1 ||
+		!strings.Contains(advice, "program-before: port a of switch lab") {
 		t.Errorf("advise: status %d\n%s", status, advice)
 	}
 
@@ -159,7 +167,8 @@ func TestAForeignProgramBeforeOursIsToldEverywhere(t *testing.T) {
 // An XDP program runs before every program of tcx.
 func TestAnXDPProgramIsTold(t *testing.T) {
 	h, file, _, _ := twoVMs(t)
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "pass", Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "pass", Type: ebpf.XDP, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +191,8 @@ func TestAnXDPProgramIsTold(t *testing.T) {
 		before := h.port("a").RunsBefore
 		return len(before) == 1 && before[0].Hook == api.HookXDP && before[0].Program != 0
 	})
-	if found, status := h.examine(file); status != 1 || !hasFinding(found, "other programs", doctor.Wrong, "XDP program") {
+	if found, status := h.examine(file); status != 1 || !hasFinding(found, "other programs", doctor.Wrong,
+		"XDP program") {
 		t.Errorf("doctor: status %d, %+v", status, found)
 	}
 	set(-1)
@@ -213,7 +223,8 @@ func TestTheSwitchComesBeforeWhatWasOnTheDevice(t *testing.T) {
 	}
 }
 
-// A device that somebody took the program off has none that looks at its frames; the next command that promises something finds that.
+// A device that somebody took the program off has none that looks at its frames; the next command that promises
+// something finds that.
 func TestADetachedProgramIsAttachedAgain(t *testing.T) {
 	h, file, a, _ := twoVMs(t)
 	l, err := link.NewFromID(h.ownLink("pa"))
@@ -226,7 +237,8 @@ func TestADetachedProgramIsAttachedAgain(t *testing.T) {
 	if n := programs(t, h.ns, "pa"); n != 0 {
 		t.Fatalf("%d programs: this test is void", n)
 	}
-	if found, status := h.examine(file); status != 1 || !hasFinding(found, "other programs", doctor.Wrong, "the switch's program is not on device pa") {
+	if found, status := h.examine(file); status != 1 || !hasFinding(found, "other programs", doctor.Wrong,
+		"the switch's program is not on device pa") {
 		t.Errorf("doctor: status %d, %+v", status, found)
 	}
 	h.must("port", "block", "a")
@@ -240,8 +252,8 @@ func TestADetachedProgramIsAttachedAgain(t *testing.T) {
 	h.inService("a", "pa", a, "192.0.2.11")
 }
 
-// The second agent on the same devices gets only what the first passes on. The first is not disturbed; the second says whose the
-// device is.
+// The second agent on the same devices gets only what the first passes on. The first is not disturbed; the second says
+// whose the device is.
 func TestTwoAgentsOnOneDevice(t *testing.T) {
 	h, file, a, b := twoVMs(t)
 	second := &host{t: t, ns: h.ns, dir: h.dir, name: h.name + "b", log: &logBuffer{}, made: h.made}
@@ -253,7 +265,9 @@ func TestTwoAgentsOnOneDevice(t *testing.T) {
 	})
 	second.start("--config", second.file("second.yaml", twoGuests))
 	what := "of agent " + h.name
-	second.await("the second agent says whose the device is", func() bool { return strings.Contains(second.port("a").Reason, what) })
+	second.await("the second agent says whose the device is", func() bool {
+		return strings.Contains(second.port("a").Reason, what)
+	})
 	out, warnings := second.block("a")
 	if len(out.RunsBefore) != 1 || out.RunsBefore[0].Agent != h.name || !strings.Contains(warnings, what) {
 		t.Errorf("port block of the second agent: %+v\n%s", out, warnings)
@@ -277,8 +291,8 @@ func TestTwoAgentsOnOneDevice(t *testing.T) {
 	h.must("port", "unblock", "a")
 }
 
-// A private mount namespace may keep the pins of an agent alive that lost them. Its former links count as somebody else's: the ones
-// made anew come before them.
+// A private mount namespace may keep the pins of an agent alive that lost them. Its former links count as somebody
+// else's: the ones made anew come before them.
 func TestFormerLinksInAPrivateMountNamespace(t *testing.T) {
 	h, file, a, b := twoVMs(t)
 	former := h.ownLink("pa")
@@ -314,7 +328,8 @@ func TestFormerLinksInAPrivateMountNamespace(t *testing.T) {
 	if reaches(a, "192.0.2.11") || reaches(b, "192.0.2.10") {
 		t.Error("a blocked port passes traffic")
 	}
-	if found, status := h.examine(file); status != 1 || !hasFinding(found, "other programs", doctor.Wrong, fmt.Sprintf("link %d) is on device pa, too", former)) {
+	if found, status := h.examine(file); status != 1 || !hasFinding(found, "other programs", doctor.Wrong,
+		fmt.Sprintf("link %d) is on device pa, too", former)) {
 		t.Errorf("doctor: status %d, %+v", status, found)
 	}
 }

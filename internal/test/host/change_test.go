@@ -34,8 +34,8 @@ ports:
   - {name: c, switch: lab, portGroup: web, device: pc, mac: "02:00:00:00:00:0c"}
 `
 
-// calls is a stream of numbered broadcasts until stop is called, which gives the last number. The number is given to a frame just
-// before it is sent.
+// calls is a stream of numbered broadcasts until stop is called, which gives the last number. The number is given to a
+// frame just before it is sent.
 func calls(t *testing.T, from *netns.NS) (number *atomic.Uint64, stop func() uint64) {
 	t.Helper()
 	e := cable.Open(t, from, "eth0")
@@ -89,8 +89,8 @@ func flaps(t *testing.T, ns *netns.NS) int {
 	return n
 }
 
-// A port is moved to another port group, and back, while broadcasts and a numbered stream run: it gets no frame that is sent once the
-// command has returned, those that stay lose none, and no link flaps.
+// A port is moved to another port group, and back, while broadcasts and a numbered stream run: it gets no frame that is
+// sent once the command has returned, those that stay lose none, and no link flaps.
 func TestAPortIsMovedUnderAStream(t *testing.T) {
 	h := newHost(t)
 	h.start("--config", h.file("heddle.yaml", movingGuest))
@@ -157,8 +157,10 @@ func (h *host) applied(args ...string) (out api.Applied) {
 func (h *host) inKernel() string {
 	h.t.Helper()
 	var sums []string
-	for _, table := range []string{"control", "ports", "vlan_sets", "teams", "segments", "groups", "members", "owners"} {
-		pins, err := filepath.Glob(filepath.Join(h.dir, "run", "bpf", h.name, "*", table)) // one directory a version of the tables
+	for _, table := range []string{"control", "ports", "vlan_sets", "teams", "segments", "groups", "members",
+		"owners"} {
+		// one directory a version of the tables
+		pins, err := filepath.Glob(filepath.Join(h.dir, "run", "bpf", h.name, "*", table))
 		if err != nil || len(pins) != 1 {
 			h.t.Fatalf("table %s is pinned at %v, %v", table, pins, err)
 		}
@@ -203,7 +205,8 @@ func TestTheSameFileAgainWritesNothing(t *testing.T) {
 	if before == was {
 		t.Fatal("a change left the tables as they were: this test is void")
 	}
-	if out := h.applied("-f", filepath.Join(h.dir, "other.yaml")); len(out.Changes)+len(out.Effects) > 0 || out.InForceAt != nil || out.InForceSeconds != 0 {
+	if out := h.applied("-f", filepath.Join(h.dir, "other.yaml")); len(out.Changes)+len(out.Effects) > 0 ||
+		out.InForceAt != nil || out.InForceSeconds != 0 {
 		t.Errorf("the same file again: %+v", out)
 	}
 	h.file("heddle.yaml", other)
@@ -225,7 +228,8 @@ func (h *host) hangUp() {
 	}
 }
 
-// SIGHUP shows and does what "heddle apply" of the same file does, and a file of which a part is refused changes nothing of the rest.
+// SIGHUP shows and does what "heddle apply" of the same file does, and a file of which a part is refused changes
+// nothing of the rest.
 func TestSIGHUPDoesWhatApplyDoes(t *testing.T) {
 	h, _, a, _ := twoVMs(t)
 	good := strings.Replace(twoGuests, "access: 100}", "access: 300}, security: {forgedTransmits: accept}", 1)
@@ -248,11 +252,13 @@ func TestSIGHUPDoesWhatApplyDoes(t *testing.T) {
 		}
 	}
 
-	h.must("port", "connect", "c", "--port-group", "web") // connected by command, into a port group that the file may not take away
+	// connected by command, into a port group that the file may not take away
+	h.must("port", "connect", "c", "--port-group", "web")
 	before := h.inKernel()
 	for refused, content := range map[string]string{
-		"heddle.yaml:5":  strings.Replace(twoGuests, "access: 100", "access: 4095", 1),
-		"portGroup: web": strings.ReplaceAll(strings.Replace(twoGuests, "access: 100", "access: 400", 1), "web", "renamed"),
+		"heddle.yaml:5": strings.Replace(twoGuests, "access: 100", "access: 4095", 1),
+		"portGroup: web": strings.ReplaceAll(strings.Replace(twoGuests, "access: 100", "access: 400", 1), "web",
+			"renamed"),
 	} {
 		h.file("heddle.yaml", content)
 		_, errs, status := h.heddle("apply", "-f", file)
@@ -261,8 +267,12 @@ func TestSIGHUPDoesWhatApplyDoes(t *testing.T) {
 		}
 		tried := strings.Count(h.log.String(), "reload: nothing was changed")
 		h.hangUp()
-		h.await("SIGHUP refuses it too", func() bool { return strings.Count(h.log.String(), "reload: nothing was changed") > tried })
-		if !strings.Contains(h.log.String()[strings.LastIndex(h.log.String(), "reload: nothing was changed"):], refused) {
+		h.await("SIGHUP refuses it too", func() bool {
+			return strings.Count(h.log.String(), "reload: nothing was "+
+				"changed") > tried
+		})
+		if !strings.Contains(h.log.String()[strings.LastIndex(h.log.String(), "reload: nothing was changed"):],
+			refused) {
 			t.Errorf("SIGHUP does not say what is refused: %s", refused)
 		}
 		if now := h.inKernel(); now != before {

@@ -75,8 +75,8 @@ func (h *host) inService(port, device string, vm *netns.NS, to string) {
 	}
 }
 
-// What happens to devices, with the agent running and with none: one that left is detached, one that is there again under its
-// name, even with its old index, is set up in full.
+// What happens to devices, with the agent running and with none: one that left is detached, one that is there again
+// under its name, even with its old index, is set up in full.
 func TestDevicesThatComeAndGo(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprintf("agent away %v", away), func(t *testing.T) {
@@ -115,7 +115,8 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 			index = indexOf(t, h.ns, "pa")
 			meanwhile(func() {
 				h.ip("link del pa")
-				h.ip(fmt.Sprintf("link add pa index %d type veth peer name eth0 address 02:00:00:00:00:0a netns %s", index, a.Name))
+				h.ip(fmt.Sprintf("link add pa index %d type veth peer name eth0 address 02:00:00:00:00:0a netns %s",
+					index, a.Name))
 				run(t, a, "ip link set eth0 up")
 				run(t, a, "ip addr add 192.0.2.10/24 dev eth0")
 			})
@@ -128,7 +129,8 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 	}
 }
 
-// A reboot takes devices, pins and everything under /run, and leaves the state directory: ports come back as devices appear.
+// A reboot takes devices, pins and everything under /run, and leaves the state directory: ports come back as devices
+// appear.
 func TestARebootBringsDeclaredAndRunTimePortsBack(t *testing.T) {
 	testkit.Tool(t, "sysctl")
 	h, _, a, _ := twoVMs(t)
@@ -177,8 +179,8 @@ ports:
   - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
 `
 
-// A reboot takes host ports' devices as well: they are made again at once, with their MACs and addresses, also that one which was
-// connected by command. Uplinks serve as their devices appear, in any order, set up for it in full.
+// A reboot takes host ports' devices as well: they are made again at once, with their MACs and addresses, also that one
+// which was connected by command. Uplinks serve as their devices appear, in any order, set up for it in full.
 func TestARebootBringsUplinksAndHostPortsBack(t *testing.T) {
 	h := newHost(t)
 	wire := h.wired(2)
@@ -198,7 +200,8 @@ func TestARebootBringsUplinksAndHostPortsBack(t *testing.T) {
 	h.awaitPort("vmk1", api.Up)
 	for device, want := range map[string][]string{"vmk0": {"02:00:00:00:00:10", "inet 192.0.2.1/24"}, "vmk1": {mac}} {
 		for _, w := range want {
-			if got := run(t, h.ns, "ip -o addr show "+device) + run(t, h.ns, "ip -o link show "+device); !strings.Contains(got, w) {
+			if got := run(t, h.ns, "ip -o addr show "+device) +
+				run(t, h.ns, "ip -o link show "+device); !strings.Contains(got, w) {
 				t.Errorf("device %s has no %s:\n%s", device, w, got)
 			}
 		}
@@ -237,7 +240,8 @@ func TestARebootBringsUplinksAndHostPortsBack(t *testing.T) {
 func (h *host) forgetBoot() {
 	h.t.Helper()
 	mount := filepath.Join(h.dir, "run", "bpf")
-	err := errors.Join(os.RemoveAll(filepath.Join(mount, h.name)), unix.Unmount(mount, unix.MNT_DETACH), os.RemoveAll(filepath.Join(h.dir, "run")))
+	err := errors.Join(os.RemoveAll(filepath.Join(mount, h.name)), unix.Unmount(mount, unix.MNT_DETACH),
+		os.RemoveAll(filepath.Join(h.dir, "run")))
 	path := filepath.Join(h.dir, "state", h.name, "state.json")
 	b, errRead := os.ReadFile(path)
 	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")

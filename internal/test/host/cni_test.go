@@ -17,7 +17,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// cnitool is the path of the specification's own tool, built by the go command into its cache at the version that tools/go.mod pins.
+// cnitool is the path of the specification's own tool, built by the go command into its cache at the version that
+// tools/go.mod pins.
 var cnitool = sync.OnceValues(func() (string, error) {
 	cmd := exec.Command("go", "-C", "../../../tools", "tool", "-n", "cnitool")
 	var errs bytes.Buffer
@@ -44,7 +45,8 @@ type network struct {
 	name, tool, conf, data string
 }
 
-// newNetwork starts an agent and writes the configuration of a network whose addresses host-local gives out; "" for none.
+// newNetwork starts an agent and writes the configuration of a network whose addresses host-local gives out; "" for
+// none.
 func newNetwork(t *testing.T, version, ipam string) *network {
 	t.Helper()
 	h := newHost(t)
@@ -64,10 +66,12 @@ func newNetwork(t *testing.T, version, ipam string) *network {
 func (n *network) configure(version, group, ipam string) {
 	n.t.Helper()
 	plugin := map[string]any{
-		"type": "heddle-cni", "portGroup": group, "agent": n.host.name, "runDir": filepath.Join(n.dir, "run"), "capabilities": map[string]bool{"mac": true},
+		"type": "heddle-cni", "portGroup": group, "agent": n.host.name, "runDir": filepath.Join(n.dir, "run"),
+		"capabilities": map[string]bool{"mac": true},
 	}
 	if ipam != "" {
-		plugin["ipam"] = map[string]any{"type": "host-local", "subnet": ipam, "dataDir": n.data, "routes": []map[string]string{{"dst": "0.0.0.0/0"}}}
+		plugin["ipam"] = map[string]any{"type": "host-local", "subnet": ipam, "dataDir": n.data,
+			"routes": []map[string]string{{"dst": "0.0.0.0/0"}}}
 	}
 	b, err := json.Marshal(map[string]any{"cniVersion": version, "name": n.name, "plugins": []any{plugin}})
 	if err == nil {
@@ -90,7 +94,8 @@ func (n *network) cni(command, ns string, env ...string) (string, error) {
 		args = append(args, ns)
 	}
 	cmd := exec.Command(n.tool, args...)
-	cmd.Env = append(append(os.Environ(), "NETCONFPATH="+n.conf, "CNI_PATH="+filepath.Dir(plugin)+":/usr/lib/cni"), env...)
+	cmd.Env = append(append(os.Environ(), "NETCONFPATH="+n.conf, "CNI_PATH="+filepath.Dir(plugin)+":/usr/lib/cni"),
+		env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := n.ns.Start(cmd); err != nil {
@@ -153,13 +158,15 @@ func TestCNI_ContainersAreConnectedCheckedAndDisconnected(t *testing.T) {
 	if len(rb.IPs) != 1 || !reaches(a, strings.TrimSuffix(rb.IPs[0].Address, "/24")) {
 		t.Errorf("the first packet between containers is lost: %+v", rb)
 	}
-	if rb.Interfaces[1].Mac != "02:00:00:00:0c:0b" || rb.Interfaces[1].MTU != 1400 || rb.Interfaces[1].Sandbox != b.Path() {
+	if rb.Interfaces[1].Mac != "02:00:00:00:0c:0b" || rb.Interfaces[1].MTU != 1400 ||
+		rb.Interfaces[1].Sandbox != b.Path() {
 		t.Errorf("interface of the second container: %+v", rb.Interfaces[1])
 	}
 	for _, r := range []result{ra, rb} {
 		found := false
 		for _, p := range n.ports() {
-			found = found || p.MAC == r.Interfaces[1].Mac && p.Device == r.Interfaces[0].Name && p.PortGroup == "web" && p.State == api.Up
+			found = found || p.MAC == r.Interfaces[1].Mac && p.Device == r.Interfaces[0].Name && p.PortGroup == "web" &&
+				p.State == api.Up
 		}
 		if !found {
 			t.Errorf("no port with the container's MAC and device: %+v in %+v", r, n.ports())
@@ -204,7 +211,8 @@ func TestCNI_ArgumentsChooseMACAndPortGroup(t *testing.T) {
 	}
 	call := func(args string) (string, error) {
 		cmd := exec.Command("heddle-cni")
-		cmd.Env = append(os.Environ(), "CNI_COMMAND=ADD", "CNI_CONTAINERID=c0ffee", "CNI_NETNS="+a.Path(), "CNI_IFNAME=eth0", "CNI_PATH=/usr/lib/cni", "CNI_ARGS="+args)
+		cmd.Env = append(os.Environ(), "CNI_COMMAND=ADD", "CNI_CONTAINERID=c0ffee", "CNI_NETNS="+a.Path(),
+			"CNI_IFNAME=eth0", "CNI_PATH=/usr/lib/cni", "CNI_ARGS="+args)
 		cmd.Stdin = bytes.NewReader(stdin)
 		var out bytes.Buffer
 		cmd.Stdout = &out
@@ -221,7 +229,8 @@ func TestCNI_ArgumentsChooseMACAndPortGroup(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	p := n.ports()
-	if len(p) != 1 || p[0].MAC != "02:00:00:00:0c:01" || p[0].PortGroup != "db" || !strings.HasPrefix(p[0].Name, "cni/"+n.name+"/c0ffee/eth0/") {
+	if len(p) != 1 || p[0].MAC != "02:00:00:00:0c:01" || p[0].PortGroup != "db" ||
+		!strings.HasPrefix(p[0].Name, "cni/"+n.name+"/c0ffee/eth0/") {
 		t.Errorf("port: %+v", p)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A device takes its attachment along into another namespace, and may leave its index to another one. An agent that was dead
-// meanwhile knows both only by asking.
+// A device takes its attachment along into another namespace, and may leave its index to another one. An agent that was
+// dead meanwhile knows both only by asking.
 func TestDeviceReplacedWhileTheAgentWasDead(t *testing.T) {
 	testkit.Tool(t, "bpftool")
 	h, file, _, _ := twoVMs(t)
@@ -21,7 +21,8 @@ func TestDeviceReplacedWhileTheAgentWasDead(t *testing.T) {
 	h.ip("link set pa netns " + elsewhere.Name)
 	run(t, elsewhere, "ip link set pa up")
 	next := testkit.NS(t, "vm")
-	h.ip(fmt.Sprintf("link add pa index %s type veth peer name eth0 address 02:00:00:00:00:0a netns %s", index, next.Name))
+	h.ip(fmt.Sprintf("link add pa index %s type veth peer name eth0 address 02:00:00:00:00:0a netns %s", index,
+		next.Name))
 	h.ip("link set pa up")
 	run(t, next, "ip link set eth0 up")
 	run(t, next, "ip addr add 192.0.2.10/24 dev eth0")
@@ -48,8 +49,8 @@ func TestSwitchEndOfAHostPortServesNoOtherPort(t *testing.T) {
 	}
 }
 
-// An uplink's device that was in another namespace while the agent was killed and started again is given back as it was before it
-// was an uplink: promiscuous mode went with it and came back with it.
+// An uplink's device that was in another namespace while the agent was killed and started again is given back as it was
+// before it was an uplink: promiscuous mode went with it and came back with it.
 func TestUplinkDeviceThatWasAwayOverARestartIsGivenBack(t *testing.T) {
 	h := newHost(t)
 	h.wired(1)
@@ -58,7 +59,8 @@ func TestUplinkDeviceThatWasAwayOverARestartIsGivenBack(t *testing.T) {
 	if promiscuous() {
 		t.Fatal("the device is promiscuous before: this test is void")
 	}
-	h.start("--config", h.file("heddle.yaml", "switches:\n  - {name: lab, uplinks: [{name: u1, device: up1}], portGroups: [{name: web}]}\n"))
+	h.start("--config", h.file("heddle.yaml", "switches:\n  - {name: lab, uplinks: [{name: u1, device: up1}], "+
+		"portGroups: [{name: web}]}\n"))
 	h.await("u1 is up", func() bool { return h.uplinkState("u1") == api.Up })
 	if !promiscuous() {
 		t.Fatal("an uplink's device is not promiscuous")
@@ -80,7 +82,8 @@ func TestUplinkDeviceThatWasAwayOverARestartIsGivenBack(t *testing.T) {
 	}
 }
 
-// settings are what Heddle changes on a device: flags, and whether the host's IPv6 speaks on it and its ARP answers for others.
+// settings are what Heddle changes on a device: flags, and whether the host's IPv6 speaks on it and its ARP answers for
+// others.
 func (h *host) settings(device string) string {
 	h.t.Helper()
 	link := run(h.t, h.ns, "ip -o link show "+device)
@@ -91,10 +94,12 @@ func (h *host) settings(device string) string {
 			kept = append(kept, f)
 		}
 	}
-	return fmt.Sprint(kept, run(h.t, h.ns, "sysctl -n net.ipv6.conf."+device+".disable_ipv6 net.ipv4.conf."+device+".arp_ignore"))
+	return fmt.Sprint(kept, run(h.t, h.ns, "sysctl -n net.ipv6.conf."+device+".disable_ipv6 net.ipv4.conf."+device+
+		".arp_ignore"))
 }
 
-// A device that somebody renamed is still the one that was taken: it is given back as it was, by its release as by "heddle down".
+// A device that somebody renamed is still the one that was taken: it is given back as it was, by its release as by
+// "heddle down".
 func TestARenamedDeviceIsGivenBack(t *testing.T) {
 	testkit.Tool(t, "sysctl")
 	config := strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}]", 1) +

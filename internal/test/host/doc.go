@@ -1,3 +1,3 @@
-// Package host tests the program as its users run it: agents on hosts made of network namespaces, and the commands that talk
-// to them. The program under test is this test binary itself.
+// Package host tests the program as its users run it: agents on hosts made of network namespaces, and the commands that
+// talk to them. The program under test is this test binary itself.
 package host

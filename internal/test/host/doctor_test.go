@@ -17,7 +17,8 @@ import (
 	"heddle/internal/diagnose/doctor"
 )
 
-// examine is what "heddle doctor" finds, apart from what the test's own temporary places and this machine's own settings bring about.
+// examine is what "heddle doctor" finds, apart from what the test's own temporary places and this machine's own
+// settings bring about.
 func (h *host) examine(file string) (found []doctor.Finding, status int) {
 	h.t.Helper()
 	out, errs, status := h.heddle("doctor", "--config", file, "-o", "json")
@@ -39,7 +40,8 @@ func TestDoctorIsSilentOnASoundHostAndFindsWhatIsWrongOnAnother(t *testing.T) {
 	h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
 	b := h.guest("pb", "02:00:00:00:00:0b", "192.0.2.11/24")
 	h.ip("link set lo up")
-	file := h.file("heddle.yaml", strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}]", 1)+
+	file := h.file("heddle.yaml", strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, "+
+		"device: up1}]", 1)+
 		"  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n")
 	h.start("--config", file)
 	for _, p := range []string{"a", "b", "vmk0"} {
@@ -68,8 +70,10 @@ func TestDoctorIsSilentOnASoundHostAndFindsWhatIsWrongOnAnother(t *testing.T) {
 		check, text string
 		level       doctor.Level
 	}{
-		{"mtu", "adapter has MTU 9000", doctor.Wrong}, {"mtu", "up1 has MTU 1400", doctor.Wrong}, {"other owners", "bridge br9", doctor.Wrong},
-		{"other owners", "mv9 on top of device up1", doctor.Wrong}, {"host interfaces", "vmk0 and br9", ""}, {"other programs", "tcx program spy", doctor.Note},
+		{"mtu", "adapter has MTU 9000", doctor.Wrong}, {"mtu", "up1 has MTU 1400", doctor.Wrong},
+		{"other owners", "bridge br9", doctor.Wrong},
+		{"other owners", "mv9 on top of device up1", doctor.Wrong}, {"host interfaces", "vmk0 and br9", ""},
+		{"other programs", "tcx program spy", doctor.Note},
 		{"configuration", "nam", doctor.Wrong},
 	} {
 		if !hasFinding(found, want.check, want.level, want.text) {
@@ -84,7 +88,8 @@ func TestDoctorIsSilentOnASoundHostAndFindsWhatIsWrongOnAnother(t *testing.T) {
 	})
 	h.kill(syscall.SIGKILL)
 	found, status = h.examine(file)
-	if status != 1 || !hasFinding(found, "agent", doctor.Wrong, "does not run") || !hasFinding(found, "pins", doctor.Wrong, h.name) {
+	if status != 1 || !hasFinding(found, "agent", doctor.Wrong, "does not run") ||
+		!hasFinding(found, "pins", doctor.Wrong, h.name) {
 		t.Errorf("without its agent: status %d, %+v", status, found)
 	}
 	out, _, _ := h.heddle("doctor", "--config", file)
@@ -108,7 +113,8 @@ func hasFinding(found []doctor.Finding, check string, level doctor.Level, text s
 // attachSpy attaches a program that is not the switch's, which lets every frame pass on.
 func attachSpy(t *testing.T, h *host, device string) link.Link {
 	t.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "spy", Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()}})
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "spy", Type: ebpf.SchedCLS, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()}})
 	if err != nil {
 		t.Fatal(err)
 	}

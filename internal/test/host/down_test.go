@@ -22,14 +22,16 @@ func TestDownListsWhatItCutsOffAndAsks(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.must("down", "--dry-run", "-o", "json")), &what); err != nil {
 		t.Fatal(err)
 	}
-	if len(what.Switches) != 1 || strings.Join(what.Switches[0].Ports, " ") != "vm1/eth0 vmk0" || len(what.Interfaces) != 1 ||
+	if len(what.Switches) != 1 || strings.Join(what.Switches[0].Ports, " ") != "vm1/eth0 vmk0" ||
+		len(what.Interfaces) != 1 ||
 		what.Interfaces[0].Device != "vmk0" || len(what.Interfaces[0].Addresses) != 2 || !what.DryRun {
 		t.Errorf("a dry run lists %+v", what)
 	}
 	p := pty.Open(t, 100, 20)
 	ended := h.onTerminal(p, exec.Command("heddle", "down"))
 	p.Await("the question", func(s string) bool {
-		return strings.Contains(s, "2 ports lose their connection (vm1/eth0, vmk0)") && strings.Contains(s, "Remove all of this? [y/N]")
+		return strings.Contains(s, "2 ports lose their connection (vm1/eth0, vmk0)") &&
+			strings.Contains(s, "Remove all of this? [y/N]")
 	})
 	p.Type("\n")
 	if err := <-ended; err == nil {

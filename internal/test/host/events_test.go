@@ -96,7 +96,8 @@ func TestEvents_TellLearnedMovedLimitAndViolation(t *testing.T) {
 
 	// What happens while no agent runs is told by the next.
 	h.kill(syscall.SIGKILL)
-	if _, errs, status := h.heddle("port", "list"); status != 1 || !strings.Contains(errs, "no agent is running") || !strings.Contains(errs, "the switch goes on forwarding") {
+	if _, errs, status := h.heddle("port", "list"); status != 1 || !strings.Contains(errs, "no agent is running") ||
+		!strings.Contains(errs, "the switch goes on forwarding") {
 		t.Errorf("without an agent: status %d, %s", status, errs)
 	}
 	sendFrom(t, a, 3)

@@ -89,10 +89,13 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 		lose, fix    func()
 		reason, back string
 	}{
-		{"the far end goes down", func() { run(t, wire, "ip link set far1 down") }, func() { run(t, wire, "ip link set far1 up") }, "has no link", ""},
-		{"the device is set down", func() { h.ip("link set up1 down") }, func() { h.ip("link set up1 up") }, "was set down", ""},
+		{"the far end goes down", func() { run(t, wire, "ip link set far1 down") },
+			func() { run(t, wire, "ip link set far1 up") }, "has no link", ""},
+		{"the device is set down", func() { h.ip("link set up1 down") }, func() { h.ip("link set up1 up") },
+			"was set down", ""},
 		{"the device is deleted", func() { h.ip("link del up1") }, func() { h.plug(wire, 1) }, "is gone", ""},
-		{"the device moves away", func() { h.ip("link set up1 netns " + elsewhere.Name) }, func() { h.plug(wire, 4); h.ip("link set up4 name up1") }, "is gone", ""},
+		{"the device moves away", func() { h.ip("link set up1 netns " + elsewhere.Name) },
+			func() { h.plug(wire, 4); h.ip("link set up4 name up1") }, "is gone", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			before, links := len(h.failovers()), len(h.links("uplink1"))
@@ -106,10 +109,12 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 				t.Errorf("%s: the events of the link are %q", c.what, got)
 			}
 			e := h.failovers()[before:]
-			if e[0].From != "uplink1" || e[0].To != "uplink2" || e[0].Ports != 2 || !strings.Contains(e[0].Text, "up1 "+c.reason) || !strings.Contains(e[0].Text, " ms: ") {
+			if e[0].From != "uplink1" || e[0].To != "uplink2" || e[0].Ports != 2 ||
+				!strings.Contains(e[0].Text, "up1 "+c.reason) || !strings.Contains(e[0].Text, " ms: ") {
 				t.Errorf("%s is told as %+v", c.what, e[0])
 			}
-			if e[1].From != "uplink2" || e[1].To != "uplink1" || e[1].Ports != 2 || !strings.HasSuffix(e[1].Text, "uplink1 is back") {
+			if e[1].From != "uplink2" || e[1].To != "uplink1" || e[1].Ports != 2 ||
+				!strings.HasSuffix(e[1].Text, "uplink1 is back") {
 				t.Errorf("%s: the way back is told as %+v", c.what, e[1])
 			}
 		})
@@ -132,17 +137,24 @@ func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
 		what      string
 		lose, fix func()
 	}{
-		{"the far end goes down", func() { run(t, wire, "ip link set far1 down") }, func() { run(t, wire, "ip link set far1 up") }},
-		{"the device is renamed", func() { h.ip("link set up1 down"); h.ip("link set up1 name px") }, func() { h.ip("link set px name up1"); h.ip("link set up1 up") }},
+		{"the far end goes down", func() { run(t, wire, "ip link set far1 down") },
+			func() { run(t, wire, "ip link set far1 up") }},
+		{"the device is renamed", func() { h.ip("link set up1 down"); h.ip("link set up1 name px") },
+			func() { h.ip("link set px name up1"); h.ip("link set up1 up") }},
 		{"the device is deleted", func() { h.ip("link del up1") }, func() { h.plug(wire, 1) }},
-		{"the device moves away", func() { h.ip("link set up1 netns " + elsewhere.Name); run(t, elsewhere, "ip link set up1 up") }, func() { h.plug(wire, 4); h.ip("link set up4 name up1") }},
+		{"the device moves away", func() {
+			h.ip("link set up1 netns " + elsewhere.Name)
+			run(t, elsewhere,
+				"ip link set up1 up")
+		}, func() { h.plug(wire, 4); h.ip("link set up4 name up1") }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			h.kill(syscall.SIGKILL)
 			c.lose()
 			h.start()
 			h.uses(c.what, second...)
-			if told := h.failovers(); len(told) != 1 || told[0].From != "uplink1" || told[0].To != "uplink2" || told[0].Ports != 2 {
+			if told := h.failovers(); len(told) != 1 || told[0].From != "uplink1" || told[0].To != "uplink2" ||
+				told[0].Ports != 2 {
 				t.Errorf("%s is told as %+v", c.what, told)
 			}
 			if c.what == "the device moves away" {
@@ -158,8 +170,8 @@ func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
 	}
 }
 
-// An uplink's device whose addresses are the host's has a program where frames leave it too: that also goes at once when the device
-// leaves the host (K4), with the agent running and after it was away.
+// An uplink's device whose addresses are the host's has a program where frames leave it too: that also goes at once
+// when the device leaves the host (K4), with the agent running and after it was away.
 func TestS96_ADeviceThatLeftHasNoProgram(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		t.Run(fmt.Sprintf("agent away %v", away), func(t *testing.T) {
@@ -179,7 +191,8 @@ func TestS96_ADeviceThatLeftHasNoProgram(t *testing.T) {
 				h.start()
 			}
 			h.await("the uplink's device is missed", func() bool { return h.uplinkState("uplink1") == api.Pending })
-			if in, out := programs(t, elsewhere, "up1"), programsAt(t, elsewhere, "up1", ebpf.AttachTCXEgress); in+out != 0 {
+			if in, out := programs(t, elsewhere, "up1"), programsAt(t, elsewhere, "up1", ebpf.AttachTCXEgress); in+
+				out != 0 {
 				t.Errorf("on the device that left run %d programs where frames enter and %d where they leave", in, out)
 			}
 		})
@@ -262,7 +275,8 @@ func rarp(f []byte) string {
 	}
 	body := f[at+2:]
 	toAll := [6]byte(f) == [6]byte{255, 255, 255, 255, 255, 255}
-	if binary.BigEndian.Uint16(f[at:]) != 0x8035 || !toAll || body[7] != 3 || string(body[8:14]) != string(f[6:12]) || string(body[18:24]) != string(f[6:12]) {
+	if binary.BigEndian.Uint16(f[at:]) != 0x8035 || !toAll || body[7] != 3 || string(body[8:14]) != string(f[6:12]) ||
+		string(body[18:24]) != string(f[6:12]) {
 		return ""
 	}
 	return fmt.Sprintf("%s %x", vlan, f[10:12])
@@ -273,14 +287,18 @@ func TestS49_D21_D22_EveryMovedPortIsAnnouncedOnTheOtherUplinkInItsVLANs(t *test
 	wire := h.wired(2)
 	guests := map[int]*netns.NS{}
 	for i := 1; i <= 7; i++ {
-		guests[i] = h.guest(fmt.Sprintf("port%d", i), fmt.Sprintf("02:00:00:00:01:%02x", i), fmt.Sprintf("192.0.2.%d/24", 10+i))
+		guests[i] = h.guest(fmt.Sprintf("port%d", i), fmt.Sprintf("02:00:00:00:01:%02x", i),
+			fmt.Sprintf("192.0.2.%d/24", 10+i))
 	}
 	run(t, guests[7], "ip link set eth0 down")
 	h.start("--config", h.file("heddle.yaml", announcedTeam))
 	h.uses("at first", "vm1 uplink1", "vm2 uplink1", "vm3 uplink1", "vm4 uplink1", "vm5 uplink1", "vm6 uplink2")
 	nested := cable.Open(t, guests[4], "eth0")
-	nested.Send(append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 5, 1, 0x81, 0, 1, 44, 0x88, 0xb5}, make([]byte, 46)...))
-	h.await("the nested MAC is learned", func() bool { return strings.Contains(h.must("mac", "list"), "02:00:00:00:05:01") })
+	nested.Send(append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 5, 1, 0x81, 0, 1, 44, 0x88, 0xb5},
+		make([]byte, 46)...))
+	h.await("the nested MAC is learned", func() bool {
+		return strings.Contains(h.must("mac", "list"), "02:00:00:00:05:01")
+	})
 	h.await("what was connected is announced", func() bool { return h.announcing() == 0 })
 	owner := cable.Open(t, guests[2], "eth0")
 	far := cable.Open(t, wire, "far2")

@@ -33,7 +33,8 @@ ports:
   - {name: b, switch: lab, portGroup: web, device: pb}
 `
 
-// tlsCollector is a collector of IPFIX over TLS on the host's loopback. It knows its exporters by certificates, as they know it.
+// tlsCollector is a collector of IPFIX over TLS on the host's loopback. It knows its exporters by certificates, as they
+// know it.
 type tlsCollector struct {
 	h        *host
 	conf     *tls.Config
@@ -162,8 +163,9 @@ func put(t *testing.T, name string, content []byte) {
 	}
 }
 
-// TestFlowsOverTLS_AWholeAgent: a collector whose authority the agent does not know is sent nothing, and every place where a user looks says
-// why; when the file is right, and when the collector was away, everything comes that was seen meanwhile; the key is shown nowhere.
+// TestFlowsOverTLS_AWholeAgent: a collector whose authority the agent does not know is sent nothing, and every place
+// where a user looks says why; when the file is right, and when the collector was away, everything comes that was seen
+// meanwhile; the key is shown nowhere.
 func TestFlowsOverTLS_AWholeAgent(t *testing.T) {
 	h := newHost(t)
 	site, stranger := certs.New(t, "site"), certs.New(t, "stranger")
@@ -205,7 +207,8 @@ func TestFlowsOverTLS_AWholeAgent(t *testing.T) {
 		s := h.flowsTo()
 		return s.State == string(export.Away) && strings.Contains(s.LastError, fault) && s.Waiting > 0
 	})
-	if out := h.must("flows", "status"); !strings.Contains(out, "collector tls://127.0.0.1:4740 of switch lab: "+fault) {
+	if out := h.must("flows", "status"); !strings.Contains(out, "collector tls://127.0.0.1:4740 of switch lab: "+
+		fault) {
 		t.Errorf("flows status:\n%s", out)
 	}
 	h.awaitEvent(event.Collector, "", "flow collector tls://127.0.0.1:4740 is away: "+fault)
@@ -215,13 +218,18 @@ func TestFlowsOverTLS_AWholeAgent(t *testing.T) {
 
 	put(t, filepath.Join(h.dir, "ca.pem"), site.PEM())
 	h.await("what waited has come", func() bool { return c.told(5001) > 0 })
-	h.await("it is sent records", func() bool { s := h.flowsTo(); return s.State == api.CollectorSending && s.LastError == "" })
+	h.await("it is sent records", func() bool {
+		s := h.flowsTo()
+		return s.State == api.CollectorSending &&
+			s.LastError == ""
+	})
 	h.awaitEvent(event.Collector, "", "flow collector tls://127.0.0.1:4740 is sent records")
 
 	c.end()
 	h.await("the agent sees that the collector has gone", func() bool {
 		s := h.flowsTo()
-		return s.State == string(export.Away) && strings.Contains(s.LastError, "nobody listens at 127.0.0.1:4740 over TCP")
+		return s.State == string(export.Away) &&
+			strings.Contains(s.LastError, "nobody listens at 127.0.0.1:4740 over TCP")
 	})
 	flow("5002")
 	h.await("the record waits", func() bool { return h.flowsTo().Waiting > 0 })
@@ -243,7 +251,8 @@ func TestFlowsOverTLS_AWholeAgent(t *testing.T) {
 func (h *host) keepsSecret(secrets []string) {
 	h.t.Helper()
 	shown := map[string]string{"the log": h.log.String()}
-	for _, args := range []string{"flows status", "flows status -o json", "events --no-follow --last -1 -o json", "port list -o json", "switch list -o json", "doctor", "advise"} {
+	for _, args := range []string{"flows status", "flows status -o json", "events --no-follow --last -1 -o json",
+		"port list -o json", "switch list -o json", "doctor", "advise"} {
 		out, errs, _ := h.heddle(strings.Fields(args)...)
 		shown[args] = out + errs
 	}

@@ -98,7 +98,8 @@ net2: virtio=BC:24:11:00:90:03,bridge=vmbr0
 net3: virtio=BC:24:11:00:90:04,bridge=vmbr0,tag=300
 [snap]
 net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
-`, "qemu-server/90010.conf": "net0: virtio=BC:24:11:00:90:10,bridge=vmbr5\n"}, "# bridge  port group\nvmbr0:100 lab/web\nvmbr1 web\n")
+`, "qemu-server/90010.conf": "net0: virtio=BC:24:11:00:90:10,bridge=vmbr5\n"},
+		"# bridge  port group\nvmbr0:100 lab/web\nvmbr1 web\n")
 	if out, err := p.hook("9001", "pre-start"); err == nil || !strings.Contains(out, "no agent is running") {
 		t.Errorf("a guest starts without an agent: %v\n%s", err, out)
 	}
@@ -107,7 +108,8 @@ net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 	for _, bridge := range []string{"vmbr0", "vmbr1", "fwbr9001i0"} {
 		p.ip("link add " + bridge + " type bridge")
 	}
-	for tap, bridge := range map[string]string{"tap9001i0": "fwbr9001i0", "tap9001i1": "vmbr1", "tap9001i2": "vmbr0", "tap9001i3": "vmbr0"} {
+	for tap, bridge := range map[string]string{"tap9001i0": "fwbr9001i0", "tap9001i1": "vmbr1", "tap9001i2": "vmbr0",
+		"tap9001i3": "vmbr0"} {
 		t.Run(tap, func(t *testing.T) {
 			p.ip("tuntap add dev " + tap + " mode tap")
 			p.ip("link set " + tap + " up master " + bridge)
@@ -118,7 +120,8 @@ net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 		for i, group := range []string{"web", "web", "db"} {
 			got := p.port(fmt.Sprintf("9001/net%d", i))
 			tap := fmt.Sprintf("tap9001i%d", i)
-			if got.PortGroup != group || got.Device != tap || got.Owner != "9001" || got.MAC != fmt.Sprintf("bc:24:11:00:90:%02x", i+1) {
+			if got.PortGroup != group || got.Device != tap || got.Owner != "9001" ||
+				got.MAC != fmt.Sprintf("bc:24:11:00:90:%02x", i+1) {
 				t.Errorf("adapter %d: %+v", i, got)
 			}
 			if b := p.where(tap); b != "" {
@@ -157,7 +160,8 @@ func TestS99_ProxmoxMovesAVM(t *testing.T) {
 		p.ip("link set tap" + vmid + "i0 up master vmbr9")
 	}
 	tap("9005")
-	if out, err := p.hook("9005", "pre-start"); err == nil || !strings.Contains(out, "guest 9005 has no configuration") {
+	if out, err := p.hook("9005", "pre-start"); err == nil ||
+		!strings.Contains(out, "guest 9005 has no configuration") {
 		t.Errorf("a guest of another node: %v %s", err, out)
 	}
 	from := "PVE_MIGRATED_FROM=pve2"
@@ -173,7 +177,8 @@ func TestS99_ProxmoxMovesAVM(t *testing.T) {
 	if b := p.where("tap9005i0"); b != "" {
 		t.Errorf("the tap is still in bridge %s", b)
 	}
-	if out, err := p.hook("9005", "post-start", "PVE_MIGRATED_FROM=../nodes/pve2"); err == nil || !strings.Contains(out, "impossible name") {
+	if out, err := p.hook("9005", "post-start", "PVE_MIGRATED_FROM=../nodes/pve2"); err == nil ||
+		!strings.Contains(out, "impossible name") {
 		t.Errorf("a node's name that is a path: %v %s", err, out)
 	}
 	// From another cluster no node is named: the arguments of the VM's QEMU say it.
@@ -190,7 +195,8 @@ func TestS99_ProxmoxMovesAVM(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { hold.Close(); _ = qemu.Wait() })
-			if err := os.WriteFile(filepath.Join(run, vmid+".pid"), []byte(strconv.Itoa(qemu.Process.Pid)+"\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(run, vmid+".pid"), []byte(strconv.Itoa(qemu.Process.Pid)+"\n"),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			p.mustHook(vmid, "post-start", "HEDDLE_PVE_RUN_DIR="+run)
@@ -203,13 +209,15 @@ func TestS99_ProxmoxMovesAVM(t *testing.T) {
 	// 9006 goes to another node: its configuration and its tap go, and no hook runs for it. The tap of 9007 is
 	// missing, but its configuration is here: its ports stay. So do the ports of 9005, which has a tap and no
 	// configuration here.
-	if err := os.Remove(filepath.Join(strings.TrimPrefix(p.env[0], "HEDDLE_PVE_DIR="), "qemu-server/9006.conf")); err != nil {
+	if err := os.Remove(filepath.Join(strings.TrimPrefix(p.env[0], "HEDDLE_PVE_DIR="),
+		"qemu-server/9006.conf")); err != nil {
 		t.Fatal(err)
 	}
 	p.ip("link del tap9006i0")
 	p.ip("link del tap9007i0")
 	p.mustHook("9005", "post-start", from)
-	if out := p.must("port", "list"); strings.Contains(out, "9006/") || !strings.Contains(out, "9007/net0") || !strings.Contains(out, "9005/net0") {
+	if out := p.must("port", "list"); strings.Contains(out, "9006/") || !strings.Contains(out, "9007/net0") ||
+		!strings.Contains(out, "9005/net0") {
 		t.Errorf("after the migration:\n%s", out)
 	}
 	waits("9005/net0", "bc:24:11:00:95:01")
@@ -235,7 +243,8 @@ func TestProxmox_AContainersVethCarriesTraffic(t *testing.T) {
 
 func TestProxmox_WhatGoesWrongIsNamed(t *testing.T) {
 	p := newProxmox(t, map[string]string{
-		"qemu-server/9003.conf": "net0: virtio=BC:24:11:00:93:01,bridge=vmbr0\nnet1: virtio=BC:24:11:00:93:02,bridge=vmbr1\nnet2: virtio=BC:24:11:00:93:03,bridge=vmbr1\n",
+		"qemu-server/9003.conf": "net0: virtio=BC:24:11:00:93:01,bridge=vmbr0\nnet1: " +
+			"virtio=BC:24:11:00:93:02,bridge=vmbr1\nnet2: virtio=BC:24:11:00:93:03,bridge=vmbr1\n",
 		"qemu-server/9004.conf": "net0: virtio=BC:24:11:00:94:01,bridge=vmbr7\n",
 	}, "vmbr0 lab/nowhere\nvmbr1 web\n")
 	p.mustHook("9004", "pre-start") // nothing of Heddle's: its guests start without an agent
@@ -263,7 +272,8 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 	h.guest("c1-eth0", "02:00:00:00:00:c1", "192.0.2.10/24")
 	h.ip("link set c1-eth0 up master lxcbr9")
 	v1 := func(phase string) []string {
-		return []string{"LXC_NAME=c1", "LXC_HOOK_TYPE=" + phase, "LXC_HOOK_SECTION=net", "LXC_NET_TYPE=veth", "LXC_NET_PARENT=lxcbr9", "LXC_NET_PEER=c1-eth0"}
+		return []string{"LXC_NAME=c1", "LXC_HOOK_TYPE=" + phase, "LXC_HOOK_SECTION=net", "LXC_NET_TYPE=veth",
+			"LXC_NET_PARENT=lxcbr9", "LXC_NET_PEER=c1-eth0"}
 	}
 	for _, c := range []struct {
 		name     string
@@ -271,8 +281,10 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 		upEnv    []string
 		downEnv  []string
 	}{
-		{"version 0", []string{"lab/web", "c1", "net", "up", "veth", "c1-eth0"}, []string{"lab/web", "c1", "net", "down", "veth", "c1-eth0"}, nil, nil},
-		{"version 0 with a bridge", []string{"web", "c1", "net", "up", "veth", "lxcbr9", "c1-eth0"}, []string{"web", "c1", "net", "down", "veth", "lxcbr9", "c1-eth0"}, nil, nil},
+		{"version 0", []string{"lab/web", "c1", "net", "up", "veth", "c1-eth0"},
+			[]string{"lab/web", "c1", "net", "down", "veth", "c1-eth0"}, nil, nil},
+		{"version 0 with a bridge", []string{"web", "c1", "net", "up", "veth", "lxcbr9", "c1-eth0"},
+			[]string{"web", "c1", "net", "down", "veth", "lxcbr9", "c1-eth0"}, nil, nil},
 		{"version 1", []string{"lab/web"}, []string{"lab/web"}, v1("up"), v1("down")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -281,7 +293,8 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 				return
 			}
 			h.awaitPort("c1/c1-eth0", api.Up)
-			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.Owner != "c1" || p.MAC != "02:00:00:00:00:c1" || h.where("c1-eth0") != "" {
+			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.Owner != "c1" || p.MAC != "02:00:00:00:00:c1" ||
+				h.where("c1-eth0") != "" {
 				t.Errorf("%s: %+v in %q", c.name, p, h.where("c1-eth0"))
 			}
 			for range 2 {
@@ -294,7 +307,9 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 			}
 		})
 	}
-	for _, args := range [][]string{{}, {"lab/web"}, {"lab/web", "c1", "net", "up", "macvlan", "x"}, {"lab/web", "c1", "net", "sideways", "veth", "c1-eth0"}, {"lab/nowhere", "c1", "net", "up", "veth", "c1-eth0"}} {
+	for _, args := range [][]string{{}, {"lab/web"}, {"lab/web", "c1", "net", "up", "macvlan", "x"},
+		{"lab/web", "c1", "net", "sideways", "veth", "c1-eth0"}, {"lab/nowhere", "c1", "net", "up", "veth",
+			"c1-eth0"}} {
 		if out, err := h.script("lxc/heddle-veth", nil, args...); err == nil || out == "" {
 			t.Errorf("%v: %v %q", args, err, out)
 		}
@@ -345,7 +360,8 @@ func TestLXC_ARealContainerIsConnectedAndDisconnected(t *testing.T) {
 		"lxc.net.0.hwaddr = 02:00:00:00:0d:01", "lxc.net.0.ipv4.address = 192.0.2.10/24",
 		"lxc.net.0.script.up = " + script + " lab/web", "lxc.net.0.script.down = " + script + " lab/web", "",
 	}, "\n"))
-	cmd := exec.Command("lxc-start", "-P", t.TempDir(), "-n", name, "-f", config, "-F", "--", "/bin/sh", "-c", "while [ ! -e /tmp/end ]; do busybox sleep 0.1; done")
+	cmd := exec.Command("lxc-start", "-P", t.TempDir(), "-n", name, "-f", config, "-F", "--", "/bin/sh", "-c",
+		"while [ ! -e /tmp/end ]; do busybox sleep 0.1; done")
 	cmd.Env = h.command().Env
 	out := &logBuffer{}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, time.Second
@@ -376,5 +392,7 @@ func TestLXC_ARealContainerIsConnectedAndDisconnected(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatalf("the container goes on\n%s", out)
 	}
-	h.await("the container is disconnected", func() bool { return !strings.Contains(h.must("port", "list", "-o", "json"), port) })
+	h.await("the container is disconnected", func() bool {
+		return !strings.Contains(h.must("port", "list", "-o", "json"), port)
+	})
 }

@@ -91,8 +91,8 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// shortDir is a directory that goes with the test. t.TempDir's has the test's name in it, and the path of a socket has at most
-// 107 bytes (unix(7)).
+// shortDir is a directory that goes with the test. t.TempDir's has the test's name in it, and the path of a socket has
+// at most 107 bytes (unix(7)).
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "heddle-test-")
@@ -107,8 +107,8 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// accounts holds the counters against the accounting invariant (S94). An agent that a test has left hanging, or of another version,
-// is not asked again.
+// accounts holds the counters against the accounting invariant (S94). An agent that a test has left hanging, or of
+// another version, is not asked again.
 func (h *host) accounts() {
 	h.t.Helper()
 	if out, errs, status := h.heddle("stats", "--check"); status != 0 && strings.Contains(errs, "do not add up") {
@@ -118,7 +118,8 @@ func (h *host) accounts() {
 
 func (h *host) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("heddle", args...)
-	cmd.Env = append(os.Environ(), "HEDDLE_AGENT="+h.name, "HEDDLE_RUN_DIR="+filepath.Join(h.dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.dir, "state"))
+	cmd.Env = append(os.Environ(), "HEDDLE_AGENT="+h.name, "HEDDLE_RUN_DIR="+filepath.Join(h.dir, "run"),
+		"HEDDLE_STATE_DIR="+filepath.Join(h.dir, "state"))
 	return cmd
 }
 

@@ -11,15 +11,17 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// Addresses and routes that an operator or a DHCP client put on a host port stay through any apply, also where the port's own address
-// was the first of their subnet; the port's own go with the line that asks for them.
+// Addresses and routes that an operator or a DHCP client put on a host port stay through any apply, also where the
+// port's own address was the first of their subnet; the port's own go with the line that asks for them.
 func TestAddressesAndRoutesOfOthersStayOnAHostPort(t *testing.T) {
 	h := newHost(t)
-	const config = "switches: [{name: lab, portGroups: [{name: web}]}]\nports:\n  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
+	const config = "switches: [{name: lab, portGroups: [{name: web}]}]\nports:\n  - {name: vmk0, switch: lab, " +
+		"portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
 	file := h.file("heddle.yaml", config)
 	h.start("--config", file)
 	h.awaitPort("vmk0", api.Up)
-	for _, command := range []string{"addr add 192.0.2.50/24 dev vmk0 valid_lft 4000 preferred_lft 3000", "addr add 198.51.100.9/25 dev vmk0", "addr add 2001:db8:9::9/64 dev vmk0 nodad",
+	for _, command := range []string{"addr add 192.0.2.50/24 dev vmk0 valid_lft 4000 preferred_lft 3000",
+		"addr add 198.51.100.9/25 dev vmk0", "addr add 2001:db8:9::9/64 dev vmk0 nodad",
 		"route add 203.0.113.0/24 via 192.0.2.254 dev vmk0", "route add default via 198.51.100.1 dev vmk0 metric 77"} {
 		h.ip(command)
 	}
@@ -62,19 +64,24 @@ func TestAddressesAndRoutesOfOthersStayOnAHostPort(t *testing.T) {
 	apply(strings.Replace(config, ", addresses: [192.0.2.1/24]", "", 1))
 	theirs("it asks for none")
 	has("it asks for none", "192.0.2.1/24", false)
-	if got := strings.TrimSpace(run(t, h.ns, "cat /proc/sys/net/ipv4/conf/vmk0/promote_secondaries")); got != strings.TrimSpace(run(t, h.ns, "cat /proc/sys/net/ipv4/conf/default/promote_secondaries")) {
+	if got := strings.TrimSpace(
+		run(t, h.ns, "cat /proc/sys/net/ipv4/conf/vmk0/promote_secondaries")); got != strings.TrimSpace(
+		run(t, h.ns, "cat /proc/sys/net/ipv4/conf/default/promote_secondaries")) {
 		t.Errorf("promote_secondaries of vmk0 is %s", got)
 	}
 }
 
-// Anybody can set an alias; lo stands for a card that cannot be removed. Such a device keeps no agent from starting, and is not removed.
+// Anybody can set an alias; lo stands for a card that cannot be removed. Such a device keeps no agent from starting,
+// and is not removed.
 func TestForeignDevicesWithOurAliasAreLeftAlone(t *testing.T) {
 	h := newHost(t)
-	for _, command := range []string{"link set lo alias heddle/" + h.name + "/bar/evil", "link add sw-x type veth peer name x", "link set sw-x alias heddle/" + h.name + "/lab/x"} {
+	for _, command := range []string{"link set lo alias heddle/" + h.name + "/bar/evil",
+		"link add sw-x type veth peer name x", "link set sw-x alias heddle/" + h.name + "/lab/x"} {
 		h.ip(command)
 	}
 	before := snapshot(t, h.ns)
-	file := h.file("heddle.yaml", "switches: [{name: lab, portGroups: [{name: web}]}]\nports:\n  - {name: vmk0, switch: lab, portGroup: web, role: host}\n")
+	file := h.file("heddle.yaml", "switches: [{name: lab, portGroups: [{name: web}]}]\nports:\n  - {name: vmk0, "+
+		"switch: lab, portGroup: web, role: host}\n")
 	h.start("--config", file)
 	h.awaitPort("vmk0", api.Up)
 	what := "device lo has the alias heddle/" + h.name + "/bar/evil and was not made by this agent"
@@ -116,7 +123,8 @@ func TestDoctorLooksIntoTheAgentsNamespace(t *testing.T) {
 		found, _ := ask()
 		said := false
 		for _, f := range found {
-			said = said || f.Check == "namespace" && f.Level == doctor.OK && strings.Contains(f.Text, "in the agent's, ")
+			said = said || f.Check == "namespace" && f.Level == doctor.OK &&
+				strings.Contains(f.Text, "in the agent's, ")
 			if strings.Contains(f.Text, "there is no device") || f.Check == "ports" && f.Level != doctor.OK {
 				t.Errorf("%s: %+v", when, f)
 			}

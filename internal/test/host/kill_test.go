@@ -20,8 +20,8 @@ import (
 	"heddle/internal/lab/netns"
 )
 
-// lives is how many lives end at a random instant. After each, what survived is looked at through another agent, that is killed
-// as well. A soak, which CI runs too, has more.
+// lives is how many lives end at a random instant. After each, what survived is looked at through another agent, that
+// is killed as well. A soak, which CI runs too, has more.
 func lives() int {
 	if os.Getenv("HEDDLE_SOAK") != "" {
 		return 60
@@ -49,7 +49,8 @@ type mortal struct {
 	binaries []string // versions of the program that take turns
 	files    [2]string
 	contents [2]string
-	// config is which of the contents may be in force; ports whether a port is connected: yes, no, or either when it is absent.
+	// config is which of the contents may be in force; ports whether a port is connected: yes, no, or either when it is
+	// absent.
 	config []string
 	ports  map[string]bool
 	// macs are the learned addresses that have to survive, counts the counters as they were last and at first.
@@ -60,7 +61,8 @@ type mortal struct {
 // attempt repeats a command until it succeeds or the agent is dead; then it may have been carried out or not.
 func (m *mortal) attempt(dead *atomic.Bool, args ...string) (succeeded bool) {
 	for {
-		// A program is started only when there is somebody to talk to: starting costs more than the agent's own start leaves.
+		// A program is started only when there is somebody to talk to: starting costs more than the agent's own start
+		// leaves.
 		if c, err := net.Dial("unix", api.SocketPath(filepath.Join(m.dir, "run"), m.name)); err == nil {
 			c.Close()
 			if _, _, status := m.heddle(args...); status == 0 {
@@ -148,8 +150,8 @@ func (m *mortal) look(n int) {
 
 func (m *mortal) someBinary() string { return m.binaries[m.random.IntN(len(m.binaries))] }
 
-// survived starts an agent of either version, compares what the kernel and the state file kept with what was there before, and
-// kills the agent.
+// survived starts an agent of either version, compares what the kernel and the state file kept with what was there
+// before, and kills the agent.
 func (m *mortal) survived(n int) {
 	m.t.Helper()
 	m.binary = m.someBinary()
@@ -177,9 +179,9 @@ func (m *mortal) survived(n int) {
 	m.kill(os.Kill)
 }
 
-// The agent, of two versions with different tables, is killed at random instants: while it starts, takes over the other's tables,
-// puts a file into force, attaches and detaches devices. No packet is lost, what is remembered is whole every time, and learned
-// MACs, counters and ports connected by command are what they were after every death.
+// The agent, of two versions with different tables, is killed at random instants: while it starts, takes over the
+// other's tables, puts a file into force, attaches and detaches devices. No packet is lost, what is remembered is whole
+// every time, and learned MACs, counters and ports connected by command are what they were after every death.
 func TestKilledAtRandomInstantsLosesNoFrame(t *testing.T) {
 	m := &mortal{binaries: []string{"", grownBinary(t)}, host: newHost(t), ports: map[string]bool{}}
 	seed := uint64(time.Now().UnixNano())
@@ -210,10 +212,12 @@ func TestKilledAtRandomInstantsLosesNoFrame(t *testing.T) {
 	if !pings(a, "192.0.2.11") {
 		t.Error("guests do not reach each other after all that")
 	}
-	t.Logf("%d deaths, half of them at random instants; tables taken over %d times", 2*lives(), strings.Count(m.log.String(), "are taken over"))
+	t.Logf("%d deaths, half of them at random instants; tables taken over %d times", 2*lives(),
+		strings.Count(m.log.String(), "are taken over"))
 }
 
-// populate makes the guests and devices, puts the first file into force, has MACs learned, and looks at what has to survive.
+// populate makes the guests and devices, puts the first file into force, has MACs learned, and looks at what has to
+// survive.
 func (m *mortal) populate() (a, b *netns.NS) {
 	m.t.Helper()
 	a, b = m.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24"), m.guest("pb", "02:00:00:00:00:0b", "192.0.2.11/24")

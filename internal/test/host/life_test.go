@@ -144,7 +144,8 @@ func TestReloadAndApplyLoseNoFrameOfPortsTheyDoNotTouch(t *testing.T) {
 	h, file, a, b := twoVMs(t)
 	s := startStream(t, a, b, "192.0.2.11")
 	h.must("port", "connect", "c", "--port-group", "web")
-	h.file("heddle.yaml", strings.Replace(twoGuests, "switches:", "switches:\n  - {name: second, portGroups: [{name: x}]}", 1))
+	h.file("heddle.yaml", strings.Replace(twoGuests, "switches:", "switches:\n  - {name: second, portGroups: [{name: "+
+		"x}]}", 1))
 	if err := h.agent.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +185,10 @@ func TestApplyOutlivesTheAgentUntilTheFileIsEdited(t *testing.T) {
 func snapshot(t *testing.T, ns *netns.NS) string {
 	t.Helper()
 	links := run(t, ns, "ip -d -o link") + run(t, ns, "ip -o addr")
-	// Carrier, operational state and link-local addresses follow with a delay of the kernel's own, and a device that was up once
-	// keeps its queueing discipline; flags and properties are what is compared.
-	return regexp.MustCompile(`state \S+|,LOWER_UP|NO-CARRIER,|M-DOWN|qdisc \S+|\d+: \S+ +inet6 fe80.*\n`).ReplaceAllString(links, "")
+	// Carrier, operational state and link-local addresses follow with a delay of the kernel's own, and a device that
+	// was up once keeps its queueing discipline; flags and properties are what is compared.
+	return regexp.MustCompile(
+		`state \S+|,LOWER_UP|NO-CARRIER,|M-DOWN|qdisc \S+|\d+: \S+ +inet6 fe80.*\n`).ReplaceAllString(links, "")
 }
 
 func TestDownLeavesNothing(t *testing.T) {
@@ -201,7 +203,8 @@ func TestDownLeavesNothing(t *testing.T) {
 			h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
 			run(t, far, "ip link set eth0 up")
 			before := snapshot(t, h.ns)
-			h.start("--config", h.file("heddle.yaml", strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}, {name: u2, device: up2}]", 1)+
+			h.start("--config", h.file("heddle.yaml", strings.Replace(twoGuests, "name: lab", "name: lab\n    "+
+				"uplinks: [{name: u1, device: up1}, {name: u2, device: up2}]", 1)+
 				"  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"))
 			h.awaitPort("a", api.Up)
 			during := snapshot(t, h.ns)
@@ -384,13 +387,15 @@ func TestTwoAgentsDoNotShareAState(t *testing.T) {
 	if status != 1 || !strings.Contains(errs, want) {
 		t.Errorf("another run directory: status %d, want %q:\n%s", status, want, errs)
 	}
-	if _, errs, status := h.heddle("down", "--run-dir", other); status != 1 || !strings.Contains(errs, "use heddle down --run-dir "+filepath.Join(h.dir, "run")) {
+	if _, errs, status := h.heddle("down", "--run-dir", other); status != 1 ||
+		!strings.Contains(errs, "use heddle down --run-dir "+filepath.Join(h.dir, "run")) {
 		t.Errorf("down with another run directory: status %d\n%s", status, errs)
 	}
 	if err := os.Remove(filepath.Join(h.dir, "run", h.name+".lock")); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, status := h.heddle("agent"); status != 1 || !strings.Contains(errs, fmt.Sprintf("process %d", h.agent.Process.Pid)) {
+	if _, errs, status := h.heddle("agent"); status != 1 ||
+		!strings.Contains(errs, fmt.Sprintf("process %d", h.agent.Process.Pid)) {
 		t.Errorf("the lock was removed: status %d\n%s", status, errs)
 	}
 	h.kill(syscall.SIGKILL)
@@ -409,7 +414,10 @@ func TestAnEmptyConfigurationIsAppliedOnlyWhenMeant(t *testing.T) {
 		h.file("heddle.yaml", content)
 		before := strings.Count(h.log.String(), "which removes nothing here")
 		h.hangUp()
-		h.await("the file is read again", func() bool { return strings.Count(h.log.String(), "which removes nothing here") > before })
+		h.await("the file is read again", func() bool {
+			return strings.Count(h.log.String(), "which removes nothing "+
+				"here") > before
+		})
 		h.kill(syscall.SIGTERM)
 		h.start("--config", file)
 		if out := h.must("switch", "list"); !strings.Contains(out, "lab") {

@@ -126,18 +126,23 @@ func fetch(t *testing.T, c *http.Client, url string) string {
 
 func TestAScrapeTellsWhatTheCommandsTell(t *testing.T) {
 	h := monitored(t)
-	if _, errs, status := h.heddle("agent", "--name", "other", "--metrics", "0.0.0.0:9946"); status != 2 || !strings.Contains(errs, "other machines") {
+	if _, errs, status := h.heddle("agent", "--name", "other", "--metrics", "0.0.0.0:9946"); status != 2 ||
+		!strings.Contains(errs, "other machines") {
 		t.Errorf("an open door: status %d, %s", status, errs)
 	}
 	c := in(h.ns)
 	var text string
 	h.await("frames and forged ones show", func() bool {
 		text = fetch(t, c, "http://"+metricsAt+"/metrics")
-		return regexp.MustCompile(`heddle_port_received_frames_total\{class="unicast",port="vm1",port_group="web",switch="lab"\} [1-9]\d`).MatchString(text) &&
-			strings.Contains(text, `heddle_port_dropped_frames_total{port="vm1",port_group="web",reason="forged-transmit",switch="lab"}`)
+		return regexp.MustCompile(
+			`heddle_port_received_frames_total\{class="unicast",port="vm1",port_group="web",switch="lab"\} [1-9]\d`).MatchString(text) &&
+			strings.Contains(text,
+				`heddle_port_dropped_frames_total{port="vm1",port_group="web",reason="forged-transmit",switch="lab"}`)
 	})
-	for _, want := range []string{`heddle_port_up{port="vm1",port_group="web",state="up",switch="lab"} 1`, `heddle_uplink_up{state="up",switch="lab",uplink="uplink1"} 1`,
-		`heddle_port_mac_limit{port="vm2",port_group="nested",switch="lab"} 4096`, `heddle_agent_apply_failures_total 0`, `heddle_failovers_total{switch="lab"} 0`} {
+	for _, want := range []string{`heddle_port_up{port="vm1",port_group="web",state="up",switch="lab"} 1`,
+		`heddle_uplink_up{state="up",switch="lab",uplink="uplink1"} 1`,
+		`heddle_port_mac_limit{port="vm2",port_group="nested",switch="lab"} 4096`,
+		`heddle_agent_apply_failures_total 0`, `heddle_failovers_total{switch="lab"} 0`} {
 		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("no %s", want)
 		}
@@ -148,7 +153,8 @@ func TestAScrapeTellsWhatTheCommandsTell(t *testing.T) {
 	h.ip("link set wire1 down")
 	h.await("the failover shows", func() bool {
 		text = h.must("metrics")
-		return strings.Contains(text, "\nheddle_failovers_total{switch=\"lab\"} 1\n") && strings.Contains(text, `heddle_uplink_up{state="down",switch="lab",uplink="uplink1"} 0`)
+		return strings.Contains(text, "\nheddle_failovers_total{switch=\"lab\"} 1\n") &&
+			strings.Contains(text, `heddle_uplink_up{state="down",switch="lab",uplink="uplink1"} 0`)
 	})
 	if t.Failed() {
 		t.Log(text)
@@ -164,11 +170,13 @@ func prometheus(t *testing.T, h *host) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs: [{job_name: heddle, static_configs: [{targets: ['%s']}]}]\n", rules, metricsAt)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs: "+
+		"[{job_name: heddle, static_configs: [{targets: ['%s']}]}]\n", rules, metricsAt)
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:9090", "--log.level=warn")
+	p := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+
+		filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:9090", "--log.level=warn")
 	var log logBuffer
 	p.Stdout, p.Stderr = &log, &log
 	if err := h.ns.Start(p); err != nil {
@@ -243,7 +251,8 @@ func loadDashboard(t *testing.T) dashboard {
 
 func TestTheDashboardIsOneThatGrafanaTakes(t *testing.T) {
 	d := loadDashboard(t)
-	if d.UID == "" || len(d.UID) > 40 || d.Title == "" || d.SchemaVersion < 30 || len(d.Templating.List) == 0 || d.Templating.List[0].Type != "datasource" {
+	if d.UID == "" || len(d.UID) > 40 || d.Title == "" || d.SchemaVersion < 30 || len(d.Templating.List) == 0 ||
+		d.Templating.List[0].Type != "datasource" {
 		t.Errorf("uid %q, title %q, schema %d, variables %+v", d.UID, d.Title, d.SchemaVersion, d.Templating.List)
 	}
 	variables := map[string]bool{"__rate_interval": true}
@@ -287,7 +296,8 @@ func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
 	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")
 	c := prometheus(t, h)
 	d := loadDashboard(t)
-	fill := strings.NewReplacer("$__rate_interval", "10s", "$job", "heddle", "$instance", ".*", "$switch", "lab", "$port_group", ".*", "$port", ".*")
+	fill := strings.NewReplacer("$__rate_interval", "10s", "$job", "heddle", "$instance", ".*", "$switch", "lab",
+		"$port_group", ".*", "$port", ".*")
 	waiting := map[string]string{} // the query by the panel
 	for _, p := range d.Panels {
 		for _, q := range p.Targets {
@@ -334,7 +344,8 @@ func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(fetch(t, c, "http://127.0.0.1:9090/api/v1/rules")), &loaded); err != nil || len(loaded.Data.Groups) != 1 {
+	if err := json.Unmarshal([]byte(fetch(t, c, "http://127.0.0.1:9090/api/v1/rules")), &loaded); err != nil ||
+		len(loaded.Data.Groups) != 1 {
 		t.Fatalf("%v: %+v", err, loaded)
 	}
 	for _, r := range loaded.Data.Groups[0].Rules {
@@ -344,14 +355,15 @@ func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
 	}
 }
 
-// disturb provokes, once more, what a sound host does not have: plans that change, copies refused, frames that a device loses.
+// disturb provokes, once more, what a sound host does not have: plans that change, copies refused, frames that a device
+// loses.
 func (h *host) disturb(n int) {
 	h.t.Helper()
 	h.must("port", map[bool]string{true: "block", false: "unblock"}[n%2 == 0], "vm2")
 }
 
-// deaf makes a device whose owner takes no frame: it loses what does not fit its queue. The agent cannot foresee that, as it would with a
-// cable that is too narrow: it knows the MTU of both ends, and refuses longer frames.
+// deaf makes a device whose owner takes no frame: it loses what does not fit its queue. The agent cannot foresee that,
+// as it would with a cable that is too narrow: it knows the MTU of both ends, and refuses longer frames.
 func (h *host) deaf(device string) {
 	h.t.Helper()
 	h.ip("tuntap add " + device + " mode tap")

@@ -65,15 +65,17 @@ func startNumbered(t *testing.T, from, to *netns.NS, address string) *numbered {
 	ctx, stop := context.WithCancel(context.Background())
 	n := &numbered{t: t, sink: sink, stop: stop, sent: make(chan sentPackets, 1)}
 	go func() {
-		res, err := traffic.Send(ctx, traffic.Endpoint{NS: from}, traffic.Load{Kind: traffic.KindUDP, Rate: rate}, sink.Addr())
+		res, err := traffic.Send(ctx, traffic.Endpoint{NS: from}, traffic.Load{Kind: traffic.KindUDP, Rate: rate},
+			sink.Addr())
 		n.sent <- sentPackets{res, err}
 	}()
 	t.Cleanup(stop)
 	return n
 }
 
-// finish ends the stream and fails the test when the switch lost, doubled or reordered a packet: the switch's loss is what was sent
-// and neither received nor thrown away by the receiver's own socket, which the kernel counts. It returns how many frames the sender's port has given the switch for it.
+// finish ends the stream and fails the test when the switch lost, doubled or reordered a packet: the switch's loss is
+// what was sent and neither received nor thrown away by the receiver's own socket, which the kernel counts. It returns
+// how many frames the sender's port has given the switch for it.
 func (n *numbered) finish() (frames uint64) {
 	n.t.Helper()
 	n.stop()
@@ -106,7 +108,8 @@ func knows(t *testing.T, guest *netns.NS, ip, mac string) {
 		if err != nil {
 			return err
 		}
-		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT, IP: net.ParseIP(ip), HardwareAddr: hw})
+		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+			IP: net.ParseIP(ip), HardwareAddr: hw})
 	})
 	if err != nil {
 		t.Fatal(fmt.Errorf("keep the address of %s: %w", ip, err))

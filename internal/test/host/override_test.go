@@ -32,7 +32,8 @@ func TestS41_BlockedPortPassesNothingAndTheEventIsLogged(t *testing.T) {
 
 func TestS9_CommandIsRefusedWhereThePortGroupForbidsIt(t *testing.T) {
 	h := newHost(t)
-	h.start("--config", h.file("heddle.yaml", strings.Replace(twoGroups, "portGroup: web, device: port1", "portGroup: strict, device: port1", 1)))
+	h.start("--config", h.file("heddle.yaml", strings.Replace(twoGroups, "portGroup: web, device: port1",
+		"portGroup: strict, device: port1", 1)))
 	_, errs, status := h.heddle("port", "block", "vm1/eth0")
 	if status != 2 || !strings.Contains(errs, "strict") {
 		t.Errorf("status %d: %s", status, errs)
@@ -84,7 +85,8 @@ func TestMovedPortIsInTheOtherSegment(t *testing.T) {
 	if !pings(vm, "192.0.2.1") {
 		t.Error("moved back: no traffic")
 	}
-	if _, errs, status := h.heddle("port", "move", "vm1/eth0", "--port-group", "nope"); status != 2 || !strings.Contains(errs, "nope") {
+	if _, errs, status := h.heddle("port", "move", "vm1/eth0", "--port-group", "nope"); status != 2 ||
+		!strings.Contains(errs, "nope") {
 		t.Errorf("unknown port group: status %d, %s", status, errs)
 	}
 }

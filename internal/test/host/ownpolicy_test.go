@@ -52,7 +52,8 @@ func tagged(f []byte, vid uint16) []byte {
 	return slices.Concat(f[:12], []byte{0x81, 0, byte(vid >> 8), byte(vid)}, f[12:])
 }
 
-// speaksIn sends a broadcast from the guest and holds against it, whole, what the trunk and the port of VLAN 10 receive.
+// speaksIn sends a broadcast from the guest and holds against it, whole, what the trunk and the port of VLAN 10
+// receive.
 func (s *segments) speaksIn(vid uint16, vm *netns.NS, why string) {
 	s.t.Helper()
 	s.sent++
@@ -82,7 +83,8 @@ func (s *segments) unplug() {
 
 func (s *segments) connect(group string, more ...string) {
 	s.t.Helper()
-	s.must(append(strings.Fields("port connect vm --port-group "+group+" --device pv --mac 02:00:00:00:00:0a"), more...)...)
+	s.must(append(strings.Fields("port connect vm --port-group "+group+" --device pv --mac 02:00:00:00:00:0a"),
+		more...)...)
 }
 
 func TestS10_APortsOwnVLANEndsWhenItsDeviceGoesUnlessItsGroupKeepsIt(t *testing.T) {
@@ -101,7 +103,8 @@ func TestS10_APortsOwnVLANEndsWhenItsDeviceGoesUnlessItsGroupKeepsIt(t *testing.
 				s.start("--config", s.file("heddle.yaml", ownVLANs))
 			}
 			s.speaksIn(c.after, s.plug(), "the device is back")
-			// The command that connected it, once more: it is a new connection with settings of its own, or nothing new.
+			// The command that connected it, once more: it is a new connection with settings of its own, or nothing
+			// new.
 			s.connect(c.group, "--vlan", "66")
 			s.connect(c.group, "--vlan", "66")
 			s.unplug()
@@ -128,7 +131,8 @@ func TestS10_APortsOwnVLANEndsWithDisconnectUnlessItsGroupKeepsIt(t *testing.T) 
 		group, disconnect, again string
 		after                    uint16
 	}{
-		{"ten", "", "ten", 10}, {"keeps", "", "keeps", 66}, {"keeps", "", "ten", 10}, {"keeps", "--reset", "keeps", 10}, {"keeps", "", "keeps --vlan 77", 77},
+		{"ten", "", "ten", 10}, {"keeps", "", "keeps", 66}, {"keeps", "", "ten", 10}, {"keeps", "--reset", "keeps", 10},
+		{"keeps", "", "keeps --vlan 77", 77},
 	} {
 		t.Run(c.group+c.disconnect+" "+c.again, func(t *testing.T) {
 			s := newSegments(t)
@@ -166,7 +170,8 @@ func TestS10_SettingsThatFitNoMoreAreForgottenAndThePortIsConnected(t *testing.T
 	s := newSegments(t)
 	s.connect("keeps", "--vlan", "66")
 	s.must("port", "disconnect", "vm")
-	s.must("apply", "-f", s.file("next.yaml", strings.Replace(ownVLANs, "overrides: {vlan: true, resetAtDisconnect: false}", "overrides: {resetAtDisconnect: false}", 1)))
+	s.must("apply", "-f", s.file("next.yaml", strings.Replace(ownVLANs, "overrides: {vlan: true, resetAtDisconnect: "+
+		"false}", "overrides: {resetAtDisconnect: false}", 1)))
 	_, errs, status := s.heddle(strings.Fields("port connect vm --port-group keeps --device pv")...)
 	if status != 0 || !strings.Contains(errs, "does not fit its port group any more") {
 		t.Errorf("status %d: %s", status, errs)

@@ -84,7 +84,8 @@ func (h *host) recordCapture(args ...string) *recording {
 func tcpdump(t *testing.T, ns *netns.NS, device string) *recording {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "guest.pcap")
-	return record(t, ns, exec.Command("tcpdump", "-i", device, "-w", file, "-U", "--immediate-mode", "-B", "32768", "-s", "0", "-Z", "root"), file, "listening on")
+	return record(t, ns, exec.Command("tcpdump", "-i", device, "-w", file, "-U", "--immediate-mode", "-B", "32768",
+		"-s", "0", "-Z", "root"), file, "listening on")
 }
 
 // packets are the frames of a classic capture file, in order, as text.
@@ -100,7 +101,8 @@ func (r *recording) packets() []string {
 // has reports whether the file that is being written has frames that begin so.
 func (r *recording) has(begin []string) bool {
 	frames, err := r.read()
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // its head or last frame may be half there
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		// its head or last frame may be half there
 		r.t.Fatal(err)
 	}
 	return !slices.ContainsFunc(begin, func(b string) bool {

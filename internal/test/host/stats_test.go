@@ -80,7 +80,8 @@ func TestS80_StatsOfPortGroupsAndSwitchesWithRates(t *testing.T) {
 	h := statsLab(t)
 	lines := func(args ...string) (out []stats.Line) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(h.must(append([]string{"stats", "-o", "json"}, args...)...)), &out); err != nil {
+		if err := json.Unmarshal([]byte(h.must(append([]string{"stats", "-o", "json"}, args...)...)),
+			&out); err != nil {
 			t.Fatal(err)
 		}
 		return out
@@ -93,7 +94,8 @@ func TestS80_StatsOfPortGroupsAndSwitchesWithRates(t *testing.T) {
 	if len(groups) != 2 || groups[0].PortGroup != "web" || groups[0].Ports != 2 || groups[1].Rates == nil {
 		t.Errorf("%+v", groups)
 	}
-	if sw := lines("--by", "switch"); len(sw) != 1 || sw[0].Ports != 3 || sw[0].Counts.PacketsIn < groups[0].Counts.PacketsIn {
+	if sw := lines("--by", "switch"); len(sw) != 1 || sw[0].Ports != 3 ||
+		sw[0].Counts.PacketsIn < groups[0].Counts.PacketsIn {
 		t.Errorf("%+v, less than %+v", sw, groups)
 	}
 	out := h.must("stats", "--watch", "--interval", "50ms", "--count", "3")
@@ -117,7 +119,8 @@ func TestDevicesOwnLossesAreShownBesideTheCounters(t *testing.T) {
 		t.Fatalf("no counters of the devices: %+v", before)
 	}
 	h.await("the other end's losses show", func() bool {
-		_, _ = vm1.Output("ping", "-c", "1", "-W", "0.1", "-M", "do", "-s", "4000", "192.0.2.2") // no answer is the point
+		// no answer is the point
+		_, _ = vm1.Output("ping", "-c", "1", "-W", "0.1", "-M", "do", "-s", "4000", "192.0.2.2")
 		return h.stats("vm1").Peer.TxDropped > before.Peer.TxDropped
 	})
 	if out := h.must("stats", "vm1"); !strings.Contains(out, "its other end, tx dropped") {

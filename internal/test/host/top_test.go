@@ -32,7 +32,8 @@ func (h *host) onTerminal(p *pty.Terminal, cmd *exec.Cmd) (ended <-chan error) {
 }
 
 func shown(screen string) bool {
-	return strings.Contains(screen, "heddle top") && strings.Contains(screen, "LAST DROP") && strings.Contains(screen, "vm1")
+	return strings.Contains(screen, "heddle top") && strings.Contains(screen, "LAST DROP") &&
+		strings.Contains(screen, "vm1")
 }
 
 func TestTopShowsLivePortsAndGivesTheTerminalBackAtSignals(t *testing.T) {
@@ -46,10 +47,16 @@ func TestTopShowsLivePortsAndGivesTheTerminalBackAtSignals(t *testing.T) {
 			return shown(s) && strings.Contains(s, "in forged-transmit")
 		})
 		p.Type("/vm2\r")
-		p.Await("the filter", func(s string) bool { return strings.Contains(s, "only vm2") && !strings.Contains(s, "\nvm1 ") })
+		p.Await("the filter", func(s string) bool {
+			return strings.Contains(s, "only vm2") &&
+				!strings.Contains(s, "\nvm1 ")
+		})
 		p.Resize(80, 10)
 		p.Type("\x0c")
-		p.Await("the smaller window", func(s string) bool { return strings.Contains(s, "heddle top") && strings.Contains(s, "\nvm2 ") })
+		p.Await("the smaller window", func(s string) bool {
+			return strings.Contains(s, "heddle top") &&
+				strings.Contains(s, "\nvm2 ")
+		})
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
@@ -83,9 +90,15 @@ func TestTopStopsAndGoesOnAsAShellWants(t *testing.T) {
 		} else {
 			p.Type(how)
 		}
-		p.Await("it is stopped, and the screen is the shell's", func(s string) bool { return !p.Own() && !p.Hidden() && strings.Contains(s, "Stopped") })
+		p.Await("it is stopped, and the screen is the shell's", func(s string) bool {
+			return !p.Own() && !p.Hidden() &&
+				strings.Contains(s, "Stopped")
+		})
 		p.Type("stty -a | tr ';' '\\n' | grep -c -e ' icanon' -e ' echo '\r")
-		p.Await("lines are edited and shown again", func(s string) bool { return strings.Contains(s, "\n2\n") || strings.Contains(s, "\n1\n") })
+		p.Await("lines are edited and shown again", func(s string) bool {
+			return strings.Contains(s, "\n2\n") ||
+				strings.Contains(s, "\n1\n")
+		})
 		p.Type("fg\r")
 		p.Await("it goes on", func(s string) bool { return shown(s) && p.Own() })
 		p.Type("q")
@@ -123,7 +136,8 @@ func TestTopWithoutATerminalPrints(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(h.must("top", "-o", "json", "-n", "2", "--interval", "100ms")), "\n")
 	var one struct{ Rows []top.Row }
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &one); err != nil || len(lines) != 2 || len(one.Rows) != 4 || one.Rows[0].Rates == nil {
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &one); err != nil || len(lines) != 2 || len(one.Rows) != 4 ||
+		one.Rows[0].Rates == nil {
 		t.Errorf("%v: %d lines, %+v", err, len(lines), one)
 	}
 	h.awaitPort("vm1", api.Up)

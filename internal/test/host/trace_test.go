@@ -48,7 +48,8 @@ func pageFaults(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	found := map[string][]string{}
-	for _, m := range regexp.MustCompile("<!-- fault: ([a-z-]+) -->\n```sh\nheddle ([^\n]+)\n```").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile(
+		"<!-- fault: ([a-z-]+) -->\n```sh\nheddle ([^\n]+)\n```").FindAllStringSubmatch(string(page), -1) {
 		found[m[1]] = strings.Fields(m[2])
 	}
 	if len(found) != 6 {
@@ -66,7 +67,8 @@ func traceLab(t *testing.T) (*host, map[string]*netns.NS) {
 		if name == "wire" {
 			device = "up1"
 		}
-		h.ip(fmt.Sprintf("link add %s type veth peer name eth0 address 02:00:00:00:0%d:01 netns %s", device, i+1, ns.Name))
+		h.ip(fmt.Sprintf("link add %s type veth peer name eth0 address 02:00:00:00:0%d:01 netns %s", device, i+1,
+			ns.Name))
 		h.ip("link set " + device + " up")
 		run(t, ns, "ip link set eth0 up")
 		run(t, ns, fmt.Sprintf("ip addr add 192.0.2.%d/24 dev eth0", i+1))
@@ -122,8 +124,8 @@ type seeded struct {
 	fixed    func() bool // nil: the same trace finds the fault no more
 }
 
-// TestEachFaultIsSolvedByTheCommandOfTheHowTo: six faults on a live host, each found by the command that the page has for it and
-// fixed by the command that the answer gives.
+// TestEachFaultIsSolvedByTheCommandOfTheHowTo: six faults on a live host, each found by the command that the page has
+// for it and fixed by the command that the answer gives.
 func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 	commands := pageFaults(t)
 	h, guest := traceLab(t)
@@ -132,17 +134,23 @@ func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 	text := faultyLab
 	for _, f := range []seeded{
 		{name: "wrong-vlan", reason: "other-segment", seed: none, fixed: ping("vm1", "192.0.2.2")},
-		{name: "forged-transmit", reason: "forged-transmit", seed: none, edit: "port group web of switch lab: security: {forgedTransmits: accept}",
-			old: "{name: web, vlan: {access: 10}}", new: "{name: web, vlan: {access: 10}, security: {forgedTransmits: accept}}"},
-		{name: "mac-limit", reason: "mac-limit", edit: "port group nested of switch lab: security: {macLearning: {limit: 16}}", old: "limit: 1}", new: "limit: 16}",
+		{name: "forged-transmit", reason: "forged-transmit", seed: none,
+			edit: "port group web of switch lab: security: {forgedTransmits: accept}",
+			old:  "{name: web, vlan: {access: 10}}", new: "{name: web, vlan: {access: 10}, security: " +
+				"{forgedTransmits: accept}}"},
+		{name: "mac-limit", reason: "mac-limit", edit: "port group nested of switch lab: security: {macLearning: " +
+			"{limit: 16}}", old: "limit: 1}", new: "limit: 16}",
 			seed: func() {
-				emit(t, guest["nest"], append([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x04\x0a\x88\xb5"), make([]byte, 46)...))
+				emit(t, guest["nest"], append([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x04\x0a\x88\xb5"),
+					make([]byte, 46)...))
 				h.await("the address is learned", func() bool {
 					return strings.Contains(h.must("mac", "list", "--learned"), "02:00:00:00:04:0a")
 				})
 			}},
-		{name: "uplink-vlan", reason: "uplink-vlan", seed: none, edit: `uplink uplink1 of switch lab: vlans: ["0-30"]`, old: `"0-29"`, new: `"0-30"`},
-		{name: "blocked", reason: "receiver-blocked", seed: func() { h.must("port", "block", "vm3/eth0") }, fixed: ping("vm1", "192.0.2.3")},
+		{name: "uplink-vlan", reason: "uplink-vlan", seed: none, edit: `uplink uplink1 of switch lab: vlans: ["0-30"]`,
+			old: `"0-29"`, new: `"0-30"`},
+		{name: "blocked", reason: "receiver-blocked", seed: func() { h.must("port", "block", "vm3/eth0") },
+			fixed: ping("vm1", "192.0.2.3")},
 		{name: "mtu", reason: "mtu-exceeded", seed: func() {
 			h.ip("link set tap3 mtu 1400")
 			h.await("the MTU is seen", func() bool { return h.port("vm3/eth0").MTU == 1400 })
@@ -203,7 +211,8 @@ func (f seeded) cause(r *diagnose.Report) *diagnose.Cause {
 	return nil
 }
 
-// Traffic changes the tables while they are copied: a trace is made again rather than tell of a disagreement that there is not.
+// Traffic changes the tables while they are copied: a trace is made again rather than tell of a disagreement that there
+// is not.
 func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
 	h, guest := traceLab(t)
 	stop, done := make(chan struct{}), make(chan struct{})

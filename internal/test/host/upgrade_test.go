@@ -22,8 +22,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// grownTables turns our tables into those of the other version: a larger one, records that have a field more at their end, and one
-// whose fields are all in other places.
+// grownTables turns our tables into those of the other version: a larger one, records that have a field more at their
+// end, and one whose fields are all in other places.
 func grownTables(text string) (string, error) {
 	edits := [][2]string{{`MAX_MARKS = 65536`, `MAX_MARKS = 131072`}, {`(struct counters \{\n)`, "$1\tu64 grown;\n"}}
 	for _, record := range []string{"port", "learned", "storm_bucket"} {
@@ -54,7 +54,8 @@ func growTables(path string) error {
 // grownOnce builds the other version once for all tests of the process.
 var grownOnce = sync.OnceValues(buildGrown)
 
-// grownBinary is another version of this program: the same source, with larger tables and records that have more fields.
+// grownBinary is another version of this program: the same source, with larger tables and records that have more
+// fields.
 func grownBinary(t *testing.T) string {
 	t.Helper()
 	testkit.Root(t)
@@ -83,7 +84,8 @@ func buildGrown() (string, error) {
 	if err := growTables(filepath.Join(source, "core", "tables.h")); err != nil {
 		return "", err
 	}
-	object, records, binary := filepath.Join(dir, "vswitch.o"), filepath.Join(dir, "abi_gen.go"), filepath.Join(dir, "heddle")
+	object, records, binary := filepath.Join(dir, "vswitch.o"), filepath.Join(dir, "abi_gen.go"), filepath.Join(dir,
+		"heddle")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		abs("../../../internal/dataplane/vswitch_bpfel.o"): object, abs("../../../internal/abi/abi_gen.go"): records}})
 	if err != nil {
@@ -93,7 +95,8 @@ func buildGrown() (string, error) {
 		return "", err
 	}
 	for _, command := range [][]string{
-		{"clang-19", "-O2", "-g", "-Wall", "-target", "bpfel", "-mcpu=v3", "-I", source, "-c", filepath.Join(source, "switch.bpf.c"), "-o", object},
+		{"clang-19", "-O2", "-g", "-Wall", "-target", "bpfel", "-mcpu=v3", "-I", source, "-c",
+			filepath.Join(source, "switch.bpf.c"), "-o", object},
 		{"go", "run", "../../../internal/abi/gen", "clang-19", filepath.Join(source, "abi.bpf.c"), records},
 		{"go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "heddle/cmd/heddle"},
 	} {
@@ -203,8 +206,8 @@ ports:
   - {name: b, switch: lab, portGroup: web, device: pb, mac: "02:00:00:00:00:0b"}
 `
 
-// The agent is replaced by one with larger tables and other records, and that by ours again, while a stream runs: no packet is
-// lost, and learned MACs, counters and ports connected by command are still there.
+// The agent is replaced by one with larger tables and other records, and that by ours again, while a stream runs: no
+// packet is lost, and learned MACs, counters and ports connected by command are still there.
 func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
 	other := grownBinary(t)
 	h := newHost(t)

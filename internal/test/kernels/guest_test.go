@@ -19,15 +19,15 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// kernelsVar names the kernels to test, as image.Options.Kernel does, separated by spaces; without it, the oldest supported one
-// that packages offer. "make kernels" and CI set it.
+// kernelsVar names the kernels to test, as image.Options.Kernel does, separated by spaces; without it, the oldest
+// supported one that packages offer. "make kernels" and CI set it.
 const kernelsVar = "HEDDLE_KERNELS"
 
 // allVar asks for the tests that take minutes under emulation, too.
 const allVar = "HEDDLE_KERNELS_ALL"
 
-// bootPatience is how long a guest may take to boot, guestPatience how long a test binary in it may say nothing: how long it takes in all
-// depends on what else the machine does.
+// bootPatience is how long a guest may take to boot, guestPatience how long a test binary in it may say nothing: how
+// long it takes in all depends on what else the machine does.
 const (
 	bootPatience  = time.Minute
 	guestPatience = 5 * time.Minute
@@ -142,7 +142,8 @@ func (g *guest) test(p program, args string) {
 	began, used := time.Now(), g.cpu()
 	// What it says goes to a file, which is there also when it is killed for being late.
 	said := "/run/" + p.name
-	r, err := g.runWhileItSpeaks(fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle %s /bin/%s -test.v %s >%s 2>&1", testkit.RequireAll, g.env, p.name, args, said), said)
+	r, err := g.runWhileItSpeaks(fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle %s /bin/%s -test.v %s >%s 2>&1",
+		testkit.RequireAll, g.env, p.name, args, said), said)
 	output := g.read(g.t.Context(), "cat "+said)
 	found := outcome.FindAllStringSubmatch(output, -1)
 	for _, m := range found {
@@ -154,16 +155,20 @@ func (g *guest) test(p program, args string) {
 	}
 	if err != nil || r.ExitCode != 0 || len(found) == 0 {
 		// The kernel says there whether it killed the test for want of memory.
-		g.t.Errorf("%s %s in the guest ended with %d, %v after %d tests:\n%s\nmemory and kernel log:\n%s", p.name, args, r.ExitCode, err,
-			len(found), tail(output), g.read(g.t.Context(), "grep -E 'Mem(Total|Free|Available)' /proc/meminfo; dmesg | tail -n 20"))
+		g.t.Errorf("%s %s in the guest ended with %d, %v after %d tests:\n%s\nmemory and kernel log:\n%s", p.name, args,
+			r.ExitCode, err,
+			len(found), tail(output), g.read(g.t.Context(), "grep -E 'Mem(Total|Free|Available)' /proc/meminfo; "+
+				"dmesg | tail -n 20"))
 	}
 	if testing.Verbose() {
 		g.t.Logf("%s", tail(output))
 	}
-	g.t.Logf("%s: %d tests in %s, %s of CPU time", p.name, len(found), time.Since(began).Round(100*time.Millisecond), (g.cpu() - used).Round(100*time.Millisecond))
+	g.t.Logf("%s: %d tests in %s, %s of CPU time", p.name, len(found), time.Since(began).Round(100*time.Millisecond),
+		(g.cpu() - used).Round(100*time.Millisecond))
 }
 
-// runWhileItSpeaks runs a command that writes to a file in the guest, and ends it when the file has not grown for guestPatience.
+// runWhileItSpeaks runs a command that writes to a file in the guest, and ends it when the file has not grown for
+// guestPatience.
 func (g *guest) runWhileItSpeaks(command, file string) (qemu.Result, error) {
 	g.t.Helper()
 	ctx, end := context.WithCancelCause(g.t.Context())
@@ -201,7 +206,8 @@ func (g *guest) read(ctx context.Context, command string) string {
 	return r.Stdout
 }
 
-// cpu is the CPU time that the guest has used so far. It says more than the clock about what tests cost on a machine that others use.
+// cpu is the CPU time that the guest has used so far. It says more than the clock about what tests cost on a machine
+// that others use.
 func (g *guest) cpu() time.Duration {
 	g.t.Helper()
 	used, err := cputime.Process(g.Pid())

@@ -45,8 +45,8 @@ func card(t *testing.T, ns *netns.NS, model, tap string, number int) []string {
 		"-device", fmt.Sprintf("%s,netdev=%s,romfile=,mac=02:00:00:01:00:%02x", model, tap, number)}
 }
 
-// TestKernel_NetworkCards: an agent in a guest uses emulated cards as uplinks: virtio-net with two queues, e1000e, vmxnet3 (which
-// merges segments), and bonds.
+// TestKernel_NetworkCards: an agent in a guest uses emulated cards as uplinks: virtio-net with two queues, e1000e,
+// vmxnet3 (which merges segments), and bonds.
 func TestKernel_NetworkCards(t *testing.T) {
 	forEachKernel(t, func(t *testing.T, img *image.Image) {
 		ns := testkit.NS(t, "cards")

@@ -8,24 +8,31 @@ import (
 	"heddle/internal/lab/qemu/image"
 )
 
-// guestMemoryMB is enough for the tables at their full size twice, and for tests that keep long streams: some 400 MB were seen in use.
+// guestMemoryMB is enough for the tables at their full size twice, and for tests that keep long streams: some 400 MB
+// were seen in use.
 const guestMemoryMB = 1500
 
-// long are the tests of package kerneltest that take minutes under emulation, and those of captures that are about the reader's side: a
-// capture has the verifier look at 450,000 instructions more, which takes an emulated CPU ten seconds.
-const long = "TestCaptureCountsWhatItsReaderLosesAndPortsLoseNothing|TestThereAreOnlySoManyCaptures|TestCaptureFollowsItsPortAndNotItsPlace|" +
-	"TestAStreamLosesNothingWhilePlansAndProgramsChange|TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays|TestOffloadedFramesCrossWholeAndChecksumsStayRight|" +
+// long are the tests of package kerneltest that take minutes under emulation, and those of captures that are about the
+// reader's side: a capture has the verifier look at 450,000 instructions more, which takes an emulated CPU ten seconds.
+const long = "TestCaptureCountsWhatItsReaderLosesAndPortsLoseNothing|TestThereAreOnlySoManyCaptures|" +
+	"TestCaptureFollowsItsPortAndNotItsPlace|" +
+	"TestAStreamLosesNothingWhilePlansAndProgramsChange|TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays|" +
+	"TestOffloadedFramesCrossWholeAndChecksumsStayRight|" +
 	"TestAChangedPolicyIsInForceForAllPortsAtOneInstant|TestS96_TheKernelGoesOnWithoutTheAgentAndTheNextOneAdopts"
 
-// absent are those that need a program which guests do not have: tcpdump, against which the filters of captures are held.
+// absent are those that need a program which guests do not have: tcpdump, against which the filters of captures are
+// held.
 const absent = "TestFiltersMatchWhatTcpdumpMatches"
 
-// storms are those in which a guest's bridge sends as fast as it can: an emulated CPU has nothing left for anybody else then, and guests have
-// no bridge module, as the tests with a physical switch between two hosts need one too. They run on this machine's own kernel.
-const storms = "TestS110_AGuestThatBridges|TestS110_TwoGuestsThatJoin|TestS110_ACableBetweenPorts|TestS110_ProbesThatGuestsSend|" +
+// storms are those in which a guest's bridge sends as fast as it can: an emulated CPU has nothing left for anybody else
+// then, and guests have no bridge module, as the tests with a physical switch between two hosts need one too. They run
+// on this machine's own kernel.
+const storms = "TestS110_AGuestThatBridges|TestS110_TwoGuestsThatJoin|TestS110_ACableBetweenPorts|" +
+	"TestS110_ProbesThatGuestsSend|" +
 	"TestS110_LACPOfAGuest|TestS110_ReflectedFrames|TestS110_AnAddressThatMoves"
 
-// TestKernel_ProgramsDoTheSame runs the tests of the kernel programs, frame by frame, and of the whole agent on each kernel.
+// TestKernel_ProgramsDoTheSame runs the tests of the kernel programs, frame by frame, and of the whole agent on each
+// kernel.
 func TestKernel_ProgramsDoTheSame(t *testing.T) {
 	forEachKernel(t, func(t *testing.T, img *image.Image) {
 		g := boot(t, img, qemu.Options{MemoryMB: guestMemoryMB}, heddle, smokeTests, kernelTests)

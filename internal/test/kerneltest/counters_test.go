@@ -16,7 +16,8 @@ func vds(c observe.Counters) map[string]uint64 {
 		"packetsInException": c.PacketsInException(), "packetsOutException": c.PacketsOutException(),
 		"bytesInFromPnic": c.BytesInFromPnic, "bytesOutToPnic": c.BytesOutToPnic,
 	}
-	for class, name := range map[int]string{abi.ClassUnicast: "Unicast", abi.ClassMulticast: "Multicast", abi.ClassBroadcast: "Broadcast"} {
+	for class, name := range map[int]string{abi.ClassUnicast: "Unicast", abi.ClassMulticast: "Multicast",
+		abi.ClassBroadcast: "Broadcast"} {
 		m["packetsIn"+name], m["bytesIn"+name] = c.PacketsIn[class], c.BytesIn[class]
 		m["packetsOut"+name], m["bytesOut"+name] = c.PacketsOut[class], c.BytesOut[class]
 	}
@@ -51,12 +52,14 @@ func TestS80_D7_D20_TheEighteenCountersMatchTheTraffic(t *testing.T) {
 
 	want := map[string]map[string]uint64{
 		"vm1": {
-			"packetsInUnicast": 7, "bytesInUnicast": 60 + 1514 + 60 + 60 + 20 + 16 + 60, "packetsInBroadcast": 1, "bytesInBroadcast": 60,
+			"packetsInUnicast": 7, "bytesInUnicast": 60 + 1514 + 60 + 60 + 20 + 16 + 60, "packetsInBroadcast": 1,
+			"bytesInBroadcast":   60,
 			"packetsInMulticast": 1, "bytesInMulticast": 60, "packetsInDropped": 2, "packetsInException": 1,
 			"packetsOutBroadcast": 1, "bytesOutBroadcast": 60, "bytesInFromPnic": 60, "bytesOutToPnic": 3 * 64,
 		},
 		"vm2": {
-			"packetsOutUnicast": 5, "bytesOutUnicast": 60 + 1514 + 16 + 60 + 60, "packetsOutBroadcast": 2, "bytesOutBroadcast": 120,
+			"packetsOutUnicast": 5, "bytesOutUnicast": 60 + 1514 + 16 + 60 + 60, "packetsOutBroadcast": 2,
+			"bytesOutBroadcast":   120,
 			"packetsOutMulticast": 1, "bytesOutMulticast": 60, "bytesInFromPnic": 120, "packetsOutDropped": 1,
 		},
 		"vm3": {

@@ -98,8 +98,8 @@ func (e *expectation) lines() []string {
 	return lines
 }
 
-// learned expects the whole table of learned MACs, each as "VLAN MAC port". It also is what the table must still be when
-// the test ends.
+// learned expects the whole table of learned MACs, each as "VLAN MAC port". It also is what the table must still be
+// when the test ends.
 func (r *rig) learned(want ...string) {
 	r.t.Helper()
 	r.ledger.learned(want)

@@ -33,8 +33,8 @@ func TestS32_UnknownUnicastLeavesByExactlyOneUplink(t *testing.T) {
 	r.send("vm2", "ext1 vm2 0800", to("u1"))
 }
 
-// A trunk's frames of unknown destination are for the uplink alone in one VLAN, and in another not; those of the only port that wants such
-// frames are for the uplink alone.
+// A trunk's frames of unknown destination are for the uplink alone in one VLAN, and in another not; those of the only
+// port that wants such frames are for the uplink alone.
 func TestS32_WhoElseWantsUnknownUnicastIsAskedInEachVLAN(t *testing.T) {
 	r := newRig(t, `
   uplinks: [{name: u1, device: dev1}]
@@ -99,7 +99,8 @@ func TestS36_AGuestsBPDUDoesNotLeaveThePortUnlessAllowed(t *testing.T) {
 	}
 }
 
-// What guests send to the addresses of link control is dropped, and the protocols that their port's list names pass as any multicast.
+// What guests send to the addresses of link control is dropped, and the protocols that their port's list names pass as
+// any multicast.
 func TestS97_AGuestsLinkControlPassesOnlyWhereItMay(t *testing.T) {
 	r := newRig(t, twoUplinks+`  - {name: lldp, security: {guestLinkControl: [lldp]}}
   - {name: rest, security: {guestLinkControl: [lacp, eapol, ptp, cdp]}, vlan: {trunk: [0, 10]}}
@@ -121,7 +122,8 @@ func TestS97_AGuestsLinkControlPassesOnlyWhereItMay(t *testing.T) {
 		{"0180c2000000 SRC 0026 424203", "vm4"},
 		{"01000ccccccd SRC 0032 aaaa0300000c010b", "vm4"},
 	}
-	others := map[string]string{"vm1": "vm2 vm3 vm4 u2", "vm2": "vm1 vm3 vm4 u1", "vm3": "vm1 vm2 vm4 u2", "vm4": "vm1 vm2 vm3 u1"}
+	others := map[string]string{"vm1": "vm2 vm3 vm4 u2", "vm2": "vm1 vm3 vm4 u1", "vm3": "vm1 vm2 vm4 u2",
+		"vm4": "vm1 vm2 vm3 u1"}
 	for _, vm := range []string{"vm1", "vm2", "vm3", "vm4"} {
 		for i, f := range frames {
 			frame := strings.Replace(f.frame, "SRC", vm, 1)
@@ -143,7 +145,8 @@ func TestS97_AGuestsLinkControlPassesOnlyWhereItMay(t *testing.T) {
 
 func TestS37_LinkLocalFramesFromAnUplinkAreTheHostsOnly(t *testing.T) {
 	r := newRig(t, twoUplinks, "vm1 sniff", "vm2 learn")
-	for _, dst := range []string{"0180c2000000", "0180c2000002", "0180c200000e", "0180c200000f", "01000ccccccc", "01000ccccccd"} {
+	for _, dst := range []string{"0180c2000000", "0180c2000002", "0180c200000e", "0180c200000f", "01000ccccccc",
+		"01000ccccccd"} {
 		r.send("u1", dst+" ext1 0026 424203", to("host"))
 		r.send("u2", dst+" ext1 q10 0026 424203", to("host"))
 	}
@@ -243,7 +246,8 @@ func TestS94_D15_OneDispositionForTheFrameAndAReasonForEveryCopy(t *testing.T) {
 	r.fact("vm3", down)
 	r.fact("vm4", func(f *plan.Fact) { f.MTU = 1400 })
 	r.fact("u1", down)
-	r.send("vm1", "all vm1 0806", to("vm4"), refused("vm2", "receiver-blocked"), refused("vm3", "receiver-down"), noUplink)
+	r.send("vm1", "all vm1 0806", to("vm4"), refused("vm2", "receiver-blocked"), refused("vm3", "receiver-down"),
+		noUplink)
 	r.send("vm1", "all vm1 0800 [1500]", refused("vm2", "receiver-blocked"), refused("vm3", "receiver-down"),
 		refused("vm4", "mtu-exceeded"), noUplink, dropped("mtu-exceeded")) // the reason with the lowest number
 	r.send("vm1", "vm3 vm1 0800", refused("vm3", "receiver-down"), dropped("receiver-down"))
@@ -262,10 +266,12 @@ func TestS94_MalformedFramesAreDroppedWithTheirReason(t *testing.T) {
 	r := newRig(t, `
   portGroups: [{name: trunk, vlan: {trunk: ["0-4094"]}}]
 `, "vm1 trunk", "vm2 trunk")
-	for _, bad := range []string{"all vm1 q10 0800 [0]", "all vm1 q10 0800 [1]", "all vm1 ad10 q7 0800 [0]", "all vm1 q10 q7 0800 [1]"} {
+	for _, bad := range []string{"all vm1 q10 0800 [0]", "all vm1 q10 0800 [1]", "all vm1 ad10 q7 0800 [0]",
+		"all vm1 q10 q7 0800 [1]"} {
 		r.send("vm1", bad, dropped("malformed"))
 	}
-	for _, good := range []string{"all vm1 0806 [1]", "all vm1 q10 0806 [2]", "all vm1 q10 q7 0806 [2]", "all vm1 q10 q7 q5 [2]"} {
+	for _, good := range []string{"all vm1 0806 [1]", "all vm1 q10 0806 [2]", "all vm1 q10 q7 0806 [2]",
+		"all vm1 q10 q7 q5 [2]"} {
 		r.send("vm1", good, to("vm2"))
 	}
 }

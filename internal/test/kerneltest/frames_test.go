@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// wire writes a frame out. Its words are bytes in hex or names: vm1, vm2 … and tap1 … are the ports' MACs 02:00:00:00:00:01 …
-// and 12:00:00:00:00:01 …, nest1 … MACs behind ports (06:…), ext1 … MACs in the physical network (0e:…), dev1 … the uplink
-// devices' (0a:…), all is broadcast; q10 is an 802.1Q tag with VLAN 10, ad10 an 802.1ad one. [100] ends the frame with that
-// many bytes of payload; without it there are 46.
+// wire writes a frame out. Its words are bytes in hex or names: vm1, vm2 … and tap1 … are the ports' MACs
+// 02:00:00:00:00:01 … and 12:00:00:00:00:01 …, nest1 … MACs behind ports (06:…), ext1 … MACs in the physical network
+// (0e:…), dev1 … the uplink devices' (0a:…), all is broadcast; q10 is an 802.1Q tag with VLAN 10, ad10 an 802.1ad one.
+// [100] ends the frame with that many bytes of payload; without it there are 46.
 func wire(text string) []byte {
 	var f []byte
 	payload := 46

@@ -8,7 +8,8 @@ import (
 	"heddle/internal/test/guardcases"
 )
 
-// guardedPorts are a port group whose guests use their own addresses alone, one without DHCP servers and routers, and one that hears all.
+// guardedPorts are a port group whose guests use their own addresses alone, one without DHCP servers and routers, and
+// one that hears all.
 const guardedPorts = `
   defaults: {vlan: {trunk: [0, 5]}}
   portGroups:
@@ -34,11 +35,13 @@ func (r *rig) guarded(cases []guardcases.Case) {
 }
 
 func TestS86_TheOwnerSendsIPFromItsOwnAddressesAlone(t *testing.T) {
-	newRig(t, guardedPorts, "vm1 guarded"+guardAddresses(guardcases.Addresses...), "vm2 plain").guarded(guardcases.Sources())
+	newRig(t, guardedPorts, "vm1 guarded"+guardAddresses(guardcases.Addresses...), "vm2 plain").guarded(
+		guardcases.Sources())
 }
 
 func TestS108_TheOwnerSpeaksForItsOwnAddressesAlone(t *testing.T) {
-	newRig(t, guardedPorts, "vm1 guarded"+guardAddresses(guardcases.Addresses...), "vm2 plain").guarded(guardcases.Neighbours())
+	newRig(t, guardedPorts, "vm1 guarded"+guardAddresses(guardcases.Addresses...), "vm2 plain").guarded(
+		guardcases.Neighbours())
 }
 
 func TestS87_AGuestAnswersNoDHCPAndIsNoRouterWhereItMayNot(t *testing.T) {

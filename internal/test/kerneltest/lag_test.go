@@ -45,10 +45,12 @@ func TestS52_TheLAGsHashChoosesTheMember(t *testing.T) {
 		wrong4   = "0800 4400002800000000400600000a0000010a000002 9c4001bb [20]"
 		first4   = "0800 4500002800002000401100000a0000010a000002 9c4001bb [20]"
 		later4   = "0800 4500002800000001401100000a0000010a000002 9c4001bb [20]"
-		udp6     = "86dd 6000000000141140 fd000000000000000000000000000001 fd000000000000000000000000000002 9c4001bb [20]"
-		more6    = "86dd 6000000000140040 fd000000000000000000000000000001 fd000000000000000000000000000002 9c4001bb [20]"
-		arp      = "0806 0001080006040001"
-		stacked  = "ad7 " + tcp4
+		udp6     = "86dd 6000000000141140 fd000000000000000000000000000001 fd000000000000000000000000000002 9c4001bb " +
+			"[20]"
+		more6 = "86dd 6000000000140040 fd000000000000000000000000000001 fd000000000000000000000000000002 9c4001bb " +
+			"[20]"
+		arp     = "0806 0001080006040001"
+		stacked = "ad7 " + tcp4
 	)
 	// ext1 and vm1 are 0e:00:00:00:00:01 and 02:00:00:00:00:01
 	macs := []uint32{0x0e000000, 0x00010200, 0x00000001}
@@ -61,14 +63,19 @@ func TestS52_TheLAGsHashChoosesTheMember(t *testing.T) {
 		words      []uint32
 	}{
 		{"mac", tcp4, macs}, {"mac", "q5 " + udp6, macs}, {"mac", arp, macs},
-		{"ip", tcp4, ips4}, {"ip", "q5 " + first4, ips4}, {"ip", udp6, ips6}, {"ip", arp, macs}, {"ip", "q5 " + stacked, ips4},
-		{"ip-vlan", tcp4, with(ips4, 0)}, {"ip-vlan", "q5 " + tcp4, with(ips4, 5)}, {"ip-vlan", "q4094 " + arp, with(macs, 4094)}, {"ip-vlan", "q0 " + udp6, with(ips6, 0)},
-		{"ip-port", tcp4, with(ips4, ports)}, {"ip-port", "q5 " + udp6, with(ips6, ports)}, {"ip-port", options4, with(ips4, ports)},
-		{"ip-port", ip4, ips4}, {"ip-port", wrong4, macs}, {"ip-port", first4, ips4}, {"ip-port", later4, ips4}, {"ip-port", more6, ips6}, {"ip-port", arp, macs},
+		{"ip", tcp4, ips4}, {"ip", "q5 " + first4, ips4}, {"ip", udp6, ips6}, {"ip", arp, macs},
+		{"ip", "q5 " + stacked, ips4},
+		{"ip-vlan", tcp4, with(ips4, 0)}, {"ip-vlan", "q5 " + tcp4, with(ips4, 5)},
+		{"ip-vlan", "q4094 " + arp, with(macs, 4094)}, {"ip-vlan", "q0 " + udp6, with(ips6, 0)},
+		{"ip-port", tcp4, with(ips4, ports)}, {"ip-port", "q5 " + udp6, with(ips6, ports)},
+		{"ip-port", options4, with(ips4, ports)},
+		{"ip-port", ip4, ips4}, {"ip-port", wrong4, macs}, {"ip-port", first4, ips4}, {"ip-port", later4, ips4},
+		{"ip-port", more6, ips6}, {"ip-port", arp, macs},
 		{"ip-port", "q5 0800 4500002800000000400600000a0000010a000002 9c4001 [0]", ips4},    // ends within the ports
 		{"ip-port", "q5 0800 4500002800000000400600000a0000010a0000 [0]", macs},             // ends within the header
 		{"ip-port", "q5 86dd 6000000000141140 fd000000000000000000000000000001 [15]", macs}, // likewise
-		{"ip-port", "q5 86dd 6000000000141140 fd000000000000000000000000000001 [16]", nil},  // a whole header: bytes 0 to 15
+		// a whole header: bytes 0 to 15
+		{"ip-port", "q5 86dd 6000000000141140 fd000000000000000000000000000001 [16]", nil},
 		{"ip-port-vlan", tcp4, with(ips4, 0, ports)}, {"ip-port-vlan", "q5 " + tcp4, with(ips4, 5, ports)},
 		{"ip-port-vlan", "q5 " + more6, with(ips6, 5)}, {"ip-port-vlan", "q5 " + arp, with(macs, 5)},
 	} {
@@ -91,7 +98,8 @@ func TestS52_AFailedMembersShareGoesToTheOthersAndNothingElseMoves(t *testing.T)
 		for n := range conversations {
 			ports := uint32(30000+n)<<16 | 53
 			out := member(usable, 0x0a000001, 0x0a000002, ports)
-			r.send("vm1", fmt.Sprintf("ext1 vm1 0800 4500002800000000401100000a0000010a000002 %08x [20]", ports), to(out))
+			r.send("vm1", fmt.Sprintf("ext1 vm1 0800 4500002800000000401100000a0000010a000002 %08x [20]", ports),
+				to(out))
 			use[out]++
 			by = append(by, out)
 		}

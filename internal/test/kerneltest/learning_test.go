@@ -171,7 +171,10 @@ func TestS92_AMACThatFellSilentAndIsHeardOutsideIsForgotten(t *testing.T) {
 
 func TestS12_WhatNoLongerCountsIsForgottenAtOnce(t *testing.T) {
 	changes := map[string]func(r *rig){
-		"learning off":   func(r *rig) { r.change("{name: learn, security: {macLearning: {enabled: true}}}", "{name: learn}") },
+		"learning off": func(r *rig) {
+			r.change("{name: learn, security: {macLearning: {enabled: true}}}",
+				"{name: learn}")
+		},
 		"another VLAN":   func(r *rig) { r.change("vlan: {access: 5}", "vlan: {access: 7}") },
 		"device gone":    func(r *rig) { r.gone("vm1") },
 		"shorter ageing": func(r *rig) { r.after(30 * time.Second); r.change("ageing: 1m", "ageing: 29s") },

@@ -10,8 +10,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// ledger is the books of a test: what every counter of every port and uplink must be, worked out from what the test expects
-// of each frame. They are compared whole at the end of every test (S80, S94).
+// ledger is the books of a test: what every counter of every port and uplink must be, worked out from what the test
+// expects of each frame. They are compared whole at the end of every test (S80, S94).
 type ledger struct {
 	books map[string]*observe.Counters
 	table []string

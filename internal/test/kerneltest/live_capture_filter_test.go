@@ -43,8 +43,10 @@ func sampleFrames(t *testing.T) (frames [][]byte) {
 			"0800 4500 0040 0001 00b9 40 06 0000 0a000001 0a000002 c000 01bb 00000001 00000002 5010 1000 0000 0000",
 			"0800 4700 0048 0001 0000 40 11 0000 0a000001 c0a80102 0101010101010101 0035 0035 0020 0000",
 			"0800 4500 0020 0001 0000 40 01 0000 0a000003 0a000002 0800 0000 0007 0001",
-			"86dd 6000 0000 0014 06 40 fe800000000000000000000000000001 fe800000000000000000000000000002 c000 0050 00000001 00000002 5002 1000 0000 0000",
-			"86dd 6000 0000 0008 11 40 fe800000000000000000000000000001 ff020000000000000000000000000001 0035 1000 0008 0000",
+			"86dd 6000 0000 0014 06 40 fe800000000000000000000000000001 fe800000000000000000000000000002 c000 0050 " +
+				"00000001 00000002 5002 1000 0000 0000",
+			"86dd 6000 0000 0008 11 40 fe800000000000000000000000000001 ff020000000000000000000000000001 0035 1000 " +
+				"0008 0000",
 			"0806 0001 0800 06 04 0001 020000000001 0a000001 000000000000 0a000002",
 			"88b5 0102",
 		} {
@@ -56,14 +58,19 @@ func sampleFrames(t *testing.T) (frames [][]byte) {
 
 // expressions use every kind of instruction that the compiler makes.
 var expressions = []string{
-	"tcp", "udp port 53", "tcp port 443", "port 80", "portrange 400-500", "host 10.0.0.2", "src net 10.0.0.0/8 and dst net 192.168.0.0/16", "net fe80::/64",
-	"icmp", "icmp[icmptype] = icmp-echo", "arp", "ether proto 0x88b5", "vlan", "vlan 10", "vlan 10 and tcp", "vlan 10 and vlan 200 and ip",
-	"tcp[tcpflags] & (tcp-syn|tcp-ack) == (tcp-syn|tcp-ack)", "ip[0] & 0xf != 5", "less 70", "greater 100", "len = 64", "ip6", "ip6 and not tcp", "ether broadcast",
-	"ip[2:2] - ((ip[0] & 0xf) << 2) > 40", "ether[14] ^ 0x60 > 100 or ether[15:4] % 7 = 3", "ip[8] * 2 / 4 = 32", "-ether[12] < 0", "ether[100:4] = 0", "tcp[13] >> 1 & 1 = 1",
+	"tcp", "udp port 53", "tcp port 443", "port 80", "portrange 400-500", "host 10.0.0.2",
+	"src net 10.0.0.0/8 and dst net 192.168.0.0/16", "net fe80::/64",
+	"icmp", "icmp[icmptype] = icmp-echo", "arp", "ether proto 0x88b5", "vlan", "vlan 10", "vlan 10 and tcp",
+	"vlan 10 and vlan 200 and ip",
+	"tcp[tcpflags] & (tcp-syn|tcp-ack) == (tcp-syn|tcp-ack)", "ip[0] & 0xf != 5", "less 70", "greater 100", "len = 64",
+	"ip6", "ip6 and not tcp", "ether broadcast",
+	"ip[2:2] - ((ip[0] & 0xf) << 2) > 40", "ether[14] ^ 0x60 > 100 or ether[15:4] % 7 = 3", "ip[8] * 2 / 4 = 32",
+	"-ether[12] < 0", "ether[100:4] = 0", "tcp[13] >> 1 & 1 = 1",
 	"ether[11:2] & 0xff = 8", "ether[13:4] = 0x000a0806 or ether[14:2] | 1 = 0x4501",
 }
 
-// TestFiltersMatchWhatTcpdumpMatches holds the program's interpreter against libpcap's: the same frames, the same expressions.
+// TestFiltersMatchWhatTcpdumpMatches holds the program's interpreter against libpcap's: the same frames, the same
+// expressions.
 func TestFiltersMatchWhatTcpdumpMatches(t *testing.T) {
 	testkit.Tool(t, "tcpdump")
 	h := newHost(t, `
@@ -198,7 +205,8 @@ func TestCaptureCountsWhatItsReaderLosesAndPortsLoseNothing(t *testing.T) {
 	if err != nil || selected != 2*frames || lost == 0 || held+lost != selected {
 		t.Errorf("selected %d, held %d, lost %d, %v", selected, held, lost, err)
 	}
-	if selected, lost, err := quick.Counts(); err != nil || selected != frames || lost != 0 || len(rawFrames(t, quick)) != frames {
+	if selected, lost, err := quick.Counts(); err != nil || selected != frames || lost != 0 ||
+		len(rawFrames(t, quick)) != frames {
 		t.Errorf("another capture: selected %d, lost %d, %v", selected, lost, err)
 	}
 }
@@ -208,7 +216,8 @@ func TestThereAreOnlySoManyCaptures(t *testing.T) {
 	for range abi.MaxCaptures {
 		h.capture(everything())
 	}
-	if _, err := h.k.Captures().Start(everything(), func(f func() error) error { return f() }); !errors.Is(err, dataplane.ErrTooManyCaptures) {
+	if _, err := h.k.Captures().Start(everything(), func(f func() error) error { return f() }); !errors.Is(err,
+		dataplane.ErrTooManyCaptures) {
 		t.Errorf("one too many: %v", err)
 	}
 	h.emit("vm1", "vm2 vm1 0800", to("vm2"))

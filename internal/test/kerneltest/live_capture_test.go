@@ -55,7 +55,8 @@ func (h *host) taken(c *dataplane.Capture) []string {
 			}
 			return id.Name
 		}
-		line := []string{map[uint8]string{abi.CaptureAdmit: "admit", abi.CaptureDeliver: "deliver", abi.CaptureDrop: "drop"}[f.Stage], name(f.Slot)}
+		line := []string{map[uint8]string{abi.CaptureAdmit: "admit", abi.CaptureDeliver: "deliver",
+			abi.CaptureDrop: "drop"}[f.Stage], name(f.Slot)}
 		if f.Flags&abi.CaptureCopy != 0 {
 			line = append(line, "from "+name(f.Other))
 		}
@@ -103,17 +104,21 @@ func TestCaptureShowsEveryStageOfAFrame(t *testing.T) {
 		h.expectTaken(all, taken...)
 	}
 	emit("vm1", "tap2 vm1 0800 [1500]", []outcome{to("tap2")},
-		line("admit vm1 segment 10", "tap2 vm1 0800 [1500]"), line("deliver tap2 from vm1 segment 10", "tap2 vm1 0800 [1500]"))
+		line("admit vm1 segment 10", "tap2 vm1 0800 [1500]"), line("deliver tap2 from vm1 segment 10",
+			"tap2 vm1 0800 [1500]"))
 	emit("vm1", "all vm1 0806", []outcome{to("tap2"), to("vm3 u1", "all vm1 8100 000a 0806")},
 		line("admit vm1 segment 10", "all vm1 0806"), line("deliver tap2 from vm1 segment 10", "all vm1 0806"),
-		line("deliver vm3 from vm1 segment 10", "all vm1 8100 000a 0806"), line("deliver u1 from vm1 segment 10", "all vm1 8100 000a 0806"))
+		line("deliver vm3 from vm1 segment 10", "all vm1 8100 000a 0806"), line("deliver u1 from vm1 segment 10",
+			"all vm1 8100 000a 0806"))
 	emit("vm3", "vm1 vm3 8100 600a 0800", []outcome{to("vm1", "vm1 vm3 0800")},
 		line("admit vm3 segment 10", "vm1 vm3 8100 600a 0800"), line("deliver vm1 from vm3 segment 10", "vm1 vm3 0800"))
 	emit("vm3", "vm1 vm3 8100 000a 8100 00c8 0800", []outcome{to("vm1", "vm1 vm3 8100 00c8 0800")},
-		line("admit vm3 segment 10", "vm1 vm3 8100 000a 8100 00c8 0800"), line("deliver vm1 from vm3 segment 10", "vm1 vm3 8100 00c8 0800"))
+		line("admit vm3 segment 10", "vm1 vm3 8100 000a 8100 00c8 0800"), line("deliver vm1 from vm3 segment 10",
+			"vm1 vm3 8100 00c8 0800"))
 	emit("u1", "all ext1 8100 000a 0806", []outcome{to("vm1 tap2", "all ext1 0806"), to("vm3 host")},
 		line("admit u1 segment 10", "all ext1 8100 000a 0806"), line("deliver vm1 from u1 segment 10", "all ext1 0806"),
-		line("deliver tap2 from u1 segment 10", "all ext1 0806"), line("deliver vm3 from u1 segment 10", "all ext1 8100 000a 0806"),
+		line("deliver tap2 from u1 segment 10", "all ext1 0806"), line("deliver vm3 from u1 segment 10",
+			"all ext1 8100 000a 0806"),
 		line("deliver u1 from u1 to-host segment 10", "all ext1 8100 000a 0806"))
 	h.takenDrops(all, emit)
 }
@@ -132,14 +137,17 @@ func (h *host) takenDrops(all *dataplane.Capture, emit func(at, frame string, wa
 		{"tap2", "vm1 tap2 0800 [1501]", "mtu-exceeded", "10"},
 	} {
 		emit(c.at, c.frame, []outcome{dropped(c.reason)},
-			line("admit "+c.at+" segment "+c.segment, c.frame), line("drop "+c.at+" "+c.reason+" segment "+c.segment, c.frame))
+			line("admit "+c.at+" segment "+c.segment, c.frame), line("drop "+c.at+" "+c.reason+" segment "+c.segment,
+				c.frame))
 	}
 	f := h.d.Facts[port("tap2")]
 	f.Up = false
 	h.d.Facts[port("tap2")] = f
 	h.reapply()
-	emit("vm1", "tap2 vm1 0800", []outcome{refused("tap2", "receiver-down"), dropped("receiver-down")}, line("admit vm1 segment 10", "tap2 vm1 0800"),
-		line("drop tap2 from vm1 receiver-down segment 10", "tap2 vm1 0800"), line("drop vm1 receiver-down segment 10", "tap2 vm1 0800"))
+	emit("vm1", "tap2 vm1 0800", []outcome{refused("tap2", "receiver-down"), dropped("receiver-down")},
+		line("admit vm1 segment 10", "tap2 vm1 0800"),
+		line("drop tap2 from vm1 receiver-down segment 10", "tap2 vm1 0800"), line("drop vm1 receiver-down segment 10",
+			"tap2 vm1 0800"))
 }
 
 func TestCaptureSelectsByPortSegmentStageReasonAndFilter(t *testing.T) {
@@ -156,7 +164,8 @@ func TestCaptureSelectsByPortSegmentStageReasonAndFilter(t *testing.T) {
 	})
 	// ether[12:2] == 0x8100, as tcpdump -ddd compiles it: the tag is beside the frame in the kernel
 	tagged := start(func(s *dataplane.Selection) {
-		s.Filter = []abi.FilterInstruction{{Code: 0x28, K: 12}, {Code: 0x15, JumpFalse: 1, K: 0x8100}, {Code: 0x06, K: 262144}, {Code: 0x06}}
+		s.Filter = []abi.FilterInstruction{{Code: 0x28, K: 12}, {Code: 0x15, JumpFalse: 1, K: 0x8100},
+			{Code: 0x06, K: 262144}, {Code: 0x06}}
 	})
 	nothing := start(func(s *dataplane.Selection) { s.Filter = []abi.FilterInstruction{{Code: 0x06}} })
 	short := start(func(s *dataplane.Selection) {
@@ -166,12 +175,16 @@ func TestCaptureSelectsByPortSegmentStageReasonAndFilter(t *testing.T) {
 	h.emit("vm3", "nest1 vm3 8100 000b 0800", to("u1"))
 	h.emit("vm1", "tap2 vm1 8100 000a 0800", dropped("guest-tagged"))
 
-	h.expectTaken(byPort, line("admit vm1 segment 10", "vm3 vm1 0800 [100]"), line("admit vm1 segment 0", "tap2 vm1 8100 000a 0800"),
+	h.expectTaken(byPort, line("admit vm1 segment 10", "vm3 vm1 0800 [100]"),
+		line("admit vm1 segment 0", "tap2 vm1 8100 000a 0800"),
 		line("drop vm1 guest-tagged segment 0", "tap2 vm1 8100 000a 0800"))
-	h.expectTaken(bySegment, line("admit vm3 segment 11", "nest1 vm3 8100 000b 0800"), line("deliver u1 from vm3 segment 11", "nest1 vm3 8100 000b 0800"))
+	h.expectTaken(bySegment, line("admit vm3 segment 11", "nest1 vm3 8100 000b 0800"),
+		line("deliver u1 from vm3 segment 11", "nest1 vm3 8100 000b 0800"))
 	h.expectTaken(byReason, line("drop vm1 guest-tagged segment 0", "tap2 vm1 8100 000a 0800"))
-	h.expectTaken(tagged, line("deliver vm3 from vm1 segment 10", "vm3 vm1 8100 000a 0800 [100]"), line("admit vm3 segment 11", "nest1 vm3 8100 000b 0800"),
-		line("deliver u1 from vm3 segment 11", "nest1 vm3 8100 000b 0800"), line("admit vm1 segment 0", "tap2 vm1 8100 000a 0800"),
+	h.expectTaken(tagged, line("deliver vm3 from vm1 segment 10", "vm3 vm1 8100 000a 0800 [100]"),
+		line("admit vm3 segment 11", "nest1 vm3 8100 000b 0800"),
+		line("deliver u1 from vm3 segment 11", "nest1 vm3 8100 000b 0800"),
+		line("admit vm1 segment 0", "tap2 vm1 8100 000a 0800"),
 		line("drop vm1 guest-tagged segment 0", "tap2 vm1 8100 000a 0800"))
 	h.expectTaken(nothing)
 	h.expectTaken(short, fmt.Sprintf("deliver vm3 from vm1 segment 10: %x", wire("vm3 vm1 8100 000a 0800 [100]")[:20]))
@@ -188,13 +201,17 @@ func TestCaptureShowsTheHostsPart(t *testing.T) {
 	h.hostTraffic(true)
 	all := h.capture(everything())
 	h.emitHost("vm1 dev1 0800", 0, to("vm1"))
-	h.expectTaken(all, line("admit u1 from-host segment 0", "vm1 dev1 0800"), line("deliver vm1 from u1 from-host segment 0", "vm1 dev1 0800"))
+	h.expectTaken(all, line("admit u1 from-host segment 0", "vm1 dev1 0800"),
+		line("deliver vm1 from u1 from-host segment 0", "vm1 dev1 0800"))
 	h.emitHost("all dev1 q10 0806", 0, to("u1"), to("vm2", "all dev1 0806"))
-	h.expectTaken(all, line("admit u1 from-host segment 10", "all dev1 q10 0806"), line("deliver vm2 from u1 from-host segment 10", "all dev1 0806"),
+	h.expectTaken(all, line("admit u1 from-host segment 10", "all dev1 q10 0806"),
+		line("deliver vm2 from u1 from-host segment 10", "all dev1 0806"),
 		line("deliver u1 from u1 from-host segment 10", "all dev1 q10 0806"))
 	h.emitHost("vm5 dev1 0800", 0, refused("vm5", "receiver-blocked"))
-	h.expectTaken(all, line("admit u1 from-host segment 0", "vm5 dev1 0800"), line("drop vm5 from u1 from-host receiver-blocked segment 0", "vm5 dev1 0800"),
+	h.expectTaken(all, line("admit u1 from-host segment 0", "vm5 dev1 0800"),
+		line("drop vm5 from u1 from-host receiver-blocked segment 0", "vm5 dev1 0800"),
 		line("drop u1 from-host receiver-blocked segment 0", "vm5 dev1 0800"))
 	h.emit("vm2", "dev1 vm2 0800", to("host"))
-	h.expectTaken(all, line("admit vm2 segment 10", "dev1 vm2 0800"), line("deliver u1 from vm2 to-host segment 10", "dev1 vm2 q10 0800"))
+	h.expectTaken(all, line("admit vm2 segment 10", "dev1 vm2 0800"), line("deliver u1 from vm2 to-host segment 10",
+		"dev1 vm2 q10 0800"))
 }

@@ -103,7 +103,8 @@ func TestAStreamLosesNothingWhilePlansAndProgramsChange(t *testing.T) {
 func TestAChangedVLANIsInForceWhenApplyReturns(t *testing.T) {
 	for _, dst := range []string{"vm2", "all", "ext1"} {
 		t.Run(dst, func(t *testing.T) {
-			h := newHost(t, twoVLANs+"  - {name: sniff, vlan: {access: 10}, security: {promiscuous: accept}}\n", "vm1 ten", "vm2 moves", "vm3 sniff", "tap4 moves")
+			h := newHost(t, twoVLANs+"  - {name: sniff, vlan: {access: 10}, security: {promiscuous: accept}}\n",
+				"vm1 ten", "vm2 moves", "vm3 sniff", "tap4 moves")
 			s := startStream(h.ends["vm1"], dst+" vm1 0800")
 			h.await("frames in the old segment", func() bool { return s.number.Load() > 100 })
 			h.edit("name: moves, vlan: {access: 10}", "name: moves, vlan: {access: 20}")
@@ -118,7 +119,8 @@ func TestAChangedVLANIsInForceWhenApplyReturns(t *testing.T) {
 					t.Errorf("%s received %d frames before the change", name, len(n))
 				}
 				if len(n) > 0 && n[len(n)-1] > last {
-					t.Errorf("%s received frame %d after the change, which was over at frame %d", name, n[len(n)-1], last)
+					t.Errorf("%s received frame %d after the change, which was over at frame %d", name, n[len(n)-1],
+						last)
 				}
 			}
 			if n := len(got["vm3"]); uint64(n) != sent { // the one that stayed misses nothing

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// Copies of large frames carry other tags than the frame itself and go to devices with other abilities; none of that may
-// show in the frame.
+// Copies of large frames carry other tags than the frame itself and go to devices with other abilities; none of that
+// may show in the frame.
 func TestCopiesOfOffloadedFramesAreWholeAndRight(t *testing.T) {
 	const mtu = 1500
 	h := newHost(t, `
@@ -24,7 +24,8 @@ func TestCopiesOfOffloadedFramesAreWholeAndRight(t *testing.T) {
 `, "vm1 web, txUplink: true", "vm2 web", "tap3 web", "vm4 sniff", "tap5 sniff", "vm6 sniff-trunk", "tap7 sniff-trunk")
 	m := map[string]*machine{"u1": {end: h.ends["u1"]}}
 	for name, offload := range map[string]int{
-		"vm1": tapOffload, "vm2": tapOffload, "tap3": tapOffload, "vm4": tapOffload, "tap5": tapNoOffload, "vm6": tapOffload, "tap7": tapOffload,
+		"vm1": tapOffload, "vm2": tapOffload, "tap3": tapOffload, "vm4": tapOffload, "tap5": tapNoOffload,
+		"vm6": tapOffload, "tap7": tapOffload,
 	} {
 		t.Run(name, func(t *testing.T) {
 			m[name] = h.machine(name, offload)
@@ -38,7 +39,8 @@ func TestCopiesOfOffloadedFramesAreWholeAndRight(t *testing.T) {
 		for _, w := range append(watchers, "tap5") {
 			m[w].forget()
 		}
-		if err := transfer(m[pair[0]], m[pair[1]], netip.AddrFrom4([4]byte{10, 9, 0, byte(m[pair[1]].number)}), 2<<20); err != nil {
+		if err := transfer(m[pair[0]], m[pair[1]], netip.AddrFrom4([4]byte{10, 9, 0, byte(m[pair[1]].number)}),
+			2<<20); err != nil {
 			t.Fatalf("%s to %s: %v", pair[0], pair[1], err)
 		}
 		for _, w := range watchers {
@@ -61,7 +63,8 @@ func TestS94_D17_OfSegmentedFramesTheSegmentsCountForTheMTU(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return netlink.NeighAdd(&netlink.Neigh{LinkIndex: l.Attrs().Index, IP: net.IPv4(10, 9, 0, 2), HardwareAddr: word("vm2"), State: netlink.NUD_PERMANENT})
+		return netlink.NeighAdd(&netlink.Neigh{LinkIndex: l.Attrs().Index, IP: net.IPv4(10, 9, 0, 2),
+			HardwareAddr: word("vm2"), State: netlink.NUD_PERMANENT})
 	})
 	var server, client *net.UDPConn
 	h.in(vm2.ns, func() (err error) {

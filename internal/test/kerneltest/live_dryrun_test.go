@@ -23,7 +23,8 @@ import (
 // sending is a frame and who sends it.
 type sending struct{ at, frame string }
 
-// rehearse runs frames, one after the other, through a dry run on copies of the live tables, and gives the outcome of each as carry does.
+// rehearse runs frames, one after the other, through a dry run on copies of the live tables, and gives the outcome of
+// each as carry does.
 func (h *host) rehearse(frames []sending) (outcomes [][]string) {
 	h.t.Helper()
 	s, err := h.k.Snapshot()
@@ -122,7 +123,8 @@ func (h *host) dump() map[string]content {
 // dumpTable reads a table in large pieces.
 func dumpTable(name string, m *ebpf.Map, into map[string]content) error {
 	switch m.Type() {
-	case ebpf.RingBuf, ebpf.ArrayOfMaps, ebpf.HashOfMaps, ebpf.PerfEventArray, ebpf.PerCPUArray: // counters are read apart
+	// counters are read apart
+	case ebpf.RingBuf, ebpf.ArrayOfMaps, ebpf.HashOfMaps, ebpf.PerfEventArray, ebpf.PerCPUArray:
 		return nil
 	}
 	n := min(4096, int(m.MaxEntries())) // few entries can be large ones
@@ -151,8 +153,8 @@ func dumpTable(name string, m *ebpf.Map, into map[string]content) error {
 	}
 }
 
-// A dry run on copies of the live tables does with each frame what the live program then does, byte by byte, and changes nothing: no
-// table, no counter, no event, and nothing reaches anybody.
+// A dry run on copies of the live tables does with each frame what the live program then does, byte by byte, and
+// changes nothing: no table, no counter, no event, and nothing reaches anybody.
 func TestADryRunDoesWhatTheLiveProgramThenDoesAndChangesNothing(t *testing.T) {
 	h := newHost(t, `
   uplinks: [{name: u1, device: dev1}, {name: u2, device: dev2, vlans: ["0-19"]}]
@@ -164,19 +166,25 @@ func TestADryRunDoesWhatTheLiveProgramThenDoesAndChangesNothing(t *testing.T) {
   - {name: sniff, vlan: {access: 10}, security: {promiscuous: accept}}
 `, "vm1 ten", "tap2 ten", "vm3 trunk", "vm4 nest", "tap5 nest", "vm6 sniff", "vm7 twenty")
 	h.rehearseAndSend(sending{"vm1", "tap2 vm1 0800"}, sending{"vm1", "all vm1 0806"}, sending{"vm1", "ext1 vm1 0800"},
-		sending{"vm1", "all vm9 0806"}, sending{"vm1", "all vm1 8100 000a 0806"}, sending{"vm3", "all vm3 8100 b00a 0806"})
-	h.rehearseAndSend(sending{"vm4", "all nest4 0806"}, sending{"vm1", "nest4 vm1 0800"}, sending{"vm4", "all nest5 0806"})
+		sending{"vm1", "all vm9 0806"}, sending{"vm1", "all vm1 8100 000a 0806"},
+		sending{"vm3", "all vm3 8100 b00a 0806"})
+	h.rehearseAndSend(sending{"vm4", "all nest4 0806"}, sending{"vm1", "nest4 vm1 0800"},
+		sending{"vm4", "all nest5 0806"})
 	// Each of these finds what the ones before have left in the live tables.
-	h.rehearseAndSend(sending{"vm1", "nest4 vm1 0800"}, sending{"tap5", "all nest4 0806"}, sending{"vm1", "nest4 vm1 0800"},
-		sending{"u1", "all ext1 8100 000a 0806"}, sending{"u2", "all ext1 8100 000a 0806"}, sending{"u2", "vm7 ext1 8100 0014 0800"},
+	h.rehearseAndSend(sending{"vm1", "nest4 vm1 0800"}, sending{"tap5", "all nest4 0806"},
+		sending{"vm1", "nest4 vm1 0800"},
+		sending{"u1", "all ext1 8100 000a 0806"}, sending{"u2", "all ext1 8100 000a 0806"},
+		sending{"u2", "vm7 ext1 8100 0014 0800"},
 		sending{"vm1", "dev1 vm1 0800"}, sending{"tap2", "vm1 tap2 0800 [1501]"})
 }
 
 // A frame that comes back by an uplink is the switch's own for a second, for the dry run as for the live program.
 func TestADryRunKnowsWhatTheSwitchSentALittleWhileAgo(t *testing.T) {
-	h := newHost(t, "  uplinks: [{name: u1, device: dev1}]\n  portGroups: [{name: twenty, vlan: {access: 20}}]", "vm1 twenty", "vm2 twenty")
+	h := newHost(t, "  uplinks: [{name: u1, device: dev1}]\n  portGroups: [{name: twenty, vlan: {access: 20}}]",
+		"vm1 twenty", "vm2 twenty")
 	back := []sending{{"u1", "all vm1 8100 0014 0806"}}
-	want := [][]string{{"delivered", fmt.Sprintf("host gets %x", wire(back[0].frame)), "vm1 refused: reflected", "vm2 refused: reflected"}}
+	want := [][]string{{"delivered", fmt.Sprintf("host gets %x", wire(back[0].frame)), "vm1 refused: reflected",
+		"vm2 refused: reflected"}}
 	for deadline := time.Now().Add(patience); ; {
 		h.carry("vm1", wire("all vm1 0806"))
 		s, err := h.k.Snapshot()
@@ -212,7 +220,8 @@ func (h *host) rehearseAndSend(frames ...sending) {
 	if got := h.flush(); len(got) > 0 {
 		h.t.Fatalf("the dry run of %v let frames out: %v", frames, got)
 	}
-	if before["macs, keys"].bytes+before["marks, keys"].bytes+before["own_marks, values"].bytes+before["ports, values"].bytes < 100_000 {
+	if before["macs, keys"].bytes+before["marks, keys"].bytes+before["own_marks, values"].bytes+
+		before["ports, values"].bytes < 100_000 {
 		h.t.Fatal("the dump misses tables")
 	}
 	for i, f := range frames {

@@ -15,8 +15,8 @@ import (
 	"heddle/internal/observe"
 )
 
-// emit sends a frame as the owner of a port or from the network at an uplink. What every owner then receives, and what the
-// counters say of the frame, must be all that is expected. It gives what each owner received.
+// emit sends a frame as the owner of a port or from the network at an uplink. What every owner then receives, and what
+// the counters say of the frame, must be all that is expected. It gives what each owner received.
 func (h *host) emit(at, frame string, want ...outcome) map[string]captured {
 	h.t.Helper()
 	e := expectation{copies: map[string][]byte{}, refused: map[string]string{}}
@@ -30,8 +30,8 @@ func (h *host) emit(at, frame string, want ...outcome) map[string]captured {
 	return got
 }
 
-// carry sends a frame and gives, in sorted lines, what every owner received and what the counters say of it, and the frames
-// by owner.
+// carry sends a frame and gives, in sorted lines, what every owner received and what the counters say of it, and the
+// frames by owner.
 func (h *host) carry(at string, frame []byte) ([]string, map[string]captured) {
 	h.t.Helper()
 	before := h.counters()
@@ -53,8 +53,8 @@ func (h *host) carry(at string, frame []byte) ([]string, map[string]captured) {
 	return lines, last
 }
 
-// told is what the counters say became of the one frame sent since before. The host's stack is the one receiver whose bytes
-// are not seen.
+// told is what the counters say became of the one frame sent since before. The host's stack is the one receiver whose
+// bytes are not seen.
 func (h *host) told(sent []byte, before map[string]observe.Counters) []string {
 	var lines []string
 	for name, now := range h.counters() {

@@ -16,12 +16,14 @@ const liveVLANs = `
 `
 
 func TestS21_S22_S24_TagsBesideTheFrameOnRealDevices(t *testing.T) {
-	h := newHost(t, liveVLANs, "vm1 ten", "tap2 ten", "vm3 trunk", "tap4 trunk", "vm5 none", "vm6 provider", "tap7 provider")
+	h := newHost(t, liveVLANs, "vm1 ten", "tap2 ten", "vm3 trunk", "tap4 trunk", "vm5 none", "vm6 provider",
+		"tap7 provider")
 	h.emit("vm1", "ext1 vm1 0800", to("u1", "ext1 vm1 8100 000a 0800"))
 	for _, at := range []string{"vm1", "tap2"} {
 		other := map[string]string{"vm1": "tap2", "tap2": "vm1"}[at]
 		h.emit(at, "all "+at+" 0806", to(other), to("vm3 tap4 u1", "all "+at+" 8100 000a 0806"))
-		h.emit(at, "all "+at+" 8100 e000 0806", to(other, "all "+at+" 0806"), to("vm3 tap4 u1", "all "+at+" 8100 e00a 0806"))
+		h.emit(at, "all "+at+" 8100 e000 0806", to(other, "all "+at+" 0806"),
+			to("vm3 tap4 u1", "all "+at+" 8100 e00a 0806"))
 		h.emit(at, other+" "+at+" 0800 [1500]", to(other))
 		h.emit(at, "all "+at+" 8100 000a 0806", dropped("guest-tagged"))
 		h.emit(at, "all "+at+" 8100 0000 8100 000a 0806", dropped("guest-tagged"))
@@ -93,15 +95,16 @@ func TestS94_RuntsAndMalformedFramesOnRealDevices(t *testing.T) {
 	h.emit("tap2", "all tap2 0806 [1501]", dropped("mtu-exceeded"))
 }
 
-// The uplink of a port channel's ports is that of the two addresses' last octets, tagged or not, from veth and tap. When one fails,
-// what had chosen it chooses again among the uplinks that are left, and nothing else moves.
+// The uplink of a port channel's ports is that of the two addresses' last octets, tagged or not, from veth and tap.
+// When one fails, what had chosen it chooses again among the uplinks that are left, and nothing else moves.
 func TestS46_D18_IPHashOnRealDevices(t *testing.T) {
 	h := newHost(t, `
   uplinks: [{name: u1, device: dev1}, {name: u2, device: dev2}, {name: u3, device: dev3}]
   portGroups:
   - {name: hash, teaming: {policy: ip-hash}, vlan: {trunk: ["0", "5"]}}
 `, "vm1 hash", "tap2 hash")
-	forms := []string{"0800 4500001400000000400000000a0000%02x0a0000%02x [26]", "86dd 6000000000003b40 fd%030x fd%030x [6]"}
+	forms := []string{"0800 4500001400000000400000000a0000%02x0a0000%02x [26]",
+		"86dd 6000000000003b40 fd%030x fd%030x [6]"}
 	leave := func(choice map[[2]int]string) {
 		t.Helper()
 		for octets, u := range choice {
@@ -114,10 +117,12 @@ func TestS46_D18_IPHashOnRealDevices(t *testing.T) {
 			}
 		}
 	}
-	leave(map[[2]int]string{{10, 5}: "u1", {10, 7}: "u2", {6, 2}: "u2", {200, 6}: "u3", {6, 200}: "u3"}) // 15, 13, 4 and 206 mod 3
+	// 15, 13, 4 and 206 mod 3
+	leave(map[[2]int]string{{10, 5}: "u1", {10, 7}: "u2", {6, 2}: "u2", {200, 6}: "u3", {6, 200}: "u3"})
 	f := h.d.Facts[port("u2")]
 	f.Up = false
 	h.d.Facts[port("u2")] = f
 	h.reapply()
-	leave(map[[2]int]string{{10, 5}: "u1", {10, 7}: "u3", {6, 2}: "u1", {200, 6}: "u3"}) // 13 and 4 mod 2, of u1 and u3; the others stay
+	// 13 and 4 mod 2, of u1 and u3; the others stay
+	leave(map[[2]int]string{{10, 5}: "u1", {10, 7}: "u3", {6, 2}: "u1", {200, 6}: "u3"})
 }

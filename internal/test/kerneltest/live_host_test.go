@@ -23,8 +23,9 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// host is a network namespace whose kernel runs a switch on real devices. A port called vm… is a veth whose other end is in
-// a guest's namespace, one called tap… a tap; an uplink is a veth whose other end stands for the physical network.
+// host is a network namespace whose kernel runs a switch on real devices. A port called vm… is a veth whose other end
+// is in a guest's namespace, one called tap… a tap; an uplink is a veth whose other end stands for the physical
+// network.
 type host struct {
 	t    *testing.T
 	ns   *netns.NS
@@ -65,7 +66,8 @@ func (h *host) start() {
 			if strings.HasPrefix(port.ID.Name, "tap") {
 				h.ends[port.ID.Name] = h.plugTap(port.Device)
 			} else {
-				h.ends[port.ID.Name] = h.plugVeth(port.Device, plan.MAC{2, 0xff, 0, 0, 0, byte(len(h.ends))}, port.InitialMAC)
+				h.ends[port.ID.Name] = h.plugVeth(port.Device, plan.MAC{2, 0xff, 0, 0, 0, byte(len(h.ends))},
+					port.InitialMAC)
 			}
 		}
 	}
@@ -135,7 +137,8 @@ func (h *host) plugVeth(name string, mac, owner plan.MAC) *end {
 	h.in(h.ns, func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.HardwareAddr = name, mac[:]
-		v := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: owner[:]}
+		v := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(handle)),
+			PeerHardwareAddr: owner[:]}
 		if err := netlink.LinkAdd(v); err != nil {
 			return err
 		}
@@ -217,8 +220,8 @@ func (h *host) edit(from, to string) {
 	h.inForce(h.plan())
 }
 
-// settled awaits that nothing is under way, and then holds the books of every port against the accounting invariant (S94), to the
-// frame.
+// settled awaits that nothing is under way, and then holds the books of every port against the accounting invariant
+// (S94), to the frame.
 func (h *host) settled() {
 	h.t.Helper()
 	if h.k == nil || h.t.Failed() {

@@ -20,8 +20,8 @@ const (
 	outsideNumber = 201
 )
 
-// hostAddresses gives the host 10.9.0.200 and fd00::200 on the device of uplink u1, the network beyond it .201, and says so to the
-// kernel.
+// hostAddresses gives the host 10.9.0.200 and fd00::200 on the device of uplink u1, the network beyond it .201, and
+// says so to the kernel.
 func (h *host) hostAddresses() (self, outside *machine) {
 	h.t.Helper()
 	self = &machine{end: &end{t: h.t, ns: h.ns}, number: hostNumber}
@@ -54,7 +54,8 @@ func TestS96_D24_TheHostReachesItsPortsFromAnUplinksAddresses(t *testing.T) {
   portGroups: [{name: web}]
 `, "vm1 web", "vm2 web", "tap3 web")
 	self, outside := h.hostAddresses()
-	for name, m := range map[string]*machine{"vm1": h.machine("vm1", tapOffload), "tap3": h.machine("tap3", tapOffload), "outside": outside} {
+	for name, m := range map[string]*machine{"vm1": h.machine("vm1", tapOffload), "tap3": h.machine("tap3", tapOffload),
+		"outside": outside} {
 		t.Run(name, func(t *testing.T) {
 			for _, format := range []string{"10.9.0.%d", "fd00::%d"} {
 				if err := ping(h.ns, fmt.Sprintf(format, m.number)); err != nil {
@@ -69,7 +70,8 @@ func TestS96_D24_TheHostReachesItsPortsFromAnUplinksAddresses(t *testing.T) {
 	if err := ping(h.machine("vm2", tapOffload).ns, fmt.Sprintf("10.9.0.%d", outside.number)); err != nil {
 		t.Errorf("vm2 to outside: %v", err)
 	}
-	if c := h.counters()["u1"]; c.PacketsFromHostKept < 12 || c.PacketsFromHost < c.PacketsFromHostKept+12 || c.PacketsFromHostDropped != 0 {
+	if c := h.counters()["u1"]; c.PacketsFromHostKept < 12 || c.PacketsFromHost < c.PacketsFromHostKept+12 ||
+		c.PacketsFromHostDropped != 0 {
 		t.Errorf("counters of the uplink: %+v", c)
 	}
 	vm := map[[6]byte]string{[6]byte(word("vm1")): "vm1", [6]byte(word("tap3")): "tap3"}
@@ -93,7 +95,8 @@ func TestS96_HostAndPortsExchangeWholeSegmentedFrames(t *testing.T) {
 		from, to *machine
 		see      *machine // whose longest frame is looked at; nil: nobody's
 	}{
-		{"host to vm1", self, vm, vm}, {"vm1 to host", vm, self, nil}, {"host to tap3", self, tap, tap}, {"tap3 to host", tap, self, nil},
+		{"host to vm1", self, vm, vm}, {"vm1 to host", vm, self, nil}, {"host to tap3", self, tap, tap},
+		{"tap3 to host", tap, self, nil},
 		{"host to outside", self, outside, outside}, {"outside to host", outside, self, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -101,7 +104,8 @@ func TestS96_HostAndPortsExchangeWholeSegmentedFrames(t *testing.T) {
 				if c.see != nil {
 					c.see.forget()
 				}
-				if err := transfer(c.from, c.to, netip.MustParseAddr(fmt.Sprintf(format, c.to.number)), 3<<20); err != nil {
+				if err := transfer(c.from, c.to, netip.MustParseAddr(fmt.Sprintf(format, c.to.number)),
+					3<<20); err != nil {
 					t.Fatalf("TCP %s by %s: %v", c.what, format, err)
 				}
 				if c.see != nil && c.see.longest() <= 1518 {
@@ -125,7 +129,8 @@ func (h *host) emitHost(frame string, mark int, want ...outcome) {
 		h.t.Fatal(err)
 	}
 	onOneCPU(h.t, func() {
-		if _, err := unix.Write(h.ends["u1"].back, wire(frame)); err != nil && err != unix.ENOBUFS { // that is a frame refused
+		if _, err := unix.Write(h.ends["u1"].back, wire(frame)); err != nil && err != unix.ENOBUFS {
+			// that is a frame refused
 			h.t.Fatal(err)
 		}
 	})
@@ -175,7 +180,8 @@ func TestS96_D25_FramesOfTheHostGoWhereTheyBelong(t *testing.T) {
 	h.emitHost("0180c200000e dev1 88cc", 0, to("u1"))
 	h.emitHost("all ext1 0806", 0, to("u1")) // not the host's
 	h.emitHost("all dev1 0806", abi.MarkAgent, to("u1"))
-	if c := h.counters()["u1"]; c.PacketsFromHost != 6 || c.PacketsFromHostKept != 2 || c.PacketsFromHostDropped != 1 || c.Received() != 0 {
+	if c := h.counters()["u1"]; c.PacketsFromHost != 6 || c.PacketsFromHostKept != 2 || c.PacketsFromHostDropped != 1 ||
+		c.Received() != 0 {
 		t.Errorf("counters of the uplink: %+v", c)
 	}
 	// What a port sends reaches the host once by the uplink with its addresses, and leaves by the port's own.
@@ -201,8 +207,8 @@ func TestS91_S96_TheHostsOwnBroadcastThatComesBackIsNotCopied(t *testing.T) {
 	h.emit("u2", "all dev1 0806", to("host"), refused("vm1", "reflected"))
 }
 
-// A guest may send from the host's own address where its policy lets it forge: the copy that leaves by the uplink is no frame of the
-// host's, and is not switched once more.
+// A guest may send from the host's own address where its policy lets it forge: the copy that leaves by the uplink is no
+// frame of the host's, and is not switched once more.
 func TestS96_ACopyFromAPortIsNotTakenForTheHosts(t *testing.T) {
 	h := newHost(t, `
   uplinks: [{name: u1, device: dev1}]

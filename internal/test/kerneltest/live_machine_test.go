@@ -16,8 +16,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// machine is an owner with an IP stack: a guest's namespace, for a tap joined to it by a user-space program that carries
-// frames with their virtio-net headers, as a virtual machine monitor does.
+// machine is an owner with an IP stack: a guest's namespace, for a tap joined to it by a user-space program that
+// carries frames with their virtio-net headers, as a virtual machine monitor does.
 type machine struct {
 	*end
 	number  int    // last octet of its addresses
@@ -126,7 +126,8 @@ func (m *machine) carry(from, to *os.File, look func([]byte) error) {
 	}
 }
 
-// receive looks at a frame with its virtio-net header: unless the header leaves the checksum to the owner, it must be right.
+// receive looks at a frame with its virtio-net header: unless the header leaves the checksum to the owner, it must be
+// right.
 func (m *machine) receive(b []byte) error {
 	if n := uint64(len(b) - vnetHeader); n > atomic.LoadUint64(&m.largest) {
 		atomic.StoreUint64(&m.largest, n)
@@ -162,7 +163,8 @@ func checkFrame(f []byte) error {
 	}
 	all := append([]byte{0, protocol, byte(len(body) >> 8), byte(len(body))}, pseudo...)
 	if onesSum(append(all, body...)) != 0xffff {
-		return fmt.Errorf("checksum of protocol %d, %d bytes, is wrong: frame begins %x", protocol, len(body), f[:min(len(f), 80)])
+		return fmt.Errorf("checksum of protocol %d, %d bytes, is wrong: frame begins %x", protocol, len(body),
+			f[:min(len(f), 80)])
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// cable joins an uplink of h to the owner's end of a port or uplink of another host: the device moves into h's namespace.
+// cable joins an uplink of h to the owner's end of a port or uplink of another host: the device moves into h's
+// namespace.
 func (h *host) cable(uplink, device string, to *host, name string) {
 	h.t.Helper()
 	far := to.ends[name]
@@ -50,7 +51,8 @@ func (h *host) cable(uplink, device string, to *host, name string) {
 	h.in(h.ns, func() error { return e.hostSide(device) })
 }
 
-// cableTap joins an uplink of h, a tap of its own, to the owner's side of a tap port of another host: a nested hypervisor.
+// cableTap joins an uplink of h, a tap of its own, to the owner's side of a tap port of another host: a nested
+// hypervisor.
 func (h *host) cableTap(uplink, device string, to *host, name string) {
 	h.t.Helper()
 	owner := &machine{end: to.ends[name]}
@@ -60,14 +62,15 @@ func (h *host) cableTap(uplink, device string, to *host, name string) {
 	h.in(h.ns, func() error { return e.hostSide(device) })
 }
 
-// offloads is four hosts. The second is behind the first one's uplink, the third nested in a trunk port of it that is a veth,
-// the fourth in one that is a tap.
+// offloads is four hosts. The second is behind the first one's uplink, the third nested in a trunk port of it that is a
+// veth, the fourth in one that is a tap.
 func offloads(t *testing.T, vlan string) map[string]*machine {
 	t.Helper()
 	const trunk = `  - {name: nested, vlan: {trunk: ["0", "10"]}, security: {forgedTransmits: accept, macLearning: {enabled: true}}}
 `
 	group := "  portGroups:\n  - {name: web, vlan: " + vlan + "}\n"
-	a := newHost(t, "  uplinks: [{name: u1, device: dev1}]\n"+group+trunk, "vm1 web", "vm2 web", "tap3 web", "tap4 web", "tap5 web", "vm8 nested", "tap9 nested")
+	a := newHost(t, "  uplinks: [{name: u1, device: dev1}]\n"+group+trunk, "vm1 web", "vm2 web", "tap3 web", "tap4 web",
+		"tap5 web", "vm8 nested", "tap9 nested")
 	b := bareHost(t, "  uplinks: [{name: u1, device: dev2}]\n"+group, "vm11 web", "tap12 web")
 	b.cable("u1", "dev2", a, "u1")
 	b.start()
@@ -99,7 +102,8 @@ func TestOffloadedFramesCrossWholeAndChecksumsStayRight(t *testing.T) {
 				{"vm1", "tap5", false}, {"tap3", "tap5", false}, {"tap5", "vm1", false},
 				{"vm1", "vm11", true}, {"vm11", "vm1", true}, {"tap3", "tap12", true}, {"vm11", "tap5", false},
 				{"vm1", "vm13", true}, {"vm13", "vm11", true}, {"vm13", "tap12", true}, {"tap12", "vm13", true},
-				{"vm1", "vm14", true}, {"vm14", "tap3", true}, {"vm14", "vm11", true}, {"vm13", "vm14", true}, {"vm14", "tap5", false},
+				{"vm1", "vm14", true}, {"vm14", "tap3", true}, {"vm14", "vm11", true}, {"vm13", "vm14", true},
+				{"vm14", "tap5", false},
 			} {
 				from, to := m[pair.from], m[pair.to]
 				for _, format := range []string{"10.9.0.%d", "fd00::%d"} {
@@ -109,7 +113,8 @@ func TestOffloadedFramesCrossWholeAndChecksumsStayRight(t *testing.T) {
 						t.Fatalf("TCP %s to %s by %s: %v", pair.from, pair.to, at, err)
 					}
 					if n := to.longest(); (n > mtu+18) != pair.whole {
-						t.Errorf("TCP %s to %s by %s: the longest frame received has %d bytes", pair.from, pair.to, at, n)
+						t.Errorf("TCP %s to %s by %s: the longest frame received has %d bytes", pair.from, pair.to, at,
+							n)
 					}
 					if err := datagrams(from, to, at); err != nil {
 						t.Errorf("UDP %s to %s by %s: %v", pair.from, pair.to, at, err)

@@ -30,11 +30,13 @@ func policyChanges() []policyChange {
 			header: "vm2 vm1 0800", from: "promiscuous: accept", to: "promiscuous: reject",
 			before: "vm2 vm3 vm4", after: "vm2"},
 		{name: "unicast flooding", ports: "vm1 web;vm2 web;vm3 nest;vm4 nest",
-			config: "portGroups: [{name: web}, {name: nest, security: {forgedTransmits: accept, macLearning: {enabled: true, unicastFlooding: true}}}]",
+			config: "portGroups: [{name: web}, {name: nest, security: {forgedTransmits: accept, macLearning: " +
+				"{enabled: true, unicastFlooding: true}}}]",
 			header: "ext9 vm1 0800", from: "unicastFlooding: true", to: "unicastFlooding: false",
 			before: "vm3 vm4", after: "", reason: "unknown-unicast", at: "vm1"},
 		{name: "active uplink", ports: "vm1 web;vm2 web",
-			config: "uplinks: [{name: u1, device: dev1}, {name: u2, device: dev2}]\n  portGroups: [{name: web, teaming: {policy: explicit, active: [u1]}}]",
+			config: "uplinks: [{name: u1, device: dev1}, {name: u2, device: dev2}]\n  portGroups: [{name: web, " +
+				"teaming: {policy: explicit, active: [u1]}}]",
 			header: "ext9 vm1 0800", from: "active: [u1]", to: "active: [u2]",
 			before: "u1", after: "u2"},
 		{name: "unused uplink", ports: "vm1 web;vm2 web",
@@ -52,9 +54,9 @@ func policyChanges() []policyChange {
 	}
 }
 
-// A policy of any kind changes for all ports at one instant: every frame is treated wholly as before or wholly as after, no frame as
-// before follows one as after, none sent after the command has returned is treated as before, and none is lost, doubled or
-// unaccounted for.
+// A policy of any kind changes for all ports at one instant: every frame is treated wholly as before or wholly as
+// after, no frame as before follows one as after, none sent after the command has returned is treated as before, and
+// none is lost, doubled or unaccounted for.
 func TestAChangedPolicyIsInForceForAllPortsAtOneInstant(t *testing.T) {
 	for _, c := range policyChanges() {
 		t.Run(c.name, func(t *testing.T) {
@@ -89,7 +91,8 @@ func (c policyChange) judge(h *host, sent, last uint64, got map[string][]capture
 		case who == c.after:
 			late++
 		default:
-			h.t.Fatalf("frame %d of %d reached %q; the change was over at frame %d, %d frames were treated as before and %d as after", n, sent, who, last, early, late)
+			h.t.Fatalf("frame %d of %d reached %q; the change was over at frame %d, %d frames were treated as before "+
+				"and %d as after", n, sent, who, last, early, late)
 		}
 	}
 	if early == 0 || late < 500 {
@@ -105,7 +108,8 @@ func (c policyChange) judge(h *host, sent, last uint64, got map[string][]capture
 			n = counters[name].Drops[reason(c.reason)]
 		}
 		if n != late {
-			h.t.Errorf("%s counts %d of %d frames as %s; dropped %v, refused %v", name, n, late, c.reason, counters[name].Drops, counters[name].Refused)
+			h.t.Errorf("%s counts %d of %d frames as %s; dropped %v, refused %v", name, n, late, c.reason,
+				counters[name].Drops, counters[name].Refused)
 		}
 	}
 }

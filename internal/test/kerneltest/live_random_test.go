@@ -17,12 +17,12 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// The statements that ask for the time look one second back and more. A case is over before that, so that its clock stands
-// still for the model.
+// The statements that ask for the time look one second back and more. A case is over before that, so that its clock
+// stands still for the model.
 const shortCase = 900 * time.Millisecond
 
-// TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays plays the differential test's cases where dry runs can't look: tags
-// beside the frame, clones, redirects, veths and taps.
+// TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays plays the differential test's cases where dry runs can't look:
+// tags beside the frame, clones, redirects, veths and taps.
 func TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays(t *testing.T) {
 	testkit.Root(t)
 	frames, cases := 0, 0
@@ -49,7 +49,8 @@ func playLive(t *testing.T, c *difftest.Case) (frames int) {
 		if m.Number != 0 && i%3 == 2 {
 			h.ends[label(m.ID)] = h.plugTap(device)
 		} else {
-			h.ends[label(m.ID)] = h.plugVeth(device, plan.MAC{2, 0xff, 0, 0, 1, byte(i)}, plan.MAC{2, 0xff, 0, 0, 2, byte(i)})
+			h.ends[label(m.ID)] = h.plugVeth(device, plan.MAC{2, 0xff, 0, 0, 1, byte(i)},
+				plan.MAC{2, 0xff, 0, 0, 2, byte(i)})
 		}
 		h.jumbo(device, h.ends[label(m.ID)])
 	}
@@ -116,7 +117,8 @@ func (h *host) state(s *difftest.State) (*plan.Plan, plan.Facts) {
 	}
 	for _, sw := range p.Switches {
 		for _, port := range sw.Ports {
-			port.Policy.StormControl = plan.StormControl{} // its rates go by milliseconds, which the model's clock does not count here
+			// its rates go by milliseconds, which the model's clock does not count here
+			port.Policy.StormControl = plan.StormControl{}
 		}
 	}
 	h.d = binding.Desired{Plan: p, Facts: f, Attachments: map[plan.PortID]binding.Attachment{}}
@@ -137,8 +139,8 @@ func (h *host) canSend(at plan.PortID, f []byte) bool {
 	return len(f) >= 14 && (!tagged || len(f) >= 20)
 }
 
-// linesOf writes the model's result like what carry gives. Of the host's stack the counters alone tell, so that its copies
-// are written with the bytes that were sent; the dry runs compare the bytes it gets.
+// linesOf writes the model's result like what carry gives. Of the host's stack the counters alone tell, so that its
+// copies are written with the bytes that were sent; the dry runs compare the bytes it gets.
 func linesOf(r model.Result, sent []byte) []string {
 	lines := []string{disposition(r.Reason.String(), r.Delivered)}
 	for _, c := range r.Copies {

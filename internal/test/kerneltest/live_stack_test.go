@@ -19,7 +19,8 @@ import (
 // kinds checks what the stack of each receiver took the frame for.
 func (h *host) kinds(got map[string]captured, want map[string]uint8) {
 	h.t.Helper()
-	names := map[uint8]string{unix.PACKET_HOST: "its own", unix.PACKET_OTHERHOST: "not for it", unix.PACKET_BROADCAST: "broadcast", unix.PACKET_MULTICAST: "multicast"}
+	names := map[uint8]string{unix.PACKET_HOST: "its own", unix.PACKET_OTHERHOST: "not for it",
+		unix.PACKET_BROADCAST: "broadcast", unix.PACKET_MULTICAST: "multicast"}
 	for name, kind := range want {
 		if got[name].kind != kind {
 			h.t.Errorf("%s takes the frame for %q, want %q", name, names[got[name].kind], names[kind])
@@ -39,7 +40,8 @@ func TestS95_D4_OnlyTheReceiverAddressedTakesTheFrameForItsOwn(t *testing.T) {
 	h.kinds(h.emit("vm1", "vm2 vm1 0800", to("vm2 vm3")), map[string]uint8{"vm2": own, "vm3": other})
 	h.emit("vm4", "vm1 nest1 0800", to("vm1 vm3"))
 	h.kinds(h.emit("vm1", "nest1 vm1 0800", to("vm4 vm3")), map[string]uint8{"vm4": own, "vm3": other}) // learned there
-	h.kinds(h.emit("vm1", "ext1 vm1 0800", to("vm3 vm4 vm5")), map[string]uint8{"vm3": other, "vm4": other, "vm5": other})
+	h.kinds(h.emit("vm1", "ext1 vm1 0800", to("vm3 vm4 vm5")), map[string]uint8{"vm3": other, "vm4": other,
+		"vm5": other})
 	broadcast, multicast := uint8(unix.PACKET_BROADCAST), uint8(unix.PACKET_MULTICAST)
 	h.kinds(h.emit("vm1", "all vm1 0806", to("vm2 vm3 vm4 vm5")),
 		map[string]uint8{"vm2": broadcast, "vm3": broadcast, "vm4": broadcast, "vm5": broadcast})
@@ -176,32 +178,34 @@ func TestS96_TheHostsOwnTrafficOnAnUplinkGoesOn(t *testing.T) {
 	}
 }
 
-// passesOn attaches a program after the switch's own on a device and counts the frames that get there: those that the switch
-// leaves to the host's stack.
+// passesOn attaches a program after the switch's own on a device and counts the frames that get there: those that the
+// switch leaves to the host's stack.
 func (h *host) passesOn(name string) func() uint64 {
 	h.t.Helper()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Apache-2.0", Instructions: asm.Instructions{
-		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
-		asm.LoadMapPtr(asm.R1, m.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, -4),
-		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, "out"),
-		asm.Mov.Imm(asm.R1, 1),
-		asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
-		asm.Mov.Imm(asm.R0, -1).WithSymbol("out"),
-		asm.Return(),
-	}})
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "Apache-2.0",
+		Instructions: asm.Instructions{
+			asm.StoreImm(asm.RFP, -4, 0, asm.Word),
+			asm.LoadMapPtr(asm.R1, m.FD()),
+			asm.Mov.Reg(asm.R2, asm.RFP),
+			asm.Add.Imm(asm.R2, -4),
+			asm.FnMapLookupElem.Call(),
+			asm.JEq.Imm(asm.R0, 0, "out"),
+			asm.Mov.Imm(asm.R1, 1),
+			asm.StoreXAdd(asm.R0, asm.R1, asm.DWord),
+			asm.Mov.Imm(asm.R0, -1).WithSymbol("out"),
+			asm.Return(),
+		}})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	var l link.Link
 	h.in(h.ns, func() (err error) {
-		l, err = link.AttachTCX(link.TCXOptions{Interface: h.ends[name].index, Program: prog, Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})
+		l, err = link.AttachTCX(link.TCXOptions{Interface: h.ends[name].index, Program: prog,
+			Attach: ebpf.AttachTCXIngress, Anchor: link.Tail()})
 		return err
 	})
 	h.t.Cleanup(func() {

@@ -34,15 +34,16 @@ func (h *host) storm(at, header string, threads, each int) {
 	h.await("every frame is switched", func() bool { return h.received(at) == uint64(threads*each) })
 }
 
-// A storm is bounded by the policy, whatever the sender's speed and on however many CPUs; what is above the bound is counted at the
-// sender, and nobody receives it.
+// A storm is bounded by the policy, whatever the sender's speed and on however many CPUs; what is above the bound is
+// counted at the sender, and nobody receives it.
 func TestD27_AStormIsBounded(t *testing.T) {
 	const config = `
   portGroups:
   - {name: limited, stormControl: {broadcast: 500, multicast: 500, unknownUnicast: 500, burst: 100ms}}
   - {name: nest, security: {macLearning: {enabled: true}}}`
 	const rate, burst = 500, 50 // frames: in a second, and at once
-	const lag = rate / 2        // frames: the kernel's clock stands still while a hypervisor keeps a CPU from running, and then catches up
+	// frames: the kernel's clock stands still while a hypervisor keeps a CPU from running, and then catches up
+	const lag = rate / 2
 	const sent = 20_000
 	for _, dst := range []string{"all", "333300000001", "nest9"} {
 		for _, threads := range []int{1, 4} {
@@ -52,8 +53,10 @@ func TestD27_AStormIsBounded(t *testing.T) {
 				h.storm("vm1", dst+" vm1 0806", threads, sent/threads)
 				most := burst + uint64(rate*time.Since(began).Seconds()) + lag
 				c := h.counters()["vm1"]
-				if refused := c.Drops[reason("storm-control")]; c.Delivered < burst || c.Delivered > most || c.Delivered+refused != sent {
-					t.Errorf("%d frames passed and %d of %d were refused; at least %d and at most %d may pass", c.Delivered, refused, sent, burst, most)
+				if refused := c.Drops[reason("storm-control")]; c.Delivered < burst || c.Delivered > most ||
+					c.Delivered+refused != sent {
+					t.Errorf("%d frames passed and %d of %d were refused; at least %d and at most %d may pass",
+						c.Delivered, refused, sent, burst, most)
 				}
 				for name, got := range h.flush() {
 					if uint64(len(got)) != c.Delivered || name == "vm1" {
@@ -67,7 +70,8 @@ func TestD27_AStormIsBounded(t *testing.T) {
 
 // A dry run finds what the port has spent, says what would become of the next frame, and spends nothing of it.
 func TestD27_ADryRunSpendsNothing(t *testing.T) {
-	h := newHost(t, "  portGroups: [{name: limited, stormControl: {broadcast: 2, burst: 2s}}]", "vm1 limited", "vm2 limited")
+	h := newHost(t, "  portGroups: [{name: limited, stormControl: {broadcast: 2, burst: 2s}}]", "vm1 limited",
+		"vm2 limited")
 	frame := append(wire("all vm1 0806 [0]"), make([]byte, 46)...)
 	outcomes := func() (list []string) {
 		h.t.Helper()
@@ -105,7 +109,8 @@ func TestD27_ADryRunSpendsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Spent) != 1 || s.Spent[0].Port != port("vm1") || s.Spent[0].Class != abi.ClassBroadcast || s.Spent[0].Billionths < 2e9 || s.Spent[0].Billionths > 4e9 || s.Spent[0].At > s.Now {
+	if len(s.Spent) != 1 || s.Spent[0].Port != port("vm1") || s.Spent[0].Class != abi.ClassBroadcast ||
+		s.Spent[0].Billionths < 2e9 || s.Spent[0].Billionths > 4e9 || s.Spent[0].At > s.Now {
 		t.Errorf("spent %+v at %v", s.Spent, s.Now)
 	}
 }

@@ -33,7 +33,8 @@ func TestS110_APortThatALoopGoesThroughPassesNothingEitherWay(t *testing.T) {
 	r.send("vm2", "all vm2 0806", dropped("loop-blocked"))
 	r.send("vm2", "vm1 nest1 0800", dropped("loop-blocked"))
 	r.send("vm3", "all vm3 0806", dropped("port-blocked")) // the policy's reason goes before
-	r.send("vm1", "vm2 vm1 0800", refused("vm2", "loop-blocked"), refused("vm3", "receiver-blocked"), dropped("receiver-blocked"))
+	r.send("vm1", "vm2 vm1 0800", refused("vm2", "loop-blocked"), refused("vm3", "receiver-blocked"),
+		dropped("receiver-blocked"))
 	r.send("vm1", "all vm1 0806", to("u1"), refused("vm2", "loop-blocked"), refused("vm3", "receiver-blocked"))
 	r.send("u1", "vm1 ext1 0800", to("vm1"), refused("vm2", "loop-blocked"), refused("vm3", "receiver-blocked"))
 	r.loopBlock("vm2", "")

@@ -25,8 +25,9 @@ func (r *meterRig) counted() map[flow.Key]flow.Counts {
 	return all
 }
 
-// A flow that goes on is counted another way than one that begins, and the first one of a round, which takes room for others too, begins another
-// way than those: each frame counts as the first of the first one did, at every point, whichever way the frame goes.
+// A flow that goes on is counted another way than one that begins, and the first one of a round, which takes room for
+// others too, begins another way than those: each frame counts as the first of the first one did, at every point,
+// whichever way the frame goes.
 func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 	type sent struct {
 		what, from string
@@ -70,7 +71,8 @@ func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 		f.send(r)
 		later := r.counted()
 		if len(once) != 2 || len(again) != 2 || len(later) != 4 {
-			t.Errorf("%s: %d flows, %d when it goes on, %d beside others, want one at each end", f.what, len(once), len(again), len(later))
+			t.Errorf("%s: %d flows, %d when it goes on, %d beside others, want one at each end", f.what, len(once),
+				len(again), len(later))
 		}
 		for k, one := range once {
 			want, got := one, later[k]
@@ -88,7 +90,8 @@ func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 	}
 }
 
-// What a flow has of all of its frames: the flags of any, the least and the most of their time to live, and where the last one went.
+// What a flow has of all of its frames: the flags of any, the least and the most of their time to live, and where the
+// last one went.
 func TestD6_AFlowHasWhatAnyOfItsFramesHad(t *testing.T) {
 	r := newMeterRig(t, metered, "vm1 m", "vm2 plain")
 	for i, ttl := range []byte{64, 3, 200, 64} {
@@ -97,5 +100,6 @@ func TestD6_AFlowHasWhatAnyOfItsFramesHad(t *testing.T) {
 		f := packet(t, v4, ip, gopacket.Payload{0, 9, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 1 << i, 0, 0, 0, 0, 0, 0})
 		r.frame("vm1", f)
 	}
-	r.expect(map[string]string{"in vm1 vlan 5 01>02 6 10.0.0.1.9>10.0.0.2.10": "4 packets 160/240 bytes vm1>vm2 flags f ttl 3-200 t 1-4"})
+	r.expect(map[string]string{"in vm1 vlan 5 01>02 6 10.0.0.1.9>10.0.0.2.10": "4 packets 160/240 bytes vm1>vm2 " +
+		"flags f ttl 3-200 t 1-4"})
 }

@@ -68,16 +68,19 @@ func udpFrame(t *testing.T, port byte, n int) []byte {
 	return f
 }
 
-// The VLAN of a flow is its segment at every point; bytes of frames are those at the point. A second tag is stepped over.
+// The VLAN of a flow is its segment at every point; bytes of frames are those at the point. A second tag is stepped
+// over.
 func TestD6_TagsOfMeteredFrames(t *testing.T) {
 	r := newMeterRig(t, metered, "vm1 m", "vm2 t")
 	f := udpFrame(t, 1, 100)
 	r.frame("vm1", f)
 	tagged := append(append(append([]byte{}, word("vm1")...), word("vm2")...), append(word("q5"), f[12:]...)...)
 	r.frame("vm2", tagged)
-	double := append(append(append([]byte{}, word("vm1")...), word("vm2")...), append(append(word("q5"), word("q77")...), f[12:]...)...)
+	double := append(append(append([]byte{}, word("vm1")...), word("vm2")...),
+		append(append(word("q5"), word("q77")...), f[12:]...)...)
 	r.frame("vm2", double)
-	arp := append(append(append([]byte{}, word("vm1")...), word("vm2")...), append(append(word("q5"), word("ad77")...), append([]byte{8, 6}, make([]byte, 40)...)...)...)
+	arp := append(append(append([]byte{}, word("vm1")...), word("vm2")...), append(append(word("q5"), word("ad77")...),
+		append([]byte{8, 6}, make([]byte, 40)...)...)...)
 	r.frame("vm2", arp)
 	r.expect(map[string]string{
 		"in vm1 vlan 5 01>02 17 10.0.0.1.1>10.0.0.2.53":  "1 packets 128/142 bytes vm1>vm2 ttl 64-64 t 1-1",
@@ -101,15 +104,18 @@ func TestD6_FloodedFrames(t *testing.T) {
 		"in vm1 vlan 5 01>ff:ff:ff:ff:ff:ff 17 10.0.0.1.1>10.0.0.2.53":  counts + "vm1> ttl 64-64 t 1-1",
 		"out vm2 vlan 5 01>ff:ff:ff:ff:ff:ff 17 10.0.0.1.1>10.0.0.2.53": counts + "vm1>vm2 ttl 64-64 t 1-1",
 		"out vm4 vlan 5 01>ff:ff:ff:ff:ff:ff 17 10.0.0.1.1>10.0.0.2.53": counts + "vm1>vm4 ttl 64-64 t 1-1",
-		"out u1 vlan 5 01>ff:ff:ff:ff:ff:ff 17 10.0.0.1.1>10.0.0.2.53":  "1 packets 128/146 bytes vm1>u1 ttl 64-64 t 1-1",
+		"out u1 vlan 5 01>ff:ff:ff:ff:ff:ff 17 10.0.0.1.1>10.0.0.2.53": "1 packets 128/146 bytes vm1>u1 ttl 64-64 t " +
+			"1-1",
 	})
 }
 
-// What an uplink's counters say is metered there: arrivals that are delivered, to the host's stack too; the host's own frames are not.
+// What an uplink's counters say is metered there: arrivals that are delivered, to the host's stack too; the host's own
+// frames are not.
 func TestD6_TheHostsOwnTraffic(t *testing.T) {
 	r := newMeterRig(t, metered, "vm1 m", "vm2 plain")
 	r.change("monitoring: {ipfix: false}}]", "monitoring: {ipfix: true}}]")
-	r.facts[plan.PortID{Switch: "s", Name: "u1"}] = plan.Fact{Up: true, MTU: 9000, DeviceMAC: plan.MAC(word("dev1")), HostTraffic: true}
+	r.facts[plan.PortID{Switch: "s", Name: "u1"}] = plan.Fact{Up: true, MTU: 9000, DeviceMAC: plan.MAC(word("dev1")),
+		HostTraffic: true}
 	if err := r.rec.SetPlan(r.plan, r.facts, r.now); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +141,8 @@ func TestD6_TheHostsOwnTraffic(t *testing.T) {
 	})
 }
 
-// A frame that stands for several packets counts as those: each repeats the headers. With sampling each counts by itself.
+// A frame that stands for several packets counts as those: each repeats the headers. With sampling each counts by
+// itself.
 func TestS66_FramesThatStandForSeveralPackets(t *testing.T) {
 	r := newMeterRig(t, metered, "vm1 m", "vm2 plain")
 	const in = "in vm1 vlan 5 01>02 17 10.0.0.1.1>10.0.0.2.53"
@@ -209,7 +216,8 @@ func TestS66_OnePacketOfNPlusOneIsMetered(t *testing.T) {
 			if rate > 0 {
 				seen = n
 			}
-			if in, out := r.observed("vm1"), r.observed("vm2"); in != (dataplane.Observed{seen, 0}) || out != (dataplane.Observed{0, seen}) {
+			if in, out := r.observed("vm1"), r.observed("vm2"); in != (dataplane.Observed{seen, 0}) ||
+				out != (dataplane.Observed{0, seen}) {
 				t.Errorf("observed %v and %v", in, out)
 			}
 		})
@@ -220,8 +228,8 @@ func TestS66_OnePacketOfNPlusOneIsMetered(t *testing.T) {
 func TestAFullTableLosesNothingUncounted(t *testing.T) {
 	r := newMeterRig(t, metered, "vm1 m", "vm2 m", "vm3 m")
 	r.change("uplinks:", "ipfix: {maxFlows: 1000}\n  uplinks:")
-	// Of 1000 a half is for the first who come, the other evenly for three ports and an uplink. A frame is two flows here: where it comes
-	// from, and where it goes.
+	// Of 1000 a half is for the first who come, the other evenly for three ports and an uplink. A frame is two flows
+	// here: where it comes from, and where it goes.
 	const own, shared, sent = 125, 500, 2000
 	send := func(from string, i int) {
 		f := udpFrame(t, 0, 100)
@@ -242,7 +250,8 @@ func TestAFullTableLosesNothingUncounted(t *testing.T) {
 		if flows["vm1"] != own+shared || flows["vm3"] != own {
 			t.Errorf("flows of %v", flows)
 		}
-		if n := lost[0].Packets + lost[1].Packets + lost[2].Packets - before; packets["vm1"]+packets["vm3"]+n != 2*(sent+own) {
+		if n := lost[0].Packets + lost[1].Packets + lost[2].Packets - before; packets["vm1"]+packets["vm3"]+
+			n != 2*(sent+own) {
 			t.Errorf("metered %v, lost %d", packets, n)
 		}
 		for _, l := range lost {
@@ -271,12 +280,13 @@ func (r *meterRig) bySource() (flows map[string]int, packets map[string]uint64) 
 	return flows, packets
 }
 
-// Of a frame whose packets have lengths of their own (SCTP) the kernel says no size: it is not too long, whatever the MTU, and counts as the
-// packets that it stands for.
+// Of a frame whose packets have lengths of their own (SCTP) the kernel says no size: it is not too long, whatever the
+// MTU, and counts as the packets that it stands for.
 func TestS66_PacketsOfLengthsOfTheirOwn(t *testing.T) {
 	const anyLength = 0xffff
 	r := newMeterRig(t, metered, "vm1 m", "vm2 plain")
-	f := packet(t, v4, append([]gopacket.SerializableLayer{ip4(132)}, udp(2988)...)...) // 12 bytes of its header, 2984 of chunks
+	// 12 bytes of its header, 2984 of chunks
+	f := packet(t, v4, append([]gopacket.SerializableLayer{ip4(132)}, udp(2988)...)...)
 	r.gso("vm1", f, anyLength, 3)
 	for key, got := range r.drained() {
 		if !strings.HasPrefix(got, "3 packets 3080/3122 bytes vm1>vm2") {

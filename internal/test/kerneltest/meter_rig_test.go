@@ -142,9 +142,11 @@ func flowText(points flow.Points, k flow.Key) string {
 
 func macText(m plan.MAC) string { return strings.TrimPrefix(m.String(), "02:00:00:00:00:") }
 
-// countText is "2 packets 100/128 bytes vm1>vm2 flags 12 tos 0 ttl 64-64 t 1-2", times in milliseconds after the test began.
+// countText is "2 packets 100/128 bytes vm1>vm2 flags 12 tos 0 ttl 64-64 t 1-2", times in milliseconds after the test
+// began.
 func (r *meterRig) countText(points flow.Points, c flow.Counts) string {
-	text := fmt.Sprintf("%d packets %d/%d bytes %s>%s", c.Packets, c.Bytes, c.FrameBytes, points[c.In].ID.Name, points[c.Out].ID.Name)
+	text := fmt.Sprintf("%d packets %d/%d bytes %s>%s", c.Packets, c.Bytes, c.FrameBytes, points[c.In].ID.Name,
+		points[c.Out].ID.Name)
 	if c.TCPFlags != 0 {
 		text += fmt.Sprintf(" flags %x", c.TCPFlags)
 	}
@@ -192,7 +194,8 @@ func packet(t *testing.T, next layers.EthernetType, l ...gopacket.SerializableLa
 		}
 	}
 	b := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true}, append([]gopacket.SerializableLayer{eth}, l...)...); err != nil {
+	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true},
+		append([]gopacket.SerializableLayer{eth}, l...)...); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

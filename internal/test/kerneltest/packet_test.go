@@ -52,27 +52,33 @@ func readPackets() []packetRow {
 	none4 := func(protocol string) string { return protocol + fmt.Sprintf(from4, 0, 0) }
 	none6 := func(protocol string) string { return protocol + fmt.Sprintf(from6, 0, 0) }
 	chain := func(n int) string { // destination options, so many of them, before TCP
-		return "86dd 60000000" + fmt.Sprintf("%04x", 8*n+24) + "3c40 " + ip6 + strings.Repeat(" 3c00010400000000", n-1) + " 0600010400000000" + l4
+		return "86dd 60000000" + fmt.Sprintf("%04x", 8*n+24) + "3c40 " + ip6 + strings.Repeat(" 3c00010400000000",
+			n-1) + " 0600010400000000" + l4
 	}
 	return []packetRow{
 		{"IPv4", "0800 4500002c0000000040060000" + ip4 + l4, pair4, ports, with4("6 ")},
 		{"IPv6", "86dd 6000000000180640 " + ip6 + l4, pair6, ports, with6("6 ")},
-		{"extension headers", "86dd 6000000000280040 " + ip6 + " 3c00010400000000 0600010400000000" + l4, pair6, ports, with6("6 ")},
-		{"an authentication header", "86dd 6000000000283340 " + ip6 + " 06020000 00000001 00000001 00000000" + l4, pair6, ports, with6("6 ")},
+		{"extension headers", "86dd 6000000000280040 " + ip6 + " 3c00010400000000 0600010400000000" + l4, pair6, ports,
+			with6("6 ")},
+		{"an authentication header", "86dd 6000000000283340 " + ip6 + " 06020000 00000001 00000001 00000000" + l4,
+			pair6, ports, with6("6 ")},
 		{"eight extension headers", chain(8), pair6, ports, with6("6 ")},
 		{"nine extension headers", chain(9), pair6, 0, none6("60 ")},
-		{"an extension header that leads out", "86dd 6000000000203c40 " + ip6 + " 0609010400000000" + l4, pair6, 0, none6("6 ")},
+		{"an extension header that leads out", "86dd 6000000000203c40 " + ip6 + " 0609010400000000" + l4, pair6, 0,
+			none6("6 ")},
 		{"first fragment of IPv4", "0800 4500002c0000200040060000" + ip4 + l4, pair4, 0, with4("6 ")},
 		{"later fragment of IPv4", "0800 4500002c0000000140060000" + ip4 + l4, pair4, 0, none4("6 ")},
 		{"first fragment of IPv6", "86dd 6000000000202c40 " + ip6 + " 0600000100000007" + l4, pair6, 0, with6("6 ")},
 		{"later fragment of IPv6", "86dd 6000000000202c40 " + ip6 + " 0600000900000007" + l4, pair6, 0, none6("6 ")},
-		{"a fragment header of a whole datagram", "86dd 6000000000202c40 " + ip6 + " 0600000000000007" + l4, pair6, ports, with6("6 ")},
+		{"a fragment header of a whole datagram", "86dd 6000000000202c40 " + ip6 + " 0600000000000007" + l4, pair6,
+			ports, with6("6 ")},
 		{"options of IPv4", "0800 460000300000000040060000" + ip4 + " 01010101" + l4, pair4, ports, with4("6 ")},
 		{"UDP-Lite", "0800 4500002c0000000040880000" + ip4 + l4, pair4, ports, with4("136 ")},
 		{"DCCP", "0800 4500002c0000000040210000" + ip4 + l4, pair4, ports, with4("33 ")},
 		{"ICMP", "0800 4500002c0000000040010000" + ip4 + " 0803 [22]", pair4, 0, "1 " + fmt.Sprintf(from4, 0, 0x0803)},
 		{"ports in the padding", "0800 450000140000000040060000" + ip4 + l4, pair4, 0, none4("6 ")},
-		{"ports of IPv6 in the padding", "86dd 6000000000083c40 " + ip6 + " 0600010400000000" + l4, pair6, 0, none6("6 ")},
+		{"ports of IPv6 in the padding", "86dd 6000000000083c40 " + ip6 + " 0600010400000000" + l4, pair6, 0,
+			none6("6 ")},
 		{"IPv6 in a frame of IPv4", "0800 6500002c0000000040060000" + ip4 + l4, notIP(1, 2), 0, noneOf4},
 		{"IPv4 in a frame of IPv6", "86dd 4000000000180640 " + ip6 + l4, notIP(0, 0), 0, "0 ::.0>::.0"},
 		{"a header of four words", "0800 4400002c0000000040060000" + ip4 + l4, notIP(1, 2), 0, noneOf4},
@@ -127,7 +133,8 @@ func TestD6_AFlowIsToldByTheOnePacket(t *testing.T) {
 			defer func(whole *testing.T) { r.t = whole }(r.t)
 			r.t = t
 			r.frame("vm1", wire("ext1 vm1 "+c.frame))
-			if got := slices.Collect(maps.Keys(r.drained())); len(got) != 1 || !strings.HasSuffix(got[0], " 01>0e:00:00:00:00:01 "+c.flow) {
+			if got := slices.Collect(maps.Keys(r.drained())); len(got) != 1 ||
+				!strings.HasSuffix(got[0], " 01>0e:00:00:00:00:01 "+c.flow) {
 				t.Errorf("the flow is %q, want %q", got, c.flow)
 			}
 		})

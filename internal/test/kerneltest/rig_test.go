@@ -25,9 +25,9 @@ type rig struct {
 	ledger ledger
 }
 
-// newRig puts a switch "s" in force. text is what a configuration file says below its name; a port is its name, its port
-// group and, after a comma, anything more it sets: "vm1 web, txUplink: true". vm7 has the MAC 02:00:00:00:00:07 and, as
-// seventh port of the file, the number 7. Every device is up with an MTU of 1500.
+// newRig puts a switch "s" in force. text is what a configuration file says below its name; a port is its name, its
+// port group and, after a comma, anything more it sets: "vm1 web, txUplink: true". vm7 has the MAC 02:00:00:00:00:07
+// and, as seventh port of the file, the number 7. Every device is up with an MTU of 1500.
 func newRig(t *testing.T, text string, ports ...string) *rig {
 	t.Helper()
 	testkit.Root(t)
@@ -52,14 +52,15 @@ type loadedProgram struct {
 	now time.Duration
 }
 
-// loaded loads the program once for all tests, which run one after the other: that takes some 300 ms. Each test begins with
-// an empty switch of its own.
+// loaded loads the program once for all tests, which run one after the other: that takes some 300 ms. Each test begins
+// with an empty switch of its own.
 var loaded = sync.OnceValues(func() (*loadedProgram, error) {
 	rec, err := dataplane.NewRecorder()
 	return &loadedProgram{rec, time.Hour}, err
 })
 
-// clear ends a test whose time came to now: what its ports sent is long ago for the next one, which begins at a whole second.
+// clear ends a test whose time came to now: what its ports sent is long ago for the next one, which begins at a whole
+// second.
 func (l *loadedProgram) clear(now time.Duration) error {
 	l.now = (now + time.Hour).Truncate(time.Second)
 	return l.rec.SetPlan(&plan.Plan{}, nil, l.now)
@@ -79,7 +80,8 @@ func configText(text string, ports []string) string {
 			more = "," + more
 		}
 		mac := plan.MAC(word(port)).String()
-		fmt.Fprintf(&b, "- {name: %s, switch: %s, portGroup: %s, device: %s, mac: %q%s}\n", port, sw, group, port, mac, more)
+		fmt.Fprintf(&b, "- {name: %s, switch: %s, portGroup: %s, device: %s, mac: %q%s}\n", port, sw, group, port, mac,
+			more)
 	}
 	return b.String()
 }

@@ -65,7 +65,8 @@ func TestS111_AnAdapterThatIsNotSeenMovesTheMACToo(t *testing.T) {
 }
 
 func TestS111_NobodyElseGetsTheMAC(t *testing.T) {
-	r := newRig(t, bonding, "vm1 web", "vm2 bond, owner: g", "vm3 bond, owner: g", "vm4 bond, owner: other", "vm5 learn", "vm6 forge, owner: g")
+	r := newRig(t, bonding, "vm1 web", "vm2 bond, owner: g", "vm3 bond, owner: g", "vm4 bond, owner: other",
+		"vm5 learn", "vm6 forge, owner: g")
 	r.uses("vm4", "vm2")
 	r.uses("vm6", "vm2")
 	for _, port := range []string{"vm4", "vm5", "vm6"} {
@@ -87,7 +88,8 @@ func TestS111_ADeadPortGivesWayToASiblingThatHasTheMAC(t *testing.T) {
 	r.fact("vm2", down)
 	r.send("vm1", "vm2 vm1 0800", to("vm3")) // before it has said anything
 	r.fact("vm3", down)
-	r.send("vm1", "vm2 vm1 0800", dropped("receiver-down"), refused("vm2", "receiver-down")) // vm4 has nothing to do with this MAC
+	// vm4 has nothing to do with this MAC
+	r.send("vm1", "vm2 vm1 0800", dropped("receiver-down"), refused("vm2", "receiver-down"))
 	r.fact("vm2", up)
 	r.fact("vm3", up)
 	r.send("vm3", "vm1 vm2 0800", to("vm1"))
@@ -125,7 +127,8 @@ func TestS111_SiblingsMayChangeMACs(t *testing.T) {
 }
 
 func TestS111_WhatABondSendsDoesNotComeBackByAnUplink(t *testing.T) {
-	r := newRig(t, bonding, "vm1 web", "vm2 bond, owner: g", "vm3 bond, owner: g", "vm4 bond, owner: g", "vm5 bond, owner: g", "vm6 bond, owner: g")
+	r := newRig(t, bonding, "vm1 web", "vm2 bond, owner: g", "vm3 bond, owner: g", "vm4 bond, owner: g",
+		"vm5 bond, owner: g", "vm6 bond, owner: g")
 	for _, port := range []string{"vm3", "vm4", "vm5", "vm6"} {
 		r.uses(port, "vm2")
 	}

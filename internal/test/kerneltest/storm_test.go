@@ -106,7 +106,8 @@ func TestD27_AFrameThatIsDroppedForAnotherReasonPaysNothing(t *testing.T) {
 // What is dropped was heard all the same: the station stays known, and what comes back is our own.
 func TestD27_WhatIsDroppedHasBeenLearnedFrom(t *testing.T) {
 	r := newRig(t, limited, "vm1 limited", "vm2 learn", "vm3 plain")
-	r.change("broadcast: 2, multicast: 1, unknownUnicast: 4, burst: 1s}", "broadcast: 1}, security: {macLearning: {enabled: true}}")
+	r.change("broadcast: 2, multicast: 1, unknownUnicast: 4, burst: 1s}",
+		"broadcast: 1}, security: {macLearning: {enabled: true}}")
 	r.send("vm1", "all vm1 0806", everyone("all", "vm1")...)
 	r.send("vm1", "all nest1 0806", dropped("storm-control"))
 	r.send("vm3", "nest1 vm3 0800", to("vm1"))
@@ -147,8 +148,8 @@ func TestD27_ARateBelowOneABurstStillLetsOnePass(t *testing.T) {
 	}
 }
 
-// The kernel's clock in a bucket has 32 bits, some 49 days here. A port that was silent for any part of that is not taken for one
-// that has just sent.
+// The kernel's clock in a bucket has 32 bits, some 49 days here. A port that was silent for any part of that is not
+// taken for one that has just sent.
 func TestD27_APortThatWasSilentForWeeksMaySend(t *testing.T) {
 	r := newRig(t, limited, "vm1 limited", "vm2 learn", "vm3 plain")
 	for _, d := range []time.Duration{0, 20, 26, 40, 48, 60, 90} {

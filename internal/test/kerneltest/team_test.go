@@ -90,7 +90,8 @@ func TestS45_AnUplinkThatIsOutIsNotUsed(t *testing.T) {
 }
 
 func TestS47_APortLeavesByTheUplinkItIsAssignedTo(t *testing.T) {
-	r := newRig(t, team+"  - {name: load, teaming: {policy: load-based, active: [u1, u2], standby: [u3]}}\n", "vm1 load", "vm2 web")
+	r := newRig(t, team+"  - {name: load, teaming: {policy: load-based, active: [u1, u2], standby: [u3]}}\n",
+		"vm1 load", "vm2 web")
 	assigned := func(name string) func(*plan.Fact) { return func(f *plan.Fact) { f.Assigned = name } }
 	r.send("vm1", "ext1 vm1 0800", to("u2")) // as by originating port
 	r.fact("vm1", assigned("u1"))

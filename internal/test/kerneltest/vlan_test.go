@@ -82,7 +82,8 @@ func TestS26_PortGroupsOfOneVLANAreOneBroadcastDomain(t *testing.T) {
 }
 
 func TestS26_TwoSwitchesAreApartEvenInOneVLAN(t *testing.T) {
-	r := newRig(t, vlans+"- {name: r, portGroups: [{name: ten, vlan: {access: 10}}]}\n", "vm1 ten", "r/vm2 ten", "r/vm3 ten")
+	r := newRig(t, vlans+"- {name: r, portGroups: [{name: ten, vlan: {access: 10}}]}\n", "vm1 ten", "r/vm2 ten",
+		"r/vm3 ten")
 	r.send("vm1", "all vm1 0806", to("u1", "all vm1 q10 0806"))
 	r.send("vm1", "vm2 vm1 0800", to("u1", "vm2 vm1 q10 0800"))
 	r.send("vm2", "all vm2 0806", to("vm3"))

@@ -72,7 +72,8 @@ func active(t *testing.T) string {
 	return m.Attrs().Name
 }
 
-// TestNIC_ActiveBackupBondAsUplink: frames pass both ways through a bond of two cards, also after the active one failed.
+// TestNIC_ActiveBackupBondAsUplink: frames pass both ways through a bond of two cards, also after the active one
+// failed.
 func TestNIC_ActiveBackupBondAsUplink(t *testing.T) {
 	members := strings.Fields(os.Getenv(membersVar))
 	if len(members) != 2 {
@@ -132,7 +133,8 @@ func (r *nicRig) refusesMembers(member string) {
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	if u := s.Uplinks[0]; u.State != api.Pending || !strings.Contains(u.Reason, "member of bond "+bondName+": use "+bondName) {
+	if u := s.Uplinks[0]; u.State != api.Pending || !strings.Contains(u.Reason, "member of bond "+bondName+": use "+
+		bondName) {
 		r.T.Errorf("a member as uplink: %s, %q", u.State, u.Reason)
 	}
 	for _, p := range s.Ports {
@@ -142,7 +144,8 @@ func (r *nicRig) refusesMembers(member string) {
 	}
 }
 
-// TestNIC_LACPBondAsUplink: the same with 802.3ad; the peer is a bond in another namespace, whose owner sends frames back.
+// TestNIC_LACPBondAsUplink: the same with 802.3ad; the peer is a bond in another namespace, whose owner sends frames
+// back.
 func TestNIC_LACPBondAsUplink(t *testing.T) {
 	peer := testkit.NS(t, "lacp")
 	cables := []string{"lacp0", "lacp1"}
@@ -174,8 +177,8 @@ func TestNIC_LACPBondAsUplink(t *testing.T) {
 	r.trips()
 }
 
-// TestNIC_S49_GuestsBehindABondAreAnnounced: when an active-backup bond sends by another member, the physical network hears of the
-// guests there, in their VLANs.
+// TestNIC_S49_GuestsBehindABondAreAnnounced: when an active-backup bond sends by another member, the physical network
+// hears of the guests there, in their VLANs.
 func TestNIC_S49_GuestsBehindABondAreAnnounced(t *testing.T) {
 	peer := testkit.NS(t, "backup")
 	members := []string{"backup0", "backup1"}
@@ -211,7 +214,8 @@ func TestNIC_S49_GuestsBehindABondAreAnnounced(t *testing.T) {
 		mac  [6]byte
 		vlan uint16
 	}{{cable.MAC(1), 10}, {cable.MAC(2), 0}} {
-		other.Expect(announce.RARP(w.mac, announce.Tag{VID: w.vlan}), "S49: a guest is announced by the bond's other member")
+		other.Expect(announce.RARP(w.mac, announce.Tag{VID: w.vlan}),
+			"S49: a guest is announced by the bond's other member")
 	}
 }
 
@@ -232,7 +236,8 @@ func plugBoth(peer *netns.NS, names []string) error {
 	}
 	defer handle.Close()
 	for _, name := range names {
-		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name, PeerNamespace: netlink.NsFd(int(handle))}
+		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name,
+			PeerNamespace: netlink.NsFd(int(handle))}
 		if err := netlink.LinkAdd(v); err != nil {
 			return err
 		}
@@ -265,7 +270,8 @@ func collecting(t *testing.T, members []string) (n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, ok := l.Attrs().Slave.(*netlink.BondSlave); ok && s.MiiStatus == linkUp && s.AdActorOperPortState&both == both && s.AdPartnerOperPortState&both == both {
+		if s, ok := l.Attrs().Slave.(*netlink.BondSlave); ok && s.MiiStatus == linkUp &&
+			s.AdActorOperPortState&both == both && s.AdPartnerOperPortState&both == both {
 			n++
 		}
 	}

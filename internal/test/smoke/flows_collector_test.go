@@ -15,7 +15,8 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// flowID names a flow as its records do: what was seen where, and its flowId, or in the shape of a VDS when the record begins.
+// flowID names a flow as its records do: what was seen where, and its flowId, or in the shape of a VDS when the record
+// begins.
 type flowID struct {
 	direction, in, out, name uint64
 	source, destination      netip.Addr
@@ -48,7 +49,8 @@ type collector struct {
 // collect listens at that port of the host's loopback; 0 is any.
 func (h *host) collect(port int) *collector {
 	h.T.Helper()
-	c := &collector{t: h.T, port: port, decoder: ipfix.NewDecoder(ipfix.Limits{}), sessions: map[ipfix.Session]bool{}, records: map[flowID][]told{}}
+	c := &collector{t: h.T, port: port, decoder: ipfix.NewDecoder(ipfix.Limits{}), sessions: map[ipfix.Session]bool{},
+		records: map[flowID][]told{}}
 	if err := h.do(loopbackUp); err != nil {
 		h.T.Fatal(err)
 	}
@@ -149,10 +151,14 @@ func (c *collector) record(r *ipfix.Record) error {
 		at, wrong := start.Time()
 		name, err = uint64(at.UnixMilli()), errors.Join(err, wrong)
 	}
-	id := flowID{direction: number("flowDirection"), in: number("ingressInterface"), out: number("egressInterface"), name: name,
-		source: address("sourceIPv4Address"), destination: address("destinationIPv4Address"), sourcePort: number("sourceTransportPort")}
-	c.records[id] = append(c.records[id], told{reason: number("flowEndReason"), deltaPackets: number("packetDeltaCount"), totalPackets: number("packetTotalCount"),
-		deltaBytes: number("octetDeltaCount"), totalBytes: number("octetTotalCount"), deltaFrame: number("layer2OctetDeltaCount")})
+	id := flowID{direction: number("flowDirection"), in: number("ingressInterface"), out: number("egressInterface"),
+		name:   name,
+		source: address("sourceIPv4Address"), destination: address("destinationIPv4Address"),
+		sourcePort: number("sourceTransportPort")}
+	c.records[id] = append(c.records[id], told{reason: number("flowEndReason"),
+		deltaPackets: number("packetDeltaCount"), totalPackets: number("packetTotalCount"),
+		deltaBytes: number("octetDeltaCount"), totalBytes: number("octetTotalCount"),
+		deltaFrame: number("layer2OctetDeltaCount")})
 	return err
 }
 
@@ -161,8 +167,8 @@ type account struct{ packets, bytes uint64 }
 
 func (a *account) add(packets, bytes uint64) { a.packets, a.bytes = a.packets+packets, a.bytes+bytes }
 
-// sums are what the records tell of each direction (0 into the switch, 1 out of it). What two records of a flow tell both counts once: the
-// totals say what each told of.
+// sums are what the records tell of each direction (0 into the switch, 1 out of it). What two records of a flow tell
+// both counts once: the totals say what each told of.
 func (c *collector) sums() (by [2]account, repeats int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

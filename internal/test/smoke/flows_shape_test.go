@@ -31,8 +31,9 @@ func (c *collector) deltas() map[string]uint64 {
 	return by
 }
 
-// TestS63_D6_WhatIsMeteredIsChosenByPortAndDirection: with monitoring on b only, exactly what goes to b is told in the shape of a VDS, with
-// the direction egress; the standard shape tells what the policy observes. A change of that takes effect while frames pass.
+// TestS63_D6_WhatIsMeteredIsChosenByPortAndDirection: with monitoring on b only, exactly what goes to b is told in the
+// shape of a VDS, with the direction egress; the standard shape tells what the policy observes. A change of that takes
+// effect while frames pass.
 func TestS63_D6_WhatIsMeteredIsChosenByPortAndDirection(t *testing.T) {
 	r := newFlowRig(t)
 	vds := r.collect(0)
@@ -51,7 +52,9 @@ func TestS63_D6_WhatIsMeteredIsChosenByPortAndDirection(t *testing.T) {
 	const out, in = "1 from port 1 to port 2", "0 from port 2 to port 1"
 	want := func(what string, c *collector, egress, ingress uint64) {
 		t.Helper()
-		r.awaitOr(what, func() bool { by := c.deltas(); return by[out] == egress && by[in] == ingress }, func() string { return fmt.Sprint(c.deltas()) })
+		r.awaitOr(what, func() bool { by := c.deltas(); return by[out] == egress && by[in] == ingress }, func() string {
+			return fmt.Sprint(c.deltas())
+		})
 	}
 	want("both directions at b", r.collector, 30, 20)
 	want("what left by b", vds, 30, 0)

@@ -70,8 +70,8 @@ func (c *collector) stream(conn net.Conn) {
 	}
 }
 
-// TestEveryPacketIsInARecordOverTCP: packets pass, records end by idleness, and the agent is killed under load and goes on: the collector has
-// every packet, to the byte, in as many sessions as there were agents, and no message is cut off.
+// TestEveryPacketIsInARecordOverTCP: packets pass, records end by idleness, and the agent is killed under load and goes
+// on: the collector has every packet, to the byte, in as many sessions as there were agents, and no message is cut off.
 func TestEveryPacketIsInARecordOverTCP(t *testing.T) {
 	r := newFlowRig(t)
 	r.overTCP()
@@ -89,7 +89,8 @@ func TestEveryPacketIsInARecordOverTCP(t *testing.T) {
 	}
 	meter(false)
 	r.awaitAll("over the deaths of agents")
-	if st := r.status().Collectors; len(st) != 1 || st[0].Transport != "tcp" || !strings.HasPrefix(st[0].Collector, "tcp://127.0.0.1:") || st[0].Lost != 0 || st[0].Unsure != 0 {
+	if st := r.status().Collectors; len(st) != 1 || st[0].Transport != "tcp" ||
+		!strings.HasPrefix(st[0].Collector, "tcp://127.0.0.1:") || st[0].Lost != 0 || st[0].Unsure != 0 {
 		t.Errorf("%+v", st)
 	}
 	r.collector.mu.Lock()

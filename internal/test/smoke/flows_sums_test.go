@@ -8,7 +8,8 @@ import (
 	"heddle/internal/api"
 )
 
-// TestSumsCountWhatTwoPortsMeteredOnce: what a sent b was metered where it entered and where it left; sums of the kernel's flows have it once.
+// TestSumsCountWhatTwoPortsMeteredOnce: what a sent b was metered where it entered and where it left; sums of the
+// kernel's flows have it once.
 func TestSumsCountWhatTwoPortsMeteredOnce(t *testing.T) {
 	r := newFlowRig(t)
 	r.begin(fmt.Sprintf(flowConfig, r.collector.port, maxFlows, true))
@@ -29,7 +30,8 @@ func TestSumsCountWhatTwoPortsMeteredOnce(t *testing.T) {
 		api.ByService: {1, "udp/9"}, api.ByConversation: {10, "192.0.2.1:10000 – 198.51.100.2:9"},
 	} {
 		s := sums(by)
-		if s.Total.Packets != r.sent.packets || s.Total.Bytes != r.sent.bytes || s.Total.Flows != 10 || len(s.Rows) != want.rows || s.Rows[0].Name != want.name {
+		if s.Total.Packets != r.sent.packets || s.Total.Bytes != r.sent.bytes || s.Total.Flows != 10 ||
+			len(s.Rows) != want.rows || s.Rows[0].Name != want.name {
 			t.Errorf("by %s: %+v, want %d rows from %s, %v once", by, s, want.rows, want.name, r.sent)
 		}
 	}

@@ -44,7 +44,8 @@ type flowRig struct {
 
 func newFlowRig(t *testing.T) *flowRig {
 	h := newHost(t, testkit.NS(t, "host"))
-	return &flowRig{host: h, a: h.quietly("port-a", cable.MAC(1)), b: h.quietly("port-b", cable.MAC(2)), collector: h.collect(0)}
+	return &flowRig{host: h, a: h.quietly("port-a", cable.MAC(1)), b: h.quietly("port-b", cable.MAC(2)),
+		collector: h.collect(0)}
 }
 
 // begin starts the agent.
@@ -139,8 +140,8 @@ func (r *flowRig) lost() (by [2]account) {
 	return by
 }
 
-// awaitAll waits until the records, and what is counted as lost, make up what was sent, to the packet and byte, both where it entered and
-// where it left.
+// awaitAll waits until the records, and what is counted as lost, make up what was sent, to the packet and byte, both
+// where it entered and where it left.
 func (r *flowRig) awaitAll(what string) {
 	r.T.Helper()
 	var got [2]account
@@ -152,8 +153,10 @@ func (r *flowRig) awaitAll(what string) {
 		for d := range got {
 			got[d].add(lost[d].packets, lost[d].bytes)
 		}
-		say = fmt.Sprintf("sent %v; in records or lost %v in, %v out; lost by the kernel %v, on the way %v; %d repeats", r.sent, got[0], got[1], lost, undelivered, repeats)
-		return got[0].packets+got[1].packets+undelivered.packets == 2*r.sent.packets && got[0].bytes+got[1].bytes+undelivered.bytes == 2*r.sent.bytes
+		say = fmt.Sprintf("sent %v; in records or lost %v in, %v out; lost by the kernel %v, on the way %v; %d repeats",
+			r.sent, got[0], got[1], lost, undelivered, repeats)
+		return got[0].packets+got[1].packets+undelivered.packets == 2*r.sent.packets && got[0].bytes+got[1].bytes+
+			undelivered.bytes == 2*r.sent.bytes
 	}, func() string { return say })
 	r.T.Log(what + ": " + say)
 	if r.undelivered().packets == 0 && (got[0] != r.sent || got[1] != r.sent) {
@@ -185,10 +188,10 @@ func (r *flowRig) meter(on bool) {
 	r.Configure(fmt.Sprintf(flowConfig, r.collector.port, maxFlows, on))
 }
 
-// TestS64_S65_EveryPacketIsInARecordOrCounted: numbered packets of known sizes pass, under drains; records end by idleness; the agent is
-// killed and another goes on; the collector is away for a while; more flows come than there is room for; with HEDDLE_SOAK flows last longer
-// than their active timeout. To the packet and byte, what the records tell and what is counted as lost is what was sent, once where it
-// entered and once where it left.
+// TestS64_S65_EveryPacketIsInARecordOrCounted: numbered packets of known sizes pass, under drains; records end by
+// idleness; the agent is killed and another goes on; the collector is away for a while; more flows come than there is
+// room for; with HEDDLE_SOAK flows last longer than their active timeout. To the packet and byte, what the records tell
+// and what is counted as lost is what was sent, once where it entered and once where it left.
 func TestS64_S65_EveryPacketIsInARecordOrCounted(t *testing.T) {
 	r := newFlowRig(t)
 	r.begin(fmt.Sprintf(flowConfig, r.collector.port, maxFlows, true))

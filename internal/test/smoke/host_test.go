@@ -76,8 +76,8 @@ func (h *host) counter(port, name string) uint64 {
 	return 0
 }
 
-// plug makes a veth whose end at the host has the name; what it gives is the other end, eth0 with that address in a namespace
-// of its own.
+// plug makes a veth whose end at the host has the name; what it gives is the other end, eth0 with that address in a
+// namespace of its own.
 func (h *host) plug(device string, mac [6]byte) *cable.End {
 	h.T.Helper()
 	return h.plugInto(testkit.NS(h.T, device), device, mac)
@@ -92,7 +92,8 @@ func (h *host) plugInto(ns *netns.NS, device string, mac [6]byte) *cable.End {
 	}
 	defer handle.Close()
 	err = h.do(func() error {
-		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: device}, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: mac[:]}
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: device}, PeerName: "eth0",
+			PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: mac[:]}
 		return errors.Join(netlink.LinkAdd(veth), netlink.LinkSetUp(veth))
 	})
 	if err == nil {

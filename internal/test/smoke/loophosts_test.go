@@ -47,7 +47,8 @@ func newSite(t *testing.T, reversePath bool) *site {
 	s.network = network
 	s.a, s.b = newHost(t, testkit.NS(t, "a")), newHost(t, testkit.NS(t, "b"))
 	inside(t, network, func() error {
-		return errors.Join(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "network"}}), up("network"))
+		return errors.Join(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "network"}}),
+			up("network"))
 	})
 	for i, h := range []*host{s.a, s.b} {
 		far := fmt.Sprintf("to%d", i)
@@ -88,7 +89,8 @@ func join(t *testing.T, ns *netns.NS, name string, far *netns.NS, farName string
 	}
 	defer handle.Close()
 	inside(t, ns, func() error {
-		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: farName, PeerNamespace: netlink.NsFd(int(handle))}
+		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: farName,
+			PeerNamespace: netlink.NsFd(int(handle))}
 		return errors.Join(netlink.LinkAdd(v), up(name))
 	})
 	inside(t, far, func() error { return up(farName) })
@@ -116,7 +118,8 @@ func (s *site) blockedAt() (list []*host) {
 	return list
 }
 
-// A cable that joins a port of one host with a port of another is a second way between them, beside the physical network.
+// A cable that joins a port of one host with a port of another is a second way between them, beside the physical
+// network.
 func TestS110_ACableBetweenPortsOfTwoHostsIsALoop(t *testing.T) {
 	for _, reversePath := range []bool{true, false} {
 		t.Run(fmt.Sprintf("reversePath %v", reversePath), func(t *testing.T) {
@@ -140,7 +143,8 @@ func TestS110_ACableBetweenPortsOfTwoHostsIsALoop(t *testing.T) {
 // over awaits that one end of the cable is blocked, and sees to it that the others go on, and that the port comes back.
 func (s *site) over(t *testing.T) {
 	t.Helper()
-	// Both may have found the loop in the same instant. Then the block of one opens it, and the other port is free when it is tried.
+	// Both may have found the loop in the same instant. Then the block of one opens it, and the other port is free when
+	// it is tried.
 	s.a.Await("one end of the cable is blocked", func() bool {
 		list := s.blockedAt()
 		if len(list) == 2 {
@@ -151,7 +155,8 @@ func (s *site) over(t *testing.T) {
 	at := s.blockedAt()[0]
 	at.quiet("joined")
 	f := cable.Frame(cable.MAC(2), cable.MAC(1), 0, "from host to host")
-	s.a.Await("a frame goes over the physical network", func() bool { // the storm's last frames are still in the guest's queue
+	s.a.Await("a frame goes over the physical network", func() bool {
+		// the storm's last frames are still in the guest's queue
 		s.vm[s.a].Send(f)
 		return s.vm[s.b].Await(f, 100*time.Millisecond)
 	})
@@ -160,7 +165,8 @@ func (s *site) over(t *testing.T) {
 			t.Errorf("%v are blocked", list)
 		}
 	}
-	if show := at.must("port", "show", "joined"); !strings.Contains(show, "uplink1") || !strings.Contains(show, "because of a loop") {
+	if show := at.must("port", "show", "joined"); !strings.Contains(show, "uplink1") ||
+		!strings.Contains(show, "because of a loop") {
 		t.Errorf("port show:\n%s", show)
 	}
 	far := s.a
@@ -176,7 +182,8 @@ func (s *site) over(t *testing.T) {
 	s.unjoin(t)
 }
 
-// Probes that guests make up, or send where they did not come from, block no port but those of guests that gave theirs away.
+// Probes that guests make up, or send where they did not come from, block no port but those of guests that gave theirs
+// away.
 func TestS110_ProbesThatGuestsSendBlockNobodyElse(t *testing.T) {
 	s := newSite(t, false)
 	of := func(payload []byte, from byte) []byte {
@@ -184,19 +191,23 @@ func TestS110_ProbesThatGuestsSendBlockNobodyElse(t *testing.T) {
 	}
 	// The guest q of host a gets a probe of its host by showing a sign: a frame from another's address.
 	s.q[s.a].Send(cable.Frame(cable.Broadcast(), cable.MAC(1), 0, "from another's address"))
-	all := s.q[s.a].Gather("a probe", func(all [][]byte) bool { return bytes.Contains(all[len(all)-1], []byte("HdLp")) })
+	all := s.q[s.a].Gather("a probe", func(all [][]byte) bool {
+		return bytes.Contains(all[len(all)-1], []byte("HdLp"))
+	})
 	probe := all[len(all)-1][14:70]
 	forged := bytes.Clone(probe)
 	forged[11] ^= 3 // it left by another port
 	other, third := bytes.Clone(probe), bytes.Clone(probe)
 	other[24] ^= 0xff // of a host that there is not
 	third[25] ^= 0xff
-	// A guest that may not send frames of others has nothing sent on, one that may has: in this order, so that the second one's arrival
-	// shows that the first one's never comes.
+	// A guest that may not send frames of others has nothing sent on, one that may has: in this order, so that the
+	// second one's arrival shows that the first one's never comes.
 	network := cable.Open(t, s.network, "network")
 	s.vm[s.b].Send(of(third, 1))
 	s.q[s.b].Send(of(other, 2))
-	seen := network.Gather("a probe is sent on", func(all [][]byte) bool { return bytes.Contains(all[len(all)-1], other) })
+	seen := network.Gather("a probe is sent on", func(all [][]byte) bool {
+		return bytes.Contains(all[len(all)-1], other)
+	})
 	if bytes.Contains(bytes.Join(seen, nil), third) {
 		t.Error("the probe of a guest that may not send frames of others is sent on")
 	}

@@ -33,15 +33,19 @@ func paced(times int, send func(i int)) {
 
 // probed awaits a probe at the guest: there were signs, and they were answered.
 func probed(e *cable.End) {
-	e.Gather("signs are followed by probes", func(all [][]byte) bool { return bytes.Contains(all[len(all)-1], []byte("HdLp")) })
+	e.Gather("signs are followed by probes", func(all [][]byte) bool {
+		return bytes.Contains(all[len(all)-1], []byte("HdLp"))
+	})
 }
 
 // A guest whose bond speaks LACP sends from one address by two ports, and hears by each what it sent by the other.
 func TestS110_LACPOfAGuestIsNoLoop(t *testing.T) {
 	s := newSite(t, true)
-	pdu := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: [6]byte{2, 0, 0, 0, 7, 7}}, Key: 1, State: lacp.Activity | lacp.Aggregation}}
+	pdu := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: [6]byte{2, 0, 0, 0, 7, 7}}, Key: 1,
+		State: lacp.Activity | lacp.Aggregation}}
 	second := s.a.plug("p-q2", [6]byte{2, 0, 0, 0, 1, 9})
-	s.a.must("port", "connect", "q2", "--switch", "lab", "--port-group", "open", "--device", "p-q2", "--mac", "02:00:00:00:01:09")
+	s.a.must("port", "connect", "q2", "--switch", "lab", "--port-group", "open", "--device", "p-q2", "--mac",
+		"02:00:00:00:01:09")
 	s.a.up("q2")
 	ends := []*cable.End{s.q[s.a], second}
 	frame := func(i int) []byte {
@@ -72,16 +76,19 @@ func TestS110_ReflectedFramesAreNoLoop(t *testing.T) {
 	s.noLoops(t)
 }
 
-// An address that moves between two hosts, back and forth, as a live migration has it, or one that its hosts cannot agree on.
+// An address that moves between two hosts, back and forth, as a live migration has it, or one that its hosts cannot
+// agree on.
 func TestS110_AnAddressThatMovesBetweenHostsIsNoLoop(t *testing.T) {
 	s := newSite(t, true)
 	moving := [6]byte{2, 0, 0, 0, 8, 8}
 	hosts := []*host{s.a, s.b}
 	paced(60, func(i int) {
 		h := hosts[i%2]
-		s.q[h].Send(cable.Frame(cable.Broadcast(), moving, 0, fmt.Sprintf("here I am %d", i))) // as QEMU announces a guest that has come
+		// as QEMU announces a guest that has come
+		s.q[h].Send(cable.Frame(cable.Broadcast(), moving, 0, fmt.Sprintf("here I am %d", i)))
 		s.q[h].Send(cable.Frame(cable.MAC(byte(2-i%2)), moving, 0, fmt.Sprintf("and speak %d", i)))
-		s.vm[h].Send(cable.Frame(cable.Broadcast(), cable.MAC(byte(2-i%2)), 0, fmt.Sprintf("of the other host's guest %d", i)))
+		s.vm[h].Send(cable.Frame(cable.Broadcast(), cable.MAC(byte(2-i%2)), 0, fmt.Sprintf("of the other host's "+
+			"guest %d", i)))
 	})
 	s.vm[s.a].Expect(cable.Frame(cable.MAC(1), moving, 0, "and speak 59"), "the last host is the one that it is at")
 	s.noLoops(t)

@@ -51,14 +51,16 @@ func (g *bridging) adapter(sw, group, name string, mac byte) {
 	defer handle.Close()
 	hw := cable.MAC(mac)
 	err = g.h.do(func() error {
-		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p-" + name}, PeerName: name, PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: hw[:]}
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p-" + name}, PeerName: name,
+			PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: hw[:]}
 		return errors.Join(netlink.LinkAdd(veth), netlink.LinkSetUp(veth))
 	})
 	if err != nil {
 		g.h.T.Fatal(err)
 	}
 	g.inside(func() error { return up(name) })
-	out := g.h.must("port", "connect", name, "--switch", sw, "--port-group", group, "--device", "p-"+name, "--mac", fmt.Sprintf("02:00:00:00:00:%02x", mac))
+	out := g.h.must("port", "connect", name, "--switch", sw, "--port-group", group, "--device", "p-"+name, "--mac",
+		fmt.Sprintf("02:00:00:00:00:%02x", mac))
 	if strings.Contains(out, "loop") {
 		g.h.T.Fatalf("connecting %s: %s", name, out)
 	}
@@ -145,8 +147,8 @@ func (h *host) blocked(names ...string) (port string, took time.Duration) {
 	return port, time.Since(began)
 }
 
-// quiet waits until no more frames come in by the port than the test itself sends, and has the ends forget what they got of the storm: a
-// socket full of that would lose what comes next.
+// quiet waits until no more frames come in by the port than the test itself sends, and has the ends forget what they
+// got of the storm: a socket full of that would lose what comes next.
 func (h *host) quiet(port string, ends ...*cable.End) {
 	h.T.Helper()
 	last := ^uint64(0)
@@ -198,7 +200,8 @@ func TestS110_AGuestThatBridgesTwoOfItsAdaptersIsFoundInItsStorm(t *testing.T) {
 	go func() { during <- passes(vm1, vm2, 300) }()
 	vm1.Send(cable.Frame(cable.Broadcast(), cable.MAC(1), 0, "the one frame that goes round"))
 	port, took := h.blocked("fw0", "fw1")
-	t.Logf("%s is blocked %v after the first broadcast; it had sent %d broadcasts", port, took, h.counter(port, "packetsInBroadcast"))
+	t.Logf("%s is blocked %v after the first broadcast; it had sent %d broadcasts", port, took,
+		h.counter(port, "packetsInBroadcast"))
 	t.Logf("the victims lost %d of 300 frames from before the storm until after it", <-during)
 	if took > time.Second || port != "fw1" {
 		t.Errorf("%s after %v, want fw1, the younger one, within a second", port, took)
@@ -220,7 +223,10 @@ func TestS110_AGuestThatBridgesTwoOfItsAdaptersIsFoundInItsStorm(t *testing.T) {
 		t.Errorf("advise tells of %v", advice)
 	}
 	h.must("port", "unblock", port) // the loop is still there
-	h.Await("it was tried", func() bool { return h.counter("fw0", "loop-blocked")+h.counter("fw1", "loop-blocked") > 0 })
+	h.Await("it was tried", func() bool {
+		return h.counter("fw0", "loop-blocked")+
+			h.counter("fw1", "loop-blocked") > 0
+	})
 	if h.stateOf(port) != api.Blocked {
 		t.Error("it came back while the loop is there")
 	}
@@ -266,8 +272,8 @@ func (h *host) loopEvents() (list []string) {
 	return list
 }
 
-// With default policies nothing of others gets through the guest, but what it sends itself goes round all the same: its bridge has the
-// address of one of its ports.
+// With default policies nothing of others gets through the guest, but what it sends itself goes round all the same: its
+// bridge has the address of one of its ports.
 func TestS110_AGuestThatBridgesWithDefaultPoliciesIsFoundByItsOwnStorm(t *testing.T) {
 	h, vm1, vm2, g := loopHost(t)
 	g.adapter("lab", "plain", "fw0", 0x11)
@@ -324,7 +330,9 @@ func TestS110_NoFalseAlarms(t *testing.T) {
 	for i := range 3000 { // a flood
 		vm1.Send(cable.Frame(cable.Broadcast(), cable.MAC(1), 0, fmt.Sprintf("flood %d", i)))
 	}
-	n0.Gather("signs are followed by probes", func(all [][]byte) bool { return bytes.Contains(all[len(all)-1], []byte("HdLp")) })
+	n0.Gather("signs are followed by probes", func(all [][]byte) bool {
+		return bytes.Contains(all[len(all)-1], []byte("HdLp"))
+	})
 	time.Sleep(500 * time.Millisecond) // longer than a round lasts
 	if got := h.loopEvents(); len(got) > 0 || len(h.othersBlocked("")) > 0 {
 		t.Errorf("events %v, blocked %v", got, h.othersBlocked(""))
@@ -345,23 +353,29 @@ func TestS110_WhatDevicesShowIsRefusedOrBlocked(t *testing.T) {
 	pair("x0", "y0")
 	pair("x1", "y1")
 	connect := func(name, sw, device string) (string, error) {
-		out, err := h.Output(context.Background(), "port", "connect", name, "--switch", sw, "--port-group", "open", "--device", device)
+		out, err := h.Output(context.Background(), "port", "connect", name, "--switch", sw, "--port-group", "open",
+			"--device", device)
 		return string(out), err
 	}
-	for _, p := range [][3]string{{"x0", "lab", "x0"}, {"y0", "other", "y0"}, {"x1", "lab", "x1"}} { // one link is legitimate
+	for _, p := range [][3]string{{"x0", "lab", "x0"}, {"y0", "other", "y0"}, {"x1", "lab", "x1"}} {
+		// one link is legitimate
 		if out, err := connect(p[0], p[1], p[2]); err != nil {
 			t.Fatalf("%v: %v %s", p, err, out)
 		}
 	}
 	_, err := connect("y1", "other", "y1")
-	if err == nil || !strings.Contains(err.Error(), "would close a loop") || !strings.Contains(err.Error(), "x0") || !strings.Contains(err.Error(), "y1") {
+	if err == nil || !strings.Contains(err.Error(), "would close a loop") || !strings.Contains(err.Error(), "x0") ||
+		!strings.Contains(err.Error(), "y1") {
 		t.Fatalf("the second link: %v", err)
 	}
 	if h.stateOf("y1") != "" {
 		t.Error("the port was made")
 	}
 	// Devices that appear later close it: the port is blocked at once, and comes back when the other link is gone.
-	if err := h.do(func() error { l, err := netlink.LinkByName("y1"); return errors.Join(err, netlink.LinkDel(l)) }); err != nil {
+	if err := h.do(func() error {
+		l, err := netlink.LinkByName("y1")
+		return errors.Join(err, netlink.LinkDel(l))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := connect("y1", "other", "y1"); err != nil {
@@ -369,7 +383,10 @@ func TestS110_WhatDevicesShowIsRefusedOrBlocked(t *testing.T) {
 	}
 	pair("x1", "y1")
 	h.Await("y1 is blocked", func() bool { return h.stateOf("y1") == api.Blocked })
-	if err := h.do(func() error { l, err := netlink.LinkByName("x0"); return errors.Join(err, netlink.LinkDel(l)) }); err != nil {
+	if err := h.do(func() error {
+		l, err := netlink.LinkByName("x0")
+		return errors.Join(err, netlink.LinkDel(l))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	h.up("y1")

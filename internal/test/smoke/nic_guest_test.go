@@ -22,7 +22,8 @@ import (
 	"heddle/internal/test/testkit/realhost"
 )
 
-// The tests of this file run in a guest whose network cards' wires send back every frame to MAC(99), with addresses exchanged.
+// The tests of this file run in a guest whose network cards' wires send back every frame to MAC(99), with addresses
+// exchanged.
 
 // cardsVar and membersVar name the guest's network cards: those to test, and two that are free for a bond.
 const (
@@ -64,13 +65,15 @@ func newNICRig(t *testing.T, device string) *nicRig {
 			}
 		}
 	})
-	r := &nicRig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)), c: h.plug("port-c", cable.MAC(3))}
+	r := &nicRig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)),
+		c: h.plug("port-c", cable.MAC(3))}
 	h.Start(fmt.Sprintf(nicConfig, device))
 	h.up("a", "b", "c", "uplink1")
 	return r
 }
 
-// trip sends a frame of a port's owner to the wire and says whether it came back. The frame has the VLAN's tag on both ways.
+// trip sends a frame of a port's owner to the wire and says whether it came back. The frame has the VLAN's tag on both
+// ways.
 func (r *nicRig) trip(e *cable.End, mac [6]byte, vlan uint16, within time.Duration) bool {
 	r.T.Helper()
 	r.sent++
@@ -87,7 +90,8 @@ func (r *nicRig) trips() {
 		end  *cable.End
 		mac  [6]byte
 		vlan uint16
-	}{{"access port", r.a, cable.MAC(1), 0}, {"untagged port", r.b, cable.MAC(2), 0}, {"trunk", r.c, cable.MAC(3), 20}, {"trunk", r.c, cable.MAC(3), 4000}} {
+	}{{"access port", r.a, cable.MAC(1), 0}, {"untagged port", r.b, cable.MAC(2), 0}, {"trunk", r.c, cable.MAC(3), 20},
+		{"trunk", r.c, cable.MAC(3), 4000}} {
 		if !r.trip(p.end, p.mac, p.vlan, realhost.Patience) {
 			r.T.Errorf("nothing came back to the %s, VLAN %d", p.name, p.vlan)
 		}
@@ -104,7 +108,8 @@ func bring(t *testing.T, name string) netlink.Link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(realhost.Patience); l.Attrs().RawFlags&0x10000 == 0; time.Sleep(realhost.Poll) { // IFF_LOWER_UP
+	for deadline := time.Now().Add(realhost.Patience); l.Attrs().RawFlags&0x10000 == 0; time.Sleep(realhost.Poll) {
+		// IFF_LOWER_UP
 		if l, err = netlink.LinkByName(name); err != nil || time.Now().After(deadline) {
 			t.Fatalf("%s has no link: %v", name, err)
 		}
@@ -150,8 +155,8 @@ func direct(t *testing.T, device string) (p passed) {
 	return p
 }
 
-// TestNIC_UplinkSetAndGivenBack: a card drops what is not for it before, passes the frames of all VLANs and of all guests while it is
-// an uplink, and is as it was afterwards.
+// TestNIC_UplinkSetAndGivenBack: a card drops what is not for it before, passes the frames of all VLANs and of all
+// guests while it is an uplink, and is as it was afterwards.
 func TestNIC_UplinkSetAndGivenBack(t *testing.T) {
 	cards := strings.Fields(os.Getenv(cardsVar))
 	if len(cards) == 0 {
@@ -160,7 +165,8 @@ func TestNIC_UplinkSetAndGivenBack(t *testing.T) {
 	for _, card := range cards {
 		t.Run(card, func(t *testing.T) {
 			before, filter := features(t, card), direct(t, card)
-			// The driver e1000e says that its VLAN filter is on, and leaves it open in the card; virtio_net's does filter.
+			// The driver e1000e says that its VLAN filter is on, and leaves it open in the card; virtio_net's does
+			// filter.
 			if filter.foreign || filter.tagged && driver(t, card) == "virtio_net" {
 				t.Errorf("%s passes %+v by itself: the test shows nothing", card, filter)
 			}
@@ -205,9 +211,11 @@ func (r *nicRig) shown(card string, before map[string]bool) {
 	u := s.Uplinks[0]
 	now := features(r.T, card)
 	for _, name := range []string{"rx-lro", "rx-vlan-filter"} {
-		warned, changed := strings.Contains(strings.Join(u.Warnings, "\n"), name), slices.Contains(u.Changed, name+" off")
+		warned, changed := strings.Contains(strings.Join(u.Warnings, "\n"), name), slices.Contains(u.Changed, name+
+			" off")
 		if now[name] != warned || (before[name] && !now[name]) != changed {
-			r.T.Errorf("%s was %v, is %v: changed %q, warnings %q", name, before[name], now[name], u.Changed, u.Warnings)
+			r.T.Errorf("%s was %v, is %v: changed %q, warnings %q", name, before[name], now[name], u.Changed,
+				u.Warnings)
 		}
 	}
 	if before["rx-lro"] && now["rx-lro"] {
@@ -218,8 +226,8 @@ func (r *nicRig) shown(card string, before map[string]bool) {
 	}
 }
 
-// TestNIC_QueuesKeepFlowsInOrderAndSpreadThem: flows go out by a card with several queues and come back; each comes by one receive
-// queue, which is still known where the frame ends, at the port's owner.
+// TestNIC_QueuesKeepFlowsInOrderAndSpreadThem: flows go out by a card with several queues and come back; each comes by
+// one receive queue, which is still known where the frame ends, at the port's owner.
 func TestNIC_QueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	card := strings.Fields(os.Getenv(cardsVar))[0]
 	bring(t, card)
@@ -227,8 +235,9 @@ func TestNIC_QueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	owner := h.plugWide("port-v", cable.MAC(2))
 	h.Start(strings.ReplaceAll(cardQueueConfig, "CARD", card))
 	h.up("veth", "uplink1")
-	// The kernel may go on with a frame on another CPU than the sender's where that has work of the same device at hand, and the flow then
-	// changes queues. That happens once in a while on a busy machine; a switch that spread flows over queues would do so every time.
+	// The kernel may go on with a frame on another CPU than the sender's where that has work of the same device at
+	// hand, and the flow then changes queues. That happens once in a while on a busy machine; a switch that spread
+	// flows over queues would do so every time.
 	const attempts = 5
 	for i := range uint16(attempts) {
 		base := 10000 + i*flowCount

@@ -95,7 +95,8 @@ func socketQueues(t *testing.T, ns *netns.NS, device string) *queues {
 			return err
 		}
 		for range queueCount {
-			if err := q.open(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)); err != nil {
+			if err := q.open(unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+				0)); err != nil {
 				return err
 			}
 			fd := q.fds[len(q.fds)-1]
@@ -103,7 +104,8 @@ func socketQueues(t *testing.T, ns *netns.NS, device string) *queues {
 				unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
 				unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20),
 				unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: l.Attrs().Index}),
-				unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT, group|unix.PACKET_FANOUT_QM<<16)); err != nil {
+				unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_FANOUT,
+					group|unix.PACKET_FANOUT_QM<<16)); err != nil {
 				return err
 			}
 		}
@@ -126,7 +128,8 @@ func (h *host) plugWide(device string, mac [6]byte) *queues {
 	defer handle.Close()
 	err = h.do(func() error {
 		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: device, NumTxQueues: queueCount, NumRxQueues: queueCount},
-			PeerName: "eth0", PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: mac[:], PeerNumTxQueues: queueCount, PeerNumRxQueues: queueCount}
+			PeerName: "eth0", PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: mac[:],
+			PeerNumTxQueues: queueCount, PeerNumRxQueues: queueCount}
 		return errors.Join(netlink.LinkAdd(v), netlink.LinkSetUp(v))
 	})
 	if err == nil {
@@ -234,8 +237,8 @@ func (q *queues) next(deadline time.Time) (queue int, frame []byte) {
 	}
 }
 
-// TestQueuesKeepFlowsInOrderAndSpreadThem: between devices with several queues, a flow stays in one queue and in order, and
-// different flows use several.
+// TestQueuesKeepFlowsInOrderAndSpreadThem: between devices with several queues, a flow stays in one queue and in order,
+// and different flows use several.
 func TestQueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	testkit.Root(t)
 	h := newHost(t, testkit.NS(t, "host"))
@@ -247,9 +250,11 @@ func TestQueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 		from, to *queues
 		src, dst [6]byte
 	}{
-		{"tap to uplink", tap, wire, cable.MAC(1), cable.MAC(99)}, {"uplink to tap", wire, tap, cable.MAC(99), cable.MAC(1)},
+		{"tap to uplink", tap, wire, cable.MAC(1), cable.MAC(99)}, {"uplink to tap", wire, tap, cable.MAC(99),
+			cable.MAC(1)},
 		{"tap to veth", tap, veth, cable.MAC(1), cable.MAC(2)}, {"veth to tap", veth, tap, cable.MAC(2), cable.MAC(1)},
-		{"uplink to veth", wire, veth, cable.MAC(99), cable.MAC(2)}, {"veth to uplink", veth, wire, cable.MAC(2), cable.MAC(99)},
+		{"uplink to veth", wire, veth, cable.MAC(99), cable.MAC(2)}, {"veth to uplink", veth, wire, cable.MAC(2),
+			cable.MAC(99)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from, to := &queues{t: t, fds: c.from.fds}, &queues{t: t, fds: c.to.fds}

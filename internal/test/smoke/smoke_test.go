@@ -43,13 +43,15 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	h := newHost(t, testkit.NS(t, "host"))
-	r := &rig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)), c: h.plug("port-c", cable.MAC(3)), wire: h.plug("up0", cable.MAC(99))}
+	r := &rig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)),
+		c: h.plug("port-c", cable.MAC(3)), wire: h.plug("up0", cable.MAC(99))}
 	h.Start(fmt.Sprintf(smokeConfig, 10))
 	h.up("a", "b", "c", "uplink1")
 	return r
 }
 
-// fromA sends a frame of a's owner, with a text of its own, so that it is not taken for an earlier one; it gives the text.
+// fromA sends a frame of a's owner, with a text of its own, so that it is not taken for an earlier one; it gives the
+// text.
 func (r *rig) fromA(to, from [6]byte) (text string) {
 	r.T.Helper()
 	r.sent++
@@ -72,8 +74,8 @@ func (r *rig) broadcast(v uint16, inB bool) {
 	}
 }
 
-// TestS1_S12_S22_S26_TheProgramFromStartToDown: programs load, VLANs hold, a forged source is refused, what is behind a port is
-// learned and survives the agent's death, counters count, the plan changes, and nothing is left.
+// TestS1_S12_S22_S26_TheProgramFromStartToDown: programs load, VLANs hold, a forged source is refused, what is behind a
+// port is learned and survives the agent's death, counters count, the plan changes, and nothing is left.
 func TestS1_S12_S22_S26_TheProgramFromStartToDown(t *testing.T) {
 	r := newRig(t)
 	r.broadcast(10, true)

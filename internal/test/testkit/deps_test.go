@@ -13,12 +13,14 @@ import (
 	"testing"
 )
 
-// alwaysThere are programs that every Debian host has (of packages marked Essential: bash, coreutils, dpkg, gzip, util-linux; and apt), Go,
-// which the README asks for, and our own.
-var alwaysThere = []string{"bash", "sh", "cat", "echo", "true", "gzip", "dpkg", "dpkg-deb", "apt-get", "apt-cache", "unshare", "nsenter", "setpriv",
+// alwaysThere are programs that every Debian host has (of packages marked Essential: bash, coreutils, dpkg, gzip,
+// util-linux; and apt), Go, which the README asks for, and our own.
+var alwaysThere = []string{"bash", "sh", "cat", "echo", "true", "gzip", "dpkg", "dpkg-deb", "apt-get", "apt-cache",
+	"unshare", "nsenter", "setpriv",
 	"go", "heddle", "heddle-cni"}
 
-// A program that a test or a command calls and `make test` does not install (scripts/deps run test) is missing on a fresh machine.
+// A program that a test or a command calls and `make test` does not install (scripts/deps run test) is missing on a
+// fresh machine.
 func TestEveryProgramThatIsCalledIsInstalledByDeps(t *testing.T) {
 	list, err := exec.Command("../../../scripts/deps", "--list").Output()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package testkit holds what tests of several rings share: requirements that are skipped visibly when they cannot be met,
-// and throw-away namespaces.
+// Package testkit holds what tests of several rings share: requirements that are skipped visibly when they cannot be
+// met, and throw-away namespaces.
 package testkit
 
 import (
@@ -13,8 +13,8 @@ import (
 	"heddle/internal/lab/netns"
 )
 
-// RequireAll is the environment variable under which a missing requirement fails a test instead of skipping it; `make test`
-// sets it when run as root, so that skips cannot rot.
+// RequireAll is the environment variable under which a missing requirement fails a test instead of skipping it; `make
+// test` sets it when run as root, so that skips cannot rot.
 const RequireAll = "HEDDLE_REQUIRE_ALL"
 
 // missing skips the test with a line that `make test` counts, or fails it where everything is required.

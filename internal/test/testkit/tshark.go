@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Dissect has tshark take Ethernet frames apart and returns, per frame, the values of the fields asked for, joined by tabs; a field
-// that occurs several times has its values joined by commas.
+// Dissect has tshark take Ethernet frames apart and returns, per frame, the values of the fields asked for, joined by
+// tabs; a field that occurs several times has its values joined by commas.
 func Dissect(t testing.TB, frames [][]byte, fields ...string) []byte {
 	t.Helper()
 	args := []string{"-T", "fields", "-E", "separator=/t"}

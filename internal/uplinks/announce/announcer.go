@@ -86,7 +86,8 @@ func (n *Announcer) run() {
 		socket = n.send(socket, due)
 		n.sent()
 		if dropped > said {
-			n.log.Warn("too much to announce at once: the physical network learns of some MACs when they send", "frames", dropped-said)
+			n.log.Warn("too much to announce at once: the physical network learns of some MACs when they send",
+				"frames", dropped-said)
 			said = dropped
 		}
 		timer.Stop()
@@ -108,8 +109,8 @@ func (n *Announcer) run() {
 	}
 }
 
-// send sends the frames on a socket that is opened where there is none. A frame that cannot be sent is left out: its device went
-// down, and what takes its place is announced there.
+// send sends the frames on a socket that is opened where there is none. A frame that cannot be sent is left out: its
+// device went down, and what takes its place is announced there.
 func (n *Announcer) send(socket Sender, due []Announcement) Sender {
 	if len(due) == 0 {
 		return socket

@@ -17,8 +17,8 @@ const (
 	kinds
 )
 
-// schedule is when the repeats of an announcement are sent, counted from the change. The five of a port's own MAC are spread as
-// a virtual machine monitor spreads its own after a migration.
+// schedule is when the repeats of an announcement are sent, counted from the change. The five of a port's own MAC are
+// spread as a virtual machine monitor spreads its own after a migration.
 var schedule = [kinds][]time.Duration{
 	OwnMAC:     {0, 50 * time.Millisecond, 200 * time.Millisecond, 450 * time.Millisecond, time.Second},
 	LearnedMAC: {0, 450 * time.Millisecond},
@@ -39,8 +39,8 @@ type Announcement struct {
 	Frame  []byte
 }
 
-// Queue holds what is still to be announced. The first frame for every port's own MAC goes before all repeats, those before
-// learned MACs, those before queries. The zero value is ready for use; it is for one goroutine.
+// Queue holds what is still to be announced. The first frame for every port's own MAC goes before all repeats, those
+// before learned MACs, those before queries. The zero value is ready for use; it is for one goroutine.
 type Queue struct {
 	lines   [kinds][]line // one per repeat; in each, what is due first stands first
 	version map[plan.PortID]uint64

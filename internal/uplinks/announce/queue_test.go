@@ -91,8 +91,8 @@ func TestS49_AThousandPortsAreAnnouncedOnceBeforeAnyIsAgain(t *testing.T) {
 	}
 }
 
-// Whatever is asked for: at most PerTick in any tick, nothing before its time or on a device that was replaced, nothing kept
-// beyond the room there is, and all counts add up.
+// Whatever is asked for: at most PerTick in any tick, nothing before its time or on a device that was replaced, nothing
+// kept beyond the room there is, and all counts add up.
 func TestQueueProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue

@@ -1,6 +1,6 @@
-// Package beacon finds uplinks that have a link and yet do not reach the network: every uplink of a team sends a small broadcast
-// each second, and one on which none of the others' arrives, or whose own arrive nowhere, while the others hear each other, is taken
-// out of use (S51). It is pure: frames are bytes, time comes from the caller.
+// Package beacon finds uplinks that have a link and yet do not reach the network: every uplink of a team sends a small
+// broadcast each second, and one on which none of the others' arrives, or whose own arrive nowhere, while the others
+// hear each other, is taken out of use (S51). It is pure: frames are bytes, time comes from the caller.
 package beacon
 
 import (
@@ -65,8 +65,8 @@ var (
 	ErrForged = errors.New("a forged beacon")
 )
 
-// Frame is the beacon as a whole Ethernet frame from the uplink device's own MAC, with an 802.1Q tag in a VLAN. Names are at most
-// 255 bytes.
+// Frame is the beacon as a whole Ethernet frame from the uplink device's own MAC, with an 802.1Q tag in a VLAN. Names
+// are at most 255 bytes.
 func (s *Sender) Frame(b Beacon, device plan.MAC) []byte {
 	f := append(make([]byte, 0, 128), Destination[:]...)
 	f = append(f, device[:]...)
@@ -86,8 +86,8 @@ func (s *Sender) Frame(b Beacon, device plan.MAC) []byte {
 	return append(f, s.mac(f[start:])...)
 }
 
-// Read takes a payload apart, behind the EtherType; what follows the beacon is padding. The error is ErrForeign or ErrForged. The
-// cheap checks come first, so that a flood of foreign frames costs little.
+// Read takes a payload apart, behind the EtherType; what follows the beacon is padding. The error is ErrForeign or
+// ErrForged. The cheap checks come first, so that a flood of foreign frames costs little.
 func (s *Sender) Read(p []byte) (Beacon, error) {
 	if len(p) < fixed || binary.BigEndian.Uint32(p) != magic || p[4] != version || [16]byte(p[SenderOffset:]) != s.ID {
 		return Beacon{}, ErrForeign

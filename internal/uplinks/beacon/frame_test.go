@@ -20,7 +20,8 @@ func sender(n byte) *Sender {
 func TestS51_ABeaconIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z0-9.-]{0,63}`)
-		b := Beacon{plan.PortID{Switch: name.Draw(t, "switch"), Name: name.Draw(t, "uplink")}, rapid.Uint16Range(0, 4094).Draw(t, "vlan"), rapid.Uint64().Draw(t, "round")}
+		b := Beacon{plan.PortID{Switch: name.Draw(t, "switch"), Name: name.Draw(t, "uplink")},
+			rapid.Uint16Range(0, 4094).Draw(t, "vlan"), rapid.Uint64().Draw(t, "round")}
 		mac := plan.MAC{2, 0, 0, 0, 0, 9}
 		s := sender(1)
 		f := s.Frame(b, mac)

@@ -13,14 +13,14 @@ const (
 	MaxPerCycle = 100 // beacons of a group
 )
 
-// Group is uplinks that ought to hear each other: those of one switch's teams with beacon probing that have uplinks in common. LAGs
-// take no part: a physical switch sends a beacon to any of their links, and LACP watches each by itself.
+// Group is uplinks that ought to hear each other: those of one switch's teams with beacon probing that have uplinks in
+// common. LAGs take no part: a physical switch sends a beacon to any of their links, and LACP watches each by itself.
 type Group struct {
 	Switch string
 	// Members are at least two, in the order of the switch.
 	Members []Member
-	// VLANs are those of the ports of these teams, at most MaxVLANs: untagged and access VLANs first, then those of trunks.
-	// VLANs of 802.1ad trunks are left out.
+	// VLANs are those of the ports of these teams, at most MaxVLANs: untagged and access VLANs first, then those of
+	// trunks. VLANs of 802.1ad trunks are left out.
 	VLANs []uint16
 }
 

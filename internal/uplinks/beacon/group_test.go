@@ -71,7 +71,8 @@ func TestS51_GroupsAreUplinksThatTeamsHaveInCommon(t *testing.T) {
 		}
 	}
 	wide := groupsOf(t, "wide", "a")
-	if len(wide) != 1 || !strings.HasPrefix(wide[0], "u1 u2 u3 [30 1 2 ") || len(strings.Fields(wide[0])) != 3+MaxVLANs {
+	if len(wide) != 1 || !strings.HasPrefix(wide[0], "u1 u2 u3 [30 1 2 ") || len(strings.Fields(wide[0])) != 3+
+		MaxVLANs {
 		t.Errorf("a wide trunk: %q", wide)
 	}
 }

@@ -16,11 +16,11 @@ const Interval = time.Second
 // missedRounds is after how many rounds of silence an uplink counts as cut off.
 const missedRounds = 3
 
-// Machine watches one group. Its owner calls Cycle every interval, sends what that gives, and hands in with Heard what arrives. It is
-// for one goroutine.
+// Machine watches one group. Its owner calls Cycle every interval, sends what that gives, and hands in with Heard what
+// arrives. It is for one goroutine.
 //
-// A round is the cycles that it takes to send in every VLAN: one, as long as VLANs times uplinks are at most MaxPerCycle. At its end
-// each uplink is judged by which beacons of the last rounds arrived where.
+// A round is the cycles that it takes to send in every VLAN: one, as long as VLANs times uplinks are at most
+// MaxPerCycle. At its end each uplink is judged by which beacons of the last rounds arrived where.
 type Machine struct {
 	group Group
 	// delay is how long an uplink that is heard again has to be heard without a break before it is used again.
@@ -34,7 +34,8 @@ type Machine struct {
 // uplink is what is known of a member.
 type uplink struct {
 	up bool
-	// hears and heardBy hold, for each other uplink, the last round in which a beacon of it arrived here. Absent: never.
+	// hears and heardBy hold, for each other uplink, the last round in which a beacon of it arrived here. Absent:
+	// never.
 	hears map[plan.PortID]uint64
 	since uint64          // the first whole round that its link is up
 	well  time.Time       // heard again without a break since; zero: not
@@ -100,8 +101,8 @@ func (m *Machine) Link(id plan.PortID, up bool) []Change {
 	return m.rescue(m.linked())
 }
 
-// Heard takes in a beacon that arrived on an uplink. It counts when it is of this or the last round, so that one that is kept and
-// sent again later proves nothing, and of another member.
+// Heard takes in a beacon that arrived on an uplink. It counts when it is of this or the last round, so that one that
+// is kept and sent again later proves nothing, and of another member.
 func (m *Machine) Heard(on plan.PortID, b Beacon) {
 	u, from := m.by[on], m.by[b.Uplink]
 	if u == nil || from == nil || on == b.Uplink || !u.up || !from.up {
@@ -124,7 +125,8 @@ func (m *Machine) Out(id plan.PortID) problem.Problem {
 // State is how the group is.
 func (m *Machine) State() State { return m.state }
 
-// Cycle ends the cycle before, judging the uplinks when that ended a round, and gives the beacons to send in the next one.
+// Cycle ends the cycle before, judging the uplinks when that ended a round, and gives the beacons to send in the next
+// one.
 func (m *Machine) Cycle(now time.Time) ([]Beacon, []Change) {
 	up := m.linked()
 	var changes []Change
@@ -238,14 +240,16 @@ func (m *Machine) judgeOne(id plan.PortID, u *uplink, up []Member, now time.Time
 	return Change{Uplink: id, Text: fmt.Sprintf("uplink %s is used again: its beacons are heard", id.Name)}, true
 }
 
-// rescue brings every uplink back into use when beacons speak against all that have a link: a bad one is better than none.
+// rescue brings every uplink back into use when beacons speak against all that have a link: a bad one is better than
+// none.
 func (m *Machine) rescue(up []Member) (changes []Change) {
 	if len(up) == 0 || slices.ContainsFunc(up, func(u Member) bool { return m.by[u.ID].out.None() }) {
 		return nil
 	}
 	for _, u := range up {
 		m.by[u.ID].out = problem.Problem{}
-		changes = append(changes, Change{Uplink: u.ID, Text: fmt.Sprintf("uplink %s is used again: no other one is left", u.ID.Name)})
+		changes = append(changes, Change{Uplink: u.ID,
+			Text: fmt.Sprintf("uplink %s is used again: no other one is left", u.ID.Name)})
 	}
 	return changes
 }
@@ -265,9 +269,11 @@ func (m *Machine) stateOf(up []Member) (State, string) {
 		}
 	}
 	if alone == len(parts) {
-		return Ambiguous, fmt.Sprintf("uplinks %s of switch %s do not hear each other's beacons, and it is unknown which is at fault: all stay in use", strings.Join(text, " "), m.group.Switch)
+		return Ambiguous, fmt.Sprintf("uplinks %s of switch %s do not hear each other's beacons, and it is unknown "+
+			"which is at fault: all stay in use", strings.Join(text, " "), m.group.Switch)
 	}
-	return Split, fmt.Sprintf("the uplinks of switch %s hear each other's beacons only within %s: the physical network is split, and all stay in use", m.group.Switch, strings.Join(text, " "))
+	return Split, fmt.Sprintf("the uplinks of switch %s hear each other's beacons only within %s: the physical "+
+		"network is split, and all stay in use", m.group.Switch, strings.Join(text, " "))
 }
 
 // parts are the groups of uplinks that hear each other, both ways.

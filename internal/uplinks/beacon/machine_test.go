@@ -12,8 +12,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// network is a group of uplinks on a physical network, in simulated time. joined says whether a frame that uplink a sends in a
-// VLAN arrives on b.
+// network is a group of uplinks on a physical network, in simulated time. joined says whether a frame that uplink a
+// sends in a VLAN arrives on b.
 type network struct {
 	t      failer
 	m      *Machine
@@ -40,7 +40,9 @@ func newNetwork(t failer, uplinks string, delay time.Duration, vlans ...uint16) 
 	for u := range strings.FieldsSeq(uplinks) {
 		g.Members = append(g.Members, Member{id(u), plan.AllVLANs()})
 	}
-	n := &network{t: t, m: New(g, delay), group: g, now: time.Unix(0, 0), joined: func(string, string, uint16) bool { return true }}
+	n := &network{t: t, m: New(g, delay), group: g, now: time.Unix(0, 0), joined: func(string, string, uint16) bool {
+		return true
+	}}
 	for _, u := range g.Members {
 		n.m.Link(u.ID, true)
 	}
@@ -262,8 +264,9 @@ func TestS51_BeaconsThatAreKeptAndSentAgainLaterProveNothing(t *testing.T) {
 	n.expect("3", Fine)
 }
 
-// Whatever the network is like: never are all uplinks with a link out; one that is connected both ways to another that is in use
-// never goes out; one that is cut off, while others hear each other, is out in time; and when all is well, all are used.
+// Whatever the network is like: never are all uplinks with a link out; one that is connected both ways to another that
+// is in use never goes out; one that is cut off, while others hear each other, is out in time; and when all is well,
+// all are used.
 func TestS51_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(2, 6).Draw(t, "uplinks")
@@ -331,7 +334,8 @@ func (n *network) judged(t *rapid.T, reach map[string]bool) {
 			t.Fatalf("%s is out though it hears one in use, and that hears it", u.ID.Name)
 		}
 		if n.m.Out(u.ID).None() && cut && others {
-			t.Fatalf("%s is used though it is cut off (sends %v, receives %v) and others hear each other", u.ID.Name, sends, receives)
+			t.Fatalf("%s is used though it is cut off (sends %v, receives %v) and others hear each other", u.ID.Name,
+				sends, receives)
 		}
 	}
 }

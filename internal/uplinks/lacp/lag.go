@@ -44,7 +44,8 @@ type Member struct {
 	Port Port   // no two members have the same number
 }
 
-// LAG is one aggregator and its members. Its methods must not run at the same time. Time is the caller's, and never goes back.
+// LAG is one aggregator and its members. Its methods must not run at the same time. Time is the caller's, and never
+// goes back.
 type LAG struct {
 	cfg     Config
 	members []*member
@@ -107,8 +108,8 @@ func New(cfg Config) *LAG {
 	return l
 }
 
-// Configure makes the LAG what cfg says. Members keep what they know of their partners unless the system, the key or their own port
-// changes. One that is no longer a member says goodbye.
+// Configure makes the LAG what cfg says. Members keep what they know of their partners unless the system, the key or
+// their own port changes. One that is no longer a member says goodbye.
 func (l *LAG) Configure(now time.Time, cfg Config) Effects {
 	cfg.Members = slices.Clone(cfg.Members)
 	var fx Effects

@@ -178,7 +178,8 @@ func TestSelection_OtherPartnersStayOut(t *testing.T) {
 	if got := b.usable(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Fatalf("usable %v: the partner of most members counts", got)
 	}
-	if r := b.status("a").Reason.Text(); !strings.Contains(r, "partner 32768,02:00:00:00:00:03 key 3 is not that of the LAG (32768,02:00:00:00:00:02 key 3)") {
+	if r := b.status("a").Reason.Text(); !strings.Contains(r,
+		"partner 32768,02:00:00:00:00:03 key 3 is not that of the LAG (32768,02:00:00:00:00:02 key 3)") {
 		t.Errorf("reason %q", r)
 	}
 	// A majority that comes later does not break what is in use.
@@ -244,7 +245,8 @@ func TestS98_OurOwnWordPutsNoPartnerOut(t *testing.T) {
 	before := b.status("a")
 	b.hear(1, "a", allGood)
 	after := b.status("a")
-	if !after.Usable || after.Partner != before.Partner || !after.Reason.None() || after.Counters.In != before.Counters.In+1 {
+	if !after.Usable || after.Partner != before.Partner || !after.Reason.None() ||
+		after.Counters.In != before.Counters.In+1 {
 		t.Errorf("before %+v\nafter %+v", before, after)
 	}
 }

@@ -2,8 +2,8 @@ package lacp
 
 import "time"
 
-// muxState is the state of a member's mux machine (802.1AX 6.4.15, independent control: a member sends only to a partner that
-// takes frames, and takes frames before its partner sends).
+// muxState is the state of a member's mux machine (802.1AX 6.4.15, independent control: a member sends only to a
+// partner that takes frames, and takes frames before its partner sends).
 type muxState string
 
 const (
@@ -60,7 +60,8 @@ func (l *LAG) selectMembers() {
 		l.choice = nil
 		for _, m := range l.members {
 			g, ok := m.group(l.cfg.System)
-			if ok && (l.choice == nil || weight(votes[g], attached[g]) > weight(votes[*l.choice], attached[*l.choice])) {
+			if ok && (l.choice == nil || weight(votes[g], attached[g]) > weight(votes[*l.choice],
+				attached[*l.choice])) {
 				l.choice = &g
 			}
 		}
@@ -71,8 +72,8 @@ func (l *LAG) selectMembers() {
 	}
 }
 
-// weight ranks partners: after a restart members are attached before a partner is chosen, and they count more than any number that
-// is not.
+// weight ranks partners: after a restart members are attached before a partner is chosen, and they count more than any
+// number that is not.
 func weight(votes int, attached bool) int {
 	if attached {
 		return votes + 1<<16

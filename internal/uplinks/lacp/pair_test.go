@@ -63,7 +63,8 @@ func (p *pair) check() {
 			if !known {
 				p.wrongAt[key] = p.now
 			} else if p.now.Sub(since) > p.patient {
-				p.t.Fatalf("end %d has sent on %s for %s while its partner takes nothing", end, m.Name, p.now.Sub(since))
+				p.t.Fatalf("end %d has sent on %s for %s while its partner takes nothing", end, m.Name,
+					p.now.Sub(since))
 			}
 		}
 	}
@@ -115,7 +116,9 @@ func (p *pair) run(d time.Duration) {
 
 func drawPair(t *rapid.T) (*pair, []string) {
 	names := []string{"a", "b", "c", "d"}[:rapid.IntRange(1, 4).Draw(t, "links")]
-	p := &pair{t: t, now: epoch, cut: map[string]bool{}, wrongAt: map[string]time.Time{}, lose: func() bool { return false },
+	p := &pair{t: t, now: epoch, cut: map[string]bool{}, wrongAt: map[string]time.Time{}, lose: func() bool {
+		return false
+	},
 		delay: time.Duration(rapid.IntRange(0, 50).Draw(t, "delay ms")) * time.Millisecond}
 	p.patient = shortTimeout + fastPeriod + 2*p.delay
 	for end := range p.ends {
@@ -130,8 +133,8 @@ func drawPair(t *rapid.T) (*pair, []string) {
 	return p, names
 }
 
-// Whatever is lost on the way and whichever links come and go: when the wire is whole again, both ends use the same members, all
-// of them, and before that neither sends to a partner that has not said that it takes frames.
+// Whatever is lost on the way and whichever links come and go: when the wire is whole again, both ends use the same
+// members, all of them, and before that neither sends to a partner that has not said that it takes frames.
 func TestPair_BothEndsUseTheSameMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, names := drawPair(t)
@@ -153,7 +156,8 @@ func TestPair_BothEndsUseTheSameMembers(t *testing.T) {
 		a, b := p.ends[0].Status(), p.ends[1].Status()
 		for i, name := range names {
 			if a.Members[i].Usable != up[name] || b.Members[i].Usable != up[name] {
-				t.Fatalf("link %s up %v: used %v (%s) and %v (%s)", name, up[name], a.Members[i].Usable, a.Members[i].Reason, b.Members[i].Usable, b.Members[i].Reason)
+				t.Fatalf("link %s up %v: used %v (%s) and %v (%s)", name, up[name], a.Members[i].Usable,
+					a.Members[i].Reason, b.Members[i].Usable, b.Members[i].Reason)
 			}
 		}
 	})

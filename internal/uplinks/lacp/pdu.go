@@ -1,5 +1,5 @@
-// Package lacp is the link aggregation control protocol (IEEE 802.1AX): its frames, and the machines that decide which members of a
-// LAG are usable, as pure functions of events and time. It opens no socket and reads no clock.
+// Package lacp is the link aggregation control protocol (IEEE 802.1AX): its frames, and the machines that decide which
+// members of a LAG are usable, as pure functions of events and time. It opens no socket and reads no clock.
 package lacp
 
 import (
@@ -26,7 +26,8 @@ const (
 // Size is the length of a LACPDU and of a marker PDU after the Ethernet header, in bytes.
 const Size = 110
 
-// version is the LACPDU version we speak. Later versions add TLVs behind the ones of version 1, which stay where they are.
+// version is the LACPDU version we speak. Later versions add TLVs behind the ones of version 1, which stay where they
+// are.
 const version = 1
 
 // TLV types and lengths of a LACPDU, in their fixed order.
@@ -155,9 +156,9 @@ func readInfo(b []byte) Info {
 // errEmpty is a frame that ends with its Ethernet header.
 var errEmpty = errors.New("slow protocol frame: offset 0: no subtype")
 
-// Decode reads what follows the Ethernet header of a frame of EtherType. Exactly one of its first two results is not nil, except
-// for subtypes that are of no concern (such as OAM): then all three are nil. Bytes behind Size are not looked at, and no reserved byte
-// is: they are for later versions.
+// Decode reads what follows the Ethernet header of a frame of EtherType. Exactly one of its first two results is not
+// nil, except for subtypes that are of no concern (such as OAM): then all three are nil. Bytes behind Size are not
+// looked at, and no reserved byte is: they are for later versions.
 func Decode(b []byte) (*PDU, *Marker, error) {
 	if len(b) == 0 {
 		return nil, nil, errEmpty
@@ -173,8 +174,8 @@ func Decode(b []byte) (*PDU, *Marker, error) {
 	return nil, nil, nil
 }
 
-// decodePDU checks the fixed layout. A receiver need not check the version or the reserved fields (802.1AX 6.4.2.4), and must not
-// check the terminator.
+// decodePDU checks the fixed layout. A receiver need not check the version or the reserved fields (802.1AX 6.4.2.4),
+// and must not check the terminator.
 func decodePDU(b []byte) (*PDU, error) {
 	if len(b) < Size {
 		return nil, fmt.Errorf("LACPDU: offset %d: it ends here, %d bytes are needed", len(b), Size)
@@ -190,5 +191,6 @@ func decodePDU(b []byte) (*PDU, error) {
 			return nil, fmt.Errorf("LACPDU: offset %d: TLV length %d, want %d", t.at+1, b[t.at+1], t.len)
 		}
 	}
-	return &PDU{Actor: readInfo(b[atActor:]), Partner: readInfo(b[atPartner:]), MaxDelay: binary.BigEndian.Uint16(b[atCollector+2:])}, nil
+	return &PDU{Actor: readInfo(b[atActor:]), Partner: readInfo(b[atPartner:]),
+		MaxDelay: binary.BigEndian.Uint16(b[atCollector+2:])}, nil
 }

@@ -17,7 +17,8 @@ import (
 func samples(n int) []PDU {
 	r := rand.New(rand.NewPCG(1, 2))
 	info := func() Info {
-		i := Info{System: System{Priority: uint16(r.Uint32())}, Key: uint16(r.Uint32()), Port: Port{uint16(r.Uint32()), uint16(r.Uint32())}, State: State(r.Uint32())}
+		i := Info{System: System{Priority: uint16(r.Uint32())}, Key: uint16(r.Uint32()),
+			Port: Port{uint16(r.Uint32()), uint16(r.Uint32())}, State: State(r.Uint32())}
 		for k := range i.System.MAC {
 			i.System.MAC[k] = byte(r.Uint32())
 		}
@@ -89,7 +90,8 @@ func fieldsOf(p PDU) map[string]any {
 	m := map[string]any{"collector_max_delay": p.MaxDelay}
 	for name, i := range map[string]Info{"actor": p.Actor, "partner": p.Partner} {
 		m[name+"_system_priority"], m[name+"_system"], m[name+"_key"] = i.System.Priority, i.System.MAC.String(), i.Key
-		m[name+"_port_priority"], m[name+"_port_number"], m[name+"_state"] = i.Port.Priority, i.Port.Number, uint8(i.State)
+		m[name+"_port_priority"], m[name+"_port_number"], m[name+"_state"] = i.Port.Priority, i.Port.Number, uint8(
+			i.State)
 	}
 	return m
 }
@@ -106,7 +108,8 @@ for line in sys.stdin:
 
 // What scapy makes is byte for byte what we make, and reads back as it was.
 func TestPDU_AsScapyMakesThem(t *testing.T) {
-	markers := []Marker{{Port: 1, System: plan.MAC{2, 3, 4, 5, 6, 7}, Transaction: 8}, {Response: true, Port: 65535, Transaction: 1 << 31}}
+	markers := []Marker{{Port: 1, System: plan.MAC{2, 3, 4, 5, 6, 7}, Transaction: 8},
+		{Response: true, Port: 65535, Transaction: 1 << 31}}
 	var in bytes.Buffer
 	var want [][]byte
 	for _, p := range samples(50) {
@@ -122,7 +125,9 @@ func TestPDU_AsScapyMakesThem(t *testing.T) {
 		if m.Response {
 			kind = 2
 		}
-		fmt.Fprintf(&in, `{"marker_type": %d, "requester_port": %d, "requester_system": %q, "requester_transaction_id": %d}`+"\n", kind, m.Port, m.System.String(), m.Transaction)
+		fmt.Fprintf(&in,
+			`{"marker_type": %d, "requester_port": %d, "requester_system": %q, "requester_transaction_id": %d}`+"\n",
+			kind, m.Port, m.System.String(), m.Transaction)
 		want = append(want, ethernet(m.Encode()))
 	}
 	lines := strings.Fields(string(testkit.RunScapy(t, scapyBuild, in.Bytes())))
@@ -180,11 +185,14 @@ func TestPDU_AsScapyAndTsharkReadThem(t *testing.T) {
 			t.Errorf("frame %d\nscapy %s\nours  %s", i, a, b)
 		}
 	}
-	out := testkit.Dissect(t, frames, "slow.subtype", "lacp.actor.sys_priority", "lacp.actor.sysid", "lacp.actor.key", "lacp.actor.port_priority", "lacp.actor.port",
-		"lacp.actor.state", "lacp.partner.sys_priority", "lacp.partner.sysid", "lacp.partner.key", "lacp.partner.port_priority", "lacp.partner.port", "lacp.partner.state",
+	out := testkit.Dissect(t, frames, "slow.subtype", "lacp.actor.sys_priority", "lacp.actor.sysid", "lacp.actor.key",
+		"lacp.actor.port_priority", "lacp.actor.port",
+		"lacp.actor.state", "lacp.partner.sys_priority", "lacp.partner.sysid", "lacp.partner.key",
+		"lacp.partner.port_priority", "lacp.partner.port", "lacp.partner.state",
 		"lacp.collector.max_delay", "_ws.malformed")
 	side := func(i Info) string {
-		return fmt.Sprintf("%d\t%s\t%d\t%d\t%d\t0x%02x", i.System.Priority, i.System.MAC, i.Key, i.Port.Priority, i.Port.Number, uint8(i.State))
+		return fmt.Sprintf("%d\t%s\t%d\t%d\t%d\t0x%02x", i.System.Priority, i.System.MAC, i.Key, i.Port.Priority,
+			i.Port.Number, uint8(i.State))
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
 		p := samples(50)[i]

@@ -60,8 +60,8 @@ func (m *member) configure(cfg Config) {
 	}
 }
 
-// recordDefault forgets the partner. The default one is passive, so that a passive LAG stays silent towards it (S53), and
-// would like PDUs as often as we would, so that an active LAG keeps looking for it at its own rate.
+// recordDefault forgets the partner. The default one is passive, so that a passive LAG stays silent towards it (S53),
+// and would like PDUs as often as we would, so that an active LAG keeps looking for it at its own rate.
 func (m *member) recordDefault(cfg Config) {
 	m.partner = Info{State: State(0).with(ShortTimeout, cfg.Fast)}
 	m.actor |= Defaulted
@@ -108,7 +108,8 @@ func (m *member) expire(now time.Time, cfg Config) {
 	}
 }
 
-// received takes a PDU in, on a member that has carrier: the notice of a carrier may come after the first PDU, and there will be more.
+// received takes a PDU in, on a member that has carrier: the notice of a carrier may come after the first PDU, and
+// there will be more.
 func (l *LAG) received(now time.Time, m *member, p PDU) {
 	m.count.In++
 	if !m.up {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Every transition of the receive machine, as a path of events from the start: + and - are carrier, p a PDU, a number seconds.
+// Every transition of the receive machine, as a path of events from the start: + and - are carrier, p a PDU, a number
+// seconds.
 func TestReceiveMachine(t *testing.T) {
 	type step struct {
 		do   string
@@ -17,16 +18,24 @@ func TestReceiveMachine(t *testing.T) {
 		steps []step
 	}{
 		{"without carrier nothing happens", true, []step{{"p", rxDisabled}, {"100", rxDisabled}, {"-", rxDisabled}}},
-		{"carrier, silence", true, []step{{"+", rxExpired}, {"2", rxExpired}, {"1", rxDefaulted}, {"1000", rxDefaulted}}},
+		{"carrier, silence", true, []step{{"+", rxExpired}, {"2", rxExpired}, {"1", rxDefaulted},
+			{"1000", rxDefaulted}}},
 		{"carrier, silence, although slow", false, []step{{"+", rxExpired}, {"2", rxExpired}, {"1", rxDefaulted}}},
-		{"carrier lost while expired", true, []step{{"+", rxExpired}, {"-", rxDisabled}, {"3", rxDisabled}, {"+", rxExpired}}},
+		{"carrier lost while expired", true, []step{{"+", rxExpired}, {"-", rxDisabled}, {"3", rxDisabled},
+			{"+", rxExpired}}},
 		{"carrier lost while defaulted", true, []step{{"+", rxExpired}, {"3", rxDefaulted}, {"-", rxDisabled}}},
-		{"carrier lost while current", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"-", rxDisabled}, {"+", rxExpired}}},
-		{"a partner that stays", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"2", rxCurrent}, {"p", rxCurrent}, {"2", rxCurrent}}},
-		{"a partner that goes, fast", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"3", rxExpired}, {"2", rxExpired}, {"1", rxDefaulted}}},
-		{"a partner that goes, slow", false, []step{{"+", rxExpired}, {"p", rxCurrent}, {"89", rxCurrent}, {"1", rxExpired}, {"3", rxDefaulted}}},
-		{"a partner that returns in time", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"4", rxExpired}, {"p", rxCurrent}}},
-		{"a partner that returns later", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"60", rxDefaulted}, {"p", rxCurrent}}},
+		{"carrier lost while current", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"-", rxDisabled},
+			{"+", rxExpired}}},
+		{"a partner that stays", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"2", rxCurrent}, {"p", rxCurrent},
+			{"2", rxCurrent}}},
+		{"a partner that goes, fast", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"3", rxExpired},
+			{"2", rxExpired}, {"1", rxDefaulted}}},
+		{"a partner that goes, slow", false, []step{{"+", rxExpired}, {"p", rxCurrent}, {"89", rxCurrent},
+			{"1", rxExpired}, {"3", rxDefaulted}}},
+		{"a partner that returns in time", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"4", rxExpired},
+			{"p", rxCurrent}}},
+		{"a partner that returns later", true, []step{{"+", rxExpired}, {"p", rxCurrent}, {"60", rxDefaulted},
+			{"p", rxCurrent}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := config(1, "a")
@@ -117,9 +126,16 @@ func TestInSync(t *testing.T) {
 		{"another port", func(p *PDU, _ *Info) { p.Partner.Port.Number++ }, false},
 		{"another port priority", func(p *PDU, _ *Info) { p.Partner.Port.Priority++ }, false},
 		{"partner takes us for individual", func(p *PDU, _ *Info) { p.Partner.State &^= Aggregation }, false},
-		{"an individual partner need not know us", func(p *PDU, _ *Info) { p.Actor.State &^= Aggregation; p.Partner = Info{} }, true},
+		{"an individual partner need not know us", func(p *PDU, _ *Info) {
+			p.Actor.State &^= Aggregation
+			p.Partner = Info{}
+		}, true},
 		{"passive partner, we speak", func(p *PDU, _ *Info) { p.Actor.State &^= Activity }, true},
-		{"both passive", func(p *PDU, own *Info) { p.Actor.State &^= Activity; own.State &^= Activity; p.Partner = *own }, false},
+		{"both passive", func(p *PDU, own *Info) {
+			p.Actor.State &^= Activity
+			own.State &^= Activity
+			p.Partner = *own
+		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, me := good, own

@@ -111,7 +111,8 @@ const allGood = Activity | ShortTimeout | Aggregation | Synchronization | Collec
 // answer is what a partner n that agrees with everything says on a member.
 func (b *bench) answer(n byte, member string, s State) PDU {
 	own := b.status(member).Actor
-	return PDU{Actor: Info{System: system(n), Key: 3, Port: Port{Priority: 1, Number: own.Port.Number + 100}, State: s}, Partner: own}
+	return PDU{Actor: Info{System: system(n), Key: 3, Port: Port{Priority: 1, Number: own.Port.Number + 100}, State: s},
+		Partner: own}
 }
 
 func (b *bench) hear(n byte, member string, s State) {

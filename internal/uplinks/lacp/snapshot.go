@@ -23,14 +23,15 @@ type MemberSnapshot struct {
 func (l *LAG) Snapshot() Snapshot {
 	s := Snapshot{System: l.cfg.System, Key: l.cfg.Key}
 	for _, m := range l.members {
-		s.Members = append(s.Members, MemberSnapshot{Name: m.Name, Port: m.Port, Receive: string(m.rx), Mux: string(m.mux), Actor: m.actor, Partner: m.partner})
+		s.Members = append(s.Members, MemberSnapshot{Name: m.Name, Port: m.Port, Receive: string(m.rx),
+			Mux: string(m.mux), Actor: m.actor, Partner: m.partner})
 	}
 	return s
 }
 
-// Restore goes on where s was taken, on a LAG that is new: a member that was usable is usable, until its link or its partner says
-// otherwise, or the partner is silent for a whole timeout from now on. A snapshot of another system, key or port says nothing.
-// Each member speaks at once.
+// Restore goes on where s was taken, on a LAG that is new: a member that was usable is usable, until its link or its
+// partner says otherwise, or the partner is silent for a whole timeout from now on. A snapshot of another system, key
+// or port says nothing. Each member speaks at once.
 func (l *LAG) Restore(now time.Time, s Snapshot) Effects {
 	if s.System == l.cfg.System && s.Key == l.cfg.Key {
 		for _, was := range s.Members {

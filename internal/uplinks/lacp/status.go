@@ -43,7 +43,8 @@ func (l *LAG) Status() Status {
 	single := l.single()
 	for _, m := range l.members {
 		s.Members = append(s.Members, MemberStatus{
-			Name: m.Name, Usable: m.mux == muxDistributing || m == single, Single: m == single, Reason: l.reason(m, single),
+			Name: m.Name, Usable: m.mux == muxDistributing || m == single, Single: m == single,
+			Reason:  l.reason(m, single),
 			Receive: string(m.rx), Mux: string(m.mux), Actor: m.info(l.cfg), Partner: m.partner, Counters: m.count,
 		})
 	}
@@ -102,5 +103,6 @@ func (l *LAG) unlike(m *member) problem.Problem {
 	case m.partner.System == l.choice.system && m.partner.Key == l.choice.key:
 		return problem.Of(problem.LACPIndividual)
 	}
-	return problem.Problem{Code: problem.LACPOtherPartner, Peer: m.partner.System.String(), Have: int(m.partner.Key), Other: l.choice.system.String(), Want: int(l.choice.key)}
+	return problem.Problem{Code: problem.LACPOtherPartner, Peer: m.partner.System.String(), Have: int(m.partner.Key),
+		Other: l.choice.system.String(), Want: int(l.choice.key)}
 }

@@ -92,8 +92,8 @@ func (h *host) told(text string) bool {
 	return found
 }
 
-// An uplink whose link stays up while the physical network behind it is gone is taken out, traffic goes on by the next one, and
-// it comes back when the network does; also across a restart of the agent.
+// An uplink whose link stays up while the physical network behind it is gone is taken out, traffic goes on by the next
+// one, and it comes back when the network does; also across a restart of the agent.
 func TestS51_AnUplinkThatLosesItsNetworkSilentlyIsTakenOut(t *testing.T) {
 	t.Parallel()
 	h, net := threeWays(t, 3, "{none: true}")

@@ -51,10 +51,11 @@ func newBondGuest(t *testing.T, h *host) bondGuest {
 		}
 	}
 	// The bonding driver bundles only links whose speed it knows, and runs LACP only on those with full duplex.
-	o := qemu.Options{Name: "bond", NetNS: h.ns, Tap: "w0", Image: img, Modules: []string{"bonding"}, ExtraArgs: []string{
-		"-netdev", "tap,id=net1,script=no,downscript=no,vhost=off,ifname=w1",
-		"-device", "virtio-net-pci,netdev=net1,romfile=,mac=02:00:00:00:0b:01",
-		"-global", "virtio-net-pci.speed=1000", "-global", "virtio-net-pci.duplex=full"}}
+	o := qemu.Options{Name: "bond", NetNS: h.ns, Tap: "w0", Image: img, Modules: []string{"bonding"},
+		ExtraArgs: []string{
+			"-netdev", "tap,id=net1,script=no,downscript=no,vhost=off,ifname=w1",
+			"-device", "virtio-net-pci,netdev=net1,romfile=,mac=02:00:00:00:0b:01",
+			"-global", "virtio-net-pci.speed=1000", "-global", "virtio-net-pci.duplex=full"}}
 	g, err := qemu.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +108,9 @@ var (
 	bondAggregate = regexp.MustCompile(`(?m)^Aggregator ID: (\d+)`)
 )
 
-// A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and the loss of one link's
-// carrier leaves the guest reachable by the other. Then the same with a passive side of ours and slow pace.
+// A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and the loss
+// of one link's carrier leaves the guest reachable by the other. Then the same with a passive side of ours and slow
+// pace.
 func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
 	t.Parallel()
 	testkit.Tool(t, "ping")
@@ -126,7 +128,8 @@ func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
 	if len(ids) < 2 || ids[len(ids)-1][1] != ids[len(ids)-2][1] {
 		t.Errorf("both ports are not in one aggregator: %v\n%s", ids, about)
 	}
-	if p := h.uplink("up1").LAG.Partner; p == nil || p.System != strings.TrimSpace(g.sh("cat /sys/class/net/bond0/address")) {
+	if p := h.uplink("up1").LAG.Partner; p == nil ||
+		p.System != strings.TrimSpace(g.sh("cat /sys/class/net/bond0/address")) {
 		t.Errorf("our partner is %+v", p)
 	}
 	warm(t, h)
@@ -144,8 +147,8 @@ func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
 	passiveAndSlow(t, h, g)
 }
 
-// passiveAndSlow has both ask for a LACPDU every 30 seconds, and our side speak only when it is spoken to (S53). What makes the bundle is then
-// not the pace but that every change is told at once.
+// passiveAndSlow has both ask for a LACPDU every 30 seconds, and our side speak only when it is spoken to (S53). What
+// makes the bundle is then not the pace but that every change is told at once.
 func passiveAndSlow(t *testing.T, h *host, g bondGuest) {
 	t.Helper()
 	g.sh("ip link set bond0 down; echo slow >/sys/class/net/bond0/bonding/lacp_rate")
@@ -164,10 +167,12 @@ func passiveAndSlow(t *testing.T, h *host, g bondGuest) {
 		}
 		h.await(name+" is passive and slow, its partner active and slow, and both distribute", func() bool {
 			u := h.uplink(name).LAG
-			return says(&u.Actor, "passive", "slow", "distributing") && says(u.Partner, "active", "slow", "distributing")
+			return says(&u.Actor, "passive", "slow", "distributing") &&
+				says(u.Partner, "active", "slow", "distributing")
 		})
 	}
-	// A member is used as soon as its partner takes frames; what we have to say of it may have to wait, for no more than three LACPDUs go out in a second.
+	// A member is used as soon as its partner takes frames; what we have to say of it may have to wait, for no more
+	// than three LACPDUs go out in a second.
 	h.await("our passive side has spoken", func() bool { return h.uplink("up0").LAG.Out > sent })
 	warm(t, h)
 	lossless(t, h, 50, "passive and slow", func() {})

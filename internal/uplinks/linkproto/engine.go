@@ -8,16 +8,16 @@ import (
 // idle is how long the engine sleeps when nothing is due.
 const idle = time.Hour
 
-// protocol is what an engine drives. Its methods run in the engine's goroutine and return when they want to be called again at
-// the latest; zero: only when something happens.
+// protocol is what an engine drives. Its methods run in the engine's goroutine and return when they want to be called
+// again at the latest; zero: only when something happens.
 type protocol interface {
 	adopt(now time.Time) time.Time // what is wanted may have changed
 	frame(now time.Time, h heard) time.Time
 	tick(now time.Time) time.Time
 }
 
-// engine is the goroutine of one protocol, and one that hands over its reports: whoever takes them may be busy for a while, and the
-// protocol goes on meanwhile.
+// engine is the goroutine of one protocol, and one that hands over its reports: whoever takes them may be busy for a
+// while, and the protocol goes on meanwhile.
 type engine struct {
 	wires   *wires
 	poked   chan struct{} // of capacity 1

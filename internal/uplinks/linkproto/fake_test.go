@@ -46,7 +46,8 @@ func (n *network) open(ifindex uint32, listen wire.Listen) (Socket, error) {
 	if err := n.broken[ifindex]; err != nil {
 		return nil, err
 	}
-	s := &fakeSocket{n: n, ifindex: ifindex, in: make(chan *wire.Frame), closed: make(chan struct{}), failing: make(chan error)}
+	s := &fakeSocket{n: n, ifindex: ifindex, in: make(chan *wire.Frame), closed: make(chan struct{}),
+		failing: make(chan error)}
 	s.listen.Store(&listen)
 	n.devices[ifindex] = s
 	return s, nil

@@ -7,8 +7,9 @@ import (
 	"heddle/internal/uplinks/wire"
 )
 
-// hearsLACP is LACPDUs and markers to the slow protocols' group, which no bridge forwards: whatever else has their EtherType did not come
-// from the other end of the cable, and counts for nothing (S98). One that is too short is a fault of the neighbour's, and counted as such.
+// hearsLACP is LACPDUs and markers to the slow protocols' group, which no bridge forwards: whatever else has their
+// EtherType did not come from the other end of the cable, and counts for nothing (S98). One that is too short is a
+// fault of the neighbour's, and counted as such.
 func hearsLACP() wire.Listen {
 	return wire.Listen{EtherType: lacp.EtherType, Groups: [][6]byte{lacp.Destination},
 		Fields: []wire.Field{{Offset: 0, Values: [][]byte{{lacp.SubtypeLACP}, {lacp.SubtypeMarker}}}}}
@@ -27,6 +28,8 @@ func hearsLLDP() wire.Listen {
 // are broadcasts in the VLANs of the ports, so that they pass the networks in question. Guests hear them, too; the
 // signature at the end of a beacon prevents forgery (beacon.Sender).
 func hearsBeacons(s *beacon.Sender) wire.Listen {
-	return wire.Listen{EtherType: beacon.EtherType, Groups: [][6]byte{beacon.Destination}, Tagged: true, MinPayload: beacon.MinSize,
-		Fields: []wire.Field{{Offset: 0, Values: [][]byte{beacon.Head()}}, {Offset: beacon.SenderOffset, Values: [][]byte{s.ID[:]}}}, Sources: [][6]byte{}}
+	return wire.Listen{EtherType: beacon.EtherType, Groups: [][6]byte{beacon.Destination}, Tagged: true,
+		MinPayload: beacon.MinSize,
+		Fields: []wire.Field{{Offset: 0, Values: [][]byte{beacon.Head()}},
+			{Offset: beacon.SenderOffset, Values: [][]byte{s.ID[:]}}}, Sources: [][6]byte{}}
 }

@@ -34,14 +34,16 @@ func impostor(n int) plan.MAC { return plan.MAC{2, 0, 0, 0xbb, byte(n >> 8), byt
 // lacpFrame is a LACPDU of a partner of its own, ready to bundle.
 func lacpFrame(to [6]byte, tag []byte, from plan.MAC) []byte {
 	state := lacp.Activity | lacp.Aggregation | lacp.Synchronization | lacp.Collecting | lacp.Distributing
-	p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: from}, Key: 1, Port: lacp.Port{Number: 1}, State: state}}
+	p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: from}, Key: 1, Port: lacp.Port{Number: 1},
+		State: state}}
 	return slices.Concat(to[:], from[:], tag, []byte{0x88, 0x09}, p.Encode())
 }
 
 // lldpFrame is a LLDPDU of a system of its own.
 func lldpFrame(t *testing.T, to [6]byte, tag []byte, from plan.MAC) []byte {
 	t.Helper()
-	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: from[:]}, Port: lldp.PortID{Subtype: lldp.PortMAC, Value: from[:]}, TTL: 600}
+	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: from[:]},
+		Port: lldp.PortID{Subtype: lldp.PortMAC, Value: from[:]}, TTL: 600}
 	b, err := p.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +51,12 @@ func lldpFrame(t *testing.T, to [6]byte, tag []byte, from plan.MAC) []byte {
 	return slices.Concat(to[:], from[:], tag, []byte{0x88, 0xcc}, b)
 }
 
-// strangers are the frames of LACP and LLDP that no neighbour sends: each protocol × each destination × each way of tags, but the right ones.
+// strangers are the frames of LACP and LLDP that no neighbour sends: each protocol × each destination × each way of
+// tags, but the right ones.
 func strangers(t *testing.T) (frames [][]byte) {
 	t.Helper()
-	to := [][6]byte{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 1, 1, 1}, {2, 0, 0, 0, 9, 9}, {1, 0x80, 0xc2, 0, 0, 1}, {1, 0, 0x0c, 0xcc, 0xcc, 0xcc},
+	to := [][6]byte{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 1, 1, 1}, {2, 0, 0, 0, 9, 9},
+		{1, 0x80, 0xc2, 0, 0, 1}, {1, 0, 0x0c, 0xcc, 0xcc, 0xcc},
 		lacp.Destination, lldp.Groups[0], lldp.Groups[1], lldp.Groups[2]}
 	for _, tag := range append(slices.Collect(maps.Values(tags)), nil) {
 		for _, d := range to {
@@ -67,12 +71,13 @@ func strangers(t *testing.T) (frames [][]byte) {
 	return frames
 }
 
-// On real devices, of all that arrives only the neighbour's own frames count; also where the host has a VLAN device on the uplink's, which
-// takes the tag off before anybody sees it, and where the host's own traffic goes over the uplink.
+// On real devices, of all that arrives only the neighbour's own frames count; also where the host has a VLAN device on
+// the uplink's, which takes the tag off before anybody sees it, and where the host's own traffic goes over the uplink.
 func TestS98_OnRealDevicesOnlyTheNeighbourIsHeard(t *testing.T) {
 	for _, c := range []struct{ what, setup string }{
 		{"plain", ""},
-		{"with VLAN devices", "ip link add link w0 name w0v type vlan id 300; ip link set w0v up; ip link add link w0 name w0p type vlan id 0; ip link set w0p up;" +
+		{"with VLAN devices", "ip link add link w0 name w0v type vlan id 300; ip link set w0v up; ip link add link " +
+			"w0 name w0p type vlan id 0; ip link set w0p up;" +
 			"ip link add link w0 name w0ad type vlan protocol 802.1ad id 300; ip link set w0ad up"},
 		{"with the host's traffic", "ip addr add 198.51.100.1/24 dev w0"},
 	} {
@@ -85,7 +90,8 @@ func TestS98_OnRealDevicesOnlyTheNeighbourIsHeard(t *testing.T) {
 				if len(f) == 0 {
 					continue
 				}
-				if _, err := h.ns.Output(f[0], f[1:]...); err != nil && strings.Contains(err.Error(), "Unknown device type") {
+				if _, err := h.ns.Output(f[0], f[1:]...); err != nil &&
+					strings.Contains(err.Error(), "Unknown device type") {
 					// Also where all is required: no package brings this to a kernel without modules.
 					t.Skip("missing requirement: VLAN devices of the kernel (CONFIG_VLAN_8021Q)")
 				} else if err != nil {
@@ -111,7 +117,8 @@ func TestS98_OnRealDevicesOnlyTheNeighbourIsHeard(t *testing.T) {
 			if u.LAG.In != 1 || u.LAG.Bad != 0 || u.LAG.Partner == nil || u.LAG.Partner.System != neighbour.String() {
 				t.Errorf("LACP: %+v", u.LAG)
 			}
-			if l := u.LLDP; l.In != uint64(len(lldp.Groups)) || l.Bad != 0 || len(l.Neighbours) != 1 || l.Neighbours[0].Chassis != neighbour.String() {
+			if l := u.LLDP; l.In != uint64(len(lldp.Groups)) || l.Bad != 0 || len(l.Neighbours) != 1 ||
+				l.Neighbours[0].Chassis != neighbour.String() {
 				t.Errorf("LLDP: %+v", l)
 			}
 		})
@@ -127,8 +134,8 @@ func guestOf(t *testing.T, h *host, name string, mac plan.MAC) *netns.NS {
 	return guest
 }
 
-// Two hosts joined by a LAG. A guest of one, in a VLAN of its own, sends LACPDUs and LLDPDUs to everybody; and somebody on the wire sends
-// them tagged. The other host goes on bundling, and traffic in another VLAN loses no frame.
+// Two hosts joined by a LAG. A guest of one, in a VLAN of its own, sends LACPDUs and LLDPDUs to everybody; and somebody
+// on the wire sends them tagged. The other host goes on bundling, and traffic in another VLAN loses no frame.
 func TestS98_NoGuestTakesTheLAGOfAnotherHostDown(t *testing.T) {
 	testkit.Tool(t, "ping")
 	a, b := newHost(t, "hostile"), newHost(t, "target")
@@ -136,8 +143,10 @@ func TestS98_NoGuestTakesTheLAGOfAnotherHostDown(t *testing.T) {
 	from, to := plan.MAC{2, 0, 0, 0, 3, 1}, plan.MAC{2, 0, 0, 0, 3, 2}
 	hostile, bystander := guestOf(t, a, "guesta", from), guestOf(t, b, "guestb", to)
 	inVLANs := func(address string, guest plan.MAC) string {
-		c := strings.Replace(config(address, "timeout: slow", "both"), "- {name: hosts}", "- {name: hosts, vlan: {access: 100}}\n      - {name: guests, vlan: {access: 300}}", 1)
-		return c + fmt.Sprintf("  - {name: guest, switch: lab, portGroup: guests, device: pg, mac: %q}\n", guest.String())
+		c := strings.Replace(config(address, "timeout: slow", "both"), "- {name: hosts}",
+			"- {name: hosts, vlan: {access: 100}}\n      - {name: guests, vlan: {access: 300}}", 1)
+		return c + fmt.Sprintf("  - {name: guest, switch: lab, portGroup: guests, device: pg, mac: %q}\n",
+			guest.String())
 	}
 	a.start(inVLANs("192.0.2.1", from))
 	b.start(inVLANs("192.0.2.2", to))

@@ -15,16 +15,17 @@ import (
 
 // destinations are all kinds of them, by what they are.
 func destinations() map[string][6]byte {
-	all := map[string][6]byte{"broadcast": beacon.Destination, "IP multicast": {1, 0, 0x5e, 1, 1, 1}, "unicast": {2, 0, 0, 0, 0, 0x77},
-		"CDP": {1, 0, 0x0c, 0xcc, 0xcc, 0xcc}, "zero": {}}
+	all := map[string][6]byte{"broadcast": beacon.Destination, "IP multicast": {1, 0, 0x5e, 1, 1, 1},
+		"unicast": {2, 0, 0, 0, 0, 0x77},
+		"CDP":     {1, 0, 0x0c, 0xcc, 0xcc, 0xcc}, "zero": {}}
 	for i := range byte(16) {
 		all[fmt.Sprintf("link control %x", i)] = [6]byte{1, 0x80, 0xc2, 0, 0, i}
 	}
 	return all
 }
 
-// Every listener × every kind of destination × with and without a tag × the types and senders of the others: a listener takes its own
-// protocol from its own group and nothing else.
+// Every listener × every kind of destination × with and without a tag × the types and senders of the others: a listener
+// takes its own protocol from its own group and nothing else.
 func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 	s := beacon.Sender{ID: [16]byte{7}}
 	probe := s.Frame(beacon.Beacon{}, plan.MAC{2, 0, 0, 0, 0, 9})[14:]
@@ -50,7 +51,8 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 				for _, g := range c.groups {
 					group = group || g == to
 				}
-				good := wire.Frame{Destination: address, Source: [6]byte{2, 0, 0, 0, 0, 9}, EtherType: c.listen.EtherType, Payload: c.payload}
+				good := wire.Frame{Destination: address, Source: [6]byte{2, 0, 0, 0, 0, 9},
+					EtherType: c.listen.EtherType, Payload: c.payload}
 				if c.listen.Takes(&good) != group {
 					t.Errorf("%s to %s, untagged: taken %v, want %v", c.what, to, !group, group)
 				}
@@ -59,7 +61,8 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 				if want := group && c.tagged; c.listen.Takes(&tagged) != want {
 					t.Errorf("%s to %s, tagged: taken %v, want %v", c.what, to, !want, want)
 				}
-				for _, typ := range []uint16{0x8100, 0x88a8, 0x0800, 0x8808} { // a second tag in the bytes, others' frames
+				for _, typ := range []uint16{0x8100, 0x88a8, 0x0800, 0x8808} {
+					// a second tag in the bytes, others' frames
 					other := good
 					if other.EtherType = typ; c.listen.Takes(&other) {
 						t.Errorf("%s to %s of type %#x is taken", c.what, to, typ)
@@ -73,9 +76,10 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 		t.Error("OAM wakes the agent up")
 	}
 	for what, f := range map[string]wire.Frame{
-		"another agent's": {Source: [6]byte{2, 0, 0, 0, 0, 9}, Payload: (&beacon.Sender{ID: [16]byte{8}}).Frame(beacon.Beacon{}, plan.MAC{})[14:]},
-		"a guest's":       {Source: [6]byte{2, 0, 0, 0, 0, 8}, Payload: probe},
-		"a short":         {Source: [6]byte{2, 0, 0, 0, 0, 9}, Payload: probe[:beacon.MinSize-1]},
+		"another agent's": {Source: [6]byte{2, 0, 0, 0, 0, 9},
+			Payload: (&beacon.Sender{ID: [16]byte{8}}).Frame(beacon.Beacon{}, plan.MAC{})[14:]},
+		"a guest's": {Source: [6]byte{2, 0, 0, 0, 0, 8}, Payload: probe},
+		"a short":   {Source: [6]byte{2, 0, 0, 0, 0, 9}, Payload: probe[:beacon.MinSize-1]},
 	} {
 		t.Run(what, func(t *testing.T) {
 			f.Destination, f.EtherType = beacon.Destination, beacon.EtherType
@@ -86,7 +90,8 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 	}
 }
 
-// What comes from an address of this host's own ports changes nothing: two uplinks joined by a cable are no LAG and no neighbours.
+// What comes from an address of this host's own ports changes nothing: two uplinks joined by a cable are no LAG and no
+// neighbours.
 func TestS98_WhatThisHostSentCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
@@ -117,8 +122,8 @@ func TestS98_WhatThisHostSentCountsForNothing(t *testing.T) {
 	})
 }
 
-// A beacon counts when it comes from the address of the uplink that it names. A copy that a guest sends, or one that comes by another
-// uplink's address, keeps no uplink in use.
+// A beacon counts when it comes from the address of the uplink that it names. A copy that a guest sends, or one that
+// comes by another uplink's address, keeps no uplink in use.
 func TestS98_ABeaconComesFromItsUplink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, reports := newNetwork(), &collected[BeaconReport]{}
@@ -136,7 +141,8 @@ func TestS98_ABeaconComesFromItsUplink(t *testing.T) {
 		carry := func(from uint32, rename func(*wire.Frame)) {
 			for _, s := range n.take(from) {
 				for to := uint32(1); to <= 3; to++ {
-					f := wire.Frame{Destination: [6]byte(s.bytes), Source: [6]byte(s.bytes[6:]), EtherType: beacon.EtherType, Payload: s.bytes[14:]}
+					f := wire.Frame{Destination: [6]byte(s.bytes), Source: [6]byte(s.bytes[6:]),
+						EtherType: beacon.EtherType, Payload: s.bytes[14:]}
 					if rename(&f); to != from {
 						n.socket(to).arrive(&f)
 					}

@@ -61,7 +61,8 @@ func newHost(t *testing.T, name string) *host {
 
 func (h *host) command(args ...string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe", args...)
-	c.Env = append(os.Environ(), asHeddle+"=1", "HEDDLE_RUN_DIR="+filepath.Join(h.dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.dir, "state"))
+	c.Env = append(os.Environ(), asHeddle+"=1", "HEDDLE_RUN_DIR="+filepath.Join(h.dir, "run"), "HEDDLE_STATE_DIR="+
+		filepath.Join(h.dir, "state"))
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return c
 }
@@ -173,8 +174,8 @@ func wires(t *testing.T, a, b *netns.NS, n int) {
 	}
 }
 
-// config is a host with a LAG of two uplinks and a host interface, whose MAC is made of the address's last digit: on one machine
-// the derived one would be the same on all hosts.
+// config is a host with a LAG of two uplinks and a host interface, whose MAC is made of the address's last digit: on
+// one machine the derived one would be the same on all hosts.
 func config(address, lag, lldp string) string {
 	return fmt.Sprintf(`switches:
   - name: lab

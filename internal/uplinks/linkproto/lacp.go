@@ -79,7 +79,8 @@ func (l *LACP) Status(id plan.PortID) (s lacp.Status, ok bool) {
 	return r.status(), true
 }
 
-// Close ends the goroutines. Each member speaks once more, so that its partner waits for the next process for a whole timeout.
+// Close ends the goroutines. Each member speaks once more, so that its partner waits for the next process for a whole
+// timeout.
 func (l *LACP) Close() error {
 	l.engine.stop()
 	l.mu.Lock()

@@ -20,9 +20,12 @@ var (
 
 // oneLAG is a LAG of the members a and b on devices 1 and 2.
 func oneLAG() LAG {
-	return LAG{ID: lagID, Config: lacp.Config{System: lacp.System{Priority: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 1}}, Key: 1, Active: true, Fast: true,
-		Fallback: lacp.FallbackNone, Members: []lacp.Member{{Name: "a", Port: lacp.Port{Number: 1}}, {Name: "b", Port: lacp.Port{Number: 2}}}},
-		Devices: map[string]Uplink{"a": {Ifindex: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 1}, Up: true}, "b": {Ifindex: 2, MAC: plan.MAC{2, 0, 0, 0, 0, 2}, Up: true}}}
+	return LAG{ID: lagID, Config: lacp.Config{System: lacp.System{Priority: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 1}}, Key: 1,
+		Active: true, Fast: true,
+		Fallback: lacp.FallbackNone, Members: []lacp.Member{{Name: "a", Port: lacp.Port{Number: 1}},
+			{Name: "b", Port: lacp.Port{Number: 2}}}},
+		Devices: map[string]Uplink{"a": {Ifindex: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 1}, Up: true},
+			"b": {Ifindex: 2, MAC: plan.MAC{2, 0, 0, 0, 0, 2}, Up: true}}}
 }
 
 // lastPDU is the last LACPDU sent on a device since the last look, nil when there was none.
@@ -47,8 +50,10 @@ func join(t *testing.T, n *network) {
 		for _, ifindex := range []uint32{1, 2} {
 			if p := lastPDU(t, n, ifindex); p != nil {
 				// In sync as soon as we are, taking frames as soon as we do.
-				s := lacp.Activity | lacp.ShortTimeout | lacp.Aggregation | p.Actor.State&(lacp.Synchronization|lacp.Collecting|lacp.Distributing)
-				n.put(ifindex, them.MAC, lacp.PDU{Actor: lacp.Info{System: them, Key: 5, Port: lacp.Port{Number: uint16(ifindex)}, State: s}, Partner: p.Actor}.Encode())
+				s := lacp.Activity | lacp.ShortTimeout | lacp.Aggregation |
+					p.Actor.State&(lacp.Synchronization|lacp.Collecting|lacp.Distributing)
+				n.put(ifindex, them.MAC, lacp.PDU{Actor: lacp.Info{System: them, Key: 5,
+					Port: lacp.Port{Number: uint16(ifindex)}, State: s}, Partner: p.Actor}.Encode())
 			}
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -79,7 +84,8 @@ func TestLACP_TheLifeOfALAG(t *testing.T) {
 		}
 		all := reports.list()
 		last := all[len(all)-1]
-		if last.Status.Partner == nil || *last.Status.Partner != them || last.Devices["b"] != 2 || len(last.Snapshot.Members) != 2 {
+		if last.Status.Partner == nil || *last.Status.Partner != them || last.Devices["b"] != 2 ||
+			len(last.Snapshot.Members) != 2 {
 			t.Errorf("last report %+v", last)
 		}
 		// Nothing new is no change: nothing is reported.
@@ -130,7 +136,8 @@ func TestLACP_DevicesThatChange(t *testing.T) {
 		l.Want([]LAG{want})
 		join(t, n)
 		// Another device of the same uplink is another link.
-		want.Devices = map[string]Uplink{"a": want.Devices["a"], "b": {Ifindex: 3, MAC: plan.MAC{2, 0, 0, 0, 0, 3}, Up: true}}
+		want.Devices = map[string]Uplink{"a": want.Devices["a"], "b": {Ifindex: 3, MAC: plan.MAC{2, 0, 0, 0, 0, 3},
+			Up: true}}
 		l.Want([]LAG{want})
 		synctest.Wait()
 		if got := used(l); got != "a" || n.socket(2) != nil || n.socket(3) == nil {
@@ -147,13 +154,15 @@ func TestLACP_DevicesThatChange(t *testing.T) {
 		delete(n.broken, 4)
 		l.Want([]LAG{want})
 		synctest.Wait()
-		if s, _ := l.Status(lagID); s.Members[1].Reason.Text() != "lacp: partner silent" && s.Members[1].Reason.Text() != "lacp: no partner yet" {
+		if s, _ := l.Status(lagID); s.Members[1].Reason.Text() != "lacp: partner silent" &&
+			s.Members[1].Reason.Text() != "lacp: no partner yet" {
 			t.Errorf("%+v", s.Members[1])
 		}
 	})
 }
 
-// A peer that floods costs next to nothing, a frame that cannot be read is counted, and a device that goes down ends nothing.
+// A peer that floods costs next to nothing, a frame that cannot be read is counted, and a device that goes down ends
+// nothing.
 func TestLACP_HostilePeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()

@@ -36,7 +36,8 @@ func twoHosts(t *testing.T, lag string) (a, b *host) {
 	return a, b
 }
 
-// pings starts n pings from a to b, 20 ms apart; the function returned waits for their end and says how many had no answer.
+// pings starts n pings from a to b, 20 ms apart; the function returned waits for their end and says how many had no
+// answer.
 func pings(t *testing.T, a *host, n int) func() int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(n)*20*time.Millisecond)
@@ -112,19 +113,21 @@ func warm(t *testing.T, a *host) {
 	})
 }
 
-// Two hosts bundle two links; each shows the other as its partner. When one link fails the other carries everything, and no MAC is
-// announced, because the physical switch moves them itself.
+// Two hosts bundle two links; each shows the other as its partner. When one link fails the other carries everything,
+// and no MAC is announced, because the physical switch moves them itself.
 func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
 	t.Parallel()
-	// Slow: an agent that a busy machine keeps from running for 3 s would lose its members with the fast timeout. A link that loses its
-	// carrier is gone at once either way.
+	// Slow: an agent that a busy machine keeps from running for 3 s would lose its members with the fast timeout. A
+	// link that loses its carrier is gone at once either way.
 	a, b := twoHosts(t, "timeout: slow")
 	ua, ub := a.uplink("up1"), b.uplink("up1")
-	if ua.LAG.Partner == nil || ua.LAG.Partner.System != ub.LAG.Actor.System || ua.LAG.Partner.Port != ub.LAG.Actor.Port || ua.LAG.Actor.System == ub.LAG.Actor.System {
+	if ua.LAG.Partner == nil || ua.LAG.Partner.System != ub.LAG.Actor.System ||
+		ua.LAG.Partner.Port != ub.LAG.Actor.Port || ua.LAG.Actor.System == ub.LAG.Actor.System {
 		t.Errorf("a's member %+v\nb's member %+v", ua.LAG, ub.LAG)
 	}
 	text := a.heddle("uplink", "show", "up1")
-	for _, want := range []string{"lag:", "lag1", "lacp:", "used", "distributing", "w1 (uplink up1 of switch lab)", "Heddle"} {
+	for _, want := range []string{"lag:", "lag1", "lacp:", "used", "distributing", "w1 (uplink up1 of switch lab)",
+		"Heddle"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("uplink show lacks %q:\n%s", want, text)
 		}
@@ -230,7 +233,8 @@ func events(t *testing.T, h *host, kind event.Kind, seq uint64) (texts []string,
 	return texts, last
 }
 
-// An agent that ends, in order or not, and is back within the partner's timeout: the partner notices nothing and no frame is lost.
+// An agent that ends, in order or not, and is back within the partner's timeout: the partner notices nothing and no
+// frame is lost.
 func TestS52_ARestartWithinTheTimeoutLosesNothing(t *testing.T) {
 	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow")
@@ -251,7 +255,8 @@ func TestS52_ARestartWithinTheTimeoutLosesNothing(t *testing.T) {
 	}
 }
 
-// A plan change that does not touch the LAG leaves it alone; one that takes a member away has the partner let go of it at once.
+// A plan change that does not touch the LAG leaves it alone; one that takes a member away has the partner let go of it
+// at once.
 func TestS52_PlanChangesTouchOnlyTheirMembers(t *testing.T) {
 	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow")
@@ -269,8 +274,10 @@ func TestS52_PlanChangesTouchOnlyTheirMembers(t *testing.T) {
 
 func apply(t *testing.T, h *host, yaml string) {
 	t.Helper()
-	out, err := h.Apply(t.Context(), api.Apply{File: "heddle.yaml", Content: yaml, Window: api.Window{ConfirmWithin: time.Minute}})
-	if err == nil && out.Trial != nil && out.Trial.State == api.TrialConfirm { // the host's own interface knows nobody yet
+	out, err := h.Apply(t.Context(), api.Apply{File: "heddle.yaml", Content: yaml,
+		Window: api.Window{ConfirmWithin: time.Minute}})
+	if err == nil && out.Trial != nil && out.Trial.State == api.TrialConfirm {
+		// the host's own interface knows nobody yet
 		_, err = h.ConfirmChange(t.Context())
 	}
 	if err != nil {
@@ -278,13 +285,15 @@ func apply(t *testing.T, h *host, yaml string) {
 	}
 }
 
-// heddle down takes back what was said: the partner lets go of its members and the neighbour is forgotten, both at once.
+// heddle down takes back what was said: the partner lets go of its members and the neighbour is forgotten, both at
+// once.
 func TestDown_SaysGoodbyeByLACPAndLLDP(t *testing.T) {
 	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow, fallback: none")
 	b.await("b knows its neighbour", func() bool { return len(b.uplink("up0").LLDP.Neighbours) == 1 })
 	n := b.uplink("up0").LLDP.Neighbours[0]
-	if n.PortDescription != "w0 (uplink up0 of switch lab)" || n.Port != a.uplink("up0").MAC || n.MaxFrame != 1518 || fmt.Sprint(n.Capabilities) != "[bridge]" {
+	if n.PortDescription != "w0 (uplink up0 of switch lab)" || n.Port != a.uplink("up0").MAC || n.MaxFrame != 1518 ||
+		fmt.Sprint(n.Capabilities) != "[bridge]" {
 		t.Errorf("neighbour %+v", n)
 	}
 	a.end(syscall.SIGKILL) // even when the agent is not there any more

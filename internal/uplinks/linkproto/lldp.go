@@ -59,13 +59,14 @@ const mostReports = 256
 
 // StartLLDP begins on no uplink. Changes are handed to report, one call at a time, from a goroutine of its own.
 func StartLLDP(open Opener, log *slog.Logger, report func([]LLDPReport)) *LLDP {
-	l := &LLDP{engine: newEngine(newWires(open, log, hearsLLDP())), log: log, report: report, running: map[plan.PortID]*runningPort{}}
+	l := &LLDP{engine: newEngine(newWires(open, log, hearsLLDP())), log: log, report: report,
+		running: map[plan.PortID]*runningPort{}}
 	l.engine.start(l, l.deliver)
 	return l
 }
 
-// Want says on which uplinks LLDP is spoken. An uplink that stays keeps its neighbours; one that is no longer advertised on says
-// goodbye.
+// Want says on which uplinks LLDP is spoken. An uplink that stays keeps its neighbours; one that is no longer
+// advertised on says goodbye.
 func (l *LLDP) Want(ports []LLDPPort) {
 	l.mu.Lock()
 	l.want = ports

@@ -13,7 +13,8 @@ import (
 func uplinkID(name string) plan.PortID { return plan.PortID{Switch: "lab", Name: name} }
 
 func pdu(port string, ttl uint16) lldp.PDU {
-	return lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: []byte{2, 0, 0, 0, 0, 9}}, Port: lldp.PortID{Subtype: lldp.PortIfName, Value: []byte(port)}, TTL: ttl}
+	return lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: []byte{2, 0, 0, 0, 0, 9}},
+		Port: lldp.PortID{Subtype: lldp.PortIfName, Value: []byte(port)}, TTL: ttl}
 }
 
 func payload(t *testing.T, p lldp.PDU) []byte {
@@ -100,7 +101,8 @@ func TestLLDP_NeighboursComeChangeAndGo(t *testing.T) {
 		synctest.Wait()
 		named := pdu("2", 5)
 		named.SystemName = "leaf"
-		for _, p := range []lldp.PDU{pdu("1", 5), pdu("1", 5), pdu("2", 5), named, pdu("3", 100), pdu("4", 100), pdu("3", 0)} {
+		for _, p := range []lldp.PDU{pdu("1", 5), pdu("1", 5), pdu("2", 5), named, pdu("3", 100), pdu("4", 100),
+			pdu("3", 0)} {
 			n.put(1, plan.MAC{2}, payload(t, p))
 			n.put(2, plan.MAC{2}, payload(t, p))
 			synctest.Wait()
@@ -120,7 +122,8 @@ func TestLLDP_NeighboursComeChangeAndGo(t *testing.T) {
 		synctest.Wait()
 		var got string
 		for _, r := range reports.list() {
-			got += fmt.Sprintf("%s%s ", map[lldp.Change]string{lldp.New: "+", lldp.Updated: "~", lldp.Gone: "-"}[r.Change], r.Neighbour.PDU.Port)
+			got += fmt.Sprintf("%s%s ", map[lldp.Change]string{lldp.New: "+", lldp.Updated: "~",
+				lldp.Gone: "-"}[r.Change], r.Neighbour.PDU.Port)
 		}
 		if want := "+1 +2 ~2 +3 +4 -3 -1 -2 -4 "; got != want {
 			t.Errorf("reports %q, want %q", got, want)

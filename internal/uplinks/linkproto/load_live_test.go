@@ -19,8 +19,8 @@ import (
 	"heddle/internal/test/testkit/cable"
 )
 
-// A port moves off a loaded uplink, its MAC is announced on the other, and it stays there over a restart of the agent. The uplinks
-// count as 10 Mb/s, and windows are short.
+// A port moves off a loaded uplink, its MAC is announced on the other, and it stays there over a restart of the agent.
+// The uplinks count as 10 Mb/s, and windows are short.
 //
 //	vmk0 (number 1) ┐      ╔═ w0 ═╗
 //	vmk1 (number 2) ┼─ lab ╣      ╠═ br0 ─ station
@@ -44,11 +44,15 @@ func TestS47_S48_APortMovesOffALoadedUplinkAndThenStays(t *testing.T) {
 ports:
 `
 	for i := range 3 {
-		config += fmt.Sprintf("  - {name: vmk%d, switch: lab, portGroup: hosts, role: host, mac: \"02:00:00:00:00:1%d\", addresses: [192.0.%d.1/24]}\n", i, i, i)
+		config += fmt.Sprintf("  - {name: vmk%d, switch: lab, portGroup: hosts, role: host, mac: "+
+			"\"02:00:00:00:00:1%d\", addresses: [192.0.%d.1/24]}\n", i, i, i)
 		run(t, network, fmt.Sprintf("ip addr add 192.0.%d.2/24 dev br0", i))
 	}
 	h.start(config)
-	h.await("two ports use up1", func() bool { return h.by("vmk0") == "up1" && h.by("vmk1") == "up0" && h.by("vmk2") == "up1" })
+	h.await("two ports use up1", func() bool {
+		return h.by("vmk0") == "up1" && h.by("vmk1") == "up0" &&
+			h.by("vmk2") == "up1"
+	})
 	announced := rarps(t, network, "w0")
 	for _, port := range []string{"vmk0", "vmk2"} {
 		h.flood(port, net.HardwareAddr{2, 0, 0, 0, 0, 0x20})
@@ -128,12 +132,14 @@ func (h *host) moves() (n int) {
 	return n
 }
 
-// flood has a port send 4.2 Mb/s to a station until the test ends. A sender that was held up makes up for it, so that windows have the
-// same load on a busy machine: two such ports are more than the 75 % of 10 Mb/s at which one is moved, and one is far less.
+// flood has a port send 4.2 Mb/s to a station until the test ends. A sender that was held up makes up for it, so that
+// windows have the same load on a busy machine: two such ports are more than the 75 % of 10 Mb/s at which one is moved,
+// and one is far less.
 func (h *host) flood(port string, to net.HardwareAddr) {
 	h.t.Helper()
 	const size, rate = 1342, 4.2e6 / 8 / 1342
-	f, err := traffic.StartFlood(traffic.Endpoint{NS: h.ns}, traffic.Flood{Kind: traffic.WellBehaved, Device: port, To: to, MinSize: size, MaxSize: size, Rate: rate})
+	f, err := traffic.StartFlood(traffic.Endpoint{NS: h.ns}, traffic.Flood{Kind: traffic.WellBehaved, Device: port,
+		To: to, MinSize: size, MaxSize: size, Rate: rate})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -144,8 +150,8 @@ func (h *host) flood(port string, to net.HardwareAddr) {
 	})
 }
 
-// rarps gives the MACs that RARP announces on a device from now on. The device is in a bridge, which takes frames before a socket for
-// one type sees them; one for all types comes first.
+// rarps gives the MACs that RARP announces on a device from now on. The device is in a bridge, which takes frames
+// before a socket for one type sees them; one for all types comes first.
 func rarps(t *testing.T, ns *netns.NS, device string) <-chan plan.MAC {
 	t.Helper()
 	end := cable.Open(t, ns, device)
@@ -154,7 +160,8 @@ func rarps(t *testing.T, ns *netns.NS, device string) <-chan plan.MAC {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- end.Watch(ctx, func(f []byte) {
-			if !bytes.HasPrefix(f[12:], []byte{0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3}) { // a reverse request for Ethernet and IPv4
+			if !bytes.HasPrefix(f[12:], []byte{0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3}) {
+				// a reverse request for Ethernet and IPv4
 				return
 			}
 			select {

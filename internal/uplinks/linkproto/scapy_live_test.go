@@ -14,9 +14,11 @@ import (
 	"heddle/internal/uplinks/lacp"
 )
 
-// scapyPeer plays the physical switch on w0. Commands come as JSON, one a line; each is answered by one line: the LACPDU heard last.
+// scapyPeer plays the physical switch on w0. Commands come as JSON, one a line; each is answered by one line: the
+// LACPDU heard last.
 //
-//	until: hear LACPDUs until one has the state under the mask, and know the peer (knows); repeat the own state after each other one
+//	until: hear LACPDUs until one has the state under the mask, and know the peer (knows); repeat the own
+//	  state after each other one
 //	say:   send a LACPDU with that state, whose partner is what was heard last
 //	raw:   send these bytes behind the EtherType
 //	mark:  send a marker and hear LACPDUs until its response comes
@@ -171,11 +173,13 @@ func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
 	h.start(config("192.0.2.1", "timeout: fast, fallback: none", "none"))
 
 	first := p.do(map[string]any{"until": joined, "mask": joined, "knows": false})
-	if first.ActorState&lacp.Defaulted == 0 || first.Partner != "00:00:00:00:00:00" || first.ActorSystem != h.uplink("up0").MAC || first.ActorPort != 1 {
+	if first.ActorState&lacp.Defaulted == 0 || first.Partner != "00:00:00:00:00:00" ||
+		first.ActorSystem != h.uplink("up0").MAC || first.ActorPort != 1 {
 		t.Errorf("the first word: %+v", first)
 	}
 	p.say(joined)
-	if got := p.until(joined); got.PartnerKey != 9 || got.PartnerPort != 17 || got.PartnerState&^lacp.Synchronization != joined {
+	if got := p.until(joined); got.PartnerKey != 9 || got.PartnerPort != 17 ||
+		got.PartnerState&^lacp.Synchronization != joined {
 		t.Errorf("it has heard the peer: %+v", got)
 	}
 	p.until(inSync)
@@ -202,7 +206,8 @@ func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
 	}
 }
 
-// A passive LAG with slow timeouts says nothing until the peer speaks, and then goes through the protocol with it, frame by frame.
+// A passive LAG with slow timeouts says nothing until the peer speaks, and then goes through the protocol with it,
+// frame by frame.
 func TestS53_PassiveAndSlowAgainstScapyFrameByFrame(t *testing.T) {
 	h := newHost(t, "scapyp")
 	other := testkit.NS(t, "scapyq")
@@ -223,7 +228,8 @@ func TestS53_PassiveAndSlowAgainstScapyFrameByFrame(t *testing.T) {
 		both    = takes | lacp.Distributing
 	)
 	p.say(peer)
-	if got := p.until(own); got.PartnerKey != 9 || got.PartnerPort != 17 || got.PartnerState&^lacp.Synchronization != peer {
+	if got := p.until(own); got.PartnerKey != 9 || got.PartnerPort != 17 ||
+		got.PartnerState&^lacp.Synchronization != peer {
 		t.Errorf("it has heard the peer: %+v", got)
 	}
 	p.until(ownSync)
@@ -281,7 +287,8 @@ func TestLLDP_AgainstScapy(t *testing.T) {
 		}
 	}
 	var u api.Uplink
-	if err := json.Unmarshal([]byte(h.heddle("uplink", "show", "up0", "-o", "json")), &u); err != nil || u.LLDP.Neighbours[0].PVID != 42 || u.LLDP.Out != 0 {
+	if err := json.Unmarshal([]byte(h.heddle("uplink", "show", "up0", "-o", "json")), &u); err != nil ||
+		u.LLDP.Neighbours[0].PVID != 42 || u.LLDP.Out != 0 {
 		t.Errorf("as JSON: %v, %+v", err, u.LLDP)
 	}
 	p.do(map[string]any{"lldp": "leaf-1", "ttl": 0})

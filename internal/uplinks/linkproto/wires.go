@@ -1,5 +1,5 @@
-// Package linkproto speaks LACP and LLDP with the devices at the other ends of uplinks: the sockets, timers and goroutines around
-// the pure packages lacp and lldp.
+// Package linkproto speaks LACP and LLDP with the devices at the other ends of uplinks: the sockets, timers and
+// goroutines around the pure packages lacp and lldp.
 package linkproto
 
 import (
@@ -45,13 +45,14 @@ type Opener func(ifindex uint32, listen wire.Listen) (Socket, error)
 // Open is the Opener of the kernel's packet sockets.
 func Open(ifindex uint32, listen wire.Listen) (Socket, error) { return wire.Open(ifindex, listen) }
 
-// Own is the addresses of this host's own ports and uplinks, as they are configured. A frame from one of them is no neighbour's: it came
-// back, by a cable between two uplinks or a device that passes link control on. MACs that a guest may choose are left out, learned ones and
-// changed ones: a guest that chose its host's neighbour's could silence that neighbour.
+// Own is the addresses of this host's own ports and uplinks, as they are configured. A frame from one of them is no
+// neighbour's: it came back, by a cable between two uplinks or a device that passes link control on. MACs that a guest
+// may choose are left out, learned ones and changed ones: a guest that chose its host's neighbour's could silence that
+// neighbour.
 type Own map[plan.MAC]bool
 
-// mostPerSecond is how many frames of one device are looked at per second; LACP and LLDP send a few. The kernel drops what is
-// beyond, so that a peer that floods costs next to nothing.
+// mostPerSecond is how many frames of one device are looked at per second; LACP and LLDP send a few. The kernel drops
+// what is beyond, so that a peer that floods costs next to nothing.
 const mostPerSecond = 50
 
 // heard is a frame that arrived.
@@ -80,7 +81,8 @@ type reader struct {
 }
 
 func newWires(open Opener, log *slog.Logger, listen wire.Listen) *wires {
-	return &wires{open: open, log: log, listen: listen, conns: map[uint32]*reader{}, heard: make(chan heard), most: mostPerSecond}
+	return &wires{open: open, log: log, listen: listen, conns: map[uint32]*reader{}, heard: make(chan heard),
+		most: mostPerSecond}
 }
 
 // hear changes which senders count, on every device.
@@ -96,8 +98,8 @@ func (w *wires) hear(sources [][6]byte) error {
 	return errors.Join(errs...)
 }
 
-// use opens a socket on a device that has none, or whose socket is one of a device that went and left its index to this one. What
-// failed is tried again with the next call.
+// use opens a socket on a device that has none, or whose socket is one of a device that went and left its index to this
+// one. What failed is tried again with the next call.
 func (w *wires) use(ifindex uint32) error {
 	if r, ok := w.conns[ifindex]; ok {
 		if r.Bound() {

@@ -17,8 +17,8 @@ type Advertiser struct {
 	fast int // PDUs sent in quick succession so far
 }
 
-// Restart begins with a quick succession, as after a start, when the link comes up, or when a new neighbour is heard. One that
-// is under way goes on.
+// Restart begins with a quick succession, as after a start, when the link comes up, or when a new neighbour is heard.
+// One that is under way goes on.
 func (a *Advertiser) Restart(now time.Time) {
 	if a.fast < fastCount {
 		return

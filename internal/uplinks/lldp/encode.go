@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Encode is the PDU as it follows the Ethernet header. Texts longer than 255 bytes are cut; an id, an address or an organisation's
-// value that does not fit a TLV, and more than one frame holds, is an error. With TTL 0 it is the goodbye: ids and TTL alone.
+// Encode is the PDU as it follows the Ethernet header. Texts longer than 255 bytes are cut; an id, an address or an
+// organisation's value that does not fit a TLV, and more than one frame holds, is an error. With TTL 0 it is the
+// goodbye: ids and TTL alone.
 func (p PDU) Encode() ([]byte, error) {
 	var e encoder
 	e.id(tlvChassis, p.Chassis.Subtype, p.Chassis.Value)
@@ -18,7 +19,8 @@ func (p PDU) Encode() ([]byte, error) {
 		e.text(tlvSystemName, p.SystemName)
 		e.text(tlvSystemDescription, p.SystemDescription)
 		if c := p.Capabilities; c != nil {
-			e.tlv(tlvCapabilities, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, uint16(c.Has)), uint16(c.Enabled)))
+			e.tlv(tlvCapabilities, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, uint16(c.Has)),
+				uint16(c.Enabled)))
 		}
 		for _, m := range p.Management {
 			e.management(m)

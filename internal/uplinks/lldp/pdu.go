@@ -1,5 +1,5 @@
-// Package lldp is the link layer discovery protocol (IEEE 802.1AB): its frames, the table of neighbours and the timing of what we
-// advertise, as pure functions of frames and time. It opens no socket and reads no clock.
+// Package lldp is the link layer discovery protocol (IEEE 802.1AB): its frames, the table of neighbours and the timing
+// of what we advertise, as pure functions of frames and time. It opens no socket and reads no clock.
 package lldp
 
 import (
@@ -71,8 +71,8 @@ type Org struct {
 	Value   []byte
 }
 
-// Decode reads what follows the Ethernet header of a frame of EtherType. Chassis, port and TTL come first and once; optional
-// TLVs that cannot be read are left out and counted (802.1AB 9.2.7.7). The result shares nothing with b.
+// Decode reads what follows the Ethernet header of a frame of EtherType. Chassis, port and TTL come first and once;
+// optional TLVs that cannot be read are left out and counted (802.1AB 9.2.7.7). The result shares nothing with b.
 func Decode(b []byte) (*PDU, error) {
 	p := &PDU{}
 	at := 0
@@ -150,7 +150,8 @@ func (p *PDU) optional(kind int, v []byte) bool {
 		if len(v) != 4 || p.Capabilities != nil {
 			return false
 		}
-		p.Capabilities = &Capabilities{Capability(binary.BigEndian.Uint16(v)), Capability(binary.BigEndian.Uint16(v[2:]))}
+		p.Capabilities = &Capabilities{Capability(binary.BigEndian.Uint16(v)),
+			Capability(binary.BigEndian.Uint16(v[2:]))}
 		return true
 	case tlvManagement:
 		m, ok := readManagement(v)
@@ -176,7 +177,8 @@ func once(s *string, v []byte) bool {
 	return true
 }
 
-// readManagement reads: length of the address with its subtype, subtype, address, numbering, number, length of the OID, OID.
+// readManagement reads: length of the address with its subtype, subtype, address, numbering, number, length of the OID,
+// OID.
 func readManagement(v []byte) (Management, bool) {
 	if len(v) < 1 {
 		return Management{}, false
@@ -186,7 +188,8 @@ func readManagement(v []byte) (Management, bool) {
 		return Management{}, false
 	}
 	rest := v[1+n:]
-	m := Management{Address: Address{Family: v[1], Value: bytes.Clone(v[2 : 1+n])}, Interface: rest[0], Number: binary.BigEndian.Uint32(rest[1:])}
+	m := Management{Address: Address{Family: v[1], Value: bytes.Clone(v[2 : 1+n])}, Interface: rest[0],
+		Number: binary.BigEndian.Uint32(rest[1:])}
 	oid := int(rest[5])
 	if oid > 128 || len(rest) != 6+oid {
 		return Management{}, false

@@ -21,9 +21,11 @@ func sample() PDU {
 		Capabilities: &Capabilities{Has: Bridge | Router, Enabled: Bridge},
 		Management: []Management{
 			{Address: Address{Family: 1, Value: []byte{192, 0, 2, 1}}, Interface: 2, Number: 1007},
-			{Address: Address{Family: 6, Value: []byte{2, 0, 0, 0, 0, 0x12}}, Interface: 3, Number: 9, OID: []byte{6, 3, 0x2b, 6, 1}},
+			{Address: Address{Family: 6, Value: []byte{2, 0, 0, 0, 0, 0x12}}, Interface: 3, Number: 9,
+				OID: []byte{6, 3, 0x2b, 6, 1}},
 		},
-		Org: []Org{{OUI: oui8021, Subtype: subtypePVID, Value: []byte{0, 42}}, {OUI: oui8023, Subtype: subtypeMaxFrame, Value: []byte{0x23, 0xf0}},
+		Org: []Org{{OUI: oui8021, Subtype: subtypePVID, Value: []byte{0, 42}}, {OUI: oui8023, Subtype: subtypeMaxFrame,
+			Value: []byte{0x23, 0xf0}},
 			{OUI: [3]byte{1, 2, 3}, Subtype: 4, Value: []byte("own")}},
 	}
 }
@@ -191,7 +193,9 @@ func TestPDU_AsScapyMakesThem(t *testing.T) {
 		t.Fatalf("scapy made %d frames", len(lines))
 	}
 	for i, line := range lines {
-		if got := fmt.Sprintf("%x", ethernet(encode(t, want[i]))); strings.TrimRight(got, "0") != strings.TrimRight(line, "0") { // scapy pads
+		if got := fmt.Sprintf("%x", ethernet(encode(t, want[i]))); strings.TrimRight(got, "0") != strings.TrimRight(
+			line, "0") {
+			// scapy pads
 			t.Errorf("frame %d\nscapy %s\nours  %s", i, line, got)
 		}
 		var raw []byte
@@ -223,15 +227,19 @@ print(p[LLDPDUChassisID].id, p[LLDPDUPortID].id.decode(), p[LLDPDUTimeToLive].tt
 func TestPDU_AsScapyAndTsharkReadThem(t *testing.T) {
 	frame := ethernet(encode(t, sample()))
 	out := testkit.RunScapy(t, scapyRead, fmt.Appendf(nil, "%x\n", frame))
-	want := "02:00:00:00:00:11|Ethernet1/7|120|to rack 4|leaf-1.example.net|a switch, version 4.2|1|1|0|1|0|c0000201|1007|[1, 4, 4]\n"
+	want := "02:00:00:00:00:11|Ethernet1/7|120|to rack 4|leaf-1.example.net|a switch, version " +
+		"4.2|1|1|0|1|0|c0000201|1007|[1, 4, 4]\n"
 	if string(out) != want {
 		t.Errorf("scapy reads\n%swant\n%s", out, want)
 	}
 	least := bare()
 	least.TTL = 0
-	out = testkit.Dissect(t, [][]byte{frame, ethernet(encode(t, least))}, "lldp.chassis.id.mac", "lldp.port.id", "lldp.time_to_live", "lldp.port.desc", "lldp.tlv.system.name",
-		"lldp.tlv.system.desc", "lldp.tlv.system_cap", "lldp.tlv.enable_system_cap", "lldp.mgn.addr.ip4", "lldp.ieee.802_1.port_vlan.id", "lldp.ieee.802_3.max_frame_size", "_ws.malformed")
-	want = "02:00:00:00:00:11\tEthernet1/7\t120\tto rack 4\tleaf-1.example.net\ta switch, version 4.2\t0x0014\t0x0004\t192.0.2.1\t42\t9200\t\n" +
+	out = testkit.Dissect(t, [][]byte{frame, ethernet(encode(t, least))}, "lldp.chassis.id.mac", "lldp.port.id",
+		"lldp.time_to_live", "lldp.port.desc", "lldp.tlv.system.name",
+		"lldp.tlv.system.desc", "lldp.tlv.system_cap", "lldp.tlv.enable_system_cap", "lldp.mgn.addr.ip4",
+		"lldp.ieee.802_1.port_vlan.id", "lldp.ieee.802_3.max_frame_size", "_ws.malformed")
+	want = "02:00:00:00:00:11\tEthernet1/7\t120\tto rack 4\tleaf-1.example.net\ta switch, version " +
+		"4.2\t0x0014\t0x0004\t192.0.2.1\t42\t9200\t\n" +
 		"\ty\t0" + strings.Repeat("\t", 9) + "\n"
 	if string(out) != want {
 		t.Errorf("tshark reads\n%q\nwant\n%q", out, want)

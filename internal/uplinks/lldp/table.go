@@ -7,7 +7,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// MaxNeighbours bounds a Table: one port has one neighbour, or a few behind a repeater. With frames of 1,500 bytes it bounds memory.
+// MaxNeighbours bounds a Table: one port has one neighbour, or a few behind a repeater. With frames of 1,500 bytes it
+// bounds memory.
 const MaxNeighbours = 8
 
 // Neighbour is a system that announced itself on a port.
@@ -21,9 +22,10 @@ type Neighbour struct {
 	told bool
 }
 
-// Who floods a port with names that it makes up does not keep them up: a neighbour is established when it has been heard again, that
-// much later or more, and as long as it is heard so often, whatever its time to live says. The quickest succession of LLDP is a
-// second, the usual time to live 120 s (IEEE 802.1AB, 9.2.5: msgFastTx, msgTxHold × msgTxInterval).
+// Who floods a port with names that it makes up does not keep them up: a neighbour is established when it has been
+// heard again, that much later or more, and as long as it is heard so often, whatever its time to live says. The
+// quickest succession of LLDP is a second, the usual time to live 120 s (IEEE 802.1AB, 9.2.5: msgFastTx, msgTxHold ×
+// msgTxInterval).
 const (
 	establishedAfter = time.Second
 	establishedFor   = 2 * time.Minute
@@ -36,8 +38,8 @@ func (n *Neighbour) established(now time.Time) bool {
 // expires is when the neighbour is forgotten unless it is heard again.
 func (n *Neighbour) expires() time.Time { return n.Heard.Add(time.Duration(n.PDU.TTL) * time.Second) }
 
-// Table holds the neighbours of one port. The zero Table is empty. In a full one a newcomer takes the place of the one that was heard
-// the longest ago of those that are not established; where all are, it is refused.
+// Table holds the neighbours of one port. The zero Table is empty. In a full one a newcomer takes the place of the one
+// that was heard the longest ago of those that are not established; where all are, it is refused.
 type Table struct {
 	list []Neighbour
 	// Refused counts PDUs of new neighbours that found the table full, whether they got a place or not.
@@ -57,8 +59,8 @@ const (
 	Unsure                 // a neighbour nobody knew has another's place; it is New when it is heard again
 )
 
-// Learn takes a PDU in. A neighbour is known by its chassis and port together. gone is one that was New and had to make way, nil for
-// none.
+// Learn takes a PDU in. A neighbour is known by its chassis and port together. gone is one that was New and had to make
+// way, nil for none.
 func (t *Table) Learn(now time.Time, source plan.MAC, p PDU) (c Change, gone *Neighbour) {
 	i := slices.IndexFunc(t.list, func(n Neighbour) bool { return sameSender(n.PDU, p) })
 	switch {

@@ -34,7 +34,8 @@ func TestTable_LearnsUpdatesAgesAndHearsGoodbyes(t *testing.T) {
 	named.SystemName = "leaf"
 	learn(20, named, Updated)
 	learn(20, from("2", 5), New)
-	if n := tb.Neighbours(); len(n) != 2 || n[0].PDU.SystemName != "leaf" || n[0].Since != epoch || n[0].Heard != at(20) {
+	if n := tb.Neighbours(); len(n) != 2 || n[0].PDU.SystemName != "leaf" || n[0].Since != epoch ||
+		n[0].Heard != at(20) {
 		t.Fatalf("%+v", n)
 	}
 	if !tb.Next().Equal(at(25)) {
@@ -72,7 +73,8 @@ func TestTable_IsBounded(t *testing.T) {
 func flood(tb *Table, now time.Time, run, n int) {
 	for i := range n {
 		for range 2 {
-			tb.Learn(now.Add(time.Duration(i)*time.Millisecond), plan.MAC{2, 6}, from(fmt.Sprint("made up ", run, " ", i), 65535))
+			tb.Learn(now.Add(time.Duration(i)*time.Millisecond), plan.MAC{2, 6},
+				from(fmt.Sprint("made up ", run, " ", i), 65535))
 		}
 	}
 }
@@ -121,7 +123,8 @@ func TestTable_AFloodDoesNotKeepTheNeighbourOut(t *testing.T) {
 func TestTable_WhoFallsSilentMakesWay(t *testing.T) {
 	var tb Table
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
-	for _, s := range []int{0, 10} { // liars that take the trouble to repeat themselves, and then claim to live for 18 hours
+	for _, s := range []int{0, 10} {
+		// liars that take the trouble to repeat themselves, and then claim to live for 18 hours
 		for i := range MaxNeighbours {
 			tb.Learn(at(s), plan.MAC{2, 6}, from(fmt.Sprint(i), 65535))
 		}

@@ -96,7 +96,8 @@ const (
 // Words are the capabilities that are set, in the order of the bits.
 func (c Capability) Words() []string {
 	words := []string{}
-	for i, w := range []string{"other", "repeater", "bridge", "access-point", "router", "telephone", "docsis", "station", "c-vlan", "s-vlan", "two-port-relay"} {
+	for i, w := range []string{"other", "repeater", "bridge", "access-point", "router", "telephone", "docsis",
+		"station", "c-vlan", "s-vlan", "two-port-relay"} {
 		if c&(1<<i) != 0 {
 			words = append(words, w)
 		}
@@ -133,6 +134,7 @@ func (p *PDU) word(oui [3]byte, subtype uint8) (uint16, bool) {
 
 // WithMaxFrame adds the longest frame the port takes, in bytes with header and checksum.
 func (p PDU) WithMaxFrame(size uint16) PDU {
-	p.Org = append(p.Org[:len(p.Org):len(p.Org)], Org{OUI: oui8023, Subtype: subtypeMaxFrame, Value: binary.BigEndian.AppendUint16(nil, size)})
+	p.Org = append(p.Org[:len(p.Org):len(p.Org)], Org{OUI: oui8023, Subtype: subtypeMaxFrame,
+		Value: binary.BigEndian.AppendUint16(nil, size)})
 	return p
 }

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Times of a round of probes: they are sent three times, in case a storm swallows some, and what comes back is looked at when a little
-// time has passed since the first, so that both ends of a way have been heard.
+// Times of a round of probes: they are sent three times, in case a storm swallows some, and what comes back is looked
+// at when a little time has passed since the first, so that both ends of a way have been heard.
 const (
 	roundLasts = 400 * time.Millisecond
 	settleFor  = 10 * time.Millisecond
@@ -31,8 +31,8 @@ const (
 	mostWaiting  = 1024 // segments
 )
 
-// A sign that turned out to be none is answered again after firstPause, then after twice as long each time; it is forgotten when it
-// was not shown for as long as forgetAfter.
+// A sign that turned out to be none is answered again after firstPause, then after twice as long each time; it is
+// forgotten when it was not shown for as long as forgetAfter.
 const (
 	firstPause  = time.Second
 	longPause   = 5 * time.Minute
@@ -58,7 +58,8 @@ type Block struct {
 	// Why says how the loop goes, for people.
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	// Seen: the loop is seen by its devices, and is gone when they are. Otherwise the port is tried by probes in Segments at Retry.
+	// Seen: the loop is seen by its devices, and is gone when they are. Otherwise the port is tried by probes in
+	// Segments at Retry.
 	Seen     bool          `json:"seen,omitzero"`
 	Segments []Segment     `json:"segments,omitzero"`
 	Retry    time.Time     `json:"retry,omitzero"`
@@ -77,8 +78,8 @@ type Send struct {
 	Segments []Segment
 }
 
-// Machine decides when probes are sent and which ports are blocked. It is for one goroutine. Whoever calls one of its methods does
-// afterwards what Due asks for, and calls Due again at Next.
+// Machine decides when probes are sent and which ports are blocked. It is for one goroutine. Whoever calls one of its
+// methods does afterwards what Due asks for, and calls Due again at Next.
 type Machine struct {
 	signs   map[Sign]*answered
 	waiting []Segment // to be probed in the next round
@@ -125,7 +126,8 @@ type round struct {
 
 // New makes a machine in which these ports are blocked, as an earlier one left them.
 func New(blocks []Block) *Machine {
-	m := &Machine{signs: map[Sign]*answered{}, ways: map[Way]time.Time{}, blocks: map[plan.PortID]*Block{}, lifted: map[plan.PortID]lifted{},
+	m := &Machine{signs: map[Sign]*answered{}, ways: map[Way]time.Time{}, blocks: map[plan.PortID]*Block{},
+		lifted: map[plan.PortID]lifted{},
 		others: map[plan.PortID]time.Time{}, yields: map[plan.PortID]yield{}}
 	for _, b := range blocks {
 		m.blocks[b.Port] = &b
@@ -173,12 +175,14 @@ func (m *Machine) Signed(s Sign, now time.Time) {
 	}
 	a.pause = min(max(2*a.pause, firstPause), longPause)
 	a.next = now.Add(a.pause)
-	if len(m.waiting) < mostWaiting && !slices.Contains(m.waiting, s.Segment) && !slices.Contains(m.round.segments, s.Segment) {
+	if len(m.waiting) < mostWaiting && !slices.Contains(m.waiting, s.Segment) &&
+		!slices.Contains(m.round.segments, s.Segment) {
 		m.waiting = append(m.waiting, s.Segment)
 	}
 }
 
-// Came takes in a probe of a round that has come back. A segment that it came into is probed as well: the loop may go on there.
+// Came takes in a probe of a round that has come back. A segment that it came into is probed as well: the loop may go
+// on there.
 func (m *Machine) Came(w Way, number uint64, now time.Time) {
 	if number != m.number || m.round.began.IsZero() {
 		return

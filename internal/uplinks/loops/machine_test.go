@@ -251,9 +251,11 @@ func TestS110_AnOldProbeProvesNothing(t *testing.T) {
 func TestS110_SignsOfManyGuestsCostABoundedNumberOfProbes(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20_000 {
-		w.m.Signed(Sign{plan.PortID{Switch: "a", Name: fmt.Sprint(i)}, Segment{Switch: "a", VLAN: uint16(i % 4000)}, uint32(i)}, w.now)
+		w.m.Signed(Sign{plan.PortID{Switch: "a", Name: fmt.Sprint(i)}, Segment{Switch: "a", VLAN: uint16(i % 4000)},
+			uint32(i)}, w.now)
 		for range 20 {
-			w.m.Came(Way{End{Number: uint32(i)}, End{Number: uint32(i + 7), ID: plan.PortID{Name: fmt.Sprint(i)}}}, w.m.number, w.now)
+			w.m.Came(Way{End{Number: uint32(i)}, End{Number: uint32(i + 7), ID: plan.PortID{Name: fmt.Sprint(i)}}},
+				w.m.number, w.now)
 		}
 	}
 	before := w.sent

@@ -10,7 +10,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// EtherType of probes is one that the IEEE leaves to local experiments; others may use it too, which is why Magic follows.
+// EtherType of probes is one that the IEEE leaves to local experiments; others may use it too, which is why Magic
+// follows.
 const EtherType = abi.TypeProbe
 
 // The payload, all integers big-endian:
@@ -101,8 +102,9 @@ func (s *Sender) Read(p []byte) (Probe, error) {
 		return Probe{}, ErrForged
 	}
 	return Probe{
-		Uplink: binary.BigEndian.Uint32(p[4:]) != 0, Number: binary.BigEndian.Uint32(p[8:]), VLAN: binary.BigEndian.Uint16(p[12:]),
-		AD: binary.BigEndian.Uint16(p[14:]) != 0, Round: binary.BigEndian.Uint64(p[16:]),
+		Uplink: binary.BigEndian.Uint32(p[4:]) != 0, Number: binary.BigEndian.Uint32(p[8:]),
+		VLAN: binary.BigEndian.Uint16(p[12:]),
+		AD:   binary.BigEndian.Uint16(p[14:]) != 0, Round: binary.BigEndian.Uint64(p[16:]),
 	}, nil
 }
 

@@ -16,7 +16,8 @@ func testSender(n byte) *Sender {
 
 func TestS110_AProbeIsReadAsItWasWrittenAndCannotBeForged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Probe{rapid.Bool().Draw(t, "uplink"), rapid.Uint32().Draw(t, "number"), rapid.Uint16Range(0, 4094).Draw(t, "vlan"), rapid.Bool().Draw(t, "ad"), rapid.Uint64().Draw(t, "round")}
+		p := Probe{rapid.Bool().Draw(t, "uplink"), rapid.Uint32().Draw(t, "number"),
+			rapid.Uint16Range(0, 4094).Draw(t, "vlan"), rapid.Bool().Draw(t, "ad"), rapid.Uint64().Draw(t, "round")}
 		s := testSender(1)
 		f := s.Frame(p, true)
 		head := append(bytes.Repeat([]byte{0xff}, 6), 2, 2, 3, 4, 5, 6)

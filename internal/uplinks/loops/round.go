@@ -76,8 +76,8 @@ func (m *Machine) begin(now time.Time) {
 	m.send = append(m.send, Send{m.number, slices.Clone(r.segments)})
 }
 
-// open are the ways that frames take at present, as far as is known: those through blocked ports are closed, but for the port that
-// is asked about.
+// open are the ways that frames take at present, as far as is known: those through blocked ports are closed, but for
+// the port that is asked about.
 func (m *Machine) open(but plan.PortID) []Way {
 	list := slices.Clone(m.seen)
 	for w := range m.ways {

@@ -23,8 +23,9 @@ type side struct {
 	uplink bool
 }
 
-// Ways are those that joints open between segments of a plan, in both directions where both ends let frames of others in. VLANs that
-// are alike on every joint are represented by one of them. Joints of ports that are not in the plan, or blocked, open none.
+// Ways are those that joints open between segments of a plan, in both directions where both ends let frames of others
+// in. VLANs that are alike on every joint are represented by one of them. Joints of ports that are not in the plan, or
+// blocked, open none.
 func Ways(p *plan.Plan, joints []Joint) []Way {
 	pairs := make([][2]side, 0, len(joints))
 	sides := sidesOf(p)
@@ -56,7 +57,8 @@ func sidesOf(p *plan.Plan) map[plan.PortID]side {
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
 			if !u.Blocked {
-				sides[u.ID] = side{End{ID: u.ID, Number: u.Number, Uplink: true}, true, plan.VLAN{Mode: plan.VLANTrunk, Set: u.VLANs}, true}
+				sides[u.ID] = side{End{ID: u.ID, Number: u.Number, Uplink: true}, true,
+					plan.VLAN{Mode: plan.VLANTrunk, Set: u.VLANs}, true}
 			}
 		}
 		for _, port := range sw.Ports {
@@ -81,7 +83,8 @@ func (s side) at(t tag) (End, bool) {
 	return e, ok
 }
 
-// SegmentOf is the segment of frames that a port or uplink takes with that tag, VLAN 0 for none; false when it takes none such.
+// SegmentOf is the segment of frames that a port or uplink takes with that tag, VLAN 0 for none; false when it takes
+// none such.
 func SegmentOf(sw string, v *plan.VLAN, uplink bool, vlan uint16, ad bool) (Segment, bool) {
 	ad = ad && vlan != 0
 	switch v.Mode {

@@ -1,6 +1,6 @@
-// Package loops finds loops that go through ports of a host: by ways between ports that can be seen, and, when frames behave as
-// they do in a loop, by probes that are sent out of ports and come back in by others. It decides which port is blocked and when it
-// is tried again. It is pure: frames are bytes, time comes from the caller.
+// Package loops finds loops that go through ports of a host: by ways between ports that can be seen, and, when frames
+// behave as they do in a loop, by probes that are sent out of ports and come back in by others. It decides which port
+// is blocked and when it is tried again. It is pure: frames are bytes, time comes from the caller.
 package loops
 
 import (
@@ -42,22 +42,22 @@ type End struct {
 // Way is one that frames take outside of the switches: what leaves by Out comes in by In.
 type Way struct{ Out, In End }
 
-// Loop is a closed way: what leaves by the first Out comes in by the first In, is flooded by that switch, leaves by the next Out,
-// and so on, until it comes in where the first way begins.
+// Loop is a closed way: what leaves by the first Out comes in by the first In, is flooded by that switch, leaves by the
+// next Out, and so on, until it comes in where the first way begins.
 type Loop struct {
 	// Port is the one to block so that the loop is open; zero where it has none that can be.
 	Port plan.PortID
 	Ways []Way
 }
 
-// leadsTo says whether a frame that came in by w goes out by next: the switch floods it in its segment, but neither back to the port
-// it came by nor, from an uplink, to an uplink.
+// leadsTo says whether a frame that came in by w goes out by next: the switch floods it in its segment, but neither
+// back to the port it came by nor, from an uplink, to an uplink.
 func (w Way) leadsTo(next Way) bool {
 	return w.In.Segment == next.Out.Segment && w.In.ID != next.Out.ID && (!w.In.Uplink || !next.Out.Uplink)
 }
 
-// Find gives the loops that the ways make, each with the port that opens it, so that blocking all these ports leaves none. The same
-// ways give the same answer in any order.
+// Find gives the loops that the ways make, each with the port that opens it, so that blocking all these ports leaves
+// none. The same ways give the same answer in any order.
 func Find(ways []Way) []Loop {
 	ways = slices.Clone(ways)
 	slices.SortFunc(ways, compareWays)
@@ -99,9 +99,11 @@ func compareWays(a, b Way) int { return cmp.Or(compareEnds(a.Out, b.Out), compar
 
 func compareEnds(a, b End) int {
 	bit := map[bool]int{true: 1}
-	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID.Switch, b.ID.Switch), cmp.Compare(a.ID.Name, b.ID.Name),
+	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID.Switch, b.ID.Switch),
+		cmp.Compare(a.ID.Name, b.ID.Name),
 		cmp.Compare(a.Segment.Switch, b.Segment.Switch), cmp.Compare(a.Segment.VLAN, b.Segment.VLAN),
-		cmp.Compare(bit[a.Segment.AD], bit[b.Segment.AD]), cmp.Compare(bit[a.Uplink], bit[b.Uplink]), cmp.Compare(bit[a.Free], bit[b.Free]))
+		cmp.Compare(bit[a.Segment.AD], bit[b.Segment.AD]), cmp.Compare(bit[a.Uplink], bit[b.Uplink]),
+		cmp.Compare(bit[a.Free], bit[b.Free]))
 }
 
 // shortest is the shortest loop through the way, nil when it is in none.
@@ -140,10 +142,10 @@ func pathTo(ways []Way, before []int, at, first int) []Way {
 	return path
 }
 
-// victim is the port of a loop that is blocked: of those that frames come in by, one way round or the other, the one with the highest
-// number, which is the youngest. What comes in was sent by that port's own owner, so that nobody can have another's port blocked by
-// sending frames that were meant for others. Where frames come in by uplinks alone, or by ports that may not be blocked, it is one
-// they leave by.
+// victim is the port of a loop that is blocked: of those that frames come in by, one way round or the other, the one
+// with the highest number, which is the youngest. What comes in was sent by that port's own owner, so that nobody can
+// have another's port blocked by sending frames that were meant for others. Where frames come in by uplinks alone, or
+// by ports that may not be blocked, it is one they leave by.
 func victim(loop, ways []Way) plan.PortID {
 	var in, out []End
 	for _, w := range loop {

@@ -92,13 +92,14 @@ func TestS110_WhatIsALoopAndWhichPortOpensIt(t *testing.T) {
 func TestS110_ALoopSaysHowItGoes(t *testing.T) {
 	l := Find(ways("1:a=2:b", "3:a=4:b"))[0]
 	if want := "frames that leave by port 1 come in by port 2 in the untagged segment of switch b, " +
-		"frames that leave by port 4 come in by port 3 in the untagged segment of switch a; it begins in the untagged segment of switch a"; l.String() != want {
+		"frames that leave by port 4 come in by port 3 in the untagged segment of switch a; it begins in the " +
+		"untagged segment of switch a"; l.String() != want {
 		t.Errorf("%s", l)
 	}
 }
 
-// Whatever the ways are: with the ports blocked no frame goes round, uplinks and ports without loop detection are never blocked, and
-// the order in which the ways were found changes nothing.
+// Whatever the ways are: with the ports blocked no frame goes round, uplinks and ports without loop detection are never
+// blocked, and the order in which the ways were found changes nothing.
 func TestS110_WhatIsBlockedLeavesNoLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := rapid.Custom(func(t *rapid.T) End {
@@ -107,7 +108,8 @@ func TestS110_WhatIsBlockedLeavesNoLoop(t *testing.T) {
 			e.Segment = Segment{Switch: "s", VLAN: uint16(rapid.IntRange(0, 2).Draw(t, "vlan"))}
 			return e
 		})
-		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Way { return Way{one.Draw(t, "out"), one.Draw(t, "in")} }), 0, 12).Draw(t, "ways")
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Way { return Way{one.Draw(t, "out"), one.Draw(t, "in")} }),
+			0, 12).Draw(t, "ways")
 		found := Find(all)
 		left := slices.Clone(all)
 		for _, l := range found {
@@ -118,7 +120,10 @@ func TestS110_WhatIsBlockedLeavesNoLoop(t *testing.T) {
 				left = slices.DeleteFunc(left, func(w Way) bool { return w.uses(l.Port) })
 			}
 		}
-		left = slices.DeleteFunc(left, func(w Way) bool { return w.Out.Number >= 7 && w.Out.Number < 9 && w.In.Number >= 7 && w.In.Number < 9 })
+		left = slices.DeleteFunc(left, func(w Way) bool {
+			return w.Out.Number >= 7 && w.Out.Number < 9 &&
+				w.In.Number >= 7 && w.In.Number < 9
+		})
 		for _, l := range Find(left) {
 			if l.Port != (plan.PortID{}) {
 				t.Fatalf("%v is left: %v", l, l.Port)

@@ -39,7 +39,8 @@ func (m *Memory) LAG(id plan.PortID) *LAG {
 	return nil
 }
 
-// KeepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be refused.
+// KeepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be
+// refused.
 func (m *Memory) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
 	for _, sw := range p.Switches {
 		for _, g := range sw.LAGs {
@@ -64,7 +65,9 @@ func (m *Memory) ForgetLAGs(p *plan.Plan) {
 	for i := range m.LAGs {
 		st := &m.LAGs[i]
 		g := p.Switch(st.ID.Switch).LAG(st.ID.Name)
-		st.Snapshot.Members = slices.DeleteFunc(st.Snapshot.Members, func(o lacp.MemberSnapshot) bool { return !slices.Contains(g.Uplinks, o.Name) })
+		st.Snapshot.Members = slices.DeleteFunc(st.Snapshot.Members, func(o lacp.MemberSnapshot) bool {
+			return !slices.Contains(g.Uplinks, o.Name)
+		})
 	}
 }
 
@@ -78,22 +81,26 @@ func (st *LAG) number(g *plan.LAG) {
 		for slices.ContainsFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return m.Port.Number == n }) {
 			n++
 		}
-		st.Snapshot.Members = append(st.Snapshot.Members, lacp.MemberSnapshot{Name: name, Port: lacp.Port{Priority: portPriority, Number: n}})
+		st.Snapshot.Members = append(st.Snapshot.Members,
+			lacp.MemberSnapshot{Name: name, Port: lacp.Port{Priority: portPriority, Number: n}})
 	}
 }
 
-// chooseSystem takes the MAC of the first member that has a device as the LAG's system id: no other host has it, unlike one derived
-// from a machine id that a cloned image may share. It stays, even without that device, so that the other members stay in use.
+// chooseSystem takes the MAC of the first member that has a device as the LAG's system id: no other host has it, unlike
+// one derived from a machine id that a cloned image may share. It stays, even without that device, so that the other
+// members stay in use.
 func (st *LAG) chooseSystem(g *plan.LAG, devices map[plan.PortID]LAGDevice) {
 	for _, name := range g.Uplinks {
 		if !st.Snapshot.System.MAC.IsZero() {
 			return
 		}
-		st.Snapshot.System = lacp.System{Priority: systemPriority, MAC: devices[plan.PortID{Switch: st.ID.Switch, Name: name}].MAC}
+		st.Snapshot.System = lacp.System{Priority: systemPriority,
+			MAC: devices[plan.PortID{Switch: st.ID.Switch, Name: name}].MAC}
 	}
 }
 
-// chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, whose system id it then is.
+// chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, whose system id it
+// then is.
 func (m *Memory) chooseKey(st *LAG) {
 	taken := func(k uint16) bool {
 		return slices.ContainsFunc(m.LAGs, func(o LAG) bool { return o.ID != st.ID && o.Snapshot.Key == k })
@@ -105,7 +112,8 @@ func (m *Memory) chooseKey(st *LAG) {
 
 // Config is what LACP is asked to do for a LAG.
 func (st *LAG) Config(g *plan.LAG) lacp.Config {
-	c := lacp.Config{System: st.Snapshot.System, Key: st.Snapshot.Key, Active: g.Mode == spec.LACPActive, Fast: g.Timeout == spec.LACPFast,
+	c := lacp.Config{System: st.Snapshot.System, Key: st.Snapshot.Key, Active: g.Mode == spec.LACPActive,
+		Fast:     g.Timeout == spec.LACPFast,
 		Fallback: lacp.Fallback(g.Fallback)}
 	for _, name := range g.Uplinks {
 		for _, m := range st.Snapshot.Members {

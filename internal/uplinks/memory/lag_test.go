@@ -11,7 +11,8 @@ func TestLAGState_NumbersAndKeys(t *testing.T) {
 	uplink := func(name string) plan.PortID { return plan.PortID{Switch: "s", Name: name} }
 	devices := map[plan.PortID]LAGDevice{uplink("b"): mac(2), uplink("c"): mac(3)}
 	p := func(members ...string) *plan.Plan {
-		return &plan.Plan{Switches: []*plan.Switch{{Name: "s", LAGs: []*plan.LAG{{Name: "one", Uplinks: members}, {Name: "two", Uplinks: []string{"z"}}}}}}
+		return &plan.Plan{Switches: []*plan.Switch{{Name: "s", LAGs: []*plan.LAG{{Name: "one", Uplinks: members},
+			{Name: "two", Uplinks: []string{"z"}}}}}}
 	}
 	var st Memory
 	keep := func(members ...string) *LAG {
@@ -30,8 +31,10 @@ func TestLAGState_NumbersAndKeys(t *testing.T) {
 	if got := numbers(l); len(got) != 3 || got["a"] != 1 || got["b"] != 2 || got["c"] != 3 {
 		t.Errorf("numbers %v", got)
 	}
-	if l.Snapshot.System.MAC != mac(2).MAC || l.Snapshot.Key == 0 || l.Snapshot.Key == st.LAG(uplink("two")).Snapshot.Key {
-		t.Errorf("system %s key %d; the other LAG's %d", l.Snapshot.System, l.Snapshot.Key, st.LAG(uplink("two")).Snapshot.Key)
+	if l.Snapshot.System.MAC != mac(2).MAC || l.Snapshot.Key == 0 ||
+		l.Snapshot.Key == st.LAG(uplink("two")).Snapshot.Key {
+		t.Errorf("system %s key %d; the other LAG's %d", l.Snapshot.System, l.Snapshot.Key,
+			st.LAG(uplink("two")).Snapshot.Key)
 	}
 	delete(devices, uplink("b")) // the card that gave the system id goes
 	l = keep("b", "c", "d")

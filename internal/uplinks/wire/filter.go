@@ -86,8 +86,8 @@ func slicesOf(addresses [][6]byte) (out [][]byte) {
 	return out
 }
 
-// field refuses the frame unless one of the values is at the offset. Each value is compared in words; the first word that differs leads to the
-// next value, the end of a value to the end of the field.
+// field refuses the frame unless one of the values is at the offset. Each value is compared in words; the first word
+// that differs leads to the next value, the end of a value to the end of the field.
 func field(at int, values [][]byte) (p []bpf.Instruction) {
 	var ones [][]bpf.Instruction
 	rest := 1 // instructions from here to the end: the refusal

@@ -14,7 +14,8 @@ func TestS98_TheFilterInTheKernelIsTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		listen := Listen{EtherType: testType, MinPayload: rapid.IntRange(0, 20).Draw(t, "least")}
 		address := rapid.Custom(func(t *rapid.T) [6]byte {
-			return [6]byte{1, 0x80, 0xc2, 0, rapid.ByteRange(0, 1).Draw(t, "fifth"), rapid.ByteRange(0, 2).Draw(t, "last")}
+			return [6]byte{1, 0x80, 0xc2, 0, rapid.ByteRange(0, 1).Draw(t, "fifth"),
+				rapid.ByteRange(0, 2).Draw(t, "last")}
 		})
 		listen.Groups = rapid.SliceOfN(address, 0, 3).Draw(t, "groups")
 		if rapid.Bool().Draw(t, "some senders") {
@@ -29,7 +30,8 @@ func TestS98_TheFilterInTheKernelIsTheRule(t *testing.T) {
 				Values: rapid.SliceOfN(rapid.SliceOfN(rapid.ByteRange(0, 1), n, n), 1, 3).Draw(t, "values")})
 		}
 		f := &Frame{Destination: address.Draw(t, "to"), Source: address.Draw(t, "from"),
-			EtherType: rapid.SampledFrom([]uint16{testType, 0x8100}).Draw(t, "type"), Payload: rapid.SliceOfN(rapid.ByteRange(0, 1), 0, 24).Draw(t, "payload")}
+			EtherType: rapid.SampledFrom([]uint16{testType, 0x8100}).Draw(t, "type"),
+			Payload:   rapid.SliceOfN(rapid.ByteRange(0, 1), 0, 24).Draw(t, "payload")}
 		if len(listen.Fields) > 0 && rapid.Bool().Draw(t, "fits") { // a field would hardly ever be right by chance
 			x := listen.Fields[0]
 			f.Payload = slices.Concat(make([]byte, x.Offset), x.Values[len(x.Values)-1], f.Payload)

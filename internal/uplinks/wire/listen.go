@@ -2,8 +2,8 @@ package wire
 
 import "slices"
 
-// Listen says which frames a Conn receives. The kernel drops every other frame before it reaches the agent's memory, so that a flood of
-// them costs the agent nothing; Takes checks the same again.
+// Listen says which frames a Conn receives. The kernel drops every other frame before it reaches the agent's memory, so
+// that a flood of them costs the agent nothing; Takes checks the same again.
 type Listen struct {
 	EtherType uint16 // 0: the Conn receives nothing and only sends
 	// Groups are the destinations that count, any for none. The device takes in those that are multicast.
@@ -18,7 +18,8 @@ type Listen struct {
 	Sources [][6]byte
 }
 
-// Field is bytes of the payload at an offset. One of Values has to be there; all are of the same length: 1, 2 or a multiple of 4.
+// Field is bytes of the payload at an offset. One of Values has to be there; all are of the same length: 1, 2 or a
+// multiple of 4.
 type Field struct {
 	Offset int
 	Values [][]byte

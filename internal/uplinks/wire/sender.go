@@ -10,8 +10,8 @@ import (
 // Sender sends frames on any device of the network namespace it was opened in. It receives nothing.
 type Sender struct{ fd int }
 
-// OpenSender opens a socket that sends. What it sends goes straight to the device, past the queueing discipline and past programs
-// where frames leave the host.
+// OpenSender opens a socket that sends. What it sends goes straight to the device, past the queueing discipline and
+// past programs where frames leave the host.
 func OpenSender() (*Sender, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

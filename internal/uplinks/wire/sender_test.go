@@ -14,7 +14,8 @@ func TestSender_SendsWholeFramesOnAnyDevice(t *testing.T) {
 	var s *Sender
 	index := map[string]uint32{}
 	for _, name := range []string{"s0", "s1"} {
-		if out, err := a.Output("ip", "link", "add", name, "up", "type", "veth", "peer", "name", name, "netns", b.Path()); err != nil {
+		if out, err := a.Output("ip", "link", "add", name, "up", "type", "veth", "peer", "name", name, "netns",
+			b.Path()); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		if out, err := b.Output("ip", "link", "set", name, "up"); err != nil {
@@ -36,7 +37,8 @@ func TestSender_SendsWholeFramesOnAnyDevice(t *testing.T) {
 	defer s.Close()
 	for name, i := range index {
 		end := cable.Open(t, b, name)
-		frame := append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, byte(i), 0x81, 0, 0, 100, 0x88, 0xb5}, bytes.Repeat([]byte{7}, 46)...)
+		frame := append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, byte(i), 0x81, 0, 0, 100, 0x88, 0xb5},
+			bytes.Repeat([]byte{7}, 46)...)
 		if err := s.Send(i, frame); err != nil {
 			t.Fatal(err)
 		}

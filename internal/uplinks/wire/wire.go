@@ -1,5 +1,5 @@
-// Package wire sends and receives single Ethernet frames of the agent's own protocols on a device: announcements, beacons,
-// LACP and LLDP. The switch's program does not see what is sent here; what is received arrives beside it.
+// Package wire sends and receives single Ethernet frames of the agent's own protocols on a device: announcements,
+// beacons, LACP and LLDP. The switch's program does not see what is sent here; what is received arrives beside it.
 package wire
 
 import (
@@ -21,8 +21,9 @@ const (
 	header = 14
 )
 
-// Frame is one received frame, without its VLAN tag: the kernel takes that off before it finds the socket of an EtherType. (Only
-// a socket for all types would see it, and cost every frame of the device.) A protocol that needs to know the VLAN carries it.
+// Frame is one received frame, without its VLAN tag: the kernel takes that off before it finds the socket of an
+// EtherType. (Only a socket for all types would see it, and cost every frame of the device.) A protocol that needs to
+// know the VLAN carries it.
 type Frame struct {
 	Destination, Source [6]byte
 	EtherType           uint16
@@ -30,8 +31,8 @@ type Frame struct {
 	Tagged              bool   // it arrived with a VLAN tag, as far as the kernel still shows it
 }
 
-// Conn is a socket on one device for the frames that its Listen says. Send may be called from any goroutine, Receive and Hear from one
-// each.
+// Conn is a socket on one device for the frames that its Listen says. Send may be called from any goroutine, Receive
+// and Hear from one each.
 type Conn struct {
 	file  *os.File
 	index int
@@ -39,8 +40,8 @@ type Conn struct {
 	buf   [maxFrame]byte
 }
 
-// Open opens a socket on the device of that index in the calling thread's network namespace, and has the device take in frames to the
-// multicast groups of listen.
+// Open opens a socket on the device of that index in the calling thread's network namespace, and has the device take in
+// frames to the multicast groups of listen.
 func Open(ifindex uint32, listen Listen) (*Conn, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -74,7 +75,8 @@ func prepare(fd int, ifindex uint32, listen Listen) error {
 			return err
 		}
 	}
-	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: listen.EtherType<<8 | listen.EtherType>>8, Ifindex: int(ifindex)})
+	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: listen.EtherType<<8 | listen.EtherType>>8,
+		Ifindex: int(ifindex)})
 }
 
 func (l Listen) attach(fd int, ifindex uint32) error {
@@ -168,6 +170,7 @@ func (c *Conn) read(b []byte, from unix.Sockaddr) (*Frame, bool) {
 	if len(b) < header || !ok || ll.Pkttype == unix.PACKET_OUTGOING {
 		return nil, false
 	}
-	return &Frame{Destination: [6]byte(b), Source: [6]byte(b[6:]), EtherType: binary.BigEndian.Uint16(b[12:]), Payload: b[header:],
-		Tagged: ll.Pkttype == unix.PACKET_OTHERHOST || ll.Ifindex != c.index}, true
+	return &Frame{Destination: [6]byte(b), Source: [6]byte(b[6:]), EtherType: binary.BigEndian.Uint16(b[12:]),
+		Payload: b[header:],
+		Tagged:  ll.Pkttype == unix.PACKET_OTHERHOST || ll.Ifindex != c.index}, true
 }

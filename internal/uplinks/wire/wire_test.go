@@ -15,7 +15,8 @@ const testType = 0x88b5 // IEEE 802 local experimental
 
 func TestConn_CarriesFramesOfItsTypeInEveryVLAN(t *testing.T) {
 	a, b := testkit.NS(t, "wirea"), testkit.NS(t, "wireb")
-	if out, err := a.Output("ip", "link", "add", "w0", "up", "type", "veth", "peer", "name", "w0", "netns", b.Path()); err != nil {
+	if out, err := a.Output("ip", "link", "add", "w0", "up", "type", "veth", "peer", "name", "w0", "netns",
+		b.Path()); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if out, err := b.Output("ip", "link", "set", "w0", "up"); err != nil {
@@ -78,7 +79,8 @@ func receiveAll(c *Conn) <-chan *Frame {
 	return heard
 }
 
-// untilHeard sends a frame until it arrives: a device that was just set up loses what is sent before the kernel has noticed its carrier.
+// untilHeard sends a frame until it arrives: a device that was just set up loses what is sent before the kernel has
+// noticed its carrier.
 func untilHeard(t *testing.T, heard <-chan *Frame, source [6]byte, send func() error) *Frame {
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)

@@ -1,2 +1,3 @@
-// Package agentv1 has the messages of the contract between an agent and whoever talks to it, generated from the schema beside it.
+// Package agentv1 has the messages of the contract between an agent and whoever talks to it, generated from the schema
+// beside it.
 package agentv1

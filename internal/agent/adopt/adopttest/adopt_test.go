@@ -44,7 +44,8 @@ func TestS81_AnAdoptionThatIsConfirmedStaysAndIsReleased(t *testing.T) {
 		t.Error("disconnected the host's own addresses")
 	}
 	for _, args := range []string{"port move vmk0 --port-group web", "port block vmk0"} {
-		if err := e.Heddle(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "host-port release vmk0") {
+		if err := e.Heddle(strings.Fields(args)...); err == nil ||
+			!strings.Contains(err.Error(), "host-port release vmk0") {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
@@ -102,10 +103,13 @@ func TestS81_WhatStandsAgainstAnAdoptionIsSaidAndNothingIsTouched(t *testing.T) 
 	e.run("ip link add bare type veth peer name bare1")
 	before := e.settled()
 	for _, c := range []struct{ args, want string }{
-		{"nope", "no device"}, {"bare", "no uplink"}, {"eth0 --port-group nope", "nope"}, {"eth0 --port-group web", "untagged"},
-		{"eth0 --name bare1", "exists already"}, {"eth0 --name much-too-long-a-name", "name for a network interface"}, {"eth0 --gateway me", "no IP address"}, {"eth0 --confirm-within 0s", "time to confirm"},
+		{"nope", "no device"}, {"bare", "no uplink"}, {"eth0 --port-group nope", "nope"},
+		{"eth0 --port-group web", "untagged"},
+		{"eth0 --name bare1", "exists already"}, {"eth0 --name much-too-long-a-name", "name for a network interface"},
+		{"eth0 --gateway me", "no IP address"}, {"eth0 --confirm-within 0s", "time to confirm"},
 	} {
-		if err := e.Heddle(append([]string{"host-port", "adopt"}, strings.Fields(c.args)...)...); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := e.Heddle(append([]string{"host-port", "adopt"}, strings.Fields(c.args)...)...); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("adopt %s: %v", c.args, err)
 		}
 	}

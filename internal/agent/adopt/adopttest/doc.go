@@ -1,3 +1,3 @@
-// Package adopttest holds the tests of S81 with the real program, in network namespaces: a host whose own addresses are on the uplink's
-// device, and the network's gateway.
+// Package adopttest holds the tests of S81 with the real program, in network namespaces: a host whose own addresses are
+// on the uplink's device, and the network's gateway.
 package adopttest

@@ -37,7 +37,8 @@ func newCables(t *testing.T) *estate {
 	e.host = &host{realhost.New(t, testkit.NS(t, "host"))}
 	e.run("ip link add eth0 type veth peer name gw0 netns " + e.gateway.Name)
 	e.run("ip link set eth0 up")
-	for _, c := range []string{"ip link set gw0 up", "ip address add 192.0.2.1/24 dev gw0", "ip address add 192.0.2.2/24 dev gw0", "ip address add 2001:db8::1/64 dev gw0 nodad",
+	for _, c := range []string{"ip link set gw0 up", "ip address add 192.0.2.1/24 dev gw0",
+		"ip address add 192.0.2.2/24 dev gw0", "ip address add 2001:db8::1/64 dev gw0 nodad",
 		"ip link set lo up", "ip address add 203.0.113.9/32 dev lo"} {
 		e.outside(c)
 	}
@@ -48,10 +49,13 @@ func newEstate(t *testing.T) *estate {
 	t.Helper()
 	e := newCables(t)
 	for _, c := range []string{
-		"ip address add 192.0.2.10/24 dev eth0 label eth0:main", "ip address add 192.0.2.11/24 dev eth0", "ip address add 2001:db8::10/64 dev eth0 nodad",
+		"ip address add 192.0.2.10/24 dev eth0 label eth0:main", "ip address add 192.0.2.11/24 dev eth0",
+		"ip address add 2001:db8::10/64 dev eth0 nodad",
 		"ip address add 2001:db8::11/64 dev eth0 nodad noprefixroute",
-		"ip route add default via 192.0.2.1 dev eth0 src 192.0.2.11", "ip -6 route add default via 2001:db8::1 dev eth0",
-		"ip route add 198.51.100.0/24 metric 5 nexthop via 192.0.2.1 dev eth0 weight 2 nexthop via 192.0.2.2 dev eth0", "ip route add 10.0.0.0/8 via 192.0.2.2 dev eth0 table 77",
+		"ip route add default via 192.0.2.1 dev eth0 src 192.0.2.11",
+		"ip -6 route add default via 2001:db8::1 dev eth0",
+		"ip route add 198.51.100.0/24 metric 5 nexthop via 192.0.2.1 dev eth0 weight 2 nexthop via 192.0.2.2 dev eth0",
+		"ip route add 10.0.0.0/8 via 192.0.2.2 dev eth0 table 77",
 		"ip rule add iif eth0 lookup 77 priority 500", "ip -6 rule add oif eth0 lookup 78 priority 501",
 		"ip neighbour add 192.0.2.99 lladdr 02:00:00:00:00:99 dev eth0 nud permanent",
 	} {
@@ -94,14 +98,16 @@ func (e *estate) outside(command string) {
 func (e *estate) snapshot() []string {
 	e.T.Helper()
 	var lines []string
-	for _, c := range []string{"ip -j address", "ip -j route show table all", "ip -6 -j route show table all", "ip -j rule", "ip -6 -j rule", "ip -j neighbour show nud permanent"} {
+	for _, c := range []string{"ip -j address", "ip -j route show table all", "ip -6 -j route show table all",
+		"ip -j rule", "ip -6 -j rule", "ip -j neighbour show nud permanent"} {
 		var list []map[string]any
 		if err := json.Unmarshal([]byte(e.run(c)), &list); err != nil {
 			e.T.Fatalf("%s: %v", c, err)
 		}
 		for _, o := range list {
 			delete(o, "link_index")
-			if name, _ := o["ifname"].(string); strings.HasSuffix(name, "vmk0") || strings.HasSuffix(name, "vmk1") { // made anew, it has other numbers
+			if name, _ := o["ifname"].(string); strings.HasSuffix(name, "vmk0") || strings.HasSuffix(name, "vmk1") {
+				// made anew, it has other numbers
 				delete(o, "ifindex")
 				if strings.HasPrefix(name, "sw-") {
 					delete(o, "address")
@@ -127,9 +133,11 @@ func (e *estate) settled() (all []string) {
 	e.Await("the configuration is quiet", func() bool {
 		before := all
 		all = e.snapshot()
-		return slices.Equal(before, all) && !slices.ContainsFunc(all, func(l string) bool { return strings.Contains(l, `"tentative"`) }) &&
+		return slices.Equal(before, all) &&
+			!slices.ContainsFunc(all, func(l string) bool { return strings.Contains(l, `"tentative"`) }) &&
 			slices.ContainsFunc(all, func(l string) bool {
-				return strings.Contains(l, `"2001:db8::1`) && strings.Contains(l, `"local"`) && strings.Contains(l, "route")
+				return strings.Contains(l, `"2001:db8::1`) && strings.Contains(l, `"local"`) &&
+					strings.Contains(l, "route")
 			})
 	})
 	return all

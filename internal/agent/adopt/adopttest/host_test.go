@@ -31,7 +31,8 @@ func (h *host) reboot() {
 		b, err := os.ReadFile(f)
 		if err == nil {
 			open := b[:bytes.LastIndexByte(b, ',')] // without the checksum, which is the last field
-			err = os.WriteFile(f, ownfile.Seal(bytes.ReplaceAll(open, bytes.TrimSpace(boot), []byte("another boot"))), 0o600)
+			err = os.WriteFile(f, ownfile.Seal(bytes.ReplaceAll(open, bytes.TrimSpace(boot), []byte("another boot"))),
+				0o600)
 		}
 		if err != nil {
 			h.T.Fatal(err)

@@ -104,7 +104,8 @@ func TestS81_DownFindsACardThatWasRenamed(t *testing.T) {
 	if err := e.Heddle("down"); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.run("ip -o address show dev wan0"); !strings.Contains(got, "192.0.2.10/24") || !strings.Contains(got, "2001:db8::10/64") {
+	if got := e.run("ip -o address show dev wan0"); !strings.Contains(got, "192.0.2.10/24") ||
+		!strings.Contains(got, "2001:db8::10/64") {
 		t.Errorf("its addresses are not back:\n%s", got)
 	}
 	if got := e.run("ip -o link"); strings.Contains(got, "vmk0") || strings.Contains(got, "PROMISC") {

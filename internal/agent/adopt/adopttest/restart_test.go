@@ -11,8 +11,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// The machine starts again: its boot has another name, interfaces made by the agent are gone, and the host's own network
-// configuration puts the addresses where it always does.
+// The machine starts again: its boot has another name, interfaces made by the agent are gone, and the host's own
+// network configuration puts the addresses where it always does.
 func TestS81_AfterARebootTheHostsOwnConfigurationCounts(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)

@@ -19,7 +19,10 @@ type stream struct {
 func (e *estate) stream(to string) *stream {
 	e.T.Helper()
 	var l net.Listener
-	if err := e.gateway.Do(func() (err error) { l, err = net.Listen("tcp", net.JoinHostPort(to, "0")); return err }); err != nil {
+	if err := e.gateway.Do(func() (err error) {
+		l, err = net.Listen("tcp", net.JoinHostPort(to, "0"))
+		return err
+	}); err != nil {
 		e.T.Fatal(err)
 	}
 	e.T.Cleanup(func() { l.Close() })

@@ -16,7 +16,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// managed is a host whose own address is on a host port, as of an installation that is finished: the gateway is behind the uplink.
+// managed is a host whose own address is on a host port, as of an installation that is finished: the gateway is behind
+// the uplink.
 const managed = `
 switches:
   - name: lab
@@ -43,7 +44,8 @@ func newManaged(t *testing.T) *estate {
 		_, err := e.NS.Output("ping", "-n", "-c", "1", "-W", "1", "192.0.2.1")
 		return err == nil
 	})
-	for _, c := range []string{"ip route add default via 192.0.2.1 dev vmk0", "ip -6 route add default via 2001:db8::1 dev vmk0", "ip route add 10.0.0.0/8 via 192.0.2.2 dev vmk0 table 77",
+	for _, c := range []string{"ip route add default via 192.0.2.1 dev vmk0",
+		"ip -6 route add default via 2001:db8::1 dev vmk0", "ip route add 10.0.0.0/8 via 192.0.2.2 dev vmk0 table 77",
 		"ip rule add iif vmk0 lookup 77 priority 500"} {
 		e.run(c)
 	}
@@ -54,7 +56,10 @@ func newManaged(t *testing.T) *estate {
 // settledOn waits until the addresses of the interface can be used.
 func (e *estate) settledOn(device string) {
 	e.T.Helper()
-	e.Await("no address is tentative", func() bool { return !strings.Contains(e.run("ip address show dev "+device), "tentative") })
+	e.Await("no address is tentative", func() bool {
+		return !strings.Contains(e.run("ip address show dev "+device),
+			"tentative")
+	})
 }
 
 // try applies a configuration and gives the answer, the exit status and how long it took.
@@ -154,17 +159,24 @@ func TestS81_EveryWayOfCuttingTheHostOffGoesBack(t *testing.T) {
 	e := newManaged(t)
 	before := e.settled()
 	const window = "--confirm-within=3s"
-	port := "  - {name: vmk0, switch: lab, portGroup: management, role: host, mac: \"02:00:00:00:00:10\", addresses: [192.0.2.10/24, \"2001:db8::10/64\"]}\n"
+	port := "  - {name: vmk0, switch: lab, portGroup: management, role: host, mac: \"02:00:00:00:00:10\", addresses: " +
+		"[192.0.2.10/24, \"2001:db8::10/64\"]}\n"
 	for what, config := range map[string]string{
-		"the port is deleted":                   edit(t, port, "  []\n"),
-		"the port group is blocked":             edit(t, "name: management, ", "name: management, blocked: true, "),
-		"another uplink":                        edit(t, "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: [uplink2]}"),
-		"no uplink":                             edit(t, "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: []}"),
-		"the uplink's device is another":        strings.NewReplacer("device: eth0", "device: eth1", "device: eth1", "device: eth0").Replace(managed),
-		"the uplink carries another VLAN":       edit(t, "device: eth0}", `device: eth0, vlans: ["5"]}`),
-		"the uplink is blocked":                 edit(t, "device: eth0}", "device: eth0, blocked: true}"),
-		"a LAG that nobody bundles":             strings.Replace(edit(t, "    portGroups:", "    lags: [{name: lag1, uplinks: [uplink2], fallback: none}]\n    portGroups:"), "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: [lag1]}", 1),
-		"another switch, which has no uplink":   strings.Replace(edit(t, "ports:", "  - {name: second, portGroups: [{name: management}]}\nports:"), "name: vmk0, switch: lab", "name: vmk0, switch: second", 1),
+		"the port is deleted":       edit(t, port, "  []\n"),
+		"the port group is blocked": edit(t, "name: management, ", "name: management, blocked: true, "),
+		"another uplink": edit(t, "name: management, teaming: {active: [uplink1]}",
+			"name: management, teaming: {active: [uplink2]}"),
+		"no uplink": edit(t, "name: management, teaming: {active: [uplink1]}",
+			"name: management, teaming: {active: []}"),
+		"the uplink's device is another": strings.NewReplacer("device: eth0", "device: eth1", "device: eth1",
+			"device: eth0").Replace(managed),
+		"the uplink carries another VLAN": edit(t, "device: eth0}", `device: eth0, vlans: ["5"]}`),
+		"the uplink is blocked":           edit(t, "device: eth0}", "device: eth0, blocked: true}"),
+		"a LAG that nobody bundles": strings.Replace(edit(t, "    portGroups:", "    lags: [{name: lag1, "+
+			"uplinks: [uplink2], fallback: none}]\n    portGroups:"), "name: management, teaming: {active: [uplink1]}",
+			"name: management, teaming: {active: [lag1]}", 1),
+		"another switch, which has no uplink": strings.Replace(edit(t, "ports:", "  - {name: second, portGroups: "+
+			"[{name: management}]}\nports:"), "name: vmk0, switch: lab", "name: vmk0, switch: second", 1),
 		"an address of another network":         edit(t, "192.0.2.10/24", "198.51.100.10/24"),
 		"the switch goes with everything on it": "switches: [{name: lab}]\n",
 	} {
@@ -186,7 +198,8 @@ func TestS81_EveryWayOfCuttingTheHostOffGoesBack(t *testing.T) {
 func TestS81_APortConnectedByCommandComesBackWhole(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
-	for _, c := range []string{"port connect vmk1 --port-group management --role host --mac 02:00:00:00:00:11 --address 192.0.2.20/24", "port block vmk1", "port unblock vmk1"} {
+	for _, c := range []string{"port connect vmk1 --port-group management --role host --mac 02:00:00:00:00:11 " +
+		"--address 192.0.2.20/24", "port block vmk1", "port unblock vmk1"} {
 		if err := e.Heddle(append(strings.Fields(c), strings.Fields(confirmWhere(c))...)...); err != nil {
 			t.Fatal(err)
 		}
@@ -220,10 +233,12 @@ func TestS81_APortConnectedByCommandComesBackWhole(t *testing.T) {
 
 // vmk1 is a host port with addresses of the host's own that was connected by command; group is its port group.
 func vmk1(group string, more ...string) []string {
-	return append([]string{"port", "connect", "vmk1", "--port-group", group, "--role", "host", "--mac", "02:00:00:00:00:11", "--address", "192.0.2.20/24", "-o", "json"}, more...)
+	return append([]string{"port", "connect", "vmk1", "--port-group", group, "--role", "host", "--mac",
+		"02:00:00:00:00:11", "--address", "192.0.2.20/24", "-o", "json"}, more...)
 }
 
-// A port that is connected anew goes back as every other change does: also when the command was interrupted, or the agent was killed.
+// A port that is connected anew goes back as every other change does: also when the command was interrupted, or the
+// agent was killed.
 func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
@@ -236,13 +251,15 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 		t.Helper()
 		e.Await("it goes back "+why, func() bool { return e.vlanOf("vmk1") == "none" })
 		e.restored(before, why)
-		if got, text := e.happened(event.Reverted); got != n || !strings.Contains(text, `"port connect vmk1" was taken back`) {
+		if got, text := e.happened(event.Reverted); got != n ||
+			!strings.Contains(text, `"port connect vmk1" was taken back`) {
 			t.Errorf("%s: %d events: %s", why, got, text)
 		}
 	}
 	for i, how := range []string{"--replace", "--incoming"} {
 		out, errs, status, took := e.answer(vmk1("other", how, "--confirm-within", "2s")...)
-		if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted || !strings.Contains(errs, "gateway 192.0.2.2 by vmk1") || took > 30*time.Second {
+		if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted ||
+			!strings.Contains(errs, "gateway 192.0.2.2 by vmk1") || took > 30*time.Second {
 			t.Errorf("%s: status %d after %s: %+v\n%s", how, status, took, out.Trial, errs)
 		}
 		goesBack("after "+how, 1+i)
@@ -256,7 +273,8 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 	}
 	e.Await("the change is made", func() bool { return e.vlanOf("vmk1") == "access 66" })
 	_ = cmd.Process.Signal(syscall.SIGINT)
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), `the agent goes on: "port connect vmk1" goes back by itself in`) {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(errs.String(), `the agent goes on: "port connect vmk1" goes back by itself in`) {
 		t.Errorf("interrupted: %v: %s", err, errs.String())
 	}
 	goesBack("after Ctrl-C", 3)
@@ -281,13 +299,15 @@ func TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked(t *testing.T) {
 	}
 	e.silence()
 	e.run("ip neighbour flush dev vmk1 nud all")
-	if _, errs, status, _ := e.answer(vmk1("other", "--replace")...); status != 2 || !strings.Contains(errs, "give --confirm-within DURATION") || e.vlanOf("vmk1") != "none" {
+	if _, errs, status, _ := e.answer(vmk1("other", "--replace")...); status != 2 ||
+		!strings.Contains(errs, "give --confirm-within DURATION") || e.vlanOf("vmk1") != "none" {
 		t.Fatalf("status %d, VLAN %s: %s", status, e.vlanOf("vmk1"), errs)
 	}
 	for _, confirmed := range []bool{false, true} {
 		within := map[bool]string{false: "2s", true: "1h"}[confirmed]
 		out, errs, status, took := e.answer(vmk1("other", "--replace", "--confirm-within", within)...)
-		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 20*time.Second || !strings.Contains(errs, "heddle confirm") {
+		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 20*time.Second ||
+			!strings.Contains(errs, "heddle confirm") {
 			t.Fatalf("status %d after %s: %+v %s", status, took, out.Trial, errs)
 		}
 		if !confirmed {
@@ -318,7 +338,8 @@ func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
 	for what, config := range map[string]string{
-		"a standby uplink":  edit(t, "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: [uplink1], standby: [uplink2]}"),
+		"a standby uplink": edit(t, "name: management, teaming: {active: [uplink1]}",
+			"name: management, teaming: {active: [uplink1], standby: [uplink2]}"),
 		"a smaller MTU":     edit(t, "mac: \"02:00:00:00:00:10\"", "mtu: 1400, mac: \"02:00:00:00:00:10\""),
 		"another MAC":       edit(t, "00:10\"", "00:12\""),
 		"a security policy": edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, "),
@@ -357,14 +378,17 @@ func TestS81_ATCPConnectionIsEnoughWhereTheGatewayIsSilent(t *testing.T) {
 	e.outside("sysctl -q -w net.ipv4.conf.gw0.arp_ignore=8")
 	s := e.stream("203.0.113.9")
 	e.goesOn(s, "before")
-	out, errs, status, took := e.try(edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, "))
-	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialKept || len(out.Trial.Asked) == 0 || out.Trial.Asked[0].Kind != "session" {
+	out, errs, status, took := e.try(edit(t, "name: management, ", "name: management, security: {forgedTransmits: "+
+		"accept}, "))
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialKept || len(out.Trial.Asked) == 0 ||
+		out.Trial.Asked[0].Kind != "session" {
 		t.Errorf("status %d after %s: %+v\n%s", status, took, out.Trial, errs)
 	}
 	e.goesOn(s, "after a harmless change")
 	before := e.settled()
 	out, errs, status, took = e.try(edit(t, "name: management, teaming", moved), "--confirm-within", "4s")
-	if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted || !strings.Contains(errs, "TCP connection") {
+	if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted ||
+		!strings.Contains(errs, "TCP connection") {
 		t.Errorf("status %d after %s: %+v\n%s", status, took, out.Trial, errs)
 	}
 	e.restored(before, "went back")
@@ -389,10 +413,12 @@ func TestS81_WhereNobodyCanBeAskedTheOperatorConfirms(t *testing.T) {
 		t.Fatalf("status %d, VLAN %s: %s", status, e.vlanOf("vmk0"), errs)
 	}
 	out, errs, status, took := e.try(next, "--confirm-within", "3s")
-	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 10*time.Second || !strings.Contains(errs, "heddle confirm") {
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 10*time.Second ||
+		!strings.Contains(errs, "heddle confirm") {
 		t.Errorf("status %d: %+v %s", status, out.Trial, errs)
 	}
-	if _, errs, status, _ := e.answer("port", "connect", "vm1", "--port-group", "web"); status != 2 || !strings.Contains(errs, "heddle confirm") {
+	if _, errs, status, _ := e.answer("port", "connect", "vm1", "--port-group", "web"); status != 2 ||
+		!strings.Contains(errs, "heddle confirm") {
 		t.Errorf("another change meanwhile: status %d, %s", status, errs)
 	}
 	e.Await("it goes back", func() bool { return e.vlanOf("vmk0") == "none" })
@@ -423,12 +449,15 @@ func TestS81_ADryRunSaysWhatIsAtRiskAndWhoIsAsked(t *testing.T) {
 	e := newManaged(t)
 	next := edit(t, "name: management, teaming", moved)
 	out, errs, status, _ := e.try(next, "--dry-run")
-	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialPlanned || len(out.Trial.AtRisk) != 1 || len(out.Trial.Asked) < 2 || !strings.Contains(errs, "vmk0: vlan: none → access 66") || !strings.Contains(errs, "192.0.2.1") {
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialPlanned || len(out.Trial.AtRisk) != 1 ||
+		len(out.Trial.Asked) < 2 || !strings.Contains(errs, "vmk0: vlan: none → access 66") ||
+		!strings.Contains(errs, "192.0.2.1") {
 		t.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
 	}
 	e.silence()
 	out, errs, status, _ = e.try(next, "--dry-run")
-	if status != 0 || out.Trial == nil || !strings.Contains(out.Trial.Reason, "--confirm-within") || !strings.Contains(errs, "would be refused") {
+	if status != 0 || out.Trial == nil || !strings.Contains(out.Trial.Reason, "--confirm-within") ||
+		!strings.Contains(errs, "would be refused") {
 		t.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
 	}
 	if v := e.vlanOf("vmk0"); v != "none" {
@@ -517,7 +546,8 @@ func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
 	if n, _ := e.happened(event.Confirmed); n != 1 {
 		t.Errorf("taking eth0 as an uplink was not tried: %d", n)
 	}
-	out, errs, status, took := e.try(strings.Replace(adoptConfig, "device: eth0}", `device: eth0, vlans: ["5"]}`, 1), "--confirm-within", "3s")
+	out, errs, status, took := e.try(strings.Replace(adoptConfig, "device: eth0}", `device: eth0, vlans: ["5"]}`, 1),
+		"--confirm-within", "3s")
 	if status == 0 {
 		e.reaches() // the host's own frames do not ask the switch
 	} else {
@@ -538,7 +568,8 @@ func TestS81_AnEditedFileIsTriedAtTheStartAndOnSIGHUP(t *testing.T) {
 	e.End(syscall.SIGTERM)
 	e.Start(harmless)
 	e.Await("the edited file has been tried", func() bool { n, _ := e.happened(event.Confirmed); return n == 1 })
-	if err := os.WriteFile(filepath.Join(e.Dir, "heddle.yaml"), []byte(edit(t, "name: management, teaming", moved)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(e.Dir, "heddle.yaml"), []byte(edit(t, "name: management, teaming", moved)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	e.Signal(syscall.SIGHUP)

@@ -45,10 +45,12 @@ func (r *rig) accounts(ctx context.Context) (a accounts, err error) {
 
 // budget reports whether what was measured was metering of every packet.
 func (a accounts) budget() report.Budget {
-	return report.Hold("part of all packets that found no room in the kernel's tables", float64(a.noRoom)/float64(a.packets+a.noRoom), report.Ratio, report.AtMost, noRoomBudget)
+	return report.Hold("part of all packets that found no room in the kernel's tables",
+		float64(a.noRoom)/float64(a.packets+a.noRoom), report.Ratio, report.AtMost, noRoomBudget)
 }
 
 func (a accounts) String() string {
-	return fmt.Sprintf("Both agents took %d packets out of the kernel, %d more found no room in its tables; of %d packets the flow was told of early, as the agent's table was full; %d records were lost on "+
+	return fmt.Sprintf("Both agents took %d packets out of the kernel, %d more found no room in its tables; of %d "+
+		"packets the flow was told of early, as the agent's table was full; %d records were lost on "+
 		"their way to the collectors.", a.packets, a.noRoom, a.early, a.notSent)
 }

@@ -30,24 +30,27 @@ const (
 	streamBudget = 0.98
 )
 
-// loads are all of them, in the order of the table. Sizes of packets are payloads: 18 bytes make the shortest Ethernet frame over IPv4,
-// 1472 the longest of an MTU of 1500.
+// loads are all of them, in the order of the table. Sizes of packets are payloads: 18 bytes make the shortest Ethernet
+// frame over IPv4, 1472 the longest of an MTU of 1500.
 func loads() []load {
 	var all []load
 	for _, size := range []int{18, 512, 1472} {
 		all = append(all, load{
-			name: fmt.Sprintf("udp-%d", size), kind: traffic.KindUDP, size: size, unit: report.PacketsPerSecond, per: 1e5, perName: "100 kpps",
+			name: fmt.Sprintf("udp-%d", size), kind: traffic.KindUDP, size: size, unit: report.PacketsPerSecond,
+			per: 1e5, perName: "100 kpps",
 			atLeast: rateBudget,
 		})
 	}
 	for _, sessions := range []int{1, 4} {
 		all = append(all, load{
-			name: fmt.Sprintf("crr-%d", sessions), kind: traffic.KindCRR, sessions: sessions, unit: report.PerSecond, per: 1e3, perName: "1 k/s",
+			name: fmt.Sprintf("crr-%d", sessions), kind: traffic.KindCRR, sessions: sessions, unit: report.PerSecond,
+			per: 1e3, perName: "1 k/s",
 			atLeast: rateBudget,
 		})
 	}
 	return append(all, load{
-		name: "stream", kind: traffic.KindStream, size: 16 << 10, unit: report.BitsPerSecond, per: 1e9, perName: "1 Gb/s",
+		name: "stream", kind: traffic.KindStream, size: 16 << 10, unit: report.BitsPerSecond, per: 1e9,
+		perName: "1 Gb/s",
 		atLeast: streamBudget,
 	})
 }
@@ -77,8 +80,9 @@ func (c cell) String() string {
 // id identifies a cell.
 func (c cell) id() string { return fmt.Sprintf("%s/%d", c.name, c.pairs) }
 
-// cpus are those of the ends of a pair. The ends of one pair run on two CPUs where they do not wait for each other, and share one where
-// they take turns: waking an idle virtual CPU takes longer than the path. Several sessions or pairs are spread over all CPUs.
+// cpus are those of the ends of a pair. The ends of one pair run on two CPUs where they do not wait for each other, and
+// share one where they take turns: waking an idle virtual CPU takes longer than the path. Several sessions or pairs are
+// spread over all CPUs.
 func (c cell) cpus(pair int, all []int) (client, server []int) {
 	one := []int{all[pair%len(all)]}
 	switch {
@@ -109,8 +113,9 @@ func (c cell) times(o Options, cfg configuration) (warmup, duration time.Duratio
 	return warmup, duration
 }
 
-// bothDrained is when both sets of the kernel's tables have been drained once since metering was switched on: the first time all tables are read,
-// new memory is touched and templates are sent. That is what switching costs, and not metering.
+// bothDrained is when both sets of the kernel's tables have been drained once since metering was switched on: the first
+// time all tables are read, new memory is touched and templates are sent. That is what switching costs, and not
+// metering.
 const bothDrained = 2*drainEvery + 200*time.Millisecond
 
 // settledFor is how much longer a cell is measured that takes long to settle.

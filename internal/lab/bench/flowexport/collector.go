@@ -26,12 +26,14 @@ type collector struct {
 
 // session is what is known of an exporter's.
 type session struct {
-	// sequence is how many records it says that it sent before the newest message (RFC 7011, section 3.1), newest how many that has.
+	// sequence is how many records it says that it sent before the newest message (RFC 7011, section 3.1), newest how
+	// many that has.
 	sequence, newest uint32
 	lengths          map[uint16]int // of records in bytes, by template; 0 = they vary
 }
 
-// exported is what came in some time. Of the newest message of a session with records of varying length, these are missing.
+// exported is what came in some time. Of the newest message of a session with records of varying length, these are
+// missing.
 type exported struct{ messages, records, bytes uint64 }
 
 func (e *exported) add(o exported) {
@@ -53,7 +55,8 @@ func collect(ns *netns.NS) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a collector in %s: %w", ns.Name, err)
 	}
-	_ = c.conn.SetReadBuffer(collectorQueue) // the system's limit applies; sequence numbers tell of messages that are missing
+	// the system's limit applies; sequence numbers tell of messages that are missing
+	_ = c.conn.SetReadBuffer(collectorQueue)
 	r, err := udpbatch.NewReceiver(c.conn)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open a collector in %s: %w", ns.Name, err), c.conn.Close())
@@ -64,7 +67,8 @@ func collect(ns *netns.NS) (*collector, error) {
 
 func (c *collector) port() uint16 { return uint16(c.conn.LocalAddr().(*net.UDPAddr).Port) }
 
-// receive reads until the socket is closed, what came in one piece with one call: the collector has a part of the same processors.
+// receive reads until the socket is closed, what came in one piece with one call: the collector has a part of the same
+// processors.
 func (c *collector) receive(r *udpbatch.Receiver) {
 	defer close(c.done)
 	for !errors.Is(r.Receive(c.take), net.ErrClosed) {
@@ -73,7 +77,8 @@ func (c *collector) receive(r *udpbatch.Receiver) {
 
 // take counts a message. A sequence number below the one before is a new session's at the same address.
 func (c *collector) take(from netip.AddrPort, b []byte) {
-	if len(b) < ipfixHeader || binary.BigEndian.Uint16(b) != ipfixVersion || int(binary.BigEndian.Uint16(b[2:])) != len(b) {
+	if len(b) < ipfixHeader || binary.BigEndian.Uint16(b) != ipfixVersion ||
+		int(binary.BigEndian.Uint16(b[2:])) != len(b) {
 		return
 	}
 	c.mu.Lock()
@@ -103,7 +108,8 @@ const (
 	variableLength = 1<<16 - 1
 )
 
-// records is how many the sets of a message have, as far as all records of a set have one length (RFC 7011, section 3.3).
+// records is how many the sets of a message have, as far as all records of a set have one length (RFC 7011, section
+// 3.3).
 func (s *session) records(sets []byte) (n uint32) {
 	for len(sets) >= setHeader {
 		id, length := binary.BigEndian.Uint16(sets), int(binary.BigEndian.Uint16(sets[2:]))

@@ -14,7 +14,8 @@ const (
 	// again is another baseline instead of a metering: the difference between baselines is what the method cannot
 	// resolve.
 	again metering = "baseline-again"
-	// uni meters what leaves the switch, at ports and at the uplink, and exports a record for each direction, as a VDS does.
+	// uni meters what leaves the switch, at ports and at the uplink, and exports a record for each direction, as a VDS
+	// does.
 	uni metering = "ipfix"
 	// bi meters both directions at the ports and exports one record per conversation (RFC 5103).
 	bi metering = "ipfix-bi"
@@ -100,7 +101,8 @@ func (e export) String() string {
 	if e.as == bi {
 		shape = "standard"
 	}
-	return fmt.Sprintf("{biflow: %v, samplingRate: 0, collectors: [{address: 127.0.0.1, port: %d, shape: %s}]}", e.as == bi, e.collector, shape)
+	return fmt.Sprintf("{biflow: %v, samplingRate: 0, collectors: [{address: 127.0.0.1, port: %d, shape: %s}]}",
+		e.as == bi, e.collector, shape)
 }
 
 // hostConfig is the configuration of a host with this many VMs beside that of the background.
@@ -113,7 +115,8 @@ func hostConfig(s side, m metering, to export, vms int) string {
 	fmt.Fprintf(&b, "    uplinks: [{name: uplink1, device: eno1%s}]\n", m.atUplink())
 	fmt.Fprintf(&b, "    portGroups: [{name: vms, vlan: {access: 100}%s}]\nports:\n", m.atPorts())
 	for n := range vms + 1 {
-		fmt.Fprintf(&b, "  - {name: %s, switch: lab, portGroup: vms, device: %s, mac: %q}\n", s.vm(n), s.device(n), s.mac(n))
+		fmt.Fprintf(&b, "  - {name: %s, switch: lab, portGroup: vms, device: %s, mac: %q}\n", s.vm(n), s.device(n),
+			s.mac(n))
 	}
 	return b.String()
 }

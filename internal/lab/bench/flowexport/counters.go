@@ -22,8 +22,8 @@ type passed struct{ sent, delivered uint64 }
 
 func (p passed) all() uint64 { return p.sent + p.delivered }
 
-// counters reads what the kernel counts in a VM. The switch hands a frame straight to the VM's own device, so that no other has all of
-// them.
+// counters reads what the kernel counts in a VM. The switch hands a frame straight to the VM's own device, so that no
+// other has all of them.
 type counters struct {
 	handle *netlink.Handle
 	index  int      // of the adapter

@@ -41,12 +41,17 @@ func TestSelections(t *testing.T) {
 	if cells, _ = o.cells(); fmt.Sprint(cells) != "[udp-18, 3 pairs crr-4, 3 pairs]" {
 		t.Errorf("cells %v", cells)
 	}
-	if configs, _ = o.configurations(); len(configs) != 2 || configs[0].name() != "baseline+5k" || configs[1].name() != "ipfix-bi+5k" {
+	if configs, _ = o.configurations(); len(configs) != 2 || configs[0].name() != "baseline+5k" ||
+		configs[1].name() != "ipfix-bi+5k" {
 		t.Errorf("a configuration comes with its baseline: %v", configs)
 	}
 	for want, spoil := range map[string]func(*Options){
-		"no cell \"fddi\"": func(o *Options) { o.Loads = []string{"fddi"} }, "17 pairs": func(o *Options) { o.Pairs = []int{17} },
-		"no configuration": func(o *Options) { o.Configurations = []string{"off"} }, "resolution": func(o *Options) { o.Resolution = -1 }, "positive": func(o *Options) { o.Rounds = 0 },
+		"no cell \"fddi\"": func(o *Options) { o.Loads = []string{"fddi"} }, "17 pairs": func(o *Options) {
+			o.Pairs = []int{17}
+		},
+		"no configuration": func(o *Options) { o.Configurations = []string{"off"} }, "resolution": func(o *Options) {
+			o.Resolution = -1
+		}, "positive": func(o *Options) { o.Rounds = 0 },
 		"warm-up": func(o *Options) { o.Warmup = 0 }, "background": func(o *Options) { o.FlowRate = 0 },
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -97,7 +102,8 @@ func TestEndsThatTakeTurnsShareACPU(t *testing.T) {
 		client, server []int
 	}{
 		{"udp-18", 1, 0, []int{0}, []int{1}}, {"stream", 1, 0, []int{0}, []int{1}}, {"crr-1", 1, 0, []int{0}, []int{0}},
-		{"crr-4", 1, 0, []int{0, 1}, []int{0, 1}}, {"udp-18", 8, 3, []int{1}, []int{1}}, {"crr-4", 8, 2, []int{0}, []int{0}},
+		{"crr-4", 1, 0, []int{0, 1}, []int{0, 1}}, {"udp-18", 8, 3, []int{1}, []int{1}},
+		{"crr-4", 8, 2, []int{0}, []int{0}},
 	} {
 		t.Run(tt.load, func(t *testing.T) {
 			c, s := cell{by[tt.load], tt.pairs}.cpus(tt.pair, []int{0, 1})
@@ -183,14 +189,15 @@ func TestCollectorCountsTheRecordsOfTheNewestMessage(t *testing.T) {
 	}
 }
 
-// madeUp is a run of one cell with known figures: a series in which the baseline has rate 1e6 and metering keeps the given part of it. The
-// programs run twice per packet, for 100 ns each, and 20 ns more with metering.
+// madeUp is a run of one cell with known figures: a series in which the baseline has rate 1e6 and metering keeps the
+// given part of it. The programs run twice per packet, for 100 ns each, and 20 ns more with metering.
 func madeUp(l string, kept ...float64) *run {
 	o := defaults()
 	o.Loads, o.Pairs, o.Configurations = []string{l}, []int{1}, []string{"ipfix"}
 	cells, _ := o.cells()
 	configs, _ := o.configurations()
-	r := &run{opts: o, rig: &rig{cpus: []int{0, 1}}, cells: cells, configs: configs, samples: map[at][]sample{}, visits: map[string]visits{}, exported: map[source]exported{}}
+	r := &run{opts: o, rig: &rig{cpus: []int{0, 1}}, cells: cells, configs: configs, samples: map[at][]sample{},
+		visits: map[string]visits{}, exported: map[source]exported{}}
 	var series []taken
 	for i, cfg := range order(configs, 0, len(kept)) {
 		s := sample{rate: 1e6, middle: time.Unix(int64(i), 0), took: time.Second, machine: time.Second}
@@ -227,7 +234,8 @@ func TestReportHoldsTheWorstOfACell(t *testing.T) {
 	r.exported[source{uni, tx}] = exported{1, 1, 1}
 	rep := r.report(report.Environment{})
 	err := rep.Check()
-	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "udp-18, 1 pair: ipfix / baseline, the lowest is 0.930, wanted >= 0.950") ||
+	if !errors.Is(err, report.ErrBudget) ||
+		!strings.Contains(err.Error(), "udp-18, 1 pair: ipfix / baseline, the lowest is 0.930, wanted >= 0.950") ||
 		!strings.Contains(err.Error(), "exported records is 1") {
 		t.Errorf("Check = %v", err)
 	}
@@ -242,13 +250,15 @@ func TestReportHoldsTheWorstOfACell(t *testing.T) {
 	if err := rep.Write(&b, report.Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"0.930 (0.915–0.935)", "7.00 %", "20–30 %", "0.058", "0.084", "lies between two baselines"} {
+	for _, want := range []string{"0.930 (0.915–0.935)", "7.00 %", "20–30 %", "0.058", "0.084",
+		"lies between two baselines"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, b.String())
 		}
 	}
 	stream := madeUp("stream", 0.97)
-	if err := stream.report(report.Environment{}).Check(); err == nil || !strings.Contains(err.Error(), "wanted >= 0.980") {
+	if err := stream.report(report.Environment{}).Check(); err == nil ||
+		!strings.Contains(err.Error(), "wanted >= 0.980") {
 		t.Errorf("a stream is held against 0.98: %v", err)
 	}
 }
@@ -315,7 +325,8 @@ func TestArticlesFigures(t *testing.T) {
 	} {
 		t.Run(tt.load, func(t *testing.T) {
 			got := article(cell{by[tt.load], tt.pairs}, tt.cfg)
-			if (got.loss == nil) != (tt.loss == "") || got.loss != nil && got.loss.String() != tt.loss || got.tx != tt.tx {
+			if (got.loss == nil) != (tt.loss == "") || got.loss != nil && got.loss.String() != tt.loss ||
+				got.tx != tt.tx {
 				t.Errorf("%s ×%d, %s: %v, %+v", tt.load, tt.pairs, tt.cfg.name(), got.loss, got)
 			}
 		})

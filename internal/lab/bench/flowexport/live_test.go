@@ -51,7 +51,8 @@ func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
 			t.Errorf("%s: rate %+v", where, s)
 		}
 		for _, h := range []string{"tx", "rx"} {
-			if s := row.Get("program_s_" + h).(report.Spread); s.Rounds != want || (s.Median < 1e-9 || s.Median > 1e-4) {
+			if s := row.Get("program_s_" + h).(report.Spread); s.Rounds != want ||
+				(s.Median < 1e-9 || s.Median > 1e-4) {
 				t.Errorf("%s: a program takes %g s per run on %s", where, s.Median, h)
 			}
 		}
@@ -83,7 +84,8 @@ func TestCancelLeavesNothing(t *testing.T) {
 // leftNothing checks that neither a namespace nor a record of a lab is left.
 func leftNothing(t *testing.T, o flowexport.Options) {
 	t.Helper()
-	for _, pattern := range []string{fmt.Sprintf("/var/run/netns/*fe%d*", os.Getpid()), filepath.Join(o.RunDir, "lab", "*")} {
+	for _, pattern := range []string{fmt.Sprintf("/var/run/netns/*fe%d*", os.Getpid()),
+		filepath.Join(o.RunDir, "lab", "*")} {
 		left, err := filepath.Glob(pattern)
 		if err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v %v", left, err)

@@ -16,8 +16,8 @@ type sample struct {
 	// runs are those of a host's programs within a window of the warm-up, and watched the frames that passed in it.
 	runs    [len(sides)]runs
 	watched [len(sides)]frames
-	// middle is that of the measured interval, and took its length. passed are the frames in it, agents is the CPU time of the hosts'
-	// agents, machine that of everything, and records are what the hosts exported.
+	// middle is that of the measured interval, and took its length. passed are the frames in it, agents is the CPU time
+	// of the hosts' agents, machine that of everything, and records are what the hosts exported.
 	middle        time.Time
 	took, machine time.Duration
 	passed        [len(sides)]frames
@@ -29,7 +29,8 @@ type sample struct {
 }
 
 const (
-	// The programs are timed for watchTime or the last two thirds of the warm-up, whichever is shorter, but for the last unwatch of it.
+	// The programs are timed for watchTime or the last two thirds of the warm-up, whichever is shorter, but for the
+	// last unwatch of it.
 	watchTime = 300 * time.Millisecond
 	unwatch   = 30 * time.Millisecond
 )

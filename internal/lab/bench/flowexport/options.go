@@ -1,6 +1,6 @@
-// Package flowexport is the benchmark "flow-export": what metering and export of flows cost two hosts that exchange traffic, in packet
-// rate, transaction rate, throughput and CPU time, by the method of the article "VDS IPFIX performance with NSX-V and vRNI" (VMware
-// knowledge base 314383), whose figures it prints beside its own.
+// Package flowexport is the benchmark "flow-export": what metering and export of flows cost two hosts that exchange
+// traffic, in packet rate, transaction rate, throughput and CPU time, by the method of the article "VDS IPFIX
+// performance with NSX-V and vRNI" (VMware knowledge base 314383), whose figures it prints beside its own.
 package flowexport
 
 import (
@@ -16,28 +16,30 @@ import (
 
 // Options are the options of "heddle bench flow-export".
 type Options struct {
-	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured in a visit, cells whose
-	// flows end all the time apart: once.
+	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured in a
+	// visit, cells whose flows end all the time apart: once.
 	Rounds, Turns int
-	// Resolution is that of the ratios, as a standard error, from which on a cell is not visited again; one whose budget is clear is not
-	// with a rougher one either. 0: all rounds are measured.
+	// Resolution is that of the ratios, as a standard error, from which on a cell is not visited again; one whose
+	// budget is clear is not with a rougher one either. 0: all rounds are measured.
 	Resolution float64
-	// Warmup and Duration are those of one measurement. In the warm-up the time of the kernel's programs is taken. Cells whose flows end
-	// all the time are measured for twice the duration.
+	// Warmup and Duration are those of one measurement. In the warm-up the time of the kernel's programs is taken.
+	// Cells whose flows end all the time are measured for twice the duration.
 	Warmup, Duration time.Duration
-	// Settle is the warm-up of cells whose flows end all the time, where they are metered: the records of a flow are sent two to three seconds
-	// after its end (RST and two seconds of silence), and until then that work is not there. Such a cell is measured for a second at
-	// least, the time in which the kernel's tables are drained once. Others settle no longer than until all tables have been drained.
+	// Settle is the warm-up of cells whose flows end all the time, where they are metered: the records of a flow are
+	// sent two to three seconds after its end (RST and two seconds of silence), and until then that work is not there.
+	// Such a cell is measured for a second at least, the time in which the kernel's tables are drained once. Others
+	// settle no longer than until all tables have been drained.
 	Settle time.Duration
-	// Loads, Pairs and Configurations select what is measured; empty = all configurations, and of the cells those in which the article
-	// gives figures. The baselines come with the configurations.
+	// Loads, Pairs and Configurations select what is measured; empty = all configurations, and of the cells those in
+	// which the article gives figures. The baselines come with the configurations.
 	Loads          []string
 	Pairs          []int
 	Configurations []string
 	// Flows and FlowRate are the background's: the number of two-way flows, and of their packets per second each way.
 	Flows    int
 	FlowRate float64
-	// Limit is when no visit is begun any more that would end later; 0 = without end. Each cell is visited once at least.
+	// Limit is when no visit is begun any more that would end later; 0 = without end. Each cell is visited once at
+	// least.
 	Limit time.Duration
 	// RunDir is where the lab's record is, so that "heddle lab down" finds what a killed run leaves.
 	RunDir string
@@ -68,8 +70,8 @@ func (o *Options) Default() {
 	o.Flows, o.FlowRate = 5000, 5000
 }
 
-// Quick selects few cells, so that each is measured long enough to resolve a difference of 2 % within less than a minute. Those of
-// transactions have to settle for too long.
+// Quick selects few cells, so that each is measured long enough to resolve a difference of 2 % within less than a
+// minute. Those of transactions have to settle for too long.
 func (o *Options) Quick() {
 	o.Warmup, o.Turns, o.Limit = 200*time.Millisecond, 3, quickLimit
 	o.Loads, o.Pairs, o.Configurations = []string{"udp-18", "stream"}, []int{1}, []string{"ipfix"}
@@ -139,14 +141,16 @@ func (o Options) cells() ([]cell, error) {
 func (o Options) configurations() ([]configuration, error) {
 	for _, name := range o.Configurations {
 		if !slices.Contains(ConfigurationNames(), name) {
-			return nil, fmt.Errorf("no configuration %q: want some of %s", name, strings.Join(ConfigurationNames(), ", "))
+			return nil, fmt.Errorf("no configuration %q: want some of %s", name,
+				strings.Join(ConfigurationNames(), ", "))
 		}
 	}
 	var chosen []configuration
 	for _, background := range []bool{false, true} {
 		var metered []configuration
 		for _, c := range selectable() {
-			if c.background == background && (len(o.Configurations) == 0 && c.metering.meters() || slices.Contains(o.Configurations, c.name())) {
+			if c.background == background && (len(o.Configurations) == 0 && c.metering.meters() ||
+				slices.Contains(o.Configurations, c.name())) {
 				metered = append(metered, c)
 			}
 		}

@@ -43,8 +43,9 @@ func (l *lossRange) percent() any {
 	return report.Spread{Median: (l.low + l.high) / 2, Q1: l.low, Q3: l.high, Min: l.low, Max: l.high, Rounds: 1}
 }
 
-// article is "VDS IPFIX performance with NSX-V and vRNI", VMware knowledge base 314383 (build ESX 6.8): two 24-core hosts with 10 Gb/s
-// adapters, netperf. Of the whole system it gives the highest rates alone: 2 Mpps, 1.5 uni- and 1.8 bidirectional; 86 and 49 k/s.
+// article is "VDS IPFIX performance with NSX-V and vRNI", VMware knowledge base 314383 (build ESX 6.8): two 24-core
+// hosts with 10 Gb/s adapters, netperf. Of the whole system it gives the highest rates alone: 2 Mpps, 1.5 uni- and 1.8
+// bidirectional; 86 and 49 k/s.
 func article(c cell, cfg configuration) published {
 	one, more := c.pairs == 1, cfg.background
 	loss := func(low, high float64) published { return published{loss: &lossRange{low, high, more}} }

@@ -9,7 +9,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// pointBudget is what metering may take at one observation point for 100,000 packets per second, in cores: 50 ns a packet.
+// pointBudget is what metering may take at one observation point for 100,000 packets per second, in cores: 50 ns a
+// packet.
 const pointBudget = 0.005
 
 func (r *run) report(env report.Environment) *report.Report {
@@ -31,7 +32,8 @@ func (r *run) report(env report.Environment) *report.Report {
 func (r *run) row(c cell, cfg configuration) report.Row {
 	rates := r.rates(c, cfg)
 	row := report.Row{
-		{Name: "row", Title: "cell ×pairs, configuration", Value: fmt.Sprintf("%s ×%d, %s", c.name, c.pairs, cfg.name()), TableOnly: true},
+		{Name: "row", Title: "cell ×pairs, configuration", Value: fmt.Sprintf("%s ×%d, %s", c.name, c.pairs,
+			cfg.name()), TableOnly: true},
 		{Name: "cell", Value: c.name, Hidden: true},
 		{Name: "pairs", Value: c.pairs, Hidden: true},
 		{Name: "configuration", Value: cfg.name(), Hidden: true},
@@ -42,7 +44,8 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 		same := r.kept(c, cfg)
 		row = append(row, report.Field{Name: "ratio_baseline", Value: nil, Hidden: true},
 			report.Field{Name: "ratio_again", Title: "of other baselines", Value: same, Unit: report.Ratio},
-			report.Field{Name: "ratio_again_resolution", Value: r.standardError(cfg, same), Unit: report.Ratio, Hidden: true})
+			report.Field{Name: "ratio_again_resolution", Value: r.standardError(cfg, same), Unit: report.Ratio,
+				Hidden: true})
 	} else {
 		row = append(row, r.lossFields(c, cfg)...)
 		row = append(row, r.costFields(c, cfg)...)
@@ -50,9 +53,11 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 	for _, h := range sides {
 		records, agent := r.exports(c, cfg, h)
 		row = append(row,
-			report.Field{Name: "program_s_" + h.String(), Value: report.Summarise(r.perRun(c, cfg, h)), Unit: report.Seconds, Hidden: true},
+			report.Field{Name: "program_s_" + h.String(), Value: report.Summarise(r.perRun(c, cfg, h)),
+				Unit: report.Seconds, Hidden: true},
 			report.Field{Name: "agent_cores_" + h.String(), Value: report.Summarise(agent), Hidden: true},
-			report.Field{Name: "records_per_s_" + h.String(), Value: report.Summarise(records), Unit: report.PerSecond, Hidden: true})
+			report.Field{Name: "records_per_s_" + h.String(), Value: report.Summarise(records), Unit: report.PerSecond,
+				Hidden: true})
 	}
 	return append(row, r.transactionFields(c, cfg)...)
 }
@@ -73,7 +78,8 @@ func (r *run) lossFields(c cell, cfg configuration) []report.Field {
 		fields[3].Value = l.String()
 	}
 	if cfg.background {
-		fields = append(fields, report.Field{Name: "loss_percent_without_background", Title: "loss to none in background", Value: percent(plain), Unit: report.Percent, Brief: true})
+		fields = append(fields, report.Field{Name: "loss_percent_without_background", Title: "loss to none in " +
+			"background", Value: percent(plain), Unit: report.Percent, Brief: true})
 	}
 	return fields
 }
@@ -81,7 +87,8 @@ func (r *run) lossFields(c cell, cfg configuration) []report.Field {
 // percent is the loss that a ratio means.
 func percent(kept report.Spread) report.Spread {
 	loss := func(part float64) float64 { return 100 * (1 - part) }
-	return report.Spread{Median: loss(kept.Median), Q1: loss(kept.Q3), Q3: loss(kept.Q1), Min: loss(kept.Max), Max: loss(kept.Min), Rounds: kept.Rounds}
+	return report.Spread{Median: loss(kept.Median), Q1: loss(kept.Q3), Q3: loss(kept.Q1), Min: loss(kept.Max),
+		Max: loss(kept.Min), Rounds: kept.Rounds}
 }
 
 func orNil(x float64) any {
@@ -128,11 +135,13 @@ func plots() []report.Plot {
 	cost := func(title, field string) report.Plot {
 		return report.Plot{Title: title, Series: []report.Series{
 			{Name: "TX", Field: field + "_tx"}, {Name: "RX", Field: field + "_rx"},
-			{Name: "TX, article", Field: field + "_tx_published", Reference: true}, {Name: "RX, article", Field: field + "_rx_published", Reference: true}}}
+			{Name: "TX, article", Field: field + "_tx_published", Reference: true},
+			{Name: "RX, article", Field: field + "_rx_published", Reference: true}}}
 	}
 	return []report.Plot{
 		{Title: "Loss of rate to the baseline", Series: []report.Series{
-			{Name: "Heddle", Field: "loss_percent"}, {Name: "VDS, article", Field: "loss_published_percent", Reference: true}}},
+			{Name: "Heddle", Field: "loss_percent"}, {Name: "VDS, article", Field: "loss_published_percent",
+				Reference: true}}},
 		cost("Cores that metering takes per 100 kpps", "cores_per_100kpps"),
 		cost("Cores that metering takes per 1,000 transactions per second", "cores_per_1000tps"),
 	}
@@ -143,13 +152,16 @@ func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
 	var fields []report.Field
 	switch c.kind {
 	case traffic.KindCRR:
-		each := func(s sample) float64 { return float64(c.sessions*c.pairs) / s.rate } // as many are under way all the time (Little's law)
+		// as many are under way all the time (Little's law)
+		each := func(s sample) float64 { return float64(c.sessions*c.pairs) / s.rate }
 		fields = append(fields,
-			report.Field{Name: "latency_mean_s", Value: report.Summarise(r.each(c, cfg, each)), Unit: report.Seconds, Hidden: true},
+			report.Field{Name: "latency_mean_s", Value: report.Summarise(r.each(c, cfg, each)), Unit: report.Seconds,
+				Hidden: true},
 			report.Field{Name: "exported_part", Value: r.keepsUp(c, cfg), Unit: report.Ratio, Hidden: true})
 	case traffic.KindUDP:
 		lost := r.each(c, cfg, func(s sample) float64 { return s.lost })
-		fields = append(fields, report.Field{Name: "lost_on_path", Value: report.Summarise(lost), Unit: report.Ratio, Hidden: true})
+		fields = append(fields, report.Field{Name: "lost_on_path", Value: report.Summarise(lost), Unit: report.Ratio,
+			Hidden: true})
 	}
 	return append(fields, report.Field{Name: "samples", Value: r.rates(c, cfg), Hidden: true})
 }
@@ -174,14 +186,15 @@ func (r *run) rateBudgets() (budgets []report.Budget) {
 		}
 		if len(r.metered()) > 0 {
 			name := fmt.Sprintf("%s: %s / baseline, the lowest", c, which.name())
-			budgets = append(budgets, report.Hold(name, worst.Median, report.Ratio, report.AtLeast, c.atLeast).Resolve(r.standardError(which, worst)))
+			budgets = append(budgets, report.Hold(name, worst.Median, report.Ratio, report.AtLeast, c.atLeast).Resolve(
+				r.standardError(which, worst)))
 		}
 	}
 	return budgets
 }
 
-// costBudgets hold, for each configuration, the dearest of the cells of packets on either host: both have one observation point for each
-// packet.
+// costBudgets hold, for each configuration, the dearest of the cells of packets on either host: both have one
+// observation point for each packet.
 func (r *run) costBudgets() (budgets []report.Budget) {
 	for _, cfg := range r.metered() {
 		dearest, where := report.Spread{Median: math.Inf(-1)}, ""
@@ -198,7 +211,8 @@ func (r *run) costBudgets() (budgets []report.Budget) {
 		}
 		if where != "" {
 			name := fmt.Sprintf("%s: cores per 100 kpps and point, the most (%s)", cfg.name(), where)
-			budgets = append(budgets, report.Hold(name, dearest.Median, report.None, report.AtMost, pointBudget).Resolve(r.standardError(cfg, dearest)))
+			budgets = append(budgets, report.Hold(name, dearest.Median, report.None, report.AtMost,
+				pointBudget).Resolve(r.standardError(cfg, dearest)))
 		}
 	}
 	return budgets
@@ -218,7 +232,8 @@ func (r *run) exportBudget() (report.Budget, bool) {
 			}
 		}
 	}
-	return report.Hold("hosts × meterings that exported records", float64(got), report.Count, report.Exactly, float64(want)), want > 0
+	return report.Hold("hosts × meterings that exported records", float64(got), report.Count, report.Exactly,
+		float64(want)), want > 0
 }
 
 func (r *run) notes() []string {
@@ -228,10 +243,13 @@ func (r *run) notes() []string {
 	}
 	notes = append(notes, r.lagNotes()...)
 	if n := r.rig.unfinished; n > 0 {
-		notes = append(notes, fmt.Sprintf("%d times the agents were not done with the flows of one measurement %v after its end, and went on beside the next.", n, endPatience))
+		notes = append(notes, fmt.Sprintf("%d times the agents were not done with the flows of one measurement %v "+
+			"after its end, and went on beside the next.", n, endPatience))
 	}
 	if e := r.exportNote(); e != "" {
 		notes = append(notes, e, r.accounts.String())
 	}
-	return append(notes, "The article is \"VDS IPFIX performance with NSX-V and vRNI\", VMware knowledge base 314383, https://knowledge.broadcom.com/external/article/314383: ESXi 6.8, two hosts of 24 cores, 10 Gb/s between them; its figures are quoted, not measured here.")
+	return append(notes, "The article is \"VDS IPFIX performance with NSX-V and vRNI\", VMware knowledge base "+
+		"314383, https://knowledge.broadcom.com/external/article/314383: ESXi 6.8, two hosts of 24 cores, 10 Gb/s "+
+		"between them; its figures are quoted, not measured here.")
 }

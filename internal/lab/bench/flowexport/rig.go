@@ -32,7 +32,8 @@ type rig struct {
 	cpus       []int
 	metering   metering // in force
 	exporting  metering // the last in force that was not off
-	// meters says whether the agents meter flows at all; where flows cannot be metered, nothing is exported, which is a missed budget.
+	// meters says whether the agents meter flows at all; where flows cannot be metered, nothing is exported, which is a
+	// missed budget.
 	meters bool
 	// ending: flows have just ended that are not exported yet.
 	ending bool
@@ -58,7 +59,8 @@ func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
 		}
 	}
 	r := &rig{opts: o, metering: off, exporting: off}
-	r.lab, err = lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("fe%d", os.Getpid()), RunDir: o.RunDir, Program: o.Heddle, Progress: say})
+	r.lab, err = lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("fe%d", os.Getpid()), RunDir: o.RunDir,
+		Program: o.Heddle, Progress: say})
 	if err != nil {
 		return nil, err
 	}
@@ -241,8 +243,8 @@ const (
 	calmPatience = 3 * time.Second
 )
 
-// calm waits until both agents are: what a change of configuration asks of them, such as the export of all flows at its end, is not to
-// be in the next measurement. An agent that stays busy is measured so.
+// calm waits until both agents are: what a change of configuration asks of them, such as the export of all flows at its
+// end, is not to be in the next measurement. An agent that stays busy is measured so.
 func (r *rig) calm(ctx context.Context) error {
 	before, err := r.agentTimes()
 	if err != nil {

@@ -35,13 +35,13 @@ type run struct {
 	accounts accounts
 }
 
-// vmNice is the priority of VMs, below the kernel's own threads: VMs that keep all CPUs busy with short turns leave next to nothing to RCU's,
-// for which draining waits, and what draining and exporting cost would be in no rate.
+// vmNice is the priority of VMs, below the kernel's own threads: VMs that keep all CPUs busy with short turns leave
+// next to nothing to RCU's, for which draining waits, and what draining and exporting cost would be in no rate.
 const vmNice = 5
 
-// Run measures all that is selected. In a round each cell is visited once: without and with flows in the background its configurations
-// are measured in a series, each between two baselines. Cells whose comparisons are resolved are left out of further rounds, for which
-// others then have the time. It leaves nothing behind, also when ctx ends.
+// Run measures all that is selected. In a round each cell is visited once: without and with flows in the background its
+// configurations are measured in a series, each between two baselines. Cells whose comparisons are resolved are left
+// out of further rounds, for which others then have the time. It leaves nothing behind, also when ctx ends.
 func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -62,7 +62,8 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 		err = errors.Join(r.measure(ctx), r.rig.close())
 	}
 	switch {
-	case err != nil && ctx.Err() != nil && !errors.Is(err, lab.ErrLeft) && !errors.Is(err, lab.ErrAccounts): // whatever was under way says only that it was ended
+	// whatever was under way says only that it was ended
+	case err != nil && ctx.Err() != nil && !errors.Is(err, lab.ErrLeft) && !errors.Is(err, lab.ErrAccounts):
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, err
@@ -115,9 +116,10 @@ func (r *run) visit(ctx context.Context, round, index int, c cell) error {
 	return nil
 }
 
-// series measures a cell in the configurations, one after the other, and keeps what it found. The load and the flows in the background go
-// on throughout.
-func (r *run) series(ctx context.Context, round int, c cell, configs []configuration, say func(configuration)) (err error) {
+// series measures a cell in the configurations, one after the other, and keeps what it found. The load and the flows in
+// the background go on throughout.
+func (r *run) series(ctx context.Context, round int, c cell, configs []configuration, say func(configuration)) (
+	err error) {
 	if configs[0].background {
 		b := r.rig.startBackground(ctx)
 		defer func() {

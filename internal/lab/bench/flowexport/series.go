@@ -24,7 +24,8 @@ func order(configs []configuration, round, turns int) []configuration {
 	return all
 }
 
-// neighbours gives each sample of a series the baselines next before and after it. Those at the ends of the series have none on one side.
+// neighbours gives each sample of a series the baselines next before and after it. Those at the ends of the series have
+// none on one side.
 func neighbours(series []taken) {
 	for i := range series {
 		for k := i - 1; k >= 0 && series[i].before == nil; k-- {
@@ -40,8 +41,8 @@ func neighbours(series []taken) {
 	}
 }
 
-// there is what the baselines next to a sample say of its own time: on the line through both. A machine that slows down or recovers
-// steadily does so in both sides of a comparison. NaN for a sample that has not got both.
+// there is what the baselines next to a sample say of its own time: on the line through both. A machine that slows down
+// or recovers steadily does so in both sides of a comparison. NaN for a sample that has not got both.
 func (s sample) there(value func(sample) float64) float64 {
 	if s.before == nil || s.after == nil {
 		return math.NaN()
@@ -77,8 +78,9 @@ func (r *run) each(c cell, cfg configuration, value func(sample) float64) (all [
 	return all
 }
 
-// resolution is the standard error of the median of samples that lie about it as a normal distribution does, of the distance of the
-// quartiles: 1.253 σ/√n, and q3 − q1 = 1.349 σ. Of few samples the quartiles lie closer together, by some 1.2/n.
+// resolution is the standard error of the median of samples that lie about it as a normal distribution does, of the
+// distance of the quartiles: 1.253 σ/√n, and q3 − q1 = 1.349 σ. Of few samples the quartiles lie closer together, by
+// some 1.2/n.
 func resolution(s report.Spread) float64 {
 	if s.Rounds < 2 {
 		return math.NaN()
@@ -87,11 +89,12 @@ func resolution(s report.Spread) float64 {
 	return 1.253 / math.Sqrt(n) * (s.Q3 - s.Q1) / (1.349 * (1 - 1.2/n))
 }
 
-// shared is by how much neighbours that share a baseline, of which a third of the variance of both comes, make an error larger: 1/6 of it
-// is common to each two, √(1 + 2/6).
+// shared is by how much neighbours that share a baseline, of which a third of the variance of both comes, make an error
+// larger: 1/6 of it is common to each two, √(1 + 2/6).
 const shared = 1.155
 
-// standardError is that of a median of comparisons. Where one configuration alone is compared, its neighbours share their baselines.
+// standardError is that of a median of comparisons. Where one configuration alone is compared, its neighbours share
+// their baselines.
 func (r *run) standardError(cfg configuration, s report.Spread) float64 {
 	if cfg.metering != off && len(r.with(cfg.background)) == 2 {
 		return shared * resolution(s)
@@ -115,8 +118,8 @@ func (r *run) enough(c cell) bool {
 const (
 	// enoughSamples is how many there must be before their spread is believed.
 	enoughSamples = 6
-	// Where a ratio is known to roughEnough and lies clearSteps standard errors away from its budget, that is judged. A verdict asks for
-	// two; who looks again and again, and stops when he likes what he sees, must ask for more.
+	// Where a ratio is known to roughEnough and lies clearSteps standard errors away from its budget, that is judged. A
+	// verdict asks for two; who looks again and again, and stops when he likes what he sees, must ask for more.
 	roughEnough = 0.01
 	clearSteps  = 3
 )

@@ -86,7 +86,8 @@ func TestCellsThatAreResolvedAreNotVisitedAgain(t *testing.T) {
 	}
 	few, all := madeUp("udp-18", steadily[1:]...), madeUp("udp-18", steadily...)
 	if few.enough(few.cells[0]) || !all.enough(all.cells[0]) {
-		t.Errorf("enough: %v of %d, %v of %d", few.enough(few.cells[0]), len(steadily)-1, all.enough(all.cells[0]), len(steadily))
+		t.Errorf("enough: %v of %d, %v of %d", few.enough(few.cells[0]), len(steadily)-1, all.enough(all.cells[0]),
+			len(steadily))
 	}
 	for want, kept := range map[bool]float64{true: 0.99, false: 0.955} { // far from the budget and close to it
 		rough := make([]float64, enoughSamples)
@@ -94,7 +95,8 @@ func TestCellsThatAreResolvedAreNotVisitedAgain(t *testing.T) {
 			rough[i] = kept + 0.01*float64(i%3-1)
 		}
 		r := madeUp("udp-18", rough...)
-		if e := resolution(r.kept(r.cells[0], configuration{uni, false})); e <= r.opts.Resolution || r.enough(r.cells[0]) != want {
+		if e := resolution(r.kept(r.cells[0], configuration{uni, false})); e <= r.opts.Resolution ||
+			r.enough(r.cells[0]) != want {
 			t.Errorf("ratio %g ± %g: enough is %v", kept, e, !want)
 		}
 	}
@@ -170,7 +172,8 @@ func TestAnotherBaselineIsComparedWhereAskedFor(t *testing.T) {
 	if len(rep.Budgets) != 0 {
 		t.Errorf("budgets without metering: %+v", rep.Budgets)
 	}
-	if notes := strings.Join(rep.Notes, " "); !strings.Contains(notes, "in the place of a metered interval (baseline-again): 1.0000 ± 0.0000") {
+	if notes := strings.Join(rep.Notes, " "); !strings.Contains(notes,
+		"in the place of a metered interval (baseline-again): 1.0000 ± 0.0000") {
 		t.Errorf("notes %s", notes)
 	}
 	if s, _ := rep.Rows[1].Get("ratio_baseline").(report.Spread); s.Median != 1 || s.Rounds != 10 {
@@ -188,7 +191,8 @@ func TestRatesAreOfEachPairsOwnTime(t *testing.T) {
 }
 
 func TestTransactionsAreReadFromTheKernel(t *testing.T) {
-	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoAlgorithm ActiveOpens EstabResets CurrEstab\nTcp: 1 20 19 4\nUdp: InDatagrams\nUdp: 7\n"
+	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoAlgorithm ActiveOpens EstabResets CurrEstab\nTcp: 1 20 19 4\nUdp: " +
+		"InDatagrams\nUdp: 7\n"
 	if n, err := tcpResets(snmp); err != nil || n != 19 {
 		t.Errorf("%d, %v", n, err)
 	}

@@ -9,8 +9,8 @@ import (
 // rates are a cell's in a configuration, in the order they were measured.
 func (r *run) rates(c cell, cfg configuration) []float64 { return r.each(c, cfg, sample.theRate) }
 
-// kept is the part of the rate of the baselines next to it that a configuration keeps; that of a baseline is 1 but for what the machine
-// does by itself.
+// kept is the part of the rate of the baselines next to it that a configuration keeps; that of a baseline is 1 but for
+// what the machine does by itself.
 func (r *run) kept(c cell, cfg configuration) report.Spread {
 	return report.Summarise(r.each(c, cfg, sample.ratio))
 }
@@ -30,18 +30,20 @@ func (r *run) keptOfPlain(c cell, cfg configuration) report.Spread {
 	}))
 }
 
-// framesPerUnit is how many frames of the load pass at the VMs of a host for a packet, transaction or bit: a property of the load, and
-// so the median of all intervals.
+// framesPerUnit is how many frames of the load pass at the VMs of a host for a packet, transaction or bit: a property
+// of the load, and so the median of all intervals.
 func (r *run) framesPerUnit(c cell, h side) float64 {
 	var v []float64
 	for _, cfg := range r.configs {
-		v = append(v, r.each(c, cfg, func(s sample) float64 { return float64(s.passed[h].load) / s.took.Seconds() / s.rate })...)
+		v = append(v, r.each(c, cfg, func(s sample) float64 {
+			return float64(s.passed[h].load) / s.took.Seconds() / s.rate
+		})...)
 	}
 	return report.Summarise(v).Median
 }
 
-// cost is the CPU time of one host, in cores, for per units per second. All frames that pass at the host's VMs are metered, those of the
-// background too, and so it is shared out among all of them.
+// cost is the CPU time of one host, in cores, for per units per second. All frames that pass at the host's VMs are
+// metered, those of the background too, and so it is shared out among all of them.
 type cost struct {
 	program float64 // in the kernel, by its own clock
 	agent   float64 // draining, keeping and exporting
@@ -62,11 +64,12 @@ func (r *run) costs(c cell, cfg configuration, h side) (all, program, agent []fl
 			return s.beyond(func(s sample) float64 { return part(s.cost(c, h, k)) })
 		})
 	}
-	return beyond(func(x cost) float64 { return x.program + x.agent }), beyond(func(x cost) float64 { return x.program }), beyond(func(x cost) float64 { return x.agent })
+	return beyond(func(x cost) float64 { return x.program + x.agent }),
+		beyond(func(x cost) float64 { return x.program }), beyond(func(x cost) float64 { return x.agent })
 }
 
-// machine is what the machine as a whole took beyond the baselines, in cores for per units per second: both hosts, their VMs and the
-// collectors.
+// machine is what the machine as a whole took beyond the baselines, in cores for per units per second: both hosts,
+// their VMs and the collectors.
 func (r *run) machine(c cell, cfg configuration) []float64 {
 	return r.each(c, cfg, func(s sample) float64 {
 		return s.beyond(func(s sample) float64 { return s.machine.Seconds() / s.took.Seconds() / s.rate * c.per })
@@ -82,8 +85,9 @@ func (r *run) exports(c cell, cfg configuration, h side) (records, agent []float
 	return records, agent
 }
 
-// keepsUp is the part of the flows ending in the measured intervals that as many records were exported in them, on the host where it is
-// less; NaN where flows do not end. Where it is below 1 the agent did not get the CPU it needs: that work is in no rate then.
+// keepsUp is the part of the flows ending in the measured intervals that as many records were exported in them, on the
+// host where it is less; NaN where flows do not end. Where it is below 1 the agent did not get the CPU it needs: that
+// work is in no rate then.
 func (r *run) keepsUp(c cell, cfg configuration) float64 {
 	if !c.endsFlows() || !cfg.metering.meters() {
 		return math.NaN()

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// steady is a load that runs through a whole series, while metering is switched on and off under it: no start of processes and no
-// chance of their placement is between two intervals that are compared.
+// steady is a load that runs through a whole series, while metering is switched on and off under it: no start of
+// processes and no chance of their placement is between two intervals that are compared.
 type steady struct {
 	rig   *rig
 	cell  cell
@@ -22,12 +22,13 @@ type steady struct {
 }
 
 const (
-	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience: the last of eight pairs start beside
-	// seven that leave them little of the CPUs.
+	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience: the last of
+	// eight pairs start beside seven that leave them little of the CPUs.
 	steadyTime    = 24 * time.Hour
 	startPatience = time.Minute
-	// sinkBuffer holds some dozens of packets. A sink that gets no CPU for a while then leaves its packets to the kernel to throw away,
-	// after they came; megabytes of them would drive all else out of the caches, of which the sender has the loss.
+	// sinkBuffer holds some dozens of packets. A sink that gets no CPU for a while then leaves its packets to the
+	// kernel to throw away, after they came; megabytes of them would drive all else out of the caches, of which the
+	// sender has the loss.
 	sinkBuffer = 64 << 10
 	// sinkNap is how often all sinks together look for packets: waking them is the senders' CPUs' work too.
 	sinkNap = 200 * time.Microsecond

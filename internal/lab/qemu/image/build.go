@@ -57,8 +57,8 @@ func (o Options) build(ctx context.Context, final string) error {
 	return os.Rename(result, final)
 }
 
-// packages downloads what the image is made of and unpacks it below root. What cannot be had by the system's package lists is
-// tried once more with fresh ones.
+// packages downloads what the image is made of and unpacks it below root. What cannot be had by the system's package
+// lists is tried once more with fresh ones.
 func (o Options) packages(ctx context.Context, work, root string) (names []string, err error) {
 	a := apt{dir: filepath.Join(o.CacheDir, "packages"), log: o.Log}
 	if err := os.MkdirAll(a.dir, 0o755); err != nil {

@@ -116,8 +116,8 @@ func (c *countingWriter) pad(align int64) error {
 	return nil
 }
 
-// member writes header, name and content. All numbers are eight hexadecimal digits; header with name, and content, each end
-// on a multiple of four.
+// member writes header, name and content. All numbers are eight hexadecimal digits; header with name, and content, each
+// end on a multiple of four.
 func (c *countingWriter) member(name string, e entry, inode uint32) error {
 	content, size, err := e.open()
 	if err != nil {
@@ -127,7 +127,8 @@ func (c *countingWriter) member(name string, e entry, inode uint32) error {
 	if size > 1<<32-1 {
 		return fmt.Errorf("%s is too large for an initramfs: %d bytes", name, size)
 	}
-	// inode, mode, uid, gid, links, mtime, size, device of the file system (2), device of a node (2), length of name, check
+	// inode, mode, uid, gid, links, mtime, size, device of the file system (2), device of a node (2), length of name,
+	// check
 	fields := []uint32{inode, e.mode, 0, 0, 1, 0, uint32(size), 0, 0, e.major, e.minor, uint32(len(name) + 1), 0}
 	header := "070701"
 	for _, f := range fields {

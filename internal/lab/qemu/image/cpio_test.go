@@ -40,7 +40,8 @@ func TestArchive_UnpacksWithBusybox(t *testing.T) {
 		mode os.FileMode
 		data string
 	}{
-		"etc/deep/odd": {0o640, "12345"}, "empty": {0o600, ""}, "bin/tool": {0o750, "from the host"}, "bin/link": {0o640, "12345"},
+		"etc/deep/odd": {0o640, "12345"}, "empty": {0o600, ""}, "bin/tool": {0o750, "from the host"},
+		"bin/link": {0o640, "12345"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			info, err := os.Stat(filepath.Join(dir, name))

@@ -1,5 +1,5 @@
-// Package image makes the kernel and initramfs that Heddle's QEMU guests boot, from packages of the distribution that are
-// downloaded and unpacked but not installed. The result is kept in a cache directory and made once.
+// Package image makes the kernel and initramfs that Heddle's QEMU guests boot, from packages of the distribution that
+// are downloaded and unpacked but not installed. The result is kept in a cache directory and made once.
 package image
 
 import (
@@ -28,8 +28,8 @@ const (
 	Cloud Flavour = "cloud"
 	// Full is the distribution's kernel for any machine: it has e1000 and e1000e too.
 	Full Flavour = "full"
-	// Host is a kernel that Heddle runs on, for any machine: it also has what a hypervisor uses, such as taps, bonds and
-	// bridges. Options.Kernel says which; by default it is OldestKernel.
+	// Host is a kernel that Heddle runs on, for any machine: it also has what a hypervisor uses, such as taps, bonds
+	// and bridges. Options.Kernel says which; by default it is OldestKernel.
 	Host Flavour = "host"
 )
 
@@ -53,8 +53,8 @@ func (f Flavour) contents() (metas, modules []string, err error) {
 // Options says what to build and where to keep it.
 type Options struct {
 	Flavour Flavour
-	// Kernel is for the flavour Host: a kernel series that apt knows, such as "6.12", or the paths of the .deb files that a
-	// kernel and its modules come in, separated by commas. Empty means OldestKernel.
+	// Kernel is for the flavour Host: a kernel series that apt knows, such as "6.12", or the paths of the .deb files
+	// that a kernel and its modules come in, separated by commas. Empty means OldestKernel.
 	Kernel string
 	// CacheDir keeps downloads and images between runs; empty means DefaultCacheDir.
 	CacheDir string
@@ -62,8 +62,8 @@ type Options struct {
 	Log func(format string, args ...any)
 }
 
-// Image is a guest image on disk. The files belong to the cache: they must not be changed, and stay until someone removes the
-// cache directory.
+// Image is a guest image on disk. The files belong to the cache: they must not be changed, and stay until someone
+// removes the cache directory.
 type Image struct {
 	Kernel  string `json:"-"` // path of the kernel, compressed or an ELF file
 	Initrd  string `json:"-"` // path of the gzip-compressed initramfs; more archives may be appended
@@ -73,8 +73,8 @@ type Image struct {
 	Packages []string `json:"packages"` // name=version of the packages the image was made from
 }
 
-// DefaultCacheDir is heddle/guests in the user's cache directory ($XDG_CACHE_HOME or ~/.cache), or in /var/cache for a process
-// that has no home.
+// DefaultCacheDir is heddle/guests in the user's cache directory ($XDG_CACHE_HOME or ~/.cache), or in /var/cache for a
+// process that has no home.
 func DefaultCacheDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -127,8 +127,8 @@ func Build(ctx context.Context, o Options) (*Image, error) {
 	return load(dir)
 }
 
-// recipe names what the image is made of besides packages of the distribution, so that a changed program or another kernel makes
-// a new image.
+// recipe names what the image is made of besides packages of the distribution, so that a changed program or another
+// kernel makes a new image.
 func (o Options) recipe() (string, error) {
 	metas, modules, _ := o.Flavour.contents()
 	h := sha256.New()
@@ -179,7 +179,8 @@ func load(dir string) (*Image, error) {
 	return img, nil
 }
 
-// lock takes an exclusive file lock, which the kernel releases should this process die, and gives the function to release it.
+// lock takes an exclusive file lock, which the kernel releases should this process die, and gives the function to
+// release it.
 func lock(ctx context.Context, file string) (func(), error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
 	if err != nil {

@@ -27,7 +27,8 @@ Description: Linux for machines
 	if p == nil || p.name != "linux-image-cloud-amd64" || p.version != "6.1.192-2" {
 		t.Fatalf("got %+v", p)
 	}
-	if want := []string{"linux-base", "linux-image-6.1.0-56-cloud-amd64", "kmod", "debconf"}; !slices.Equal(p.depends, want) {
+	if want := []string{"linux-base", "linux-image-6.1.0-56-cloud-amd64", "kmod", "debconf"}; !slices.Equal(p.depends,
+		want) {
 		t.Errorf("depends %q, want %q", p.depends, want)
 	}
 	if p := parsePackage(""); p != nil {
@@ -47,7 +48,8 @@ func fakeTools(t *testing.T, scripts map[string]string) {
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 }
 
-// TestKernel_FollowsMetaPackages: Debian's one package, Ubuntu's image and module packages, and nothing else of what they need.
+// TestKernel_FollowsMetaPackages: Debian's one package, Ubuntu's image and module packages, and nothing else of what
+// they need.
 func TestKernel_FollowsMetaPackages(t *testing.T) {
 	fakeTools(t, map[string]string{"apt-cache": `
 for name; do :; done
@@ -76,7 +78,8 @@ printf 'Package: %s\nVersion: 6.8\nDepends: %s\n' "$name" "$deps"
 	}
 }
 
-// TestFindKernel_TakesTheSeriesAskedFor: from the meta package named after it, or from the release's own when it is of that series.
+// TestFindKernel_TakesTheSeriesAskedFor: from the meta package named after it, or from the release's own when it is of
+// that series.
 func TestFindKernel_TakesTheSeriesAskedFor(t *testing.T) {
 	fakeTools(t, map[string]string{"apt-cache": `
 for name; do :; done
@@ -88,7 +91,8 @@ linux-image-6.*) deps=kmod ;;
 esac
 printf 'Package: %s\nVersion: 1\nDepends: %s\n' "$name" "$deps"
 `})
-	for series, want := range map[string]string{"": "linux-image-6.12.9+deb12-amd64", "6.12": "linux-image-6.12.9+deb12-amd64", "6.1": "linux-image-6.1.0-56-amd64", "6.6": ""} {
+	for series, want := range map[string]string{"": "linux-image-6.12.9+deb12-amd64",
+		"6.12": "linux-image-6.12.9+deb12-amd64", "6.1": "linux-image-6.1.0-56-amd64", "6.6": ""} {
 		found, err := Options{Flavour: Host, Kernel: series}.findKernel(t.Context(), apt{})
 		switch {
 		case want == "" && (err == nil || !strings.Contains(err.Error(), "kernel "+series)):
@@ -111,10 +115,12 @@ func TestBuild_FailuresSayWhatIsMissing(t *testing.T) {
 		tools map[string]string
 		want  string
 	}{
-		"no network": {map[string]string{"apt-cache": known, "apt-get": "echo 'E: Could not resolve host' >&2; exit 100"},
+		"no network": {map[string]string{"apt-cache": known,
+			"apt-get": "echo 'E: Could not resolve host' >&2; exit 100"},
 			"Could not resolve host (is there a network"},
-		"no lists":  {map[string]string{"apt-cache": "exit 100", "apt-get": "exit 0"}, "apt knows none"},
-		"disk full": {map[string]string{"apt-cache": known, "apt-get": "touch x.deb", "dpkg-deb": "echo 'No space left on device' >&2; exit 2"}, "600 MB"},
+		"no lists": {map[string]string{"apt-cache": "exit 100", "apt-get": "exit 0"}, "apt knows none"},
+		"disk full": {map[string]string{"apt-cache": known, "apt-get": "touch x.deb", "dpkg-deb": "echo 'No space " +
+			"left on device' >&2; exit 2"}, "600 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakeTools(t, c.tools)
@@ -135,13 +141,14 @@ func TestBuild_FailuresSayWhatIsMissing(t *testing.T) {
 		!strings.Contains(err.Error(), "apt-cache is not installed") {
 		t.Errorf("without apt: %v", err)
 	}
-	if _, err := Build(t.Context(), Options{Flavour: "tiny", CacheDir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), `"tiny"`) {
+	if _, err := Build(t.Context(), Options{Flavour: "tiny", CacheDir: t.TempDir()}); err == nil ||
+		!strings.Contains(err.Error(), `"tiny"`) {
 		t.Errorf("unknown flavour: %v", err)
 	}
 }
 
-// TestFetch_RefreshesOldLists: when the mirror has dropped what the system's lists name, lists of our own are fetched, and the
-// version that they name is taken.
+// TestFetch_RefreshesOldLists: when the mirror has dropped what the system's lists name, lists of our own are fetched,
+// and the version that they name is taken.
 func TestFetch_RefreshesOldLists(t *testing.T) {
 	fakeTools(t, map[string]string{
 		"apt-cache": `
@@ -193,8 +200,8 @@ func TestLock_WaitsAndGivesUp(t *testing.T) {
 	}
 }
 
-// TestBuild_OnceForAll builds the real image in a fresh cache from two callers at once: one builds, both get the same, and a
-// dead build's directory goes. Downloads are shared with the default cache.
+// TestBuild_OnceForAll builds the real image in a fresh cache from two callers at once: one builds, both get the same,
+// and a dead build's directory goes. Downloads are shared with the default cache.
 func TestBuild_OnceForAll(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

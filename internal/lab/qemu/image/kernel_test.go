@@ -29,7 +29,8 @@ func elfWithNotes(t *testing.T, notes string) []byte {
 	return bytes.Replace(object, []byte(".modinfo"), []byte(".notes\x00\x00"), 1)
 }
 
-// TestUnpackKernel: what is compressed slowly and can be started unpacked is unpacked, all else is refused with a reason.
+// TestUnpackKernel: what is compressed slowly and can be started unpacked is unpacked, all else is refused with a
+// reason.
 func TestUnpackKernel(t *testing.T) {
 	note := func(kind byte) string {
 		return "\x04\x00\x00\x00\x04\x00\x00\x00" + string(kind) + "\x00\x00\x00Xen\x00ABCD"
@@ -62,8 +63,9 @@ func TestUnpackKernel(t *testing.T) {
 		"truncated":      {truncated[:len(truncated)-8], "outside"},
 		"damaged stream": {packedKernel([]byte("\xfd7zXZ\x00 and so on")), "xz"},
 		"no entry":       {pack("xz", elfWithNotes(t, note(6))), "entry point"},
-		"damaged notes":  {pack("xz", elfWithNotes(t, "\xff\xff\xff\xff\xff\xff\xff\xff\x12\x00\x00\x00Xen\x00")), "entry point"},
-		"no ELF":         {pack("xz", []byte("this is text and no ELF file")), "magic number"},
+		"damaged notes": {pack("xz", elfWithNotes(t, "\xff\xff\xff\xff\xff\xff\xff\xff\x12\x00\x00\x00Xen\x00")),
+			"entry point"},
+		"no ELF": {pack("xz", []byte("this is text and no ELF file")), "magic number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := unpackKernel(t.Context(), c.kernel); err == nil || !strings.Contains(err.Error(), c.want) {

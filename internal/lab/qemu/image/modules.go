@@ -13,8 +13,9 @@ import (
 	"strings"
 )
 
-// moduleTree is the /lib/modules/RELEASE directory of an unpacked kernel package. The package has no modules.dep (depmod makes
-// it at installation), so the dependencies are read where depmod has them from: the .modinfo section of each module.
+// moduleTree is the /lib/modules/RELEASE directory of an unpacked kernel package. The package has no modules.dep
+// (depmod makes it at installation), so the dependencies are read where depmod has them from: the .modinfo section of
+// each module.
 type moduleTree struct {
 	files   map[string]string // module name → file
 	builtin map[string]bool   // module names that are part of the kernel itself
@@ -131,7 +132,8 @@ func readModule(ctx context.Context, file string) ([]byte, error) {
 	}
 	if _, err := exec.LookPath(tool); err != nil {
 		pkg := map[string]string{"xz": "xz-utils", "zstd": "zstd"}[tool]
-		return nil, fmt.Errorf("the kernel's modules are compressed and %s is not installed: install the package %s", tool, pkg)
+		return nil, fmt.Errorf("the kernel's modules are compressed and %s is not installed: install the package %s",
+			tool, pkg)
 	}
 	return output(ctx, "", tool, "-dc", file)
 }

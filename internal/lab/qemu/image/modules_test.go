@@ -69,7 +69,8 @@ func names(list []module) string {
 // TestModules_DependenciesComeFirst: the order can be loaded by insmod, each module once, what is built in left out.
 func TestModules_DependenciesComeFirst(t *testing.T) {
 	kernel := tree(t, "kernel/net/stp.ko\nkernel/lib/built-in.ko\n", map[string]string{
-		"kernel/net/top.ko": "left,right,built-in", "kernel/a/left.ko": "base", "kernel/b/right.ko": "base,stp", "kernel/base.ko": "",
+		"kernel/net/top.ko": "left,right,built-in", "kernel/a/left.ko": "base", "kernel/b/right.ko": "base,stp",
+		"kernel/base.ko": "",
 	})
 	list, err := kernel.closure(t.Context(), "top", "base")
 	if err != nil {
@@ -86,7 +87,8 @@ func TestModules_DependenciesComeFirst(t *testing.T) {
 // TestModules_MissingOnesAreNamed: with the one that needs it.
 func TestModules_MissingOnesAreNamed(t *testing.T) {
 	kernel := tree(t, "", map[string]string{"top.ko": "gone"})
-	if _, err := kernel.closure(t.Context(), "top"); err == nil || !strings.Contains(err.Error(), "gone (needed by top)") {
+	if _, err := kernel.closure(t.Context(), "top"); err == nil ||
+		!strings.Contains(err.Error(), "gone (needed by top)") {
 		t.Errorf("got: %v", err)
 	}
 }

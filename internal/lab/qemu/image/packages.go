@@ -33,8 +33,8 @@ func (a apt) options() []string {
 	return o
 }
 
-// update fetches current package lists into dir and gives an apt that uses them; the system's are left as they are. It serves
-// machines whose lists are missing, or so old that the mirror has dropped what they name.
+// update fetches current package lists into dir and gives an apt that uses them; the system's are left as they are. It
+// serves machines whose lists are missing, or so old that the mirror has dropped what they name.
 func (a apt) update(ctx context.Context, dir string) (apt, error) {
 	a.log("fetching package lists")
 	a.lists = dir
@@ -43,7 +43,8 @@ func (a apt) update(ctx context.Context, dir string) (apt, error) {
 			return a, err
 		}
 	}
-	if _, err := output(ctx, dir, "apt-get", append(a.options(), "-q", "-o", "APT::Update::Error-Mode=any", "update")...); err != nil {
+	if _, err := output(ctx, dir, "apt-get", append(a.options(), "-q", "-o", "APT::Update::Error-Mode=any",
+		"update")...); err != nil {
 		return a, fmt.Errorf("fetch package lists: %w (is there a network?)", err)
 	}
 	return a, nil
@@ -112,8 +113,8 @@ func (a apt) kernel(ctx context.Context, metas []string) ([]*debPackage, error) 
 		strings.Join(metas, ", "))
 }
 
-// kernelParts follows the dependencies from a meta package: Debian 12 has one package with everything, others have the modules
-// in packages of their own.
+// kernelParts follows the dependencies from a meta package: Debian 12 has one package with everything, others have the
+// modules in packages of their own.
 func (a apt) kernelParts(ctx context.Context, meta *debPackage) ([]*debPackage, error) {
 	var found []*debPackage
 	seen := map[string]bool{meta.name: true}
@@ -148,7 +149,8 @@ func (a apt) fetch(ctx context.Context, p *debPackage) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	if _, err := output(ctx, tmp, "apt-get", append(a.options(), "-q", "download", p.name+"="+p.version)...); err != nil {
+	if _, err := output(ctx, tmp, "apt-get", append(a.options(), "-q", "download", p.name+"="+
+		p.version)...); err != nil {
 		return "", fmt.Errorf("download package %s: %w (is there a network?)", p.name, err)
 	}
 	debs, err := filepath.Glob(filepath.Join(tmp, "*.deb"))

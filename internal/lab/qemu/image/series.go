@@ -17,7 +17,8 @@ func (o Options) checkKernel() error {
 		return nil
 	}
 	if o.Flavour != Host {
-		return fmt.Errorf("guest image: kernel %q: the flavour %s has a kernel of its own, choose %s", o.Kernel, o.Flavour, Host)
+		return fmt.Errorf("guest image: kernel %q: the flavour %s has a kernel of its own, choose %s", o.Kernel,
+			o.Flavour, Host)
 	}
 	return fmt.Errorf("guest image: kernel %q: give a series (%s) or paths of .deb files", o.Kernel, OldestKernel)
 }
@@ -61,5 +62,6 @@ func (o Options) findKernel(ctx context.Context, a apt) ([]*debPackage, error) {
 			return nil, ctx.Err()
 		}
 	}
-	return nil, fmt.Errorf("apt knows no package of a kernel %s: give the path of one, or add a source that has it", series)
+	return nil, fmt.Errorf("apt knows no package of a kernel %s: give the path of one, or add a source that has it",
+		series)
 }

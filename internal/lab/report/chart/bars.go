@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// Bars are horizontal bars from zero, in groups one below the other; or, where the longest would be more than a hundred times as long as the
-// shortest, marks along a logarithmic axis: of the short bars nothing could be seen, and a bar without a zero would lie.
+// Bars are horizontal bars from zero, in groups one below the other; or, where the longest would be more than a hundred
+// times as long as the shortest, marks along a logarithmic axis: of the short bars nothing could be seen, and a bar
+// without a zero would lie.
 type Bars struct {
 	// Title is for readers who cannot see the picture.
 	Title string
@@ -75,7 +76,8 @@ func (b Bars) SVG() string {
 			break
 		}
 		y := bottom + 1.5*lineHeight + float64(n)*lineHeight
-		fmt.Fprintf(c, `<rect class="bar %s" x="%s" y="%s" width="%d" height="%d"/>`+"\n", colour(n), px(x.at), px(y), 2*gap, gap)
+		fmt.Fprintf(c, `<rect class="bar %s" x="%s" y="%s" width="%d" height="%d"/>`+"\n", colour(n), px(x.at), px(y),
+			2*gap, gap)
 		c.text("legend", x.at+3*gap, y+gap, start, name)
 	}
 	return c.close()

@@ -1,6 +1,6 @@
-// Package chart draws bars and curves as SVG for a page that gives them their colours: every shape has a class and none a colour, so
-// that a page is dark or light by its style sheet alone. It is small on purpose: the program that switches frames is also the one that
-// writes reports, and a plotting library with its fonts would be most of it.
+// Package chart draws bars and curves as SVG for a page that gives them their colours: every shape has a class and none
+// a colour, so that a page is dark or light by its style sheet alone. It is small on purpose: the program that switches
+// frames is also the one that writes reports, and a plotting library with its fonts would be most of it.
 package chart
 
 import (
@@ -13,7 +13,8 @@ import (
 // Value is a number with the range it lies in; all three are finite, and Low ≤ Y ≤ High.
 type Value struct{ Y, Low, High float64 }
 
-// canvas collects the elements of one picture. Lengths are in pixels at the picture's own size; it scales with its page.
+// canvas collects the elements of one picture. Lengths are in pixels at the picture's own size; it scales with its
+// page.
 type canvas struct {
 	strings.Builder
 	width, height float64
@@ -26,7 +27,8 @@ func textWidth(s string) float64 { return charWidth * float64(len([]rune(s))) }
 
 // open begins the picture. Its title is for readers who cannot see it.
 func (c *canvas) open(title string) {
-	fmt.Fprintf(c, `<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" role="img" aria-label="%s">`+"\n",
+	fmt.Fprintf(c,
+		`<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" role="img" aria-label="%s">`+"\n",
 		px(c.width), px(c.height), px(c.width), Escape(title))
 }
 
@@ -52,7 +54,8 @@ func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(c, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`+"\n", class, px(x1), px(y1), px(x2), px(y2))
 }
 
-// mark draws the sign of the n-th series around a point, in a colour of its own; tip is what a pointer resting on it shows.
+// mark draws the sign of the n-th series around a point, in a colour of its own; tip is what a pointer resting on it
+// shows.
 func (c *canvas) mark(n int, colour string, x, y float64, tip string) {
 	const r = 4
 	class := "mark " + colour
@@ -136,8 +139,8 @@ func (a axis) steps(about int) []float64 {
 	return all
 }
 
-// Escape makes a text fit to stand in a document of HTML or SVG, also in an attribute: without markup, and without control characters
-// and bytes that are no text, which no document may hold.
+// Escape makes a text fit to stand in a document of HTML or SVG, also in an attribute: without markup, and without
+// control characters and bytes that are no text, which no document may hold.
 func Escape(text string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f || r == 0xfffe || r == 0xffff {

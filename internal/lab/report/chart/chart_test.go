@@ -52,7 +52,8 @@ func TestCurves(t *testing.T) {
 	wellFormed(t, svg)
 	inside(t, svg)
 	for want, n := range map[string]int{
-		`aria-label="a &lt;title&gt;"`: 1, "ours &amp; theirs</text>": 1, "<polyline": 2, `class="curve sr reference"`: 2, `class="mark sr"`: 3,
+		`aria-label="a &lt;title&gt;"`: 1, "ours &amp; theirs</text>": 1, "<polyline": 2,
+		`class="curve sr reference"`: 2, `class="mark sr"`: 3,
 		`class="mark s0"`: 4, `class="spread s0"`: 3, ">65536</text>": 1, ">1e+06</text>": 1, ">1e+11</text>": 1,
 	} {
 		t.Run(want, func(t *testing.T) {
@@ -75,7 +76,8 @@ func TestCurves(t *testing.T) {
 
 func TestCurvesOfLittle(t *testing.T) {
 	for name, points := range map[string][]Point{
-		"one": {at(1, 5)}, "zero": {{1, Value{}}, {2, Value{}}}, "zero and more": {{1, Value{}}, at(10, 1e6)}, "flat": {at(1, 3), at(2, 3)},
+		"one": {at(1, 5)}, "zero": {{1, Value{}}, {2, Value{}}}, "zero and more": {{1, Value{}}, at(10, 1e6)},
+		"flat": {at(1, 3), at(2, 3)},
 		"tiny": {at(1, 1e-9), at(2, 3e-9)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +104,8 @@ func TestBars(t *testing.T) {
 	wellFormed(t, svg)
 	inside(t, svg)
 	for want, n := range map[string]int{
-		`<rect class="bar s0"`: 4, `<rect class="bar s1"`: 3, `class="whisker"`: 6, "&lt;none&gt;</text>": 1, `class="value"`: 5, "…</text>": 1,
+		`<rect class="bar s0"`: 4, `<rect class="bar s1"`: 3, `class="whisker"`: 6, "&lt;none&gt;</text>": 1,
+		`class="value"`: 5, "…</text>": 1,
 	} {
 		t.Run(want, func(t *testing.T) {
 			if got := strings.Count(svg, want); got != n {
@@ -129,13 +132,15 @@ func TestValuesOfManyMagnitudesAreMarksOnALogarithmicAxis(t *testing.T) {
 	}}.SVG()
 	wellFormed(t, svg)
 	inside(t, svg)
-	if strings.Count(svg, `class="mark s0"`) != 2 || strings.Contains(svg, "<rect") || !strings.Contains(svg, ">10000</text>") || !strings.Contains(svg, "small: 2</title>") {
+	if strings.Count(svg, `class="mark s0"`) != 2 || strings.Contains(svg, "<rect") ||
+		!strings.Contains(svg, ">10000</text>") || !strings.Contains(svg, "small: 2</title>") {
 		t.Errorf("no marks on an axis of decades:\n%s", svg)
 	}
 }
 
 func TestBarsOfNothing(t *testing.T) {
-	if svg := (Bars{X: plain, Names: []string{"x"}, Groups: []Group{{Label: "a", Values: []*Value{nil}}}}).SVG(); svg != "" {
+	if svg := (Bars{X: plain, Names: []string{"x"},
+		Groups: []Group{{Label: "a", Values: []*Value{nil}}}}).SVG(); svg != "" {
 		t.Errorf("a picture of nothing: %s", svg)
 	}
 	svg := Bars{X: plain, Names: []string{"x"}, Groups: []Group{{Label: "a", Values: []*Value{{0, 0, 0}}}}}.SVG()
@@ -147,7 +152,8 @@ func TestBarsOfNothing(t *testing.T) {
 }
 
 func TestStepsAreRound(t *testing.T) {
-	for to, want := range map[float64]string{10: "[0 2 4 6 8 10]", 0.37: "[0 0.1 0.2 0.30000000000000004]", 1: "[0 0.2 0.4 0.6000000000000001 0.8 1]"} {
+	for to, want := range map[float64]string{10: "[0 2 4 6 8 10]", 0.37: "[0 0.1 0.2 0.30000000000000004]",
+		1: "[0 0.2 0.4 0.6000000000000001 0.8 1]"} {
 		if got := fmt.Sprint(axis{to: to}.steps(5)); got != want {
 			t.Errorf("steps to %g: %s, want %s", to, got, want)
 		}

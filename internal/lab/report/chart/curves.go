@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Curves are several series over a logarithmic x axis, with a logarithmic y axis where the values span more than a decade.
+// Curves are several series over a logarithmic x axis, with a logarithmic y axis where the values span more than a
+// decade.
 type Curves struct {
 	// Title is for readers who cannot see the picture.
 	Title string

@@ -6,8 +6,9 @@ import (
 	"heddle/internal/lab/report/chart"
 )
 
-// document collects a page. Whatever comes from a report goes through element or table, which escape it; raw is for markup of this
-// package alone. (The library's templates would do it too, and cost the program that switches frames 4.6 MB.)
+// document collects a page. Whatever comes from a report goes through element or table, which escape it; raw is for
+// markup of this package alone. (The library's templates would do it too, and cost the program that switches frames 4.6
+// MB.)
 type document struct{ strings.Builder }
 
 func (d *document) raw(markup string) { d.WriteString(markup) }

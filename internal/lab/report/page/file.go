@@ -11,7 +11,8 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// File is where a report will be written. It is looked at before anything is measured: a wrong path must not cost a measurement.
+// File is where a report will be written. It is looked at before anything is measured: a wrong path must not cost a
+// measurement.
 type File struct{ path string }
 
 // Check reports whether a report can be written at the path, by making a file beside it and removing it again. What
@@ -29,7 +30,8 @@ func Check(path string) (*File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("report: %w", err)
 	case info.IsDir():
-		return nil, fmt.Errorf("report: %s is a directory; name a file in it, such as %s", path, filepath.Join(path, "report.html"))
+		return nil, fmt.Errorf("report: %s is a directory; name a file in it, such as %s", path,
+			filepath.Join(path, "report.html"))
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("report: %s is no ordinary file, and would be replaced by one; name another", path)
 	}

@@ -48,7 +48,8 @@ func TestPathsThatCannotHoldAReport(t *testing.T) {
 		filepath.Join(dir, "x\x00y.html"):   "report: ",
 		filepath.Join(dir, "report.html/x"): "no such file or directory",
 	} {
-		if _, err := Check(path); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+		if _, err := Check(path); err == nil || !strings.Contains(err.Error(), says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("Check(%q) = %v, want %q in one line", path, err, says)
 		}
 	}

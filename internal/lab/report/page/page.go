@@ -1,5 +1,6 @@
-// Package page writes a report as one HTML file that needs nothing else: what was done and where, pictures, tables with their spread,
-// budgets. It has no script and refers to nothing outside, so that it can be mailed, archived and printed.
+// Package page writes a report as one HTML file that needs nothing else: what was done and where, pictures, tables with
+// their spread, budgets. It has no script and refers to nothing outside, so that it can be mailed, archived and
+// printed.
 package page
 
 import (
@@ -14,8 +15,8 @@ import (
 //go:embed page.css
 var style string
 
-// Write writes the report as an HTML page that is well-formed XML too. command is what was run, for the reader who wants to run it
-// again; may be empty.
+// Write writes the report as an HTML page that is well-formed XML too. command is what was run, for the reader who
+// wants to run it again; may be empty.
 func Write(w io.Writer, r *report.Report, command string) error {
 	d := &document{}
 	title := r.Name
@@ -23,7 +24,8 @@ func Write(w io.Writer, r *report.Report, command string) error {
 		title += ": " + r.Title
 	}
 	d.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n")
-	d.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" content=\"light dark\"/>\n")
+	d.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" " +
+		"content=\"light dark\"/>\n")
 	d.element("title", "", title)
 	d.raw("\n<style>\n" + style + "</style>\n</head>\n<body>\n<main>\n")
 	d.heading(r, command)
@@ -172,7 +174,8 @@ func (d *document) spreads(r *report.Report) {
 	d.section("Every spread", func() {
 		d.raw("<details>\n")
 		d.element("summary", "", "median, quartiles, least and most of the rounds")
-		d.table([]string{"row", "value", "median", "first quartile", "third quartile", "least", "most", "rounds"}, rows, nil)
+		d.table([]string{"row", "value", "median", "first quartile", "third quartile", "least", "most", "rounds"}, rows,
+			nil)
 		d.raw("</details>\n")
 	})
 }

@@ -19,13 +19,15 @@ var update = flag.Bool("update", false, "write the golden pages anew")
 
 func environmentOfTests() report.Environment {
 	return report.Environment{
-		Date: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), OS: "linux", Kernel: "6.18.0", Arch: "amd64", CPUs: 2, CPUModel: "AMD EPYC",
-		Go: "go1.26", Heddle: "v1.2.3", Commit: "abcdef", Load: "0.10", Mitigations: []string{"spectre_v2"},
+		Date: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC), OS: "linux", Kernel: "6.18.0", Arch: "amd64", CPUs: 2,
+		CPUModel: "AMD EPYC",
+		Go:       "go1.26", Heddle: "v1.2.3", Commit: "abcdef", Load: "0.10", Mitigations: []string{"spectre_v2"},
 	}
 }
 
 func spread(median float64) report.Spread {
-	return report.Spread{Median: median, Q1: 0.9 * median, Q3: 1.2 * median, Min: 0.8 * median, Max: 1.3 * median, Rounds: 6}
+	return report.Spread{Median: median, Q1: 0.9 * median, Q3: 1.2 * median, Min: 0.8 * median, Max: 1.3 * median,
+		Rounds: 6}
 }
 
 // curvesReport has a numeric x axis and a plot of its own.
@@ -41,7 +43,8 @@ func curvesReport() *report.Report {
 		row := report.Row{
 			{Name: "size", Value: size, Unit: report.Count},
 			{Name: "article", Value: []float64{2.71e6, 130e6, 359e6, 365e6}[i], Unit: report.BitsPerSecond},
-			{Name: "ours", Title: "our switch", Value: spread([]float64{8e6, 500e6, 11e9, 30e9}[i]), Unit: report.BitsPerSecond, Brief: true},
+			{Name: "ours", Title: "our switch", Value: spread([]float64{8e6, 500e6, 11e9, 30e9}[i]),
+				Unit: report.BitsPerSecond, Brief: true},
 		}
 		if size == 64 {
 			row[2].Value = nil // not measured: a gap in the curve and in the table
@@ -56,13 +59,17 @@ func barsReport() *report.Report {
 	return &report.Report{
 		Name: `<b>"bars"&</b>`, Title: "</title><script>alert(1)</script>", Environment: environmentOfTests(),
 		Rows: []report.Row{
-			{{Name: "row", Value: "one<br>"}, {Name: "gap", Title: `gap "in" <i>`, Value: spread(0.004), Unit: report.Seconds}, {Name: "lost", Value: 3, Unit: report.Count},
+			{{Name: "row", Value: "one<br>"}, {Name: "gap", Title: `gap "in" <i>`, Value: spread(0.004),
+				Unit: report.Seconds}, {Name: "lost", Value: 3, Unit: report.Count},
 				{Name: "raw_s", Value: spread(77e-9), Unit: report.Seconds, Hidden: true}},
-			{{Name: "row", Value: "two\x00\x1b[31m"}, {Name: "gap", Value: report.Spread{}, Unit: report.Seconds}, {Name: "lost", Value: 0, Unit: report.Count}},
-			{{Name: "row", Value: "three 'long' " + strings.Repeat("x", 50)}, {Name: "gap", Value: spread(0.050), Unit: report.Seconds}, {Name: "lost", Value: nil}},
+			{{Name: "row", Value: "two\x00\x1b[31m"}, {Name: "gap", Value: report.Spread{}, Unit: report.Seconds},
+				{Name: "lost", Value: 0, Unit: report.Count}},
+			{{Name: "row", Value: "three 'long' " + strings.Repeat("x", 50)},
+				{Name: "gap", Value: spread(0.050), Unit: report.Seconds}, {Name: "lost", Value: nil}},
 		},
-		Budgets: []report.Budget{report.Hold("gap <1>", 0.06, report.Seconds, report.AtMost, 0.05), report.Hold("lost", 0, report.Count, report.Exactly, 0)},
-		Notes:   []string{"a < b && c > d", "]]> --> </style>"},
+		Budgets: []report.Budget{report.Hold("gap <1>", 0.06, report.Seconds, report.AtMost, 0.05),
+			report.Hold("lost", 0, report.Count, report.Exactly, 0)},
+		Notes: []string{"a < b && c > d", "]]> --> </style>"},
 	}
 }
 
@@ -76,7 +83,8 @@ func render(t *testing.T, r *report.Report, command string) string {
 }
 
 func TestPagesAreAsTheyWere(t *testing.T) {
-	for name, r := range map[string]*report.Report{"curves": curvesReport(), "bars": barsReport(), "empty": {Name: "empty"}} {
+	for name, r := range map[string]*report.Report{"curves": curvesReport(), "bars": barsReport(),
+		"empty": {Name: "empty"}} {
 		t.Run(name, func(t *testing.T) {
 			got := render(t, r, "heddle lab run "+name+" --quick")
 			file := filepath.Join("testdata", name+".html")
@@ -96,7 +104,8 @@ func TestPagesAreAsTheyWere(t *testing.T) {
 	}
 }
 
-// texts collects the character data of a page and checks on the way that it is well-formed and needs nothing from elsewhere.
+// texts collects the character data of a page and checks on the way that it is well-formed and needs nothing from
+// elsewhere.
 func texts(t *testing.T, page string) (all []string, elements map[string]int) {
 	t.Helper()
 	elements = map[string]int{}
@@ -155,7 +164,8 @@ func TestPagesAreSelfContainedAndHoldEveryRow(t *testing.T) {
 				}
 			}
 		}
-		for _, note := range append(r.Notes, r.Budgets[0].Name, "AMD EPYC", "spectre_v2", `heddle lab run x --row="<a>"`) {
+		for _, note := range append(r.Notes, r.Budgets[0].Name, "AMD EPYC", "spectre_v2",
+			`heddle lab run x --row="<a>"`) {
 			if !strings.Contains(strings.Join(all, "\n"), note) {
 				t.Errorf("%s: the page lacks %q", r.Name, note)
 			}
@@ -164,7 +174,8 @@ func TestPagesAreSelfContainedAndHoldEveryRow(t *testing.T) {
 }
 
 func TestMissedBudgetsAreToldAtOnce(t *testing.T) {
-	if page := render(t, barsReport(), ""); !strings.Contains(page, "1 of 2 budgets missed") || !strings.Contains(page, `<td class="missed">NO</td>`) {
+	if page := render(t, barsReport(), ""); !strings.Contains(page, "1 of 2 budgets missed") ||
+		!strings.Contains(page, `<td class="missed">NO</td>`) {
 		t.Error("a missed budget is not told")
 	}
 	if page := render(t, curvesReport(), ""); !strings.Contains(page, "1 of 1 budgets met") {

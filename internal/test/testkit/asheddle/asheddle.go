@@ -1,5 +1,5 @@
-// Package asheddle lets a test program be the heddle program too: labs, agents and senders start the running program again, and then get
-// the code under test.
+// Package asheddle lets a test program be the heddle program too: labs, agents and senders start the running program
+// again, and then get the code under test.
 package asheddle
 
 import (
@@ -13,12 +13,14 @@ import (
 	"heddle/internal/cli"
 )
 
-// Verbs is the body of a TestMain. It runs the tests, unless the program was started with one of these commands: then it runs that.
+// Verbs is the body of a TestMain. It runs the tests, unless the program was started with one of these commands: then
+// it runs that.
 func Verbs(m *testing.M, verbs ...string) {
 	either(m, len(os.Args) > 1 && slices.Contains(verbs, os.Args[1]))
 }
 
-// Env is the body of a TestMain. It runs the tests, unless this environment variable is set: then it runs heddle's command line.
+// Env is the body of a TestMain. It runs the tests, unless this environment variable is set: then it runs heddle's
+// command line.
 func Env(m *testing.M, name string) { either(m, os.Getenv(name) != "") }
 
 func either(m *testing.M, heddle bool) {

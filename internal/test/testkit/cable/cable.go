@@ -1,4 +1,5 @@
-// Package cable is a raw cable for tests: it sends and receives whole Ethernet frames on a device, with every tag in the bytes.
+// Package cable is a raw cable for tests: it sends and receives whole Ethernet frames on a device, with every tag in
+// the bytes.
 package cable
 
 import (
@@ -63,7 +64,8 @@ func (e *End) open(device string) error {
 	return errors.Join(
 		unix.SetsockoptInt(e.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
 		unix.SetsockoptInt(e.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
-		unix.SetsockoptInt(e.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20), // what comes before a test reads must not be lost
+		// what comes before a test reads must not be lost
+		unix.SetsockoptInt(e.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
 		unix.Bind(e.fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: e.index}),
 	)
 }
@@ -89,7 +91,8 @@ func (e *End) Reflect(ctx context.Context, address [6]byte) error {
 		copy(f[:6], f[6:12])
 		copy(f[6:12], address[:])
 		// The cable may be unplugged for a while, as a real one.
-		if _, err := unix.Write(e.fd, f); err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENOBUFS) {
+		if _, err := unix.Write(e.fd, f); err != nil && !errors.Is(err, unix.ENETDOWN) &&
+			!errors.Is(err, unix.ENOBUFS) {
 			return fmt.Errorf("send on %s: %w", e.name, err)
 		}
 	}
@@ -185,8 +188,8 @@ func (e *End) Gather(why string, enough func(all [][]byte) bool) (all [][]byte) 
 	}
 }
 
-// Refuse fails the test when the frame has come: what is waiting now is looked through, so that the caller must first have
-// seen something that comes after it.
+// Refuse fails the test when the frame has come: what is waiting now is looked through, so that the caller must first
+// have seen something that comes after it.
 func (e *End) Refuse(frame []byte, why string) {
 	e.t.Helper()
 	if e.Await(frame, 0) {
@@ -240,7 +243,8 @@ func MAC(n byte) [6]byte { return [6]byte{2, 0, 0, 0, 0, n} }
 // Broadcast is the address of all.
 func Broadcast() [6]byte { return [6]byte{255, 255, 255, 255, 255, 255} }
 
-// Frame is a 60-byte frame of the experimental type 0x88b5 (IEEE 802), tagged with the VLAN unless it is 0, that carries the text.
+// Frame is a 60-byte frame of the experimental type 0x88b5 (IEEE 802), tagged with the VLAN unless it is 0, that
+// carries the text.
 func Frame(to, from [6]byte, vlan uint16, text string) []byte {
 	f := append(append([]byte{}, to[:]...), from[:]...)
 	size := 60

@@ -28,7 +28,8 @@ type Authority struct {
 func New(t *testing.T, name string) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
-	a.cert, a.key = a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	a.cert, a.key = a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)})
 	return a
 }
@@ -63,8 +64,10 @@ type Pair struct{ Cert, Key []byte }
 // Issue returns a certificate for a name or an address, for both ends, valid from now on for so long.
 func (a *Authority) Issue(name string, valid time.Duration) Pair {
 	a.t.Helper()
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, KeyUsage: x509.KeyUsageDigitalSignature}
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-2 * time.Hour),
+		NotAfter:    time.Now().Add(valid),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature}
 	if ip := net.ParseIP(name); ip != nil {
 		c.IPAddresses = []net.IP{ip}
 	} else {

@@ -10,9 +10,9 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// held says whether somebody has a table that is still there: a process a descriptor of it, a program its use, a bpf file system a pin.
-// The kernel frees a table that nobody has when it gets to that, on a machine under load after minutes (6.18: tables of programs to
-// jump to); nothing was forgotten then.
+// held says whether somebody has a table that is still there: a process a descriptor of it, a program its use, a bpf
+// file system a pin. The kernel frees a table that nobody has when it gets to that, on a machine under load after
+// minutes (6.18: tables of programs to jump to); nothing was forgotten then.
 func (o object) held(where string) bool {
 	if o.kind != "table" {
 		return true

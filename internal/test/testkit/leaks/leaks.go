@@ -1,5 +1,5 @@
-// Package leaks holds tests to leaving nothing behind: file descriptors and goroutines of the test's own process, and the programs,
-// tables and links that its agents made in the kernel.
+// Package leaks holds tests to leaving nothing behind: file descriptors and goroutines of the test's own process, and
+// the programs, tables and links that its agents made in the kernel.
 package leaks
 
 import (
@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// patience is how long what is on its way out may take: the kernel frees programs and tables after a grace period, and a connection
-	// ends when the other side's end is noticed.
+	// patience is how long what is on its way out may take: the kernel frees programs and tables after a grace period,
+	// and a connection ends when the other side's end is noticed.
 	patience = 30 * time.Second
 	poll     = 20 * time.Millisecond
 )
 
-// Watch begins to watch a test. At the test's end, after everything that it registers from now on is cleaned up, what stays of the process
-// and of the objects that are added to the result is an error that lists each. Tests that run at the same time are judged together, when
-// the last of them ends: nobody can tell whose a descriptor is.
+// Watch begins to watch a test. At the test's end, after everything that it registers from now on is cleaned up, what
+// stays of the process and of the objects that are added to the result is an error that lists each. Tests that run at
+// the same time are judged together, when the last of them ends: nobody can tell whose a descriptor is.
 func Watch(t testing.TB) *Objects {
 	t.Helper()
 	o := &Objects{found: map[object]string{}}

@@ -12,14 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptors are the open file descriptors, but for those by which Go's runtime waits for the others, which stay once they are made.
+// descriptors are the open file descriptors, but for those by which Go's runtime waits for the others, which stay once
+// they are made.
 func descriptors() map[string]string {
 	const dir = "/proc/self/fd"
 	entries, _ := os.ReadDir(dir)
 	all := map[string]string{}
 	for _, e := range entries {
 		target, err := os.Readlink(filepath.Join(dir, e.Name()))
-		if err != nil || target == "anon_inode:[eventpoll]" || target == "anon_inode:[eventfd]" || strings.HasSuffix(target, "/fd") {
+		if err != nil || target == "anon_inode:[eventpoll]" || target == "anon_inode:[eventfd]" ||
+			strings.HasSuffix(target, "/fd") {
 			continue // closed since; of the runtime; of this very look
 		}
 		key := "file descriptor " + e.Name() + " → " + target
@@ -40,7 +42,8 @@ func socket(fd int) string {
 	if err != nil {
 		return ""
 	}
-	names := map[int]string{unix.AF_UNIX: "unix", unix.AF_INET: "inet", unix.AF_INET6: "inet6", unix.AF_NETLINK: "netlink", unix.AF_PACKET: "packet"}
+	names := map[int]string{unix.AF_UNIX: "unix", unix.AF_INET: "inet", unix.AF_INET6: "inet6",
+		unix.AF_NETLINK: "netlink", unix.AF_PACKET: "packet"}
 	text := fmt.Sprintf(" (family %d %s", family, names[family])
 	for what, ask := range map[string]func(int) (unix.Sockaddr, error){"at": unix.Getsockname, "to": unix.Getpeername} {
 		if a, err := ask(fd); err == nil {
@@ -66,7 +69,8 @@ func routines() map[string]string {
 	all := map[string]string{}
 	for _, stack := range strings.Split(string(stacks), "\n\n")[1:] { // the first is this one
 		head, _, _ := strings.Cut(stack, "[")
-		if of := []string{"testing.tRunner(", "testing.(*M).", "created by testing.", "os/signal.loop("}; slices.ContainsFunc(of, func(f string) bool {
+		if of := []string{"testing.tRunner(", "testing.(*M).", "created by testing.",
+			"os/signal.loop("}; slices.ContainsFunc(of, func(f string) bool {
 			return strings.Contains(stack, f)
 		}) {
 			continue

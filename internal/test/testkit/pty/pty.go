@@ -1,4 +1,5 @@
-// Package pty gives tests a terminal: a pseudo-terminal, and a screen that understands what a full-screen program writes.
+// Package pty gives tests a terminal: a pseudo-terminal, and a screen that understands what a full-screen program
+// writes.
 package pty
 
 import (
@@ -70,7 +71,8 @@ func (p *Terminal) Resize(columns, rows int) {
 	p.columns, p.rows = columns, rows
 	p.clear()
 	p.mu.Unlock()
-	if err := unix.IoctlSetWinsize(int(p.user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(columns), Row: uint16(rows)}); err != nil {
+	if err := unix.IoctlSetWinsize(int(p.user.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Col: uint16(columns), Row: uint16(rows)}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -126,7 +128,8 @@ func (p *Terminal) Raw() string {
 	return p.raw.String()
 }
 
-// Screen is what can be read on the screen, a line each; Own and Hidden say whether a program has a screen of its own, and has hidden the cursor.
+// Screen is what can be read on the screen, a line each; Own and Hidden say whether a program has a screen of its own,
+// and has hidden the cursor.
 func (p *Terminal) Screen() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +217,8 @@ func (p *Terminal) put(r rune) {
 	}
 }
 
-// escape does what a control sequence says (ECMA-48; private modes of xterm) and gives its length; 0 when it isn't complete.
+// escape does what a control sequence says (ECMA-48; private modes of xterm) and gives its length; 0 when it isn't
+// complete.
 func (p *Terminal) escape() int {
 	if len(p.part) < 2 {
 		return 0

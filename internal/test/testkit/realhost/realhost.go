@@ -1,4 +1,5 @@
-// Package realhost is a host for tests: a network namespace, or the machine's own, with the real heddle program and its agent.
+// Package realhost is a host for tests: a network namespace, or the machine's own, with the real heddle program and its
+// agent.
 package realhost
 
 import (
@@ -81,8 +82,8 @@ func program(t *testing.T) string {
 	return path
 }
 
-// built builds the program once for all tests of the process. Where it is, in Go's cache, nobody has to remove it: "go run" says where, once the
-// cache has it, which is the second time at the latest.
+// built builds the program once for all tests of the process. Where it is, in Go's cache, nobody has to remove it: "go
+// run" says where, once the cache has it, which is the second time at the latest.
 var built = sync.OnceValues(func() (string, error) {
 	for range 3 {
 		var out, errs bytes.Buffer
@@ -105,7 +106,8 @@ func (h *Host) LibvirtDir() string { return filepath.Join(h.Dir, "libvirt/run") 
 // Command is a command of the program, with the host's directories, to be started with Launch.
 func (h *Host) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(h.binary, args...)
-	cmd.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+filepath.Join(h.Dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.Dir, "state"),
+	cmd.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+filepath.Join(h.Dir, "run"), "HEDDLE_STATE_DIR="+
+		filepath.Join(h.Dir, "state"),
 		"HEDDLE_LIBVIRT_DIR="+h.LibvirtDir())
 	return cmd
 }
@@ -133,7 +135,8 @@ func (h *Host) Heddle(args ...string) error {
 	return nil
 }
 
-// Output runs a command of the program on the host, no longer than ctx lasts, and gives its standard output; its error has the rest.
+// Output runs a command of the program on the host, no longer than ctx lasts, and gives its standard output; its error
+// has the rest.
 func (h *Host) Output(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := h.Command(args...)
 	var out, errs bytes.Buffer

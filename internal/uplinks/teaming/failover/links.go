@@ -1,6 +1,6 @@
-// Package failover decides, as pure functions of events and time, which uplinks may be used and which of them a port uses: an
-// uplink that lost its link is out at once, one that came back waits for the switch's up-delay, one that flaps stays out, and
-// a port without failback stays where it is (S42–S45).
+// Package failover decides, as pure functions of events and time, which uplinks may be used and which of them a port
+// uses: an uplink that lost its link is out at once, one that came back waits for the switch's up-delay, one that flaps
+// stays out, and a port without failback stays where it is (S42–S45).
 package failover
 
 import (
@@ -10,8 +10,8 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// What flapping is: more than flapLimit link-downs within flapWindow. Such an uplink is used again once its link has been up
-// for flapCalm.
+// What flapping is: more than flapLimit link-downs within flapWindow. Such an uplink is used again once its link has
+// been up for flapCalm.
 const (
 	flapLimit  = 60
 	flapWindow = time.Minute
@@ -33,8 +33,9 @@ type link struct {
 }
 
 // Observe takes in that the uplink's link is up or down at that time: its device is there, administratively up, and has
-// carrier. lost is the kernel's count of how often the carrier was lost, so that a drop too short to be seen counts. An uplink that is seen for the first time is taken as it is, so that a start of the agent takes none out. delay is
-// the switch's up-delay; a change of it does not touch an uplink that is in use.
+// carrier. lost is the kernel's count of how often the carrier was lost, so that a drop too short to be seen counts. An
+// uplink that is seen for the first time is taken as it is, so that a start of the agent takes none out. delay is the
+// switch's up-delay; a change of it does not touch an uplink that is in use.
 func (l *Links) Observe(uplink plan.PortID, up bool, lost uint32, delay time.Duration, now time.Time) {
 	k, known := l.by[uplink]
 	if !known {

@@ -134,8 +134,8 @@ func TestD23_AnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
 	}
 }
 
-// Whatever happens, an uplink that is used has been up, without a break, for its delay; and one that has been up for long
-// enough is used.
+// Whatever happens, an uplink that is used has been up, without a break, for its delay; and one that has been up for
+// long enough is used.
 func TestS43_UpDelayProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l Links

@@ -20,19 +20,22 @@ type Team struct {
 // TeamOf is the team of a port of the plan.
 func TeamOf(p *plan.Port, assigned string) Team {
 	t := p.Policy.Teaming
-	return Team{Policy: t.Policy.V, Active: t.Active.V, Standby: t.Standby.V, Failback: t.Failback.V, Number: p.Number, Assigned: assigned}
+	return Team{Policy: t.Policy.V, Active: t.Active.V, Standby: t.Standby.V, Failback: t.Failback.V, Number: p.Number,
+		Assigned: assigned}
 }
 
 // Same reports whether two teams choose alike. Failback is no part of it: to switch it off moves nothing.
 func (t Team) Same(o Team) bool {
-	return t.Policy == o.Policy && t.Number == o.Number && t.Assigned == o.Assigned && slices.Equal(t.Active, o.Active) && slices.Equal(t.Standby, o.Standby)
+	return t.Policy == o.Policy && t.Number == o.Number && t.Assigned == o.Assigned &&
+		slices.Equal(t.Active, o.Active) && slices.Equal(t.Standby, o.Standby)
 }
 
 // Hashes reports whether the team chooses frame by frame.
 func (t Team) Hashes() bool { return t.Policy == spec.SourceMAC || t.Policy == spec.IPHash }
 
-// Choose is the entry for a hash value (docs/reference/frame-rules.md §4, "the walk"), "" when none is usable: entry h mod n of
-// the active ones, striking those that are not usable, then the first usable of the standby list (S42, S45, D10).
+// Choose is the entry for a hash value (docs/reference/frame-rules.md §4, "the walk"), "" when none is usable: entry h
+// mod n of the active ones, striking those that are not usable, then the first usable of the standby list (S42, S45,
+// D10).
 func (t Team) Choose(h uint32, usable func(entry string) bool) string {
 	var room [16]string
 	left := append(room[:0], t.Active...)
@@ -78,13 +81,14 @@ func (t Team) choices(usable func(entry string) bool) []string {
 type Use struct {
 	// Using are the entries in use: one, several with a hashing policy, none when none is usable.
 	Using []string `json:"using,omitzero"`
-	// Resting are usable entries that the port does not return to while another is usable (S44), the longest back first.
+	// Resting are usable entries that the port does not return to while another is usable (S44), the longest back
+	// first.
 	Resting []string `json:"resting,omitzero"`
 }
 
-// Next is what a port uses that used was, now that these entries are usable. With failback it is what the lists say. Without, a
-// port stays where it is: what would take it away rests, until all the rest of its team has failed; then the entry that has
-// been back longest takes over (a rolling order). A port that is connected begins with the zero Use.
+// Next is what a port uses that used was, now that these entries are usable. With failback it is what the lists say.
+// Without, a port stays where it is: what would take it away rests, until all the rest of its team has failed; then the
+// entry that has been back longest takes over (a rolling order). A port that is connected begins with the zero Use.
 func (t Team) Next(was Use, usable func(entry string) bool) Use {
 	if t.Failback {
 		return Use{Using: t.choices(usable)}

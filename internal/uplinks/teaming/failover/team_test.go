@@ -33,25 +33,31 @@ func TestS42_S43_S44_S45_WhatAPortUses(t *testing.T) {
 		{"explicit order without: a rolling order", Team{Policy: spec.ExplicitOrder, Active: list("1 2 3")},
 			[]string{"1 2 3", "2 3", "1 2 3", "1 3", "1 2 3", "1 2", "1 2 3", "2 3", "3", "1 2 3", ""},
 			[]string{"1", "2", "2", "3", "3", "1", "1", "3", "3", "3", ""}},
-		{"all fail, one returns, then the others", Team{Policy: spec.ExplicitOrder, Active: list("1 2"), Standby: list("3")},
+		{"all fail, one returns, then the others", Team{Policy: spec.ExplicitOrder, Active: list("1 2"),
+			Standby: list("3")},
 			[]string{"1 2 3", "", "3", "2 3", "1 2 3", "1 2"}, []string{"1", "", "3", "3", "3", "2"}},
-		{"standby gives back", Team{Policy: spec.OriginatingPort, Active: list("1"), Standby: list("2"), Failback: true},
+		{"standby gives back", Team{Policy: spec.OriginatingPort, Active: list("1"), Standby: list("2"),
+			Failback: true},
 			[]string{"1 2", "2", "1 2"}, []string{"1", "2", "1"}},
 		{"standby keeps without failback", Team{Policy: spec.OriginatingPort, Active: list("1"), Standby: list("2")},
 			[]string{"1 2", "2", "1 2", "1", "1 2"}, []string{"1", "2", "2", "1", "1"}},
-		{"a standby uplink that flaps meanwhile keeps its place", Team{Policy: spec.ExplicitOrder, Active: list("1"), Standby: list("2 3")},
+		{"a standby uplink that flaps meanwhile keeps its place", Team{Policy: spec.ExplicitOrder, Active: list("1"),
+			Standby: list("2 3")},
 			[]string{"1 2 3", "1 3", "1 2 3", "2 3"}, []string{"1", "1", "1", "2"}},
 		{"connected while the first was down, it stays", Team{Policy: spec.ExplicitOrder, Active: list("1 2")},
 			[]string{"2", "1 2", "1"}, []string{"2", "2", "1"}},
 		{"an unused uplink never serves", Team{Policy: spec.ExplicitOrder, Active: list("2"), Failback: true},
 			[]string{"1 2 3", "1 3"}, []string{"2", ""}},
-		{"hashing uses all, and takes back", Team{Policy: spec.SourceMAC, Active: list("1 2"), Standby: list("3"), Failback: true},
+		{"hashing uses all, and takes back", Team{Policy: spec.SourceMAC, Active: list("1 2"), Standby: list("3"),
+			Failback: true},
 			[]string{"1 2 3", "2 3", "3", "1 3", "1 2"}, []string{"1 2", "2", "3", "1", "1 2"}},
 		{"hashing without failback", Team{Policy: spec.IPHash, Active: list("1 2")},
 			[]string{"1 2", "2", "1 2", "1"}, []string{"1 2", "2", "2", "1"}},
-		{"load-based uses what it is given", Team{Policy: spec.LoadBased, Active: list("1 2"), Assigned: "2", Failback: true},
+		{"load-based uses what it is given", Team{Policy: spec.LoadBased, Active: list("1 2"), Assigned: "2",
+			Failback: true},
 			[]string{"1 2", "1", "1 2"}, []string{"2", "1", "2"}},
-		{"load-based: given to what is not active", Team{Policy: spec.LoadBased, Active: list("1 2"), Standby: list("3"), Assigned: "3", Failback: true},
+		{"load-based: given to what is not active", Team{Policy: spec.LoadBased, Active: list("1 2"),
+			Standby: list("3"), Assigned: "3", Failback: true},
 			[]string{"1 2 3"}, []string{"1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,14 +74,16 @@ func randomTeam(t *rapid.T) Team {
 	active := rapid.IntRange(0, 5).Draw(t, "active")
 	standby := rapid.IntRange(active, 5).Draw(t, "standby")
 	return Team{
-		Policy: rapid.SampledFrom([]spec.TeamingPolicy{spec.OriginatingPort, spec.ExplicitOrder, spec.SourceMAC, spec.IPHash, spec.LoadBased}).Draw(t, "policy"),
+		Policy: rapid.SampledFrom([]spec.TeamingPolicy{spec.OriginatingPort, spec.ExplicitOrder, spec.SourceMAC,
+			spec.IPHash, spec.LoadBased}).Draw(t, "policy"),
 		Active: all[:active], Standby: all[active:standby], Failback: rapid.Bool().Draw(t, "failback"),
-		Number: rapid.Uint32Range(1, 50).Draw(t, "number"), Assigned: rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "assigned"),
+		Number: rapid.Uint32Range(1, 50).Draw(t, "number"), Assigned: rapid.SampledFrom([]string{"", "1", "2"}).Draw(t,
+			"assigned"),
 	}
 }
 
-// Through any history: what is used is usable and of the team, something is used when anything can be, the kernel's walk
-// under the resting entries comes out the same, and a port without failback stays while what it uses works.
+// Through any history: what is used is usable and of the team, something is used when anything can be, the kernel's
+// walk under the resting entries comes out the same, and a port without failback stays while what it uses works.
 func TestS42_S44_S45_UseProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		team := randomTeam(t)
@@ -93,11 +101,14 @@ func TestS42_S44_S45_UseProperty(t *testing.T) {
 				t.Fatalf("%+v with %v up uses %v", team, up, use.Using)
 			}
 			for _, e := range use.Using {
-				if !up[e] || slices.Contains(use.Resting, e) || !slices.Contains(slices.Concat(team.Active, team.Standby), e) {
+				if !up[e] || slices.Contains(use.Resting, e) ||
+					!slices.Contains(slices.Concat(team.Active, team.Standby), e) {
 					t.Fatalf("%+v with %v up, resting %v, uses %v", team, up, use.Resting, use.Using)
 				}
 			}
-			if walk := team.choices(func(e string) bool { return up[e] && !slices.Contains(use.Resting, e) }); !slices.Equal(walk, use.Using) {
+			if walk := team.choices(func(e string) bool {
+				return up[e] && !slices.Contains(use.Resting, e)
+			}); !slices.Equal(walk, use.Using) {
 				t.Fatalf("%+v: walk %v, using %v", team, walk, use.Using)
 			}
 			if team.Failback {
@@ -106,7 +117,9 @@ func TestS42_S44_S45_UseProperty(t *testing.T) {
 				}
 				continue
 			}
-			if slices.ContainsFunc(was.Using, usable) && slices.ContainsFunc(use.Using, func(e string) bool { return !slices.Contains(was.Using, e) }) {
+			if slices.ContainsFunc(was.Using, usable) && slices.ContainsFunc(use.Using, func(e string) bool {
+				return !slices.Contains(was.Using, e)
+			}) {
 				t.Fatalf("%+v with %v up: moved from %+v to %+v", team, up, was, use)
 			}
 		}

@@ -8,13 +8,15 @@ import (
 	"time"
 )
 
-// Interval is the length of a window: uplinks are looked at once per window, by their mean load over it (section 15, C10).
+// Interval is the length of a window: uplinks are looked at once per window, by their mean load over it (section 15,
+// C10).
 const Interval = 30 * time.Second
 
 // Threshold is the load, in percent of an uplink's speed, above which ports move.
 const Threshold = 75.0
 
-// gain is by how many percentage points a move to an uplink that would be above the threshold as well has to improve matters.
+// gain is by how many percentage points a move to an uplink that would be above the threshold as well has to improve
+// matters.
 const gain = 5.0
 
 // Uplink is an uplink and its mean traffic over a window, bits per second. In comes from the wire.

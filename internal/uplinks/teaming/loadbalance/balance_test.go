@@ -70,18 +70,27 @@ func TestS47_TheBusiestPortOfALoadedUplinkMovesToTheLeastLoaded(t *testing.T) {
 		speed map[string]float64
 		want  []string // "port from to" of the windows to come
 	}{
-		{"the busiest to the least loaded", ports("p1 a 300", "p2 a 500", "p3 b 200", "p4 c 100"), speeds, []string{"p2 a c"}},
-		{"one for each loaded uplink", ports("p1 a 400", "p2 a 400", "p3 b 450", "p4 b 450"), speeds, []string{"p3 b c"}},
-		{"window by window", ports("p1 a 300", "p2 a 310", "p3 a 320", "p4 a 330"), speeds, []string{"p4 a b", "p3 a c"}},
+		{"the busiest to the least loaded", ports("p1 a 300", "p2 a 500", "p3 b 200", "p4 c 100"), speeds,
+			[]string{"p2 a c"}},
+		{"one for each loaded uplink", ports("p1 a 400", "p2 a 400", "p3 b 450", "p4 b 450"), speeds,
+			[]string{"p3 b c"}},
+		{"window by window", ports("p1 a 300", "p2 a 310", "p3 a 320", "p4 a 330"), speeds,
+			[]string{"p4 a b", "p3 a c"}},
 		{"the threshold itself is not above it", ports("p1 a 375", "p2 a 375"), speeds, nil},
 		{"one port that fills an uplink stays", ports("p1 a 1000"), speeds, nil},
 		{"what is busiest would not help: the next", ports("p1 a 900", "p2 a 40"), speeds, []string{"p2 a b"}},
 		{"all are loaded: only for a clear gain", ports("p1 a 500", "p2 a 490", "p3 b 800", "p4 c 800"), speeds, nil},
-		{"a clear gain above the threshold", ports("p1 a 500", "p2 a 100", "p3 a 380", "p4 b 700", "p5 c 700"), speeds, []string{"p2 a b"}},
-		{"speeds differ", ports("p1 a 500", "p2 a 400"), map[string]float64{"a": gigabit, "b": gigabit / 10, "c": 10 * gigabit}, []string{"p1 a c"}},
-		{"no other choice", []Port{{Name: "p1", Uplink: "a", Choices: []string{"a"}, Out: 5e8}, {Name: "p2", Uplink: "a", Choices: nil, Out: 4e8}}, speeds, nil},
-		{"received traffic counts as well", []Port{{Name: "p1", Uplink: "a", Choices: []string{"a", "b"}, In: 5e8}, {Name: "p2", Uplink: "a", Choices: []string{"b"}, In: 4e8}}, speeds, []string{"p1 a b"}},
-		{"a port that is busy the other way is of no help", []Port{{Name: "p1", Uplink: "a", Choices: []string{"b"}, In: 7e8}, {Name: "p2", Uplink: "a", Choices: []string{"a"}, Out: 8e8}}, speeds, nil},
+		{"a clear gain above the threshold", ports("p1 a 500", "p2 a 100", "p3 a 380", "p4 b 700", "p5 c 700"), speeds,
+			[]string{"p2 a b"}},
+		{"speeds differ", ports("p1 a 500", "p2 a 400"), map[string]float64{"a": gigabit, "b": gigabit / 10,
+			"c": 10 * gigabit}, []string{"p1 a c"}},
+		{"no other choice", []Port{{Name: "p1", Uplink: "a", Choices: []string{"a"}, Out: 5e8},
+			{Name: "p2", Uplink: "a", Choices: nil, Out: 4e8}}, speeds, nil},
+		{"received traffic counts as well", []Port{{Name: "p1", Uplink: "a", Choices: []string{"a", "b"}, In: 5e8},
+			{Name: "p2", Uplink: "a", Choices: []string{"b"}, In: 4e8}}, speeds, []string{"p1 a b"}},
+		{"a port that is busy the other way is of no help",
+			[]Port{{Name: "p1", Uplink: "a", Choices: []string{"b"}, In: 7e8},
+				{Name: "p2", Uplink: "a", Choices: []string{"a"}, Out: 8e8}}, speeds, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &scene{speed: c.speed, ports: c.ports}
@@ -118,8 +127,8 @@ func draw(t *rapid.T) *scene {
 	return s
 }
 
-// Under a constant load ports settle; every move relieves a loaded uplink and leaves no uplink as loaded as that was; and an uplink
-// that stays loaded has no port that a move would help.
+// Under a constant load ports settle; every move relieves a loaded uplink and leaves no uplink as loaded as that was;
+// and an uplink that stays loaded has no port that a move would help.
 func TestS47_Property_AConstantLoadSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := draw(t)
@@ -165,7 +174,8 @@ func stuck(t *rapid.T, s *scene) {
 		from := by[p.Uplink]
 		for _, name := range p.Choices {
 			if to := by[name]; from.Load() > Threshold && name != p.Uplink && helps(p, from, to) {
-				t.Fatalf("%s stays on %s (%.0f %%) though %s (%.0f %%) would take it", p.Name, p.Uplink, from.Load(), name, to.Load())
+				t.Fatalf("%s stays on %s (%.0f %%) though %s (%.0f %%) would take it", p.Name, p.Uplink, from.Load(),
+					name, to.Load())
 			}
 		}
 	}

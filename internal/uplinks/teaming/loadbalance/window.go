@@ -2,7 +2,8 @@ package loadbalance
 
 import "time"
 
-// Bytes are what was counted in both directions. For a port, In is what it got from uplinks and Out what it sent to them.
+// Bytes are what was counted in both directions. For a port, In is what it got from uplinks and Out what it sent to
+// them.
 type Bytes struct{ In, Out uint64 }
 
 // Rate is a mean over a window, bits per second.

@@ -21,21 +21,24 @@ type Round struct {
 	inForce *binding.Desired
 	now     *Teams
 	own     map[string]map[plan.PortID]plan.MAC // by switch
-	// speakers are the ports that send from MACs of others, shared which port has each MAC that siblings share, by switch.
+	// speakers are the ports that send from MACs of others, shared which port has each MAC that siblings share, by
+	// switch.
 	speakers []observe.Speaker
 	shared   map[string][]compile.Shared
 }
 
-// NewRound begins a round; inForce is what became active with now, speakers are the ports that send from MACs of others.
+// NewRound begins a round; inForce is what became active with now, speakers are the ports that send from MACs of
+// others.
 func NewRound(inForce *binding.Desired, now *Teams, speakers []observe.Speaker) *Round {
-	return &Round{inForce: inForce, now: now, speakers: speakers, own: map[string]map[plan.PortID]plan.MAC{}, shared: map[string][]compile.Shared{}}
+	return &Round{inForce: inForce, now: now, speakers: speakers, own: map[string]map[plan.PortID]plan.MAC{},
+		shared: map[string][]compile.Shared{}}
 }
 
 // Own are what announces the port's own MAC, and the queries that ask its owner for its multicast groups.
 func (r *Round) Own(p Subject) []announce.Announcement { return append(r.rarps(p), r.queries(p)...) }
 
-// Learned announces a MAC that was learned behind the port, where outsiders would be flooded for it. The first one in a VLAN of a wide
-// trunk has the port's own MAC announced there too.
+// Learned announces a MAC that was learned behind the port, where outsiders would be flooded for it. The first one in a
+// VLAN of a wide trunk has the port's own MAC announced there too.
 func (r *Round) Learned(p Subject, mac plan.MAC, tag announce.Tag, first bool) []announce.Announcement {
 	var frames []announce.Announcement
 	if p.Port.Policy.Learning.UnicastFlooding.V {
@@ -63,7 +66,8 @@ func (r *Round) ownMAC(p Subject) plan.MAC {
 // switch, so that a move within it is none (S52 has the same for a LAG, which is one entry of a team).
 func (r *Round) Speaks(p Subject) bool {
 	u := r.now.Of(p.Port.ID)
-	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V && !(p.Moved && u.Team.Policy == spec.IPHash)
+	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V &&
+		!(p.Moved && u.Team.Policy == spec.IPHash)
 }
 
 // rarps announce the MACs of the port where they are certain to be used.
@@ -80,8 +84,9 @@ func (r *Round) rarps(p Subject) []announce.Announcement {
 	return all
 }
 
-// holds are the MACs whose frames go to the port: its own, unless a sibling has it now, and those of siblings that it has (S111). A bond
-// in a guest gives both its adapters one MAC: announced by the standby too, it would be looked for at the wrong uplink.
+// holds are the MACs whose frames go to the port: its own, unless a sibling has it now, and those of siblings that it
+// has (S111). A bond in a guest gives both its adapters one MAC: announced by the standby too, it would be looked for
+// at the wrong uplink.
 func (r *Round) holds(p Subject) (macs []plan.MAC) {
 	own := r.ownMAC(p)
 	elsewhere := own.IsZero()
@@ -118,7 +123,8 @@ func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.T
 	if u == nil || u.Blocked || !u.VLANs.Has(tag.VID) {
 		return nil
 	}
-	return []announce.Announcement{{Kind: kind, Device: r.inForce.Attachments[u.ID].Ifindex, Frame: announce.RARP(mac, tag)}}
+	return []announce.Announcement{{Kind: kind, Device: r.inForce.Attachments[u.ID].Ifindex,
+		Frame: announce.RARP(mac, tag)}}
 }
 
 // uplink is one by which frames of that source leave: of a LAG, a member.

@@ -25,7 +25,8 @@ type Subject struct {
 type Change struct {
 	Moves []Move
 	Ports map[Move]int // how many ports
-	// Announced are the ports that moved, were connected, are in other VLANs now, or may not send any more (S47, S49, S50).
+	// Announced are the ports that moved, were connected, are in other VLANs now, or may not send any more (S47, S49,
+	// S50).
 	Announced []Subject
 }
 
@@ -78,7 +79,8 @@ func (r reasons) whyMoved(sw *plan.Switch, old, now Use, was, is *Teams) Why {
 		}
 	}
 	for _, e := range now.Using {
-		if up, knew := was.Usable[plan.PortID{Switch: sw.Name, Name: e}]; knew && !up && !slices.Contains(old.Using, e) {
+		if up, knew := was.Usable[plan.PortID{Switch: sw.Name, Name: e}]; knew && !up &&
+			!slices.Contains(old.Using, e) {
 			return Why{Kind: Back, Entry: e}
 		}
 	}

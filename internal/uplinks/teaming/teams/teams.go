@@ -1,4 +1,5 @@
-// Package teams is which uplink every port uses: what forms under given facts, what has moved and why, and what is announced of it.
+// Package teams is which uplink every port uses: what forms under given facts, what has moved and why, and what is
+// announced of it.
 package teams
 
 import (
@@ -39,7 +40,8 @@ func Form(d *binding.Desired, was *Teams) *Teams {
 			}
 			use := &room[0]
 			room = room[1:]
-			*use = Use{Team: failover.TeamOf(p, f.Assigned), Device: d.Attachments[p.ID].Ifindex, Up: f.Up && !f.Waits() && !p.Policy.Blocked.V, VLAN: &p.Policy.VLAN.V, Known: true}
+			*use = Use{Team: failover.TeamOf(p, f.Assigned), Device: d.Attachments[p.ID].Ifindex, Up: f.Up &&
+				!f.Waits() && !p.Policy.Blocked.V, VLAN: &p.Policy.VLAN.V, Known: true}
 			use.Use = use.Team.Next(was.Of(p.ID).before(use), usable)
 			if !slices.Equal(f.Resting, use.Resting) {
 				f.Resting = use.Resting
@@ -64,8 +66,8 @@ func (t *Teams) find(id plan.PortID) (u Use, connected bool) {
 	return Use{}, false
 }
 
-// before is where a port stands that is about to be used as now says: nowhere when it was just connected or powered on, or its
-// team is another.
+// before is where a port stands that is about to be used as now says: nowhere when it was just connected or powered on,
+// or its team is another.
 func (u Use) before(now *Use) failover.Use {
 	if u.Known && (!u.Up || u.Device != now.Device || !u.Team.Same(now.Team)) {
 		return failover.Use{}

@@ -19,7 +19,8 @@ func id(name string) plan.PortID { return plan.PortID{Switch: "lab", Name: name}
 func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
 	p := &plan.Port{ID: id("p"), Number: 1, Policy: &plan.Effective{}}
 	p.Policy.Teaming.Policy.V, p.Policy.Teaming.Active.V = spec.ExplicitOrder, []string{"lag1"}
-	sw := &plan.Switch{Name: "lab", Ports: []*plan.Port{p}, LAGs: []*plan.LAG{{Name: "lag1", Uplinks: []string{"u1", "u2"}}}}
+	sw := &plan.Switch{Name: "lab", Ports: []*plan.Port{p},
+		LAGs: []*plan.LAG{{Name: "lag1", Uplinks: []string{"u1", "u2"}}}}
 	d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{p.ID: {Up: true}}}
 	for _, u := range []string{"u1", "u2"} {
 		sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id(u)})
@@ -30,7 +31,8 @@ func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
 	}{
 		{plan.Fact{Up: true}, plan.Fact{Up: true}, []string{"lag1"}},
 		{plan.Fact{Up: true}, plan.Fact{}, []string{"lag1"}},
-		{plan.Fact{Up: true, Out: &problem.Problem{Code: problem.LACPNotInSync}}, plan.Fact{Up: true}, []string{"lag1"}},
+		{plan.Fact{Up: true, Out: &problem.Problem{Code: problem.LACPNotInSync}}, plan.Fact{Up: true},
+			[]string{"lag1"}},
 		{plan.Fact{Up: true, Out: &problem.Problem{Code: problem.LACPNotInSync}}, plan.Fact{}, nil},
 	} {
 		d.Facts[id("u1")], d.Facts[id("u2")] = c.one, c.two
@@ -48,11 +50,13 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 		active := rapid.IntRange(0, 4).Draw(t, "active")
 		p := &plan.Port{ID: id("p"), Number: rapid.Uint32Range(1, 40).Draw(t, "number"), Policy: &plan.Effective{}}
 		team := &p.Policy.Teaming
-		team.Policy.V = rapid.SampledFrom([]spec.TeamingPolicy{spec.OriginatingPort, spec.ExplicitOrder, spec.SourceMAC, spec.IPHash}).Draw(t, "policy")
+		team.Policy.V = rapid.SampledFrom([]spec.TeamingPolicy{spec.OriginatingPort, spec.ExplicitOrder, spec.SourceMAC,
+			spec.IPHash}).Draw(t, "policy")
 		team.Active.V, team.Standby.V = all[:active], all[active:]
 		team.Failback.V = rapid.Bool().Draw(t, "failback")
 		sw := &plan.Switch{Name: "lab", Ports: []*plan.Port{p}}
-		d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Attachments: map[plan.PortID]binding.Attachment{p.ID: {Ifindex: 9}}}
+		d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}},
+			Attachments: map[plan.PortID]binding.Attachment{p.ID: {Ifindex: 9}}}
 		for i, u := range names {
 			sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id(u)})
 			d.Attachments[id(u)] = binding.Attachment{Ifindex: uint32(i + 1)}
@@ -67,7 +71,8 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 			was = now
 			want := slices.Sorted(slices.Values(now.Of(p.ID).Using))
 			if got := compile.UplinksInUse(d, sw, p); !slices.Equal(got, want) {
-				t.Fatalf("%+v with %+v: the kernel uses %q, followed is %+v", failover.TeamOf(p, ""), d.Facts, got, now.Of(p.ID).Use)
+				t.Fatalf("%+v with %+v: the kernel uses %q, followed is %+v", failover.TeamOf(p, ""), d.Facts, got,
+					now.Of(p.ID).Use)
 			}
 		}
 	})

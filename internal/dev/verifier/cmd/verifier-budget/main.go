@@ -1,6 +1,6 @@
-// Command verifier-budget holds the kernel programs' costs to the checked-in budget, on the running kernel and in guests with other
-// kernels, and prints a table for each. It exits with 1 when one is above the tolerance. It needs root, and for guests QEMU and
-// a build without cgo.
+// Command verifier-budget holds the kernel programs' costs to the checked-in budget, on the running kernel and in
+// guests with other kernels, and prints a table for each. It exits with 1 when one is above the tolerance. It needs
+// root, and for guests QEMU and a build without cgo.
 package main
 
 import (
@@ -27,7 +27,8 @@ const guestPatience = 3 * time.Minute
 func main() {
 	file := flag.String("file", "bpf/verifier-budget.yaml", "the budget")
 	write := flag.Bool("write", false, "make what is measured the budget")
-	guests := flag.String("kernels", image.OldestKernel, "kernels to measure in guests, separated by spaces: series, or paths of .deb files")
+	guests := flag.String("kernels", image.OldestKernel,
+		"kernels to measure in guests, separated by spaces: series, or paths of .deb files")
 	measure := flag.Bool("measure", false, "print what the running kernel says as JSON, and do nothing else")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -74,7 +75,8 @@ func run(ctx context.Context, file string, write, measure bool, guests []string)
 		return budget.Write(file)
 	}
 	if faults > 0 {
-		return fmt.Errorf("%d programs are not as %s says: make them cheaper, or put up with it by: make verifier-budget", faults, file)
+		return fmt.Errorf("%d programs are not as %s says: make them cheaper, or put up with it by: make "+
+			"verifier-budget", faults, file)
 	}
 	return nil
 }
@@ -121,8 +123,9 @@ func inGuest(ctx context.Context, kernel string) (m verifier.Measured, err error
 		return m, err
 	}
 	// No other process can have the tap of that name: the id is this process's.
-	g, err := qemu.Start(ctx, qemu.Options{Name: "verifier", Tap: fmt.Sprintf("hvb%d", os.Getpid()), Image: img, MemoryMB: 2048,
-		Files: map[string]string{"/bin/verifier-budget": self}})
+	g, err := qemu.Start(ctx, qemu.Options{Name: "verifier", Tap: fmt.Sprintf("hvb%d", os.Getpid()), Image: img,
+		MemoryMB: 2048,
+		Files:    map[string]string{"/bin/verifier-budget": self}})
 	if err != nil {
 		return m, err
 	}
@@ -136,7 +139,8 @@ func inGuest(ctx context.Context, kernel string) (m verifier.Measured, err error
 		return m, err
 	}
 	if r.ExitCode != 0 {
-		return m, fmt.Errorf("the program ended with %d in the guest (it must be built with CGO_ENABLED=0): %s", r.ExitCode, r.Stderr)
+		return m, fmt.Errorf("the program ended with %d in the guest (it must be built with CGO_ENABLED=0): %s",
+			r.ExitCode, r.Stderr)
 	}
 	return m, json.Unmarshal([]byte(r.Stdout), &m)
 }

@@ -1,5 +1,5 @@
-// Command exchange moves data between two machines and checks every byte of it. The tests build it statically and run it in
-// guests and in namespaces.
+// Command exchange moves data between two machines and checks every byte of it. The tests build it statically and run
+// it in guests and in namespaces.
 //
 //	exchange serve PORT            serve TCP and UDP on all addresses until killed
 //	exchange tcp HOST:PORT BYTES   send that much, receive as much, compare SHA-256 sums both ways
@@ -103,7 +103,8 @@ func tcp(addr string, size int) error {
 	defer conn.Close()
 	own := random(size, 1)
 	// In pieces, as the patience is with each; a bytes.Reader would write itself in one.
-	if _, err := io.CopyBuffer(steady{conn}, struct{ io.Reader }{bytes.NewReader(own)}, make([]byte, 64<<10)); err != nil {
+	if _, err := io.CopyBuffer(steady{conn}, struct{ io.Reader }{bytes.NewReader(own)},
+		make([]byte, 64<<10)); err != nil {
 		return err
 	}
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
@@ -194,7 +195,8 @@ func udp(addr string, size int) error {
 	return nil
 }
 
-// awaitAnswer waits so long for the answer that it is lost and not late. Others are late ones, to a datagram that was repeated, and say nothing of this one.
+// awaitAnswer waits so long for the answer that it is lost and not late. Others are late ones, to a datagram that was
+// repeated, and say nothing of this one.
 func awaitAnswer(conn net.Conn, want, buf []byte) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(patience / 6)); err != nil {
 		return false, err

@@ -1,6 +1,6 @@
-// Command runtests runs `go test -json` with its arguments and shows what a person wants to know: a line per package with its time
-// and CPU time, the whole output of what failed, the reasons for what was skipped, where the CPU time went, and as its last line
-// "N passed, N failed, N skipped". It exits with 1 when anything failed or nothing was run.
+// Command runtests runs `go test -json` with its arguments and shows what a person wants to know: a line per package
+// with its time and CPU time, the whole output of what failed, the reasons for what was skipped, where the CPU time
+// went, and as its last line "N passed, N failed, N skipped". It exits with 1 when anything failed or nothing was run.
 package main
 
 import (
@@ -31,11 +31,11 @@ func main() {
 	}
 }
 
-// run feeds the report with what go test says. That go test exits with 1 is no error: the report has the failures; it is
-// one when the report has none.
+// run feeds the report with what go test says. That go test exits with 1 is no error: the report has the failures; it
+// is one when the report has none.
 func run(r *report, args []string) error {
-	// An interrupt from the terminal reaches go test and its tests too: they clean up, and this program reads on until they
-	// have ended. (Caught and not ignored: what is ignored would stay so in the children.)
+	// An interrupt from the terminal reaches go test and its tests too: they clean up, and this program reads on until
+	// they have ended. (Caught and not ignored: what is ignored would stay so in the children.)
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
 	self, err := os.Executable()
 	if err != nil {

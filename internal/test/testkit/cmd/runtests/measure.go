@@ -18,13 +18,13 @@ const measureVerb = "measure"
 // usedMark begins the line that says so.
 const usedMark = "runtests: CPU time "
 
-// measure runs a test program and gives its exit status. Its last line is the CPU time of the program and of what it started and
-// waited for, such as agents and guests.
+// measure runs a test program and gives its exit status. Its last line is the CPU time of the program and of what it
+// started and waited for, such as agents and guests.
 func measure(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// go asks a program that is late for its stacks, and ends this one when that does not help. What the program is told of that end
-	// follows the thread that started it.
+	// go asks a program that is late for its stacks, and ends this one when that does not help. What the program is
+	// told of that end follows the thread that started it.
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	asked := make(chan os.Signal, 1)

@@ -135,9 +135,9 @@ func (r *report) finish(e event) {
 	fmt.Fprintf(r.out, "%s\t%s\t%.2fs\t%.1fs CPU\t%s\n", word, e.Package, e.Elapsed, p.used.Seconds(), summary(n))
 }
 
-// count counts the package's tests by verdict: those without subtests, and a parent that failed by itself. A test whose end
-// was not seen goes the package's way: it panicked or ran out of time, or it passed and the line that says so was lost
-// behind something it printed itself.
+// count counts the package's tests by verdict: those without subtests, and a parent that failed by itself. A test whose
+// end was not seen goes the package's way: it panicked or ran out of time, or it passed and the line that says so was
+// lost behind something it printed itself.
 func (p *pkg) count(verdict string, reasons map[string]int) map[string]int {
 	n := map[string]int{}
 	for i := len(p.order) - 1; i >= 0; i-- { // subtests come after their parents
@@ -193,8 +193,8 @@ func summary(n map[string]int) string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", n["pass"], n["fail"], n["skip"])
 }
 
-// close counts what never ended, prints the reasons for skips and the closing line, and says whether the run was good: at
-// least one test passed, none failed.
+// close counts what never ended, prints the reasons for skips and the closing line, and says whether the run was good:
+// at least one test passed, none failed.
 func (r *report) close() bool {
 	for _, name := range slices.Sorted(maps.Keys(r.pkgs)) {
 		r.add(event{Action: "fail", Package: name})
@@ -218,7 +218,8 @@ func (r *report) close() bool {
 // shownCosts is how many packages the table of costs names.
 const shownCosts = 12
 
-// printCosts says where the CPU time went, the dearest packages first. Time on the clock says less: packages wait for one another.
+// printCosts says where the CPU time went, the dearest packages first. Time on the clock says less: packages wait for
+// one another.
 func (r *report) printCosts() {
 	if r.used == 0 {
 		return

@@ -137,7 +137,8 @@ func TestTellsCPUTimeByPackageTheDearestFirst(t *testing.T) {
 	r.used = 70 * time.Second
 	r.close()
 	want := "\nCPU time:\n    61.0s  b\n     1.5s  a\n     7.5s  building, and other packages\n    70.0s  together\n"
-	if got := b.String(); !strings.Contains(got, want) || strings.Contains(got, usedMark) || !strings.Contains(got, "a\t3.00s\t1.5s CPU\t") {
+	if got := b.String(); !strings.Contains(got, want) || strings.Contains(got, usedMark) ||
+		!strings.Contains(got, "a\t3.00s\t1.5s CPU\t") {
 		t.Errorf("got\n%s\nwant in it\n%s", got, want)
 	}
 }
