@@ -26,16 +26,6 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// paintState colours the state in that column.
-func paintState(d Deps, column int) func(int, string, string) string {
-	return func(c int, text, padded string) string {
-		if c != column {
-			return padded
-		}
-		return d.coloured(stateColour(text), padded)
-	}
-}
-
 func newUplinkShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{

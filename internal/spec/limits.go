@@ -47,10 +47,10 @@ func (v *validator) room() {
 }
 
 // members counts the ports and uplinks of all switches.
-func (cfg *Config) members() int {
-	n := len(cfg.Ports)
-	for i := range cfg.Switches {
-		n += len(cfg.Switches[i].Uplinks)
+func (c *Config) members() int {
+	n := len(c.Ports)
+	for i := range c.Switches {
+		n += len(c.Switches[i].Uplinks)
 	}
 	return n
 }
