@@ -82,7 +82,7 @@ func TestCompletion_OffersNames(t *testing.T) {
 		"switch show ":                       {"lab"},
 		"mac list --switch ":                 {"lab"},
 		"stats u":                            {"uplink1"},
-		"uplink list -o ":                    {"table", "json", "yaml"},
+		"uplink list -o ":                    {"table", "wide", "json", "yaml"},
 		"port connect p --active ":           {"uplink1"},
 		"port connect p --mac-limit-policy ": {"allow", "drop"},
 		"port show vm1/eth0 ":                nil,

@@ -85,8 +85,8 @@ func TestMovedPortIsInTheOtherSegment(t *testing.T) {
 	if !pings(vm, "192.0.2.1") {
 		t.Error("moved back: no traffic")
 	}
-	if _, errs, status := h.heddle("port", "move", "vm1/eth0", "--port-group", "nope"); status != 2 ||
-		!strings.Contains(errs, "nope") {
+	if _, errs, status := h.heddle("port", "move", "vm1/eth0", "--port-group", "nope"); status != 1 ||
+		!strings.Contains(errs, "--port-group nope: switch lab has no such port group") {
 		t.Errorf("unknown port group: status %d, %s", status, errs)
 	}
 }
