@@ -155,7 +155,7 @@ func TestNamespaceOfAMachineSaysThatThereIsNone(t *testing.T) {
 	if err := r.create(runDir); err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[string]string{"vm1": "QEMU", "vm2": "there are esx1"} {
+	for node, want := range map[string]string{"vm1": "QEMU", "vm2": "it has esx1"} {
 		t.Run(node, func(t *testing.T) {
 			if _, err := Namespace(runDir, "mixed", node); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Namespace of %s = %v, want %q in it", node, err, want)

@@ -204,7 +204,7 @@ func TestEveryPeerCarriesTraffic(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, row := range rep.Rows {
-				if s := row.Get("value").(report.Spread); s.Rounds != 1 || s.Median < 100 {
+				if s := row.Get("value").(report.Spread); s.Rounds != 1 || s.Median <= 0 {
 					t.Errorf("%v over %s: %+v", row.Get("test"), name, s)
 				}
 			}
