@@ -201,22 +201,31 @@ switches:
   - name: lab
     portGroups:
       - {name: web, vlan: {access: 100}, security: {forgedTransmits: accept, macLearning: {enabled: true, limit: 1000}}}
+      - {name: guarded, vlan: {access: 100}, security: {addressGuard: {enabled: true}}}
 ports:
+  - name: g
+    switch: lab
+    portGroup: guarded
+    device: pg
+    mac: "02:00:00:00:00:0d"
+    security: {addressGuard: {addresses: [192.0.2.13]}}
   - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
   - {name: b, switch: lab, portGroup: web, device: pb, mac: "02:00:00:00:00:0b"}
 `
 
 // The agent is replaced by one with larger tables and other records, and that by ours again, while a stream runs: no
-// packet is lost, and learned MACs, counters and ports connected by command are still there.
+// packet is lost, and learned MACs, counters and ports connected by command are still there. Of a guarded port no
+// forged frame passes at any moment, and no permitted one is lost.
 func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
 	other := grownBinary(t)
 	h := newHost(t)
 	file := h.file("heddle.yaml", learningGuests)
 	a, b := h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24"), h.guest("pb", "02:00:00:00:00:0b", "192.0.2.11/24")
 	c := h.guest("pc", "02:00:00:00:00:0c", "192.0.2.12/24")
+	g := h.guest("pg", "02:00:00:00:00:0d", "192.0.2.13/24")
 	h.start("--config", file)
 	h.must("port", "connect", "c", "--port-group", "web", "--device", "pc")
-	for _, port := range []string{"a", "b", "c"} {
+	for _, port := range []string{"a", "b", "c", "g"} {
 		h.awaitPort(port, api.Up)
 	}
 	if !pings(a, "192.0.2.11") || !pings(c, "192.0.2.11") {
@@ -228,14 +237,16 @@ func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
 	h.await("MACs are learned", func() bool { learned = h.learnedMACs(); return len(learned) == macs })
 	knows(t, a, "192.0.2.11", "02:00:00:00:00:0b")
 	knows(t, b, "192.0.2.10", "02:00:00:00:00:0a")
+	knows(t, g, "192.0.2.11", "02:00:00:00:00:0b")
 	before := h.counters("a", "b")
 	counted := before
 	s := startNumbered(t, a, b, "192.0.2.11")
+	permitted, forged := startNumbered(t, g, b, "192.0.2.11"), startForged(t, g, b)
 	for i, binary := range []string{other, "", other, ""} {
 		h.kill(syscall.SIGKILL)
 		h.binary = binary
 		h.start("--config", file)
-		for _, port := range []string{"a", "b", "c"} {
+		for _, port := range []string{"a", "b", "c", "g"} {
 			h.awaitPort(port, api.Up)
 		}
 		if got := h.learnedMACs(); !slices.Equal(got, learned) {
@@ -256,7 +267,14 @@ func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
 		}
 	}
 	frames := s.finish()
-	if n := h.counters("a")["a packetsInUnicast"] - before["a packetsInUnicast"]; n != frames {
+	permitted.finish()
+	in := h.counters("a")
+	sent := forged.finish(a)
+	h.await("every forged frame is counted", func() bool {
+		return h.refusedFrames("g", "ip-source-not-allowed") == sent
+	})
+	t.Logf("%d forged frames", sent)
+	if n := in["a packetsInUnicast"] - before["a packetsInUnicast"]; n != frames {
 		t.Errorf("%d unicast frames counted from a, whose stream had %d", n, frames)
 	}
 	if n := strings.Count(h.log.String(), "are taken over"); n != 4 {
