@@ -239,7 +239,8 @@ func TestCNI_AFailedAddLeavesNothingAndSaysWhy(t *testing.T) {
 	n := newNetwork(t, "1.0.0", "192.0.2.0/24")
 	a := testkit.NS(t, "a")
 	n.configure("1.0.0", "nowhere", "192.0.2.0/24")
-	if out, err := n.cni("add", a.Path()); err == nil || !strings.Contains(out, "switch lab has no port group nowhere; it has db, web") {
+	if out, err := n.cni("add", a.Path()); err == nil ||
+		!strings.Contains(out, "switch lab has no port group nowhere; it has db, web") {
 		t.Errorf("an unknown port group: %v\n%s", err, out)
 	}
 	n.empty("unknown port group")
