@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -29,16 +30,19 @@ func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedCo
 	if q.Number == 0 {
 		return h.applied(ctx, list, q.Running)
 	}
-	v, text, err := h.store.History().Get(q.Number)
-	if errors.Is(err, state.ErrNoVersion) {
+	i := slices.IndexFunc(list, func(c api.AppliedConfig) bool { return c.Number == q.Number })
+	if i < 0 {
+		return nil, api.NewError(api.NotFound, noVersion(q.Number, list))
+	}
+	_, text, err := h.store.History().Get(q.Number)
+	if errors.Is(err, state.ErrNoVersion) { // it was the oldest, and has left the history since
 		return nil, api.NewError(api.NotFound, noVersion(q.Number, list))
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := entry(v, list)
-	c.Content = string(text)
-	return &c, nil
+	list[i].Content = string(text)
+	return &list[i], nil
 }
 
 // applied is the configuration that is applied now; running adds what commands changed.
@@ -81,16 +85,6 @@ func (h *history) Configs(context.Context) ([]api.AppliedConfig, error) {
 			Size: v.Bytes}
 	}
 	return out, nil
-}
-
-// entry is the entry of the list for a version.
-func entry(v state.Version, list []api.AppliedConfig) (c api.AppliedConfig) {
-	for _, c := range list {
-		if c.Number == v.Number {
-			return c
-		}
-	}
-	return c
 }
 
 func noVersion(number int, list []api.AppliedConfig) string {

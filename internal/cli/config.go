@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,15 +212,4 @@ func (t *target) completeVersions(c *cobra.Command, args []string, _ string) ([]
 			list[i].By))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
-// atMost checks that no more arguments are given than are named.
-func atMost(names ...string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) <= len(names) {
-			return nil
-		}
-		return usagef("%s takes at most %s; %d given (see %q)", c.CommandPath(), strings.Join(names, " "), len(args),
-			c.CommandPath()+" --help")
-	}
 }

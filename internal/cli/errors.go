@@ -87,3 +87,14 @@ func exactly(names ...string) cobra.PositionalArgs {
 		return usagef("%s takes %s; %d given (see %q)", c.CommandPath(), want, len(args), c.CommandPath()+" --help")
 	}
 }
+
+// atMost checks that no more arguments are given than are named.
+func atMost(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) <= len(names) {
+			return nil
+		}
+		return usagef("%s takes at most %s; %d given (see %q)", c.CommandPath(), strings.Join(names, " "), len(args),
+			c.CommandPath()+" --help")
+	}
+}

@@ -229,7 +229,7 @@ func newHostPortConfirm(d Deps, t *target) *cobra.Command {
 	c := &cobra.Command{
 		Use: "confirm [PORT]", Short: "Keep what was adopted",
 		Example: "  heddle host-port confirm\n  heddle host-port confirm vmk0",
-		Args:    atMostOne,
+		Args:    atMost("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -246,13 +246,6 @@ func newHostPortConfirm(d Deps, t *target) *cobra.Command {
 	}
 	o.flag(c)
 	return c
-}
-
-func atMostOne(c *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usagef("%s takes at most one port; %d given", c.CommandPath(), len(args))
-	}
-	return nil
 }
 
 func printConfirmed(w io.Writer, a *api.Adoption) error {
