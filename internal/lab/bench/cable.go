@@ -58,7 +58,7 @@ func (g *guest) configure() error {
 }
 
 const (
-	joinPatience = 10 * time.Second
+	joinPatience = time.Minute // ends a hopeless wait; a busy machine may take long to verify and load the programs
 	joinEvery    = 100 * time.Millisecond
 )
 

@@ -42,7 +42,7 @@ type rig struct {
 }
 
 const (
-	joinPatience = 10 * time.Second
+	joinPatience = time.Minute // ends a hopeless wait; a busy machine may take long to verify and load the programs
 	joinEvery    = 100 * time.Millisecond
 )
 
