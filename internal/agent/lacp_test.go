@@ -114,7 +114,7 @@ func (r *rig) speakOn(s *sockets) {
 // loopUntil runs the loop's messages until something holds.
 func (r *rig) loopUntil(what string, holds func() bool) {
 	r.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {

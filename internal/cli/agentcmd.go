@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 
@@ -46,6 +47,7 @@ func newAgent(d Deps) *cobra.Command {
 				return err
 			}
 			o.Load = load
+			keepHeapSmall(d)
 			reload, stop := hangups(c.Context())
 			defer stop()
 			o.Reload = reload
@@ -69,6 +71,18 @@ func newAgent(d Deps) *cobra.Command {
 	metricsFlags(d, c, &o.Metrics)
 	_ = c.MarkFlagFilename("config", "yaml", "yml")
 	return c
+}
+
+// agentGCPercent is how much an agent's heap grows, in percent of what lives, before it is collected. The agent
+// allocates little at rest and keeps flows outside of the heap: half of Go's 100 saves memory on every host, and costs
+// no measurable time.
+const agentGCPercent = 50
+
+// keepHeapSmall sets the garbage collector for a process that runs beside guests, unless the environment sets it.
+func keepHeapSmall(d Deps) {
+	if d.env("GOGC", "") == "" {
+		debug.SetGCPercent(agentGCPercent)
+	}
 }
 
 // supervisedEnd gives a service manager the statuses after which it should not start the agent again.

@@ -11,7 +11,7 @@ import (
 var ErrAccounts = errors.New("the counters do not add up")
 
 // accountsWait bounds what asking one agent for its accounts may take.
-const accountsWait = 5 * time.Second
+const accountsWait = 20 * time.Second
 
 // CheckAccounts holds the counters of every host of the lab against what must be true of them (S94): each frame
 // received from a port was delivered, or dropped with one reason. Agents that do not answer are passed over; an

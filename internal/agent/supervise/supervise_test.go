@@ -29,7 +29,7 @@ func manager(t *testing.T) *net.UnixConn {
 func receive(t *testing.T, c *net.UnixConn) string {
 	t.Helper()
 	b := make([]byte, 4096)
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	n, err := c.Read(b)

@@ -359,7 +359,7 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 				if wrong := how == "fault" || how == "panic"; (end != nil) != wrong {
 					t.Errorf("ended with %v", end)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("it goes on")
 			}
 			p.Await("the screen is given back", func(string) bool { return !p.Own() && !p.Hidden() })

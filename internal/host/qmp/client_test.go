@@ -45,7 +45,7 @@ func monitor(t *testing.T, script map[string]string) net.Conn {
 
 func client(t *testing.T, script map[string]string, onEvent func(Event)) *Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := New(ctx, monitor(t, script), onEvent)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestHostileMonitorEndsTheConnection(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			m := client(t, map[string]string{"x": c.sends}, nil)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if _, err := m.Execute(ctx, "x", nil); !errors.Is(err, ErrClosed) ||
 				!strings.Contains(err.Error(), c.want) {

@@ -86,7 +86,7 @@ func parseCounters(text []byte) (map[string]counter, error) {
 }
 
 const (
-	tryTime  = 10 * time.Second
+	tryTime  = time.Minute
 	lookTime = 10 * time.Millisecond // between two looks at a counter
 )
 

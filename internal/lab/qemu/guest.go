@@ -15,7 +15,7 @@ import (
 )
 
 // connectTimeout is how long QEMU may take to open its sockets; it does so before it runs the guest.
-const connectTimeout = 15 * time.Second
+const connectTimeout = time.Minute
 
 // Guest is a running guest. Its methods may be called from several goroutines.
 type Guest struct {

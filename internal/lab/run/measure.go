@@ -13,7 +13,7 @@ import (
 )
 
 // answerTime bounds how long the first ping may stay unanswered after everything has come up.
-const answerTime = 20 * time.Second
+const answerTime = time.Minute
 
 // ends are the two namespaces that a row's traffic runs between.
 func (r *runner) ends(row *experiment.Row) (traffic.Pair, error) {

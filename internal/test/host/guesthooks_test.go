@@ -389,7 +389,7 @@ func TestLXC_ARealContainerIsConnectedAndDisconnected(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("the container goes on\n%s", out)
 	}
 	h.await("the container is disconnected", func() bool {

@@ -65,7 +65,7 @@ func TestTopShowsLivePortsAndGivesTheTerminalBackAtSignals(t *testing.T) {
 			if err != nil {
 				t.Errorf("after %v: %v", sig, err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("it goes on after %v", sig)
 		}
 		p.Await("the screen is given back", func(string) bool { return !p.Own() && !p.Hidden() })

@@ -155,7 +155,7 @@ func (p *Terminal) Hidden() bool {
 }
 
 // patience is how long something that must come is awaited.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Await waits until the screen is as ok wants it.
 func (p *Terminal) Await(what string, ok func(screen string) bool) {
