@@ -134,19 +134,27 @@ func (t *table) goOn(i int, now tick) {
 
 // harvest is records with the entries they report. It is reused, so that expiry makes no garbage.
 type harvest struct {
+	limit   int
 	items   []expired
 	records []flow.Record
 	reverse []flow.Reverse
 }
 
-func newHarvest(limit int) *harvest {
-	return &harvest{items: make([]expired, 0, limit), records: make([]flow.Record, 0, limit),
-		reverse: make([]flow.Reverse, 0, limit)}
+func newHarvest(limit int) *harvest { return &harvest{limit: limit} }
+
+// allocate makes space for as many records as there are at most: the records point at their reverse, which therefore never
+// moves. An agent that meters nothing needs none.
+func (h *harvest) allocate() {
+	if h.items == nil {
+		h.items, h.records = make([]expired, 0, h.limit), make([]flow.Record, 0, h.limit)
+		h.reverse = make([]flow.Reverse, 0, h.limit)
+	}
 }
 
 func (h *harvest) reset() { h.items, h.records, h.reverse = h.items[:0], h.records[:0], h.reverse[:0] }
 
 func (h *harvest) add(t *table, i, j int, x expiry) {
+	h.allocate()
 	e := &t.file.entries[i]
 	s, start := e.current(), e.start()
 	r := flow.Record{Key: e.key, Reason: x.reason, Start: start, Delta: s.delta(start), Total: s.total(start)}

@@ -24,16 +24,16 @@ func parseAddress(b []byte) (address, error) {
 	}
 	info := nl.DeserializeIfAddrmsg(b)
 	a := address{index: info.Index, family: info.Family, bits: info.Prefixlen, scope: info.Scope}
-	attrs, err := nl.ParseRouteAttr(b[unix.SizeofIfAddrmsg:])
+	err := eachAttribute(b[unix.SizeofIfAddrmsg:], func(kind uint16, v []byte) error {
+		// IFA_LOCAL is the own end of a point-to-point address, and goes before IFA_ADDRESS.
+		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && a.ip == [16]byte{} {
+			a.ip = [16]byte{}
+			copy(a.ip[:], v)
+		}
+		return nil
+	})
 	if err != nil {
 		return address{}, fmt.Errorf("netlink: address message: %w", err)
-	}
-	for _, x := range attrs {
-		// IFA_LOCAL is the own end of a point-to-point address, and goes before IFA_ADDRESS.
-		if x.Attr.Type == unix.IFA_LOCAL || x.Attr.Type == unix.IFA_ADDRESS && a.ip == [16]byte{} {
-			a.ip = [16]byte{}
-			copy(a.ip[:], x.Value)
-		}
 	}
 	return a, nil
 }

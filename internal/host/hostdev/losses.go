@@ -95,14 +95,14 @@ func lossesOf(answers [][]byte) (map[uint32]Losses, error) {
 		if len(b) < statsHeader {
 			return nil, errShort
 		}
-		attrs, err := nl.ParseRouteAttr(b[statsHeader:])
+		err := eachAttribute(b[statsHeader:], func(kind uint16, v []byte) error {
+			if kind == statsLink {
+				all[binary.NativeEndian.Uint32(b[4:])] = parseLosses(v)
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, fmt.Errorf("netlink: counters of a device: %w", err)
-		}
-		for _, a := range attrs {
-			if a.Attr.Type == statsLink {
-				all[binary.NativeEndian.Uint32(b[4:])] = parseLosses(a.Value)
-			}
 		}
 	}
 	return all, nil
@@ -126,16 +126,16 @@ func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 	if err != nil || len(answers) == 0 || len(answers[0]) < unix.SizeofIfInfomsg {
 		return Losses{}, false, nil // as asker.one: it is gone, or does not let itself be looked into
 	}
-	attrs, err := nl.ParseRouteAttr(answers[0][unix.SizeofIfInfomsg:])
+	err = eachAttribute(answers[0][unix.SizeofIfInfomsg:], func(kind uint16, v []byte) error {
+		if kind == unix.IFLA_STATS64 {
+			l, seen = parseLosses(v), true
+		}
+		return nil
+	})
 	if err != nil {
 		return Losses{}, false, fmt.Errorf("netlink: counters of a device: %w", err)
 	}
-	for _, a := range attrs {
-		if a.Attr.Type == unix.IFLA_STATS64 {
-			return parseLosses(a.Value), true, nil
-		}
-	}
-	return Losses{}, false, nil
+	return l, seen, nil
 }
 
 // parseLosses reads struct rtnl_link_stats64; fields that an older kernel's is too short for are 0.

@@ -32,14 +32,8 @@ func parseLink(b []byte) (link, error) {
 	l.end.Carrier = info.Flags&unix.IFF_LOWER_UP != 0
 	l.end.FlagPromiscuous = info.Flags&unix.IFF_PROMISC != 0
 	l.end.Promiscuous = l.end.FlagPromiscuous
-	attrs, err := nl.ParseRouteAttr(b[unix.SizeofIfInfomsg:])
-	if err != nil {
+	if err := eachAttribute(b[unix.SizeofIfInfomsg:], l.attribute); err != nil {
 		return link{}, fmt.Errorf("netlink: link message: %w", err)
-	}
-	for _, a := range attrs {
-		if err := l.attribute(a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a.Value); err != nil {
-			return link{}, err
-		}
 	}
 	return l, nil
 }
@@ -81,48 +75,48 @@ func (l *link) attribute(kind uint16, v []byte) error {
 
 // linkInfo reads the kind of a virtual device, for a tun device whether it is a tap, and for a bond its active member.
 func (l *link) linkInfo(b []byte) error {
-	infos, err := nl.ParseRouteAttr(b)
-	if err != nil {
-		return fmt.Errorf("netlink: link info: %w", err)
-	}
 	var data []byte
-	for _, a := range infos {
-		switch a.Attr.Type &^ unix.NLA_F_NESTED {
+	err := eachAttribute(b, func(kind uint16, v []byte) error {
+		switch kind {
 		case unix.IFLA_INFO_KIND:
-			l.kind = cString(a.Value)
+			l.kind = cString(v)
 		case unix.IFLA_INFO_DATA:
-			data = a.Value
+			data = v
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("link info: %w", err)
 	}
-	if l.kind != "tun" && l.kind != "bond" || len(data) == 0 {
+	if l.kind != "tun" && l.kind != "bond" {
 		return nil
 	}
-	attrs, err := nl.ParseRouteAttr(data)
-	if err != nil {
-		return fmt.Errorf("netlink: %s info: %w", l.kind, err)
-	}
-	for _, a := range attrs {
+	err = eachAttribute(data, func(kind uint16, v []byte) error {
 		switch {
-		case l.kind == "tun" && a.Attr.Type == iflaTunType && len(a.Value) >= 1:
-			l.tap = a.Value[0] == iffTap
-		case l.kind == "bond" && a.Attr.Type == nl.IFLA_BOND_ACTIVE_SLAVE:
-			l.active = word(a.Value)
+		case l.kind == "tun" && kind == iflaTunType && len(v) >= 1:
+			l.tap = v[0] == iffTap
+		case l.kind == "bond" && kind == nl.IFLA_BOND_ACTIVE_SLAVE:
+			l.active = word(v)
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s info: %w", l.kind, err)
 	}
 	return nil
 }
 
 // xdpInfo reads which XDP program is on the device; of several, in different modes, one.
 func (l *link) xdpInfo(b []byte) error {
-	attrs, err := nl.ParseRouteAttr(b)
-	if err != nil {
-		return fmt.Errorf("netlink: xdp info: %w", err)
-	}
-	for _, a := range attrs {
-		switch a.Attr.Type {
+	err := eachAttribute(b, func(kind uint16, v []byte) error {
+		switch kind {
 		case unix.IFLA_XDP_PROG_ID, unix.IFLA_XDP_DRV_PROG_ID, unix.IFLA_XDP_SKB_PROG_ID, unix.IFLA_XDP_HW_PROG_ID:
-			l.xdp = word(a.Value)
+			l.xdp = word(v)
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("xdp info: %w", err)
 	}
 	return nil
 }

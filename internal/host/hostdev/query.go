@@ -45,20 +45,22 @@ func (a *asker) request(flags int, index uint32) *nl.NetlinkRequest {
 // all lists the namespace's devices. A list that the kernel says changed while it was read is asked for again.
 func (a *asker) all() ([]link, error) {
 	for range dumpTries {
-		answers, err := a.request(unix.NLM_F_DUMP, 0).Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
-		if errors.Is(err, nl.ErrDumpInterrupted) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list the host's devices: %w", err)
-		}
-		links := make([]link, 0, len(answers))
-		for _, b := range answers {
+		var links []link
+		var unread error
+		err := a.request(unix.NLM_F_DUMP, 0).ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWLINK, func(b []byte) bool {
 			l, err := parseLink(b)
-			if err != nil {
-				return nil, err
+			if unread = errors.Join(unread, err); err == nil {
+				links = append(links, l)
 			}
-			links = append(links, l)
+			return true // the rest of the answer has to be read before the next question
+		})
+		switch {
+		case errors.Is(err, nl.ErrDumpInterrupted):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("list the host's devices: %w", err)
+		case unread != nil:
+			return nil, unread
 		}
 		return links, nil
 	}

@@ -10,14 +10,15 @@ import (
 // slow misses events and gets their number; it never holds up the publisher.
 type Bus struct {
 	mu   sync.Mutex
-	ring []Event
+	keep uint64
+	ring []Event       // grows to keep events, and then goes round: the event s is at (s-1) % keep
 	next uint64        // Seq of the next event
 	more chan struct{} // closed at the next event
 }
 
 // NewBus makes a bus that keeps the last keep events.
 func NewBus(keep int) *Bus {
-	return &Bus{ring: make([]Event, keep), next: 1, more: make(chan struct{})}
+	return &Bus{keep: uint64(keep), next: 1, more: make(chan struct{})}
 }
 
 // Publish numbers the event, stamps it unless it has a time, and wakes the followers.
@@ -28,7 +29,11 @@ func (b *Bus) Publish(e Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	b.ring[b.next%uint64(len(b.ring))] = e
+	if b.next <= b.keep {
+		b.ring = append(b.ring, e)
+	} else {
+		b.ring[(b.next-1)%b.keep] = e
+	}
 	b.next++
 	close(b.more)
 	b.more = make(chan struct{})
@@ -64,12 +69,12 @@ func (b *Bus) since(seq uint64) (events []Event, missed uint64, more <-chan stru
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	first := max(seq, seq+1) // the last of all numbers is after every event
-	if kept := uint64(len(b.ring)); b.next > kept && first < b.next-kept {
-		missed = b.next - kept - first
-		first = b.next - kept
+	if b.next > b.keep && first < b.next-b.keep {
+		missed = b.next - b.keep - first
+		first = b.next - b.keep
 	}
 	for s := first; s < b.next && s-first < mostAtOnce; s++ {
-		events = append(events, b.ring[s%uint64(len(b.ring))])
+		events = append(events, b.ring[(s-1)%b.keep])
 	}
 	return events, missed, b.more
 }
