@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* What the C and the Go side share, named once so that it is in this object's type information, from which internal/abi is
  * generated. This object is never loaded. */
-#include "core/bench.h"
 #include "capture/record.h"
+#include "core/bench.h"
 #include "core/carry.h"
-#include "stage/classify.h"
-#include "meter/tables.h"
-#include "core/record.h"
-#include "core/tables.h"
 #include "core/events.h"
+#include "core/macs.h"
+#include "core/record.h"
+#include "core/segment.h"
+#include "core/tables.h"
+#include "meter/tables.h"
 #include "stage/guard.h"
-#include "stage/sibling.h"
+#include "stage/loop.h"
 #include "stage/wait.h"
 
 struct catalogue {

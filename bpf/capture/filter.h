@@ -5,7 +5,7 @@
  * expression can fail the verifier, and running captures miss nothing. The agent checks it before it is written here. */
 #pragma once
 #include "capture/record.h"
-#include "stage/classify.h"
+#include "core/segment.h"
 
 struct {
 	MAP_UINT(type, MAP_ARRAY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Taking over a learned MAC from tables of another layout, while programs may be learning into these: an upgrade. */
 #pragma once
-#include "stage/learn.h"
+#include "core/macs.h"
 
 struct carried_mac {
 	struct mac_key key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Removing what no look-up would use any more (frame-rules §3). Runs when the agent asks; look-ups never depend on it (D5). */
 #pragma once
-#include "stage/learn.h"
+#include "core/macs.h"
 
 struct sweep {
 	u64 now;

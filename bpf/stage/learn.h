@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Learning source MACs, remembering who sent when (frame-rules §3), and owning MACs. */
 #pragma once
+#include "core/macs.h"
 #include "stage/classify.h"
 #include "stage/loop.h"
 #include "stage/sibling.h"
-
-INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
-{
-	k->segment = segment;
-	__builtin_memcpy(k->mac, mac, 6);
-	k->reserved = 0;
-}
 
 /* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. Of several ports the one that was made to wait last. */
 INLINE u32 owner_of(struct frame *f, const u8 *mac)
@@ -28,25 +22,6 @@ INLINE u32 owner_of(struct frame *f, const u8 *mac)
 	if (b->key[2] == key)
 		return b->slot[2];
 	return b->key[3] == key ? b->slot[3] : 0;
-}
-
-/* Ticks from then to now. Another CPU may have read the clock after this frame did and left a later time: no time has passed. */
-INLINE u64 elapsed(u64 now, u64 then)
-{
-	return now > then ? now - then : 0;
-}
-
-INLINE bool recent(u64 now, u64 then)
-{
-	return elapsed(now, then) < ticks_per_second;
-}
-
-INLINE void hold(u32 slot, s64 n)
-{
-	u64 *count = bpf_map_lookup_elem(&held, &slot);
-
-	if (count)
-		__sync_fetch_and_add(count, n);
 }
 
 /* Takes one of the port's places; false = at its limit. A flood from random sources finds that out by reading. */
@@ -117,20 +92,6 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 	tell(f->slot, TELL_MOVED, had, f->segment, mac_number(f->src));
 	*sent = &e->sent;
 	return REASON_NONE;
-}
-
-INLINE void mark(const struct mac_key *k, u64 at)
-{
-	bpf_map_update_elem(&marks, k, &at, UPDATE_ANY);
-}
-
-/* Keeps the mark that a port itself made; another port may have sent from the same source since then. */
-INLINE void keep_mark(const struct mac_key *k, u64 at)
-{
-	u64 *newer = bpf_map_lookup_elem(&marks, k);
-
-	if (!newer || *newer < at)
-		mark(k, at);
 }
 
 /* Marks the port's own MAC as sent; an older mark for another segment or MAC moves to the common table. */

@@ -2,24 +2,9 @@
 /* Ports of one owner that may use each other's MACs, as a bond in a guest has them do (frame-rules, "Siblings"): frames for such a MAC go
  * where it was heard from last. */
 #pragma once
+#include "core/macs.h"
 #include "stage/classify.h"
 #include "stage/wait.h"
-
-enum speaker_bits { SPEAKER_SLOT_SHIFT = 48 };
-
-/* Who sent last from a MAC that a port owns. */
-struct speaker {
-	u64 word; /* slot << SPEAKER_SLOT_SHIFT | MAC; 0 = the owner itself */
-	u64 since; /* ticks; when that began */
-};
-
-/* By the slot of the MAC's owner. */
-struct {
-	MAP_UINT(type, MAP_ARRAY);
-	MAP_UINT(max_entries, MAX_PORTS);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct speaker);
-} speakers SEC(".maps");
 
 /* Of the ports that have one MAC, in the order of their waits, the first whose guest runs here; 0 = none. */
 NOINLINE u32 first_awake(u32 half, u32 slot)
