@@ -58,9 +58,8 @@ func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running
 		return nil, err
 	}
 	out = &api.AppliedConfig{Applied: !running, By: source.By, File: source.File, Content: source.Content}
-	if len(list) > 0 && !running {
-		newest := list[len(list)-1]
-		out.Number, out.At = newest.Number, newest.At
+	if i := slices.IndexFunc(list, func(c api.AppliedConfig) bool { return c.Applied }); i >= 0 && !running {
+		out.Number, out.At = list[i].Number, list[i].At
 	}
 	if running {
 		text, err := spec.Format(merged)
@@ -73,16 +72,26 @@ func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running
 	return out, nil
 }
 
-// Configs lists the configurations in the history.
-func (h *history) Configs(context.Context) ([]api.AppliedConfig, error) {
+// Configs lists the configurations in the history. The applied one is the newest that has the content which counts:
+// where the history could not be written, that is none, or an earlier one.
+func (h *history) Configs(ctx context.Context) ([]api.AppliedConfig, error) {
+	var counts string
+	if err := h.do(ctx, func() error { counts = h.state.Config.Content; return nil }); err != nil {
+		return nil, err
+	}
 	list, err := h.store.History().List()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]api.AppliedConfig, len(list))
 	for i, v := range list {
-		out[i] = api.AppliedConfig{Number: v.Number, Applied: i == len(list)-1, At: v.At, By: v.By, File: v.File,
-			Size: v.Bytes}
+		out[i] = api.AppliedConfig{Number: v.Number, At: v.At, By: v.By, File: v.File, Size: v.Bytes}
+	}
+	for i, v := range slices.Backward(list) {
+		if v.Holds(counts) {
+			out[i].Applied = true
+			break
+		}
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -125,7 +126,12 @@ func printHistory(d Deps, w io.Writer, list []api.AppliedConfig) error {
 		}
 		tab.add(strconv.Itoa(v.Number), v.At.Local().Format(time.DateTime), dash(v.By), strconv.Itoa(v.Size), now)
 	}
-	return tab.write(w)
+	if err := tab.write(w); err != nil || appliedOf(list) >= 0 {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "the applied configuration is none of these: it could not be added to the history (see "+
+		"the agent's log); print it with: heddle config show")
+	return err
 }
 
 func newConfigRollback(d Deps, t *target) *cobra.Command {
@@ -184,10 +190,19 @@ func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(list) < 2 {
+	before := appliedOf(list)
+	if before < 0 { // it could not be added to the history: all versions are before it
+		before = len(list)
+	}
+	if before == 0 {
 		return 0, fmt.Errorf("there is no version before the applied one (see \"heddle config history\")")
 	}
-	return list[len(list)-2].Number, nil
+	return list[before-1].Number, nil
+}
+
+// appliedOf is the index of the applied version, -1 where the history lacks it.
+func appliedOf(list []api.AppliedConfig) int {
+	return slices.IndexFunc(list, func(c api.AppliedConfig) bool { return c.Applied })
 }
 
 // hintFile says that the file has something else than what was brought back.

@@ -85,6 +85,24 @@ func TestConfigHistoryIsNewestFirst(t *testing.T) {
 	}
 }
 
+// The agent could not add to the history what it applied last.
+func TestConfigHistoryWithoutTheAppliedVersion(t *testing.T) {
+	s := withHistory("h.yaml")
+	s.configs[1].Applied = false
+	c := newConsole(t, s)
+	out, _, status := c.run("config", "history")
+	if status != 0 || strings.Contains(out, "applied now") || !strings.Contains(out, "is none of these") {
+		t.Errorf("%d %s", status, out)
+	}
+	if _, errs, status := c.run("config", "rollback"); status != 0 ||
+		s.asked[len(s.asked)-1].(api.Apply).Rollback != 4 {
+		t.Errorf("rollback takes the newest: %d %+v %s", status, s.asked, errs)
+	}
+	if out, _, status := c.run("status"); strings.Contains(out, "(version") {
+		t.Errorf("status names a version: %d %s", status, out)
+	}
+}
+
 func TestConfigDiff(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "heddle.yaml")
 	s := withHistory(file)

@@ -105,8 +105,8 @@ func statusOf(ctx context.Context, s api.Service) (*Status, error) {
 		return nil, err
 	}
 	out := newStatusOf(state, advice, flows)
-	if n := len(versions); n > 0 {
-		out.Version, out.AppliedAt = versions[n-1].Number, versions[n-1].At
+	if i := appliedOf(versions); i >= 0 {
+		out.Version, out.AppliedAt = versions[i].Number, versions[i].At
 	}
 	return out, nil
 }
