@@ -71,7 +71,7 @@ func (ad *adoptions) viewAdoption(r *adopt.Record) api.Adoption {
 		v.State = api.AdoptionConfirm
 	}
 	if now, err := hostnet.Boottime(); err == nil {
-		v.SecondsLeft = r.Left(now).Seconds()
+		v.Deadline = deadline(r.Left(now))
 	}
 	return v
 }
@@ -141,8 +141,8 @@ func (ad *adoptions) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption,
 		}
 		if q.DryRun {
 			v := ad.viewAdoption(r)
-			v.State, v.Steps, v.Warnings, v.SecondsLeft = api.AdoptionPlanned, r.Describe(), append(warnings,
-				v.Warnings...), 0
+			v.State, v.Steps, v.Warnings, v.Deadline = api.AdoptionPlanned, r.Describe(), append(warnings,
+				v.Warnings...), time.Time{}
 			out = &v
 			return nil
 		}

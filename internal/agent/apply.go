@@ -102,7 +102,7 @@ func (cg *changer) logApplied(file string, out *api.Applied) {
 		cg.log.Info("changed", "what", ch.String())
 	}
 	for _, e := range out.Effects {
-		cg.log.Info("in effect", "what", e)
+		cg.log.Info("in effect", "what", e.Text)
 	}
 }
 

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )
 
@@ -30,6 +30,20 @@ type commands struct {
 
 	quit    context.CancelFunc
 	ordered atomic.Bool // a command asked the agent to stop
+}
+
+// refOf names a port that there is.
+func (ps *ports) refOf(name string) api.ObjectRef {
+	ref := api.ObjectRef{Kind: api.PortObject, Name: name}
+	if p := planned(ps.plan, name); p != nil {
+		ref.Switch = p.ID.Switch
+	}
+	return ref
+}
+
+// portRef names a port of the configuration.
+func portRef(p spec.Port) api.ObjectRef {
+	return api.ObjectRef{Kind: api.PortObject, Switch: p.Switch, Name: p.Name}
 }
 
 // noPort is the answer about a port that there is not.
@@ -107,8 +121,8 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 			if without != q.Blocked {
 				o.Blocked = &q.Blocked
 			}
-			out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port, Field: "blocked",
-				Old: strconv.FormatBool(!q.Blocked), New: strconv.FormatBool(q.Blocked)})
+			out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: c.ports.refOf(q.Port),
+				Field: "blocked", Old: plan.FieldValueOf(!q.Blocked), New: plan.FieldValueOf(q.Blocked)})
 			return c.effect.timed(out, q.ReadAt, func() error {
 				return c.changer.change(func() { c.state.Overrides[q.Port] = o })
 			})
@@ -154,8 +168,8 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 			if err := c.records.cutsOff(q.Port); err != nil {
 				return err
 			}
-			out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port,
-				Field: "portGroup", Old: from, New: q.PortGroup})
+			out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: c.ports.refOf(q.Port),
+				Field: "portGroup", Old: plan.FieldValueOf(from), New: plan.FieldValueOf(q.PortGroup)})
 			return c.effect.timed(out, q.ReadAt, func() error { return c.changer.change(edit) })
 		})
 }

@@ -23,7 +23,7 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 			return nil, nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is connected already: disconnect it "+
 				"first (heddle port disconnect %q)", p.Name, p.Name))
 		}
-		return append(slices.Clip(c.state.Ports), p), []api.Change{{Kind: api.Added, Object: "port " + p.Name}}, nil
+		return append(slices.Clip(c.state.Ports), p), []api.Change{{Kind: api.Added, Object: portRef(p)}}, nil
 	})
 }
 
@@ -107,13 +107,13 @@ func unfit(err error) bool {
 
 // replacing are the run-time ports with p in the place of those that have its name or its device.
 func (ps *ports) replacing(p spec.Port) (ports []spec.Port, changes []api.Change, err error) {
-	change := api.Change{Kind: api.Added, Object: "port " + p.Name}
+	change := api.Change{Kind: api.Added, Object: portRef(p)}
 	for _, other := range ps.state.Ports {
 		switch {
 		case other.Name == p.Name:
 			change.Kind = api.Changed
 		case p.Device != "" && other.Device == p.Device:
-			changes = append(changes, api.Change{Kind: api.Removed, Object: "port " + other.Name})
+			changes = append(changes, api.Change{Kind: api.Removed, Object: portRef(other)})
 		default:
 			ports = append(ports, other)
 		}

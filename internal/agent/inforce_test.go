@@ -138,7 +138,11 @@ func TestEffectsAreSaidInTheUsersWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return out.Effects
+		var texts []string
+		for _, e := range out.Effects {
+			texts = append(texts, e.Text)
+		}
+		return texts
 	}
 	plans := len(r.kernel.applied)
 	for _, c := range []struct {

@@ -120,7 +120,7 @@ func (tr *trials) keepChange(c *adopt.Change) {
 // decide says to who waits what has become of the change.
 func (tr *trials) decide(c *adopt.Change, state api.TrialState, reason string) {
 	v := tr.viewTrial(c)
-	v.State, v.Reason, v.SecondsLeft = state, reason, 0
+	v.State, v.Reason, v.Deadline = state, reason, time.Time{}
 	tr.last = v
 	if tr.decided != nil {
 		close(tr.decided)
@@ -159,9 +159,17 @@ func (tr *trials) left(c *adopt.Change) time.Duration {
 	return c.Left(now)
 }
 
+// deadline is when what is left of a time is over; zero where nothing is left.
+func deadline(left time.Duration) time.Time {
+	if left <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(left).Round(time.Millisecond).UTC()
+}
+
 func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
 	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...),
-		Reason: c.Reason, SecondsLeft: tr.left(c).Seconds()}
+		Reason: c.Reason, Deadline: deadline(tr.left(c))}
 	if len(c.Asks) == 0 {
 		v.State = api.TrialConfirm
 	}

@@ -42,6 +42,10 @@ func (e *echo) Trace(_ context.Context, q diagnose.Request) (*diagnose.Report, e
 func (e *echo) Advise(_ context.Context, q AdviseRequest) (*Advice, error) {
 	return &Advice{MeasuredSeconds: q.For.Seconds()}, e.err
 }
+
+// someDay is a time that an answer has.
+var someDay = time.Date(2026, 11, 23, 4, 0, 0, 5e6, time.UTC)
+
 func (e *echo) Accounts(context.Context) ([]PortAccount, error) { return nil, e.err }
 func (e *echo) Metrics(context.Context) (string, error)         { return "heddle_agent_info 1\n", e.err }
 func (e *echo) MACs(context.Context) ([]MAC, error) {
@@ -49,7 +53,8 @@ func (e *echo) MACs(context.Context) ([]MAC, error) {
 }
 func (e *echo) Apply(_ context.Context, q Apply) (*Applied, error) {
 	e.got = q
-	return &Applied{Changes: []Change{{Kind: Changed, Object: "switch lab", Field: "mtu", Old: "1500", New: "9000"}}},
+	return &Applied{Changes: []Change{{Kind: Changed, Object: ObjectRef{Kind: SwitchObject, Name: "lab"},
+			Field: "mtu", Old: plan.FieldValueOf(1500), New: plan.FieldValueOf(9000)}}},
 		e.err
 }
 func (e *echo) Connect(_ context.Context, q Connect) (*Applied, error) {
@@ -82,13 +87,13 @@ func (e *echo) Progress(context.Context) (*Progress, error) {
 	return &Progress{Attaching: 3, Of: 5}, e.err
 }
 func (e *echo) Trial(context.Context) (*Trial, error) {
-	return &Trial{State: TrialAsking, SecondsLeft: 1.5}, e.err
+	return &Trial{State: TrialAsking, Deadline: someDay}, e.err
 }
 func (e *echo) ConfirmChange(context.Context) (*Trial, error) {
 	return &Trial{State: TrialKept}, e.err
 }
 func (e *echo) HostPorts(context.Context) ([]HostPort, error) {
-	return []HostPort{{Name: "vmk0", Adoption: &Adoption{State: AdoptionConfirm, SecondsLeft: 1.5}}}, e.err
+	return []HostPort{{Name: "vmk0", Adoption: &Adoption{State: AdoptionConfirm, Deadline: someDay}}}, e.err
 }
 func (e *echo) Adoption(_ context.Context, q HostPortName) (*Adoption, error) {
 	e.got = q
@@ -161,7 +166,7 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	if got, err := c.MACs(ctx); err != nil || got[0].IdleSeconds != 1.5 {
 		t.Errorf("macs: %v %v", got, err)
 	}
-	if got, err := c.HostPorts(ctx); err != nil || got[0].Adoption.SecondsLeft != 1.5 {
+	if got, err := c.HostPorts(ctx); err != nil || !got[0].Adoption.Deadline.Equal(someDay) {
 		t.Errorf("host ports: %v %v", got, err)
 	}
 	adopt := Adopt{Device: "eth0", Gateways: []string{"192.0.2.1"}, ConfirmWithin: time.Minute, Force: true}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -61,20 +62,45 @@ type Flow struct {
 	SourcePort     uint16     `json:"sourcePort,omitzero"`
 	// DestinationPort is not that of ICMP, which has ICMP.
 	DestinationPort uint16 `json:"destinationPort,omitzero"`
-	// ICMP is type/code, such as "8/0".
-	ICMP       string `json:"icmp,omitzero"`
+	// ICMP is what kind of message an ICMP flow has; nil of others.
+	ICMP       *ICMPMessage `json:"icmp,omitempty"`
 	FlowCounts `wire:"counts"`
 	First      time.Time `json:"first"`
 	Last       time.Time `json:"last"`
 	// In and Out are the ports or uplinks by which the last frame came in and went out; empty for none or several.
 	In  string `json:"in,omitzero"`
 	Out string `json:"out,omitzero"`
-	// TCPFlags are those of all packets together: "SYN ACK FIN".
-	TCPFlags string `json:"tcpFlags,omitzero"`
-	TOS      uint8  `json:"tos,omitzero"` // of the first packet
-	MinTTL   uint8  `json:"minTtl,omitzero"`
-	MaxTTL   uint8  `json:"maxTtl,omitzero"`
+	// TCPFlags are those of all packets together.
+	TCPFlags []TCPFlag `json:"tcpFlags,omitempty"`
+	TOS      uint8     `json:"tos,omitzero"` // of the first packet
+	MinTTL   uint8     `json:"minTtl,omitzero"`
+	MaxTTL   uint8     `json:"maxTtl,omitzero"`
 }
+
+// ICMPMessage is a kind of message of ICMP or ICMPv6.
+type ICMPMessage struct {
+	Type uint8 `json:"type"`
+	Code uint8 `json:"code"`
+}
+
+// String is type/code: "8/0".
+func (m ICMPMessage) String() string { return fmt.Sprintf("%d/%d", m.Type, m.Code) }
+
+// TCPFlag is a control bit of TCP.
+type TCPFlag string
+
+// The control bits, the lowest first (RFC 9293 section 3.1).
+const (
+	TCPFin TCPFlag = "FIN"
+	TCPSyn TCPFlag = "SYN"
+	TCPRst TCPFlag = "RST"
+	TCPPsh TCPFlag = "PSH"
+	TCPAck TCPFlag = "ACK"
+	TCPUrg TCPFlag = "URG"
+	TCPEce TCPFlag = "ECE"
+	TCPCwr TCPFlag = "CWR"
+	TCPAe  TCPFlag = "AE"
+)
 
 // FlowCounts are packets, bytes of layer 3 (of what is no IP those behind the Ethernet header) and bytes of whole
 // frames.

@@ -49,8 +49,8 @@ type Adoption struct {
 	// Gateways have to answer, Missing of them have not.
 	Gateways []string `json:"gateways,omitempty"`
 	Missing  []string `json:"missing,omitempty"`
-	// SecondsLeft is how long the operator has to confirm.
-	SecondsLeft float64 `json:"secondsLeft,omitempty"`
+	// Deadline is until when the operator has to confirm; zero where that is not waited for.
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Reason says why it was taken back, or for one that is confirmed why it could not be released.
 	Reason string `json:"reason,omitempty"`
 	// Steps are what is or would be done, Warnings what the operator should know.

@@ -380,7 +380,14 @@ func (g *filler) value() plan.FieldValue {
 	return []plan.FieldValue{plan.FieldValueOf(g.IntN(2) == 0), plan.FieldValueOf(g.IntN(5000)),
 		plan.FieldValueOf(g.text()), plan.FieldValueOf([]string{g.text(), ""}),
 		plan.FieldValueOf([]string{}), plan.FieldValueOf(time.Duration(g.Int64N(1 << 50))),
-		plan.FieldValueOf(g.vlan())}[g.IntN(7)]
+		plan.FieldValueOf(g.vlan()), plan.FieldValueOf(g.members()),
+		plan.FieldValueOf([]plan.Members{g.members(), {}})}[g.IntN(9)]
+}
+
+// members are an object of the configuration file, with another in it.
+func (g *filler) members() plan.Members {
+	return plan.Members{{Name: g.text(), Value: plan.FieldValueOf(g.IntN(5000))},
+		{Name: "tls", Value: plan.FieldValueOf(plan.Members{{Name: "ca", Value: plan.FieldValueOf(g.text())}})}}
 }
 
 // policy sets some fields of a policy by themselves.

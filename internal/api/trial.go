@@ -28,8 +28,8 @@ type Trial struct {
 	AtRisk []reach.Risk `json:"atRisk"`
 	// Asked answered before the change, and who of them has answered since; empty where nobody did.
 	Asked []reach.Ask `json:"asked"`
-	// SecondsLeft is how long it may still go unconfirmed.
-	SecondsLeft float64 `json:"secondsLeft,omitempty"`
+	// Deadline is until when it may go unconfirmed; zero when it is decided.
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Reason says why it was taken back, or why a dry run would be refused.
 	Reason string `json:"reason,omitempty"`
 }

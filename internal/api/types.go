@@ -15,7 +15,7 @@ import (
 // Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks. It
 // changes when the contract does in a way that a program of the version before would misread; what is only added does
 // not change it.
-const Version = 4
+const Version = 5
 
 // AgentInfo says which agent answers.
 type AgentInfo struct {
@@ -161,10 +161,22 @@ type Port struct {
 	Addresses []string `json:"addresses,omitempty"`
 	// RunsBefore are programs of somebody else that see the device's frames before the switch does.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
-	// Overrides are the things set on this port by command, on top of what the file says.
-	Overrides []string   `json:"overrides,omitempty"`
+	// Overrides are the fields set on this port by command, on top of what the file says.
+	Overrides []Override `json:"overrides,omitempty"`
 	Effective []plan.Row `json:"effective"`
 }
+
+// Override is a field of a port that a command has set.
+type Override struct {
+	// Field is the field's name in the configuration file: "blocked", "portGroup".
+	Field string `json:"field"`
+	// Value is what the command has set it to, File what the file says of the port; none where it says nothing.
+	Value plan.FieldValue `json:"value"`
+	File  plan.FieldValue `json:"file,omitzero"`
+}
+
+// String is the override as people read it: "portGroup=web".
+func (o Override) String() string { return o.Field + "=" + o.Value.String() }
 
 // Refusal is a frame of a guest that its port's policy refused.
 type Refusal struct {
@@ -273,9 +285,8 @@ type Apply struct {
 // Applied is what an Apply did, or would do.
 type Applied struct {
 	Changes []Change `json:"changes"`
-	// Effects are what the changes mean for ports, in the user's words: "12 ports of port group lab/web: vlan access
-	// 100 → access 200".
-	Effects  []string `json:"effects,omitempty"`
+	// Effects are what the changes mean for ports.
+	Effects  []Effect `json:"effects,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	DryRun   bool     `json:"dryRun"`
 	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the
@@ -304,41 +315,6 @@ type Progress struct {
 	Of        int `json:"of"`
 	// Trial is that of the change that is being tried, nil for none.
 	Trial *Trial `json:"trial,omitempty"`
-}
-
-// ChangeKind is what happens to an object or a field.
-type ChangeKind string
-
-// The kinds of change; their values are the marks of a diff.
-const (
-	Added   ChangeKind = "+"
-	Removed ChangeKind = "-"
-	Changed ChangeKind = "~"
-)
-
-// Change is one difference between two configurations.
-type Change struct {
-	Kind ChangeKind `json:"kind"`
-	// Object names what changes: "switch lab", "port group lab/web", "uplink lab/uplink1", "port vm1/eth0".
-	Object string `json:"object"`
-	// Field is the field's path inside the object; "" when the whole object comes or goes.
-	Field string `json:"field,omitempty"`
-	Old   string `json:"old,omitempty"`
-	New   string `json:"new,omitempty"`
-}
-
-// String is the change on one line: "~ port group lab/web vlan.access: 100 → 200".
-func (c Change) String() string {
-	what := string(c.Kind) + " " + c.Object
-	switch {
-	case c.Field == "":
-		return what
-	case c.Kind == Added:
-		return what + " " + c.Field + ": " + c.New
-	case c.Kind == Removed:
-		return what + " " + c.Field + ": " + c.Old
-	}
-	return what + " " + c.Field + ": " + c.Old + " → " + c.New
 }
 
 // Connect makes a port.

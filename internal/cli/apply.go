@@ -83,7 +83,7 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 		return err
 	}
 	for _, e := range out.Effects {
-		if _, err := fmt.Fprintln(w, "=> "+e); err != nil {
+		if _, err := fmt.Fprintln(w, "=> "+e.Text); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 
 // printChangeLines shows the changes alone.
 func printChangeLines(d Deps, w io.Writer, list []api.Change) error {
-	heading := ""
+	var heading api.ObjectRef
 	for _, ch := range list {
 		if ch.Field == "" || ch.Object != heading {
 			kind := ch.Kind
@@ -120,13 +120,7 @@ func printChangeLines(d Deps, w io.Writer, list []api.Change) error {
 }
 
 func changeText(ch api.Change) string {
-	switch ch.Kind {
-	case api.Added:
-		return fmt.Sprintf("+ %s: %s", ch.Field, ch.New)
-	case api.Removed:
-		return fmt.Sprintf("- %s: %s", ch.Field, ch.Old)
-	}
-	return fmt.Sprintf("~ %s: %s → %s", ch.Field, ch.Old, ch.New)
+	return fmt.Sprintf("%s %s: %s", ch.Kind, ch.Field, ch.Values())
 }
 
 func markColour(k api.ChangeKind) string {

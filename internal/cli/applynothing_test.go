@@ -11,7 +11,8 @@ import (
 
 // An empty file, or one of comments, means nothing. It is valid; what it would remove is asked about.
 func TestApplyOfAFileThatDeclaresNothing(t *testing.T) {
-	removes := api.Applied{Changes: []api.Change{{Kind: api.Removed, Object: "switch lab"}}}
+	removes := api.Applied{Changes: []api.Change{{Kind: api.Removed, Object: api.ObjectRef{Kind: api.SwitchObject,
+		Name: "lab"}}}}
 	for name, content := range map[string]string{"empty": "", "comments": "# switches:\n#   - name: lab\n",
 		"explicit": "switches: []\n", "null": "---\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,8 @@ func TestApplyOfAFileThatDeclaresNothing(t *testing.T) {
 
 func TestApplyOfAFileWithASwitchAsksNothing(t *testing.T) {
 	s := furnished()
-	s.applied = api.Applied{Changes: []api.Change{{Kind: api.Removed, Object: "switch other"}}}
+	s.applied = api.Applied{Changes: []api.Change{{Kind: api.Removed, Object: api.ObjectRef{Kind: api.SwitchObject,
+		Name: "other"}}}}
 	c := newConsole(t, s)
 	c.stdin = "switches: [{name: lab}]\n"
 	if c.must("apply", "-f", "-"); len(s.asked) != 1 {

@@ -350,12 +350,15 @@ func TestCommandsAskTheAgentForWhatWasSaid(t *testing.T) {
 func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 	s := furnished()
 	s.applied = api.Applied{DryRun: true, Warnings: []string{"no device"}, Changes: []api.Change{
-		{Kind: api.Removed, Object: "port old"},
-		{Kind: api.Changed, Object: "port group lab/web", Field: "vlan.access", Old: "100", New: "200"},
-		{Kind: api.Added, Object: "port group lab/web", Field: "blocked", New: "true"},
-		{Kind: api.Added, Object: "port new"},
-		{Kind: api.Added, Object: "port new", Field: "device", New: "tap1"},
-	}, Effects: []string{"12 ports of port group lab/web change vlan access 100 → access 200"}}
+		{Kind: api.Removed, Object: api.ObjectRef{Kind: api.PortObject, Switch: "lab", Name: "old"}},
+		{Kind: api.Changed, Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "web"},
+			Field: "vlan.access", Old: plan.FieldValueOf(100), New: plan.FieldValueOf(200)},
+		{Kind: api.Added, Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "web"},
+			Field: "blocked", New: plan.FieldValueOf(true)},
+		{Kind: api.Added, Object: api.ObjectRef{Kind: api.PortObject, Switch: "lab", Name: "new"}},
+		{Kind: api.Added, Object: api.ObjectRef{Kind: api.PortObject, Switch: "lab", Name: "new"}, Field: "device",
+			New: plan.FieldValueOf("tap1")},
+	}, Effects: []api.Effect{{Text: "12 ports of port group lab/web change vlan access 100 → access 200"}}}
 	c := newConsole(t, s)
 	c.stdin = "switches: [{name: lab}]\n"
 	out, errs, _ := c.run("apply", "-f", "-", "--dry-run")
@@ -379,7 +382,9 @@ func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 	if out, _, _ := c.run("apply", "-f", "-"); out != "nothing changes\n" {
 		t.Errorf("nothing to do: %q", out)
 	}
-	c.colour, s.applied = true, api.Applied{DryRun: true, Changes: []api.Change{{Kind: api.Added, Object: "port new"}}}
+	c.colour, s.applied = true, api.Applied{DryRun: true,
+		Changes: []api.Change{{Kind: api.Added, Object: api.ObjectRef{Kind: api.PortObject, Switch: "lab",
+			Name: "new"}}}}
 	if out, _, _ := c.run("apply", "-f", "-", "--dry-run"); !strings.Contains(out, green+"+ port new") {
 		t.Errorf("on a terminal: %q", out)
 	}

@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 func (s *standIn) Configs(context.Context) ([]api.AppliedConfig, error) {
@@ -132,9 +135,10 @@ func TestConfigDiff(t *testing.T) {
 	}
 	out, _, status := c.run("config", "diff", file, "-o", "json")
 	var got ConfigDiff
-	want := []api.Change{{Kind: api.Changed, Object: "port group lab/web", Field: "vlan.access", Old: "20", New: "10"}}
+	want := []api.Change{{Kind: api.Changed, Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab",
+		Name: "web"}, Field: "vlan.access", Old: plan.FieldValueOf(20), New: plan.FieldValueOf(10)}}
 	if err := json.Unmarshal([]byte(out), &got); err != nil || status != 1 || got.To != file ||
-		!slices.Equal(got.Changes, want) {
+		!cmp.Equal(got.Changes, want) {
 		t.Errorf("a file: %v %d %s", err, status, out)
 	}
 	for _, wrong := range [][]string{{"nope.yaml"}, {file, "3"}, {"3", "x"}, {"3", "--running"}} {

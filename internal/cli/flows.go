@@ -177,8 +177,8 @@ func vlanShort(f api.Flow) string {
 
 // protocolText is the protocol, with the type and code of ICMP messages.
 func protocolText(f api.Flow) string {
-	if f.ICMP != "" {
-		return f.Protocol + " " + f.ICMP
+	if f.ICMP != nil {
+		return f.Protocol + " " + f.ICMP.String()
 	}
 	return f.Protocol
 }

@@ -84,9 +84,10 @@ func someFlows() (web, ping, arp api.Flow) {
 		VLAN: plan.SegmentOf(100, false), Protocol: "tcp", Source: netip.MustParseAddr("192.0.2.1"),
 		Destination: netip.MustParseAddr("198.51.100.7"), SourcePort: 40000, DestinationPort: 443,
 		FlowCounts: api.FlowCounts{Packets: 12, Bytes: 3456, FrameBytes: 3624},
-		First:      at.Add(-5 * time.Second), Last: at, In: "vm1/eth0", Out: "uplink1", TCPFlags: "SYN ACK"}
+		First:      at.Add(-5 * time.Second), Last: at, In: "vm1/eth0", Out: "uplink1",
+		TCPFlags: []api.TCPFlag{api.TCPSyn, api.TCPAck}}
 	ping = api.Flow{Switch: "lab", Port: "uplink1", Uplink: true, Direction: "egress", VLAN: plan.SegmentOf(0, false),
-		Protocol: "icmp6", ICMP: "128/0",
+		Protocol: "icmp6", ICMP: &api.ICMPMessage{Type: 128},
 		Source:      netip.MustParseAddr("2001:db8:1:2:3:4:5:6"),
 		Destination: netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"),
 		FlowCounts:  api.FlowCounts{Packets: 1 << 40, Bytes: 1 << 60}, Last: at.Add(-time.Hour)}

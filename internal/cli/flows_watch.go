@@ -109,8 +109,8 @@ func flowRecordLine(d Deps, r *api.FlowRecord) error {
 	if err == nil && r.Reverse != nil {
 		_, err = fmt.Fprintf(d.Stdout, "; back %d packets, %d bytes", r.Reverse.Packets, r.Reverse.Bytes)
 	}
-	if err == nil && r.TCPFlags != "" {
-		_, err = fmt.Fprintf(d.Stdout, "; %s", r.TCPFlags)
+	if err == nil && len(r.TCPFlags) > 0 {
+		_, err = fmt.Fprintf(d.Stdout, "; %s", joined(r.TCPFlags, " "))
 	}
 	if err == nil {
 		_, err = fmt.Fprintln(d.Stdout)

@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/plan"
 )
 
 // evil is what a guest, a neighbour or a file may be called: it moves the cursor, sets the title, rings, turns the
@@ -42,8 +43,10 @@ func evilStandIn() *standIn {
 	}
 	s.macs[0].Port, s.stats[0].Drops[0].Reason = evil, evil
 	s.events = []api.Events{{Events: []event.Event{{Kind: event.Applied, Switch: "lab", Port: evil, Text: evil}}}}
-	s.applied = api.Applied{Changes: []api.Change{{Kind: api.Changed, Object: evil, Field: evil, Old: evil, New: evil}},
-		Effects: []string{evil}, Warnings: []string{evil}}
+	value := plan.FieldValueOf([]plan.Members{{{Name: evil, Value: plan.FieldValueOf(evil)}}})
+	s.applied = api.Applied{Changes: []api.Change{{Kind: api.Changed, Field: evil, Old: value, New: value,
+		Object: api.ObjectRef{Kind: api.UplinkObject, Switch: evil, Name: evil}}},
+		Effects: []api.Effect{{Text: evil}}, Warnings: []string{evil}}
 	s.trace = diagnose.Report{Agree: true, Notes: []string{evil}, From: evil}
 	return s
 }

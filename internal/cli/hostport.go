@@ -72,13 +72,16 @@ func adoptionText(a *api.Adoption) string {
 	case api.AdoptionReleasing:
 		return fmt.Sprintf("%s: has everything again, waits for gateway %s", a.Device, strings.Join(a.Missing, ", "))
 	case api.AdoptionConfirm:
-		return fmt.Sprintf("%s: confirm within %s", a.Device, seconds(a.SecondsLeft))
+		return fmt.Sprintf("%s: confirm within %s", a.Device, left(a.Deadline, time.Now()))
 	}
 	return fmt.Sprintf("%s: %s", a.Device, a.State)
 }
 
-func seconds(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(time.Second)
+func left(deadline, now time.Time) time.Duration {
+	if deadline.IsZero() {
+		return 0
+	}
+	return max(0, deadline.Sub(now)).Round(time.Second)
 }
 
 func newHostPortShow(d Deps, t *target) *cobra.Command {
@@ -218,7 +221,7 @@ func printAdoption(d Deps, w io.Writer, a *api.Adoption) error {
 	}
 	if a.State == api.AdoptionConfirm {
 		_, err := fmt.Fprintf(w, "confirm within %s, or everything goes back: heddle host-port confirm %s\n",
-			seconds(a.SecondsLeft), a.Name)
+			left(a.Deadline, time.Now()), a.Name)
 		return err
 	}
 	return nil

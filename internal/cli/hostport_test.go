@@ -12,10 +12,10 @@ import (
 
 func TestS81_TheCommandWaitsForTheGatewayAndSaysHowToKeepTheMove(t *testing.T) {
 	s := &standIn{adoption: api.Adoption{Name: "vmk0", Device: "eno1", State: api.AdoptionConfirm,
-		Gateways: []string{"192.0.2.1"}, SecondsLeft: 118, Warnings: []string{"rules"}}}
+		Gateways: []string{"192.0.2.1"}, Deadline: soon(), Warnings: []string{"rules"}}}
 	c := newConsole(t, s)
 	out, errs, status := c.run("host-port", "adopt", "eno1", "--gateway", "192.0.2.1", "--confirm-within", "5m")
-	if status != 0 || !strings.Contains(out, "confirm within 1m58s") ||
+	if status != 0 || !strings.Contains(out, "confirm within 1m") ||
 		!strings.Contains(out, "heddle host-port confirm vmk0") || !strings.Contains(errs, "rules") {
 		t.Errorf("status %d: %s%s", status, out, errs)
 	}
@@ -68,15 +68,15 @@ func TestHostPortsAndTheirAdoptionsAreListed(t *testing.T) {
 	s := &standIn{hostPorts: []api.HostPort{
 		{Switch: "lab", Name: "vmk0", PortGroup: "management", Device: "vmk0", State: api.Up,
 			Addresses: []string{"192.0.2.10/24"}, Adoption: &api.Adoption{Device: "eno1", State: api.AdoptionConfirm,
-				SecondsLeft: 90}},
+				Deadline: soon()}},
 		{Switch: "lab", Name: "vmk1", PortGroup: "storage", Device: "vmk1", State: api.Up},
 	}}
 	c := newConsole(t, s)
-	if out := c.must("host-port", "list"); !strings.Contains(out, "eno1: confirm within 1m30s") ||
+	if out := c.must("host-port", "list"); !strings.Contains(out, "eno1: confirm within 1m") ||
 		!strings.Contains(out, "vmk1") {
 		t.Errorf("list:\n%s", out)
 	}
-	if out := c.must("host-port", "show", "vmk0"); !strings.Contains(out, "confirm within 1m30s") {
+	if out := c.must("host-port", "show", "vmk0"); !strings.Contains(out, "confirm within 1m") {
 		t.Errorf("show:\n%s", out)
 	}
 	if _, _, status := c.run("host-port", "show", "nope"); status == 0 {

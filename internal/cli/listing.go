@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -106,4 +107,13 @@ func ofSwitch[T any](all []T, sw string, of func(T) string) []T {
 		}
 	}
 	return kept
+}
+
+// joined is a list of what has a text, with sep between.
+func joined[T any](list []T, sep string) string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(texts, sep)
 }

@@ -57,7 +57,7 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		{"port", p.Name}, {"switch", p.Switch}, {"port group", p.PortGroup}, {"role", string(p.Role)},
 		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port " +
 			"connect)"}[p.Origin]},
-		{"set by command", strings.Join(p.Overrides, ", ")},
+		{"set by command", joined(p.Overrides, ", ")},
 		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason},
 		{"violation", d.coloured(red, p.Violation)},
 		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)},

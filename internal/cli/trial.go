@@ -49,7 +49,7 @@ func (t *target) leftTrial(err error) error {
 	}
 	return fmt.Errorf("interrupted; the agent goes on: %q goes back by itself in %s unless these answer: %s (see "+
 		"\"heddle events\", or keep it with \"heddle confirm\")",
-		v.Change, seconds(v.SecondsLeft), askedText(v.Asked))
+		v.Change, left(v.Deadline, time.Now()), askedText(v.Asked))
 }
 
 // printTrial says how a change of the way to the host's own addresses is tried.
@@ -69,7 +69,8 @@ func printTrial(d Deps, t *api.Trial) {
 	case t.State == api.TrialKept:
 		fmt.Fprintf(d.Stderr, "it stays; still reached: %s\n", askedText(t.Asked))
 	case t.State == api.TrialConfirm:
-		fmt.Fprintf(d.Stderr, "confirm within %s, or everything goes back: heddle confirm\n", seconds(t.SecondsLeft))
+		fmt.Fprintf(d.Stderr, "confirm within %s, or everything goes back: heddle confirm\n",
+			left(t.Deadline, time.Now()))
 	}
 }
 
@@ -90,7 +91,7 @@ func trialText(t *api.Trial) string {
 	if len(missing) == 0 {
 		missing = t.Asked
 	}
-	return fmt.Sprintf("asking %s; back in %s without an answer", askedText(missing), seconds(t.SecondsLeft))
+	return fmt.Sprintf("asking %s; back in %s without an answer", askedText(missing), left(t.Deadline, time.Now()))
 }
 
 // printReverted prints, with -o json or yaml, the trial of a change that was taken back; err is the command's all the

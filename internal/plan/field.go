@@ -241,8 +241,8 @@ func (f Field) Value(e *Effective) FieldValue { return f.value(e) }
 // Level is where the field's effective value came from.
 func (f Field) Level(e *Effective) Level { return f.from(e) }
 
-// unit is what the field's number counts, "" for what is no number.
-func (f Field) unit() string {
+// Counts is what the field's number counts, "" for what is no number.
+func (f Field) Counts() string {
 	if f.Kind == KindDuration {
 		return UnitSeconds
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -9,23 +10,33 @@ import (
 	"time"
 )
 
-// FieldValue is a policy field's value in the type that the field has: a truth value, a whole number, a word, a list of
-// words, a duration or a VLAN policy. Its zero value is one of a kind that is not known here, as a newer agent may
-// have.
+// FieldValue is a field's value in the type that the field has: a truth value, a whole number, a word, a list of words,
+// a duration or a VLAN policy; of fields that are no policy also an object, or a list of objects. Its zero value is
+// none, or one of a kind that is not known here, as a newer agent may have.
 type FieldValue struct{ v any }
+
+// Members are the fields of an object of the configuration file, such as a LAG, in its order.
+type Members []Member
+
+// Member is a field of an object.
+type Member struct {
+	Name  string
+	Value FieldValue
+}
 
 // UnitSeconds is the unit of a duration.
 const UnitSeconds = "seconds"
 
 // typed is a type that a field's value can have.
 type typed interface {
-	bool | int | string | []string | time.Duration | VLAN
+	bool | int | string | []string | time.Duration | VLAN | Members | []Members
 }
 
 // FieldValueOf is v as a field's value.
 func FieldValueOf[T typed](v T) FieldValue { return FieldValue{v} }
 
-// Any is the value: a bool, int, string, []string, time.Duration or VLAN; nil where its kind is not known.
+// Any is the value: a bool, int, string, []string, time.Duration, VLAN, Members or []Members; nil where its kind is not
+// known.
 func (f FieldValue) Any() any { return f.v }
 
 // Equal says whether type and value are the same.
@@ -46,8 +57,31 @@ func (f FieldValue) String() string {
 		return duration(v)
 	case VLAN:
 		return v.String()
+	case Members, []Members:
+		return f.Flow()
 	}
 	return "?"
+}
+
+// Flow is the value as YAML has it in one line, with lists in brackets: "[{name: lag1, uplinks: [u2, u3]}]".
+func (f FieldValue) Flow() string {
+	switch v := f.v.(type) {
+	case []string:
+		return "[" + strings.Join(v, ", ") + "]"
+	case Members:
+		parts := make([]string, len(v))
+		for i, m := range v {
+			parts[i] = m.Name + ": " + m.Value.Flow()
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []Members:
+		parts := make([]string, len(v))
+		for i, m := range v {
+			parts[i] = FieldValueOf(m).Flow()
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return f.String()
 }
 
 // MarshalJSON writes the value in its type; a duration is a number of seconds.
@@ -86,45 +120,99 @@ func (s Source) String() string {
 
 // UnmarshalJSON is the inverse of what is written: the unit tells a duration from a number.
 func (r *Row) UnmarshalJSON(b []byte) error {
-	var j struct {
-		Policy string          `json:"policy"`
-		Value  json.RawMessage `json:"value"`
-		Unit   string          `json:"unit"`
-		From   Source          `json:"from"`
+	type plain Row
+	if err := json.Unmarshal(b, (*plain)(r)); err != nil {
+		return fmt.Errorf("policy row: %w", err)
 	}
-	if err := json.Unmarshal(b, &j); err != nil {
-		return err
-	}
-	v, err := readFieldValue(j.Value, j.Unit)
-	if err != nil {
-		return fmt.Errorf("%s: %w", j.Policy, err)
-	}
-	*r = Row{Policy: j.Policy, Value: v, Unit: j.Unit, From: j.From}
+	r.Value = r.Value.In(r.Unit)
 	return nil
 }
 
-func readFieldValue(b json.RawMessage, unit string) (f FieldValue, err error) {
+// In is the value of a field that has that unit: what counts seconds is a duration.
+func (f FieldValue) In(unit string) FieldValue {
+	if n, whole := f.v.(int); whole && unit == UnitSeconds {
+		return FieldValueOf(time.Duration(n) * time.Second)
+	}
+	return f
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON, but that only In tells a duration of whole seconds from a number.
+func (f *FieldValue) UnmarshalJSON(b []byte) (err error) {
 	switch first := strings.TrimSpace(string(b)) + " "; {
+	case first == "null ":
+		*f = FieldValue{}
 	case first[0] == 't' || first[0] == 'f':
-		return readAs[bool](b)
+		*f, err = readAs[bool](b)
 	case first[0] == '"':
-		return readAs[string](b)
+		*f, err = readAs[string](b)
+	case first[0] == '[' && strings.HasPrefix(strings.TrimSpace(first[1:]), "{"):
+		*f, err = readAs[[]Members](b)
 	case first[0] == '[':
-		return readAs[[]string](b)
+		*f, err = readAs[[]string](b)
 	case first[0] == '{':
-		return readAs[VLAN](b)
-	case first == "null " || first == " ":
-		return FieldValue{}, nil
-	case unit == UnitSeconds:
+		*f, err = readAs[VLAN](b)
+	case strings.ContainsAny(first, ".eE"):
 		var seconds float64
 		err = json.Unmarshal(b, &seconds)
-		return FieldValueOf(time.Duration(seconds * float64(time.Second))), err
+		*f = FieldValueOf(time.Duration(seconds * float64(time.Second)))
+	default:
+		*f, err = readAs[int](b)
 	}
-	return readAs[int](b)
+	return err
 }
 
 func readAs[T typed](b json.RawMessage) (FieldValue, error) {
 	var v T
 	err := json.Unmarshal(b, &v)
 	return FieldValueOf(v), err
+}
+
+// MarshalJSON writes an object with its fields in their order.
+func (m Members) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, f := range m {
+		name, err := json.Marshal(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(f.Value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, name...), ':'), value...)
+	}
+	return append(b, '}'), nil
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (m *Members) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return fmt.Errorf("%s is no object of the configuration file", b)
+	}
+	*m = Members{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return err
+		}
+		f := Member{Name: fmt.Sprint(name)}
+		if raw[0] == '{' { // an object of the file, and no VLAN policy
+			f.Value, err = readAs[Members](raw)
+		} else {
+			err = json.Unmarshal(raw, &f.Value)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		*m = append(*m, f)
+	}
+	return nil
 }

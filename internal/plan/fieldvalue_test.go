@@ -28,6 +28,11 @@ func TestAFieldsValueHasItsOwnTypeInJSON(t *testing.T) {
 			"access 10"},
 		{Row{"vlan", FieldValueOf(VLAN{Mode: VLANTrunk, Set: trunk}), "", group},
 			`{"mode":"trunk","trunk":[{"first":0,"last":0},{"first":10,"last":20}],"outer":"802.1q"}`, "trunk 0,10-20"},
+		{Row{"lags", FieldValueOf([]Members{{{"name", FieldValueOf("lag1")},
+			{"uplinks", FieldValueOf([]string{"u1", "u2"})},
+			{"tls", FieldValueOf(Members{{"ca", FieldValueOf("x")}})}}}),
+			"", group}, `[{"name":"lag1","uplinks":["u1","u2"],"tls":{"ca":"x"}}]`,
+			"[{name: lag1, uplinks: [u1, u2], tls: {ca: x}}]"},
 		{Row{"new.field", FieldValue{}, "", group}, `null`, "?"},
 	} {
 		b, err := json.Marshal(c.row)

@@ -14,7 +14,7 @@ func (p *Port) Rows() []Row {
 	rows := make([]Row, len(policyFields))
 	for i := range policyFields {
 		f := &policyFields[i]
-		rows[i] = Row{Policy: f.Path, Value: f.Value(p.Policy), Unit: f.unit(), From: p.Origin(f.Level(p.Policy))}
+		rows[i] = Row{Policy: f.Path, Value: f.Value(p.Policy), Unit: f.Counts(), From: p.Origin(f.Level(p.Policy))}
 	}
 	return rows
 }

@@ -6,20 +6,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
-// object is one object of a configuration with its fields as text, in the order of the file format.
+// object is one object of a configuration with its fields, in the order of the file format.
 type object struct {
-	name   string
+	ref    api.ObjectRef
 	fields []field
 	// leftOut is what fields have that the file leaves out.
 	leftOut leftOut
 }
 
-type field struct{ path, value string }
+// field is a field that the file sets: what it is set to as text, which is compared, and in its type.
+type field struct {
+	path, value string
+	typed       plan.FieldValue
+}
 
 // Between lists what turns one configuration into the other, object by object and field by field: what goes first, then
 // what changes or comes, in the order of the new file. A field that is written out, or left out, and means the same as
@@ -34,27 +40,35 @@ func Between(from, to *spec.Config) ([]api.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := make(map[string]object, len(have))
+	old := make(map[api.ObjectRef]object, len(have))
 	for _, o := range have {
-		old[o.name] = o
+		old[o.identity()] = o
 	}
-	kept := make(map[string]bool, len(want))
+	kept := make(map[api.ObjectRef]bool, len(want))
 	var coming []api.Change
 	for _, o := range want {
-		kept[o.name] = true
-		was, existed := old[o.name]
+		kept[o.identity()] = true
+		was, existed := old[o.identity()]
 		if !existed {
-			coming = append(coming, api.Change{Kind: api.Added, Object: o.name})
+			coming = append(coming, api.Change{Kind: api.Added, Object: o.ref})
 		}
 		coming = append(coming, diffFields(was, o)...)
 	}
 	changes := []api.Change{}
 	for _, o := range have {
-		if !kept[o.name] {
-			changes = append(changes, api.Change{Kind: api.Removed, Object: o.name})
+		if !kept[o.identity()] {
+			changes = append(changes, api.Change{Kind: api.Removed, Object: o.ref})
 		}
 	}
 	return append(changes, coming...), nil
+}
+
+// identity says which objects of two configurations are one: a port has a name on the host and may change its switch.
+func (o object) identity() api.ObjectRef {
+	if o.ref.Kind == api.PortObject {
+		return api.ObjectRef{Kind: o.ref.Kind, Name: o.ref.Name}
+	}
+	return o.ref
 }
 
 // withoutShared leaves out ports that the two have in common (spec.ParseAfter): a port that is written alike has no
@@ -72,23 +86,35 @@ func diffFields(was, now object) []api.Change {
 	old := was.own()
 	var changes []api.Change
 	for _, f := range now.fields {
-		v, had := old[f.path]
+		_, had := old[f.path]
 		delete(old, f.path)
 		switch {
 		case sameValue(f.path, was.value(f.path), f.value):
 		case !had:
-			changes = append(changes, api.Change{Kind: api.Added, Object: now.name, Field: f.path, New: f.value})
+			changes = append(changes, api.Change{Kind: api.Added, Object: now.ref, Field: f.path, New: f.typed,
+				Unit: unitOf(f.path)})
 		default:
-			changes = append(changes, api.Change{Kind: api.Changed, Object: now.name, Field: f.path, Old: v,
-				New: f.value})
+			changes = append(changes, api.Change{Kind: api.Changed, Object: now.ref, Field: f.path,
+				Old: was.typed(f.path), New: f.typed, Unit: unitOf(f.path)})
 		}
 	}
 	for _, f := range was.fields {
 		if v, gone := old[f.path]; gone && !sameValue(f.path, v, now.value(f.path)) {
-			changes = append(changes, api.Change{Kind: api.Removed, Object: now.name, Field: f.path, Old: v})
+			changes = append(changes, api.Change{Kind: api.Removed, Object: now.ref, Field: f.path, Old: f.typed,
+				Unit: unitOf(f.path)})
 		}
 	}
 	return changes
+}
+
+// typed is what the file sets the field to.
+func (o object) typed(path string) plan.FieldValue {
+	for _, f := range o.fields {
+		if f.path == path {
+			return f.typed
+		}
+	}
+	return plan.FieldValue{}
 }
 
 // objects lists a configuration's objects; a nil configuration has none.
@@ -97,7 +123,7 @@ func objects(cfg *spec.Config) ([]object, error) {
 		return nil, nil
 	}
 	l := list{groups: map[[2]string]leftOut{}, mtus: map[string]int{}}
-	if _, err := l.add("host", cfg.Host, nil); err != nil {
+	if _, err := l.add(api.ObjectRef{Kind: api.HostObject}, cfg.Host, nil); err != nil {
 		return nil, err
 	}
 	for i := range cfg.Switches {
@@ -106,9 +132,10 @@ func objects(cfg *spec.Config) ([]object, error) {
 		}
 	}
 	for _, p := range cfg.Ports {
-		name, inherits := "port "+p.Name, ofPort(p, l.mtus[p.Switch], l.groups[[2]string{p.Switch, p.PortGroup}])
+		ref := api.ObjectRef{Kind: api.PortObject, Switch: p.Switch, Name: p.Name}
+		inherits := ofPort(p, l.mtus[p.Switch], l.groups[[2]string{p.Switch, p.PortGroup}])
 		p.Name = ""
-		if _, err := l.add(name, p, inherits); err != nil {
+		if _, err := l.add(ref, p, inherits); err != nil {
 			return nil, err
 		}
 	}
@@ -123,14 +150,14 @@ type list struct {
 	mtus   map[string]int
 }
 
-func (l *list) add(name string, v any, inherits leftOut) (object, error) {
-	o := object{name: name, leftOut: inherits}
+func (l *list) add(ref api.ObjectRef, v any, inherits leftOut) (object, error) {
+	o := object{ref: ref, leftOut: inherits}
 	b, err := json.Marshal(v)
 	if err == nil {
 		o.fields, err = flatten("", b)
 	}
 	if err != nil {
-		return o, fmt.Errorf("compare %s: %w", name, err)
+		return o, fmt.Errorf("compare %s: %w", ref, err)
 	}
 	l.all = append(l.all, o)
 	return o, nil
@@ -139,7 +166,7 @@ func (l *list) add(name string, v any, inherits leftOut) (object, error) {
 func (l *list) addSwitch(s *spec.Switch) error {
 	alone, policy := *s, builtInPolicy(s)
 	alone.Name, alone.Uplinks, alone.PortGroups = "", nil, nil
-	o, err := l.add("switch "+s.Name, alone, ofSwitch(policy))
+	o, err := l.add(api.ObjectRef{Kind: api.SwitchObject, Name: s.Name}, alone, ofSwitch(policy))
 	if err != nil {
 		return err
 	}
@@ -152,17 +179,18 @@ func (l *list) addSwitch(s *spec.Switch) error {
 	policy = policy.below(defaults)
 	l.mtus[s.Name] = s.ActualMTU()
 	for _, u := range s.Uplinks {
-		name := "uplink " + s.Name + "/" + u.Name
+		ref := api.ObjectRef{Kind: api.UplinkObject, Switch: s.Name, Name: u.Name}
 		u.Name = ""
-		if _, err := l.add(name, u, ofUplink(s)); err != nil {
+		if _, err := l.add(ref, u, ofUplink(s)); err != nil {
 			return err
 		}
 	}
 	for _, g := range s.PortGroups {
-		name, group := "port group "+s.Name+"/"+g.Name, [2]string{s.Name, g.Name}
+		ref := api.ObjectRef{Kind: api.PortGroupObject, Switch: s.Name, Name: g.Name}
+		group := [2]string{s.Name, g.Name}
 		inherits := policy.below(leftOut{"overrides.blocked": "true", "overrides.resetAtDisconnect": "true"})
 		g.Name = ""
-		o, err := l.add(name, g, inherits)
+		o, err := l.add(ref, g, inherits)
 		if err != nil {
 			return err
 		}
@@ -174,11 +202,11 @@ func (l *list) addSwitch(s *spec.Switch) error {
 // flatten lists the leaves of a JSON object as paths and texts; lists of values are leaves. Empty strings are left out.
 func flatten(prefix string, b []byte) ([]field, error) {
 	if !bytes.HasPrefix(b, []byte("{")) {
-		text, err := leaf(b)
-		if text == "" || err != nil {
+		f, err := leaf(prefix, b)
+		if f.value == "" || err != nil {
 			return nil, err
 		}
-		return []field{{prefix, text}}, nil
+		return []field{f}, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if _, err := d.Token(); err != nil {
@@ -203,41 +231,19 @@ func flatten(prefix string, b []byte) ([]field, error) {
 	return fields, nil
 }
 
-// leaf is a value that is no object, as text.
-func leaf(b []byte) (string, error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	return flowText(d)
-}
-
-// flowText reads one value and writes it as YAML would in one line, {name: lag1, uplinks: [a, b]}, with its fields in
-// their order.
-func flowText(d *json.Decoder) (string, error) {
-	t, err := d.Token()
-	if err != nil {
-		return "", err
+// leaf is the field at path, whose value is no object.
+func leaf(path string, b []byte) (field, error) {
+	f := field{path: path}
+	if err := json.Unmarshal(b, &f.typed); err != nil {
+		return f, fmt.Errorf("%s: %w", path, err)
 	}
-	open, isList := t.(json.Delim)
-	if !isList {
-		return fmt.Sprint(t), nil
+	if f.typed.Any() == nil {
+		return f, nil
 	}
-	var parts []string
-	for d.More() {
-		key := ""
-		if open == '{' {
-			if t, err = d.Token(); err != nil {
-				return "", err
-			}
-			key = fmt.Sprint(t) + ": "
+	if f.value = f.typed.Flow(); isDuration(path) {
+		if d, err := time.ParseDuration(f.value); err == nil {
+			f.typed = plan.FieldValueOf(d)
 		}
-		v, err := flowText(d)
-		if err != nil {
-			return "", err
-		}
-		parts = append(parts, key+v)
 	}
-	if t, err = d.Token(); err != nil {
-		return "", err
-	}
-	return fmt.Sprint(open) + strings.Join(parts, ", ") + fmt.Sprint(t), nil
+	return f, nil
 }

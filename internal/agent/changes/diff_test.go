@@ -1,9 +1,11 @@
 package changes
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,23 +55,57 @@ ports:
 		t.Fatal(err)
 	}
 	want := []api.Change{
-		{Kind: "-", Object: "uplink lab/u1"},
-		{Kind: "-", Object: "port group lab/other"},
-		{Kind: "-", Object: "port a"},
-		{Kind: "+", Object: "switch lab", Field: "mtu", New: "9000"},
-		{Kind: "+", Object: "switch lab", Field: "lags", New: "[{name: lag1, uplinks: [u2, u3], mode: active}]"},
-		{Kind: "+", Object: "switch lab", Field: "ipfix.collectors", New: "[{address: 192.0.2.9, shape: vds}]"},
-		{Kind: "+", Object: "switch lab", Field: "ipfix.idleFlowTimeout", New: "20s"},
-		{Kind: "+", Object: "uplink lab/u2"},
-		{Kind: "+", Object: "uplink lab/u3"},
-		{Kind: "+", Object: "uplink lab/u3", Field: "monitoring.ipfix", New: "true"},
-		{Kind: "+", Object: "port group lab/web", Field: "vlan.trunk", New: "[0, 10-20]"},
-		{Kind: "-", Object: "port group lab/web", Field: "vlan.access", Old: "100"},
-		{Kind: "+", Object: "port group lab/new"},
-		{Kind: "~", Object: "port b", Field: "device", Old: "pb", New: "px"},
+		{Kind: "-", Object: api.ObjectRef{Kind: api.UplinkObject, Switch: "lab", Name: "u1"}},
+		{Kind: "-", Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "other"}},
+		{Kind: "-", Object: api.ObjectRef{Kind: api.PortObject, Switch: "lab", Name: "a"}},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.SwitchObject, Name: "lab"}, Field: "mtu",
+			New: plan.FieldValueOf(9000)},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.SwitchObject, Name: "lab"}, Field: "lags",
+			New: plan.FieldValueOf([]plan.Members{{
+				{Name: "name", Value: plan.FieldValueOf("lag1")},
+				{Name: "uplinks", Value: plan.FieldValueOf([]string{"u2", "u3"})},
+				{Name: "mode", Value: plan.FieldValueOf("active")}}})},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.SwitchObject, Name: "lab"}, Field: "ipfix.collectors",
+			New: plan.FieldValueOf([]plan.Members{{
+				{Name: "address", Value: plan.FieldValueOf("192.0.2.9")},
+				{Name: "shape", Value: plan.FieldValueOf("vds")}}})},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.SwitchObject, Name: "lab"}, Field: "ipfix.idleFlowTimeout",
+			New: plan.FieldValueOf(20 * time.Second), Unit: plan.UnitSeconds},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.UplinkObject, Switch: "lab", Name: "u2"}},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.UplinkObject, Switch: "lab", Name: "u3"}},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.UplinkObject, Switch: "lab", Name: "u3"}, Field: "monitoring.ipfix",
+			New: plan.FieldValueOf(true)},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "web"}, Field: "vlan.trunk",
+			New: plan.FieldValueOf([]string{"0", "10-20"})},
+		{Kind: "-", Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "web"}, Field: "vlan.access",
+			Old: plan.FieldValueOf(100)},
+		{Kind: "+", Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "new"}},
+		{Kind: "~", Object: api.ObjectRef{Kind: api.PortObject, Switch: "lab", Name: "b"}, Field: "device",
+			Old: plan.FieldValueOf("pb"), New: plan.FieldValueOf("px")},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	lines := []string{}
+	for _, c := range got {
+		lines = append(lines, c.String())
+	}
+	if d := cmp.Diff([]string{
+		"- uplink lab/u1", "- port group lab/other", "- port a", "+ switch lab mtu: 9000",
+		"+ switch lab lags: [{name: lag1, uplinks: [u2, u3], mode: active}]",
+		"+ switch lab ipfix.collectors: [{address: 192.0.2.9, shape: vds}]", "+ switch lab ipfix.idleFlowTimeout: 20s",
+		"+ uplink lab/u2", "+ uplink lab/u3", "+ uplink lab/u3 monitoring.ipfix: true",
+		"+ port group lab/web vlan.trunk: [0, 10-20]", "- port group lab/web vlan.access: 100", "+ port group lab/new",
+		"~ port b device: pb → px"}, lines); d != "" {
+		t.Error(d)
+	}
+	b, err := json.Marshal(got)
+	var back []api.Change
+	if err == nil {
+		err = json.Unmarshal(b, &back)
+	}
+	if d := cmp.Diff(got, back); err != nil || d != "" {
+		t.Errorf("JSON: %v %s\n%s", err, d, b)
 	}
 	if same, err := Between(from, parse(t, base)); err != nil || len(same) != 0 {
 		t.Errorf("equal files differ: %v %v", same, err)
@@ -109,9 +145,10 @@ ports:
 	}{{plain, spelled, api.Added}, {spelled, plain, api.Removed}} {
 		got, err := Between(c.from, c.to)
 		// what does change
-		change := api.Change{Kind: c.kind, Object: "port group lab/web", Field: "overrides.vlan", New: "true"}
+		change := api.Change{Kind: c.kind, Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "web"},
+			Field: "overrides.vlan", New: plan.FieldValueOf(true)}
 		if c.kind == api.Removed {
-			change.Old, change.New = "true", ""
+			change.Old, change.New = change.New, change.Old
 		}
 		if d := cmp.Diff([]api.Change{change}, got); err != nil || d != "" {
 			t.Errorf("%v %s", err, d)
@@ -161,7 +198,8 @@ ports:
   - {name: a, switch: lab, portGroup: web, device: pa, vlan: {trunk: ["1-9"]%s}}
 `
 	got, err := Between(parse(t, fmt.Sprintf(file, ", outer: 802.1ad")), parse(t, fmt.Sprintf(file, "")))
-	want := []api.Change{{Kind: api.Removed, Object: "port a", Field: "vlan.outer", Old: "802.1ad"}}
+	want := []api.Change{{Kind: api.Removed, Object: api.ObjectRef{Kind: api.PortObject, Switch: "lab", Name: "a"},
+		Field: "vlan.outer", Old: plan.FieldValueOf("802.1ad")}}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
 		t.Errorf("%v %s", err, d)
 	}

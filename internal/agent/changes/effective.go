@@ -68,6 +68,17 @@ func sameValue(path, a, b string) bool {
 	return errA == nil && errB == nil && da == db
 }
 
+// unitOf is what the number of a field counts, "" for what is no number.
+func unitOf(path string) string {
+	if f, policy := plan.FieldOf(strings.TrimPrefix(path, "defaults.")); policy {
+		return f.Counts()
+	}
+	if isDuration(path) {
+		return plan.UnitSeconds
+	}
+	return ""
+}
+
 func isDuration(path string) bool {
 	if f, policy := plan.FieldOf(strings.TrimPrefix(path, "defaults.")); policy {
 		return f.Kind == plan.KindDuration

@@ -2,22 +2,22 @@ package changes
 
 import (
 	"fmt"
-	"strings"
 
+	"heddle/internal/api"
 	"heddle/internal/plan"
 )
 
-// Effects say what a change of plan means for ports, one line per port group and value, in the order of the new plan
+// Effects say what a change of plan means for ports, one for each port group and value, in the order of the new plan
 // and then of the old one: how many ports come, go and change which effective value.
-func Effects(before, after *plan.Plan) []string {
-	t := &tally{count: map[string]int{}, names: map[string]string{}, policies: map[policies][]string{}}
+func Effects(before, after *plan.Plan) []api.Effect {
+	t := &tally{at: map[key]int{}, policies: map[policies][]api.Effect{}}
 	old := portsOf(before)
 	for _, sw := range after.Switches {
 		for _, p := range sw.Ports {
 			was, ok := old[p.ID]
 			delete(old, p.ID)
 			if !ok {
-				t.add(p, "", "is connected", "are connected")
+				t.add(p, api.Effect{Kind: api.EffectConnected})
 				continue
 			}
 			t.compare(was, p)
@@ -26,11 +26,14 @@ func Effects(before, after *plan.Plan) []string {
 	for _, sw := range before.Switches {
 		for _, p := range sw.Ports {
 			if _, gone := old[p.ID]; gone {
-				t.add(p, "", "is disconnected", "are disconnected")
+				t.add(p, api.Effect{Kind: api.EffectDisconnected})
 			}
 		}
 	}
-	return t.lines()
+	for i := range t.list {
+		t.list[i].Text = text(&t.list[i])
+	}
+	return t.list
 }
 
 func portsOf(p *plan.Plan) map[plan.PortID]*plan.Port {
@@ -43,80 +46,96 @@ func portsOf(p *plan.Plan) map[plan.PortID]*plan.Port {
 	return all
 }
 
-// tally counts ports that share a line.
+// tally counts the ports that share an effect.
 type tally struct {
-	order []string
-	count map[string]int
-	names map[string]string // of the only port of a line so far
+	list []api.Effect
+	at   map[key]int // where an effect is in the list
 	// policies are what one policy that ports share has otherwise than another.
-	policies map[policies][]string
+	policies map[policies][]api.Effect
+}
+
+// key is an effect as far as ports share it; values are told apart by what they are called.
+type key struct {
+	kind              api.EffectKind
+	sw, group         string
+	field, value, was string
 }
 
 type policies struct{ was, now *plan.Effective }
 
-// add counts a port under its port group and the text, given for one port and for several.
-func (t *tally) add(p *plan.Port, what, one, several string) {
-	key := strings.Join([]string{p.ID.Switch, p.PortGroup, what, one, several}, "\x00")
-	if t.count[key] == 0 {
-		t.order = append(t.order, key)
+// add counts a port that the effect is for.
+func (t *tally) add(p *plan.Port, e api.Effect) {
+	k := key{e.Kind, p.ID.Switch, p.PortGroup, e.Field, e.New.String(), e.Old.String()}
+	i, known := t.at[k]
+	if !known {
+		i = len(t.list)
+		t.at[k] = i
+		e.Switch, e.PortGroup, e.Port = p.ID.Switch, p.PortGroup, p.ID.Name
+		t.list = append(t.list, e)
 	}
-	t.count[key]++
-	t.names[key] = p.ID.Name
+	if t.list[i].Ports++; t.list[i].Ports > 1 {
+		t.list[i].Port = ""
+	}
 }
 
 func (t *tally) compare(was, now *plan.Port) {
 	if was.PortGroup != now.PortGroup {
-		text := "from port group " + was.PortGroup
-		t.add(now, "", "moves "+text, "move "+text)
+		t.add(now, api.Effect{Kind: api.EffectChanged, Field: portGroupField, Old: plan.FieldValueOf(was.PortGroup),
+			New: plan.FieldValueOf(now.PortGroup)})
 	}
 	if was.Device != now.Device {
-		text := fmt.Sprintf("device %s → %s", said(was.Device), said(now.Device))
-		t.add(now, "changes", text, text)
+		t.add(now, api.Effect{Kind: api.EffectChanged, Field: "device", Old: plan.FieldValueOf(was.Device),
+			New: plan.FieldValueOf(now.Device)})
 	}
 	key := policies{was.Policy, now.Policy}
-	texts, known := t.policies[key]
+	effects, known := t.policies[key]
 	if !known {
-		texts = between(was, now)
-		t.policies[key] = texts
+		effects = between(was, now)
+		t.policies[key] = effects
 	}
-	for _, text := range texts {
-		t.add(now, "changes", text, text)
+	for _, e := range effects {
+		t.add(now, e)
 	}
 }
 
 // between says which effective values of a policy are other ones.
-func between(was, now *plan.Port) (texts []string) {
-	old := map[string]string{}
+func between(was, now *plan.Port) (effects []api.Effect) {
+	old := map[string]plan.FieldValue{}
 	for _, r := range was.Rows() {
-		old[r.Policy] = r.Value.String()
+		old[r.Policy] = r.Value
 	}
 	for _, r := range now.Rows() {
-		if v, is := old[r.Policy], r.Value.String(); v != is {
-			texts = append(texts, fmt.Sprintf("%s %s → %s", r.Policy, said(v), said(is)))
+		if v := old[r.Policy]; v.String() != r.Value.String() {
+			effects = append(effects, api.Effect{Kind: api.EffectChanged, Field: r.Policy, Old: v, New: r.Value,
+				Unit: r.Unit})
 		}
 	}
-	return texts
+	return effects
 }
 
-func said(v string) string {
-	if v == "" {
-		return "none"
+// portGroupField is the field of a port that moves.
+const portGroupField = "portGroup"
+
+// text says the effect to people.
+func text(e *api.Effect) string {
+	who, is, change, move := fmt.Sprintf("port %s of port group %s/%s", e.Port, e.Switch, e.PortGroup), "is", "changes",
+		"moves"
+	if e.Ports > 1 {
+		who, is, change, move = fmt.Sprintf("%d ports of port group %s/%s", e.Ports, e.Switch, e.PortGroup), "are",
+			"change", "move"
 	}
-	return v
+	switch {
+	case e.Kind != api.EffectChanged:
+		return fmt.Sprintf("%s %s %s", who, is, e.Kind)
+	case e.Field == portGroupField:
+		return fmt.Sprintf("%s %s from port group %s", who, move, e.Old)
+	}
+	return fmt.Sprintf("%s %s %s %s → %s", who, change, e.Field, said(e.Old), said(e.New))
 }
 
-func (t *tally) lines() []string {
-	var out []string
-	for _, key := range t.order {
-		f := strings.Split(key, "\x00")
-		who, verb, text := "port "+t.names[key]+" of port group "+f[0]+"/"+f[1], "changes ", f[3]
-		if n := t.count[key]; n > 1 {
-			who, verb, text = fmt.Sprintf("%d ports of port group %s/%s", n, f[0], f[1]), "change ", f[4]
-		}
-		if f[2] == "" {
-			verb = ""
-		}
-		out = append(out, who+" "+verb+text)
+func said(v plan.FieldValue) string {
+	if text := v.String(); text != "" {
+		return text
 	}
-	return out
+	return "none"
 }

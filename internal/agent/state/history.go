@@ -39,7 +39,9 @@ type Version struct {
 }
 
 // Holds reports whether the version has that content.
-func (v Version) Holds(content string) bool { return v.Bytes == len(content) && v.Sum == sum([]byte(content)) }
+func (v Version) Holds(content string) bool {
+	return v.Bytes == len(content) && v.Sum == sum([]byte(content))
+}
 
 // History is the configurations that were applied, the newest last.
 type History struct{ dir string }

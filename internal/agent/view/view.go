@@ -21,6 +21,7 @@ import (
 type Source struct {
 	Agent      api.AgentInfo
 	Config     *spec.Config // in force
+	File       *spec.Config // what the file declares of it; nil before there is one
 	Plan       *plan.Plan   // of Config
 	Applied    *binding.Desired
 	Remembered *state.State
@@ -140,7 +141,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile,
 		Number: p.Number,
 		Device: p.Device, VLAN: p.Policy.VLAN.V, Addresses: p.Addresses, Promiscuous: "unknown",
-		Overrides: src.Remembered.Overrides[p.ID.Name].Texts(), Effective: p.Rows(),
+		Overrides: src.overrides(p.ID.Name), Effective: p.Rows(),
 	}
 	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
 		v.Origin = api.FromRun
@@ -170,6 +171,35 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 		v.SeenMAC = f.SeenMAC.String()
 	}
 	return v
+}
+
+// overrides are the fields of a port that commands have set, with what the file says of them.
+func (src Source) overrides(port string) (list []api.Override) {
+	o, some := src.Remembered.Overrides[port]
+	if !some {
+		return nil
+	}
+	var declared spec.Port
+	if src.File != nil {
+		if i := slices.IndexFunc(src.File.Ports, func(p spec.Port) bool { return p.Name == port }); i >= 0 {
+			declared = src.File.Ports[i]
+		}
+	}
+	if o.Blocked != nil {
+		v := api.Override{Field: "blocked", Value: plan.FieldValueOf(*o.Blocked)}
+		if declared.Blocked != nil {
+			v.File = plan.FieldValueOf(*declared.Blocked)
+		}
+		list = append(list, v)
+	}
+	if o.PortGroup != "" {
+		v := api.Override{Field: "portGroup", Value: plan.FieldValueOf(o.PortGroup)}
+		if declared.PortGroup != "" {
+			v.File = plan.FieldValueOf(declared.PortGroup)
+		}
+		list = append(list, v)
+	}
+	return list
 }
 
 // siblings names the ports whose MACs a port may use.

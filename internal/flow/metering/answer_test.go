@@ -3,6 +3,7 @@ package metering
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,7 +29,8 @@ func TestFlowsAreFilteredSortedAndCut(t *testing.T) {
 	q := query()
 	q.Limit, q.Sort = 3, "packets"
 	l, err := g.Flows(q)
-	if err != nil || l.Total != 23 || l.Kept != 23 || len(l.Flows) != 3 || l.Flows[0].ICMP != "128/0" ||
+	if err != nil || l.Total != 23 || l.Kept != 23 || len(l.Flows) != 3 ||
+		*l.Flows[0].ICMP != (api.ICMPMessage{Type: 128}) ||
 		l.Flows[1].Protocol != "arp" || l.Flows[2].Packets != 20 {
 		t.Errorf("%+v %v", l, err)
 	}
@@ -154,7 +156,8 @@ func TestStatusTellsTablesCollectorsAndLosses(t *testing.T) {
 }
 
 func TestTCPFlagsHaveTheirNames(t *testing.T) {
-	if got := tcpFlags(0x1ff); got != "FIN SYN RST PSH ACK URG ECE CWR AE" {
+	if got := fmt.Sprint(tcpFlags(0x1ff), tcpFlags(0x12), tcpFlags(0)); got !=
+		"[FIN SYN RST PSH ACK URG ECE CWR AE] [SYN ACK] []" {
 		t.Error(got)
 	}
 	for r, want := range map[flow.EndReason]string{1: "idle", 2: "active", 3: "end", 4: "forced", 5: "no-resources",

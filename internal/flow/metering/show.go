@@ -3,7 +3,6 @@ package metering
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"heddle/internal/api"
@@ -37,7 +36,7 @@ func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Coun
 	case hasPorts(k):
 		f.SourcePort, f.DestinationPort = k.SrcPort, k.DstPort
 	case isICMP(k):
-		f.ICMP = fmt.Sprintf("%d/%d", k.DstPort>>8, k.DstPort&0xff)
+		f.ICMP = &api.ICMPMessage{Type: uint8(k.DstPort >> 8), Code: uint8(k.DstPort)}
 	}
 	return f
 }
@@ -87,14 +86,14 @@ func directionName(d flow.Direction) string {
 func segment(vlan uint16) plan.Segment { return plan.SegmentOf(vlan&^flow.AD, vlan&flow.AD != 0) }
 
 // tcpFlags names the flags of element 6, the lowest bit first (RFC 9293 section 3.1).
-func tcpFlags(flags uint16) string {
-	var set []string
-	for i, name := range []string{"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"} {
+func tcpFlags(flags uint16) (set []api.TCPFlag) {
+	for i, flag := range [...]api.TCPFlag{api.TCPFin, api.TCPSyn, api.TCPRst, api.TCPPsh, api.TCPAck, api.TCPUrg,
+		api.TCPEce, api.TCPCwr, api.TCPAe} {
 		if flags&(1<<i) != 0 {
-			set = append(set, name)
+			set = append(set, flag)
 		}
 	}
-	return strings.Join(set, " ")
+	return set
 }
 
 func reasonName(r flow.EndReason) string {

@@ -247,7 +247,7 @@ func TestSIGHUPDoesWhatApplyDoes(t *testing.T) {
 		}
 	}
 	for _, e := range shown.Effects {
-		if want := "what=" + strconv.Quote(e); !strings.Contains(h.log.String(), want) {
+		if want := "what=" + strconv.Quote(e.Text); !strings.Contains(h.log.String(), want) {
 			t.Errorf("SIGHUP does not show %s", want)
 		}
 	}

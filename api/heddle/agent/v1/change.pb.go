@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	_ "heddle/api/heddle/options/v1"
 	reflect "reflect"
 	sync "sync"
@@ -22,6 +23,60 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// EffectKind is what changes mean for ports.
+type EffectKind int32
+
+const (
+	EffectKind_EFFECT_KIND_UNSPECIFIED  EffectKind = 0
+	EffectKind_EFFECT_KIND_CONNECTED    EffectKind = 1
+	EffectKind_EFFECT_KIND_DISCONNECTED EffectKind = 2
+	// a value of theirs is another
+	EffectKind_EFFECT_KIND_CHANGED EffectKind = 3
+)
+
+// Enum value maps for EffectKind.
+var (
+	EffectKind_name = map[int32]string{
+		0: "EFFECT_KIND_UNSPECIFIED",
+		1: "EFFECT_KIND_CONNECTED",
+		2: "EFFECT_KIND_DISCONNECTED",
+		3: "EFFECT_KIND_CHANGED",
+	}
+	EffectKind_value = map[string]int32{
+		"EFFECT_KIND_UNSPECIFIED":  0,
+		"EFFECT_KIND_CONNECTED":    1,
+		"EFFECT_KIND_DISCONNECTED": 2,
+		"EFFECT_KIND_CHANGED":      3,
+	}
+)
+
+func (x EffectKind) Enum() *EffectKind {
+	p := new(EffectKind)
+	*p = x
+	return p
+}
+
+func (x EffectKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EffectKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_change_proto_enumTypes[0].Descriptor()
+}
+
+func (EffectKind) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_change_proto_enumTypes[0]
+}
+
+func (x EffectKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EffectKind.Descriptor instead.
+func (EffectKind) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{0}
+}
 
 // ChangeKind is what happens to an object or a field.
 type ChangeKind int32
@@ -60,11 +115,11 @@ func (x ChangeKind) String() string {
 }
 
 func (ChangeKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_change_proto_enumTypes[0].Descriptor()
+	return file_heddle_agent_v1_change_proto_enumTypes[1].Descriptor()
 }
 
 func (ChangeKind) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_change_proto_enumTypes[0]
+	return &file_heddle_agent_v1_change_proto_enumTypes[1]
 }
 
 func (x ChangeKind) Number() protoreflect.EnumNumber {
@@ -73,7 +128,7 @@ func (x ChangeKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeKind.Descriptor instead.
 func (ChangeKind) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{0}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{1}
 }
 
 // TrialState is where a change stands that concerns the way to the host's own addresses (S81).
@@ -124,11 +179,11 @@ func (x TrialState) String() string {
 }
 
 func (TrialState) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_change_proto_enumTypes[1].Descriptor()
+	return file_heddle_agent_v1_change_proto_enumTypes[2].Descriptor()
 }
 
 func (TrialState) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_change_proto_enumTypes[1]
+	return &file_heddle_agent_v1_change_proto_enumTypes[2]
 }
 
 func (x TrialState) Number() protoreflect.EnumNumber {
@@ -137,7 +192,7 @@ func (x TrialState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TrialState.Descriptor instead.
 func (TrialState) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{1}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{2}
 }
 
 // WitnessKind is what somebody is who can be asked.
@@ -180,11 +235,11 @@ func (x WitnessKind) String() string {
 }
 
 func (WitnessKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_change_proto_enumTypes[2].Descriptor()
+	return file_heddle_agent_v1_change_proto_enumTypes[3].Descriptor()
 }
 
 func (WitnessKind) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_change_proto_enumTypes[2]
+	return &file_heddle_agent_v1_change_proto_enumTypes[3]
 }
 
 func (x WitnessKind) Number() protoreflect.EnumNumber {
@@ -193,7 +248,7 @@ func (x WitnessKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WitnessKind.Descriptor instead.
 func (WitnessKind) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{2}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{3}
 }
 
 // ApplyRequest asks for a new configuration file.
@@ -497,11 +552,10 @@ func (x *ConfirmTrialResponse) GetTrial() *Trial {
 type Applied struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Changes []*Change              `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
-	// effects are what the changes mean for ports, in the user's words: "12 ports of port group lab/web: vlan access
-	// 100 → access 200".
-	Effects  []string `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
-	Warnings []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	DryRun   bool     `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// effects are what the changes mean for ports.
+	Effects  []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	Warnings []string  `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	DryRun   bool      `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// runs_before are programs of somebody else on the devices that the change is about. They see frames before the
 	// switch does, so
 	// that the change may not hold for all of them; each is a warning, too.
@@ -555,7 +609,7 @@ func (x *Applied) GetChanges() []*Change {
 	return nil
 }
 
-func (x *Applied) GetEffects() []string {
+func (x *Applied) GetEffects() []*Effect {
 	if x != nil {
 		return x.Effects
 	}
@@ -608,12 +662,15 @@ func (x *Applied) GetTrial() *Trial {
 type Change struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  ChangeKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.ChangeKind" json:"kind,omitempty"`
-	// object names what changes: "switch lab", "port group lab/web", "uplink lab/uplink1", "port vm1/eth0".
-	Object string `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	// object is what changes.
+	Object *ObjectRef `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
 	// field is the field's path inside the object; "" when the whole object comes or goes.
-	Field         string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
-	Old           string `protobuf:"bytes,4,opt,name=old,proto3" json:"old,omitempty"`
-	New           string `protobuf:"bytes,5,opt,name=new,proto3" json:"new,omitempty"`
+	Field string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
+	// old and new are the field's values in its own type; absent where the field comes or goes.
+	Old *PolicyValue `protobuf:"bytes,4,opt,name=old,proto3" json:"old,omitempty"`
+	New *PolicyValue `protobuf:"bytes,5,opt,name=new,proto3" json:"new,omitempty"`
+	// unit is what a number counts: "seconds", "MACs".
+	Unit          string `protobuf:"bytes,6,opt,name=unit,proto3" json:"unit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -655,11 +712,11 @@ func (x *Change) GetKind() ChangeKind {
 	return ChangeKind_CHANGE_KIND_UNSPECIFIED
 }
 
-func (x *Change) GetObject() string {
+func (x *Change) GetObject() *ObjectRef {
 	if x != nil {
 		return x.Object
 	}
-	return ""
+	return nil
 }
 
 func (x *Change) GetField() string {
@@ -669,16 +726,145 @@ func (x *Change) GetField() string {
 	return ""
 }
 
-func (x *Change) GetOld() string {
+func (x *Change) GetOld() *PolicyValue {
 	if x != nil {
 		return x.Old
+	}
+	return nil
+}
+
+func (x *Change) GetNew() *PolicyValue {
+	if x != nil {
+		return x.New
+	}
+	return nil
+}
+
+func (x *Change) GetUnit() string {
+	if x != nil {
+		return x.Unit
 	}
 	return ""
 }
 
-func (x *Change) GetNew() string {
+// Effect is what changes mean for the ports of a port group that they mean the same for.
+type Effect struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Kind   EffectKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.EffectKind" json:"kind,omitempty"`
+	Switch string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	// port_group is the one that the ports are in afterwards; of ports that go, before.
+	PortGroup string `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// ports is how many they are; port names the one of one.
+	Ports int32  `protobuf:"varint,4,opt,name=ports,proto3" json:"ports,omitempty"`
+	Port  string `protobuf:"bytes,5,opt,name=port,proto3" json:"port,omitempty"`
+	// Of CHANGED: field is the policy field, "device" or "portGroup"; old and new are its effective values.
+	Field string       `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
+	Old   *PolicyValue `protobuf:"bytes,7,opt,name=old,proto3" json:"old,omitempty"`
+	New   *PolicyValue `protobuf:"bytes,8,opt,name=new,proto3" json:"new,omitempty"`
+	// unit is what a number counts: "seconds", "MACs".
+	Unit string `protobuf:"bytes,9,opt,name=unit,proto3" json:"unit,omitempty"`
+	// text says it to people.
+	Text          string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Effect) Reset() {
+	*x = Effect{}
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Effect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Effect) ProtoMessage() {}
+
+func (x *Effect) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Effect.ProtoReflect.Descriptor instead.
+func (*Effect) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Effect) GetKind() EffectKind {
+	if x != nil {
+		return x.Kind
+	}
+	return EffectKind_EFFECT_KIND_UNSPECIFIED
+}
+
+func (x *Effect) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Effect) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *Effect) GetPorts() int32 {
+	if x != nil {
+		return x.Ports
+	}
+	return 0
+}
+
+func (x *Effect) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Effect) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Effect) GetOld() *PolicyValue {
+	if x != nil {
+		return x.Old
+	}
+	return nil
+}
+
+func (x *Effect) GetNew() *PolicyValue {
 	if x != nil {
 		return x.New
+	}
+	return nil
+}
+
+func (x *Effect) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Effect) GetText() string {
+	if x != nil {
+		return x.Text
 	}
 	return ""
 }
@@ -694,7 +880,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +892,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +905,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Instant) GetBefore() int64 {
@@ -746,8 +932,8 @@ type Trial struct {
 	AtRisk []*TrialRisk `protobuf:"bytes,3,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
 	// asked answered before the change, and who of them has answered since; empty where nobody did.
 	Asked []*TrialWitness `protobuf:"bytes,4,rep,name=asked,proto3" json:"asked,omitempty"`
-	// seconds_left is how long it may still go unconfirmed.
-	SecondsLeft float64 `protobuf:"fixed64,5,opt,name=seconds_left,json=secondsLeft,proto3" json:"seconds_left,omitempty"`
+	// deadline is until when it may go unconfirmed; absent when it is decided.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// reason says why it was taken back, or why a dry run would be refused.
 	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -756,7 +942,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +954,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +967,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Trial) GetState() TrialState {
@@ -812,11 +998,11 @@ func (x *Trial) GetAsked() []*TrialWitness {
 	return nil
 }
 
-func (x *Trial) GetSecondsLeft() float64 {
+func (x *Trial) GetDeadline() *timestamppb.Timestamp {
 	if x != nil {
-		return x.SecondsLeft
+		return x.Deadline
 	}
-	return 0
+	return nil
 }
 
 func (x *Trial) GetReason() string {
@@ -845,7 +1031,7 @@ type TrialRisk struct {
 
 func (x *TrialRisk) Reset() {
 	*x = TrialRisk{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +1043,7 @@ func (x *TrialRisk) String() string {
 func (*TrialRisk) ProtoMessage() {}
 
 func (x *TrialRisk) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +1056,7 @@ func (x *TrialRisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRisk.ProtoReflect.Descriptor instead.
 func (*TrialRisk) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TrialRisk) GetDevice() string {
@@ -927,7 +1113,7 @@ type TrialWitness struct {
 
 func (x *TrialWitness) Reset() {
 	*x = TrialWitness{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -939,7 +1125,7 @@ func (x *TrialWitness) String() string {
 func (*TrialWitness) ProtoMessage() {}
 
 func (x *TrialWitness) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -952,7 +1138,7 @@ func (x *TrialWitness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialWitness.ProtoReflect.Descriptor instead.
 func (*TrialWitness) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{11}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TrialWitness) GetDevice() string {
@@ -1016,7 +1202,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1214,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1227,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{12}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1062,7 +1248,7 @@ var File_heddle_agent_v1_change_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\n" +
-	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcc\x01\n" +
+	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcc\x01\n" +
 	"\fApplyRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x17\n" +
@@ -1077,32 +1263,46 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x15\n" +
 	"\x13ConfirmTrialRequest\"D\n" +
 	"\x14ConfirmTrialResponse\x12,\n" +
-	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xde\x02\n" +
+	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xf7\x02\n" +
 	"\aApplied\x121\n" +
-	"\achanges\x18\x01 \x03(\v2\x17.heddle.agent.v1.ChangeR\achanges\x12\x18\n" +
-	"\aeffects\x18\x02 \x03(\tR\aeffects\x12\x1a\n" +
+	"\achanges\x18\x01 \x03(\v2\x17.heddle.agent.v1.ChangeR\achanges\x121\n" +
+	"\aeffects\x18\x02 \x03(\v2\x17.heddle.agent.v1.EffectR\aeffects\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12?\n" +
 	"\vruns_before\x18\x05 \x03(\v2\x1e.heddle.agent.v1.ProgramBeforeR\n" +
 	"runsBefore\x12(\n" +
 	"\x10in_force_seconds\x18\x06 \x01(\x01R\x0einForceSeconds\x128\n" +
 	"\vin_force_at\x18\a \x01(\v2\x18.heddle.agent.v1.InstantR\tinForceAt\x12,\n" +
-	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x8b\x01\n" +
+	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xf7\x01\n" +
 	"\x06Change\x12/\n" +
-	"\x04kind\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.ChangeKindR\x04kind\x12\x16\n" +
-	"\x06object\x18\x02 \x01(\tR\x06object\x12\x14\n" +
-	"\x05field\x18\x03 \x01(\tR\x05field\x12\x10\n" +
-	"\x03old\x18\x04 \x01(\tR\x03old\x12\x10\n" +
-	"\x03new\x18\x05 \x01(\tR\x03new\"7\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.ChangeKindR\x04kind\x122\n" +
+	"\x06object\x18\x02 \x01(\v2\x1a.heddle.agent.v1.ObjectRefR\x06object\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12.\n" +
+	"\x03old\x18\x04 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x03old\x12.\n" +
+	"\x03new\x18\x05 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x03new\x12\x12\n" +
+	"\x04unit\x18\x06 \x01(\tR\x04unit\"\xb8\x02\n" +
+	"\x06Effect\x12/\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.EffectKindR\x04kind\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x14\n" +
+	"\x05ports\x18\x04 \x01(\x05R\x05ports\x12\x12\n" +
+	"\x04port\x18\x05 \x01(\tR\x04port\x12\x14\n" +
+	"\x05field\x18\x06 \x01(\tR\x05field\x12.\n" +
+	"\x03old\x18\a \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x03old\x12.\n" +
+	"\x03new\x18\b \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x03new\x12\x12\n" +
+	"\x04unit\x18\t \x01(\tR\x04unit\x12\x12\n" +
+	"\x04text\x18\n" +
+	" \x01(\tR\x04text\"7\n" +
 	"\aInstant\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x03R\x06before\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x03R\x05after\"\xf7\x01\n" +
+	"\x05after\x18\x02 \x01(\x03R\x05after\"\x8c\x02\n" +
 	"\x05Trial\x121\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.TrialStateR\x05state\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x123\n" +
 	"\aat_risk\x18\x03 \x03(\v2\x1a.heddle.agent.v1.TrialRiskR\x06atRisk\x123\n" +
-	"\x05asked\x18\x04 \x03(\v2\x1d.heddle.agent.v1.TrialWitnessR\x05asked\x12!\n" +
-	"\fseconds_left\x18\x05 \x01(\x01R\vsecondsLeft\x12\x16\n" +
+	"\x05asked\x18\x04 \x03(\v2\x1d.heddle.agent.v1.TrialWitnessR\x05asked\x126\n" +
+	"\bdeadline\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\"\x92\x01\n" +
 	"\tTrialRisk\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12'\n" +
@@ -1120,7 +1320,13 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\banswered\x18\a \x01(\bR\banswered\"8\n" +
 	"\bEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port*\x87\x01\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port*\xa9\x01\n" +
+	"\n" +
+	"EffectKind\x12\x1b\n" +
+	"\x17EFFECT_KIND_UNSPECIFIED\x10\x00\x12(\n" +
+	"\x15EFFECT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12.\n" +
+	"\x18EFFECT_KIND_DISCONNECTED\x10\x02\x1a\x10\x8a\xb5\x18\fdisconnected\x12$\n" +
+	"\x13EFFECT_KIND_CHANGED\x10\x03\x1a\v\x8a\xb5\x18\achanged*\x87\x01\n" +
 	"\n" +
 	"ChangeKind\x12\x1b\n" +
 	"\x17CHANGE_KIND_UNSPECIFIED\x10\x00\x12\x1c\n" +
@@ -1158,57 +1364,70 @@ func file_heddle_agent_v1_change_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_change_proto_rawDescData
 }
 
-var file_heddle_agent_v1_change_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_agent_v1_change_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_heddle_agent_v1_change_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_heddle_agent_v1_change_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_heddle_agent_v1_change_proto_goTypes = []any{
-	(ChangeKind)(0),              // 0: heddle.agent.v1.ChangeKind
-	(TrialState)(0),              // 1: heddle.agent.v1.TrialState
-	(WitnessKind)(0),             // 2: heddle.agent.v1.WitnessKind
-	(*ApplyRequest)(nil),         // 3: heddle.agent.v1.ApplyRequest
-	(*ApplyResponse)(nil),        // 4: heddle.agent.v1.ApplyResponse
-	(*GetTrialRequest)(nil),      // 5: heddle.agent.v1.GetTrialRequest
-	(*GetTrialResponse)(nil),     // 6: heddle.agent.v1.GetTrialResponse
-	(*ConfirmTrialRequest)(nil),  // 7: heddle.agent.v1.ConfirmTrialRequest
-	(*ConfirmTrialResponse)(nil), // 8: heddle.agent.v1.ConfirmTrialResponse
-	(*Applied)(nil),              // 9: heddle.agent.v1.Applied
-	(*Change)(nil),               // 10: heddle.agent.v1.Change
-	(*Instant)(nil),              // 11: heddle.agent.v1.Instant
-	(*Trial)(nil),                // 12: heddle.agent.v1.Trial
-	(*TrialRisk)(nil),            // 13: heddle.agent.v1.TrialRisk
-	(*TrialWitness)(nil),         // 14: heddle.agent.v1.TrialWitness
-	(*Endpoint)(nil),             // 15: heddle.agent.v1.Endpoint
-	(*durationpb.Duration)(nil),  // 16: google.protobuf.Duration
-	(*ProgramBefore)(nil),        // 17: heddle.agent.v1.ProgramBefore
-	(*PortId)(nil),               // 18: heddle.agent.v1.PortId
+	(EffectKind)(0),               // 0: heddle.agent.v1.EffectKind
+	(ChangeKind)(0),               // 1: heddle.agent.v1.ChangeKind
+	(TrialState)(0),               // 2: heddle.agent.v1.TrialState
+	(WitnessKind)(0),              // 3: heddle.agent.v1.WitnessKind
+	(*ApplyRequest)(nil),          // 4: heddle.agent.v1.ApplyRequest
+	(*ApplyResponse)(nil),         // 5: heddle.agent.v1.ApplyResponse
+	(*GetTrialRequest)(nil),       // 6: heddle.agent.v1.GetTrialRequest
+	(*GetTrialResponse)(nil),      // 7: heddle.agent.v1.GetTrialResponse
+	(*ConfirmTrialRequest)(nil),   // 8: heddle.agent.v1.ConfirmTrialRequest
+	(*ConfirmTrialResponse)(nil),  // 9: heddle.agent.v1.ConfirmTrialResponse
+	(*Applied)(nil),               // 10: heddle.agent.v1.Applied
+	(*Change)(nil),                // 11: heddle.agent.v1.Change
+	(*Effect)(nil),                // 12: heddle.agent.v1.Effect
+	(*Instant)(nil),               // 13: heddle.agent.v1.Instant
+	(*Trial)(nil),                 // 14: heddle.agent.v1.Trial
+	(*TrialRisk)(nil),             // 15: heddle.agent.v1.TrialRisk
+	(*TrialWitness)(nil),          // 16: heddle.agent.v1.TrialWitness
+	(*Endpoint)(nil),              // 17: heddle.agent.v1.Endpoint
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*ProgramBefore)(nil),         // 19: heddle.agent.v1.ProgramBefore
+	(*ObjectRef)(nil),             // 20: heddle.agent.v1.ObjectRef
+	(*PolicyValue)(nil),           // 21: heddle.agent.v1.PolicyValue
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(*PortId)(nil),                // 23: heddle.agent.v1.PortId
 }
 var file_heddle_agent_v1_change_proto_depIdxs = []int32{
-	16, // 0: heddle.agent.v1.ApplyRequest.confirm_within:type_name -> google.protobuf.Duration
-	9,  // 1: heddle.agent.v1.ApplyResponse.applied:type_name -> heddle.agent.v1.Applied
-	12, // 2: heddle.agent.v1.GetTrialResponse.trial:type_name -> heddle.agent.v1.Trial
-	12, // 3: heddle.agent.v1.ConfirmTrialResponse.trial:type_name -> heddle.agent.v1.Trial
-	10, // 4: heddle.agent.v1.Applied.changes:type_name -> heddle.agent.v1.Change
-	17, // 5: heddle.agent.v1.Applied.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	11, // 6: heddle.agent.v1.Applied.in_force_at:type_name -> heddle.agent.v1.Instant
-	12, // 7: heddle.agent.v1.Applied.trial:type_name -> heddle.agent.v1.Trial
-	0,  // 8: heddle.agent.v1.Change.kind:type_name -> heddle.agent.v1.ChangeKind
-	1,  // 9: heddle.agent.v1.Trial.state:type_name -> heddle.agent.v1.TrialState
-	13, // 10: heddle.agent.v1.Trial.at_risk:type_name -> heddle.agent.v1.TrialRisk
-	14, // 11: heddle.agent.v1.Trial.asked:type_name -> heddle.agent.v1.TrialWitness
-	18, // 12: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
-	2,  // 13: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
-	15, // 14: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
-	15, // 15: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
-	3,  // 16: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
-	5,  // 17: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
-	7,  // 18: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
-	4,  // 19: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
-	6,  // 20: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
-	8,  // 21: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
-	19, // [19:22] is the sub-list for method output_type
-	16, // [16:19] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	18, // 0: heddle.agent.v1.ApplyRequest.confirm_within:type_name -> google.protobuf.Duration
+	10, // 1: heddle.agent.v1.ApplyResponse.applied:type_name -> heddle.agent.v1.Applied
+	14, // 2: heddle.agent.v1.GetTrialResponse.trial:type_name -> heddle.agent.v1.Trial
+	14, // 3: heddle.agent.v1.ConfirmTrialResponse.trial:type_name -> heddle.agent.v1.Trial
+	11, // 4: heddle.agent.v1.Applied.changes:type_name -> heddle.agent.v1.Change
+	12, // 5: heddle.agent.v1.Applied.effects:type_name -> heddle.agent.v1.Effect
+	19, // 6: heddle.agent.v1.Applied.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	13, // 7: heddle.agent.v1.Applied.in_force_at:type_name -> heddle.agent.v1.Instant
+	14, // 8: heddle.agent.v1.Applied.trial:type_name -> heddle.agent.v1.Trial
+	1,  // 9: heddle.agent.v1.Change.kind:type_name -> heddle.agent.v1.ChangeKind
+	20, // 10: heddle.agent.v1.Change.object:type_name -> heddle.agent.v1.ObjectRef
+	21, // 11: heddle.agent.v1.Change.old:type_name -> heddle.agent.v1.PolicyValue
+	21, // 12: heddle.agent.v1.Change.new:type_name -> heddle.agent.v1.PolicyValue
+	0,  // 13: heddle.agent.v1.Effect.kind:type_name -> heddle.agent.v1.EffectKind
+	21, // 14: heddle.agent.v1.Effect.old:type_name -> heddle.agent.v1.PolicyValue
+	21, // 15: heddle.agent.v1.Effect.new:type_name -> heddle.agent.v1.PolicyValue
+	2,  // 16: heddle.agent.v1.Trial.state:type_name -> heddle.agent.v1.TrialState
+	15, // 17: heddle.agent.v1.Trial.at_risk:type_name -> heddle.agent.v1.TrialRisk
+	16, // 18: heddle.agent.v1.Trial.asked:type_name -> heddle.agent.v1.TrialWitness
+	22, // 19: heddle.agent.v1.Trial.deadline:type_name -> google.protobuf.Timestamp
+	23, // 20: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
+	3,  // 21: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
+	17, // 22: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
+	17, // 23: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
+	4,  // 24: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
+	6,  // 25: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
+	8,  // 26: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
+	5,  // 27: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
+	7,  // 28: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
+	9,  // 29: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
+	27, // [27:30] is the sub-list for method output_type
+	24, // [24:27] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_change_proto_init() }
@@ -1222,8 +1441,8 @@ func file_heddle_agent_v1_change_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_change_proto_rawDesc), len(file_heddle_agent_v1_change_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   13,
+			NumEnums:      4,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -83,6 +83,77 @@ func (FlowSort) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{0}
 }
 
+// TcpFlag is a control bit of TCP (RFC 9293 section 3.1).
+type TcpFlag int32
+
+const (
+	TcpFlag_TCP_FLAG_UNSPECIFIED TcpFlag = 0
+	TcpFlag_TCP_FLAG_FIN         TcpFlag = 1
+	TcpFlag_TCP_FLAG_SYN         TcpFlag = 2
+	TcpFlag_TCP_FLAG_RST         TcpFlag = 3
+	TcpFlag_TCP_FLAG_PSH         TcpFlag = 4
+	TcpFlag_TCP_FLAG_ACK         TcpFlag = 5
+	TcpFlag_TCP_FLAG_URG         TcpFlag = 6
+	TcpFlag_TCP_FLAG_ECE         TcpFlag = 7
+	TcpFlag_TCP_FLAG_CWR         TcpFlag = 8
+	TcpFlag_TCP_FLAG_AE          TcpFlag = 9
+)
+
+// Enum value maps for TcpFlag.
+var (
+	TcpFlag_name = map[int32]string{
+		0: "TCP_FLAG_UNSPECIFIED",
+		1: "TCP_FLAG_FIN",
+		2: "TCP_FLAG_SYN",
+		3: "TCP_FLAG_RST",
+		4: "TCP_FLAG_PSH",
+		5: "TCP_FLAG_ACK",
+		6: "TCP_FLAG_URG",
+		7: "TCP_FLAG_ECE",
+		8: "TCP_FLAG_CWR",
+		9: "TCP_FLAG_AE",
+	}
+	TcpFlag_value = map[string]int32{
+		"TCP_FLAG_UNSPECIFIED": 0,
+		"TCP_FLAG_FIN":         1,
+		"TCP_FLAG_SYN":         2,
+		"TCP_FLAG_RST":         3,
+		"TCP_FLAG_PSH":         4,
+		"TCP_FLAG_ACK":         5,
+		"TCP_FLAG_URG":         6,
+		"TCP_FLAG_ECE":         7,
+		"TCP_FLAG_CWR":         8,
+		"TCP_FLAG_AE":          9,
+	}
+)
+
+func (x TcpFlag) Enum() *TcpFlag {
+	p := new(TcpFlag)
+	*p = x
+	return p
+}
+
+func (x TcpFlag) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TcpFlag) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_flow_proto_enumTypes[1].Descriptor()
+}
+
+func (TcpFlag) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_flow_proto_enumTypes[1]
+}
+
+func (x TcpFlag) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TcpFlag.Descriptor instead.
+func (TcpFlag) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{1}
+}
+
 // FlowEndReason is why a record was made.
 type FlowEndReason int32
 
@@ -126,11 +197,11 @@ func (x FlowEndReason) String() string {
 }
 
 func (FlowEndReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[1].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[2].Descriptor()
 }
 
 func (FlowEndReason) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[1]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[2]
 }
 
 func (x FlowEndReason) Number() protoreflect.EnumNumber {
@@ -139,7 +210,7 @@ func (x FlowEndReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FlowEndReason.Descriptor instead.
 func (FlowEndReason) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{1}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{2}
 }
 
 // FlowSumKey is what flows can be summed by.
@@ -188,11 +259,11 @@ func (x FlowSumKey) String() string {
 }
 
 func (FlowSumKey) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[2].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[3].Descriptor()
 }
 
 func (FlowSumKey) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[2]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[3]
 }
 
 func (x FlowSumKey) Number() protoreflect.EnumNumber {
@@ -201,7 +272,7 @@ func (x FlowSumKey) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FlowSumKey.Descriptor instead.
 func (FlowSumKey) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{2}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{3}
 }
 
 // FlowSumSource is what sums can be of.
@@ -244,11 +315,11 @@ func (x FlowSumSource) String() string {
 }
 
 func (FlowSumSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[3].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[4].Descriptor()
 }
 
 func (FlowSumSource) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[3]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[4]
 }
 
 func (x FlowSumSource) Number() protoreflect.EnumNumber {
@@ -257,7 +328,7 @@ func (x FlowSumSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FlowSumSource.Descriptor instead.
 func (FlowSumSource) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{3}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{4}
 }
 
 // CollectorState is how the export to a collector does.
@@ -308,11 +379,11 @@ func (x CollectorState) String() string {
 }
 
 func (CollectorState) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[4].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[5].Descriptor()
 }
 
 func (CollectorState) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[4]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[5]
 }
 
 func (x CollectorState) Number() protoreflect.EnumNumber {
@@ -321,7 +392,7 @@ func (x CollectorState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CollectorState.Descriptor instead.
 func (CollectorState) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{5}
 }
 
 // Transport carries flow records.
@@ -361,11 +432,11 @@ func (x Transport) String() string {
 }
 
 func (Transport) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[5].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[6].Descriptor()
 }
 
 func (Transport) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[5]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[6]
 }
 
 func (x Transport) Number() protoreflect.EnumNumber {
@@ -374,7 +445,7 @@ func (x Transport) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Transport.Descriptor instead.
 func (Transport) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{6}
 }
 
 // Shape is the form of flow records.
@@ -413,11 +484,11 @@ func (x Shape) String() string {
 }
 
 func (Shape) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[6].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[7].Descriptor()
 }
 
 func (Shape) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[6]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[7]
 }
 
 func (x Shape) Number() protoreflect.EnumNumber {
@@ -426,7 +497,7 @@ func (x Shape) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Shape.Descriptor instead.
 func (Shape) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{7}
 }
 
 // ListFlowsRequest asks for the flows there are.
@@ -1175,18 +1246,18 @@ type Flow struct {
 	SourceMac      []byte `protobuf:"bytes,10,opt,name=source_mac,json=sourceMac,proto3" json:"source_mac,omitempty"`
 	DestinationMac []byte `protobuf:"bytes,11,opt,name=destination_mac,json=destinationMac,proto3" json:"destination_mac,omitempty"`
 	SourcePort     uint32 `protobuf:"varint,12,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"`
-	// destination_port is not that of icmp, which has icmp.
+	// destination_port is not that of ICMP, which has icmp.
 	DestinationPort uint32 `protobuf:"varint,13,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
-	// icmp is type/code, such as "8/0".
-	Icmp   string                 `protobuf:"bytes,14,opt,name=icmp,proto3" json:"icmp,omitempty"`
+	// icmp is what kind of message an ICMP flow has; absent of others.
+	Icmp   *IcmpMessage           `protobuf:"bytes,14,opt,name=icmp,proto3" json:"icmp,omitempty"`
 	Counts *FlowCounts            `protobuf:"bytes,15,opt,name=counts,proto3" json:"counts,omitempty"`
 	First  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=first,proto3" json:"first,omitempty"`
 	Last   *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=last,proto3" json:"last,omitempty"`
 	// in and out are the ports or uplinks by which the last frame came in and went out; empty for none or several.
 	In  string `protobuf:"bytes,18,opt,name=in,proto3" json:"in,omitempty"`
 	Out string `protobuf:"bytes,19,opt,name=out,proto3" json:"out,omitempty"`
-	// tcp_flags are those of all packets together: "SYN ACK FIN".
-	TcpFlags string `protobuf:"bytes,20,opt,name=tcp_flags,json=tcpFlags,proto3" json:"tcp_flags,omitempty"`
+	// tcp_flags are those of all packets together.
+	TcpFlags []TcpFlag `protobuf:"varint,20,rep,packed,name=tcp_flags,json=tcpFlags,proto3,enum=heddle.agent.v1.TcpFlag" json:"tcp_flags,omitempty"`
 	// of the first packet
 	Tos           uint32 `protobuf:"varint,21,opt,name=tos,proto3" json:"tos,omitempty"`
 	MinTtl        uint32 `protobuf:"varint,22,opt,name=min_ttl,json=minTtl,proto3" json:"min_ttl,omitempty"`
@@ -1316,11 +1387,11 @@ func (x *Flow) GetDestinationPort() uint32 {
 	return 0
 }
 
-func (x *Flow) GetIcmp() string {
+func (x *Flow) GetIcmp() *IcmpMessage {
 	if x != nil {
 		return x.Icmp
 	}
-	return ""
+	return nil
 }
 
 func (x *Flow) GetCounts() *FlowCounts {
@@ -1358,11 +1429,11 @@ func (x *Flow) GetOut() string {
 	return ""
 }
 
-func (x *Flow) GetTcpFlags() string {
+func (x *Flow) GetTcpFlags() []TcpFlag {
 	if x != nil {
 		return x.TcpFlags
 	}
-	return ""
+	return nil
 }
 
 func (x *Flow) GetTos() uint32 {
@@ -1386,6 +1457,59 @@ func (x *Flow) GetMaxTtl() uint32 {
 	return 0
 }
 
+// IcmpMessage is a kind of message of ICMP or ICMPv6.
+type IcmpMessage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Type          uint32                 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
+	Code          uint32                 `protobuf:"varint,2,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IcmpMessage) Reset() {
+	*x = IcmpMessage{}
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IcmpMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IcmpMessage) ProtoMessage() {}
+
+func (x *IcmpMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IcmpMessage.ProtoReflect.Descriptor instead.
+func (*IcmpMessage) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *IcmpMessage) GetType() uint32 {
+	if x != nil {
+		return x.Type
+	}
+	return 0
+}
+
+func (x *IcmpMessage) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
 // FlowCounts are packets, bytes of layer 3 (of what is no IP those behind the Ethernet header) and bytes of whole
 // frames.
 type FlowCounts struct {
@@ -1399,7 +1523,7 @@ type FlowCounts struct {
 
 func (x *FlowCounts) Reset() {
 	*x = FlowCounts{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1535,7 @@ func (x *FlowCounts) String() string {
 func (*FlowCounts) ProtoMessage() {}
 
 func (x *FlowCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1548,7 @@ func (x *FlowCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCounts.ProtoReflect.Descriptor instead.
 func (*FlowCounts) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FlowCounts) GetPackets() uint64 {
@@ -1459,7 +1583,7 @@ type FlowRates struct {
 
 func (x *FlowRates) Reset() {
 	*x = FlowRates{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1595,7 @@ func (x *FlowRates) String() string {
 func (*FlowRates) ProtoMessage() {}
 
 func (x *FlowRates) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1608,7 @@ func (x *FlowRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRates.ProtoReflect.Descriptor instead.
 func (*FlowRates) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{14}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FlowRates) GetPackets() float64 {
@@ -1512,7 +1636,7 @@ type FlowRate struct {
 
 func (x *FlowRate) Reset() {
 	*x = FlowRate{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1648,7 @@ func (x *FlowRate) String() string {
 func (*FlowRate) ProtoMessage() {}
 
 func (x *FlowRate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1661,7 @@ func (x *FlowRate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRate.ProtoReflect.Descriptor instead.
 func (*FlowRate) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{15}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FlowRate) GetFlow() *Flow {
@@ -1577,7 +1701,7 @@ type FlowTop struct {
 
 func (x *FlowTop) Reset() {
 	*x = FlowTop{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1713,7 @@ func (x *FlowTop) String() string {
 func (*FlowTop) ProtoMessage() {}
 
 func (x *FlowTop) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1726,7 @@ func (x *FlowTop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowTop.ProtoReflect.Descriptor instead.
 func (*FlowTop) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{16}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FlowTop) GetTime() *timestamppb.Timestamp {
@@ -1675,7 +1799,7 @@ type FlowRecords struct {
 
 func (x *FlowRecords) Reset() {
 	*x = FlowRecords{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1687,7 +1811,7 @@ func (x *FlowRecords) String() string {
 func (*FlowRecords) ProtoMessage() {}
 
 func (x *FlowRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1700,7 +1824,7 @@ func (x *FlowRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRecords.ProtoReflect.Descriptor instead.
 func (*FlowRecords) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{17}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FlowRecords) GetRecords() []*FlowRecord {
@@ -1742,7 +1866,7 @@ type FlowRecord struct {
 
 func (x *FlowRecord) Reset() {
 	*x = FlowRecord{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1878,7 @@ func (x *FlowRecord) String() string {
 func (*FlowRecord) ProtoMessage() {}
 
 func (x *FlowRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1891,7 @@ func (x *FlowRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRecord.ProtoReflect.Descriptor instead.
 func (*FlowRecord) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{18}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FlowRecord) GetFlow() *Flow {
@@ -1817,7 +1941,7 @@ type FlowReverse struct {
 
 func (x *FlowReverse) Reset() {
 	*x = FlowReverse{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +1953,7 @@ func (x *FlowReverse) String() string {
 func (*FlowReverse) ProtoMessage() {}
 
 func (x *FlowReverse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +1966,7 @@ func (x *FlowReverse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReverse.ProtoReflect.Descriptor instead.
 func (*FlowReverse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{19}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FlowReverse) GetCounts() *FlowCounts {
@@ -1890,7 +2014,7 @@ type FlowSums struct {
 
 func (x *FlowSums) Reset() {
 	*x = FlowSums{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +2026,7 @@ func (x *FlowSums) String() string {
 func (*FlowSums) ProtoMessage() {}
 
 func (x *FlowSums) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,7 +2039,7 @@ func (x *FlowSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSums.ProtoReflect.Descriptor instead.
 func (*FlowSums) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{20}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FlowSums) GetTime() *timestamppb.Timestamp {
@@ -2024,7 +2148,7 @@ type FlowSum struct {
 
 func (x *FlowSum) Reset() {
 	*x = FlowSum{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2160,7 @@ func (x *FlowSum) String() string {
 func (*FlowSum) ProtoMessage() {}
 
 func (x *FlowSum) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2173,7 @@ func (x *FlowSum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSum.ProtoReflect.Descriptor instead.
 func (*FlowSum) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{21}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FlowSum) GetName() string {
@@ -2169,7 +2293,7 @@ type FlowStatus struct {
 
 func (x *FlowStatus) Reset() {
 	*x = FlowStatus{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2181,7 +2305,7 @@ func (x *FlowStatus) String() string {
 func (*FlowStatus) ProtoMessage() {}
 
 func (x *FlowStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2194,7 +2318,7 @@ func (x *FlowStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStatus.ProtoReflect.Descriptor instead.
 func (*FlowStatus) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{22}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FlowStatus) GetSwitches() []*FlowSwitch {
@@ -2242,7 +2366,7 @@ type FlowSwitch struct {
 
 func (x *FlowSwitch) Reset() {
 	*x = FlowSwitch{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2378,7 @@ func (x *FlowSwitch) String() string {
 func (*FlowSwitch) ProtoMessage() {}
 
 func (x *FlowSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2391,7 @@ func (x *FlowSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSwitch.ProtoReflect.Descriptor instead.
 func (*FlowSwitch) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{23}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FlowSwitch) GetSwitch() string {
@@ -2380,7 +2504,7 @@ type FlowLoss struct {
 
 func (x *FlowLoss) Reset() {
 	*x = FlowLoss{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2516,7 @@ func (x *FlowLoss) String() string {
 func (*FlowLoss) ProtoMessage() {}
 
 func (x *FlowLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2529,7 @@ func (x *FlowLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowLoss.ProtoReflect.Descriptor instead.
 func (*FlowLoss) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{24}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FlowLoss) GetPort() string {
@@ -2475,7 +2599,7 @@ type FlowCollector struct {
 
 func (x *FlowCollector) Reset() {
 	*x = FlowCollector{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2487,7 +2611,7 @@ func (x *FlowCollector) String() string {
 func (*FlowCollector) ProtoMessage() {}
 
 func (x *FlowCollector) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2500,7 +2624,7 @@ func (x *FlowCollector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCollector.ProtoReflect.Descriptor instead.
 func (*FlowCollector) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{25}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FlowCollector) GetCollector() string {
@@ -2694,7 +2818,7 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x04kept\x18\x03 \x01(\x05R\x04kept\x12\x18\n" +
 	"\ametered\x18\x04 \x01(\bR\ametered\x12\x12\n" +
 	"\x04note\x18\x05 \x01(\tR\x04note\x12#\n" +
-	"\rsampling_rate\x18\x06 \x01(\x05R\fsamplingRate\"\xe9\x05\n" +
+	"\rsampling_rate\x18\x06 \x01(\x05R\fsamplingRate\"\xa1\x06\n" +
 	"\x04Flow\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
@@ -2712,17 +2836,20 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x0fdestination_mac\x18\v \x01(\fR\x0edestinationMac\x12\x1f\n" +
 	"\vsource_port\x18\f \x01(\rR\n" +
 	"sourcePort\x12)\n" +
-	"\x10destination_port\x18\r \x01(\rR\x0fdestinationPort\x12\x12\n" +
-	"\x04icmp\x18\x0e \x01(\tR\x04icmp\x123\n" +
+	"\x10destination_port\x18\r \x01(\rR\x0fdestinationPort\x120\n" +
+	"\x04icmp\x18\x0e \x01(\v2\x1c.heddle.agent.v1.IcmpMessageR\x04icmp\x123\n" +
 	"\x06counts\x18\x0f \x01(\v2\x1b.heddle.agent.v1.FlowCountsR\x06counts\x120\n" +
 	"\x05first\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x05first\x12.\n" +
 	"\x04last\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x04last\x12\x0e\n" +
 	"\x02in\x18\x12 \x01(\tR\x02in\x12\x10\n" +
-	"\x03out\x18\x13 \x01(\tR\x03out\x12\x1b\n" +
-	"\ttcp_flags\x18\x14 \x01(\tR\btcpFlags\x12\x10\n" +
+	"\x03out\x18\x13 \x01(\tR\x03out\x125\n" +
+	"\ttcp_flags\x18\x14 \x03(\x0e2\x18.heddle.agent.v1.TcpFlagR\btcpFlags\x12\x10\n" +
 	"\x03tos\x18\x15 \x01(\rR\x03tos\x12\x17\n" +
 	"\amin_ttl\x18\x16 \x01(\rR\x06minTtl\x12\x17\n" +
-	"\amax_ttl\x18\x17 \x01(\rR\x06maxTtl\"]\n" +
+	"\amax_ttl\x18\x17 \x01(\rR\x06maxTtl\"5\n" +
+	"\vIcmpMessage\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\rR\x04type\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\rR\x04code\"]\n" +
 	"\n" +
 	"FlowCounts\x12\x18\n" +
 	"\apackets\x18\x01 \x01(\x04R\apackets\x12\x14\n" +
@@ -2849,7 +2976,18 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x11FLOW_SORT_PACKETS\x10\x02\x1a\v\x8a\xb5\x18\apackets\x12\x1c\n" +
 	"\x0eFLOW_SORT_LAST\x10\x03\x1a\b\x8a\xb5\x18\x04last\x12\x1c\n" +
 	"\x0eFLOW_SORT_BITS\x10\x04\x1a\b\x8a\xb5\x18\x04bits\x12\x1e\n" +
-	"\x0fFLOW_SORT_FLOWS\x10\x05\x1a\t\x8a\xb5\x18\x05flows*\xfa\x01\n" +
+	"\x0fFLOW_SORT_FLOWS\x10\x05\x1a\t\x8a\xb5\x18\x05flows*\x94\x02\n" +
+	"\aTcpFlag\x12\x18\n" +
+	"\x14TCP_FLAG_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\fTCP_FLAG_FIN\x10\x01\x1a\a\x8a\xb5\x18\x03FIN\x12\x19\n" +
+	"\fTCP_FLAG_SYN\x10\x02\x1a\a\x8a\xb5\x18\x03SYN\x12\x19\n" +
+	"\fTCP_FLAG_RST\x10\x03\x1a\a\x8a\xb5\x18\x03RST\x12\x19\n" +
+	"\fTCP_FLAG_PSH\x10\x04\x1a\a\x8a\xb5\x18\x03PSH\x12\x19\n" +
+	"\fTCP_FLAG_ACK\x10\x05\x1a\a\x8a\xb5\x18\x03ACK\x12\x19\n" +
+	"\fTCP_FLAG_URG\x10\x06\x1a\a\x8a\xb5\x18\x03URG\x12\x19\n" +
+	"\fTCP_FLAG_ECE\x10\a\x1a\a\x8a\xb5\x18\x03ECE\x12\x19\n" +
+	"\fTCP_FLAG_CWR\x10\b\x1a\a\x8a\xb5\x18\x03CWR\x12\x17\n" +
+	"\vTCP_FLAG_AE\x10\t\x1a\x06\x8a\xb5\x18\x02AE*\xfa\x01\n" +
 	"\rFlowEndReason\x12\x1f\n" +
 	"\x1bFLOW_END_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x14FLOW_END_REASON_IDLE\x10\x01\x1a\b\x8a\xb5\x18\x04idle\x12&\n" +
@@ -2911,123 +3049,127 @@ func file_heddle_agent_v1_flow_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_flow_proto_rawDescData
 }
 
-var file_heddle_agent_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_heddle_agent_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_heddle_agent_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_heddle_agent_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_heddle_agent_v1_flow_proto_goTypes = []any{
 	(FlowSort)(0),                     // 0: heddle.agent.v1.FlowSort
-	(FlowEndReason)(0),                // 1: heddle.agent.v1.FlowEndReason
-	(FlowSumKey)(0),                   // 2: heddle.agent.v1.FlowSumKey
-	(FlowSumSource)(0),                // 3: heddle.agent.v1.FlowSumSource
-	(CollectorState)(0),               // 4: heddle.agent.v1.CollectorState
-	(Transport)(0),                    // 5: heddle.agent.v1.Transport
-	(Shape)(0),                        // 6: heddle.agent.v1.Shape
-	(*ListFlowsRequest)(nil),          // 7: heddle.agent.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 8: heddle.agent.v1.ListFlowsResponse
-	(*GetFlowStatusRequest)(nil),      // 9: heddle.agent.v1.GetFlowStatusRequest
-	(*GetFlowStatusResponse)(nil),     // 10: heddle.agent.v1.GetFlowStatusResponse
-	(*FollowFlowTopRequest)(nil),      // 11: heddle.agent.v1.FollowFlowTopRequest
-	(*FollowFlowTopResponse)(nil),     // 12: heddle.agent.v1.FollowFlowTopResponse
-	(*FollowFlowRecordsRequest)(nil),  // 13: heddle.agent.v1.FollowFlowRecordsRequest
-	(*FollowFlowRecordsResponse)(nil), // 14: heddle.agent.v1.FollowFlowRecordsResponse
-	(*FollowFlowSumsRequest)(nil),     // 15: heddle.agent.v1.FollowFlowSumsRequest
-	(*FollowFlowSumsResponse)(nil),    // 16: heddle.agent.v1.FollowFlowSumsResponse
-	(*FlowFilter)(nil),                // 17: heddle.agent.v1.FlowFilter
-	(*FlowList)(nil),                  // 18: heddle.agent.v1.FlowList
-	(*Flow)(nil),                      // 19: heddle.agent.v1.Flow
-	(*FlowCounts)(nil),                // 20: heddle.agent.v1.FlowCounts
-	(*FlowRates)(nil),                 // 21: heddle.agent.v1.FlowRates
-	(*FlowRate)(nil),                  // 22: heddle.agent.v1.FlowRate
-	(*FlowTop)(nil),                   // 23: heddle.agent.v1.FlowTop
-	(*FlowRecords)(nil),               // 24: heddle.agent.v1.FlowRecords
-	(*FlowRecord)(nil),                // 25: heddle.agent.v1.FlowRecord
-	(*FlowReverse)(nil),               // 26: heddle.agent.v1.FlowReverse
-	(*FlowSums)(nil),                  // 27: heddle.agent.v1.FlowSums
-	(*FlowSum)(nil),                   // 28: heddle.agent.v1.FlowSum
-	(*FlowStatus)(nil),                // 29: heddle.agent.v1.FlowStatus
-	(*FlowSwitch)(nil),                // 30: heddle.agent.v1.FlowSwitch
-	(*FlowLoss)(nil),                  // 31: heddle.agent.v1.FlowLoss
-	(*FlowCollector)(nil),             // 32: heddle.agent.v1.FlowCollector
-	(*durationpb.Duration)(nil),       // 33: google.protobuf.Duration
-	(Direction)(0),                    // 34: heddle.agent.v1.Direction
-	(*Segment)(nil),                   // 35: heddle.agent.v1.Segment
-	(*timestamppb.Timestamp)(nil),     // 36: google.protobuf.Timestamp
+	(TcpFlag)(0),                      // 1: heddle.agent.v1.TcpFlag
+	(FlowEndReason)(0),                // 2: heddle.agent.v1.FlowEndReason
+	(FlowSumKey)(0),                   // 3: heddle.agent.v1.FlowSumKey
+	(FlowSumSource)(0),                // 4: heddle.agent.v1.FlowSumSource
+	(CollectorState)(0),               // 5: heddle.agent.v1.CollectorState
+	(Transport)(0),                    // 6: heddle.agent.v1.Transport
+	(Shape)(0),                        // 7: heddle.agent.v1.Shape
+	(*ListFlowsRequest)(nil),          // 8: heddle.agent.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 9: heddle.agent.v1.ListFlowsResponse
+	(*GetFlowStatusRequest)(nil),      // 10: heddle.agent.v1.GetFlowStatusRequest
+	(*GetFlowStatusResponse)(nil),     // 11: heddle.agent.v1.GetFlowStatusResponse
+	(*FollowFlowTopRequest)(nil),      // 12: heddle.agent.v1.FollowFlowTopRequest
+	(*FollowFlowTopResponse)(nil),     // 13: heddle.agent.v1.FollowFlowTopResponse
+	(*FollowFlowRecordsRequest)(nil),  // 14: heddle.agent.v1.FollowFlowRecordsRequest
+	(*FollowFlowRecordsResponse)(nil), // 15: heddle.agent.v1.FollowFlowRecordsResponse
+	(*FollowFlowSumsRequest)(nil),     // 16: heddle.agent.v1.FollowFlowSumsRequest
+	(*FollowFlowSumsResponse)(nil),    // 17: heddle.agent.v1.FollowFlowSumsResponse
+	(*FlowFilter)(nil),                // 18: heddle.agent.v1.FlowFilter
+	(*FlowList)(nil),                  // 19: heddle.agent.v1.FlowList
+	(*Flow)(nil),                      // 20: heddle.agent.v1.Flow
+	(*IcmpMessage)(nil),               // 21: heddle.agent.v1.IcmpMessage
+	(*FlowCounts)(nil),                // 22: heddle.agent.v1.FlowCounts
+	(*FlowRates)(nil),                 // 23: heddle.agent.v1.FlowRates
+	(*FlowRate)(nil),                  // 24: heddle.agent.v1.FlowRate
+	(*FlowTop)(nil),                   // 25: heddle.agent.v1.FlowTop
+	(*FlowRecords)(nil),               // 26: heddle.agent.v1.FlowRecords
+	(*FlowRecord)(nil),                // 27: heddle.agent.v1.FlowRecord
+	(*FlowReverse)(nil),               // 28: heddle.agent.v1.FlowReverse
+	(*FlowSums)(nil),                  // 29: heddle.agent.v1.FlowSums
+	(*FlowSum)(nil),                   // 30: heddle.agent.v1.FlowSum
+	(*FlowStatus)(nil),                // 31: heddle.agent.v1.FlowStatus
+	(*FlowSwitch)(nil),                // 32: heddle.agent.v1.FlowSwitch
+	(*FlowLoss)(nil),                  // 33: heddle.agent.v1.FlowLoss
+	(*FlowCollector)(nil),             // 34: heddle.agent.v1.FlowCollector
+	(*durationpb.Duration)(nil),       // 35: google.protobuf.Duration
+	(Direction)(0),                    // 36: heddle.agent.v1.Direction
+	(*Segment)(nil),                   // 37: heddle.agent.v1.Segment
+	(*timestamppb.Timestamp)(nil),     // 38: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_flow_proto_depIdxs = []int32{
-	17, // 0: heddle.agent.v1.ListFlowsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	18, // 0: heddle.agent.v1.ListFlowsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 1: heddle.agent.v1.ListFlowsRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	18, // 2: heddle.agent.v1.ListFlowsResponse.list:type_name -> heddle.agent.v1.FlowList
-	29, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
-	17, // 4: heddle.agent.v1.FollowFlowTopRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	19, // 2: heddle.agent.v1.ListFlowsResponse.list:type_name -> heddle.agent.v1.FlowList
+	31, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
+	18, // 4: heddle.agent.v1.FollowFlowTopRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 5: heddle.agent.v1.FollowFlowTopRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	33, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
-	23, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
-	17, // 8: heddle.agent.v1.FollowFlowRecordsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
-	24, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
-	17, // 10: heddle.agent.v1.FollowFlowSumsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
-	2,  // 11: heddle.agent.v1.FollowFlowSumsRequest.by:type_name -> heddle.agent.v1.FlowSumKey
-	3,  // 12: heddle.agent.v1.FollowFlowSumsRequest.of:type_name -> heddle.agent.v1.FlowSumSource
+	35, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
+	25, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
+	18, // 8: heddle.agent.v1.FollowFlowRecordsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	26, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
+	18, // 10: heddle.agent.v1.FollowFlowSumsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	3,  // 11: heddle.agent.v1.FollowFlowSumsRequest.by:type_name -> heddle.agent.v1.FlowSumKey
+	4,  // 12: heddle.agent.v1.FollowFlowSumsRequest.of:type_name -> heddle.agent.v1.FlowSumSource
 	0,  // 13: heddle.agent.v1.FollowFlowSumsRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	33, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
-	27, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
-	34, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
-	19, // 17: heddle.agent.v1.FlowList.flows:type_name -> heddle.agent.v1.Flow
-	34, // 18: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
-	35, // 19: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
-	20, // 20: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
-	36, // 21: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
-	36, // 22: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
-	19, // 23: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
-	21, // 24: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
-	36, // 25: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
-	22, // 26: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
-	21, // 27: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
-	25, // 28: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
-	19, // 29: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
-	1,  // 30: heddle.agent.v1.FlowRecord.reason:type_name -> heddle.agent.v1.FlowEndReason
-	36, // 31: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
-	20, // 32: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
-	26, // 33: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
-	20, // 34: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
-	36, // 35: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
-	20, // 36: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
-	36, // 37: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
-	2,  // 38: heddle.agent.v1.FlowSums.by:type_name -> heddle.agent.v1.FlowSumKey
-	28, // 39: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
-	28, // 40: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
-	28, // 41: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
-	35, // 42: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
-	20, // 43: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
-	20, // 44: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
-	21, // 45: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
-	30, // 46: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
-	20, // 47: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
-	20, // 48: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
-	20, // 49: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
-	20, // 50: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
-	32, // 51: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
-	31, // 52: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
-	20, // 53: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
-	6,  // 54: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
-	5,  // 55: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
-	4,  // 56: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
-	36, // 57: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
-	36, // 58: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
-	36, // 59: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
-	7,  // 60: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
-	9,  // 61: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
-	11, // 62: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
-	13, // 63: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
-	15, // 64: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
-	8,  // 65: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
-	10, // 66: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
-	12, // 67: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
-	14, // 68: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
-	16, // 69: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
-	65, // [65:70] is the sub-list for method output_type
-	60, // [60:65] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	35, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
+	29, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
+	36, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
+	20, // 17: heddle.agent.v1.FlowList.flows:type_name -> heddle.agent.v1.Flow
+	36, // 18: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
+	37, // 19: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
+	21, // 20: heddle.agent.v1.Flow.icmp:type_name -> heddle.agent.v1.IcmpMessage
+	22, // 21: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
+	38, // 22: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
+	38, // 23: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
+	1,  // 24: heddle.agent.v1.Flow.tcp_flags:type_name -> heddle.agent.v1.TcpFlag
+	20, // 25: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
+	23, // 26: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
+	38, // 27: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
+	24, // 28: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
+	23, // 29: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
+	27, // 30: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
+	20, // 31: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
+	2,  // 32: heddle.agent.v1.FlowRecord.reason:type_name -> heddle.agent.v1.FlowEndReason
+	38, // 33: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
+	22, // 34: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
+	28, // 35: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
+	22, // 36: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
+	38, // 37: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
+	22, // 38: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
+	38, // 39: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
+	3,  // 40: heddle.agent.v1.FlowSums.by:type_name -> heddle.agent.v1.FlowSumKey
+	30, // 41: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
+	30, // 42: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
+	30, // 43: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
+	37, // 44: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
+	22, // 45: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
+	22, // 46: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
+	23, // 47: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
+	32, // 48: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
+	22, // 49: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
+	22, // 50: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
+	22, // 51: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
+	22, // 52: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
+	34, // 53: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
+	33, // 54: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
+	22, // 55: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
+	7,  // 56: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
+	6,  // 57: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
+	5,  // 58: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
+	38, // 59: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
+	38, // 60: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
+	38, // 61: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
+	8,  // 62: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
+	10, // 63: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
+	12, // 64: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
+	14, // 65: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
+	16, // 66: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
+	9,  // 67: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
+	11, // 68: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
+	13, // 69: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
+	15, // 70: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
+	17, // 71: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
+	67, // [67:72] is the sub-list for method output_type
+	62, // [62:67] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_flow_proto_init() }
@@ -3041,8 +3183,8 @@ func file_heddle_agent_v1_flow_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_flow_proto_rawDesc), len(file_heddle_agent_v1_flow_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   26,
+			NumEnums:      8,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

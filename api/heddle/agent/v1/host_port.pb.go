@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	_ "heddle/api/heddle/options/v1"
 	reflect "reflect"
 	sync "sync"
@@ -755,8 +756,8 @@ type Adoption struct {
 	// gateways have to answer, missing of them have not.
 	Gateways [][]byte `protobuf:"bytes,4,rep,name=gateways,proto3" json:"gateways,omitempty"`
 	Missing  [][]byte `protobuf:"bytes,5,rep,name=missing,proto3" json:"missing,omitempty"`
-	// seconds_left is how long the operator has to confirm.
-	SecondsLeft float64 `protobuf:"fixed64,6,opt,name=seconds_left,json=secondsLeft,proto3" json:"seconds_left,omitempty"`
+	// deadline is until when the operator has to confirm; absent where that is not waited for.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// reason says why it was taken back, or for one that is confirmed why it could not be released.
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	// steps are what is or would be done, warnings what the operator should know.
@@ -833,11 +834,11 @@ func (x *Adoption) GetMissing() [][]byte {
 	return nil
 }
 
-func (x *Adoption) GetSecondsLeft() float64 {
+func (x *Adoption) GetDeadline() *timestamppb.Timestamp {
 	if x != nil {
-		return x.SecondsLeft
+		return x.Deadline
 	}
-	return 0
+	return nil
 }
 
 func (x *Adoption) GetReason() string {
@@ -872,7 +873,7 @@ var File_heddle_agent_v1_host_port_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/agent/v1/host_port.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x16\n" +
+	"\x1fheddle/agent/v1/host_port.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x16\n" +
 	"\x14ListHostPortsRequest\"Q\n" +
 	"\x15ListHostPortsResponse\x128\n" +
 	"\n" +
@@ -917,14 +918,14 @@ const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
 	" \x03(\tR\taddresses\x125\n" +
 	"\badoption\x18\v \x01(\v2\x19.heddle.agent.v1.AdoptionR\badoption\x12=\n" +
 	"\vreason_code\x18\f \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
-	"reasonCode\"\xb1\x02\n" +
+	"reasonCode\"\xc6\x02\n" +
 	"\bAdoption\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x124\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x1e.heddle.agent.v1.AdoptionStateR\x05state\x12\x1a\n" +
 	"\bgateways\x18\x04 \x03(\fR\bgateways\x12\x18\n" +
-	"\amissing\x18\x05 \x03(\fR\amissing\x12!\n" +
-	"\fseconds_left\x18\x06 \x01(\x01R\vsecondsLeft\x12\x16\n" +
+	"\amissing\x18\x05 \x03(\fR\amissing\x126\n" +
+	"\bdeadline\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x14\n" +
 	"\x05steps\x18\b \x03(\tR\x05steps\x12\x1a\n" +
 	"\bwarnings\x18\t \x03(\tR\bwarnings\x12 \n" +
@@ -980,6 +981,7 @@ var file_heddle_agent_v1_host_port_proto_goTypes = []any{
 	(Origin)(0),                     // 14: heddle.agent.v1.Origin
 	(PortState)(0),                  // 15: heddle.agent.v1.PortState
 	(ProblemCode)(0),                // 16: heddle.agent.v1.ProblemCode
+	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_host_port_proto_depIdxs = []int32{
 	11, // 0: heddle.agent.v1.ListHostPortsResponse.host_ports:type_name -> heddle.agent.v1.HostPort
@@ -994,21 +996,22 @@ var file_heddle_agent_v1_host_port_proto_depIdxs = []int32{
 	12, // 9: heddle.agent.v1.HostPort.adoption:type_name -> heddle.agent.v1.Adoption
 	16, // 10: heddle.agent.v1.HostPort.reason_code:type_name -> heddle.agent.v1.ProblemCode
 	0,  // 11: heddle.agent.v1.Adoption.state:type_name -> heddle.agent.v1.AdoptionState
-	1,  // 12: heddle.agent.v1.HostPortService.ListHostPorts:input_type -> heddle.agent.v1.ListHostPortsRequest
-	3,  // 13: heddle.agent.v1.HostPortService.GetAdoption:input_type -> heddle.agent.v1.GetAdoptionRequest
-	5,  // 14: heddle.agent.v1.HostPortService.Adopt:input_type -> heddle.agent.v1.AdoptRequest
-	7,  // 15: heddle.agent.v1.HostPortService.ConfirmAdoption:input_type -> heddle.agent.v1.ConfirmAdoptionRequest
-	9,  // 16: heddle.agent.v1.HostPortService.ReleaseAdoption:input_type -> heddle.agent.v1.ReleaseAdoptionRequest
-	2,  // 17: heddle.agent.v1.HostPortService.ListHostPorts:output_type -> heddle.agent.v1.ListHostPortsResponse
-	4,  // 18: heddle.agent.v1.HostPortService.GetAdoption:output_type -> heddle.agent.v1.GetAdoptionResponse
-	6,  // 19: heddle.agent.v1.HostPortService.Adopt:output_type -> heddle.agent.v1.AdoptResponse
-	8,  // 20: heddle.agent.v1.HostPortService.ConfirmAdoption:output_type -> heddle.agent.v1.ConfirmAdoptionResponse
-	10, // 21: heddle.agent.v1.HostPortService.ReleaseAdoption:output_type -> heddle.agent.v1.ReleaseAdoptionResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	17, // 12: heddle.agent.v1.Adoption.deadline:type_name -> google.protobuf.Timestamp
+	1,  // 13: heddle.agent.v1.HostPortService.ListHostPorts:input_type -> heddle.agent.v1.ListHostPortsRequest
+	3,  // 14: heddle.agent.v1.HostPortService.GetAdoption:input_type -> heddle.agent.v1.GetAdoptionRequest
+	5,  // 15: heddle.agent.v1.HostPortService.Adopt:input_type -> heddle.agent.v1.AdoptRequest
+	7,  // 16: heddle.agent.v1.HostPortService.ConfirmAdoption:input_type -> heddle.agent.v1.ConfirmAdoptionRequest
+	9,  // 17: heddle.agent.v1.HostPortService.ReleaseAdoption:input_type -> heddle.agent.v1.ReleaseAdoptionRequest
+	2,  // 18: heddle.agent.v1.HostPortService.ListHostPorts:output_type -> heddle.agent.v1.ListHostPortsResponse
+	4,  // 19: heddle.agent.v1.HostPortService.GetAdoption:output_type -> heddle.agent.v1.GetAdoptionResponse
+	6,  // 20: heddle.agent.v1.HostPortService.Adopt:output_type -> heddle.agent.v1.AdoptResponse
+	8,  // 21: heddle.agent.v1.HostPortService.ConfirmAdoption:output_type -> heddle.agent.v1.ConfirmAdoptionResponse
+	10, // 22: heddle.agent.v1.HostPortService.ReleaseAdoption:output_type -> heddle.agent.v1.ReleaseAdoptionResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_host_port_proto_init() }

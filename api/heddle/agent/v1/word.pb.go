@@ -470,6 +470,66 @@ func (SwitchKind) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{7}
 }
 
+// ObjectKind is the kind of an object of the configuration.
+type ObjectKind int32
+
+const (
+	ObjectKind_OBJECT_KIND_UNSPECIFIED ObjectKind = 0
+	// the settings of the whole host
+	ObjectKind_OBJECT_KIND_HOST       ObjectKind = 1
+	ObjectKind_OBJECT_KIND_SWITCH     ObjectKind = 2
+	ObjectKind_OBJECT_KIND_PORT_GROUP ObjectKind = 3
+	ObjectKind_OBJECT_KIND_UPLINK     ObjectKind = 4
+	ObjectKind_OBJECT_KIND_PORT       ObjectKind = 5
+)
+
+// Enum value maps for ObjectKind.
+var (
+	ObjectKind_name = map[int32]string{
+		0: "OBJECT_KIND_UNSPECIFIED",
+		1: "OBJECT_KIND_HOST",
+		2: "OBJECT_KIND_SWITCH",
+		3: "OBJECT_KIND_PORT_GROUP",
+		4: "OBJECT_KIND_UPLINK",
+		5: "OBJECT_KIND_PORT",
+	}
+	ObjectKind_value = map[string]int32{
+		"OBJECT_KIND_UNSPECIFIED": 0,
+		"OBJECT_KIND_HOST":        1,
+		"OBJECT_KIND_SWITCH":      2,
+		"OBJECT_KIND_PORT_GROUP":  3,
+		"OBJECT_KIND_UPLINK":      4,
+		"OBJECT_KIND_PORT":        5,
+	}
+)
+
+func (x ObjectKind) Enum() *ObjectKind {
+	p := new(ObjectKind)
+	*p = x
+	return p
+}
+
+func (x ObjectKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ObjectKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_word_proto_enumTypes[8].Descriptor()
+}
+
+func (ObjectKind) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_word_proto_enumTypes[8]
+}
+
+func (x ObjectKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ObjectKind.Descriptor instead.
+func (ObjectKind) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
+}
+
 // Direction is seen from the switch.
 type Direction int32
 
@@ -504,11 +564,11 @@ func (x Direction) String() string {
 }
 
 func (Direction) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[8].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[9].Descriptor()
 }
 
 func (Direction) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[8]
+	return &file_heddle_agent_v1_word_proto_enumTypes[9]
 }
 
 func (x Direction) Number() protoreflect.EnumNumber {
@@ -517,7 +577,7 @@ func (x Direction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Direction.Descriptor instead.
 func (Direction) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
 }
 
 // Hook is where a program runs.
@@ -557,11 +617,11 @@ func (x Hook) String() string {
 }
 
 func (Hook) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[9].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[10].Descriptor()
 }
 
 func (Hook) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[9]
+	return &file_heddle_agent_v1_word_proto_enumTypes[10]
 }
 
 func (x Hook) Number() protoreflect.EnumNumber {
@@ -570,7 +630,7 @@ func (x Hook) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Hook.Descriptor instead.
 func (Hook) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{10}
 }
 
 // TraceEditObject is the kind of an object of the configuration.
@@ -613,11 +673,11 @@ func (x TraceEditObject) String() string {
 }
 
 func (TraceEditObject) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[10].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[11].Descriptor()
 }
 
 func (TraceEditObject) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[10]
+	return &file_heddle_agent_v1_word_proto_enumTypes[11]
 }
 
 func (x TraceEditObject) Number() protoreflect.EnumNumber {
@@ -626,7 +686,7 @@ func (x TraceEditObject) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TraceEditObject.Descriptor instead.
 func (TraceEditObject) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{11}
 }
 
 // PortId names a port or an uplink of a host. Ports and uplinks of a switch share one namespace.
@@ -1055,6 +1115,8 @@ type PolicyValue struct {
 	//	*PolicyValue_Words
 	//	*PolicyValue_Duration
 	//	*PolicyValue_Vlan
+	//	*PolicyValue_Object
+	//	*PolicyValue_Objects
 	Kind          isPolicyValue_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1151,6 +1213,24 @@ func (x *PolicyValue) GetVlan() *VlanPolicy {
 	return nil
 }
 
+func (x *PolicyValue) GetObject() *ConfigObject {
+	if x != nil {
+		if x, ok := x.Kind.(*PolicyValue_Object); ok {
+			return x.Object
+		}
+	}
+	return nil
+}
+
+func (x *PolicyValue) GetObjects() *ConfigObjectList {
+	if x != nil {
+		if x, ok := x.Kind.(*PolicyValue_Objects); ok {
+			return x.Objects
+		}
+	}
+	return nil
+}
+
 type isPolicyValue_Kind interface {
 	isPolicyValue_Kind()
 }
@@ -1180,6 +1260,15 @@ type PolicyValue_Vlan struct {
 	Vlan *VlanPolicy `protobuf:"bytes,6,opt,name=vlan,proto3,oneof"`
 }
 
+type PolicyValue_Object struct {
+	// object and objects are values of fields that are no policy, such as the LAGs of a switch.
+	Object *ConfigObject `protobuf:"bytes,7,opt,name=object,proto3,oneof"`
+}
+
+type PolicyValue_Objects struct {
+	Objects *ConfigObjectList `protobuf:"bytes,8,opt,name=objects,proto3,oneof"`
+}
+
 func (*PolicyValue_Flag) isPolicyValue_Kind() {}
 
 func (*PolicyValue_Number) isPolicyValue_Kind() {}
@@ -1192,6 +1281,154 @@ func (*PolicyValue_Duration) isPolicyValue_Kind() {}
 
 func (*PolicyValue_Vlan) isPolicyValue_Kind() {}
 
+func (*PolicyValue_Object) isPolicyValue_Kind() {}
+
+func (*PolicyValue_Objects) isPolicyValue_Kind() {}
+
+// ConfigObject is an object of the configuration file. JSON has it as an object.
+type ConfigObject struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// members are its fields, in the order of the file format.
+	Members       []*ConfigMember `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigObject) Reset() {
+	*x = ConfigObject{}
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigObject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigObject) ProtoMessage() {}
+
+func (x *ConfigObject) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigObject.ProtoReflect.Descriptor instead.
+func (*ConfigObject) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ConfigObject) GetMembers() []*ConfigMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// ConfigMember is a field of an object of the configuration file.
+type ConfigMember struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         *PolicyValue           `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigMember) Reset() {
+	*x = ConfigMember{}
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigMember) ProtoMessage() {}
+
+func (x *ConfigMember) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigMember.ProtoReflect.Descriptor instead.
+func (*ConfigMember) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ConfigMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ConfigMember) GetValue() *PolicyValue {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// ConfigObjectList is a list of objects of the configuration file.
+type ConfigObjectList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Objects       []*ConfigObject        `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigObjectList) Reset() {
+	*x = ConfigObjectList{}
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigObjectList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigObjectList) ProtoMessage() {}
+
+func (x *ConfigObjectList) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigObjectList.ProtoReflect.Descriptor instead.
+func (*ConfigObjectList) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ConfigObjectList) GetObjects() []*ConfigObject {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
 // WordList is a list of words or names, which may be empty.
 type WordList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1202,7 +1439,7 @@ type WordList struct {
 
 func (x *WordList) Reset() {
 	*x = WordList{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1451,7 @@ func (x *WordList) String() string {
 func (*WordList) ProtoMessage() {}
 
 func (x *WordList) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1464,7 @@ func (x *WordList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WordList.ProtoReflect.Descriptor instead.
 func (*WordList) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WordList) GetWords() []string {
@@ -1235,6 +1472,69 @@ func (x *WordList) GetWords() []string {
 		return x.Words
 	}
 	return nil
+}
+
+// ObjectRef names an object of the configuration.
+type ObjectRef struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  ObjectKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.ObjectKind" json:"kind,omitempty"`
+	// switch is the one that the object belongs to; "" of a switch itself and of the host.
+	Switch string `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	// name is the object's; the host has none.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectRef) Reset() {
+	*x = ObjectRef{}
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectRef) ProtoMessage() {}
+
+func (x *ObjectRef) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectRef.ProtoReflect.Descriptor instead.
+func (*ObjectRef) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ObjectRef) GetKind() ObjectKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ObjectKind_OBJECT_KIND_UNSPECIFIED
+}
+
+func (x *ObjectRef) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ObjectRef) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // ProgramBefore is a program of somebody else on a port's or uplink's device that sees frames before the switch's
@@ -1262,7 +1562,7 @@ type ProgramBefore struct {
 
 func (x *ProgramBefore) Reset() {
 	*x = ProgramBefore{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1574,7 @@ func (x *ProgramBefore) String() string {
 func (*ProgramBefore) ProtoMessage() {}
 
 func (x *ProgramBefore) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1587,7 @@ func (x *ProgramBefore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramBefore.ProtoReflect.Descriptor instead.
 func (*ProgramBefore) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ProgramBefore) GetSwitch() string {
@@ -1368,7 +1668,7 @@ type TraceEdit struct {
 
 func (x *TraceEdit) Reset() {
 	*x = TraceEdit{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1680,7 @@ func (x *TraceEdit) String() string {
 func (*TraceEdit) ProtoMessage() {}
 
 func (x *TraceEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1693,7 @@ func (x *TraceEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceEdit.ProtoReflect.Descriptor instead.
 func (*TraceEdit) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TraceEdit) GetFile() string {
@@ -1461,17 +1761,30 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"[\n" +
 	"\rPolicySetting\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x122\n" +
-	"\x05value\x18\x02 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x05value\"\xfa\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x05value\"\xf2\x02\n" +
 	"\vPolicyValue\x12\x14\n" +
 	"\x04flag\x18\x01 \x01(\bH\x00R\x04flag\x12\x18\n" +
 	"\x06number\x18\x02 \x01(\x03H\x00R\x06number\x12\x14\n" +
 	"\x04word\x18\x03 \x01(\tH\x00R\x04word\x121\n" +
 	"\x05words\x18\x04 \x01(\v2\x19.heddle.agent.v1.WordListH\x00R\x05words\x127\n" +
 	"\bduration\x18\x05 \x01(\v2\x19.google.protobuf.DurationH\x00R\bduration\x121\n" +
-	"\x04vlan\x18\x06 \x01(\v2\x1b.heddle.agent.v1.VlanPolicyH\x00R\x04vlanB\x06\n" +
-	"\x04kind\" \n" +
+	"\x04vlan\x18\x06 \x01(\v2\x1b.heddle.agent.v1.VlanPolicyH\x00R\x04vlan\x127\n" +
+	"\x06object\x18\a \x01(\v2\x1d.heddle.agent.v1.ConfigObjectH\x00R\x06object\x12=\n" +
+	"\aobjects\x18\b \x01(\v2!.heddle.agent.v1.ConfigObjectListH\x00R\aobjectsB\x06\n" +
+	"\x04kind\"G\n" +
+	"\fConfigObject\x127\n" +
+	"\amembers\x18\x01 \x03(\v2\x1d.heddle.agent.v1.ConfigMemberR\amembers\"V\n" +
+	"\fConfigMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x122\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x05value\"K\n" +
+	"\x10ConfigObjectList\x127\n" +
+	"\aobjects\x18\x01 \x03(\v2\x1d.heddle.agent.v1.ConfigObjectR\aobjects\" \n" +
 	"\bWordList\x12\x14\n" +
-	"\x05words\x18\x01 \x03(\tR\x05words\"\xee\x01\n" +
+	"\x05words\x18\x01 \x03(\tR\x05words\"h\n" +
+	"\tObjectRef\x12/\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.ObjectKindR\x04kind\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\xee\x01\n" +
 	"\rProgramBefore\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
@@ -1536,7 +1849,18 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"SwitchKind\x12\x1b\n" +
 	"\x17SWITCH_KIND_UNSPECIFIED\x10\x00\x12&\n" +
 	"\x14SWITCH_KIND_STANDARD\x10\x01\x1a\f\x8a\xb5\x18\bstandard\x12,\n" +
-	"\x17SWITCH_KIND_DISTRIBUTED\x10\x02\x1a\x0f\x8a\xb5\x18\vdistributed*l\n" +
+	"\x17SWITCH_KIND_DISTRIBUTED\x10\x02\x1a\x0f\x8a\xb5\x18\vdistributed*\xdd\x01\n" +
+	"\n" +
+	"ObjectKind\x12\x1b\n" +
+	"\x17OBJECT_KIND_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x10OBJECT_KIND_HOST\x10\x01\x1a\b\x8a\xb5\x18\x04host\x12\"\n" +
+	"\x12OBJECT_KIND_SWITCH\x10\x02\x1a\n" +
+	"\x8a\xb5\x18\x06switch\x12*\n" +
+	"\x16OBJECT_KIND_PORT_GROUP\x10\x03\x1a\x0e\x8a\xb5\x18\n" +
+	"port group\x12\"\n" +
+	"\x12OBJECT_KIND_UPLINK\x10\x04\x1a\n" +
+	"\x8a\xb5\x18\x06uplink\x12\x1e\n" +
+	"\x10OBJECT_KIND_PORT\x10\x05\x1a\b\x8a\xb5\x18\x04port*l\n" +
 	"\tDirection\x12\x19\n" +
 	"\x15DIRECTION_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x11DIRECTION_INGRESS\x10\x01\x1a\v\x8a\xb5\x18\aingress\x12 \n" +
@@ -1570,8 +1894,8 @@ func file_heddle_agent_v1_word_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_word_proto_rawDescData
 }
 
-var file_heddle_agent_v1_word_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_heddle_agent_v1_word_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_heddle_agent_v1_word_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_heddle_agent_v1_word_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_heddle_agent_v1_word_proto_goTypes = []any{
 	(SegmentKind)(0),            // 0: heddle.agent.v1.SegmentKind
 	(VlanMode)(0),               // 1: heddle.agent.v1.VlanMode
@@ -1581,41 +1905,52 @@ var file_heddle_agent_v1_word_proto_goTypes = []any{
 	(Origin)(0),                 // 5: heddle.agent.v1.Origin
 	(Role)(0),                   // 6: heddle.agent.v1.Role
 	(SwitchKind)(0),             // 7: heddle.agent.v1.SwitchKind
-	(Direction)(0),              // 8: heddle.agent.v1.Direction
-	(Hook)(0),                   // 9: heddle.agent.v1.Hook
-	(TraceEditObject)(0),        // 10: heddle.agent.v1.TraceEditObject
-	(*PortId)(nil),              // 11: heddle.agent.v1.PortId
-	(*Segment)(nil),             // 12: heddle.agent.v1.Segment
-	(*VlanRange)(nil),           // 13: heddle.agent.v1.VlanRange
-	(*VlanPolicy)(nil),          // 14: heddle.agent.v1.VlanPolicy
-	(*PolicyRow)(nil),           // 15: heddle.agent.v1.PolicyRow
-	(*PolicySource)(nil),        // 16: heddle.agent.v1.PolicySource
-	(*PolicySetting)(nil),       // 17: heddle.agent.v1.PolicySetting
-	(*PolicyValue)(nil),         // 18: heddle.agent.v1.PolicyValue
-	(*WordList)(nil),            // 19: heddle.agent.v1.WordList
-	(*ProgramBefore)(nil),       // 20: heddle.agent.v1.ProgramBefore
-	(*TraceEdit)(nil),           // 21: heddle.agent.v1.TraceEdit
-	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
+	(ObjectKind)(0),             // 8: heddle.agent.v1.ObjectKind
+	(Direction)(0),              // 9: heddle.agent.v1.Direction
+	(Hook)(0),                   // 10: heddle.agent.v1.Hook
+	(TraceEditObject)(0),        // 11: heddle.agent.v1.TraceEditObject
+	(*PortId)(nil),              // 12: heddle.agent.v1.PortId
+	(*Segment)(nil),             // 13: heddle.agent.v1.Segment
+	(*VlanRange)(nil),           // 14: heddle.agent.v1.VlanRange
+	(*VlanPolicy)(nil),          // 15: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),           // 16: heddle.agent.v1.PolicyRow
+	(*PolicySource)(nil),        // 17: heddle.agent.v1.PolicySource
+	(*PolicySetting)(nil),       // 18: heddle.agent.v1.PolicySetting
+	(*PolicyValue)(nil),         // 19: heddle.agent.v1.PolicyValue
+	(*ConfigObject)(nil),        // 20: heddle.agent.v1.ConfigObject
+	(*ConfigMember)(nil),        // 21: heddle.agent.v1.ConfigMember
+	(*ConfigObjectList)(nil),    // 22: heddle.agent.v1.ConfigObjectList
+	(*WordList)(nil),            // 23: heddle.agent.v1.WordList
+	(*ObjectRef)(nil),           // 24: heddle.agent.v1.ObjectRef
+	(*ProgramBefore)(nil),       // 25: heddle.agent.v1.ProgramBefore
+	(*TraceEdit)(nil),           // 26: heddle.agent.v1.TraceEdit
+	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
 }
 var file_heddle_agent_v1_word_proto_depIdxs = []int32{
 	0,  // 0: heddle.agent.v1.Segment.kind:type_name -> heddle.agent.v1.SegmentKind
 	1,  // 1: heddle.agent.v1.VlanPolicy.mode:type_name -> heddle.agent.v1.VlanMode
-	13, // 2: heddle.agent.v1.VlanPolicy.trunk:type_name -> heddle.agent.v1.VlanRange
+	14, // 2: heddle.agent.v1.VlanPolicy.trunk:type_name -> heddle.agent.v1.VlanRange
 	2,  // 3: heddle.agent.v1.VlanPolicy.outer:type_name -> heddle.agent.v1.TagProtocol
-	18, // 4: heddle.agent.v1.PolicyRow.value:type_name -> heddle.agent.v1.PolicyValue
-	16, // 5: heddle.agent.v1.PolicyRow.from:type_name -> heddle.agent.v1.PolicySource
+	19, // 4: heddle.agent.v1.PolicyRow.value:type_name -> heddle.agent.v1.PolicyValue
+	17, // 5: heddle.agent.v1.PolicyRow.from:type_name -> heddle.agent.v1.PolicySource
 	3,  // 6: heddle.agent.v1.PolicySource.level:type_name -> heddle.agent.v1.PolicyLevel
-	18, // 7: heddle.agent.v1.PolicySetting.value:type_name -> heddle.agent.v1.PolicyValue
-	19, // 8: heddle.agent.v1.PolicyValue.words:type_name -> heddle.agent.v1.WordList
-	22, // 9: heddle.agent.v1.PolicyValue.duration:type_name -> google.protobuf.Duration
-	14, // 10: heddle.agent.v1.PolicyValue.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	9,  // 11: heddle.agent.v1.ProgramBefore.hook:type_name -> heddle.agent.v1.Hook
-	10, // 12: heddle.agent.v1.TraceEdit.kind:type_name -> heddle.agent.v1.TraceEditObject
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	19, // 7: heddle.agent.v1.PolicySetting.value:type_name -> heddle.agent.v1.PolicyValue
+	23, // 8: heddle.agent.v1.PolicyValue.words:type_name -> heddle.agent.v1.WordList
+	27, // 9: heddle.agent.v1.PolicyValue.duration:type_name -> google.protobuf.Duration
+	15, // 10: heddle.agent.v1.PolicyValue.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	20, // 11: heddle.agent.v1.PolicyValue.object:type_name -> heddle.agent.v1.ConfigObject
+	22, // 12: heddle.agent.v1.PolicyValue.objects:type_name -> heddle.agent.v1.ConfigObjectList
+	21, // 13: heddle.agent.v1.ConfigObject.members:type_name -> heddle.agent.v1.ConfigMember
+	19, // 14: heddle.agent.v1.ConfigMember.value:type_name -> heddle.agent.v1.PolicyValue
+	20, // 15: heddle.agent.v1.ConfigObjectList.objects:type_name -> heddle.agent.v1.ConfigObject
+	8,  // 16: heddle.agent.v1.ObjectRef.kind:type_name -> heddle.agent.v1.ObjectKind
+	10, // 17: heddle.agent.v1.ProgramBefore.hook:type_name -> heddle.agent.v1.Hook
+	11, // 18: heddle.agent.v1.TraceEdit.kind:type_name -> heddle.agent.v1.TraceEditObject
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_word_proto_init() }
@@ -1630,14 +1965,16 @@ func file_heddle_agent_v1_word_proto_init() {
 		(*PolicyValue_Words)(nil),
 		(*PolicyValue_Duration)(nil),
 		(*PolicyValue_Vlan)(nil),
+		(*PolicyValue_Object)(nil),
+		(*PolicyValue_Objects)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_word_proto_rawDesc), len(file_heddle_agent_v1_word_proto_rawDesc)),
-			NumEnums:      11,
-			NumMessages:   11,
+			NumEnums:      12,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
