@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"heddle/internal/diagnose"
+	"net/netip"
 	"strings"
 
 	"heddle/internal/api"
@@ -26,12 +27,14 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	seen, metered := an.flowing.seen(q.From, q.To)
 	var r *diagnose.Report
 	for range traceTries {
 		h, tables, err := an.tables(ctx)
 		if err != nil {
 			return nil, err
 		}
+		h.Seen, h.Metered = seen, metered
 		if r, err = traceOn(h, tables, q); err != nil {
 			return nil, traceError(err)
 		}
@@ -40,6 +43,33 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 		}
 	}
 	return r, ctx.Err()
+}
+
+// seen are the flows' ends that a trace names by an address; metered says whether any flows are metered.
+func (fl *flowing) seen(ends ...string) (list []trace.Seen, metered bool) {
+	for _, end := range ends {
+		a, errAddress := netip.ParseAddr(end)
+		m, errMAC := plan.ParseMAC(end)
+		if fl.flows == nil || errAddress != nil && errMAC != nil {
+			continue
+		}
+		q := api.FlowQuery{FlowFilter: api.FlowFilter{Direction: "ingress"}, Sort: "last", Limit: api.MaxFlowList}
+		if a = a.Unmap().WithZone(""); errAddress == nil {
+			q.Address = a.String()
+		}
+		found, err := fl.flows.Flows(q)
+		if err != nil {
+			continue // flows then do not show the end
+		}
+		metered = metered || found.Metered
+		for _, f := range found.Flows {
+			if errAddress == nil && f.Source == a || errMAC == nil && f.SourceMAC == m {
+				list = append(list, trace.Seen{At: plan.PortID{Switch: f.Switch, Name: f.Port}, MAC: f.SourceMAC,
+					Addr: f.Source})
+			}
+		}
+	}
+	return list, metered
 }
 
 // traceError returns whose fault an error is.

@@ -22,7 +22,7 @@ func argumentSource(path, word string) source {
 	switch path + " " + word {
 	case "heddle port connect PORT", "heddle libvirt-hook DOMAIN":
 		return nil
-	case "heddle stats PORT":
+	case "heddle stats PORT", "heddle trace FROM", "heddle trace TO":
 		return both(ports, uplinkNames)
 	case "heddle capture PORT":
 		return both(ports, uplinkNames, words(anyPort))
@@ -72,6 +72,8 @@ func flagSource(path, flag string) source {
 	switch path + " --" + flag {
 	case "heddle port connect --device":
 		return hostDevices
+	case "heddle trace --to":
+		return both(ports, uplinkNames)
 	case "heddle port disconnect --device":
 		return runTimeDevices
 	case "heddle host-port adopt --name", "heddle lab up --name":

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"heddle/internal/diagnose"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -18,24 +17,30 @@ import (
 	"heddle/internal/plan"
 )
 
-const traceLong = `Trace a frame on the active plan and tables: where it would go, or why it is dropped. The answer shows, stage by stage,
-who would get the frame, on which uplink and with which tag. For a refusal it shows the policy that causes it, the level
-that set this policy, and the command that changes it. Both the model and the kernel program, in recording mode, compute
-the answer; if they differ, this is reported and the status is 1. Nothing is sent, and no table, counter or event changes.
+const traceLong = `Trace a frame on the active plan and tables: where it would go, or why it is dropped. The first line is the answer; of
+a no, the policy follows that causes it, the level that set it, and the command that changes it. Then comes the way, stage
+by stage: who gets the frame, on which uplink and with which tag. Nothing is sent, and no table, counter or event changes.
 
-With only --from and --to it checks whether the two can talk, and over what path: ARP, IPv4 and IPv6, in both directions.
+FROM and TO are ports, uplinks, or the MAC or IP address of a guest, as far as it is known: those that a port lists, has
+learned or uses, and those of metered flows. With the two ends alone it checks whether they can talk, and over what path:
+ARP, IPv4 and IPv6, in both directions.
 
 A frame is given by its fields, in hexadecimal, or in a capture file. Fields that are left out are filled in as the sender
-would: its own MAC, the receiver's MAC (--to), the tag of a trunk. --from also takes an uplink: then the frame comes from
-the physical network.`
+would: its own MAC, the receiver's MAC (TO), the tag of a trunk. From an uplink a frame comes as the physical network would
+bring it. Of a file that "heddle capture -w" wrote, the frames are traced that entered the switch at a port, from that port.
 
-const traceExample = `  heddle trace --from vm1/eth0 --to vm2/eth0
-  heddle trace --from vm1/eth0 --to vm2/eth0 --ip 192.0.2.1,192.0.2.2 --tcp 443
-  heddle trace --from vm1/eth0 --arp 192.0.2.2
-  heddle trace --from vm1/eth0 --dst-mac 02:00:00:00:02:01 --length 1600
-  heddle trace --from uplink1 --vlan 10 --to vm2/eth0 --ip 198.51.100.7,192.0.2.2 --icmp
-  heddle trace --from vm1/eth0 --pcap vm1.pcap --packet 3
-  tcpdump -r vm1.pcap -xx -c 1 -t | heddle trace --from vm1/eth0 --hex -`
+Exit status: 0 for yes, or where the physical network decides; 1 for no, also where it cannot be found out; 2 for wrong use.
+The model and the kernel program both compute the answer. If they differ, that is a fault of Heddle: it is shown, and the
+status is 1.`
+
+const traceExample = `  heddle trace vm1/eth0 vm2/eth0
+  heddle trace 192.0.2.1 192.0.2.2
+  heddle trace vm1/eth0 vm2/eth0 --ip 192.0.2.1,192.0.2.2 --tcp 443
+  heddle trace vm1/eth0 --arp 192.0.2.2
+  heddle trace vm1/eth0 --dst-mac 02:00:00:00:02:01 --length 1600
+  heddle trace uplink1 vm2/eth0 --vlan 10 --ip 198.51.100.7,192.0.2.2 --icmp
+  heddle trace --pcap vm1.pcapng --packet 3
+  tcpdump -r vm1.pcap -xx -c 1 -t | heddle trace vm1/eth0 --hex -`
 
 // traceFlags are the flags of "heddle trace" as they were written.
 type traceFlags struct {
@@ -45,15 +50,21 @@ type traceFlags struct {
 	icmp                              bool
 	length, packet                    int
 	hex, pcap                         string
+	verbose                           bool
+
+	numbers []int // of the frames that are sent, in the file
 }
 
 func newTrace(d Deps) *cobra.Command {
 	t, o, f := &target{}, &output{}, &traceFlags{}
 	c := &cobra.Command{
-		Use: "trace --from PORT [--to PORT] [FRAME]", Short: "Trace a frame: where it would go, or why it is dropped",
-		Long: traceLong, Example: traceExample, Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
+		Use: "trace [FROM [TO]]", Short: "Trace a frame: where it would go, or why it is dropped",
+		Long: traceLong, Example: traceExample, Args: atMost("FROM", "TO"),
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
+				return err
+			}
+			if err := f.ends(args); err != nil {
 				return err
 			}
 			d := d
@@ -68,11 +79,12 @@ func newTrace(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			f.number(r)
 			r.Notes = append(notes, r.Notes...)
-			if err := o.print(d, r, func(w io.Writer) error { return printTrace(d, w, r) }); err != nil {
+			if err := o.print(d, r, func(w io.Writer) error { return printTrace(d, w, r, f.verbose) }); err != nil {
 				return err
 			}
-			if !r.Agree {
+			if !r.Agree || r.Answer.Verdict == diagnose.No {
 				return &SilentError{Status: ExitFailure}
 			}
 			return nil
@@ -84,10 +96,29 @@ func newTrace(d Deps) *cobra.Command {
 	return c
 }
 
+// ends takes in the ends that are given as arguments.
+func (f *traceFlags) ends(args []string) error {
+	for i, to := range []*string{&f.from, &f.to} {
+		if i >= len(args) {
+			return nil
+		}
+		if *to != "" && *to != args[i] {
+			flag := []string{"--from", "--to"}[i]
+			return usagef("%s %s and the argument %s name the same end: leave one of them out", flag, *to, args[i])
+		}
+		*to = args[i]
+	}
+	return nil
+}
+
 func (f *traceFlags) flags(c *cobra.Command) {
 	s := c.Flags()
-	s.StringVar(&f.from, "from", "", "where the frame enters: a port, an uplink, or SWITCH/UPLINK")
-	s.StringVar(&f.to, "to", "", "the port the frame is meant for: fills in its MAC, and explains why it gets nothing")
+	s.StringVar(&f.from, "from", "", "where the frame enters, as the first argument: a port, an uplink, "+
+		"SWITCH/UPLINK, or "+
+		"the MAC or IP address of a guest")
+	s.StringVar(&f.to, "to", "", "the end the frame is meant for, as the second argument: fills in its MAC, and "+
+		"explains "+
+		"why it gets nothing")
 	s.StringVar(&f.dstMAC, "dst-mac", "", "destination MAC")
 	s.StringVar(&f.srcMAC, "src-mac", "", "source MAC; default: the port's own")
 	s.Uint16Var(&f.vlan, "vlan", 0, "802.1Q tag the frame carries, 0–4094 (0 = priority tag); default: none, or what "+
@@ -105,6 +136,7 @@ func (f *traceFlags) flags(c *cobra.Command) {
 	s.StringVar(&f.hex, "hex", "", "the frame in hexadecimal, or - to read it from standard input")
 	s.StringVar(&f.pcap, "pcap", "", "capture file, pcap or pcapng, or - for standard input: its frames are traced "+
 		"one after the other")
+	s.BoolVarP(&f.verbose, "verbose", "v", false, "also say that model and kernel program agree")
 	s.IntVar(&f.packet, "packet", 0, "with --pcap: show this frame in full, counted from 1")
 }
 
@@ -125,8 +157,8 @@ func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, note
 		}
 	}
 	switch {
-	case f.from == "":
-		return q, nil, usagef("say where the frame enters, with --from PORT or --from UPLINK")
+	case f.from == "" && !given("pcap"):
+		return q, nil, usagef("say where the frame enters: a port, an uplink, or the address of a guest")
 	case given("hex") && given("pcap"):
 		return q, nil, usagef("--hex and --pcap exclude each other")
 	case (given("hex") || given("pcap")) && len(fields) > 0:
@@ -137,7 +169,7 @@ func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, note
 	case given("hex"):
 		q.Frames, err = f.readHex(d)
 	case given("pcap"):
-		q.Frames, notes, err = f.readCapture(c.Context(), d)
+		notes, err = f.readCapture(c.Context(), d, &q)
 	case len(fields) > 0:
 		q.Frame, err = f.fields(given)
 	}
@@ -161,38 +193,6 @@ func (f *traceFlags) readHex(d Deps) ([][]byte, error) {
 		return nil, fmt.Errorf("--hex: %w", err)
 	}
 	return [][]byte{b}, nil
-}
-
-func (f *traceFlags) readCapture(ctx context.Context, d Deps) ([][]byte, []string, error) {
-	in := d.Stdin
-	if f.pcap != "-" {
-		file, err := interrupt.Do(ctx, func() (*os.File, error) { return os.Open(f.pcap) })
-		if err != nil {
-			return nil, nil, err
-		}
-		defer file.Close()
-		in = interrupt.Reader(ctx, file)
-	}
-	got, err := trace.ReadCapture(in)
-	if err != nil && ctx.Err() != nil {
-		err = interrupt.ErrInterrupted
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("--pcap %s: %w", f.pcap, err)
-	}
-	var notes []string
-	if n := len(got.Cut); n > 0 {
-		notes = append(notes, fmt.Sprintf("the file has only the beginning of %d frames: what is missing is taken as "+
-			"zero", n))
-	}
-	if got.More {
-		notes = append(notes, fmt.Sprintf("the file has more than %d frames: the others were left out",
-			diagnose.MaxFrames))
-	}
-	if f.packet > len(got.Frames) {
-		return nil, nil, fmt.Errorf("--packet %d: the file has %d", f.packet, len(got.Frames))
-	}
-	return got.Frames, notes, nil
 }
 
 // fields makes a frame of the flags that were given.

@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"heddle/internal/diagnose"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // lines writes a report for people. Long sentences are broken at the width of a table.
 type lines struct {
-	w   io.Writer
-	d   Deps
-	err error
+	w       io.Writer
+	d       Deps
+	verbose bool
+	err     error
 }
 
 // add writes a text behind a label, in lines of at most tableWidth columns, the continued ones under the first.
@@ -33,8 +35,11 @@ func (l *lines) put(line string) {
 
 func (l *lines) blank() { l.add(0, "", 0, "") }
 
-func printTrace(d Deps, w io.Writer, r *diagnose.Report) error {
-	l := &lines{w: w, d: d}
+// printTrace prints the answer and what changes it, then how it comes about. verbose: what developers want to know,
+// too.
+func printTrace(d Deps, w io.Writer, r *diagnose.Report, verbose bool) error {
+	l := &lines{w: w, d: d, verbose: verbose}
+	l.answer(r)
 	switch {
 	case r.Talk != nil:
 		if err := l.talk(r); err != nil {
@@ -54,6 +59,61 @@ func printTrace(d Deps, w io.Writer, r *diagnose.Report) error {
 		l.add(0, "note:", 6, n)
 	}
 	return l.err
+}
+
+// answer prints what was asked, answered in a sentence, and of a no what changes it.
+func (l *lines) answer(r *diagnose.Report) {
+	a := &r.Answer
+	if a.Verdict == "" {
+		return
+	}
+	text := a.Text
+	if a.Fix != "" {
+		text += "; fix: " + a.Fix
+	}
+	word := string(a.Verdict) + ":"
+	l.add(0, l.d.coloured(verdictColour(a.Verdict), word)+" ", len(word)+1, text)
+	if a.Verdict == diagnose.No {
+		if all := causesOf(r); len(all) > 0 {
+			l.remedy(&all[0])
+		}
+	}
+	l.blank()
+}
+
+func verdictColour(v diagnose.Verdict) string {
+	return map[diagnose.Verdict]string{diagnose.Yes: green, diagnose.No: red, diagnose.Unknown: yellow}[v]
+}
+
+// causesOf are the causes that a report shows: that of its answer first.
+func causesOf(r *diagnose.Report) []diagnose.Cause {
+	var all []diagnose.Cause
+	switch {
+	case r.Talk != nil:
+		all = slices.Clone(r.Talk.Causes)
+	case len(r.Frames) == 1:
+		all = slices.Clone(r.Frames[0].Causes)
+	}
+	slices.SortStableFunc(all, func(a, b diagnose.Cause) int {
+		return rankOf(a.Reason != r.Answer.Reason) - rankOf(b.Reason != r.Answer.Reason)
+	})
+	return all
+}
+
+func rankOf(late bool) int {
+	if late {
+		return 1
+	}
+	return 0
+}
+
+// others prints the causes that the answer has not.
+func (l *lines) others(r *diagnose.Report) {
+	all := causesOf(r)
+	if r.Answer.Verdict == diagnose.No && len(all) > 0 {
+		all = all[1:]
+	}
+	l.causes(all)
 }
 
 // frame prints one frame in full.
@@ -76,8 +136,7 @@ func (l *lines) frame(r *diagnose.Report, f *diagnose.Frame) {
 	}
 	l.blank()
 	l.outcome(f)
-	l.causes(f.Causes)
-	l.blank()
+	l.others(r)
 	l.kernel(f.Kernel, f.Differences)
 }
 
@@ -112,25 +171,35 @@ func (l *lines) causes(list []diagnose.Cause) {
 			who = "why not " + c.Port
 		}
 		l.add(0, "", 0, fmt.Sprintf("%s (%s): %s", who, l.d.coloured(yellow, c.Reason), c.Why))
-		policy := c.Policy
-		if c.Value != "" {
-			policy += " = " + c.Value
-		}
-		l.add(2, "policy:", 9, policy)
-		l.add(2, "set by:", 9, c.From)
-		l.add(2, "change:", 9, c.Change)
-		if e := c.Edit; e != nil {
-			file := ""
-			if e.File != "" {
-				file = "in " + e.File + ", "
-			}
-			l.add(2, "edit:", 9, file+e.Object()+": "+e.Set)
-		}
-		l.put("  command: " + c.Command) // whole, to be copied
+		l.remedy(&c)
 	}
 }
 
+// remedy prints the setting behind a cause, and what changes it.
+func (l *lines) remedy(c *diagnose.Cause) {
+	policy := c.Policy
+	if c.Value != "" {
+		policy += " = " + c.Value
+	}
+	l.add(2, "policy:", 9, policy)
+	l.add(2, "set by:", 9, c.From)
+	l.add(2, "change:", 9, c.Change)
+	if e := c.Edit; e != nil {
+		file := ""
+		if e.File != "" {
+			file = "in " + e.File + ", "
+		}
+		l.add(2, "edit:", 9, file+e.Object()+": "+e.Set)
+	}
+	l.put("  command: " + c.Command) // whole, to be copied
+}
+
+// kernel prints what came of the comparison with the kernel program, where users need to know it.
 func (l *lines) kernel(state string, differences []string) {
+	if len(differences) == 0 && (state == "agrees" || state == "") && !l.verbose {
+		return
+	}
+	l.blank()
 	switch {
 	case len(differences) > 0:
 		l.add(0, "", 0, l.d.coloured(red, "model and kernel program disagree")+
@@ -166,7 +235,6 @@ func (l *lines) summary(r *diagnose.Report) error {
 	if err := tab.write(l.w); err != nil {
 		return err
 	}
-	l.blank()
 	state := "agrees"
 	if len(differ) > 0 {
 		state = "disagrees"
@@ -178,12 +246,14 @@ func (l *lines) summary(r *diagnose.Report) error {
 }
 
 func (l *lines) talk(r *diagnose.Report) error {
+	if len(r.Talk.Protocols) == 0 { // an end is not connected
+		return nil
+	}
 	l.add(0, "", 0, fmt.Sprintf("%s and %s", r.From, r.To))
 	l.blank()
 	for _, p := range r.Talk.Protocols {
-		colour := map[diagnose.Verdict]string{diagnose.Yes: green, diagnose.No: red,
-			diagnose.Unknown: yellow}[p.Verdict]
-		l.add(0, fmt.Sprintf("%-6s%s", p.Name, l.d.coloured(colour, fmt.Sprintf("%-9s", p.Verdict))), 15, p.Path)
+		verdict := l.d.coloured(verdictColour(p.Verdict), fmt.Sprintf("%-9s", p.Verdict))
+		l.add(0, fmt.Sprintf("%-6s%s", p.Name, verdict), 15, p.Path)
 	}
 	l.blank()
 	var differ []string
@@ -201,8 +271,7 @@ func (l *lines) talk(r *diagnose.Report) error {
 	if err := tab.write(l.w); err != nil {
 		return err
 	}
-	l.causes(r.Talk.Causes)
-	l.blank()
+	l.others(r)
 	state := "agrees"
 	if len(differ) > 0 {
 		state = "disagrees"

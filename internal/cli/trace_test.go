@@ -33,7 +33,10 @@ func TestTraceFlagsMakeTheRequest(t *testing.T) {
 		0, 0, 0, 9}
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	for line, want := range map[string]diagnose.Request{
-		"--from vm1 --to vm2": {From: "vm1", To: "vm2"},
+		"--from vm1 --to vm2":              {From: "vm1", To: "vm2"},
+		"vm1 vm2":                          {From: "vm1", To: "vm2"},
+		"192.0.2.1 --to 02:00:00:00:00:02": {From: "192.0.2.1", To: "02:00:00:00:00:02"},
+		"vm1 --from vm1 vm2":               {From: "vm1", To: "vm2"},
 		"--from vm1 --to vm2 --ip 192.0.2.1,192.0.2.2 --tcp 443": {From: "vm1", To: "vm2",
 			Frame: &diagnose.Fields{IP: &diagnose.Addresses{Src: a, Dst: b}, TCP: &diagnose.Ports{Dst: 443}}},
 		"--from vm1 --ip 192.0.2.2 --udp 53,5353 --length 100": {From: "vm1",
@@ -70,7 +73,13 @@ func TestTraceMistakesAreToldAndAskNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"":                                     "say where the frame enters, with --from PORT or --from UPLINK",
+		"": "say where the frame enters: a port, an uplink, or the address of a " +
+			"guest",
+		"vm1 --from vm2": "--from vm2 and the argument vm1 name the same end: leave one of " +
+			"them out",
+		"vm1 vm3 --to vm2": "--to vm2 and the argument vm3 name the same end: leave one of them out",
+		"--pcap " + file: "the file does not say by which port its frames entered: give the " +
+			"port as the first argument",
 		"--from vm1 --hex ff --pcap x":         "--hex and --pcap exclude each other",
 		"--from vm1 --hex ff --vlan 3":         "a frame from --hex or --pcap is taken as it is: leave out --vlan",
 		"--from vm1 --packet 1":                "--packet is the number of a frame of --pcap, counted from 1",
@@ -88,7 +97,8 @@ func TestTraceMistakesAreToldAndAskNobody(t *testing.T) {
 		"--from vm1 --to vm2 --length 13":      "--length 13: a frame has at least 14 bytes",
 		"--from vm1 --to vm2 --length -1":      "--length -1: a frame has at least 14 bytes",
 		"--from vm1 --pcap /nowhere/at/all":    "open /nowhere/at/all: no such file or directory",
-		"--from vm1 --to vm2 extra":            "heddle trace takes no argument; 1 given",
+		"--from vm1 --to vm2 extra":            "--from vm1 and the argument extra name the same end",
+		"vm1 vm2 vm3":                          "heddle trace takes at most FROM TO; 3 given",
 		"--from vm1 --to vm2 -o xml":           `output format "xml": use table, json or yaml`,
 	} {
 		_, errs, status := c.run(append([]string{"trace"}, strings.Fields(line)...)...)
@@ -105,7 +115,8 @@ func TestTraceMistakesAreToldAndAskNobody(t *testing.T) {
 // is a failure.
 func TestATraceIsToldWithinTheWidthOfATable(t *testing.T) {
 	long := strings.Repeat("many words ", 20)
-	s := &standIn{trace: diagnose.Report{From: "lab/vm1", Notes: []string{long}, Frames: []diagnose.Frame{{
+	s := &standIn{trace: diagnose.Report{From: "lab/vm1", Notes: []string{long}, Answer: diagnose.Answer{
+		Verdict: diagnose.No, Text: "nobody gets the frame: " + long}, Frames: []diagnose.Frame{{
 		Number: 1, Summary: "02:00:00:00:00:01 → everybody, " + long, Length: 60, Assumed: []string{long},
 		Reason: "forged-transmit", Kernel: "disagrees",
 		Steps: []diagnose.Step{{Stage: "admit", Text: long}, {Stage: "admit", Text: "second"}},
@@ -126,6 +137,7 @@ func TestATraceIsToldWithinTheWidthOfATable(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
+		"no: nobody gets the frame: many words", "\n    many words",
 		"\ndropped (forged-transmit): nobody gets it\n", "\n  policy:  security.forgedTransmits = reject\n",
 		"\n  set by:  port group web\n",
 		"\n  edit:    in lab.yaml, port group web of switch lab: security: {forgedTransmits: accept}\n",
@@ -151,11 +163,67 @@ func TestSeveralFramesAreToldInALineEach(t *testing.T) {
      1     60  delivered     vm2,u1  a → b
      2   1514  mtu-exceeded  -       a → c
 
-model and kernel program agree
-
 one of them in full: --packet N
 `
 	if out != want {
 		t.Errorf("got\n%swant\n%s", out, want)
+	}
+}
+
+// TestTheAnswerOfATraceComesFirst: the sentence, then what changes it, then how it comes about; and the status says it.
+func TestTheAnswerOfATraceComesFirst(t *testing.T) {
+	other := diagnose.Cause{Reason: "no-uplink", Why: "none is usable", Policy: "teaming.active", From: "switch lab",
+		Change: "Bring one back.", Command: "heddle uplink list"}
+	moved := diagnose.Cause{Reason: "other-segment", Port: "vm2", Why: "the frame is in VLAN 10", Policy: "vlan",
+		Value: "access 20", From: "port group db", Change: "Put the port into another port group.",
+		Command: "heddle port move vm2 --port-group web"}
+	talk := &diagnose.Talk{Protocols: []diagnose.Protocol{{Name: "ARP", Verdict: diagnose.No,
+		Path: "request from vm1"}},
+		Hops: []diagnose.Hop{{Protocol: "ARP", Frame: "request", From: "vm1", To: "vm2", Verdict: diagnose.No,
+			Path: "-", Reason: "other-segment", Kernel: "agrees"}},
+		Causes: []diagnose.Cause{other, moved}}
+	for name, x := range map[string]struct {
+		answer diagnose.Answer
+		args   []string
+		want   string
+		status int
+	}{
+		"no": {diagnose.Answer{Verdict: diagnose.No, Text: "vm1 does not reach vm2 because of the VLAN",
+			Reason: "other-segment", Fix: "heddle port move vm2 --port-group web"}, nil,
+			`no: vm1 does not reach vm2 because of the VLAN; fix: heddle port move vm2 --port-group web
+  policy:  vlan = access 20
+  set by:  port group db
+  change:  Put the port into another port group.
+  command: heddle port move vm2 --port-group web
+
+lab/vm1 and lab/vm2
+
+ARP   no       request from vm1
+
+FRAME        FROM  TO   ARRIVES  PATH
+ARP request  vm1   vm2  no       other-segment
+
+why nobody (no-uplink): none is usable
+  policy:  teaming.active
+  set by:  switch lab
+  change:  Bring one back.
+  command: heddle uplink list
+`, ExitFailure},
+		"yes": {diagnose.Answer{Verdict: diagnose.Yes, Text: "vm1 reaches vm2"}, []string{"-v"},
+			"yes: vm1 reaches vm2\n\nlab/vm1 and lab/vm2\n", ExitOK},
+		"unknown": {diagnose.Answer{Verdict: diagnose.Unknown, Text: "it leaves"}, nil, "unknown: it leaves\n\n",
+			ExitOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &standIn{trace: diagnose.Report{From: "lab/vm1", To: "lab/vm2", Agree: true, Answer: x.answer,
+				Talk: talk}}
+			out, errs, status := newConsole(t, s).run(append([]string{"trace", "vm1", "vm2"}, x.args...)...)
+			if !strings.HasPrefix(out, x.want) || status != x.status || errs != "" {
+				t.Errorf("status %d, %s\n%s\nwant %d\n%s", status, errs, out, x.status, x.want)
+			}
+			if said := strings.Contains(out, "model and kernel program agree"); said != (len(x.args) > 0) {
+				t.Errorf("agreement is said: %v\n%s", said, out)
+			}
+		})
 	}
 }

@@ -5,8 +5,10 @@ package diagnose
 // Report answers a request: exactly one of Frames and Talk is set.
 type Report struct {
 	// From is the port or uplink, with its switch.
-	From   string  `json:"from"`
-	To     string  `json:"to,omitempty"`
+	From string `json:"from"`
+	To   string `json:"to,omitempty"`
+	// Answer is what the report comes to.
+	Answer Answer  `json:"answer"`
 	Frames []Frame `json:"frames,omitempty"`
 	Talk   *Talk   `json:"talk,omitempty"`
 	// Sent is how many frames were sent, when Frames has not all of them.
@@ -15,6 +17,16 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`
 	// Agree says that model and kernel program agree on every frame.
 	Agree bool `json:"agree"`
+}
+
+// Answer is what was asked, answered in one sentence.
+type Answer struct {
+	Verdict Verdict `json:"verdict"`
+	// Text says who reaches whom and how or, of a no, where and why the first frame ends.
+	Text string `json:"text"`
+	// Reason and Fix are of a no: the reason of that refusal, and what changes it; "" where nothing does or should.
+	Reason string `json:"reason,omitempty"`
+	Fix    string `json:"fix,omitempty"`
 }
 
 // Frame is what becomes of one frame.

@@ -169,10 +169,8 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 			Change:  "Connect one of the two to the other's switch, or have a router that is on both.",
 			Command: "heddle port show " + to.id.Name}
 	case !connected:
-		return &diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices",
-			Why:    s.connected(to).Error(),
-			Change: "Make the device, or correct its name.", Command: fmt.Sprintf("heddle %s show %s", to.kind(),
-				to.id.Name)}
+		c := s.notConnected(to, s.connected(to))
+		return &c
 	case !s.res.Placed:
 		return nil // dropped before anybody was looked for
 	case to.uplink != nil:
@@ -192,6 +190,13 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		Change: "Send to the port's address; for addresses behind the port, set `security: {macLearning: {enabled: " +
 			"true}}` on its port group.",
 		Command: "heddle mac list --port " + to.id.Name}
+}
+
+// notConnected is the cause of whatever a place without a device gets or sends nothing of.
+func (t *tracer) notConnected(at *place, why error) diagnose.Cause {
+	return diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices",
+		Why: why.Error(), Change: "Make the device, or correct its name.",
+		Command: fmt.Sprintf("heddle %s show %s", at.kind(), at.id.Name)}
 }
 
 // explain returns why a frame that came in at a place, or a copy for it, went no further.

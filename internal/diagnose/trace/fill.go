@@ -42,6 +42,9 @@ func (t *tracer) source(from *place, f *diagnose.Fields, note func(string, ...an
 	if f.SrcMAC != nil {
 		return *f.SrcMAC, nil
 	}
+	if as := t.as[from].mac; !as.IsZero() {
+		return as, nil
+	}
 	if from.uplink != nil {
 		m, err := plan.ParseMAC(someone)
 		note("source %s: it stands for a station beyond %s; --src-mac gives another", someone, from.id.Name)
@@ -61,13 +64,12 @@ func (t *tracer) addresses(from *place, f *diagnose.Fields, note func(string, ..
 			continue
 		}
 		c := **a
-		if own := ownAddress(from, c.Dst.Is4()); own.IsValid() {
-			c.Src = own
-		} else if c.Src = netip.MustParseAddr(some4); !c.Dst.Is4() {
-			c.Src = netip.MustParseAddr(some6)
-		}
-		if !ownAddress(from, c.Dst.Is4()).IsValid() {
-			note("source address %s: the sender's own is not known here; it only matters to hashes of addresses", c.Src)
+		if c.Src = t.ownAddress(from, c.Dst.Is4()); !c.Src.IsValid() {
+			if c.Src = netip.MustParseAddr(some4); !c.Dst.Is4() {
+				c.Src = netip.MustParseAddr(some6)
+			}
+			note("source address %s: the sender's own is not known here; it only matters to hashes of addresses "+
+				"and the address guard", c.Src)
 		}
 		*a = &c
 	}
@@ -76,18 +78,6 @@ func (t *tracer) addresses(from *place, f *diagnose.Fields, note func(string, ..
 			*p = &diagnose.Ports{Src: somePort, Dst: (*p).Dst}
 		}
 	}
-}
-
-// ownAddress is a host port's address of a family.
-func ownAddress(at *place, four bool) netip.Addr {
-	if at.port != nil {
-		for _, text := range at.port.Addresses {
-			if a, err := netip.ParsePrefix(text); err == nil && a.Addr().Is4() == four {
-				return a.Addr()
-			}
-		}
-	}
-	return netip.Addr{}
 }
 
 // destination determines the MAC that the frame is sent to. If the sender would have to ask for it first, the
@@ -111,7 +101,9 @@ func (t *tracer) destination(from, to *place, p *packet, note func(string, ...an
 	}
 	if to != nil {
 		p.dst = t.model.MACOf(to.id)
-		if to.uplink != nil {
+		if as := t.as[to].mac; !as.IsZero() {
+			p.dst = as
+		} else if to.uplink != nil {
 			p.dst = plan.MAC{0, 0, 0x5e, 0, 0x53, 1}
 			note("destination %s: it stands for a station beyond %s; --dst-mac gives another", p.dst, to.id.Name)
 		}

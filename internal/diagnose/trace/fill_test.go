@@ -135,8 +135,6 @@ func TestMistakesInARequestAreTold(t *testing.T) {
 		"say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to talk to": {From: "vm1"},
 		"from vm1 to lab/vm1: that is the same port": {From: "vm1",
 			To: "lab/vm1"},
-		"port vm2 is not connected: there is no device dev-vm2; it is connected when it appears": {From: "vm2",
-			Frame: ip4(diagnose.Fields{})},
 		"give a frame by its fields or by its bytes, not both": {From: "vm1", Frame: &diagnose.Fields{},
 			Frames: [][]byte{{1}}},
 		"say whom the frame is for: --to, --dst-mac, --ip or --arp": {From: "vm1", Frame: &diagnose.Fields{}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"heddle/internal/diagnose"
 	"io"
+	"slices"
 )
 
 // linkEthernet is LINKTYPE_ETHERNET, the only link type there is a switch for.
@@ -16,10 +17,55 @@ const maxBlock = 1 << 20
 // Capture is what a capture file holds.
 type Capture struct {
 	Frames [][]byte
-	// Cut are the frames, counted from 1, that the file holds only the beginning of: bytes that are missing are zero.
+	// Numbers are the places of Frames in the file, from 1.
+	Numbers []int
+	// Ports are of a file that "heddle capture" wrote: where each of Frames entered the switch, a port or
+	// SWITCH/UPLINK. Frames that left the switch there are left out: Out says how many. nil for the files of others,
+	// which do not say what a direction means.
+	Ports []string
+	Out   int
+	// Cut are the numbers of frames that the file holds only the beginning of: bytes that are missing are zero.
 	Cut []int
+	// Segmented are the numbers of frames that stand for several, which their sender left to be cut: the first of
+	// those is traced. Long are those left out because they are longer than any frame.
+	Segmented, Long []int
 	// More says that the file holds more than MaxFrames; they were not read.
 	More bool
+}
+
+// keep leaves out the frames that f is false of.
+func (c *Capture) keep(f func(i int) bool) {
+	was := *c
+	c.Frames, c.Numbers, c.Ports = nil, nil, nil
+	for i := range was.Frames {
+		if f(i) {
+			c.Frames, c.Numbers = append(c.Frames, was.Frames[i]), append(c.Numbers, was.Numbers[i])
+			if was.Ports != nil {
+				c.Ports = append(c.Ports, was.Ports[i])
+			}
+		}
+	}
+	kept := make(map[int]bool, len(c.Numbers))
+	for _, n := range c.Numbers {
+		kept[n] = true
+	}
+	gone := func(number int) bool { return !kept[number] }
+	c.Cut, c.Segmented = slices.DeleteFunc(c.Cut, gone), slices.DeleteFunc(c.Segmented, gone)
+}
+
+// Entered are the ports and uplinks by which the frames entered, as far as the file says so.
+func (c *Capture) Entered() []string {
+	all := slices.Clone(c.Ports)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Only leaves out what did not enter at that port or uplink and returns how many frames that were.
+func (c *Capture) Only(port string) int {
+	before := len(c.Frames)
+	ports := c.Ports
+	c.keep(func(i int) bool { return ports[i] == port })
+	return before - len(c.Frames)
 }
 
 // ReadCapture reads the Ethernet frames of a pcap or pcapng file, in the order of the file. An error says at which
@@ -45,18 +91,45 @@ func ReadCapture(r io.Reader) (*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.out.Frames) == 0 {
-		return nil, fmt.Errorf("there is no frame in the file")
+	c.once()
+	switch {
+	case len(c.out.Frames) > 0:
+		return c.out, nil
+	case c.out.Out > 0:
+		return nil, fmt.Errorf("no frame in the file entered the switch: those captured were on their way out of it, " +
+			"or " +
+			"came from the host itself")
+	case len(c.out.Long) > 0:
+		return nil, fmt.Errorf("all frames of the file are longer than %d bytes: those of a device with offloads are "+
+			"many frames in one (ethtool -K DEVICE gro off)", diagnose.MaxLength)
 	}
-	return c.out, nil
+	return nil, fmt.Errorf("there is no frame in the file")
+}
+
+// once leaves out the drops of frames that are also there as they entered.
+func (c *captureReader) once() {
+	if slices.Contains(c.dropped, false) {
+		dropped := c.dropped
+		c.out.keep(func(i int) bool { return !dropped[i] })
+	}
 }
 
 type captureReader struct {
 	r     io.Reader
 	at    int64 // bytes read
 	order binary.ByteOrder
-	links []uint16 // link types of pcapng's interfaces in the present section
-	out   *Capture
+	links []captureLink // pcapng's interfaces in the present section
+	own   bool          // the section is of "heddle capture"
+	count int           // frames of the file so far
+	// dropped says of each frame of out whether it is the record of its drop.
+	dropped []bool
+	out     *Capture
+}
+
+// captureLink is an interface of a file, port its name as Capture.Ports has it.
+type captureLink struct {
+	kind       uint16
+	name, port string
 }
 
 func (c *captureReader) take(n int) ([]byte, error) {
@@ -79,21 +152,33 @@ func (c *captureReader) block(n uint32, what string) ([]byte, error) {
 }
 
 // add takes in a frame of length bytes of which the file has those in b; full is false when no more is wanted.
-func (c *captureReader) add(b []byte, length uint32) (wanted bool, err error) {
+func (c *captureReader) add(b []byte, length uint32, r remark) (wanted bool, err error) {
+	c.count++
 	switch {
+	case r.out || r.fromHost:
+		c.out.Out++
+		return true, nil
 	case len(c.out.Frames) == diagnose.MaxFrames:
 		c.out.More = true
 		return false, nil
-	case length > diagnose.MaxLength || len(b) > diagnose.MaxLength:
-		return false, fmt.Errorf("at byte %d: frame %d has %d bytes: the longest that can be traced has %d; one "+
-			"captured on a device with offloads is many frames in one (ethtool -K DEVICE gro off)",
-			c.at, len(c.out.Frames)+1, max(int(length), len(b)), diagnose.MaxLength)
+	}
+	if first, n := firstSegment(b, length, r.segment); n < length {
+		b, length = first, n
+		c.out.Segmented = append(c.out.Segmented, c.count)
+	}
+	if length > diagnose.MaxLength || len(b) > diagnose.MaxLength {
+		c.out.Long = append(c.out.Long, c.count)
+		return true, nil
 	}
 	if int(length) > len(b) {
 		b = append(b, make([]byte, int(length)-len(b))...)
-		c.out.Cut = append(c.out.Cut, len(c.out.Frames)+1)
+		c.out.Cut = append(c.out.Cut, c.count)
 	}
-	c.out.Frames = append(c.out.Frames, b)
+	c.out.Frames, c.out.Numbers = append(c.out.Frames, b), append(c.out.Numbers, c.count)
+	c.dropped = append(c.dropped, r.dropped)
+	if c.own {
+		c.out.Ports = append(c.out.Ports, r.port)
+	}
 	return true, nil
 }
 
@@ -117,7 +202,7 @@ func (c *captureReader) pcap() error {
 		if err != nil {
 			return err
 		}
-		if wanted, err := c.add(b, c.order.Uint32(head[12:])); !wanted || err != nil {
+		if wanted, err := c.add(b, c.order.Uint32(head[12:]), remark{}); !wanted || err != nil {
 			return err
 		}
 	}

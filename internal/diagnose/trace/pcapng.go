@@ -80,7 +80,7 @@ func (c *captureReader) section() ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("at byte %d: a section begins with %x: the file is damaged", c.at, magic)
 	}
-	c.links = nil
+	c.links, c.own = nil, false
 	return magic, nil
 }
 
@@ -88,11 +88,15 @@ func (c *captureReader) section() ([]byte, error) {
 func (c *captureReader) content(kind uint32, b []byte) (bool, error) {
 	short := fmt.Errorf("at byte %d: a block of type %d is too short: the file is damaged", c.at, kind)
 	switch kind {
+	case blockSection:
+		if len(b) >= 12 { // version and length
+			c.own = c.option(b[12:], 4) == "heddle capture"
+		}
 	case blockInterface:
 		if len(b) < 8 {
 			return false, short
 		}
-		c.links = append(c.links, c.order.Uint16(b))
+		c.links = append(c.links, c.link(b))
 		if len(c.links) > maxBlock/20 {
 			return false, fmt.Errorf("at byte %d: more than %d interfaces: the file is damaged", c.at, maxBlock/20)
 		}
@@ -104,24 +108,25 @@ func (c *captureReader) content(kind uint32, b []byte) (bool, error) {
 		if uint64(held) > uint64(len(b)-20) {
 			return false, short
 		}
-		return c.frame(c.order.Uint32(b), b[20:20+held], length)
+		options := b[min(len(b), 20+(int(held)+3)&^3):]
+		return c.frame(c.order.Uint32(b), b[20:20+held], length, options)
 	case blockSimple:
 		if len(b) < 4 {
 			return false, short
 		}
 		length := c.order.Uint32(b)
-		return c.frame(0, b[4:4+min(int64(length), int64(len(b)-4))], length)
+		return c.frame(0, b[4:4+min(int64(length), int64(len(b)-4))], length, nil)
 	}
 	return true, nil // names, statistics and whatever else is in it
 }
 
-func (c *captureReader) frame(on uint32, b []byte, length uint32) (bool, error) {
+func (c *captureReader) frame(on uint32, b []byte, length uint32, options []byte) (bool, error) {
 	switch {
 	case uint64(on) >= uint64(len(c.links)):
 		return false, fmt.Errorf("at byte %d: a frame of interface %d, which the file has not described: it is damaged",
 			c.at, on)
-	case c.links[on] != linkEthernet:
-		return false, notEthernet(c.links[on])
+	case c.links[on].kind != linkEthernet:
+		return false, notEthernet(c.links[on].kind)
 	}
-	return c.add(b[:len(b):len(b)], length)
+	return c.add(b[:len(b):len(b)], length, c.remark(c.links[on], options))
 }

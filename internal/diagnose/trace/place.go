@@ -52,10 +52,12 @@ type tracer struct {
 	*Host
 	model  *model.Host
 	places map[plan.PortID]*place
+	as     map[*place]identity // the ends that were named by an address
 }
 
 func newTracer(h *Host) *tracer {
-	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: map[plan.PortID]*place{}}
+	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: map[plan.PortID]*place{},
+		as: map[*place]identity{}}
 	t.model.Restore(h.Learned, h.Sent)
 	t.model.RestoreSpent(h.Spent)
 	t.model.RestoreAwake(h.Awake)

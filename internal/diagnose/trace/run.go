@@ -14,52 +14,91 @@ import (
 // Run answers a request. Errors are of the request, or a NotFoundError or KernelError.
 func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 	t := newTracer(h)
-	from, to, err := t.ends(q)
+	from, to, notes, err := t.ends(q)
 	if err != nil {
 		return nil, err
 	}
-	r := &diagnose.Report{From: from.id.String(), Agree: true}
-	if why := h.Waiting[from.id]; !why.None() {
-		r.Notes = append(r.Notes, fmt.Sprintf("frames of %s %s do not reach the switch at present: %s", from.kind(),
-			from.id.Name, why.Text()))
-	}
+	r := &diagnose.Report{From: from.id.String(), Agree: true, Notes: notes}
 	if to != nil {
 		r.To = to.id.String()
+	}
+	if t.unconnected(r, from) || to != nil && q.Frame == nil && len(q.Frames) == 0 && t.unconnected(r, to) {
+		return r, nil
 	}
 	if q.Frame == nil && len(q.Frames) == 0 {
 		if to == nil {
 			return nil, errors.New("say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to " +
 				"talk to")
 		}
-		return r, t.talk(r, from, to)
+		err = t.talk(r, from, to)
+	} else {
+		err = t.frames(r, from, to, q)
 	}
-	return r, t.frames(r, from, to, q)
+	if err == nil {
+		t.answer(r, from, to)
+	}
+	return r, err
 }
 
-// ends are where frames enter and whom they are meant for, nil if the request has no receiver.
-func (t *tracer) ends(q diagnose.Request) (from, to *place, err error) {
+// unconnected answers for an end by which no frame can enter or leave.
+func (t *tracer) unconnected(r *diagnose.Report, end *place) bool {
+	why := t.connected(end)
+	if why == nil {
+		return false
+	}
+	c := t.notConnected(end, why)
+	r.Answer = diagnose.Answer{Verdict: diagnose.No, Text: why.Error(), Reason: c.Reason, Fix: fixOf(&c)}
+	r.Talk = &diagnose.Talk{Protocols: []diagnose.Protocol{}, Hops: []diagnose.Hop{}, Causes: []diagnose.Cause{c}}
+	return true
+}
+
+// answer puts into one sentence what the report comes to.
+func (t *tracer) answer(r *diagnose.Report, from, to *place) {
+	end := ""
+	if to != nil {
+		end = to.id.Name
+	}
+	switch why := t.Waiting[from.id]; {
+	case !why.None():
+		r.Answer = diagnose.Answer{Verdict: diagnose.No,
+			Text: fmt.Sprintf("frames of %s %s do not reach the switch: %s",
+				from.kind(), from.id.Name, why.Text())}
+	case r.Talk != nil:
+		r.Answer = talkAnswer(r.Talk, from.id.Name, end)
+	default:
+		r.Answer = framesAnswer(r.Frames, from.id.Name, end)
+	}
+}
+
+// ends are where frames enter and whom they are meant for, nil if the request has no receiver. notes say how ends that
+// were named by an address are known.
+func (t *tracer) ends(q diagnose.Request) (from, to *place, notes []string, err error) {
 	if q.Frame != nil && len(q.Frames) > 0 {
-		return nil, nil, errors.New("give a frame by its fields or by its bytes, not both")
+		return nil, nil, nil, errors.New("give a frame by its fields or by its bytes, not both")
 	}
 	if len(q.Frames) > diagnose.MaxFrames {
-		return nil, nil, fmt.Errorf("%d frames: at most %d are traced at a time", len(q.Frames), diagnose.MaxFrames)
+		return nil, nil, nil, fmt.Errorf("%d frames: at most %d are traced at a time", len(q.Frames),
+			diagnose.MaxFrames)
 	}
-	if from, err = t.find(q.From); err != nil {
-		return nil, nil, err
+	from, note, err := t.end(q.From)
+	if err != nil || q.To == "" {
+		return from, nil, noted(nil, note), err
 	}
-	if err := t.connected(from); err != nil {
-		return nil, nil, err
-	}
-	if q.To == "" {
-		return from, nil, nil
-	}
-	if to, err = t.find(q.To); err != nil {
-		return nil, nil, err
+	notes = noted(nil, note)
+	if to, note, err = t.end(q.To); err != nil {
+		return nil, nil, nil, err
 	}
 	if to == from {
-		return nil, nil, fmt.Errorf("from %s to %s: that is the same %s", q.From, q.To, from.kind())
+		return nil, nil, nil, fmt.Errorf("from %s to %s: that is the same %s", q.From, q.To, from.kind())
 	}
-	return from, to, nil
+	return from, to, noted(notes, note), nil
+}
+
+func noted(notes []string, note string) []string {
+	if note == "" {
+		return notes
+	}
+	return append(notes, note)
 }
 
 func (t *tracer) frames(r *diagnose.Report, from, to *place, q diagnose.Request) error {

@@ -62,9 +62,6 @@ func solicited(a netip.Addr) netip.Addr {
 
 // talk finds out whether two places can talk, and over what path.
 func (t *tracer) talk(r *diagnose.Report, from, to *place) error {
-	if err := t.connected(to); err != nil {
-		return err
-	}
 	if from.uplink != nil && to.uplink != nil {
 		return fmt.Errorf("%s and %s are both uplinks: nothing goes from uplink to uplink", from.id.Name, to.id.Name)
 	}
@@ -93,7 +90,7 @@ func (t *tracer) talk(r *diagnose.Report, from, to *place) error {
 
 // station gives an end of a conversation addresses: its own as far as they are known.
 func (t *tracer) station(at *place, n byte) (station, error) {
-	s := station{at: at, mac: t.model.MACOf(at.id), v4: ownAddress(at, true), v6: ownAddress(at, false)}
+	s := station{at: at, mac: t.model.MACOf(at.id), v4: t.ownAddress(at, true), v6: t.ownAddress(at, false)}
 	s.sends = s.mac
 	if seen := t.Facts[at.id].SeenMAC; at.port != nil && !seen.IsZero() {
 		s.sends = seen
@@ -102,6 +99,9 @@ func (t *tracer) station(at *place, n byte) (station, error) {
 		s.mac = plan.MAC{0, 0, 0x5e, 0, 0x53, n}
 		s.sends = s.mac
 	}
+	if as := t.as[at].mac; !as.IsZero() {
+		s.mac, s.sends = as, as
+	}
 	if s.mac.IsZero() {
 		return s, fmt.Errorf("the MAC of port %s is not known: trace a frame with --src-mac or --dst-mac instead",
 			at.id.Name)
@@ -109,10 +109,8 @@ func (t *tracer) station(at *place, n byte) (station, error) {
 	if !s.v4.IsValid() {
 		s.v4 = netip.AddrFrom4([4]byte{192, 0, 2, n})
 	}
-	if !s.v6.IsValid() { // link-local, from the MAC (RFC 4291 appendix A)
-		m := s.mac
-		s.v6 = netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],
-			14: m[4], 15: m[5]})
+	if !s.v6.IsValid() {
+		s.v6 = linkLocal(s.mac)
 	}
 	return s, nil
 }
@@ -224,8 +222,10 @@ func (t *tracer) limits(r *diagnose.Report, from, to *place) {
 			"known on this host")
 	}
 	for _, end := range []*place{from, to} {
-		if end.port == nil {
+		if end.port == nil && t.as[end].mac.IsZero() {
 			add("%s stands for a station beyond it with the MAC 00:00:5e:00:53:0%d", end.id.Name, 1+b2i(end == to))
+		}
+		if end.port == nil {
 			continue
 		}
 		if seen := t.Facts[end.id].SeenMAC; !seen.IsZero() && seen != t.model.MACOf(end.id) {
@@ -240,7 +240,7 @@ func (t *tracer) limits(r *diagnose.Report, from, to *place) {
 				"another", end.id.Name)
 		}
 	}
-	if ownAddress(from, true) == (netip.Addr{}) || ownAddress(to, true) == (netip.Addr{}) {
+	if !t.ownAddress(from, true).IsValid() || !t.ownAddress(to, true).IsValid() {
 		add("IP addresses of guests are not known here: 192.0.2.1, 192.0.2.2 and link-local ones stand for them; " +
 			"filters in the guests are not seen")
 	}

@@ -36,6 +36,10 @@ type Host struct {
 	RunTime map[string]spec.Port
 	// Groups are the port groups, for finding one that a port could be moved to.
 	Groups []Group
+	// Seen are the addresses of metered flows that Request.From or To may name; Metered says whether any flows are
+	// metered.
+	Seen    []Seen
+	Metered bool
 	// Waiting says why frames of ports and uplinks do not reach the switch yet.
 	Waiting map[plan.PortID]problem.Problem
 }

@@ -58,6 +58,24 @@ func pageFaults(t *testing.T) map[string][]string {
 	return found
 }
 
+// pageOutputs returns what the how-to shows of each fault's answer.
+func pageOutputs(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/how-to/where-did-my-packet-go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, m := range regexp.MustCompile("<!-- fault: ([a-z-]+) -->\n```sh\n[^\n]+\n```\n\n```\n((?s:.+?))```").
+		FindAllStringSubmatch(string(page), -1) {
+		found[m[1]] = m[2]
+	}
+	return found
+}
+
+// squashed is a text without its line breaks.
+func squashed(s string) string { return strings.Join(strings.Fields(s), " ") }
+
 // traceLab is the faulty lab with its guests, by name.
 func traceLab(t *testing.T) (*host, map[string]*netns.NS) {
 	t.Helper()
@@ -101,12 +119,26 @@ func emit(t *testing.T, from *netns.NS, frame []byte) {
 	}
 }
 
+// answered runs a trace and returns what it prints and whether it says yes; its status has to say the same.
+func (h *host) answered(args ...string) (out string, yes bool) {
+	h.t.Helper()
+	out, errs, status := h.heddle(args...)
+	if status > 1 || errs != "" {
+		h.t.Fatalf("%v: status %d, %s", args, status, errs)
+	}
+	return out, status == 0
+}
+
 // traced runs a trace with JSON.
 func (h *host) traced(args []string) *diagnose.Report {
 	h.t.Helper()
 	r := &diagnose.Report{}
-	if err := json.Unmarshal([]byte(h.must(append(slices.Clone(args), "-o", "json")...)), r); err != nil {
+	out, yes := h.answered(append(slices.Clone(args), "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), r); err != nil {
 		h.t.Fatal(err)
+	}
+	if yes != (r.Answer.Verdict != diagnose.No) {
+		h.t.Errorf("%v: the answer is %q and the status says yes: %v", args, r.Answer.Verdict, yes)
 	}
 	if !r.Agree {
 		h.t.Errorf("%v: model and kernel program disagree: %+v", args, r)
@@ -163,14 +195,19 @@ func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 // solve finds the fault and fixes it; it gives the configuration's text as it is then.
 func (f seeded) solve(t *testing.T, h *host, command []string, text string) string {
 	f.seed()
-	out := h.must(command...)
+	out, yes := h.answered(command...)
+	answer, _, _ := strings.Cut(out, "\n  policy:")
+	if yes || !strings.HasPrefix(answer, "no: ") || !strings.Contains(squashed(answer), "("+f.reason+")") {
+		t.Errorf("the answer is not first, or the status says yes: %v\n%s", yes, out)
+	}
+	if shown := pageOutputs(t)[f.name]; shown == "" ||
+		!strings.HasPrefix(squashed(strings.ReplaceAll(out, h.dir+"/", "")), squashed(shown)) {
+		t.Errorf("the page does not have the beginning of\n%s", out)
+	}
 	for line := range strings.Lines(out) {
 		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 100 && !strings.HasPrefix(line, "  command:") {
 			t.Errorf("a line of %d columns: %s", n, line)
 		}
-	}
-	if !strings.Contains(out, "model and kernel program agree") {
-		t.Errorf("nothing is said of the kernel program:\n%s", out)
 	}
 	cause := f.cause(h.traced(command))
 	if cause == nil {
@@ -241,4 +278,64 @@ func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
 	}
 	close(stop)
 	<-done
+}
+
+// TestEndsOfATraceAreNamedByAddress: on a live host a port's own and a learned MAC, and the IP address of a metered
+// flow, name the ends; without metering the answer says where was looked.
+func TestEndsOfATraceAreNamedByAddress(t *testing.T) {
+	h, guest := traceLab(t)
+	want := func(r *diagnose.Report, from, to string) {
+		t.Helper()
+		if r.From != "lab/"+from || r.To != "lab/"+to || r.Answer.Verdict != diagnose.Yes {
+			t.Errorf("from %s to %s: %+v, want %s to %s", r.From, r.To, r.Answer, from, to)
+		}
+	}
+	want(h.traced([]string{"trace", "02:00:00:00:01:01", "02:00:00:00:03:01"}), "vm1/eth0", "vm3/eth0")
+	emit(t, guest["nest"], append([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x04\x0a\x88\xb5"),
+		make([]byte, 46)...))
+	h.await("the address is learned", func() bool {
+		return strings.Contains(h.must("mac", "list", "--learned"), "02:00:00:00:04:0a")
+	})
+	want(h.traced([]string{"trace", "vm1/eth0", "02:00:00:00:04:0a"}), "vm1/eth0", "nest/eth0")
+
+	_, errs, status := h.heddle("trace", "192.0.2.1", "192.0.2.3")
+	if status != 1 || !strings.Contains(errs, "it is not known which port has 192.0.2.1") ||
+		!strings.Contains(errs, "no port is metered") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	h.must("apply", "-f", h.file("heddle.yaml", strings.Replace(faultyLab, "{name: web, vlan: {access: 10}}",
+		"{name: web, vlan: {access: 10}, monitoring: {ipfix: true}}", 1)))
+	h.await("flows show the addresses", func() bool {
+		pings(guest["vm1"], "192.0.2.3")
+		_, _, status := h.heddle("trace", "192.0.2.1", "192.0.2.3")
+		return status == 0
+	})
+	r := h.traced([]string{"trace", "192.0.2.1", "192.0.2.3"})
+	want(r, "vm1/eth0", "vm3/eth0")
+	if !slices.Contains(r.Notes, "192.0.2.1 is at port vm1/eth0: flows come from it") {
+		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+// TestATraceOfACaptureTakesWhatThePortSent: of a conversation that "heddle capture -w" recorded in both directions, the
+// port's own frames are traced and its peer's answers are not.
+func TestATraceOfACaptureTakesWhatThePortSent(t *testing.T) {
+	h, guest := traceLab(t)
+	both := h.recordCapture("vm1/eth0")
+	if !pings(guest["vm1"], "192.0.2.3") {
+		t.Fatal("no answer")
+	}
+	both.end()
+	r := h.traced([]string{"trace", "--pcap", both.file})
+	if r.From != "lab/vm1/eth0" || r.Answer.Verdict != diagnose.Yes || len(r.Frames) < 2 {
+		t.Errorf("from %s: %+v, %d frames", r.From, r.Answer, len(r.Frames))
+	}
+	for _, f := range r.Frames {
+		if !strings.HasPrefix(f.Summary, "02:00:00:00:01:01 → ") {
+			t.Errorf("traced: %s", f.Summary)
+		}
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "left the switch") {
+		t.Errorf("nothing is said of what left the switch: %q", r.Notes)
+	}
 }

@@ -1127,7 +1127,9 @@ type TraceReport struct {
 	// notes are about the whole answer.
 	Notes []string `protobuf:"bytes,6,rep,name=notes,proto3" json:"notes,omitempty"`
 	// agree says that model and kernel program agree on every frame.
-	Agree         bool `protobuf:"varint,7,opt,name=agree,proto3" json:"agree,omitempty"`
+	Agree bool `protobuf:"varint,7,opt,name=agree,proto3" json:"agree,omitempty"`
+	// answer is what the report comes to.
+	Answer        *TraceAnswer `protobuf:"bytes,8,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1209,6 +1211,84 @@ func (x *TraceReport) GetAgree() bool {
 		return x.Agree
 	}
 	return false
+}
+
+func (x *TraceReport) GetAnswer() *TraceAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+// TraceAnswer is what was asked, answered in one sentence.
+type TraceAnswer struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Verdict TraceVerdict           `protobuf:"varint,1,opt,name=verdict,proto3,enum=heddle.agent.v1.TraceVerdict" json:"verdict,omitempty"`
+	// text says who reaches whom and how or, of a no, where and why the first frame ends.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// reason and fix are of a no: the reason of that refusal, and what changes it; "" where nothing does or should.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Fix           string `protobuf:"bytes,4,opt,name=fix,proto3" json:"fix,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceAnswer) Reset() {
+	*x = TraceAnswer{}
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceAnswer) ProtoMessage() {}
+
+func (x *TraceAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_trace_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceAnswer.ProtoReflect.Descriptor instead.
+func (*TraceAnswer) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *TraceAnswer) GetVerdict() TraceVerdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return TraceVerdict_TRACE_VERDICT_UNSPECIFIED
+}
+
+func (x *TraceAnswer) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *TraceAnswer) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *TraceAnswer) GetFix() string {
+	if x != nil {
+		return x.Fix
+	}
+	return ""
 }
 
 var File_heddle_agent_v1_trace_proto protoreflect.FileDescriptor
@@ -1304,7 +1384,7 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\tTraceTalk\x12<\n" +
 	"\tprotocols\x18\x01 \x03(\v2\x1e.heddle.agent.v1.TraceProtocolR\tprotocols\x12-\n" +
 	"\x04hops\x18\x02 \x03(\v2\x19.heddle.agent.v1.TraceHopR\x04hops\x123\n" +
-	"\x06causes\x18\x03 \x03(\v2\x1b.heddle.agent.v1.TraceCauseR\x06causes\"\xd6\x01\n" +
+	"\x06causes\x18\x03 \x03(\v2\x1b.heddle.agent.v1.TraceCauseR\x06causes\"\x8c\x02\n" +
 	"\vTraceReport\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x123\n" +
@@ -1312,7 +1392,13 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\x04talk\x18\x04 \x01(\v2\x1a.heddle.agent.v1.TraceTalkR\x04talk\x12\x12\n" +
 	"\x04sent\x18\x05 \x01(\x05R\x04sent\x12\x14\n" +
 	"\x05notes\x18\x06 \x03(\tR\x05notes\x12\x14\n" +
-	"\x05agree\x18\a \x01(\bR\x05agree*\xa0\x01\n" +
+	"\x05agree\x18\a \x01(\bR\x05agree\x124\n" +
+	"\x06answer\x18\b \x01(\v2\x1c.heddle.agent.v1.TraceAnswerR\x06answer\"\x84\x01\n" +
+	"\vTraceAnswer\x127\n" +
+	"\averdict\x18\x01 \x01(\x0e2\x1d.heddle.agent.v1.TraceVerdictR\averdict\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x10\n" +
+	"\x03fix\x18\x04 \x01(\tR\x03fix*\xa0\x01\n" +
 	"\rTraceCopyKind\x12\x1f\n" +
 	"\x1bTRACE_COPY_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x14TRACE_COPY_KIND_PORT\x10\x01\x1a\b\x8a\xb5\x18\x04port\x12&\n" +
@@ -1340,7 +1426,7 @@ func file_heddle_agent_v1_trace_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_trace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_heddle_agent_v1_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_heddle_agent_v1_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_heddle_agent_v1_trace_proto_goTypes = []any{
 	(TraceCopyKind)(0),     // 0: heddle.agent.v1.TraceCopyKind
 	(TraceVerdict)(0),      // 1: heddle.agent.v1.TraceVerdict
@@ -1357,7 +1443,8 @@ var file_heddle_agent_v1_trace_proto_goTypes = []any{
 	(*TraceHop)(nil),       // 12: heddle.agent.v1.TraceHop
 	(*TraceTalk)(nil),      // 13: heddle.agent.v1.TraceTalk
 	(*TraceReport)(nil),    // 14: heddle.agent.v1.TraceReport
-	(*TraceEdit)(nil),      // 15: heddle.agent.v1.TraceEdit
+	(*TraceAnswer)(nil),    // 15: heddle.agent.v1.TraceAnswer
+	(*TraceEdit)(nil),      // 16: heddle.agent.v1.TraceEdit
 }
 var file_heddle_agent_v1_trace_proto_depIdxs = []int32{
 	6,  // 0: heddle.agent.v1.TraceRequest.frame:type_name -> heddle.agent.v1.TraceFields
@@ -1367,7 +1454,7 @@ var file_heddle_agent_v1_trace_proto_depIdxs = []int32{
 	5,  // 4: heddle.agent.v1.TraceFields.tcp:type_name -> heddle.agent.v1.TracePorts
 	5,  // 5: heddle.agent.v1.TraceFields.udp:type_name -> heddle.agent.v1.TracePorts
 	0,  // 6: heddle.agent.v1.TraceCopy.kind:type_name -> heddle.agent.v1.TraceCopyKind
-	15, // 7: heddle.agent.v1.TraceCause.edit:type_name -> heddle.agent.v1.TraceEdit
+	16, // 7: heddle.agent.v1.TraceCause.edit:type_name -> heddle.agent.v1.TraceEdit
 	7,  // 8: heddle.agent.v1.TraceFrame.steps:type_name -> heddle.agent.v1.TraceStep
 	8,  // 9: heddle.agent.v1.TraceFrame.copies:type_name -> heddle.agent.v1.TraceCopy
 	9,  // 10: heddle.agent.v1.TraceFrame.causes:type_name -> heddle.agent.v1.TraceCause
@@ -1378,13 +1465,15 @@ var file_heddle_agent_v1_trace_proto_depIdxs = []int32{
 	9,  // 15: heddle.agent.v1.TraceTalk.causes:type_name -> heddle.agent.v1.TraceCause
 	10, // 16: heddle.agent.v1.TraceReport.frames:type_name -> heddle.agent.v1.TraceFrame
 	13, // 17: heddle.agent.v1.TraceReport.talk:type_name -> heddle.agent.v1.TraceTalk
-	2,  // 18: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
-	3,  // 19: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	15, // 18: heddle.agent.v1.TraceReport.answer:type_name -> heddle.agent.v1.TraceAnswer
+	1,  // 19: heddle.agent.v1.TraceAnswer.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	2,  // 20: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
+	3,  // 21: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
+	21, // [21:22] is the sub-list for method output_type
+	20, // [20:21] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_trace_proto_init() }
@@ -1400,7 +1489,7 @@ func file_heddle_agent_v1_trace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_trace_proto_rawDesc), len(file_heddle_agent_v1_trace_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
