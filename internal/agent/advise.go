@@ -24,16 +24,34 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("measuring for %v: it is a time from 0 to %v", q.For,
 			api.MaxAdviseFor))
 	}
-	s := &advise.Snapshot{}
-	if err := an.measure(ctx, q.For, s); err != nil {
+	if q.Since < 0 {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("findings seen in the last %v: it is a time above 0",
+			q.Since))
+	}
+	s := &advise.Snapshot{Since: cmp.Or(q.Since, api.AdviseSince), All: q.All}
+	before, err := an.measure(ctx, cmp.Or(q.For, glance))
+	if err != nil {
 		return nil, err
 	}
-	err := an.do(ctx, func() (err error) {
+	if err := an.sight(ctx, everyDevice, s); err != nil {
+		return nil, err
+	}
+	s.RecentFor, s.Recent = time.Since(before.at), advise.Since(before.stats, s.Stats)
+	if q.For > 0 {
+		s.Flows = advise.FlowsSince(before.flows, s.Flows)
+		s.Window, s.Stats = s.RecentFor, s.Recent
+	}
+	err = an.do(ctx, func() (err error) {
 		if s.Host, err = an.traceHost(); err == nil {
 			s.State, s.Past = an.view(), an.pastNow()
+			s.Seen, s.Absent = an.dated.ledger.Seen(), an.dated.ledger.Absent()
+			s.Abilities, err = an.devicesToAsk()
 		}
 		return err
 	})
+	if err == nil {
+		err = an.ask(s.Abilities)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -45,36 +63,30 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 // too short to wait for.
 const glance = 500 * time.Millisecond
 
-// measure reads the counters twice: before and after the time asked for, or a glance.
-func (an *answers) measure(ctx context.Context, during time.Duration, s *advise.Snapshot) (err error) {
-	var before []api.Stats
-	var flows *api.FlowStatus
-	began := time.Now()
-	if before, err = an.Stats(ctx); err != nil {
-		return err
+// reading is the counters at one time.
+type reading struct {
+	at    time.Time
+	stats []api.Stats
+	flows *api.FlowStatus
+}
+
+// measure reads the counters and waits for as long as they are to be measured.
+func (an *answers) measure(ctx context.Context, during time.Duration) (r reading, err error) {
+	r.at = time.Now()
+	if r.stats, err = an.Stats(ctx); err != nil {
+		return r, err
 	}
-	if flows, err = an.flowing.FlowStatus(ctx); err != nil {
-		return err
+	if r.flows, err = an.flowing.FlowStatus(ctx); err != nil {
+		return r, err
 	}
 	select {
-	case <-time.After(cmp.Or(during, glance)):
+	case <-time.After(during):
 	case <-an.stopped:
-		return errors.New("the agent ended while it measured")
+		return r, errors.New("the agent ended while it measured")
 	case <-ctx.Done():
-		return ctx.Err()
+		return r, ctx.Err()
 	}
-	if s.Flows, err = an.flowing.FlowStatus(ctx); err != nil {
-		return err
-	}
-	if s.Stats, err = an.Stats(ctx); err != nil {
-		return err
-	}
-	s.RecentFor, s.Recent = time.Since(began), advise.Since(before, s.Stats)
-	if during > 0 {
-		s.Flows = advise.FlowsSince(flows, s.Flows)
-		s.Window, s.Stats = s.RecentFor, s.Recent
-	}
-	return nil
+	return r, nil
 }
 
 // kept are the events that are kept.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
@@ -24,15 +25,19 @@ type counting struct {
 	devices map[plan.PortID]hostdev.Device // of the ports that are connected; nil when not asked for
 }
 
-// counting takes in the loop what reading the counters needs.
-func (an *answers) counting(devices bool) (c counting, err error) {
+// counting takes in the loop what reading the counters needs. devices says which devices are asked what they lost; nil
+// asks none.
+func (an *answers) counting(devices func(*state.Held) bool) (c counting, err error) {
 	c = counting{members: view.Members(an.ports.plan), reader: an.kernel.CounterReader()}
-	if !devices || an.losses == nil {
+	if devices == nil || an.losses == nil {
 		return c, nil
 	}
 	c.devices = make(map[plan.PortID]hostdev.Device, len(an.effect.applied.Attachments))
 	for i := range an.state.Held {
 		h := &an.state.Held[i]
+		if !devices(h) {
+			continue
+		}
 		d, ok, err := an.dev.Device(h.Device)
 		if err != nil {
 			return c, err
@@ -62,8 +67,13 @@ func unmoved[T any](ctx context.Context, s *shared, c counting, read []T, id fun
 // Stats are the counters of every uplink and port, in the plan's order (S80, D7), and the devices' own losses beside
 // them.
 func (an *answers) Stats(ctx context.Context) ([]api.Stats, error) {
+	return an.read(ctx, everyDevice)
+}
+
+// read is Stats with the losses of some devices.
+func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]api.Stats, error) {
 	var c counting
-	err := an.do(ctx, func() (err error) { c, err = an.counting(true); return err })
+	err := an.do(ctx, func() (err error) { c, err = an.counting(devices); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +137,7 @@ func (an *answers) addLosses(c counting, to []api.Stats) error {
 // Accounts holds the counters of every uplink and port against the accounting invariant, under traffic (S94).
 func (an *answers) Accounts(ctx context.Context) ([]api.PortAccount, error) {
 	var c counting
-	err := an.do(ctx, func() (err error) { c, err = an.counting(false); return err })
+	err := an.do(ctx, func() (err error) { c, err = an.counting(nil); return err })
 	if err != nil {
 		return nil, err
 	}

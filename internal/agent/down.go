@@ -83,7 +83,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 		}
 	}
 	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flowDir(p, name)),
-		removeFile(api.SocketPath(p.Run, name)))
+		removeFile(sightingsFile(p, name)), removeFile(api.SocketPath(p.Run, name)))
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.

@@ -4,6 +4,7 @@ import (
 	"heddle/internal/agent/captures"
 	"heddle/internal/api"
 	"heddle/internal/host/guest"
+	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
@@ -18,6 +19,7 @@ type owners struct {
 	settler    *settler           // when the loop puts things right
 	attaching  *attaching         // the devices that are given the program
 	chains     *chains            // other programs on them
+	dated      *dated             // when what is only counted was seen
 	reporter   *reporter          // what is told of ports and uplinks
 	teaming    *teaming           // links, teams and announcements
 	flowing    *flowing           // the metering of flows
@@ -42,6 +44,7 @@ func join(s *shared) (o owners) {
 	o.settler = &settler{shared: s}
 	o.attaching = &attaching{shared: s, effect: o.effect}
 	o.chains = &chains{shared: s, effect: o.effect, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
+	o.dated = &dated{shared: s, effect: o.effect, ledger: sightings.New(), due: make(chan struct{}, 1)}
 	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains,
 		refused: map[plan.PortID][]api.Refusal{}}
 	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter,
@@ -54,7 +57,7 @@ func join(s *shared) (o owners) {
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, waiting: o.waiting,
-		flowing: o.flowing}
+		flowing: o.flowing, dated: o.dated}
 	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		reconciler: o.reconciler}
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,
@@ -63,7 +66,7 @@ func join(s *shared) (o owners) {
 	o.history = &history{shared: s, ports: o.ports}
 	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains,
 		reporter: o.reporter, teaming: o.teaming,
-		holding: o.holding, flowing: o.flowing, tracing: make(chan struct{}, 1)}
+		holding: o.holding, flowing: o.flowing, dated: o.dated, tracing: make(chan struct{}, 1)}
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		holding: o.holding,
 		trials:  o.trials, changer: o.changer, answers: o.answers}

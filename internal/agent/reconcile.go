@@ -26,6 +26,7 @@ type reconciler struct {
 	holding   *holding
 	waiting   *waiting
 	flowing   *flowing
+	dated     *dated
 
 	followers []follower
 }
@@ -79,6 +80,7 @@ func (rc *reconciler) reconcile() error {
 		if err := rc.effect.putInForce(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
+		rc.dated.soon()
 		rc.teaming.moved(formed)
 		rc.attaching.attach(firstTurn)
 	}
@@ -86,6 +88,7 @@ func (rc *reconciler) reconcile() error {
 	rc.teaming.followLinks(bounds)
 	errRelease := rc.holding.releaseAll()
 	rc.chains.noteStrangers(bounds)
+	rc.dated.watch()
 	rc.reporter.report()
 	rc.looping.tellLoops(rc.looping.changes())
 	rc.tellFollowers(bounds)

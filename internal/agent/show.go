@@ -21,10 +21,12 @@ type answers struct {
 	teaming   *teaming
 	holding   *holding
 	flowing   *flowing
+	dated     *dated
 
-	losses   Losses
-	registry *metrics.Host // has meters, and what a scrape reads
-	tracing  chan struct{} // holds one while a trace is made
+	losses    Losses
+	abilities Abilities     // nil where devices can't be asked
+	registry  *metrics.Host // has meters, and what a scrape reads
+	tracing   chan struct{} // holds one while a trace is made
 }
 
 // State is everything that is active, for the command line.

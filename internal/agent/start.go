@@ -166,6 +166,11 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		return a, err
 	}
 	a.answers.losses, a.closers = losses, append(a.closers, losses.Close)
+	abilities, err := hostdev.OpenAbilities()
+	if err != nil {
+		return a, err
+	}
+	a.answers.abilities, a.closers = abilities, append(a.closers, abilities.Close)
 	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
 	a.closers = append(a.closers, a.teaming.announcer.Close)
 	if err := a.openMetrics(o); err != nil {
@@ -178,6 +183,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err != nil {
 		return a, err
 	}
+	a.openSightings(o.Paths)
 	a.followUplinks(linkproto.Open)
 	a.followLoad(o.Load)
 	a.watchMonitors()
@@ -191,6 +197,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := a.followTells(kernel); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
+	a.followSightings()
 	return a, nil
 }
 

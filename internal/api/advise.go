@@ -10,7 +10,13 @@ import (
 type AdviseRequest struct {
 	// For is how long to measure; 0 takes what was counted since each port was connected. At most MaxAdviseFor.
 	For time.Duration `json:"for"`
+	// Since is how long ago a finding may have been seen last; 0 is AdviseSince. All asks for every finding.
+	Since time.Duration `json:"since"`
+	All   bool          `json:"all"`
 }
+
+// AdviseSince is how long ago a finding may have been seen last where nobody says otherwise.
+const AdviseSince = 10 * time.Minute
 
 // MaxAdviseFor bounds how long one request may measure.
 const MaxAdviseFor = time.Hour
@@ -34,6 +40,12 @@ type Finding struct {
 	PortGroup string `json:"portGroup,omitempty"`
 	Port      string `json:"port,omitempty"`
 	Uplink    string `json:"uplink,omitempty"`
+	// FirstSeen and LastSeen are when its cause was seen first, where that is known, and last. Now: it is so now.
+	// Undated: it was counted before anybody kept dates.
+	FirstSeen time.Time `json:"firstSeen,omitzero"`
+	LastSeen  time.Time `json:"lastSeen,omitzero"`
+	Now       bool      `json:"now,omitzero"`
+	Undated   bool      `json:"undated,omitzero"`
 	// Sign is what was measured, Why what that does.
 	Sign string `json:"sign"`
 	Why  string `json:"why"`
@@ -61,6 +73,10 @@ func (f *Finding) Object() string {
 type Advice struct {
 	// MeasuredSeconds is how long was measured; 0: what was counted since each port was connected.
 	MeasuredSeconds float64 `json:"measuredSeconds"`
+	// SinceSeconds is how long ago findings may have been seen last to be shown. Older is how many were seen last
+	// before that, or at a time that is not known; asking for all shows them.
+	SinceSeconds float64 `json:"sinceSeconds,omitzero"`
+	Older        int     `json:"older"`
 	// Rules, Ports and Uplinks are how many were looked at.
 	Rules   int `json:"rules"`
 	Ports   int `json:"ports"`

@@ -21,17 +21,23 @@ func newAdvise(d Deps) *cobra.Command {
 		Long: "Find misconfigurations from the plan, the counters, the MAC tables, the events and what LACP and " +
 			"LLDP report. Each finding has the measured sign, its consequence, and the command or the lines of " +
 			"the configuration that fix it. Nothing is changed.\n\n" +
-			"Without --for it uses the counters since each port was connected, which may be long ago, and the " +
-			"rates of half a second. With --for it measures from now on, for that long. The exit status is 1 when " +
-			"something is wrong; notes leave it " +
-			"0.",
-		Example: "  heddle advise\n  heddle advise --for 10s\n  heddle advise -o json", Args: exactly(),
+			"Without --for it uses the counters since each port was connected and the rates of half a second, and " +
+			"shows what was seen in the last 10 minutes. --since shows what was seen in a longer or shorter time, " +
+			"--all also what was seen before that. Once a setting that caused a finding is changed, what was " +
+			"counted before counts no more. With --for it measures from now on, for that long.\n\n" +
+			"The exit status is 1 when something that is shown is wrong; notes leave it 0.",
+		Example: "  heddle advise\n  heddle advise --since 24h\n  heddle advise --for 10s\n  heddle advise " +
+			"--all -o json",
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			if q.For < 0 || q.For > api.MaxAdviseFor {
 				return usagef("--for %v: it is a time from 0 to %v, such as 10s", q.For, api.MaxAdviseFor)
+			}
+			if err := adviceOf(c, &q); err != nil {
+				return err
 			}
 			a, err := advice(c, t, q)
 			if err != nil {
@@ -49,7 +55,23 @@ func newAdvise(d Deps) *cobra.Command {
 	t.flags(d, c)
 	o.flag(c)
 	c.Flags().DurationVar(&q.For, "for", 0, "measure from now on, for this long; 0 uses the counters so far")
+	c.Flags().DurationVar(&q.Since, "since", api.AdviseSince, "show what was seen in this time")
+	c.Flags().BoolVar(&q.All, "all", false, "show every finding, however long ago it was seen")
 	return c
+}
+
+// adviceOf complains about times that contradict each other.
+func adviceOf(c *cobra.Command, q *api.AdviseRequest) error {
+	since := c.Flags().Changed("since")
+	switch {
+	case q.Since <= 0:
+		return usagef("--since %v: it is a time above 0, such as 24h", q.Since)
+	case since && q.All:
+		return usagef("--all shows findings of any time: leave out --since")
+	case q.For > 0 && (since || q.All):
+		return usagef("--for shows what is seen from now on: leave out --since and --all")
+	}
+	return nil
 }
 
 // advice asks the agent, which measures for a time before it answers.
@@ -71,7 +93,7 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	}
 	var b strings.Builder
 	for i := range a.Findings {
-		writeFinding(&b, d, &a.Findings[i])
+		writeFinding(&b, d, &a.Findings[i], time.Now())
 	}
 	for _, rule := range slices.Sorted(maps.Keys(a.More)) {
 		fmt.Fprintf(&b, "and %d more of %s\n\n", a.More[rule], rule)
@@ -83,13 +105,18 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	fmt.Fprintf(&b, "%s. Checked %s on %s and %s.\nThe counters are those %s.\n", found,
 		count(a.Rules, "rule", "rules"),
 		count(a.Ports, "port", "ports"), count(a.Uplinks, "uplink", "uplinks"), period)
+	if a.Older > 0 {
+		fmt.Fprintf(&b, "%s not seen in the last %s; heddle advise --all shows %s.\n",
+			count(a.Older, "older finding was", "older findings were"), shortTime(a.SinceSeconds),
+			map[bool]string{true: "it", false: "them"}[a.Older == 1])
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // writeFinding writes one finding: what and where, then the sign, the consequence, and the remedy, each wrapped.
 // Commands and lines of the configuration are never broken.
-func writeFinding(b *strings.Builder, d Deps, f *api.Finding) {
+func writeFinding(b *strings.Builder, d Deps, f *api.Finding, now time.Time) {
 	colour := map[api.FindingLevel]string{api.FindingWrong: red, api.FindingNote: yellow}[f.Level]
 	where := f.Object()
 	if !strings.HasPrefix(where, "switch ") {
@@ -97,7 +124,11 @@ func writeFinding(b *strings.Builder, d Deps, f *api.Finding) {
 	}
 	fmt.Fprintf(b, "%s  %s: %s\n", d.coloured(colour, string(f.Level)), f.Rule, where)
 	const label = 10
-	for _, p := range [][2]string{{"measured:", f.Sign}, {"so:", f.Why}, {"change:", f.Change}} {
+	for _, p := range [][2]string{{"measured:", f.Sign}, {"seen:", seenText(f, now)}, {"so:", f.Why},
+		{"change:", f.Change}} {
+		if p[1] == "" {
+			continue
+		}
 		for i, line := range wrap(p[1], tableWidth-label-2) {
 			fmt.Fprintf(b, "  %-*s%s\n", label, map[bool]string{true: p[0]}[i == 0], line)
 		}
@@ -110,4 +141,54 @@ func writeFinding(b *strings.Builder, d Deps, f *api.Finding) {
 		fmt.Fprintf(b, "  %-*s%s, %s:\n  %-*s  %s\n", label, "edit:", file, f.Edit.Object(), label, "", f.Edit.Set)
 	}
 	fmt.Fprintf(b, "  %-*s%s\n\n", label, "command:", f.Command)
+}
+
+// seenText says when a finding was seen, "" where an agent says nothing of that.
+func seenText(f *api.Finding, now time.Time) string {
+	switch {
+	case f.Undated:
+		return "before the agent kept dates"
+	case f.LastSeen.IsZero():
+		return ""
+	case f.Now && f.FirstSeen.IsZero():
+		return "now"
+	case f.Now:
+		return "now, since " + clockText(f.FirstSeen, now)
+	}
+	last := fmt.Sprintf("last %s (%s ago)", clockText(f.LastSeen, now), shortTime(now.Sub(f.LastSeen).Seconds()))
+	if f.FirstSeen.IsZero() || f.FirstSeen.Equal(f.LastSeen) {
+		return last
+	}
+	return last + ", first " + clockText(f.FirstSeen, now)
+}
+
+// clockText is an instant, with its day where that is not today.
+func clockText(at, now time.Time) string {
+	at, now = at.Local(), now.Local()
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format("15:04:05")
+	}
+	return at.Format("2006-01-02 15:04:05")
+}
+
+// shortTime is a time in its two largest units: 45s, 10m, 3h20m, 2d5h.
+func shortTime(seconds float64) string {
+	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
+	two := func(n, large, small int, largeName, smallName string) string {
+		text := fmt.Sprint(n/large) + largeName
+		if rest := n % large / small; rest > 0 {
+			text += fmt.Sprint(rest) + smallName
+		}
+		return text
+	}
+	switch n := max(0, int(seconds+0.5)); {
+	case n < minute:
+		return fmt.Sprintf("%ds", n)
+	case n < hour:
+		return two(n, minute, 1, "m", "s")
+	case n < day:
+		return two(n, hour, minute, "h", "m")
+	default:
+		return two(n, day, hour, "d", "h")
+	}
 }

@@ -4,19 +4,25 @@ import (
 	"heddle/internal/diagnose"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/api"
 )
 
 func adviceOfTwo() api.Advice {
-	return api.Advice{MeasuredSeconds: 10.04, Rules: 22, Ports: 12, Uplinks: 2, More: map[string]int{"guest-tags": 3},
+	return api.Advice{MeasuredSeconds: 10.04, Older: 2, SinceSeconds: 600, Rules: 22, Ports: 12,
+		Uplinks: 2, More: map[string]int{"guest-tags": 3},
 		Findings: []api.Finding{
 			{Rule: "forged-transmits", Level: api.FindingWrong, Switch: "lab", Port: "vm1/eth0",
+				FirstSeen: time.Now().Add(-72 * time.Hour), LastSeen: time.Now().Add(-3 * time.Second),
 				Sign: strings.Repeat("measured words ", 12), Why: "it is lost", Change: "Let it.",
 				Edit: &diagnose.Edit{File: "/etc/heddle.yaml", Switch: "lab", Kind: diagnose.EditGroup, Name: "web",
 					Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f /etc/heddle.yaml"},
-			{Rule: "half-open", Level: api.FindingNote, Switch: "lab", Sign: "none", Why: "so", Change: "Do.",
+			{Rule: "half-open", Level: api.FindingNote, Switch: "lab", Now: true, LastSeen: time.Now(),
+				Sign: "none", Why: "so", Change: "Do.",
 				Command: "heddle uplink list"},
 		}}
 }
@@ -28,7 +34,9 @@ func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 	for _, want := range []string{"wrong  forged-transmits: port vm1/eth0 of switch lab\n  measured: measured words",
 		"\n  edit:     /etc/heddle.yaml, port group web of switch lab:\n              security: {forgedTransmits: " +
 			"accept}\n",
-		"\n  command:  heddle apply -f /etc/heddle.yaml\n", "note  half-open: switch lab\n",
+		"\n  command:  heddle apply -f /etc/heddle.yaml\n", " (3s ago), first 2", "\n  seen:     now\n",
+		"\n2 older findings were not seen in the last 10m; heddle advise --all shows them.\n",
+		"note  half-open: switch lab\n",
 		"and 3 more of guest-tags\n", "2 findings. Checked 22 rules on 12 ports and 2 uplinks.\nThe counters are " +
 			"those of the last 10s.\n"} {
 		if !strings.Contains(out, want) {
@@ -67,5 +75,56 @@ func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 	if _, errs, status := c.run("advise", "--for", "2h"); status != ExitUsage ||
 		!strings.Contains(errs, "--for 2h0m0s") {
 		t.Errorf("status %d, %q", status, errs)
+	}
+}
+
+func TestAdvise_SaysWhenAFindingWasSeen(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.Local)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for want, f := range map[string]api.Finding{
+		"now":                         {Now: true, LastSeen: now},
+		"now, since 11:50:00":         {Now: true, LastSeen: now, FirstSeen: ago(10 * time.Minute)},
+		"last 11:59:15 (45s ago)":     {LastSeen: ago(45 * time.Second)},
+		"last 11:58:30 (1m30s ago)":   {LastSeen: ago(90 * time.Second), FirstSeen: ago(90 * time.Second)},
+		"before the agent kept dates": {Undated: true},
+		"":                            {},
+		"last 08:40:00 (3h20m ago), first 2026-03-01 12:00:00": {LastSeen: ago(200 * time.Minute),
+			FirstSeen: ago(72 * time.Hour)},
+	} {
+		t.Run(want, func(t *testing.T) {
+			if got := seenText(&f, now); got != want {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+func TestAdvise_TimesThatContradictEachOther(t *testing.T) {
+	c := newConsole(t, &standIn{})
+	for want, args := range map[string][]string{
+		"--since -1s":       {"--since", "-1s"},
+		"leave out --since": {"--all", "--since", "1h"},
+		"and --all":         {"--all", "--for", "1s"},
+		"--since and --all": {"--since", "1h", "--for", "1s"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			_, errs, status := c.run(append([]string{"advise"}, args...)...)
+			if status != ExitUsage || !strings.Contains(errs, want) {
+				t.Errorf("status %d: %s", status, errs)
+			}
+		})
+	}
+}
+
+func TestAdvise_AsksForAnotherTime(t *testing.T) {
+	s := &standIn{}
+	c := newConsole(t, s)
+	c.run("advise")
+	c.run("advise", "--since", "90")
+	c.run("advise", "--all")
+	want := []any{api.AdviseRequest{Since: api.AdviseSince}, api.AdviseRequest{Since: 90 * time.Second},
+		api.AdviseRequest{Since: api.AdviseSince, All: true}}
+	if d := cmp.Diff(want, s.asked); d != "" {
+		t.Error(d)
 	}
 }

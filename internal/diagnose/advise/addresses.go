@@ -36,20 +36,24 @@ func macLimit(l *look) (found []api.Finding) {
 		if p.MACShare > 0 {
 			reason = abi.ReasonMACTableFull
 		}
-		lost, allowed := c.dropped(reason), c.named["macNotLearnedAllowed"]
+		lost, allowed := c.dropped(reason), c.named[unlearned]
 		if lost+allowed == 0 {
 			return
 		}
+		limit, held := uint64(p.MACRoom()), c.named[macsLearned]
+		if late := l.recent(p.ID); held < limit && late.dropped(reason)+late.named[unlearned] == 0 {
+			return // there is room again: somebody raised the limit, or stations left
+		}
 		cause, _ := l.explain.Explain(p.ID, reason, trace.Known{Source: l.lastSource(p.ID)})
-		limit := uint64(p.MACRoom())
-		f := onPort(p, "it holds %s of %d, and %s from others %s dropped %s", many(c.named[macsLearned], "learned MAC"),
-			limit, frames(lost), were(lost), l.period())
+		period := l.period(p.ID, dropsOf(reason), unlearned)
+		f := onPort(p, "it holds %s of %d, and %s from others %s dropped %s", many(held, "learned MAC"),
+			limit, frames(lost), were(lost), period)
 		if lost == 0 {
 			f.Sign = fmt.Sprintf("it holds %s of %d, and %s from others passed unlearned %s",
-				many(c.named[macsLearned], "learned MAC"), limit, frames(allowed), l.period())
+				many(held, "learned MAC"), limit, frames(allowed), period)
 			f.Level = api.FindingNote
 		}
-		found = append(found, remedy(f, cause))
+		found = append(found, remedy(l.dated(f, p.ID, dropsOf(reason), unlearned), cause))
 	})
 	return found
 }
@@ -66,7 +70,7 @@ func macTable(l *look) (found []api.Finding) {
 		held, limit := c.named[macsLearned], uint64(p.Policy.Learning.Limit.V)
 		all += held
 		if !p.Policy.Learning.Enabled.V || limit < smallest || percent(held, limit) < fullPercent ||
-			c.dropped(abi.ReasonMACLimit)+c.named["macNotLearnedAllowed"] > 0 {
+			held >= limit && c.dropped(abi.ReasonMACLimit)+c.named[unlearned] > 0 {
 			return
 		}
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonMACLimit, trace.Known{})
@@ -175,7 +179,7 @@ func macChange(l *look) (found []api.Finding) {
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonMACChange, trace.Known{})
 		found = append(found, remedy(onPort(p, "%s; %s for it %s refused %s", v.Violation,
 			many(c.kept(abi.ReasonMACChange), "copy"),
-			were(c.kept(abi.ReasonMACChange)), l.period()), cause))
+			were(c.kept(abi.ReasonMACChange)), l.period(p.ID, refusedOf(abi.ReasonMACChange))), cause))
 	})
 	return found
 }

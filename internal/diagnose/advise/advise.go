@@ -11,6 +11,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 )
 
@@ -34,9 +35,17 @@ type Snapshot struct {
 	// Past are the devices that send past the switches, in the order of the ports and uplinks whose devices they lie
 	// on.
 	Past []Past
+	// Abilities are what devices do by themselves, where that is known.
+	Abilities map[plan.PortID]Ability
 	// Events are those that are kept, in order.
 	Events []event.Event
-	Now    time.Time
+	// Seen dates the counters, Absent says since when ports and uplinks have had no device.
+	Seen   sightings.Seen
+	Absent map[plan.PortID]sightings.Absence
+	// Since is how long ago a finding may have been seen last to be shown; All shows every one.
+	Since time.Duration
+	All   bool
+	Now   time.Time
 }
 
 // Past is a device that sends and receives beside a switch which has the device below.
@@ -62,11 +71,13 @@ const mostOfARule = 16
 // Examine asks every rule.
 func Examine(s *Snapshot) *api.Advice {
 	l := newLook(s)
-	a := &api.Advice{MeasuredSeconds: s.Window.Seconds(), Ports: len(s.State.Ports), Uplinks: len(s.State.Uplinks),
+	a := &api.Advice{MeasuredSeconds: s.Window.Seconds(), SinceSeconds: s.Since.Seconds(),
+		Ports: len(s.State.Ports), Uplinks: len(s.State.Uplinks),
 		Findings: []api.Finding{}}
 	for _, r := range Rules() {
 		a.Rules++
-		found := r.find(l)
+		found, older := s.showing(r.find(l))
+		a.Older += older
 		if more := len(found) - mostOfARule; more > 0 {
 			if a.More == nil {
 				a.More = map[string]int{}
@@ -92,6 +103,6 @@ func rank(l api.FindingLevel) int {
 
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), guardRules(), loopRules(), floodRules(), addressRules(), uplinkRules(),
-		redundancyRules(), deviceRules(), guestRules(), flowRules())
+	return slices.Concat(securityRules(), learningRules(), guardRules(), loopRules(), floodRules(), addressRules(),
+		uplinkRules(), redundancyRules(), deviceRules(), offloadRules(), guestRules(), flowRules())
 }

@@ -8,7 +8,6 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/trace"
-	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 
@@ -52,9 +51,9 @@ func mtu(l *look) (found []api.Finding) {
 			}
 			byReceivers = true
 			m.at.Sign = fmt.Sprintf("%s longer than its MTU of %d %s refused %s; others send up to %d", frames(n), own,
-				were(n), l.period(), longest)
+				were(n), l.period(m.id, refusedOf(abi.ReasonMTUExceeded)), longest)
 			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(longest, own+1)})
-			found = append(found, remedy(m.at, cause))
+			found = append(found, remedy(l.dated(m.at, m.id, refusedOf(abi.ReasonMTUExceeded)), cause))
 		}
 		for _, m := range members {
 			c, own := l.of(m.id), l.Host.Facts[m.id].MTU
@@ -63,9 +62,9 @@ func mtu(l *look) (found []api.Finding) {
 				continue
 			}
 			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d %s dropped %s; its own MTU is %d", frames(n),
-				sw.MTU, were(n), l.period(), own)
+				sw.MTU, were(n), l.period(m.id, dropsOf(abi.ReasonMTUExceeded)), own)
 			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(own, sw.MTU+1)})
-			found = append(found, remedy(m.at, cause))
+			found = append(found, remedy(l.dated(m.at, m.id, dropsOf(abi.ReasonMTUExceeded)), cause))
 		}
 	}
 	return found
@@ -138,7 +137,14 @@ func name(n *api.Neighbour) string {
 
 func deviceMissing(l *look) (found []api.Finding) {
 	add := func(f api.Finding, kind, device, reason string) {
-		f.Sign = fmt.Sprintf("%s; for %v at least", reason, l.absent(f))
+		f.Sign = reason
+		if gone, ok := l.Absent[plan.PortID{Switch: f.Switch, Name: f.Port + f.Uplink}]; ok {
+			f.FirstSeen = gone.Since
+			f.Sign += "; for " + max(0, l.Now.Sub(gone.Since)).Round(time.Second).String()
+			if gone.AtLeast {
+				f.FirstSeen, f.Sign = time.Time{}, f.Sign+" at least"
+			}
+		}
 		f.Change = "Make the device " + device + ", or correct its name."
 		if device == "" {
 			f.Change = "Bind a device to it."
@@ -191,22 +197,10 @@ func pastSwitch(l *look) (found []api.Finding) {
 	return found
 }
 
-// absent is since when a port or uplink has had no device, as far back as the agent knows.
-func (l *look) absent(f api.Finding) time.Duration {
-	since := l.State.Agent.Started
-	for i := range l.Events {
-		if e := &l.Events[i]; e.Kind == event.Disconnected && e.Switch == f.Switch && e.Port == f.Port &&
-			e.Uplink == f.Uplink {
-			since = e.Time
-		}
-	}
-	return max(0, l.Now.Sub(since)).Round(time.Second)
-}
-
 func deviceLosses(l *look) (found []api.Finding) {
 	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, c *counts) {
 		d := c.Device
-		if d == nil || d.RxErrors+d.TxErrors+d.RxMissed+d.TxDropped == 0 {
+		if d == nil || lossesOf(d) == 0 {
 			return
 		}
 		f := onUplink(u, "device %s counts %s receiving and %s sending, %s missed, and %s not sent, %s", u.Device,
@@ -214,7 +208,7 @@ func deviceLosses(l *look) (found []api.Finding) {
 			l.lossPeriod())
 		f.Change = "Look at the cable and the optics; for frames that were missed, make the device's rings longer."
 		f.Command = "ethtool -S " + u.Device
-		found = append(found, f)
+		found = append(found, l.dated(f, u.ID, lossesCount))
 	})
 	return found
 }
@@ -222,7 +216,7 @@ func deviceLosses(l *look) (found []api.Finding) {
 // lossPeriod says since when a device counts.
 func (l *look) lossPeriod() string {
 	if l.Window > 0 {
-		return l.period()
+		return l.windowText()
 	}
 	return "since it was made"
 }
@@ -242,10 +236,11 @@ func deviceRefused(l *look) (found []api.Finding) {
 			if n < refusedLeast || n*refusedEvery < c.out() {
 				continue
 			}
-			m.at.Sign = fmt.Sprintf("%s %s refused %s, and %s taken", many(n, "copy"), were(n), l.period(),
+			m.at.Sign = fmt.Sprintf("%s %s refused %s, and %s taken", many(n, "copy"), were(n),
+				l.period(m.id, refusedOf(abi.ReasonDeviceRefused)),
 				many(c.out(), "frame"))
 			cause, _ := l.explain.Explain(m.id, abi.ReasonDeviceRefused, trace.Known{})
-			found = append(found, remedy(m.at, cause))
+			found = append(found, remedy(l.dated(m.at, m.id, refusedOf(abi.ReasonDeviceRefused)), cause))
 		}
 	}
 	return found

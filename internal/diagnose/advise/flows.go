@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
@@ -28,6 +29,7 @@ func flowRoom(l *look) (found []api.Finding) {
 	for i := range l.Flows.Switches {
 		sw := &l.Flows.Switches[i]
 		var lost uint64
+		at := plan.PortID{Switch: sw.Switch}
 		worst := api.FlowLoss{}
 		for _, loss := range sw.Losses {
 			lost += loss.Packets
@@ -47,7 +49,7 @@ func flowRoom(l *look) (found []api.Finding) {
 		if len(signs) == 0 {
 			continue
 		}
-		f := api.Finding{Switch: sw.Switch, Sign: strings.Join(signs, "; ")}
+		f := l.dated(api.Finding{Switch: sw.Switch, Sign: strings.Join(signs, "; ")}, at, flowsMissing)
 		if sw.MaxFlows < spec.MaxMaxFlows {
 			found = append(found, remedy(f, l.explain.FixSwitch(sw.Switch, "Allow more flows, or find who begins so "+
 				"many.", fmt.Sprintf("ipfix: {maxFlows: %d}", min(2*sw.MaxFlows, spec.MaxMaxFlows)))))
@@ -77,7 +79,7 @@ func flowCollector(l *look) (found []api.Finding) {
 			if why == "" {
 				why = "no answer says why"
 			}
-			found = append(found, api.Finding{Switch: l.Flows.Switches[i].Switch,
+			found = append(found, api.Finding{Switch: l.Flows.Switches[i].Switch, FirstSeen: c.Since,
 				Sign: fmt.Sprintf("collector %s is %s for %v: %s; %s lost", c.Collector, c.State, away, why,
 					many(c.Lost, "record")),
 				Change:  "Start the collector, correct its address, or take it out of ipfix.collectors.",

@@ -50,13 +50,14 @@ func guarded(l *look) (found []api.Finding) {
 				continue
 			}
 			last := l.claimed(p.ID, claim.why)
-			f := onPort(p, "%s %s addresses that are not the port's were dropped %s", frames(n), claim.what, l.period())
+			f := onPort(p, "%s %s addresses that are not the port's were dropped %s", frames(n), claim.what,
+				l.period(p.ID, dropsOf(claim.why)))
 			if last.IsValid() {
 				f.Sign += fmt.Sprintf(", the latest: %s", last)
 			}
 			cause, _ := l.explain.Explain(p.ID, claim.why, trace.Known{Claimed: last})
 			f.Sign += "; " + cause.Why
-			found = append(found, remedy(f, cause))
+			found = append(found, remedy(l.dated(f, p.ID, dropsOf(claim.why)), cause))
 		}
 	})
 	return found

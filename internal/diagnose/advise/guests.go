@@ -22,7 +22,7 @@ func guestOverdue(l *look) (found []api.Finding) {
 		if p.Wait == nil || !p.Wait.Overdue {
 			continue
 		}
-		found = append(found, api.Finding{Switch: p.Switch, Port: p.Name,
+		found = append(found, api.Finding{Switch: p.Switch, Port: p.Name, FirstSeen: p.Wait.Since,
 			Sign: fmt.Sprintf("nothing has come from it for %s; that it is to arrive is known because %s",
 				l.Now.Sub(p.Wait.Since).Round(time.Second), p.Wait.Why),
 			Change: "If the guest runs here, say so. If its migration still goes on, wait. If it was given up, end " +

@@ -5,7 +5,6 @@ import (
 	"heddle/internal/diagnose"
 	"slices"
 	"strings"
-	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
@@ -34,6 +33,9 @@ func newLook(s *Snapshot) *look {
 		uplink: map[plan.PortID]*api.Uplink{}}
 	for i := range s.Stats {
 		one := &s.Stats[i]
+		if s.Window == 0 {
+			one = lessBefore(one, s.Seen)
+		}
 		l.count[plan.PortID{Switch: one.Switch, Name: one.Name}] = newCounts(one)
 	}
 	for i := range s.State.Ports {
@@ -84,22 +86,6 @@ func (c *counts) out() uint64 {
 func (c *counts) unicast() uint64      { return c.named["packetsOutUnicast"] }
 func (l *look) up(id plan.PortID) bool { return l.Host.Facts[id].Up }
 
-// period returns when something was counted.
-func (l *look) period() string {
-	if l.Window > 0 {
-		return "in the last " + l.Window.Round(100*time.Millisecond).String()
-	}
-	return "since it was connected"
-}
-
-// periodOfMany is period of several ports or uplinks.
-func (l *look) periodOfMany() string {
-	if l.Window > 0 {
-		return l.period()
-	}
-	return "since they were connected"
-}
-
 // connected reports whether a device serves the port or uplink.
 func (l *look) connected(id plan.PortID) bool {
 	_, ok := l.Host.Facts[id]
@@ -147,7 +133,8 @@ func (l *look) refusals(why abi.Reason, sign string, known func(*plan.Port) trac
 	l.eachPort(func(_ *plan.Switch, p *plan.Port, c *counts) {
 		if n := c.dropped(why); n > 0 {
 			cause, _ := l.explain.Explain(p.ID, why, known(p))
-			found = append(found, remedy(onPort(p, sign, frames(n), were(n), l.period()), cause))
+			f := onPort(p, sign, frames(n), were(n), l.period(p.ID, dropsOf(why)))
+			found = append(found, remedy(l.dated(f, p.ID, dropsOf(why)), cause))
 		}
 	})
 	return found
@@ -185,4 +172,14 @@ func percent(a, b uint64) uint64 {
 		return 0
 	}
 	return uint64(100 * float64(a) / float64(b))
+}
+
+// recent are the counters of the last moments of a port or uplink.
+func (l *look) recent(id plan.PortID) *counts {
+	for i := range l.Recent {
+		if s := &l.Recent[i]; s.Switch == id.Switch && s.Name == id.Name {
+			return newCounts(s)
+		}
+	}
+	return &counts{Stats: &api.Stats{}}
 }

@@ -26,7 +26,7 @@ func looped(l *look) (found []api.Finding) {
 			at := onPort(p, "")
 			c := l.of(p.ID)
 			at.Sign = fmt.Sprintf("Heddle kept back %s that it sent and %s for it %s",
-				frames(c.dropped(abi.ReasonLoopBlocked)), frames(c.kept(abi.ReasonLoopBlocked)), l.period())
+				frames(c.dropped(abi.ReasonLoopBlocked)), frames(c.kept(abi.ReasonLoopBlocked)), l.period(p.ID))
 			cause, _ := l.explain.Explain(p.ID, abi.ReasonLoopBlocked, trace.Known{})
 			found = append(found, remedy(at, cause))
 		}

@@ -26,6 +26,9 @@ func redundancyRules() []Rule {
 		{"lag-member", api.FindingWrong, "a member of a LAG is up and not in the bundle",
 			"what LACP says of the member, and its PDUs received and sent",
 			"the LAG has less than its width, or the other end is set up otherwise", lagMember},
+		{"lag-degraded", api.FindingNote, "some members of a LAG have no link or no device",
+			"the state of each member's device",
+			"the LAG has less than its width, and the last member's failure cuts its ports off", lagDegraded},
 	}
 }
 
@@ -103,5 +106,34 @@ func lagMember(l *look) (found []api.Finding) {
 		f.Command = "heddle uplink show " + u.ID.Name
 		found = append(found, f)
 	})
+	return found
+}
+
+// lagDegraded finds LAGs of which some members are lost. One that has lost all is its teams' finding.
+func lagDegraded(l *look) (found []api.Finding) {
+	for _, sw := range l.Host.Plan.Switches {
+		for _, g := range sw.LAGs {
+			var lost []string
+			used := 0
+			for _, m := range links(sw, g.Uplinks) {
+				u := m.members[0]
+				switch f, ok := l.Host.Facts[u.ID]; {
+				case u.Blocked: // an operator wants it so
+				case !ok || !f.Up:
+					lost = append(lost, u.ID.Name+" ("+l.whyNot(m)+")")
+				case f.Usable():
+					used++
+				}
+			}
+			if len(lost) == 0 || used == 0 {
+				continue
+			}
+			found = append(found, api.Finding{Switch: sw.Name,
+				Sign: fmt.Sprintf("LAG %s: %d of %d members carry traffic; not %s", g.Name, used, len(g.Uplinks),
+					strings.Join(lost, ", ")),
+				Change:  "Bring the member back, or take it out of the LAG.",
+				Command: "heddle lag show " + g.Name})
+		}
+	}
 	return found
 }

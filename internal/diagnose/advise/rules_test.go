@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 )
@@ -330,6 +331,9 @@ func uplinkCases() []ruleCase {
 			provoke: member(false), near: member(true), object: "uplink u1",
 			sign: "LAG lag1: no partner is heard; 0 LACPDUs received, 9 LACPDUs sent", fix: "heddle uplink show u1",
 			level: wrong},
+		{rule: "lag-degraded", old: "  portGroups:", new: "  lags: [{name: lag1, uplinks: [u1, u2]}]\n  portGroups:",
+			provoke: down("u2"), near: func(r *rig) { down("u1")(r); down("u2")(r) }, object: "switch lab",
+			sign: "LAG lag1: 1 of 2 members carry traffic; not u2 (down)", fix: "heddle lag show lag1", level: note},
 	}
 }
 
@@ -371,8 +375,9 @@ func deviceCases() []ruleCase {
 			level: wrong},
 		{rule: "device-missing", provoke: func(r *rig) {
 			r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist"
+			r.Absent = map[plan.PortID]sightings.Absence{id("b"): {Since: r.Now.Add(-time.Hour)}}
 		}, near: func(r *rig) { r.view("b").State = api.Down },
-			object: "port b", sign: "device pb does not exist; for 1h0m0s at least", fix: "heddle port show b",
+			object: "port b", sign: "device pb does not exist; for 1h0m0s", fix: "heddle port show b",
 			level: note},
 		{rule: "program-before", provoke: func(r *rig) {
 			r.view("a").RunsBefore = []api.ProgramBefore{{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress",
@@ -406,7 +411,7 @@ func deviceCases() []ruleCase {
 
 func allCases() (all []ruleCase) {
 	for _, list := range [][]ruleCase{securityCases(), guardCases(), floodCases(), addressCases(), uplinkCases(),
-		deviceCases(), guestCases(), flowCases()} {
+		deviceCases(), guestCases(), flowCases(), learningCases(), offloadCases()} {
 		all = append(all, list...)
 	}
 	return all

@@ -52,7 +52,7 @@ func promiscuous(l *look) (found []api.Finding) {
 		if wasted < wastedCopies || share < wastedPercent {
 			return
 		}
-		f := onPort(p, "%s it got %s and sent %s; about %d%% of those it got were for other ports", l.period(),
+		f := onPort(p, "%s it got %s and sent %s; about %d%% of those it got were for other ports", l.period(p.ID),
 			many(c.unicast(), "unicast frame"), frames(c.in()), share)
 		to := []plan.Setting{{Path: "security.promiscuous", Value: string(spec.Reject)}}
 		change := "Have it get its own frames alone."
@@ -111,7 +111,9 @@ func forged(l *look) (found []api.Finding) {
 		}
 		last := l.lastSource(p.ID)
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonForgedTransmit, trace.Known{Source: last})
-		f := onPort(p, "%s from addresses that are not the port's %s dropped %s", frames(n), were(n), l.period())
+		f := onPort(p, "%s from addresses that are not the port's %s dropped %s", frames(n), were(n),
+			l.period(p.ID, dropsOf(abi.ReasonForgedTransmit)))
+		f = l.dated(f, p.ID, dropsOf(abi.ReasonForgedTransmit))
 		if !last.IsZero() {
 			f.Sign += ", one of them " + last.String()
 		}
@@ -142,16 +144,16 @@ func guestTags(l *look) (found []api.Finding) {
 				continue
 			}
 			f := onPort(p, "%s with a tag that the port (%s) does not pass %s dropped %s", frames(n), p.Policy.VLAN.V,
-				were(n), l.period())
+				were(n), l.period(p.ID, dropsOf(why)))
 			f.Change = "Have the guest send untagged frames, or make the port a trunk of the VLANs that it tags; the " +
 				"command shows which those are."
 			if why == abi.ReasonVLANNotAllowed {
 				f.Sign = fmt.Sprintf("%s of VLANs that the port (%s) does not carry %s dropped %s", frames(n),
-					p.Policy.VLAN.V, were(n), l.period())
+					p.Policy.VLAN.V, were(n), l.period(p.ID, dropsOf(why)))
 				f.Change = "Add the VLAN to the trunk, or correct it in the guest; the command shows which it is."
 			}
 			f.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, why)
-			found = append(found, f)
+			found = append(found, l.dated(f, p.ID, dropsOf(why)))
 		}
 	})
 	return found

@@ -128,12 +128,16 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 		if n := l.refusedVLAN(worst); carried {
 			f.Sign = fmt.Sprintf("VLAN %s: others carry it, %s carries %s; %s %s refused there %s", vlans,
 				worst.ID.Name, nothing(worst.VLANs.String()),
-				frames(n), were(n), l.period())
+				frames(n), were(n), l.period(worst.ID, refusedOf(abi.ReasonUplinkVLAN)))
 			if !active || n == 0 {
 				f.Level = api.FindingNote
 			}
 		}
 		cause, _ := l.explain.Explain(worst.ID, abi.ReasonUplinkVLAN, trace.Known{VLAN: lowest(vlans)})
+		f = l.dated(f, worst.ID, refusedOf(abi.ReasonUplinkVLAN))
+		if carried && l.old(&f) { // the uplink lacks the VLAN still, and no frame has asked for it lately
+			f.Level, f.FirstSeen, f.LastSeen, f.Undated = api.FindingNote, time.Time{}, time.Time{}, false
+		}
 		found = append(found, remedy(f, cause))
 	}
 	return found
@@ -182,6 +186,9 @@ func ipHash(l *look) (found []api.Finding) {
 		case back > 0:
 			f = t.on("%s that its own ports had sent came back by another of %s %s%s", frames(back), linkNames(usable),
 				l.periodOfMany(), others)
+			for _, p := range t.ports {
+				f = l.dated(f, p.ID, refusedOf(abi.ReasonReflected))
+			}
 		case others != "":
 			f = t.on("LLDP%s: a channel over both needs that they act as one", strings.TrimPrefix(others, ";"))
 			f.Level = api.FindingNote
@@ -236,7 +243,7 @@ func halfOpen(l *look) (found []api.Finding) {
 			len(v.LLDP.Neighbours) > 0 {
 			return
 		}
-		f := onUplink(u, "it sent %s %s and received none", frames(c.out()), l.period())
+		f := onUplink(u, "it sent %s %s and received none", frames(c.out()), l.period(u.ID))
 		f.Change = "Look at the cable, the optics and the port of the physical switch, and move the ports meanwhile: " +
 			"`teaming: {failureDetection: beacon}` does that by itself with three uplinks."
 		f.Command = "heddle uplink show " + u.ID.Name

@@ -134,7 +134,10 @@ func TestAdvise_AfterTheRemedyTheWindowIsSilent(t *testing.T) {
 	}
 	l.must(strings.Fields(f[0].Command)[1:]...)
 	forge()
-	if by, _ := l.advise("--for", "50ms"); len(by["forged-transmits"]) > 0 {
-		t.Errorf("%+v", by)
+	for _, args := range [][]string{{"--for", "50ms"}, {"--all"}, nil} {
+		by, a := l.advise(args...)
+		if len(by["forged-transmits"]) > 0 || a.Older != 0 {
+			t.Errorf("%q: %+v, and %d older", args, by, a.Older)
+		}
 	}
 }

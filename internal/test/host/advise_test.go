@@ -59,6 +59,24 @@ const badlySet = `switches:
   lags: [{name: lag1, uplinks: [l1, l2], fallback: none}]
   portGroups:
   - {name: bundled, teaming: {active: [lag1]}}
+- name: wide
+  kind: distributed
+  uplinks: [{name: w1, device: w1}, {name: w2, device: w2}]
+  lags: [{name: lag2, uplinks: [w1, w2]}]
+  portGroups:
+  - {name: spread, teaming: {active: [lag2]}}
+- name: choices
+  kind: distributed
+  checks: {reversePathPromiscuous: false}
+  uplinks: [{name: c1, device: c1}, {name: c2, device: c2}]
+  portGroups:
+  - {name: unheard, security: {macLearning: {enabled: true}}}
+  - {name: greedy, security: {promiscuous: accept, forgedTransmits: accept, macLearning: {enabled: true}}}
+- name: busy
+  kind: distributed
+  uplinks: [{name: b1, device: b1}]
+  portGroups:
+  - {name: bulk}
 - name: guards
   kind: distributed
   portGroups:
@@ -98,6 +116,10 @@ ports:
 - {name: serves, switch: guards, portGroup: clients, device: p-serves, mac: "02:00:00:00:00:23"}
 - {name: flooder, switch: storms, portGroup: loud, device: p-flooder, mac: "02:00:00:00:00:24"}
 - {name: limited, switch: storms, portGroup: held, device: p-limited, mac: "02:00:00:00:00:25"}
+- {name: spreads, switch: wide, portGroup: spread, device: p-spreads, mac: "02:00:00:00:00:26"}
+- {name: deaf, switch: choices, portGroup: unheard, device: p-deaf, mac: "02:00:00:00:00:27"}
+- {name: eager, switch: choices, portGroup: greedy, device: p-eager, mac: "02:00:00:00:00:28"}
+- {name: plain, switch: busy, portGroup: bulk, device: plaintap, mac: "02:00:00:00:00:29"}
 - {name: rounda, switch: lab, portGroup: bridges, device: rounda, mac: "02:00:00:00:00:1f"}
 - {name: roundb, switch: lab, portGroup: bridges, device: roundb, mac: "02:00:00:00:00:20"}
 `
@@ -242,6 +264,8 @@ func adviseFaults() map[string]string {
 		"reflection-check": "switch lab", "uplink-vlan": "port group far", "ip-hash": "port group hashed",
 		"half-open": "uplink o1", "no-uplink": "port group lonely",
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
+		"lag-degraded": "switch wide", "learning-forged": "port group unheard", "learning-promiscuous": "port eager",
+		"promiscuous-uplinks": "switch choices", "guest-offloads": "port plain", "single-queue": "uplink b1",
 		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent",
 		"device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
@@ -310,8 +334,12 @@ func (l *adviceLab) late() {
 // TestAdvise_EveryRuleFindsItsFaultOnALiveHost: all faults at once, by real frames.
 func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 	l := newAdviceLab(t)
-	l.plug(badlySet, "u1", "u2", "h1", "h2", "m1", "m2", "l1", "l2")
+	l.plug(badlySet, "u1", "u2", "h1", "h2", "m1", "m2", "l1", "l2", "w1", "w2", "c1", "c2")
 	l.silentTap("o1")
+	l.oneQueueOfTwo("b1")
+	plain := l.plainGuest("plaintap")
+	run(t, l.far, "ip link set f-w2 down")
+	run(t, l.far, "ip link set f-eager promisc on")
 	run(t, l.far, "ip link set f-watcher promisc on")
 	run(t, l.far, "ip link set f-small mtu 1400")
 	run(t, l.far, "ip link set f-m2 down")
@@ -330,6 +358,7 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 		l.must("port", command, "alone")
 	}
 	l.storm()
+	l.bulk(plain)
 	var by map[string][]api.Finding
 	missing := func() (list []string) {
 		for rule, object := range adviseFaults() {

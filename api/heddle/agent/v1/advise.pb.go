@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	_ "heddle/api/heddle/options/v1"
 	reflect "reflect"
 	sync "sync"
@@ -79,7 +80,10 @@ func (FindingLevel) EnumDescriptor() ([]byte, []int) {
 type AdviseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// measure is how long to measure; 0 takes what was counted since each port was connected. At most an hour.
-	Measure       *durationpb.Duration `protobuf:"bytes,1,opt,name=measure,json=for,proto3" json:"measure,omitempty"`
+	Measure *durationpb.Duration `protobuf:"bytes,1,opt,name=measure,json=for,proto3" json:"measure,omitempty"`
+	// since is how long ago a finding may have been seen last; 0 is ten minutes. all asks for every finding.
+	Since         *durationpb.Duration `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	All           bool                 `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -119,6 +123,20 @@ func (x *AdviseRequest) GetMeasure() *durationpb.Duration {
 		return x.Measure
 	}
 	return nil
+}
+
+func (x *AdviseRequest) GetSince() *durationpb.Duration {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *AdviseRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
 }
 
 // AdviseResponse is the answer.
@@ -178,7 +196,11 @@ type Advice struct {
 	// findings are those that are wrong first, in the order of the rules.
 	Findings []*Finding `protobuf:"bytes,5,rep,name=findings,proto3" json:"findings,omitempty"`
 	// more is how many findings of a rule were left out, because they are the same of many ports.
-	More          map[string]int32 `protobuf:"bytes,6,rep,name=more,proto3" json:"more,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	More map[string]int32 `protobuf:"bytes,6,rep,name=more,proto3" json:"more,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// since_seconds is how long ago findings may have been seen last to be shown. older is how many were seen last
+	// before that, or at a time that is not known; asking for all shows them.
+	SinceSeconds  float64 `protobuf:"fixed64,7,opt,name=since_seconds,json=sinceSeconds,proto3" json:"since_seconds,omitempty"`
+	Older         int32   `protobuf:"varint,8,opt,name=older,proto3" json:"older,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +277,20 @@ func (x *Advice) GetMore() map[string]int32 {
 	return nil
 }
 
+func (x *Advice) GetSinceSeconds() float64 {
+	if x != nil {
+		return x.SinceSeconds
+	}
+	return 0
+}
+
+func (x *Advice) GetOlder() int32 {
+	if x != nil {
+		return x.Older
+	}
+	return 0
+}
+
 // Finding is one thing that is misconfigured, and where.
 type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -271,9 +307,15 @@ type Finding struct {
 	// change says what to do; edit what to write into the configuration for that; command carries it out or, where
 	// nothing is to
 	// be changed on this host, shows what is behind it.
-	Change        string     `protobuf:"bytes,9,opt,name=change,proto3" json:"change,omitempty"`
-	Edit          *TraceEdit `protobuf:"bytes,10,opt,name=edit,proto3" json:"edit,omitempty"`
-	Command       string     `protobuf:"bytes,11,opt,name=command,proto3" json:"command,omitempty"`
+	Change  string     `protobuf:"bytes,9,opt,name=change,proto3" json:"change,omitempty"`
+	Edit    *TraceEdit `protobuf:"bytes,10,opt,name=edit,proto3" json:"edit,omitempty"`
+	Command string     `protobuf:"bytes,11,opt,name=command,proto3" json:"command,omitempty"`
+	// first_seen and last_seen are when its cause was seen first, where that is known, and last. now: it is so now.
+	// undated: it was counted before anybody kept dates.
+	FirstSeen     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
+	LastSeen      *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
+	Now           bool                   `protobuf:"varint,14,opt,name=now,proto3" json:"now,omitempty"`
+	Undated       bool                   `protobuf:"varint,15,opt,name=undated,proto3" json:"undated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,25 +427,57 @@ func (x *Finding) GetCommand() string {
 	return ""
 }
 
+func (x *Finding) GetFirstSeen() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstSeen
+	}
+	return nil
+}
+
+func (x *Finding) GetLastSeen() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastSeen
+	}
+	return nil
+}
+
+func (x *Finding) GetNow() bool {
+	if x != nil {
+		return x.Now
+	}
+	return false
+}
+
+func (x *Finding) GetUndated() bool {
+	if x != nil {
+		return x.Undated
+	}
+	return false
+}
+
 var File_heddle_agent_v1_advise_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_advise_proto_rawDesc = "" +
 	"\n" +
-	"\x1cheddle/agent/v1/advise.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"@\n" +
+	"\x1cheddle/agent/v1/advise.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x83\x01\n" +
 	"\rAdviseRequest\x12/\n" +
-	"\ameasure\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03for\"A\n" +
+	"\ameasure\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03for\x12/\n" +
+	"\x05since\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05since\x12\x10\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"A\n" +
 	"\x0eAdviseResponse\x12/\n" +
-	"\x06advice\x18\x01 \x01(\v2\x17.heddle.agent.v1.AdviceR\x06advice\"\x9f\x02\n" +
+	"\x06advice\x18\x01 \x01(\v2\x17.heddle.agent.v1.AdviceR\x06advice\"\xda\x02\n" +
 	"\x06Advice\x12)\n" +
 	"\x10measured_seconds\x18\x01 \x01(\x01R\x0fmeasuredSeconds\x12\x14\n" +
 	"\x05rules\x18\x02 \x01(\x05R\x05rules\x12\x14\n" +
 	"\x05ports\x18\x03 \x01(\x05R\x05ports\x12\x18\n" +
 	"\auplinks\x18\x04 \x01(\x05R\auplinks\x124\n" +
 	"\bfindings\x18\x05 \x03(\v2\x18.heddle.agent.v1.FindingR\bfindings\x125\n" +
-	"\x04more\x18\x06 \x03(\v2!.heddle.agent.v1.Advice.MoreEntryR\x04more\x1a7\n" +
+	"\x04more\x18\x06 \x03(\v2!.heddle.agent.v1.Advice.MoreEntryR\x04more\x12#\n" +
+	"\rsince_seconds\x18\a \x01(\x01R\fsinceSeconds\x12\x14\n" +
+	"\x05older\x18\b \x01(\x05R\x05older\x1a7\n" +
 	"\tMoreEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xbd\x02\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xdd\x03\n" +
 	"\aFinding\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x123\n" +
 	"\x05level\x18\x02 \x01(\x0e2\x1d.heddle.agent.v1.FindingLevelR\x05level\x12\x16\n" +
@@ -417,7 +491,12 @@ const file_heddle_agent_v1_advise_proto_rawDesc = "" +
 	"\x06change\x18\t \x01(\tR\x06change\x12.\n" +
 	"\x04edit\x18\n" +
 	" \x01(\v2\x1a.heddle.agent.v1.TraceEditR\x04edit\x12\x18\n" +
-	"\acommand\x18\v \x01(\tR\acommand*s\n" +
+	"\acommand\x18\v \x01(\tR\acommand\x129\n" +
+	"\n" +
+	"first_seen\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tfirstSeen\x127\n" +
+	"\tlast_seen\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\x12\x10\n" +
+	"\x03now\x18\x0e \x01(\bR\x03now\x12\x18\n" +
+	"\aundated\x18\x0f \x01(\bR\aundated*s\n" +
 	"\fFindingLevel\x12\x1d\n" +
 	"\x19FINDING_LEVEL_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x13FINDING_LEVEL_WRONG\x10\x01\x1a\t\x8a\xb5\x18\x05wrong\x12 \n" +
@@ -440,29 +519,33 @@ func file_heddle_agent_v1_advise_proto_rawDescGZIP() []byte {
 var file_heddle_agent_v1_advise_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_heddle_agent_v1_advise_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_heddle_agent_v1_advise_proto_goTypes = []any{
-	(FindingLevel)(0),           // 0: heddle.agent.v1.FindingLevel
-	(*AdviseRequest)(nil),       // 1: heddle.agent.v1.AdviseRequest
-	(*AdviseResponse)(nil),      // 2: heddle.agent.v1.AdviseResponse
-	(*Advice)(nil),              // 3: heddle.agent.v1.Advice
-	(*Finding)(nil),             // 4: heddle.agent.v1.Finding
-	nil,                         // 5: heddle.agent.v1.Advice.MoreEntry
-	(*durationpb.Duration)(nil), // 6: google.protobuf.Duration
-	(*TraceEdit)(nil),           // 7: heddle.agent.v1.TraceEdit
+	(FindingLevel)(0),             // 0: heddle.agent.v1.FindingLevel
+	(*AdviseRequest)(nil),         // 1: heddle.agent.v1.AdviseRequest
+	(*AdviseResponse)(nil),        // 2: heddle.agent.v1.AdviseResponse
+	(*Advice)(nil),                // 3: heddle.agent.v1.Advice
+	(*Finding)(nil),               // 4: heddle.agent.v1.Finding
+	nil,                           // 5: heddle.agent.v1.Advice.MoreEntry
+	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
+	(*TraceEdit)(nil),             // 7: heddle.agent.v1.TraceEdit
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_advise_proto_depIdxs = []int32{
-	6, // 0: heddle.agent.v1.AdviseRequest.measure:type_name -> google.protobuf.Duration
-	3, // 1: heddle.agent.v1.AdviseResponse.advice:type_name -> heddle.agent.v1.Advice
-	4, // 2: heddle.agent.v1.Advice.findings:type_name -> heddle.agent.v1.Finding
-	5, // 3: heddle.agent.v1.Advice.more:type_name -> heddle.agent.v1.Advice.MoreEntry
-	0, // 4: heddle.agent.v1.Finding.level:type_name -> heddle.agent.v1.FindingLevel
-	7, // 5: heddle.agent.v1.Finding.edit:type_name -> heddle.agent.v1.TraceEdit
-	1, // 6: heddle.agent.v1.AdviseService.Advise:input_type -> heddle.agent.v1.AdviseRequest
-	2, // 7: heddle.agent.v1.AdviseService.Advise:output_type -> heddle.agent.v1.AdviseResponse
-	7, // [7:8] is the sub-list for method output_type
-	6, // [6:7] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	6,  // 0: heddle.agent.v1.AdviseRequest.measure:type_name -> google.protobuf.Duration
+	6,  // 1: heddle.agent.v1.AdviseRequest.since:type_name -> google.protobuf.Duration
+	3,  // 2: heddle.agent.v1.AdviseResponse.advice:type_name -> heddle.agent.v1.Advice
+	4,  // 3: heddle.agent.v1.Advice.findings:type_name -> heddle.agent.v1.Finding
+	5,  // 4: heddle.agent.v1.Advice.more:type_name -> heddle.agent.v1.Advice.MoreEntry
+	0,  // 5: heddle.agent.v1.Finding.level:type_name -> heddle.agent.v1.FindingLevel
+	7,  // 6: heddle.agent.v1.Finding.edit:type_name -> heddle.agent.v1.TraceEdit
+	8,  // 7: heddle.agent.v1.Finding.first_seen:type_name -> google.protobuf.Timestamp
+	8,  // 8: heddle.agent.v1.Finding.last_seen:type_name -> google.protobuf.Timestamp
+	1,  // 9: heddle.agent.v1.AdviseService.Advise:input_type -> heddle.agent.v1.AdviseRequest
+	2,  // 10: heddle.agent.v1.AdviseService.Advise:output_type -> heddle.agent.v1.AdviseResponse
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_advise_proto_init() }

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"heddle/internal/diagnose/advise"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/plan"
+)
+
+// Abilities is what devices do by themselves; false where one does not say.
+type Abilities interface {
+	Of(device string) (hostdev.Ability, bool, error)
+}
+
+// devicesToAsk are, in the loop, the devices whose abilities matter: uplinks', and taps, which show what their guests
+// take.
+func (an *answers) devicesToAsk() (map[plan.PortID]advise.Ability, error) {
+	all := map[plan.PortID]advise.Ability{}
+	for i := range an.state.Held {
+		h := &an.state.Held[i]
+		d, ok, err := an.dev.Device(h.Device)
+		if err != nil {
+			return nil, err
+		}
+		at, attached := an.effect.applied.Attachments[h.ID]
+		if tap := d.Kind == hostdev.Tap; ok && attached && at.Ifindex == d.Index && (tap || h.Uplink) {
+			all[h.ID] = advise.Ability{Device: d.Name, Tap: tap && !h.Uplink}
+		}
+	}
+	return all, nil
+}
+
+// ask completes what is known of devices, and leaves out those that do not say.
+func (an *answers) ask(all map[plan.PortID]advise.Ability) error {
+	for id, a := range all {
+		if an.abilities == nil {
+			delete(all, id)
+			continue
+		}
+		can, known, err := an.abilities.Of(a.Device)
+		switch {
+		case err != nil:
+			return err
+		case !known:
+			delete(all, id)
+		default:
+			a.Segments, a.Checksums, a.Queues, a.MaxQueues = can.Segments, can.Checksums, can.Queues, can.MaxQueues
+			all[id] = a
+		}
+	}
+	return nil
+}

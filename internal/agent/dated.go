@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"heddle/internal/agent/instance"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/diagnose/advise"
+	"heddle/internal/host/ownfile"
+	"heddle/internal/observe/sightings"
+	"heddle/internal/plan"
+)
+
+const (
+	// sightEvery is how often the counters are read to date what they count: a finding's date is late by as much.
+	sightEvery = 10 * time.Second
+	// keepSightingsEvery bounds how often the dates are written down, and what a killed agent forgets of them.
+	keepSightingsEvery = time.Minute
+)
+
+// dated keeps when counters grew and since when ports have had no device, for advice with dates. The dates are in a
+// file of the run directory: like the counters they outlive the agent, and not the boot.
+type dated struct {
+	*shared
+	effect *effect
+
+	ledger *sightings.Ledger
+	file   string // "" keeps none
+	place  string
+	kept   time.Time     // when the file was written last
+	due    chan struct{} // holds one when the counters shall be read soon
+	// reading is held from the reading of the counters until they are dated; never in the loop.
+	reading sync.Mutex
+}
+
+// sightingsFile has the dates of the agent's findings.
+func sightingsFile(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".seen") }
+
+// openSightings reads what the agent before kept.
+func (a *Agent) openSightings(p instance.Paths) {
+	da := a.dated
+	da.file, da.place = sightingsFile(p, a.name), a.state.Place
+	b, err := ownfile.Read(da.file)
+	if err == nil {
+		da.ledger, err = sightings.Decode(b, da.place)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		a.log.Warn("when findings were seen before is not known", "err", err)
+	}
+}
+
+// followSightings reads the counters from now on, until the agent ends.
+func (a *Agent) followSightings() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.answers.keepSighting(ctx)
+	}()
+	a.closers = append(a.closers, func() error {
+		cancel()
+		<-done
+		return a.dated.keep() // the loop has ended
+	})
+}
+
+// keepSighting reads the counters until ctx ends.
+func (an *answers) keepSighting(ctx context.Context) {
+	tick := time.NewTicker(sightEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-an.stopped:
+			return
+		case <-an.dated.due:
+		case <-tick.C:
+		}
+		_ = an.sight(ctx, uplinksOnly, &advise.Snapshot{}) // the next reading may go better; who asks is told why
+	}
+}
+
+// sight reads the counters and dates them. Readings are dated in the order in which they were made: an older one would
+// look like counters that began anew.
+func (an *answers) sight(ctx context.Context, devices func(*state.Held) bool, s *advise.Snapshot) (err error) {
+	an.dated.reading.Lock()
+	defer an.dated.reading.Unlock()
+	if s.Flows, err = an.flowing.FlowStatus(ctx); err != nil {
+		return err
+	}
+	if s.Stats, err = an.read(ctx, devices); err != nil {
+		return err
+	}
+	return an.do(ctx, func() error { an.dated.note(s.Stats, s.Flows); return nil })
+}
+
+func everyDevice(*state.Held) bool { return true }
+
+func uplinksOnly(h *state.Held) bool { return h.Uplink }
+
+// soon has the counters read: what they counted so far belongs to settings that have just changed.
+func (da *dated) soon() {
+	select {
+	case da.due <- struct{}{}:
+	default:
+	}
+}
+
+// note dates, in the loop, what was read just now.
+func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) {
+	d := da.effect.applied
+	if d == nil {
+		return
+	}
+	da.ledger.Note(time.Now(), advise.Readings(d.Plan, d.Facts, stats, flows))
+	if time.Since(da.kept) < keepSightingsEvery {
+		return
+	}
+	if err := da.keep(); err != nil {
+		da.complain("remember when findings were seen", err)
+	}
+}
+
+// watch notes, in the loop, which ports and uplinks have a device.
+func (da *dated) watch() {
+	has := map[plan.PortID]bool{}
+	da.effect.eachMember(func(id plan.PortID) { _, has[id] = da.effect.applied.Facts[id] })
+	da.ledger.Watch(time.Now(), has)
+}
+
+// keep writes the dates down if they are not.
+func (da *dated) keep() error {
+	if da.file == "" || !da.ledger.Changed() {
+		return nil
+	}
+	da.kept = time.Now()
+	b, err := da.ledger.Encode(da.place)
+	if err != nil {
+		return err
+	}
+	return ownfile.Replace(da.file, b)
+}

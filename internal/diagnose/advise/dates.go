@@ -1,0 +1,244 @@
+package advise
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/observe/sightings"
+	"heddle/internal/plan"
+)
+
+// The names of counters in a ledger of sightings.
+const (
+	unlearned    = "macNotLearnedAllowed"
+	lossesCount  = "deviceLosses"
+	flowsMissing = "flowsNotRecorded" // of a switch
+)
+
+func dropsOf(r abi.Reason) string   { return "drops/" + r.String() }
+func refusedOf(r abi.Reason) string { return "refused/" + r.String() }
+
+// Readings are the counters that rules judge by, for a ledger to date. flows is nil where it is not known.
+func Readings(p *plan.Plan, facts plan.Facts, stats []api.Stats,
+	flows *api.FlowStatus) map[plan.PortID][]sightings.Count {
+	all, causes := make(map[plan.PortID][]sightings.Count, len(stats)), causesOf(p, facts)
+	for i := range stats {
+		s := &stats[i]
+		id := plan.PortID{Switch: s.Switch, Name: s.Name}
+		list := []sightings.Count{}
+		for _, r := range s.Drops {
+			list = append(list, sightings.Count{What: "drops/" + r.Reason, N: r.Value, Cause: causes(id, r.Reason)})
+		}
+		for _, r := range s.Refused {
+			list = append(list, sightings.Count{What: "refused/" + r.Reason, N: r.Value, Cause: causes(id, r.Reason)})
+		}
+		for _, c := range s.Extra {
+			if c.Name == unlearned {
+				list = append(list, sightings.Count{What: unlearned, N: c.Value,
+					Cause: causes(id, abi.ReasonMACLimit.String())})
+			}
+		}
+		if d := s.Device; d != nil && s.Uplink {
+			list = append(list, sightings.Count{What: lossesCount, N: lossesOf(d), Cause: d.Device})
+		}
+		all[id] = list
+	}
+	if flows == nil {
+		return all
+	}
+	for i := range flows.Switches {
+		sw := &flows.Switches[i]
+		all[plan.PortID{Switch: sw.Switch}] = []sightings.Count{{What: flowsMissing, N: notRecorded(sw),
+			Cause: fmt.Sprint(sw.MaxFlows)}}
+	}
+	return all
+}
+
+func lossesOf(d *api.DeviceLosses) uint64 { return d.RxErrors + d.TxErrors + d.RxMissed + d.TxDropped }
+
+func notRecorded(sw *api.FlowSwitch) uint64 {
+	n := sw.Overflow.Packets
+	for _, loss := range sw.Losses {
+		n += loss.Packets
+	}
+	return n
+}
+
+// causesOf gives what stands for the settings that decide whether frames of a port or uplink meet a reason: when it
+// changes, the frames that met it before may be of a fault that was fixed.
+func causesOf(p *plan.Plan, facts plan.Facts) func(id plan.PortID, reason string) string {
+	decides := map[string][]plan.Field{}
+	for _, f := range plan.Fields() {
+		for _, r := range f.Reasons {
+			decides[r.String()] = append(decides[r.String()], f)
+		}
+	}
+	type member struct {
+		sw     *plan.Switch
+		port   *plan.Port
+		uplink *plan.Uplink
+	}
+	members := map[plan.PortID]member{}
+	for _, sw := range p.Switches {
+		for _, u := range sw.Uplinks {
+			members[u.ID] = member{sw: sw, uplink: u}
+		}
+		for _, q := range sw.Ports {
+			members[q.ID] = member{sw: sw, port: q}
+		}
+	}
+	return func(id plan.PortID, reason string) string {
+		m, ok := members[id]
+		if !ok {
+			return ""
+		}
+		h := fnv.New64a()
+		if m.port != nil {
+			for _, f := range decides[reason] {
+				fmt.Fprintf(h, "%s=%s;", f.Path, f.Value(m.port.Policy))
+			}
+		}
+		fmt.Fprint(h, besides(m.sw, m.port, m.uplink, facts[id], reason))
+		return fmt.Sprintf("%x", h.Sum64())
+	}
+}
+
+// besides is what else than the policy fields that name the reason decides about it.
+func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason string) string {
+	switch reason {
+	case abi.ReasonMTUExceeded.String():
+		return fmt.Sprint(sw.MTU, f.MTU)
+	case abi.ReasonGuestBPDU.String():
+		if p != nil {
+			return fmt.Sprint(sw.BlockGuestBPDU, p.Policy.GuestLinkControl.V)
+		}
+		return fmt.Sprint(sw.BlockGuestBPDU)
+	case abi.ReasonReflected.String():
+		if p != nil {
+			return fmt.Sprint(p.Policy.Teaming.Policy.V, p.Policy.Teaming.Active.V)
+		}
+	case abi.ReasonUplinkVLAN.String():
+		if u != nil {
+			return u.VLANs.String()
+		}
+	case abi.ReasonMACLimit.String(), abi.ReasonMACTableFull.String():
+		if p != nil {
+			l := &p.Policy.Learning
+			return fmt.Sprint(l.Enabled.V, l.LimitPolicy.V, p.MACRoom())
+		}
+	case abi.ReasonIPSourceNotAllowed.String(), abi.ReasonARPSenderNotAllowed.String(),
+		abi.ReasonNDTargetNotAllowed.String():
+		if p != nil {
+			return fmt.Sprint(p.Policy.AddressGuard.Addresses.V, p.Addresses)
+		}
+	}
+	return ""
+}
+
+// lessBefore takes from counters what was counted under settings that have changed since.
+func lessBefore(s *api.Stats, seen sightings.Seen) *api.Stats {
+	id := plan.PortID{Switch: s.Switch, Name: s.Name}
+	if len(seen[id]) == 0 {
+		return s
+	}
+	out := *s
+	cut := func(prefix string, list api.ReasonCounts) (left api.ReasonCounts) {
+		for _, r := range list {
+			one, _ := seen.Of(id, prefix+r.Reason)
+			if n := diff(r.Value, one.Before); n > 0 {
+				left = append(left, api.ReasonNo{Reason: r.Reason, Value: n})
+			}
+		}
+		return left
+	}
+	out.Drops, out.Refused = cut("drops/", s.Drops), cut("refused/", s.Refused)
+	if one, ok := seen.Of(id, unlearned); ok && one.Before > 0 {
+		out.Extra = make(api.Counters, len(s.Extra))
+		for i, c := range s.Extra {
+			if c.Name == unlearned {
+				c.Value = diff(c.Value, one.Before)
+			}
+			out.Extra[i] = c
+		}
+	}
+	return &out
+}
+
+// period returns since when something of a port or uplink was counted.
+func (l *look) period(id plan.PortID, whats ...string) string {
+	if l.Window > 0 {
+		return l.windowText()
+	}
+	var since time.Time
+	for _, what := range whats {
+		if one, _ := l.Seen.Of(id, what); one.Since.After(since) {
+			since = one.Since
+		}
+	}
+	if since.IsZero() {
+		return "since it was connected"
+	}
+	return fmt.Sprintf("since its settings changed %s ago", l.Now.Sub(since).Round(time.Second))
+}
+
+func (l *look) windowText() string {
+	return "in the last " + l.Window.Round(100*time.Millisecond).String()
+}
+
+// periodOfMany is period of several ports or uplinks.
+func (l *look) periodOfMany() string {
+	if l.Window > 0 {
+		return l.windowText()
+	}
+	return "since they were connected"
+}
+
+// dated says when what a finding is made of was seen first and last. Where nothing dates it, it was seen now.
+func (l *look) dated(f api.Finding, id plan.PortID, whats ...string) api.Finding {
+	known, undated := false, false
+	for _, what := range whats {
+		one, ok := l.Seen.Of(id, what)
+		if !ok || one.Counted() == 0 {
+			continue
+		}
+		if one.Last.After(f.LastSeen) {
+			f.LastSeen = one.Last
+		}
+		undated = undated || one.First.IsZero()
+		if !known || one.First.Before(f.FirstSeen) {
+			f.FirstSeen = one.First
+		}
+		known = true
+	}
+	if undated {
+		f.FirstSeen = time.Time{}
+	}
+	if known && f.LastSeen.IsZero() {
+		f.Undated = true
+	}
+	return f
+}
+
+// old reports whether a finding was seen too long ago to be shown by itself.
+func (s *Snapshot) old(f *api.Finding) bool {
+	return s.Window == 0 && (f.Undated || !f.LastSeen.IsZero() && s.Now.Sub(f.LastSeen) > s.Since)
+}
+
+// showing keeps the findings that are asked for: all, or those that were seen lately. What a time was measured for is
+// of that time.
+func (s *Snapshot) showing(list []api.Finding) (shown []api.Finding, older int) {
+	for _, f := range list {
+		if s.old(&f) && !s.All {
+			older++
+			continue
+		}
+		if !f.Undated && f.LastSeen.IsZero() {
+			f.LastSeen, f.Now = s.Now, true
+		}
+		shown = append(shown, f)
+	}
+	return shown, older
+}
