@@ -43,6 +43,33 @@ func TestCommandsInThePagesExist(t *testing.T) {
 	}
 }
 
+// TestCommandsInThePicturesExist: a picture's commands are typed as well.
+func TestCommandsInThePicturesExist(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range inPicture.FindAllStringSubmatch(string(text), -1) {
+			commands++
+			if err := checkHeddle(strings.Fields(m[1]), true); err != nil {
+				t.Errorf("%s: heddle %s: %v", filepath.Base(name), m[1], err)
+			}
+		}
+	}
+	if commands == 0 {
+		t.Error("no picture has a command")
+	}
+}
+
+// inPicture is a command that is a text of its own in an SVG.
+var inPicture = regexp.MustCompile(`>heddle ([^<]+)</text>`)
+
 func TestCheckHeddle(t *testing.T) {
 	for line, good := range map[string]bool{
 		"port list --switch lab":          true,
