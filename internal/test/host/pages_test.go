@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/api"
 	"heddle/internal/test/testkit"
 )
 
@@ -102,6 +103,54 @@ func TestTheTutorialShowsWhatItsCommandsPrint(t *testing.T) {
 		out, err := c.CombinedOutput()
 		if why := s.differs(string(out)); why != "" {
 			t.Fatalf("%s: %v: %s", s.command, err, why)
+		}
+	}
+}
+
+// TestTheAttachPageShowsWhatItsCommandsPrint: a VM's and a container's port, as the page connects them. Tables of ports in
+// other pages have the columns that there are.
+func TestTheAttachPageShowsWhatItsCommandsPrint(t *testing.T) {
+	h := newHost(t)
+	text := page(t, "docs/how-to/attach.md")
+	_, config, _ := strings.Cut(text, "```yaml\n")
+	config, _, _ = strings.Cut(config, "```")
+	h.ip("link add eno1 type veth peer name wire")
+	h.ip("link set wire up")
+	h.start("--config", h.file("heddle.yaml", config))
+	vm := h.guest("tap0", "02:00:00:00:01:01", "192.0.2.1/24")
+	h.guest("veth-c1", "02:00:00:00:01:02", "192.0.2.2/24")
+	for _, p := range [][2]string{{"vm1/eth0", "tap0"}, {"c1/eth0", "veth-c1"}} {
+		port, device := p[0], p[1]
+		h.ip("link set " + device + " up")
+		h.must("port", "connect", port, "--switch", "lab", "--port-group", "web", "--device", device)
+	}
+	for _, port := range []string{"vm1/eth0", "c1/eth0"} {
+		h.awaitPort(port, api.Up)
+	}
+	h.await("the uplink is used", func() bool {
+		return strings.Count(h.must("port", "list", "--uplink", "uplink1"), "uplink1") == 2
+	})
+	if !pings(vm, "192.0.2.2") {
+		t.Error("the VM does not reach the container")
+	}
+	for _, s := range consoles(text) {
+		if why := s.differs(h.must(strings.Fields(s.command)[1:]...)); why != "" {
+			t.Errorf("%s: %s", s.command, why)
+		}
+	}
+	head, _, _ := strings.Cut(h.must("port", "list"), "\n")
+	for _, name := range []string{"docs/how-to/qemu.md", "docs/how-to/libvirt.md"} {
+		found := false
+		for _, s := range consoles(page(t, name)) {
+			if s.command == "heddle port list" {
+				found = true
+				if s.plain(s.want[0]) != s.plain(head) {
+					t.Errorf("%s has a table of the columns\n%s\nand the program's are\n%s", name, s.want[0], head)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s shows no list of ports", name)
 		}
 	}
 }
