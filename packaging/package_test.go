@@ -100,6 +100,9 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 		"/usr/share/doc/heddle/docs/reference/agent.md":         "-rw-r--r--",
 		"/usr/share/doc/heddle/docs/reference/configuration.md": "-rw-r--r--",
 		"/usr/share/doc/heddle/docs/how-to/libvirt.md":          "-rw-r--r--",
+		"/usr/share/doc/heddle/docs/pictures/operator.svg":      "-rw-r--r--",
+		"/usr/share/heddle/ansible/playbook.yaml":               "-rw-r--r--",
+		"/usr/share/heddle/gitops/heddle-pull":                  "-rwxr-xr-x",
 	} {
 		switch got, ok := files[path]; {
 		case !ok:
@@ -136,22 +139,27 @@ func TestTheUnitsAreValid(t *testing.T) {
 	testkit.Root(t)
 	testkit.Tool(t, "systemd-analyze")
 	dir := t.TempDir()
-	files, err := filepath.Glob("systemd/*")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	verify := []string{"verify", "--man=no"}
+	for _, pattern := range []string{"systemd/*", "gitops/*.service", "gitops/*.timer"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, files, err)
+		}
+		for _, file := range files {
+			unit, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The verifier wants the program to be there.
+			unit = regexp.MustCompile(`(?m)^ExecStart=/usr/\S+`).ReplaceAll(unit, []byte("ExecStart=/bin/true"))
+			path := filepath.Join(dir, filepath.Base(file))
+			if err := os.WriteFile(path, unit, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			verify = append(verify, path)
+		}
 	}
-	unit, err := os.ReadFile("systemd/heddle.service")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The verifier wants the program to be there.
-	standIn := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/heddle`).ReplaceAll(unit, []byte("ExecStart=/bin/true"))
-	if err := os.WriteFile(filepath.Join(dir, "heddle.service"), standIn, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	output(t, "cp", "systemd/run-heddle-bpf.mount", dir)
-	if out := output(t, "systemd-analyze", "verify", "--man=no", filepath.Join(dir, "heddle.service"),
-		filepath.Join(dir, "run-heddle-bpf.mount")); strings.Contains(out, "heddle") {
+	if out := output(t, "systemd-analyze", verify...); strings.Contains(out, "heddle") {
 		t.Errorf("systemd finds faults:\n%s", out)
 	}
 }

@@ -67,6 +67,42 @@ func TestCommandsInThePicturesExist(t *testing.T) {
 	}
 }
 
+// TestCommandsOfThePlaybooksExist: Ansible itself runs by hand only (docs/how-to/many-hosts.md).
+func TestCommandsOfThePlaybooksExist(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(root, "packaging/ansible/*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range inPlaybook.FindAllStringSubmatch(string(text), -1) {
+			commands++
+			words := simpleCommands(jinja.ReplaceAllStringFunc(m[1], func(s string) string {
+				if strings.Contains(s, "'--") {
+					return "" // options for some cases
+				}
+				return "1"
+			}))[0]
+			if err := checkHeddle(words[1:], true); err != nil {
+				t.Errorf("%s: %s: %v", filepath.Base(name), m[1], err)
+			}
+		}
+	}
+	if commands < 8 {
+		t.Errorf("only %d commands found in the playbooks", commands)
+	}
+}
+
+// inPlaybook is a task's command, jinja what Ansible fills in.
+var (
+	inPlaybook = regexp.MustCompile(`(?m)^ +(?:cmd: )?(heddle [a-z][^\n]*)$`)
+	jinja      = regexp.MustCompile(`\{\{.*?\}\}`)
+)
+
 // inPicture is a command that is a text of its own in an SVG.
 var inPicture = regexp.MustCompile(`>heddle ([^<]+)</text>`)
 

@@ -107,8 +107,8 @@ func TestTheTutorialShowsWhatItsCommandsPrint(t *testing.T) {
 	}
 }
 
-// TestTheAttachPageShowsWhatItsCommandsPrint: a VM's and a container's port, as the page connects them. Tables of ports in
-// other pages have the columns that there are.
+// TestTheAttachPageShowsWhatItsCommandsPrint: a VM's and a container's port, as the page connects them. Tables of ports
+// in other pages have the columns that there are.
 func TestTheAttachPageShowsWhatItsCommandsPrint(t *testing.T) {
 	h := newHost(t)
 	text := page(t, "docs/how-to/attach.md")
