@@ -103,6 +103,8 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 		"/usr/share/doc/heddle/docs/pictures/operator.svg":      "-rw-r--r--",
 		"/usr/share/heddle/ansible/playbook.yaml":               "-rw-r--r--",
 		"/usr/share/heddle/gitops/heddle-pull":                  "-rwxr-xr-x",
+		"/usr/share/heddle/init/heddle.openrc":                  "-rwxr-xr-x",
+		"/usr/share/heddle/init/runit/run":                      "-rwxr-xr-x",
 	} {
 		switch got, ok := files[path]; {
 		case !ok:

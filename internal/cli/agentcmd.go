@@ -32,7 +32,8 @@ func newAgent(d Deps) *cobra.Command {
 			"only comments counts as no file.\n\n" +
 			"Under a service manager (NOTIFY_SOCKET) the agent reports when it is ready, reloading and stopping, " +
 			"and feeds the watchdog. It ends with status 3 when a command stopped it, as \"heddle down\" does, and " +
-			"with 78 when the configuration is wrong: in both cases it should not be started again.",
+			"with 78 when the configuration is wrong: in both cases it should not be started again. Other " +
+			"supervisors, such as runit, get these statuses with HEDDLE_SUPERVISED=yes.",
 		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -88,7 +89,7 @@ func keepHeapSmall(d Deps) {
 // supervisedEnd gives a service manager the statuses after which it should not start the agent again.
 func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
 	switch {
-	case !manager.Present():
+	case !manager.Present() && d.env("HEDDLE_SUPERVISED", "") == "":
 		return err
 	case err == nil && manager.StoppedByOrder():
 		return &SilentError{Status: ExitStopped}
