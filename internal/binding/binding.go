@@ -1,4 +1,4 @@
-// Package binding is a plan bound to the devices of a host: the desired state of the kernel. Pure types.
+// Package binding is a plan together with the devices of a host: the desired state of the kernel. Pure types.
 package binding
 
 import "heddle/internal/plan"
@@ -6,7 +6,8 @@ import "heddle/internal/plan"
 // Attachment is how the kernel reaches a port's device.
 type Attachment struct {
 	Ifindex uint32
-	// PeerRedirect: a veth whose other end is in another network namespace and can be handed frames directly (K13).
+	// PeerRedirect: a veth whose other end is in another network namespace, so that frames can be handed to it
+	// directly (K13).
 	PeerRedirect bool
 }
 

@@ -1,6 +1,6 @@
-// Package dataplane puts a plan and the host's devices into the kernel as tables and programs: it loads, pins,
-// attaches, writes what package compile makes of the plan, and reads counters and learned MACs. Everything it puts into
-// the kernel goes on working without any process.
+// Package dataplane puts a plan and the host's devices into the kernel as tables and programs: it loads, pins and
+// attaches programs, writes the tables that package compile makes from the plan, and reads counters and learned MACs.
+// Everything it puts into the kernel goes on working without any process.
 package dataplane
 
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-I../../bpf -O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" vswitch ../../bpf/switch.bpf.c
@@ -10,9 +10,9 @@ import (
 	"log/slog"
 )
 
-// Options say where an instance lives.
+// Options say where an instance is in the file system, and how large its tables are.
 type Options struct {
-	// PinDir is a directory of this agent alone on a mounted bpffs; created when missing.
+	// PinDir is a directory for this agent alone on a mounted bpffs; it is created when missing.
 	PinDir string
 	// MACTable is how many learned MACs the table holds, 0 = the default (spec.HostSettings).
 	MACTable int

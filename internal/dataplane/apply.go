@@ -41,10 +41,10 @@ func (k *Kernel) Apply(d binding.Desired) error {
 	}
 }
 
-// Change activates what is desired: all ports change at one instant, and a port whose device and slot stay is never
-// detached. ready, unless nil, is called when everything is written and checked but not active yet. On an error
-// before that instant, also one of ready, nothing has changed. Afterwards Attach attaches new devices and detaches
-// old ones.
+// Change activates the desired state: all ports change at one instant, and a port whose device and slot stay is never
+// detached. ready, unless nil, is called when everything is written and checked but not active yet. On an error before
+// that instant, including one of ready, nothing has changed. Afterwards Attach attaches new devices and detaches old
+// ones.
 func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) {
 	if err := k.register.freeDrained(); err != nil {
 		return Instant{}, err
@@ -64,7 +64,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex,
 		k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
-	// The program that is given to devices now finds its plan and their places.
+	// A program that devices get from now on finds its plan and their slots.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
 		return at, err
 	}
@@ -73,8 +73,8 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 			return at, err
 		}
 	}
-	// Runs that began under the old plan end before the sweep, so that they cannot bring back what it removes, and
-	// before places that became free can be given away.
+	// Wait for runs that began under the old plan to end: before the sweep, so that they cannot bring back what it
+	// removes, and before free slots can be reused.
 	if err := k.tables.awaitGrace(); err != nil {
 		return at, err
 	}
@@ -99,7 +99,7 @@ func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points fun
 		return Instant{}, err
 	}
 	var fresh map[plan.PortID]flow.Point
-	if len(a.NewPorts) > 0 { // known points stay as they were until the plan is active
+	if len(a.NewPorts) > 0 { // known points stay the same until the plan is active
 		fresh = points()
 	}
 	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
@@ -118,7 +118,7 @@ func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points fun
 	return k.tables.flip(next)
 }
 
-// wantedEgress lists the devices whose host's own frames are looked up before they leave.
+// wantedEgress lists the devices on which the host's own frames are looked up before they leave.
 func (k *Kernel) wantedEgress(d binding.Desired) map[uint32]uint32 {
 	want := map[uint32]uint32{}
 	for _, sw := range d.Plan.Switches {

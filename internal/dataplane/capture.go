@@ -16,15 +16,15 @@ import (
 	"heddle/internal/plan"
 )
 
-// ErrTooManyCaptures says that as many captures run as can.
+// ErrTooManyCaptures says that the most captures possible run already.
 var ErrTooManyCaptures = fmt.Errorf("%d captures run already, and that is as many as there can be at a time",
 	abi.MaxCaptures)
 
-// captureRing is the size of one capture's ring, in bytes: a power of two. It bounds what a capture costs the host, and
-// is what a reader can be late by.
+// captureRing is the size of one capture's ring, in bytes: a power of two. It limits the memory of a capture, and how
+// far its reader can fall behind.
 const captureRing = 8 << 20
 
-// captureLook is how often a reader looks into a ring that is not filling up.
+// captureLook is how often a reader checks a ring that is not filling up.
 const captureLook = 20 * time.Millisecond
 
 // Segment is one broadcast domain of a switch.
@@ -33,24 +33,24 @@ type Segment struct {
 	AD   bool   // the VLAN is an 802.1ad one
 }
 
-// Selection says which frames a capture is about.
+// Selection says which frames a capture records.
 type Selection struct {
 	// Ports are ports and uplinks; none means all. A port that does not exist yet is captured as soon as it does.
 	Ports []plan.PortID
-	// Segments of Switch; none is all, and Switch then says nothing.
+	// Segments of Switch; none means all, and then Switch is not used.
 	Switch   string
 	Segments []Segment
-	// Stages are those of abi.CaptureAdmit and so on.
+	// Stages are abi.CaptureAdmit and so on.
 	Stages []int
-	// Reasons of drops; none is all.
+	// Reasons of drops; none means all.
 	Reasons []abi.Reason
 	// Filter is a classic BPF program, as CheckFilter accepts it; none accepts every frame.
 	Filter []abi.FilterInstruction
-	// Snap is how many bytes of a frame are wanted at most, 1 to abi.MaxSnap.
+	// Snap is the most bytes of a frame to capture, 1 to abi.MaxSnap.
 	Snap int
 }
 
-// Captures are the captures that run. Its methods may be called by any goroutine.
+// Captures are the captures that run. Any goroutine may call its methods.
 type Captures struct {
 	kernel *Kernel
 	// loading guards build and users, and is held as long as loading takes; mu guards the rest.
@@ -63,7 +63,7 @@ type Captures struct {
 	running [abi.MaxCaptures]*Capture
 }
 
-// Capture is one that runs. Next and Counts are for one goroutine.
+// Capture is a running capture. Next and Counts are for one goroutine.
 type Capture struct {
 	of        *Captures
 	id        uint32
@@ -85,8 +85,8 @@ type Captured struct {
 // Captures returns the captures of this kernel.
 func (k *Kernel) Captures() *Captures { return k.captures }
 
-// Start begins a capture. The first one takes as long as loading a program does, some tenths of a second. owner runs a
-// function on the goroutine that the kernel's methods are for, here and when the capture is closed.
+// Start begins a capture. The first one takes as long as loading a program, some tenths of a second. owner runs a
+// function on the goroutine that may call the kernel's methods, here and when the capture is closed.
 func (c *Captures) Start(s Selection, owner func(func() error) error) (*Capture, error) {
 	if err := CheckFilter(s.Filter); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *Captures) Start(s Selection, owner func(func() error) error) (*Capture,
 	return run, nil
 }
 
-// use makes sure that the capturing build is in place, and keeps it there until unuse.
+// use makes sure that the capturing build is active, and keeps it active until unuse.
 func (c *Captures) use(owner func(func() error) error) (*capturingBuild, error) {
 	c.loading.Lock()
 	defer c.loading.Unlock()
@@ -168,7 +168,7 @@ func (c *Captures) begin(run *Capture) error {
 	return err
 }
 
-// reserve writes the capture into a place that no run of the program looks at.
+// reserve writes the capture to a slot that no run of the program reads.
 func (c *Captures) reserve(run *Capture) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *Captures) reserve(run *Capture) error {
 	return ErrTooManyCaptures
 }
 
-// prepare takes as long as the kernel's grace period.
+// prepare waits for a grace period of the kernel.
 func (b *capturingBuild) prepare(run *Capture) error {
 	zero := make([]abi.CaptureCounts, ebpf.MustPossibleCPU())
 	if err := b.counts.Put(run.id, zero); err != nil {
@@ -198,8 +198,8 @@ func (b *capturingBuild) prepare(run *Capture) error {
 	return nil
 }
 
-// activate sets which captures the program runs. It is a system call, so that what was written about the captures
-// before it is visible to the program.
+// activate sets which captures the program runs. It is a system call, so that the program sees what was written about
+// the captures before it.
 func (c *Captures) activate(b *capturingBuild) error {
 	var ctl abi.CaptureControl
 	for id, run := range c.running {
@@ -213,7 +213,7 @@ func (c *Captures) activate(b *capturingBuild) error {
 	return nil
 }
 
-// close ends what still runs, before the kernel's handles go.
+// close ends the captures that still run, before the kernel's handles are closed.
 func (c *Captures) close() error {
 	c.mu.Lock()
 	var left []*Capture
@@ -225,10 +225,10 @@ func (c *Captures) close() error {
 	c.mu.Unlock()
 	var errs []error
 	for _, run := range left {
-		run.owner = func(f func() error) error { return f() } // which is who closes the kernel
+		run.owner = func(f func() error) error { return f() } // the caller is the one that closes the kernel
 		errs = append(errs, run.Close())
 	}
-	if c.kernel.asking { // a capture ended while its owner was busy ending
+	if c.kernel.asking { // a capture ended while its owner was busy with closing
 		errs = append(errs, c.kernel.exchangeFor(nil))
 	}
 	return errors.Join(errs...)
@@ -260,7 +260,7 @@ func (r *Capture) Next(deadline time.Time) (Captured, error) {
 	}
 }
 
-// Counts are how many frames and copies were selected, and how many of them did not fit into the ring.
+// Counts are the number of frames and copies that were selected, and how many of them did not fit into the ring.
 func (r *Capture) Counts() (selected, lost uint64, err error) {
 	var of []abi.CaptureCounts
 	if err := r.build.counts.Lookup(r.id, &of); err != nil {
@@ -272,7 +272,7 @@ func (r *Capture) Counts() (selected, lost uint64, err error) {
 	return selected, lost, nil
 }
 
-// Stop selects no more frames; what the ring holds can still be read.
+// Stop ends the selection of frames; frames in the ring can still be read.
 func (r *Capture) Stop() error {
 	c := r.of
 	c.mu.Lock()
@@ -280,13 +280,13 @@ func (r *Capture) Stop() error {
 	if c.running[r.id] != r {
 		return nil
 	}
-	// Its place stays taken until Close, its stages say that nothing is wanted.
+	// Its slot stays taken until Close; its stages say that it wants nothing.
 	at := int64(r.id)*int64(unsafe.Sizeof(abi.Capture{})) + int64(unsafe.Offsetof(abi.Capture{}.Stages))
 	_, err := r.build.captures.WriteAt(bytesOf([]uint32{0}), at)
 	return err
 }
 
-// Close ends the capture. With the last one the live program is itself again.
+// Close ends the capture. After the last one, devices run the live program again.
 func (r *Capture) Close() error {
 	c := r.of
 	c.mu.Lock()

@@ -8,17 +8,17 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// capturingBuild is what takes the live program's place on the devices: the same program, but first asking a table for
-// a stand-in, which is the capturing build. The kernel empties such a table when the last process that has it open
-// ends. So an agent that dies in the midst of a capture leaves the switch with one look-up more and nothing captured,
-// until the next agent gives the devices the live program again, as it does with any other that it finds.
+// capturingBuild replaces the live program on the devices: it is the same program, but first looks in a table for a
+// stand-in, which is the capturing build. The kernel empties such a table when the last process that has it open ends.
+// So if an agent dies during a capture, nothing is captured any more and the switch only has one more look-up, until
+// the next agent gives the devices the live program again, as it replaces any other program that it finds.
 type capturingBuild struct {
 	capturing, asking      *ebpf.Collection
 	captures               *ebpf.Memory
 	control, counts, rings *ebpf.Map
 }
 
-// loadCapturingBuild loads it with the live program's tables.
+// loadCapturingBuild loads the build with the live program's tables.
 func loadCapturingBuild(k *Kernel) (*capturingBuild, error) {
 	b := &capturingBuild{}
 	var err error
@@ -28,7 +28,7 @@ func loadCapturingBuild(k *Kernel) (*capturingBuild, error) {
 	if b.asking, err = k.loadBeside(loadVswitch, "heddle_ingress_or", "heddle_egress_or"); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	debug.FreeOSMemory() // loading takes several times the memory that keeping does
+	debug.FreeOSMemory() // loading takes several times the memory that the build needs afterwards
 	if b.captures, err = b.capturing.Maps["captures"].Memory(); err != nil {
 		return nil, errors.Join(fmt.Errorf("map the table of captures: %w", err), b.close())
 	}
@@ -79,7 +79,8 @@ func (b *capturingBuild) close() error {
 	return nil
 }
 
-// exchangeFor attaches to every device the program that it needs: a stand-in, or with nil the live one.
+// exchangeFor attaches to every device the program that it needs: the one with a stand-in or, if b is nil, the live
+// one.
 func (k *Kernel) exchangeFor(b *capturingBuild) error {
 	k.links.program, k.egress.program = k.objects.HeddleIngress, k.objects.HeddleEgress
 	k.asking = b != nil

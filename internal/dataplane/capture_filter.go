@@ -7,8 +7,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// CheckFilter returns what is wrong with a classic BPF program as a capture's filter: it must be one that
-// linux/filter.h describes, without the kernel's extensions, must end in a return, and may be empty.
+// CheckFilter returns what is wrong with a classic BPF program as a capture's filter. It may be empty; otherwise it
+// must be a program that linux/filter.h describes, without the kernel's extensions, and end in a return.
 func CheckFilter(f []abi.FilterInstruction) error {
 	if len(f) > abi.MaxFilter {
 		return fmt.Errorf("the filter compiles to %d instructions, and %d is the limit: simplify it", len(f),
@@ -37,7 +37,7 @@ func CheckFilter(f []abi.FilterInstruction) error {
 
 // knownFilterCode reports whether the program's interpreter knows the instruction (bpf/capture/filter.h).
 func knownFilterCode(in abi.FilterInstruction) bool {
-	const extensions = 0xfffff000 // offsets from here on are the kernel's own (SKF_AD_OFF and below)
+	const extensions = 0xfffff000 // from here on offsets are the kernel's own (SKF_AD_OFF and below)
 	switch in.Code {
 	case 0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0xb1: // ld [k], ldh, ldb, ld [x+k], ldh, ldb, ldx 4*([k]&15)
 		return in.K < extensions

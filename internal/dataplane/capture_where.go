@@ -9,7 +9,7 @@ import (
 	"heddle/internal/dataplane/compile"
 )
 
-// compile makes the kernel's form of a selection, with the places ports have now.
+// compile makes the kernel's form of a selection, with the slots that ports have now.
 func (c *Captures) compile(s Selection) abi.Capture {
 	r := abi.Capture{Reasons: [len(abi.Capture{}.Reasons)]uint64{^uint64(0), ^uint64(0)}, Snap: uint32(s.Snap),
 		WakeAt: captureRing / 8, FilterLength: uint32(len(s.Filter))}
@@ -33,7 +33,7 @@ func (c *Captures) compile(s Selection) abi.Capture {
 	return r
 }
 
-// where says at which places the selection's ports and segments are at present.
+// where returns the present slots of the selection's ports and the numbers of its segments.
 func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32,
 	segments [abi.SegmentsPerSwitch / 64]uint64) {
 	for _, id := range s.Ports {
@@ -54,8 +54,8 @@ func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNu
 	return ports, switchNumber, segments
 }
 
-// follow takes in where ports and switches are now; a place that was given up is captured no more before another port
-// gets it.
+// follow updates the captures to the present slots of ports and switches. A slot that was given up is no longer
+// captured before another port gets it.
 func (c *Captures) follow(s *compile.Slots) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

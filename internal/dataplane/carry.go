@@ -11,8 +11,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// carry takes over what tables of another layout hold: first all of it, while no device uses the new ones, then, when
-// every device does, what came in between. Of the tables that are not named here the agent makes the content anew.
+// carry copies the content of tables of another layout: first all of it, while no device uses the new tables; then,
+// when every device does, what was added in between. The agent writes the content of other tables anew.
 type carry struct {
 	from []*generation
 	to   *generation
@@ -20,7 +20,7 @@ type carry struct {
 	put  *ebpf.Program // heddle_carry
 }
 
-// source is one table of a generation that is taken over.
+// source is one table of a generation whose content is copied.
 type source struct {
 	*ebpf.Map
 	from, to tableLayout
@@ -56,8 +56,8 @@ func (c *carry) each(name string, f func(*generation, *source) error) error {
 	return nil
 }
 
-// entries calls f with every entry, in the new layout. Of a table that changes meanwhile some may be missing or come
-// twice.
+// entries calls f with every entry, in the new layout. If the table changes meanwhile, some entries may be missing or
+// come twice.
 func (s *source) entries(f func(key, value []byte) error) error {
 	var key, value []byte
 	it := s.Iterate()
@@ -70,10 +70,10 @@ func (s *source) entries(f func(key, value []byte) error) error {
 	if err := it.Err(); !errors.Is(err, ebpf.ErrIterationAborted) {
 		return err
 	}
-	return nil // an entry vanished under the reader too often
+	return nil // entries changed too often while they were read
 }
 
-// fits returns an error if these tables are too small for what the old ones hold. Nothing has been changed yet.
+// fits returns an error if these tables are too small for the content of the old ones. It changes nothing.
 func (c *carry) fits() error {
 	err := c.each("port_names", func(_ *generation, s *source) error {
 		return s.entries(func(key, name []byte) error {
@@ -100,7 +100,7 @@ func (c *carry) fits() error {
 	})
 }
 
-// first takes over everything. No device uses the new tables yet.
+// first copies everything. No device uses the new tables yet.
 func (c *carry) first() error {
 	for _, table := range []struct {
 		name string
@@ -122,7 +122,7 @@ func (c *carry) first() error {
 	return errors.Join(c.awake(), c.speakers(), c.learned())
 }
 
-// awake takes over which waits are over. Programs may be ending others.
+// awake copies which waits have ended. Programs may be ending others meanwhile.
 func (c *carry) awake() error {
 	return c.each("awake", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {
@@ -139,7 +139,7 @@ func (c *carry) awake() error {
 	})
 }
 
-// speakers takes over where the MACs of siblings are. Programs may be noting others, which are newer.
+// speakers copies which siblings speak for which MACs. Programs may be writing newer ones meanwhile, which count.
 func (c *carry) speakers() error {
 	return c.each("speakers", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {
@@ -156,8 +156,8 @@ func (c *carry) speakers() error {
 	})
 }
 
-// learned takes over the learned MACs, and each port's count of them, while programs may be learning: the port that
-// was heard last counts.
+// learned copies the learned MACs, and each port's count of them, while programs may be learning: the port that was
+// heard last counts.
 func (c *carry) learned() error {
 	return c.each("macs", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {
@@ -169,8 +169,7 @@ func (c *carry) learned() error {
 	})
 }
 
-// late takes over what came in after first, when no run of the program uses the old tables any more. It may be done
-// again.
+// late copies what was added after first, when no run of the program uses the old tables any more. It may be repeated.
 func (c *carry) late() error {
 	if err := errors.Join(c.awake(), c.speakers(), c.learned()); err != nil {
 		return err
@@ -180,8 +179,8 @@ func (c *carry) late() error {
 		c.counted("rare_counts", "rare_counts_before", c.maps.RareCountsBefore))
 }
 
-// counted sums the tables of counters of that name, with what they had taken over themselves, and writes the sum to
-// the table of earlier counts.
+// counted adds up the counters of that name with the earlier counts that their generation had copied itself, and writes
+// the sum to the table of earlier counts.
 func (c *carry) counted(counts, before string, to *ebpf.Map) error {
 	layout := c.to.layout.Tables[before]
 	sums := make([][]uint64, layout.Entries)
@@ -191,7 +190,7 @@ func (c *carry) counted(counts, before string, to *ebpf.Map) error {
 	for _, name := range []string{counts, before} {
 		err := c.each(name, func(g *generation, s *source) error {
 			if name == before && g.phase != complete {
-				return nil // it would say what the others of these generations say
+				return nil // it would repeat what the others of these generations say
 			}
 			return addCounters(sums, s)
 		})
@@ -207,7 +206,7 @@ func (c *carry) counted(counts, before string, to *ebpf.Map) error {
 	return nil
 }
 
-// addCounters adds what a table of counters says to sums, by slot. Counters are numbers of 8 bytes.
+// addCounters adds the counters of a table to sums, by slot. Counters are numbers of 8 bytes.
 func addCounters(sums [][]uint64, s *source) error {
 	for slot := range min(uint32(len(sums)), s.from.Entries) {
 		var perCPU [][]byte
@@ -234,10 +233,10 @@ func add(sum []uint64, b []byte) {
 	}
 }
 
-// number reads a key of 4 bytes in the host's order.
+// number reads a key of 4 bytes in the host's byte order.
 func number(key []byte) uint32 { return *(*uint32)(unsafe.Pointer(&key[0])) }
 
-// trim is what is left of a record without zeros at its end.
+// trim removes the zeros at the end of a record.
 func trim(b []byte) []byte {
 	for len(b) > 0 && b[len(b)-1] == 0 {
 		b = b[:len(b)-1]

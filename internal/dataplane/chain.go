@@ -13,38 +13,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hook is a place on a device where programs run one after the other.
+// Hook is a point on a device where programs run one after the other.
 type Hook string
 
 // The hooks that the switch uses.
 const (
-	Ingress Hook = "ingress" // of frames that come in by the device
-	Egress  Hook = "egress"  // of the host's own frames that leave by it
+	Ingress Hook = "ingress" // for frames that come in by the device
+	Egress  Hook = "egress"  // for the host's own frames that leave by it
 )
 
-// Stranger is a program on a hook of a device that is not the instance's own, whoever attached it: another instance's,
-// and one of an instance's own that it has no link to any more, count as well.
+// Stranger is a program on a hook of a device that is not this instance's own, whoever attached it. This includes
+// another instance's program, and one of this instance's to which it has no link any more.
 type Stranger struct {
 	Hook    Hook
-	Program uint32 // the kernel's id of it
-	Link    uint32 // the kernel's id of its attachment, 0 for one without a link
+	Program uint32 // the kernel's id for it
+	Link    uint32 // the kernel's id for its attachment, 0 for one without a link
 	Name    string // "" where this process may not ask for it (CAP_SYS_ADMIN)
-	// Instance is the name of the instance beside this one whose program it is, "" for others.
+	// Instance is the name of the instance of the same run directory that owns the program, "" for others.
 	Instance string
-	// Before: it sees the frames before the instance's own program, which gets what it passes on. Others see what that
-	// passes on.
+	// Before: it sees the frames before the instance's own program, which only gets what it passes on. Otherwise it
+	// is the other way round.
 	Before bool
 }
 
-// Chain is what runs on a device's hooks.
+// Chain is the programs that run on a device's hooks.
 type Chain struct {
 	// Ours: the instance's own program is on each hook that it needs.
 	Ours      bool
 	Strangers []Stranger
 }
 
-// Chain looks at the programs on the device. Where the instance's own was taken off the device, Attach attaches it
-// again.
+// Chain reads the programs on the device. If the instance's own was removed from the device, Attach attaches it again.
 func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
 	c := Chain{Ours: true}
 	for _, l := range []*links{k.links, k.egress} {
@@ -70,7 +69,7 @@ func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
 	return c, nil
 }
 
-// PinnedChain looks at the programs on a device for a process that is not the agent. It opens what the instance has
+// PinnedChain reads the programs on a device, for a process that is not the agent. It opens what the instance has
 // pinned.
 func PinnedChain(pinDir string, ifindex uint32) (Chain, error) {
 	c := Chain{Ours: true}
@@ -78,7 +77,7 @@ func PinnedChain(pinDir string, ifindex uint32) (Chain, error) {
 		dir = filepath.Join(pinDir, dir)
 		own, err := pinnedLink(dir, ifindex)
 		if errors.Is(err, os.ErrNotExist) && hook == ebpf.AttachTCXEgress {
-			continue // the host's own frames are not looked at
+			continue // the switch does not look at the host's own frames
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return c, err
@@ -105,8 +104,8 @@ func (l *links) id(index uint32) (link.ID, error) {
 	return info.ID, nil
 }
 
-// chainOf looks at one hook; own is the id of the instance's link there, and dir where that is pinned. A device that is
-// gone has no chain.
+// chainOf reads one hook; own is the id of the instance's link there, and dir the directory where that is pinned. A
+// device that is gone has no chain.
 func chainOf(index uint32, hook ebpf.AttachType, own link.ID, dir string) (Chain, error) {
 	q, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: hook})
 	if errors.Is(err, unix.ENODEV) {
@@ -143,7 +142,7 @@ func hookOf(t ebpf.AttachType) Hook {
 	return Ingress
 }
 
-// programName is "" where the kernel does not say it.
+// programName is "" if the kernel does not give a name.
 func programName(id ebpf.ProgramID) string {
 	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {
@@ -157,8 +156,8 @@ func programName(id ebpf.ProgramID) string {
 	return info.Name
 }
 
-// linksBeside are the links that instances beside the one whose links are pinned in dir have to a device of that index,
-// in this network namespace or another, with the instances' names.
+// linksBeside are the links that other instances of the same run directory have to a device with that index, in this
+// network namespace or another, with the instances' names. dir is where this instance's links are pinned.
 func linksBeside(dir string, index uint32) map[link.ID]string {
 	instance, kind := filepath.Dir(dir), filepath.Base(dir)
 	found := map[link.ID]string{}
@@ -177,7 +176,7 @@ func linksBeside(dir string, index uint32) map[link.ID]string {
 	return found
 }
 
-// pinnedLink is the kernel's id of the link that is pinned in the directory for the device.
+// pinnedLink is the kernel's id for the link to the device that is pinned in the directory.
 func pinnedLink(dir string, index uint32) (link.ID, error) {
 	l, err := link.LoadPinnedLink(filepath.Join(dir, strconv.FormatUint(uint64(index), 10)), nil)
 	if err != nil {
@@ -191,9 +190,10 @@ func pinnedLink(dir string, index uint32) (link.ID, error) {
 	return info.ID, nil
 }
 
-// place returns where in a device's chain the program is attached: first, since what runs before it may take or pass
-// on frames that the switch would refuse; but behind an instance beside this one, whose ports would lose their
-// traffic. What runs behind it, whoever attached it, sees the frames that go on to the host's stack or to the wire.
+// place returns the position in a device's chain where the program is attached. This is first, because a program before
+// it may consume or pass on frames that the switch would refuse; but after a program of another instance of the same
+// run directory, whose ports would lose their traffic. Programs behind it, whoever attached them, see the frames that
+// go on to the host's stack or to the wire.
 func (l *links) place(index uint32) (link.Anchor, error) {
 	beside := linksBeside(l.dir, index)
 	if len(beside) == 0 {

@@ -27,7 +27,7 @@ func CheckKernel() error {
 	return nil
 }
 
-// Check returns what the dataplane needs and this host or process does not have, and what to do about it.
+// Check returns what the dataplane needs but this host or process does not have, and what to do about it.
 func Check(pinDir string) error {
 	if err := CheckKernel(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func Check(pinDir string) error {
 	}
 }
 
-// explainLoad puts the operator's remedy before the kernel's answer.
+// explainLoad puts the remedy for the operator before the kernel's error.
 func explainLoad(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {

@@ -55,26 +55,26 @@ func readClocks(p *ebpf.Program) (clocks, error) {
 	return out[0], nil
 }
 
-// tickClock knows what the kernel's clock says without asking it each time: it goes with the monotonic one, in steps of
-// a tick.
+// tickClock knows the kernel's clock without reading it each time: it advances with the monotonic clock, in steps of a
+// tick.
 type tickClock struct {
 	hz   uint64
 	read func() (clocks, error)
 
 	mu    sync.Mutex // guards what follows
 	ticks uint64
-	at    time.Time // when it had come to that many; zero before it was read
+	at    time.Time // when it had reached that number; zero before it was first read
 }
 
-// askEvery bounds what becomes of the difference between a tick's nominal length and the real one (1/300 s is rounded):
-// nothing that a tick is to it.
+// askEvery limits the error from the difference between a tick's nominal length and the real one (1/300 s is rounded)
+// to less than a tick.
 const askEvery = time.Minute
 
-// askWithin is how long asking may take for the answer to be used again: else who asked may have been kept waiting on
-// one side of it.
+// askWithin is how long reading the clock may take for the result to be used later: after a longer time the process may
+// have been suspended before or after the reading.
 const askWithin = time.Millisecond
 
-// now is how many ticks the kernel has counted, and when that was.
+// now is the number of ticks that the kernel has counted, and when that was.
 func (c *tickClock) now() (uint64, time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +94,8 @@ func (c *tickClock) now() (uint64, time.Time, error) {
 	return c.ticks, c.at, nil
 }
 
-// wall is the kernel's clock that flows are stamped with, beside the host's: milliseconds since 1970 of an instant that
-// many ticks, of which the lower half is given, have come to.
+// wall converts the kernel's clock, with which flows are stamped, to the host's: it takes the lower half of a number of
+// ticks and returns that instant in milliseconds since 1970.
 func (c *tickClock) wall() (func(uint32) int64, error) {
 	ticks, now, err := c.now()
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *tickClock) wall() (func(uint32) int64, error) {
 	return func(at uint32) int64 { return ms - int64(int32(uint32(ticks)-at))*1000/int64(c.hz) }, nil
 }
 
-// ticksAsTime takes ticks for times.
+// ticksAsTime uses ticks as times without conversion.
 func ticksAsTime() (func(uint32) int64, error) {
 	return func(at uint32) int64 { return int64(at) }, nil
 }

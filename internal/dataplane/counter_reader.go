@@ -13,23 +13,23 @@ import (
 	"heddle/internal/plan"
 )
 
-// ErrNoCounters is wrapped where a port has no counters: it was not in the plan when the reader was made.
+// ErrNoCounters is wrapped when a port has no counters, because it was not in the plan when the reader was made.
 var ErrNoCounters = errors.New("no counters are kept of it")
 
-// CounterReader reads the counters of the ports and uplinks there were when it was made. One goroutine may use it,
-// beside the one that uses the Kernel, until the Kernel is closed. What it reads of a port whose place another got
-// meanwhile is the other's: see Unmoved.
+// CounterReader reads the counters of the ports and uplinks that existed when it was made. One goroutine may use it,
+// beside the one that uses the Kernel, until the Kernel is closed. If another port has got a port's slot meanwhile, it
+// reads that port's counters: see Unmoved.
 type CounterReader struct {
 	slots map[plan.PortID]uint32
 	read  func(id plan.PortID, slot uint32) (observe.Counters, error)
 }
 
-// CounterReader makes a reader of the ports there are now.
+// CounterReader makes a reader for the present ports.
 func (k *Kernel) CounterReader() *CounterReader {
 	return newCounterReader(&k.objects.vswitchMaps, k.slots)
 }
 
-// FixedCounters is a reader of given counters, for what stands in for a Kernel.
+// FixedCounters is a reader of given counters, for substitutes of a Kernel.
 func FixedCounters(of map[plan.PortID]observe.Counters) *CounterReader {
 	r := &CounterReader{slots: make(map[plan.PortID]uint32, len(of))}
 	for id := range of {
@@ -40,7 +40,7 @@ func FixedCounters(of map[plan.PortID]observe.Counters) *CounterReader {
 }
 
 func newCounterReader(m *vswitchMaps, s *compile.Slots) *CounterReader {
-	// The last place is for what the counters were before the tables' layout changed.
+	// The last element is for the counts from before the tables' layout changed.
 	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU(), ebpf.MustPossibleCPU()+1)
 	return &CounterReader{slots: maps.Clone(s.Ports), read: func(id plan.PortID, slot uint32) (observe.Counters,
 		error) {
@@ -69,8 +69,8 @@ func newCounterReader(m *vswitchMaps, s *compile.Slots) *CounterReader {
 	}}
 }
 
-// Read reads the counters of one port or uplink. The counters of one port are not read at one instant: while frames
-// pass, a frame may be in one of them and not yet in another.
+// Read reads the counters of one port or uplink. They are not all of one instant: while frames pass, a frame may be in
+// one counter and not yet in another.
 func (r *CounterReader) Read(id plan.PortID) (observe.Counters, error) {
 	slot, ok := r.slots[id]
 	if !ok {

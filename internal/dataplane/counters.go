@@ -51,7 +51,7 @@ func sum(perCPU []abi.Counters) observe.Counters {
 	return c
 }
 
-// addReasons adds counts of the reasons from first on. Reasons that were not met stay out of the map.
+// addReasons adds counts of the reasons from first on. Reasons with a count of zero are not in the map.
 func addReasons(to map[abi.Reason]uint64, first abi.Reason, counts []uint64) {
 	for i, n := range counts {
 		if n != 0 {

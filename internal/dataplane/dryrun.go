@@ -9,9 +9,9 @@ import (
 	"heddle/internal/plan"
 )
 
-// DryRun runs frames through the recording build of the switch program on copies of the live tables, at the instant
-// they were copied: nothing leaves, and no live table, counter or event changes. Frames come one after the other: what
-// one is learned from, the next one finds. Its methods are for one goroutine.
+// DryRun runs frames through the recording build of the switch program on copies of the live tables, as they were when
+// copied: nothing leaves, and no live table, counter or event changes. Frames follow one another: what one teaches the
+// switch, the next one finds. Its methods are for one goroutine.
 type DryRun struct {
 	r     *Recorder
 	ticks uint64

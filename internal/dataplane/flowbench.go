@@ -12,8 +12,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// FlowBench is tables of flows in the kernel that are filled by Fill and not by frames, to measure what draining them
-// costs. They are those of a host with one CPU. It is a flow.Source. For one goroutine.
+// FlowBench is tables of flows in the kernel that Fill fills instead of frames, to measure the cost of draining them.
+// They are sized as for a host with one CPU. It is a flow.Source. For one goroutine.
 type FlowBench struct {
 	*Flows
 	maps    vswitchMaps
@@ -21,8 +21,7 @@ type FlowBench struct {
 	now     int64
 }
 
-// NewFlowBench makes tables for the given number of flows, all of them IPv4 or none, which are observed at the
-// points.
+// NewFlowBench makes tables for the given number of flows, which are all IPv4 or all others, observed at the points.
 func NewFlowBench(flows int, ofIPv4 bool, points flow.Points) (*FlowBench, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, err
@@ -44,7 +43,7 @@ func NewFlowBench(flows int, ofIPv4 bool, points flow.Points) (*FlowBench, error
 		return nil, errors.Join(err, b.maps.Close())
 	}
 	b.points, b.inTables = points, true
-	b.demand[0][kindOf(ofIPv4)].size = 2 * flows // with some space, as tables that grew with the traffic have
+	b.demand[0][kindOf(ofIPv4)].size = 2 * flows // with free space, like tables that grew with the traffic
 	b.limit = uint32(flows)
 	if err := b.make(b.limit); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -59,13 +58,12 @@ func kindOf(ofIPv4 bool) kind {
 	return other
 }
 
-// Close takes the tables out of the kernel.
+// Close removes the tables from the kernel.
 func (b *FlowBench) Close() error {
 	return errors.Join(b.discard(), b.close(), b.periods.close(), b.maps.Close())
 }
 
-// Fill counts flows, none of which is in the tables, in the round that is under way, at a time in milliseconds since
-// 1970.
+// Fill counts flows that are not in the tables yet, in the present round, at a time in milliseconds since 1970.
 func (b *FlowBench) Fill(keys []flow.Key, counts []flow.Counts, now int64) error {
 	b.now = now
 	c, err := b.control()
@@ -96,7 +94,7 @@ func fillTable[K any](m *ebpf.Map, keys []flow.Key, values []abi.Flow, of func(*
 	return nil
 }
 
-// abiKeyOf is what keyOf reads.
+// abiKeyOf is the inverse of keyOf.
 func abiKeyOf(k *flow.Key) abi.FlowKey {
 	x := abi.FlowKey{Point: abiPointOf(k), VLAN: k.VLAN, MACs: macsOf(k), Protocol: k.Protocol}
 	copy(x.Addresses[:4], k.Src[:4])
@@ -106,7 +104,7 @@ func abiKeyOf(k *flow.Key) abi.FlowKey {
 	return x
 }
 
-// abiWideKeyOf is what wideKeyOf reads.
+// abiWideKeyOf is the inverse of wideKeyOf.
 func abiWideKeyOf(k *flow.Key) abi.WideFlowKey {
 	x := abi.WideFlowKey{Point: abiPointOf(k), VLAN: k.VLAN, MACs: macsOf(k), Type: k.EtherType, Protocol: k.Protocol}
 	copy(x.Addresses[:16], k.Src[:])

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// Forwards says whether the instance is attached to a device, so that it forwards frames whether its agent runs or not.
-// Where the pins cannot be read it is not known, and false.
+// Forwards says whether the instance is attached to a device, so that it forwards frames even if its agent does not
+// run. It is false if the pins cannot be read.
 func Forwards(pinDir string) bool {
 	pins, err := os.ReadDir(filepath.Join(pinDir, linkDir))
 	return err == nil && len(pins) > 0

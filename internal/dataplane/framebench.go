@@ -28,7 +28,7 @@ type FrameBench struct {
 	frames  *ebpf.Memory
 	room    int
 	flows   *Flows
-	// captures are those of Capture, nil before the first; the build that captures is loaded once and stays.
+	// captures are the captures of Capture, nil before the first; the capturing build is loaded once and stays.
 	captures *Captures
 }
 
@@ -143,19 +143,19 @@ func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 	return nil
 }
 
-// BenchFrame is one frame of a cycle: where it comes from and its addresses.
+// BenchFrame is one frame of a cycle: the port it comes from, and its addresses.
 type BenchFrame struct {
 	From     plan.PortID
 	Dst, Src plan.MAC
-	// Flow makes IPv4 frames belong to different flows, where GivenFlows are asked for.
+	// Flow tells flows of IPv4 frames apart, with GivenFlows.
 	Flow uint32
 }
 
 // BenchFlows says which flows the frames of a cycle belong to.
 type BenchFlows uint32
 
-// Which flows the frames of a cycle belong to: to that of the frame as it is; each to its own; or none to the same as
-// another. The latter are numbered from 0 up, as GivenFlows are.
+// Which flows the frames of a cycle belong to: the flow of the frame as it is; a given flow for each; or a new flow for
+// each. New flows are numbered from 0 up, like given ones.
 const (
 	OneFlow    BenchFlows = abi.BenchFlowsAsTheyAre
 	GivenFlows BenchFlows = abi.BenchFlowsGiven
@@ -189,7 +189,8 @@ func (b *FrameBench) SetCycle(frames []BenchFrame) error {
 	return put(b.control, []abi.BenchControl{{Frames: uint32(len(frames))}}, 0)
 }
 
-// Cycle measures the program over the cycle, writing each frame's addresses included; empty measures the writing alone.
+// Cycle measures the program over the cycle, including the writing of each frame's addresses; empty measures the
+// writing alone.
 func (b *FrameBench) Cycle(frame []byte, repeat int, empty bool) (time.Duration, error) {
 	var c [1]abi.BenchControl
 	if _, err := b.control.ReadAt(bytesOf(c[:]), 0); err != nil {
@@ -206,12 +207,12 @@ func (b *FrameBench) Cycle(frame []byte, repeat int, empty bool) (time.Duration,
 	return d, err
 }
 
-// Counters reads the counters, to see that the measured frames took the way they were meant to.
+// Counters reads the counters, to check that the measured frames took the intended path.
 func (b *FrameBench) Counters() (map[plan.PortID]observe.Counters, error) {
 	return readCounters(&b.objects.vswitchMaps, b.slots)
 }
 
-// Empty measures a program that returns at once: what a test run itself takes.
+// Empty measures a program that returns at once: the cost of the test run itself.
 func (b *FrameBench) Empty(repeat int) (time.Duration, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
@@ -225,11 +226,11 @@ func (b *FrameBench) Empty(repeat int) (time.Duration, error) {
 	return d, err
 }
 
-// ownerless is the owner of captures where no device has a program to exchange.
+// ownerless is the owner of captures when no device has a program to exchange.
 func ownerless(func() error) error { return nil }
 
-// Capture has One measure the capturing build with a capture of the selection. drain empties its ring, end gives One
-// the live program back.
+// Capture makes One measure the capturing build with a capture of the selection. drain empties its ring; end makes One
+// use the live program again.
 func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
 	if b.captures == nil {
 		cs := &Captures{kernel: &Kernel{objects: b.objects, hz: b.hz, slots: b.slots}}
@@ -260,7 +261,7 @@ func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
 	return drain, func() error { b.objects.HeddleIngress = live; return c.Close() }, nil
 }
 
-// Flows is where the frames are metered; times are the kernel's ticks.
+// Flows meters the frames; times are the kernel's ticks.
 func (b *FrameBench) Flows() *Flows { return b.flows }
 
 // SetFlows sets which flows the frames of the cycle belong to. Frames with flows are IPv4.
@@ -273,8 +274,8 @@ func (b *FrameBench) SetFlows(f BenchFlows) error {
 	return put(b.control, c[:], 0)
 }
 
-// SizeFlows makes the tables of a CPU large enough for that many IPv4 flows, as a drain that had found them would.
-// The tables are empty afterwards.
+// SizeFlows makes the tables of a CPU large enough for that many IPv4 flows, like a drain that had found them. The
+// tables are empty afterwards.
 func (b *FrameBench) SizeFlows(cpu, flows int) error {
 	b.flows.demand[cpu][ipv4].size = flows
 	for _, t := range b.flows.tables {

@@ -15,12 +15,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// phase is how far a generation of tables is.
+// phase is the state of a generation of tables.
 type phase string
 
 const (
-	filling phase = "filling" // being made; no device uses it, and it is thrown away after a crash
-	// complete but for what was learned and counted elsewhere meanwhile; devices may use it
+	filling phase = "filling" // being made; no device uses it, and a crash makes it useless
+	// complete except for what was learned and counted elsewhere meanwhile; devices may use it
 	switching phase = "switching"
 	complete  phase = "complete" // every device uses it
 )
@@ -31,23 +31,23 @@ const (
 	recordSize       = 64 << 10
 )
 
-// generation is a directory of pinned tables that belong together. There is one, but for the time of an upgrade to a
-// program with another layout, and after a crash in the middle of one.
+// generation is a directory of pinned tables that belong together. There is one, except during an upgrade to a program
+// with another layout, and after a crash in the middle of one.
 type generation struct {
 	dir    string
 	number int
-	record *ebpf.Map // pinned description; nil for tables from before there was one
+	record *ebpf.Map // pinned description; nil for tables from before descriptions existed
 	layout layout
 	phase  phase
 }
 
-// description is what the pinned record says, as JSON.
+// description is the content of the pinned record, as JSON.
 type description struct {
 	Phase  phase  `json:"phase"`
 	Layout layout `json:"layout"`
 }
 
-// readGenerations lists what is pinned, oldest first. The caller closes them.
+// readGenerations lists the pinned generations, oldest first. The caller closes them.
 func readGenerations(dir string, own layout) ([]*generation, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -77,7 +77,8 @@ func readGenerations(dir string, own layout) ([]*generation, error) {
 	return all, nil
 }
 
-// readGeneration reads one; a crash before it was described leaves one that is being filled.
+// readGeneration reads one generation. One without a description comes from a crash while it was being made, and counts
+// as filling.
 func readGeneration(dir string, number int) (*generation, error) {
 	g := &generation{dir: dir, number: number, phase: filling}
 	m, err := ebpf.LoadPinnedMap(filepath.Join(dir, recordPin), nil)
@@ -104,7 +105,7 @@ func readGeneration(dir string, number int) (*generation, error) {
 	return g, nil
 }
 
-// undescribed is what programs pinned before tables were described: those that have the size of ours have our layout.
+// undescribed is what programs pinned before tables had descriptions: tables of the same size as ours have our layout.
 func undescribed(dir string, own layout) (*generation, error) {
 	g := &generation{dir: dir, phase: complete, layout: layout{Tables: map[string]tableLayout{}}}
 	for name, t := range own.Tables {
@@ -160,7 +161,7 @@ func (g *generation) setPhase(p phase) error {
 	return nil
 }
 
-// remove removes the pins; objects that devices use go on existing.
+// remove removes the pins; objects that devices use continue to exist.
 func (g *generation) remove() error {
 	if g.number > 0 {
 		return errors.Join(g.close(), os.RemoveAll(g.dir))
@@ -193,17 +194,17 @@ func closeGenerations(all []*generation) error {
 	return errors.Join(errs...)
 }
 
-// choice is what to do with the generations there are.
+// choice is what to do with the existing generations.
 type choice struct {
 	adopt *generation   // use it; nil = make a new one
-	from  []*generation // take over what these hold, oldest first
+	from  []*generation // copy the content of these, oldest first
 	dead  []*generation // of no use
 	next  int           // number of a new one
 }
 
 // choose decides which generations to use. One that was being filled when the agent died is useless, and so is one
-// older than the newest complete one. Generations that devices were being switched to hold MACs that were learned
-// since, and are taken over together with the complete one.
+// older than the newest complete one. Generations to which devices were being switched contain MACs that were learned
+// since; they are merged with the complete one.
 func choose(all []*generation, own layout) choice {
 	c := choice{next: 1}
 	newest := -1

@@ -7,8 +7,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// grace awaits grace periods of the kernel by way of the table of tables that is there for it: updating one returns
-// after one grace period (K9), also when the table that is put there was there before.
+// grace waits for grace periods of the kernel, by means of a table of tables made for that: an update of it returns
+// after one grace period (K9), even if it puts in the same table again.
 type grace struct {
 	outer *ebpf.Map
 
@@ -18,7 +18,7 @@ type grace struct {
 
 func newGrace(m *vswitchMaps) *grace { return &grace{outer: m.Grace} }
 
-// await returns when no run of the program that began before the call is still under way. Any goroutine may call it.
+// await returns when no run of the program that began before the call is still executing. Any goroutine may call it.
 func (g *grace) await() error {
 	inner, err := g.made()
 	if err == nil {

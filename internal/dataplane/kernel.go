@@ -21,20 +21,20 @@ type Kernel struct {
 	objects  vswitchObjects
 	tables   *planTables
 	slots    *compile.Slots
-	register *register // of slots, from the time the tables are there
+	register *register // of slots, once the tables exist
 	links    *links
 	egress   *links
 	hz       uint64
 	gen      *generation
-	from     []*generation // what gen takes over; nil when it is complete
+	from     []*generation // the generations whose content gen gets; nil when it is complete
 	captures *Captures
 	flows    *Flows
-	asking   bool // the devices have the program that asks for a stand-in
-	bare     bool // no MAC is learned, nor can be with the active plan
+	asking   bool // the devices have the program that looks for a stand-in
+	bare     bool // no MAC is learned, and none can be with the active plan
 	tweak    tweak
 }
 
-// tweak is what tests change: the tables' sizes, and at which step of an upgrade the process dies.
+// tweak is what tests change: the tables' sizes, and the step of an upgrade at which the process dies.
 type tweak struct {
 	spec func(*ebpf.CollectionSpec)
 	step func(string) error
@@ -47,10 +47,10 @@ func (k *Kernel) step(name string) error {
 	return k.tweak.step(name)
 }
 
-// Open loads the programs and creates or adopts the tables pinned in the directory. When those have another layout,
-// because another version of the program made them, it makes tables of its own and takes over what the others hold;
-// what cannot be taken over is an error, and nothing has changed. Devices that are attached go on under the old program
-// until the first Change, which gives them the new one, one atomic exchange each (K1).
+// Open loads the programs and creates or adopts the tables pinned in the directory. If those have another layout,
+// because another version of the program made them, it makes tables of its own and copies the content of the others; if
+// that is impossible, it returns an error and changes nothing. Attached devices go on with the old program until the
+// first Change, which gives each of them the new one in one atomic exchange (K1).
 func Open(o Options) (*Kernel, error) { return open(o, tweak{}) }
 
 func open(o Options, t tweak) (*Kernel, error) {
@@ -166,7 +166,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 	return nil
 }
 
-// Close gives up this process's handles. Everything pinned goes on working.
+// Close closes this process's handles. Everything pinned goes on working.
 func (k *Kernel) Close() error {
 	errs := []error{k.flows.close(), k.tables.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from)}
 	for _, l := range []*links{k.links, k.egress} {
@@ -186,9 +186,9 @@ func (k *Kernel) Close() error {
 	return errors.Join(errs...)
 }
 
-// Remove removes everything of the instance from the kernel: it detaches the programs and removes the pins. Devices
-// stay as they are. It is not an error if there is nothing. Detaching takes some 10 ms a device: progress, unless
-// nil, is called with the number of devices that are left.
+// Remove removes everything of the instance from the kernel: it detaches the programs and removes the pins. It does not
+// change the devices. It is no error if there is nothing. Detaching takes some 10 ms per device: progress, unless nil,
+// is called with the number of devices that are left.
 func Remove(pinDir string, progress func(left int)) error {
 	if progress == nil {
 		progress = func(int) {}

@@ -7,18 +7,18 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// meaning is raised when tables of the same shape come to mean something else, such as a flag that is given to another
-// use. Programs of two meanings never share tables.
+// meaning is raised when tables of the same shape get another meaning, for example when a flag is reused. Programs of
+// two meanings never share tables.
 const meaning = 1
 
-// layout describes the pinned tables of one version of the program. It is pinned with them, so that any other
-// version, older or newer, can recognise whether they are its own, and can take over what they hold.
+// layout describes the pinned tables of one version of the program. It is pinned with them, so that any other version,
+// older or newer, can tell whether they are like its own, and can copy their content.
 type layout struct {
 	Meaning int                    `json:"meaning"`
 	Tables  map[string]tableLayout `json:"tables"`
 }
 
-// tableLayout is one table: sizes in bytes, and where each field of its records is.
+// tableLayout is one table: sizes in bytes, and the offset of each field of its records.
 type tableLayout struct {
 	Type       ebpf.MapType `json:"type"`
 	Flags      uint32       `json:"flags"`
@@ -27,7 +27,7 @@ type tableLayout struct {
 	Entries    uint32       `json:"entries"`
 	KeyFields  record       `json:"keyFields,omitempty"`
 	ValueField record       `json:"valueFields,omitempty"`
-	// Inner is what the tables in a table of tables look like; their number of entries is their own.
+	// Inner is the layout of the tables in a table of tables; each has its own number of entries.
 	Inner *tableLayout `json:"inner,omitempty"`
 }
 
@@ -81,8 +81,8 @@ func fieldsOf(t btf.Type) record {
 	return r
 }
 
-// convert makes a record of one layout one of another: fields of the same name are kept, as far as both have room,
-// others are zero. Plain numbers are kept as they are.
+// convert turns a record of one layout into one of another: fields of the same name are copied, as far as both have
+// space, others are zero. Plain numbers stay as they are.
 func convert(b []byte, from, to record, size uint32) []byte {
 	out := make([]byte, size)
 	if from == nil || to == nil {

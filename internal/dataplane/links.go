@@ -19,7 +19,7 @@ import (
 	"heddle/internal/abi"
 )
 
-// Directories of the attachments: where frames come in, and where those of the host's own leave.
+// Directories of the attachments: for incoming frames, and for the host's own outgoing frames.
 const (
 	linkDir   = "links"
 	egressDir = "egress"
@@ -34,13 +34,13 @@ type links struct {
 	byIndex map[uint32]link.Link
 	slots   map[uint32]uint32 // the content of slot_by_ifindex
 	adopted map[uint32]bool   // those that were attached when this process began
-	old     map[uint32]bool   // those of them that have an earlier program
+	old     map[uint32]bool   // those of them that run an earlier program
 	keep    map[uint32]uint32 // devices to be attached, with their slots
-	wanted  map[uint32]error  // those of them that are not yet, and why where that was tried
+	wanted  map[uint32]error  // those of them that are not attached yet, and why if that was tried
 }
 
-// adoptLinks opens what is pinned; each goes on with the program it has until exchange. Pins of devices that are gone
-// are removed (K4), unless program is nil: then all are taken, wherever their devices are.
+// adoptLinks opens the pinned links; each device keeps its program until exchange. Pins of devices that are gone are
+// removed (K4), unless program is nil: then all links are opened, wherever their devices are.
 func adoptLinks(dir string, hook ebpf.AttachType, program *ebpf.Program, log *slog.Logger) (*links, error) {
 	l := &links{dir: dir, hook: hook, program: program, log: log, byIndex: map[uint32]link.Link{},
 		slots: map[uint32]uint32{}, adopted: map[uint32]bool{}, old: map[uint32]bool{}}
@@ -81,7 +81,7 @@ func (l *links) adopt(index uint32) error {
 }
 
 // exchange attaches the program to the devices that were attached before, each at one instant (K1). A device that
-// went away meanwhile is left for step.
+// disappeared meanwhile is left for step.
 func (l *links) exchange() error {
 	var errs []error
 	for index := range l.old {
@@ -97,8 +97,8 @@ func (l *links) exchange() error {
 	return errors.Join(errs...)
 }
 
-// attachedHere reports whether the device of that index in this namespace carries the link. One that moved to another
-// namespace takes its link, and often its index, along, and another device may have the index here by now (K4).
+// attachedHere reports whether the device with that index in this namespace has the link. A device that moved to
+// another namespace takes its link, and often its index, along; another device may have the index here now (K4).
 func attachedHere(index uint32, hook ebpf.AttachType, id link.ID) bool {
 	there, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: hook})
 	return err == nil && slices.ContainsFunc(there.Programs, func(p link.AttachedProgram) bool {
@@ -123,7 +123,7 @@ func (l *links) match(want map[uint32]uint32, direct, high *ebpf.Map) error {
 	return errors.Join(errs...)
 }
 
-// note is match for a program that finds its slots where another's match has put them.
+// note is match for a program that uses the slots which another's match has written.
 func (l *links) note(want map[uint32]uint32) {
 	l.wanted = make(map[uint32]error, len(want))
 	for index := range want {
@@ -134,9 +134,9 @@ func (l *links) note(want map[uint32]uint32) {
 	l.keep = want
 }
 
-// step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each of
-// them costs a grace period in the kernel, during which no other device of the machine can be changed. One that fails
-// is not tried again before the next match; that it is gone is in wanted, and no error.
+// step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each
+// takes a grace period in the kernel, during which no other device of the machine can be changed. A device that fails
+// is not tried again before the next match. That a device is gone is noted in wanted, and is no error.
 func (l *links) step(until time.Time) (left int, err error) {
 	var errs []error
 	for index := range l.byIndex {
@@ -160,7 +160,7 @@ func (l *links) step(until time.Time) (left int, err error) {
 			case err == nil:
 				delete(l.wanted, index)
 				continue
-			// it went while it waited: no fault, and the next match will not ask for it
+			// it disappeared while it waited: no fault, and the next match will not want it
 			case errors.Is(err, unix.ENODEV):
 				l.log.Debug("device went before it was attached", "ifindex", index)
 			default:
@@ -172,8 +172,8 @@ func (l *links) step(until time.Time) (left int, err error) {
 	return left, errors.Join(errs...)
 }
 
-// alive reports whether the device is attached: one that went away left its link behind, and its ifindex may be
-// another's now.
+// alive reports whether the device is attached: one that disappeared left its link behind, and another device may have
+// its ifindex now.
 func (l *links) alive(index uint32) bool {
 	k, ok := l.byIndex[index]
 	if !ok {

@@ -37,7 +37,7 @@ func readMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MACEn
 		for i := range n {
 			port, ok := ports[values[i].Slot]
 			if !ok {
-				continue // its port has just left; the next sweep removes it
+				continue // its port has just been removed; the next sweep removes the entry
 			}
 			e := observe.MACEntry{
 				Switch: port.Switch, MAC: keys[i].MAC, Port: port,

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeAt and readAt copy bytes to and from the memory of a table that programs may map. They map what they copy and
-// nothing else, and unmap it: the plan tables are 8 MB, which an agent at rest does not hold, and which no stray write
-// of its may reach.
+// writeAt and readAt copy bytes to and from the memory of a table that programs may map. They map only what they copy,
+// and unmap it afterwards: the plan tables take 8 MB, which an idle agent should not use, and which no stray write of
+// its own should reach.
 
 func writeAt(table *ebpf.Map, b []byte, at int64) error {
 	return mapped(table, at, len(b), unix.PROT_READ|unix.PROT_WRITE, func(memory []byte) { copy(memory, b) })
@@ -26,7 +26,7 @@ func putMapped[T any](table *ebpf.Map, records []T, index int64) error {
 	return writeAt(table, bytesOf(records), index*int64(unsafe.Sizeof(*new(T))))
 }
 
-// mapped maps size bytes of a table for the time of use. Records lie in it without gaps: all are multiples of eight
+// mapped maps size bytes of a table while use runs. Records follow one another without gaps: all are multiples of eight
 // bytes long.
 func mapped(table *ebpf.Map, at int64, size, protection int, use func([]byte)) error {
 	if size == 0 {

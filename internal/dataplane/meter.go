@@ -18,16 +18,16 @@ import (
 // Flows is where the switch program counts flows; it implements flow.Source. One goroutine may use it beside the one
 // that uses the Kernel, until the Kernel is closed.
 //
-// The kernel's tables exist in two sets. A round is the time in which one of them is written; the set is the round's
-// lowest bit. A drain begins the next round, waits until no run of the program writes the set of the one before (K9,
-// K34), and takes everything out of that. The number of a round outlives the process, and that it has been drained is
-// noted when it has: a process that dies in between leaves a round that the next one drains first, in batches of the
-// same numbers.
+// The kernel's tables exist in two sets. A round is the time in which one of them is written; the lowest bit of the
+// round's number selects the set. A drain begins the next round, waits until no run of the program writes the set of
+// the previous round (K9, K34), and removes everything from that set. The number of a round outlives the process. When
+// a round has been drained, that is noted: if a process dies before, the next one drains the same round first, in
+// batches with the same numbers.
 type Flows struct {
 	maps *vswitchMaps
-	// clock gives, for now, the milliseconds since 1970 that a number of ticks stands for.
+	// clock returns a function that converts a number of ticks to milliseconds since 1970.
 	clock func() (func(uint32) int64, error)
-	// grace returns when no run of the program that began before is still under way.
+	// grace returns when no run of the program that began before is still executing.
 	grace func() error
 	// step is called with the progress of a drain; an error ends the drain.
 	step  func(string) error
@@ -37,25 +37,25 @@ type Flows struct {
 	tables   [2]*flowTables
 	demand   []demand // by CPU
 	each     uint32   // places of a CPU
-	inTables bool     // flows may begin in tables also where there are places
+	inTables bool     // flows may also begin in tables although there are fast slots
 	read     reading
 
 	mu     sync.Mutex // guards what follows
 	points flow.Points
 	shown  flow.Points // a copy, until the points change
-	// leaving are points whose port is gone, by the round after whose drain nothing is left of them.
+	// leaving are points whose port is gone, with the round after whose drain none of their flows is left.
 	leaving map[uint16]uint64
 	limit   uint32 // flows between two drains; 0 = nothing is metered
-	made    bool   // there are tables, and no drain is about to discard them
-	unsure  bool   // another program may have run until now, which did not take the places for open
-	// fixed, unless 0, is the size of tables that stay whatever is metered.
+	made    bool   // tables exist, and no drain is about to discard them
+	unsure  bool   // until now another program may have run, which did not consider the fast slots open
+	// fixed, unless 0, is the size of tables that stay whether or not anything is metered.
 	fixed uint32
 }
 
 // Flows is where flows are counted.
 func (k *Kernel) Flows() *Flows { return k.flows }
 
-// openFlows adopts the existing tables; each CPU has the given number of places.
+// openFlows adopts the existing tables; each CPU has the given number of fast slots.
 func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, error), grace func() error) (*Flows,
 	error) {
 	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{},
@@ -70,8 +70,8 @@ func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, 
 		return nil, err
 	}
 	if c.Round == 0 {
-		// After tables were thrown away, rounds go on at a number that their rounds cannot have reached, as no round
-		// is as short as a millisecond.
+		// After tables were discarded, rounds continue with a number that their rounds cannot have reached,
+		// because no round is as short as a millisecond.
 		c.Round = uint64(time.Now().UnixMilli())
 		c.Drained = c.Round - 1
 		if err := f.setControl(c); err != nil {
@@ -86,7 +86,7 @@ func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, 
 	f.made = f.tables[0] != nil && f.tables[1] != nil
 	for _, t := range f.tables {
 		if t != nil {
-			if err := t.makePlaces(); err != nil { // the tables are those of an agent that knew of none
+			if err := t.makePlaces(); err != nil { // the tables are those of an agent without fast slots
 				return nil, errors.Join(fmt.Errorf("make places for flows: %w", err), f.close())
 			}
 			f.limit = max(f.limit, t.shared.MaxEntries())
@@ -142,14 +142,14 @@ func (f *Flows) prepare(p *plan.Plan, s *compile.Slots) error {
 	f.limit = max(f.limit, limit) // settle lowers it
 	f.mu.Unlock()
 	if made {
-		return nil // the next drain makes them as large as wanted
+		return nil // the next drain makes them as large as needed
 	}
 	f.draining.Lock()
 	defer f.draining.Unlock()
 	return f.make(limit)
 }
 
-// make makes what is missing of both sets.
+// make creates the tables that are missing in either set.
 func (f *Flows) make(limit uint32) error {
 	for set, t := range f.tables {
 		if t != nil {
@@ -170,7 +170,7 @@ func (f *Flows) make(limit uint32) error {
 	return nil
 }
 
-// settle is called when a plan is active and no run of the program uses the plan before it.
+// settle is called when a plan is active and no run of the program uses the previous one.
 func (f *Flows) settle(p *plan.Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,14 +184,14 @@ func (f *Flows) limitOf(p *plan.Plan) uint32 {
 	return compile.FlowsOf(p)
 }
 
-// setRoom writes the limit beside the word that the program counts in.
+// setRoom writes a quota's limit, which is beside the word in which the program counts.
 func (f *Flows) setRoom(i, limit, pool uint32) error {
 	const at = 8 // of the limit
 	_, err := f.rooms.WriteAt(bytesOf([]uint32{limit, pool}), int64(i)*int64(f.maps.FlowRooms.ValueSize())+at)
 	return err
 }
 
-// note gives slots their points.
+// note records the points of slots.
 func (f *Flows) note(points map[plan.PortID]flow.Point, s *compile.Slots) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -211,8 +211,8 @@ func (f *Flows) keep(slot uint16, p flow.Point) {
 	f.leave(slot)
 }
 
-// leave says that no frame is counted any more at a point, and returns whether flows of it may have to be drained yet.
-// If not, it is forgotten.
+// leave says that no more frames are counted at a point, and returns whether flows of it may still have to be drained.
+// If not, the point is forgotten.
 func (f *Flows) leave(slot uint16) bool {
 	c, err := f.control()
 	f.mu.Lock()
@@ -226,7 +226,7 @@ func (f *Flows) leave(slot uint16) bool {
 	return true
 }
 
-// keeps reports whether flows of a point whose port is gone have to be drained yet.
+// keeps reports whether flows of a point whose port is gone still have to be drained.
 func (f *Flows) keeps(slot uint16) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,7 +234,7 @@ func (f *Flows) keeps(slot uint16) bool {
 	return ok
 }
 
-// drained forgets points of which nothing is left when a round is drained.
+// drained forgets points of which no flows are left after the round was drained.
 func (f *Flows) drained(round uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,9 +247,9 @@ func (f *Flows) drained(round uint64) {
 	}
 }
 
-// Points are the observation points by slot: every port and uplink of the plan, and those that left it and have flows
-// to be drained. Of the latter, a process that was started since knows name and number alone. What is returned is not
-// to be changed.
+// Points are the observation points by slot: every port and uplink of the plan, and those that left it but still have
+// flows to be drained. Of the latter, a process that was started since knows only name and number. The caller must not
+// change the result.
 func (f *Flows) Points() flow.Points {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,7 +259,7 @@ func (f *Flows) Points() flow.Points {
 	return f.shown
 }
 
-// Losses are what could not be recorded, of every point that has any.
+// Losses are what could not be recorded, for every point that has losses.
 func (f *Flows) Losses() ([]flow.Loss, error) {
 	var losses []flow.Loss
 	err := f.eachPoint(func(slot uint16, p *abi.MeterPoint) {
@@ -271,11 +271,10 @@ func (f *Flows) Losses() ([]flow.Loss, error) {
 	return losses, err
 }
 
-// Observed are the packets that were seen at a point while its packets were sampled, by flow.Direction: those metered,
-// those lost and those sampled out.
+// Observed are the packets seen at a point while it samples, by flow.Direction: metered, lost and skipped ones.
 type Observed [2]uint64
 
-// Observed reads them for every point that has any.
+// Observed reads them for every point that has observed any.
 func (f *Flows) Observed() (map[uint16]Observed, error) {
 	all := map[uint16]Observed{}
 	err := f.eachPoint(func(slot uint16, p *abi.MeterPoint) {

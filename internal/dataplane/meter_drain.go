@@ -13,14 +13,14 @@ import (
 	"heddle/internal/flow"
 )
 
-// drainPart is how many flows go to add at once, unless one bucket of a table has more.
+// drainPart is how many flows are passed to add at once, unless one bucket of a table has more.
 const drainPart = 512
 
 // tableBits of a batch's number distinguish the tables of a round.
 const tableBits = 16
 
 // Drain takes out everything counted so far; see flow.Source. It takes a grace period of the kernel, some 20 ms, and ½
-// µs for each flow.
+// µs per flow.
 func (f *Flows) Drain(add func(flow.Batch) error) error {
 	f.draining.Lock()
 	defer f.draining.Unlock()
@@ -52,7 +52,7 @@ func (f *Flows) Drain(add func(flow.Batch) error) error {
 	return f.discardUnwanted(limit)
 }
 
-// discardUnwanted frees the tables when nothing was metered before the drain, nor is since.
+// discardUnwanted frees the tables if nothing was metered before the drain and nothing is now.
 func (f *Flows) discardUnwanted(before uint32) error {
 	f.mu.Lock()
 	wanted := before > 0 || f.limit > 0
@@ -64,7 +64,7 @@ func (f *Flows) discardUnwanted(before uint32) error {
 	return f.discard()
 }
 
-// drainRound drains the round before the one that has begun.
+// drainRound drains the round before the present one.
 func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) error {
 	if err := f.grace(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 		}
 		t.looked, t.empty = time.Now(), true
 	}
-	// Places come last: counts of a flow in a table are older than those at a place that it was given later.
+	// Fast slots come last: a flow's counts in a table are older than those in a slot that it got later.
 	most := 0
 	for cpu := range t.places {
 		d.number++
@@ -125,12 +125,12 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	return nil
 }
 
-// lookEvery is how often the table that all CPUs share is read though nothing should be in it. That reads all of its
-// buckets, some megabytes: more than all that the flows of a short round take.
+// lookEvery is how often the table that all CPUs share is read although nothing should be in it. That reads all of its
+// buckets, some megabytes: more than all flows of a short round.
 const lookEvery = time.Second
 
-// mayHaveSpilled reports whether the table that all CPUs share must be read: flows get there when a CPU's own table
-// is full. It must also be read when it is about to be removed.
+// mayHaveSpilled reports whether the table that all CPUs share must be read: flows get there when a CPU's own table is
+// full. The table must also be read when it is about to be removed.
 func (t *flowTables) mayHaveSpilled(limit uint32, spared []bool) bool {
 	if t.empty && !slices.Contains(spared, false) {
 		return false
@@ -158,7 +158,7 @@ func (f *Flows) discard() error {
 	return nil
 }
 
-// drain is where the flows of one table go.
+// drain is the destination of the flows of one table.
 type drain struct {
 	number uint64
 	ms     func(uint32) int64
@@ -167,18 +167,18 @@ type drain struct {
 	read   *reading
 }
 
-// reading is what a drain reads into, kept for the next one: a drain makes no garbage.
+// reading is the memory that a drain reads into; the next drain reuses it, so that a drain makes no garbage.
 type reading struct {
 	keys     []abi.FlowKey
 	wideKeys []abi.WideFlowKey
 	values   []abi.Flow
 	part     []abi.FlowPlace
-	counted  []int // those of part that have counted something
+	counted  []int // indexes in part of the flows that have counts
 	spared   []bool
 	batch    flow.Batch
 }
 
-// sized is s with n elements, whatever they are.
+// sized returns s with n elements of any content.
 func sized[T any](s *[]T, n int) []T {
 	if cap(*s) < n {
 		*s = make([]T, n)
@@ -186,8 +186,7 @@ func sized[T any](s *[]T, n int) []T {
 	return (*s)[:n]
 }
 
-// drainTable adds every entry and removes it when it has been added. It returns how many there were. A nil table has
-// none.
+// drainTable adds every entry and removes it afterwards. It returns how many there were. A nil table has none.
 func drainTable[K any](d *drain, m *ebpf.Map, read *[]K, key func(*K) flow.Key) (total int, err error) {
 	if m == nil {
 		return 0, nil
@@ -247,7 +246,7 @@ func keyOf(k *abi.FlowKey) flow.Key {
 	return x
 }
 
-// wideKeyOf reads that of any flow.
+// wideKeyOf reads the key of any flow.
 func wideKeyOf(k *abi.WideFlowKey) flow.Key {
 	x := anyKey(k.Type, k.Protocol, k.Point, k.VLAN, &k.MACs, &k.Ports)
 	copy(x.Src[:], k.Addresses[:16])
@@ -255,7 +254,7 @@ func wideKeyOf(k *abi.WideFlowKey) flow.Key {
 	return x
 }
 
-// anyKey is the common part of the two key types: all but the addresses.
+// anyKey is the common part of the two key types: everything except the addresses.
 func anyKey(etherType uint16, protocol uint8, point, vlan uint16, macs *[12]uint8, ports *[4]uint8) flow.Key {
 	x := flow.Key{EtherType: etherType, Protocol: protocol, Point: pointOf(point), Direction: directionOf(point),
 		VLAN: vlan}

@@ -10,13 +10,13 @@ import (
 	"heddle/internal/abi"
 )
 
-// Numbers of places for flows: a total for the host, but at least a minimum for each CPU.
+// Numbers of fast slots for flows: a total for the host, but at least a minimum for each CPU.
 const (
 	placesOfHost = 1 << 16
 	fewestPlaces = 1 << 10 // of a CPU
 )
 
-// placesOf returns how many places each CPU of a host with this many CPUs has: a power of two.
+// placesOf returns how many fast slots each CPU of a host with this many CPUs has: a power of two.
 func placesOf(cpus int) uint32 {
 	n := uint32(abi.FlowPlaces)
 	for n > fewestPlaces && n*uint32(cpus) > placesOfHost {
@@ -25,13 +25,13 @@ func placesOf(cpus int) uint32 {
 	return n
 }
 
-// fit makes a program right for this host: its clock, and its tables of flow tables.
+// fit adapts a program to this host: its clock, and its tables of flow tables.
 func fit(spec *ebpf.CollectionSpec, ticksPerSecond uint64) error {
 	cpus := ebpf.MustPossibleCPU()
 	return errors.Join(spec.Variables["ticks_per_second"].Set(ticksPerSecond), sizeMeter(spec, cpus, placesOf(cpus)))
 }
 
-// sizeMeter sets the sizes of a program's flow tables for the number of CPUs and the number of places of each, a
+// sizeMeter sets the sizes of a program's flow tables for the number of CPUs and the number of fast slots of each, a
 // power of two.
 func sizeMeter(spec *ebpf.CollectionSpec, cpus int, places uint32) error {
 	for _, name := range []string{"flows", "wide_flows", "flow_places"} {
@@ -45,8 +45,8 @@ func sizeMeter(spec *ebpf.CollectionSpec, cpus int, places uint32) error {
 		spec.Variables["place_mask"].Set(min(mask, places-1)), spec.Variables["meter_cpus"].Set(uint32(cpus)))
 }
 
-// sizePlaces makes the prototype of the CPUs' tables of places as large as the tables are, and corrects its type
-// (BTF) accordingly.
+// sizePlaces gives the prototype of the CPUs' tables of fast slots its real size, and corrects its type (BTF)
+// accordingly.
 func sizePlaces(inner *ebpf.MapSpec, places uint32) error {
 	value, ok := btf.Copy(inner.Value).(*btf.Array) // of one
 	if !ok {
@@ -65,8 +65,8 @@ func sizePlaces(inner *ebpf.MapSpec, places uint32) error {
 	return nil
 }
 
-// setPlaces sets how many places of a CPU flows may use (a power of two, at most all of them), and after how many
-// misses in a row a place is given to another flow.
+// setPlaces sets how many of a CPU's fast slots flows may use (a power of two, at most all of them), and how many
+// misses in a row make a slot change hands.
 func setPlaces(spec *ebpf.CollectionSpec, n uint32, patience uint32) error {
 	return errors.Join(spec.Variables["place_mask"].Set(n-1), spec.Variables["place_patience"].Set(patience))
 }

@@ -11,23 +11,23 @@ import (
 	"heddle/internal/flow"
 )
 
-// places are one CPU's of one set (struct flow_places): where a frame finds the flows that have most of its traffic
-// without a call. They are read and written through memory.
+// places are the fast slots of one CPU in one set (struct flow_places): where a frame finds the flows with most of its
+// traffic without a call. They are read and written through memory.
 type places struct {
-	*ebpf.Map // nil while there are none: the tables take all
+	*ebpf.Map // nil while there are none: then the tables count all flows
 	memory    *ebpf.Memory
 }
 
 const (
 	placeSize    = int64(unsafe.Sizeof(abi.FlowPlace{}))
 	cellSize     = 4
-	firstCell    = 64      // behind what struct flow_places begins with
-	usedAt       = 0       // of how many are taken
-	placesPart   = 1 << 8  // places that are read at once: few enough to stay in a fast cache
+	firstCell    = 64      // after the header of struct flow_places
+	usedAt       = 0       // offset of the number of slots taken
+	placesPart   = 1 << 8  // slots that are read at once: few enough to stay in a fast cache
 	memoryMapped = 1 << 10 // BPF_F_MMAPABLE
 )
 
-// placesSize is the size of n places in bytes.
+// placesSize is the size of n fast slots with their cells, in bytes.
 func placesSize(n uint32) int64 { return firstCell + int64(n)*(cellSize+placeSize) }
 
 func placesSpec(n uint32) *ebpf.MapSpec {
@@ -35,15 +35,15 @@ func placesSpec(n uint32) *ebpf.MapSpec {
 		MaxEntries: 1, Flags: memoryMapped}
 }
 
-// placesIn is the number of places in a table of this many bytes.
+// placesIn is the number of fast slots in a table of this many bytes.
 func placesIn(size uint32) int { return int((int64(size) - firstCell) / (cellSize + placeSize)) }
 
 func (p *places) count() int { return placesIn(p.ValueSize()) }
 
-// at is where the i-th is in memory.
+// at is the offset of the i-th fast slot in memory.
 func (p *places) at(i int) int64 { return firstCell + int64(p.count())*cellSize + int64(i)*placeSize }
 
-// makePlaces makes the places of one CPU; all are free.
+// makePlaces makes the fast slots of one CPU; all are free.
 func makePlaces(n uint32) (p places, err error) {
 	if p.Map, err = ebpf.NewMap(placesSpec(n)); err != nil {
 		return places{}, err
@@ -64,12 +64,13 @@ func (p *places) see() (err error) {
 
 const (
 	fewestCells  = 1 << 12
-	cellsOfFlow  = 2 // cells that each flow has at least: 96 of 100 and more find one in their bucket
-	forgetRecent = 8 // so soon fewer flows are believed to be fewer
+	cellsOfFlow  = 2 // the least number of cells per flow: then 96 of 100 flows or more find one in their bucket
+	forgetRecent = 8 // after this many drains a smaller number of flows is believed
 )
 
-// fit computes how flows begin at places (abi.MeterControl): whether they may, and how many cells they use, from the
-// largest number that a round used on one CPU. It may be activated for a set while that set is not written.
+// fit computes how flows begin in fast slots (abi.MeterControl): whether they may, and how many cells they use, from
+// the largest number of flows that a round had on one CPU. The result may be activated for a set only while that set is
+// not written.
 func (t *flowTables) fit(most int) uint64 {
 	t.recent = max(most, t.recent-t.recent/forgetRecent)
 	shift := 0
@@ -79,7 +80,7 @@ func (t *flowTables) fit(most int) uint64 {
 	return openPlaces(shift)
 }
 
-// openPlaces has flows begin at places and use 1/2^shift of the cells.
+// openPlaces lets flows begin in fast slots and use 1/2^shift of the cells.
 func openPlaces(shift int) uint64 { return abi.PlacesLayout<<abi.PlacesLayoutShift | uint64(shift) }
 
 func areOpen(places uint64) bool { return places>>abi.PlacesLayoutShift == abi.PlacesLayout }
@@ -91,7 +92,7 @@ func (p *places) close() error {
 	return p.Map.Close()
 }
 
-// makePlaces gives those CPUs of the set places that have none: that takes one grace period of the kernel.
+// makePlaces makes fast slots for those CPUs of the set that have none. This takes one grace period of the kernel.
 func (t *flowTables) makePlaces() error {
 	var keys, fds []uint32
 	var made []places
@@ -119,7 +120,7 @@ func (t *flowTables) makePlaces() error {
 	return errors.Join(err, closePlaces(made[n:]))
 }
 
-// adoptPlaces finds those there are. An agent before this one may not have known of any.
+// adoptPlaces finds the existing fast slots. An earlier agent may not have known them.
 func (t *flowTables) adoptPlaces() (err error) {
 	for cpu := range t.places {
 		p := &t.places[cpu]
@@ -144,9 +145,8 @@ func closePlaces(all []places) error {
 	return errors.Join(errs...)
 }
 
-// Retire has flows that begin after the next drain be counted in tables alone, where also an agent that knows of no
-// places finds them. It is for before the last drain of an agent that stops; the next one that knows of places opens
-// them again.
+// Retire makes flows that begin after the next drain be counted only in tables, where an agent without fast slots finds
+// them too. Call it before the last drain of an agent that stops; the next agent with fast slots opens them again.
 func (f *Flows) Retire() error {
 	f.draining.Lock()
 	defer f.draining.Unlock()
@@ -162,7 +162,7 @@ func (f *Flows) Retire() error {
 	return nil
 }
 
-// openPlaces has flows begin at the places of all sets that have some, if they do not.
+// openPlaces lets flows begin in the fast slots of all sets that have some, if they don't yet.
 func (f *Flows) openPlaces() error {
 	c, err := f.control()
 	if err != nil {
@@ -180,8 +180,9 @@ func (f *Flows) openPlaces() error {
 	return f.setControl(c)
 }
 
-// drainPlaces adds the flow of every place that was taken in the round, and frees those when all have been added: none
-// must come again with the number of this batch when a later one has been added. It returns how many there were.
+// drainPlaces adds the flow of every fast slot that was taken in the round, and frees the slots when all flows have
+// been added: no flow may come again with the number of this batch after a later batch has been added. It returns how
+// many there were.
 func drainPlaces(d *drain, p *places, round uint64) (taken int, err error) {
 	if p.Map == nil {
 		return 0, nil
@@ -215,11 +216,11 @@ func drainPlaces(d *drain, p *places, round uint64) (taken int, err error) {
 	return taken, d.step("removed")
 }
 
-// counts reports whether a flow has the place in this round and has counted something: a flow that took over the
-// place of another begins there with nothing.
+// counts reports whether a flow has the slot in this round and has counted something: a flow that took over another's
+// slot begins there with zero counts.
 func counts(at *abi.FlowPlace, round uint64) bool { return at.Tag>>1 == round && at.Flow.Packets > 0 }
 
-// keyAtPlace reads the key of the flow that has the place.
+// keyAtPlace reads the key of the flow that has the slot.
 func keyAtPlace(at *abi.FlowPlace) flow.Key {
 	if at.Tag&1 != 0 {
 		return wideKeyOf(&at.Key)

@@ -12,12 +12,12 @@ import (
 	"heddle/internal/abi"
 )
 
-// kind of flow, each with tables of its own.
+// kind of flow; each kind has its own tables.
 type kind int
 
 const (
 	ipv4  kind = iota
-	other      // IPv6, and what is no IP
+	other      // IPv6, and everything that is not IP
 	kinds
 )
 
@@ -40,7 +40,7 @@ func (k kind) spec(entries int) *ebpf.MapSpec {
 	return s
 }
 
-// sharedSpec is of a table that takes memory for what is in it, and 16 to 32 bytes for each entry that could be.
+// sharedSpec describes a table that takes memory for the entries in it, and 16 to 32 bytes for each possible entry.
 func sharedSpec(entries uint32) *ebpf.MapSpec {
 	s := other.spec(int(entries))
 	s.Name, s.Flags = "shared_flows", noPrealloc
@@ -56,17 +56,17 @@ type flowTables struct {
 	each   uint32             // places of a CPU
 	own    [][kinds]flowTable // by CPU
 	places []places           // by CPU
-	shared *ebpf.Map          // what does not fit into those
+	shared *ebpf.Map          // for flows that do not fit into those
 	looked time.Time          // when that was read
-	empty  bool               // that is, but for what the round brings
-	// open: in the round that the set is written next, or now, flows begin at places wherever there are any; cleared is
-	// the last one behind which all cells were free.
+	empty  bool               // shared is empty, except for what the present round brings
+	// open: in the round in which the set is written next, or now, flows begin in fast slots wherever there are
+	// any; cleared is the last round after which all cells were free.
 	open    bool
 	cleared uint64
 	recent  int // flows that a round had on one CPU, in the last drains
 }
 
-// flowTable is one table. Map is nil if it does not exist: its counts then go to the shared one.
+// flowTable is one table. Map is nil if it does not exist: its flows are then counted in the shared one.
 type flowTable struct {
 	*ebpf.Map
 	used int // entries that the last drain found
@@ -143,7 +143,7 @@ func (t *flowTable) size() int {
 }
 
 // makeFlowTables makes a set with one table for all CPUs that can hold limit flows. That table is pinned last: its
-// presence shows that the others are there.
+// presence shows that the others exist.
 func makeFlowTables(m *vswitchMaps, set int, each uint32, d []demand, limit uint32) (*flowTables, error) {
 	t := newFlowTables(m, set, each)
 	if err := errors.Join(t.exchange(d), t.makePlaces()); err != nil {
@@ -155,7 +155,7 @@ func makeFlowTables(m *vswitchMaps, set int, each uint32, d []demand, limit uint
 	return t, nil
 }
 
-// makeShared exchanges the table that all CPUs share, which is empty.
+// makeShared replaces the table that all CPUs share, which is empty.
 func (t *flowTables) makeShared(limit uint32) error {
 	m, err := ebpf.NewMap(sharedSpec(limit))
 	if err != nil {
@@ -172,11 +172,11 @@ func (t *flowTables) makeShared(limit uint32) error {
 	return nil
 }
 
-// discardAtOnce is how many tables are taken out at the same time: each takes a grace period of the kernel, which they
+// discardAtOnce is how many tables are removed at the same time: each takes a grace period of the kernel, which they
 // share.
 const discardAtOnce = 16
 
-// discard takes the tables of the set out of the kernel, first the one that shows that the others are there.
+// discard removes the tables of the set from the kernel, first the one whose presence shows that the others exist.
 func (t *flowTables) discard() error {
 	remove := func(outer *ebpf.Map, i uint32) error {
 		if err := outer.Delete(i); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -203,11 +203,11 @@ type demand [kinds]tableDemand
 
 type tableDemand struct {
 	size int
-	most int // what would have done, in the last calm drains
+	most int // the size that would have been enough in the latest calm drains
 	calm int
 }
 
-// measure begins with the tables there are.
+// measure starts from the existing tables.
 func (t *flowTables) measure(d []demand) {
 	for cpu := range t.own {
 		for k := range kinds {
@@ -236,8 +236,8 @@ func (d *tableDemand) saw(used, least int) {
 	d.most, d.calm = 0, 0
 }
 
-// resize exchanges the tables of a set that has been drained by such as the traffic asks for. spilled flows were found
-// in the shared one; limit is the most flows there may be, 0 = none is metered any more.
+// resize replaces the tables of a drained set by ones of the size that the traffic needs. spilled is the number of
+// flows found in the shared table; limit is the most flows there may be, 0 = none is metered any more.
 func (t *flowTables) resize(d []demand, spilled int, limit uint32) error {
 	if limit == 0 {
 		return nil
@@ -255,7 +255,7 @@ func (t *flowTables) resize(d []demand, spilled int, limit uint32) error {
 			sum += d[cpu][k].size
 		}
 	}
-	if sum > 2*int(limit)+len(t.own)*(least[ipv4]+least[other]) { // flows move from CPU to CPU: what was is no measure
+	if sum > 2*int(limit)+len(t.own)*(least[ipv4]+least[other]) { // flows move between CPUs
 		for cpu := range t.own {
 			for k := range kinds {
 				d[cpu][k] = tableDemand{size: max(t.own[cpu][k].used*3/2, least[k])}
@@ -278,8 +278,8 @@ func (t *flowTable) full() int {
 	return 0
 }
 
-// exchange returns every CPU of an idle set tables of the size there should be, those of a kind at once: that takes
-// one grace period of the kernel.
+// exchange gives every CPU of an idle set tables of the wanted size, all of one kind at once: that takes one grace
+// period of the kernel.
 func (t *flowTables) exchange(d []demand) error {
 	for k := range kinds {
 		var cpus []int

@@ -12,15 +12,15 @@ import (
 	"heddle/internal/abi"
 )
 
-// meterTables are what flows are counted in. They are adopted together or not at all.
+// meterTables are the tables in which flows are counted. They are adopted together or not at all.
 var meterTables = []string{"flows", "wide_flows", "shared_flows", "meter_control", "meter_points", "flow_rooms"}
 
-// placeTables come with them where they look the same. Else, or where there were none, flows begin at places of their
-// own: they do not mind having counted in the tables as well.
+// placeTables are adopted too if they have the same layout. Otherwise, or if there were none, flows begin in new fast
+// slots: the same flow may have counts in the tables as well.
 var placeTables = []string{"flow_places"}
 
-// keepMeters makes the new tables share the flow tables with the generation that is taken over, where they have the
-// same layout: old and new programs count into them side by side, and no flow is lost.
+// keepMeters makes the new tables share the flow tables of the old generation if they have the same layout: old and new
+// programs count into them side by side, and no flow is lost.
 func (k *Kernel) keepMeters() error {
 	for _, g := range slices.Backward(k.from) {
 		if !sameTables(meterTables, g.layout, k.gen.layout) {
@@ -51,8 +51,8 @@ func sameTables(names []string, a, b layout) bool {
 	})
 }
 
-// tellLostFlows logs what was counted and not drained in tables that look different, which go with them: an agent
-// drains every few seconds, so that it is what came since.
+// tellLostFlows logs what was counted but not drained in tables of another layout, which are removed. An agent drains
+// every few seconds, so this is only what came since.
 func (k *Kernel) tellLostFlows() error {
 	for _, g := range k.from {
 		var flows int
@@ -89,7 +89,7 @@ func (k *Kernel) tellLostFlows() error {
 	return nil
 }
 
-// undrained counts what is in the tables in a table.
+// undrained counts the flows and packets in the inner tables of a table.
 func undrained(g *generation, name string) (flows int, packets uint64, err error) {
 	t := g.layout.Tables[name]
 	if t.Inner == nil {
@@ -107,7 +107,7 @@ func undrained(g *generation, name string) (flows int, packets uint64, err error
 	return flows, packets, err
 }
 
-// undrainedPlaces does so for places, where they are like ours: those that were drained are free.
+// undrainedPlaces counts them for fast slots, if these have our layout: those that were drained are free.
 func undrainedPlaces(g *generation, name string) (flows int, packets uint64, err error) {
 	inner := g.layout.Tables[name].Inner
 	if inner == nil || !slices.ContainsFunc(inner.ValueField, func(f recordField) bool {
@@ -132,7 +132,7 @@ func undrainedPlaces(g *generation, name string) (flows int, packets uint64, err
 	return flows, packets, err
 }
 
-// eachInner visits every value in the tables in a table.
+// eachInner visits every value in the inner tables of a table.
 func (g *generation) eachInner(name string, visit func(value []byte)) error {
 	outer, err := ebpf.LoadPinnedMap(filepath.Join(g.dir, name), nil)
 	if err != nil {

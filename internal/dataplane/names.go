@@ -30,14 +30,14 @@ func portID(n abi.PortName) plan.PortID {
 	return plan.PortID{Switch: text(n.SwitchName), Name: text(n.Name)}
 }
 
-// register has which slot of the tables is which port's, in the process and in the kernel.
+// register records which port each slot of the tables belongs to, in the process and in the kernel.
 type register struct {
 	*compile.Slots
 	maps  *vswitchMaps
-	flows *Flows // may keep a slot for a while
+	flows *Flows // may need a slot for a while after its port is gone
 }
 
-// adopt reads which port and switch each place belongs to.
+// adopt reads which port and switch each slot belongs to.
 func (r *register) adopt() error {
 	var name abi.PortName
 	for slot := uint32(1); slot < abi.MaxPorts; slot++ {
@@ -66,7 +66,7 @@ func (r *register) adopt() error {
 	return nil
 }
 
-// write notes new ports and switches in the kernel and gives their counters a fresh start.
+// write records new ports and switches in the kernel and sets their counters to zero.
 func (r *register) write(a *compile.Assignment, p map[plan.PortID]flow.Point) error {
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.NewPorts {
@@ -113,7 +113,7 @@ func (r *register) write(a *compile.Assignment, p map[plan.PortID]flow.Point) er
 	return nil
 }
 
-// forget removes what left. A port at which flows may have been counted keeps its place until those are drained.
+// forget removes ports that left. A port at which flows may have been counted keeps its slot until those are drained.
 func (r *register) forget(a *compile.Assignment) error {
 	for id, slot := range a.GoneSlots {
 		if r.flows.leave(uint16(slot)) {
@@ -134,7 +134,7 @@ func (r *register) forget(a *compile.Assignment) error {
 	return nil
 }
 
-// leaves notes that the port is gone and its place is not free yet.
+// leaves notes that the port is gone but its slot is not free yet.
 func (r *register) leaves(id plan.PortID, slot uint32) error {
 	var n abi.PortName
 	if err := r.maps.PortNames.Lookup(slot, &n); err != nil {
@@ -162,7 +162,7 @@ func (r *register) freeDrained() error {
 	return nil
 }
 
-// rename notes in the kernel what the port at a slot is called.
+// rename records in the kernel the name of the port at a slot.
 func (r *register) rename(slot uint32, id plan.PortID) error {
 	var n abi.PortName
 	err := r.maps.PortNames.Lookup(slot, &n)
@@ -181,7 +181,7 @@ func (r *register) rename(slot uint32, id plan.PortID) error {
 	return nil
 }
 
-// moveCounters adds what was counted at one slot to what was counted before at another, and begins anew there.
+// moveCounters adds the counts of one slot to the earlier counts of another, and sets the first to zero.
 func (r *register) moveCounters(from, to uint32) error {
 	for _, t := range []struct{ now, before *ebpf.Map }{
 		{r.maps.Counts, r.maps.CountsBefore}, {r.maps.RareCounts, r.maps.RareCountsBefore},
@@ -207,7 +207,7 @@ func (r *register) moveCounters(from, to uint32) error {
 	return nil
 }
 
-// addSlot adds what a table of counters, which are numbers of 8 bytes, has at a slot.
+// addSlot adds the counters, numbers of 8 bytes, that a table has at a slot.
 func addSlot(sum []uint64, table *ebpf.Map, slot uint32) error {
 	if table.Type() == ebpf.PerCPUArray {
 		var perCPU [][]byte

@@ -16,7 +16,7 @@ import (
 )
 
 // Recorder runs the switch program on single frames in the kernel, with tables of its own, and records what it would
-// have handed to which device. It is the recording build of the very same program; its clock is given by the caller in
+// have handed to which device. It is the recording build of the very same program; the caller gives its clock in
 // milliseconds. Its methods are for one goroutine.
 type Recorder struct {
 	objects vswitchObjects
@@ -29,7 +29,7 @@ type Recorder struct {
 	flows   *Flows
 }
 
-// Recorded is what one frame led to.
+// Recorded is the result for one frame.
 type Recorded struct {
 	Delivered bool
 	Reason    abi.Reason
@@ -39,7 +39,7 @@ type Recorded struct {
 
 // RecordedCopy is a frame as it would have been handed over, its tags in the bytes.
 type RecordedCopy struct {
-	To        plan.PortID // with HostStack: the uplink before it
+	To        plan.PortID // with HostStack: the uplink whose host gets the copy
 	HostStack bool
 	Frame     []byte
 }
@@ -50,15 +50,15 @@ type RecordedRefusal struct {
 	Reason abi.Reason
 }
 
-// recorderMACs is the size of a recorder's table of learned MACs: a sweep visits every bucket, and a dry run sweeps
-// often.
+// recorderMACs is the size of a recorder's table of learned MACs. It is small because a sweep visits every bucket, and
+// a dry run sweeps often.
 const recorderMACs = 8192
 
 // recorderFlows is how many flows it meters between two drains.
 const recorderFlows = 1 << 14
 
-// Few flows are enough to contend for the places of a recorder, so that all ways of counting are gone where programs
-// are compared.
+// A recorder has few fast slots, so that a few flows compete for them and comparisons of programs cover all ways of
+// counting.
 const (
 	recorderPlaces   = 4
 	recorderPatience = 2
@@ -77,8 +77,8 @@ func NewRecorder() (*Recorder, error) {
 	})
 }
 
-// dryBuild is the recording build without the parts that dry runs do not need: most of the loading time is the
-// verifier's.
+// dryBuild is the recording build without the parts that dry runs do not need, because the verifier takes most of the
+// loading time.
 type dryBuild struct {
 	vswitchMaps
 	HeddleRecord *ebpf.Program `ebpf:"heddle_record"`
@@ -89,7 +89,7 @@ func (r *dryBuild) to(o *vswitchObjects) {
 }
 
 // newRecorder gives the recording build a clock of hz ticks a second and tables for macs learned MACs. It loads what
-// the struct at build names; keep then says where that goes.
+// the struct at build names; keep then says where to store it.
 func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) (*Recorder, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
@@ -118,7 +118,7 @@ func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) 
 
 // open prepares the loaded tables for use.
 func (r *Recorder) open() (err error) {
-	// Ticks are the caller's milliseconds, and a run is over when its call returns.
+	// Ticks are the caller's milliseconds, and a run has ended when its call returns.
 	clock := func() (func(uint32) int64, error) {
 		now := r.now.Milliseconds()
 		return func(at uint32) int64 { return now - int64(int32(uint32(now)-at)) }, nil
@@ -213,18 +213,19 @@ func (r *Recorder) setControl(c abi.RecordControl) error {
 	return err
 }
 
-// maxTestRun is what the kernel takes in one test run; a longer frame is grown with zeros inside the program.
+// maxTestRun is the longest frame that the kernel accepts in a test run; the program itself extends a longer frame with
+// zeros.
 const maxTestRun = 3584
 
-// FromHost runs one frame of the host's own through the switch, on its way out by an uplink; see Frame. The frame
-// itself, if it leaves, is a copy to the uplink.
+// FromHost runs one of the host's own frames through the switch, as it is about to leave by an uplink; see Frame. If
+// the frame itself leaves, it is a copy to the uplink.
 func (r *Recorder) FromHost(uplink plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
 	r.now = now
 	return r.run(r.objects.HeddleRecordEgress, uplink, frame, uint64(now.Milliseconds()))
 }
 
-// Frame runs one frame through the switch. Frames shorter than 14 bytes are refused by the kernel; those longer than
-// 3,584 bytes must be zero from there on.
+// Frame runs one frame through the switch. The kernel refuses frames shorter than 14 bytes; longer ones than 3,584
+// bytes must be zero from there on.
 func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
 	r.now = now
 	return r.run(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()))
@@ -238,7 +239,7 @@ func (r *Recorder) GSO(at plan.PortID, frame []byte, size, segments uint32, now 
 		&skbuff{GSOSize: size, GSOSegs: segments})
 }
 
-// skbuff is what a test run takes of a struct __sk_buff.
+// skbuff is the part of struct __sk_buff that a test run uses.
 type skbuff struct {
 	_       [164]byte
 	GSOSegs uint32
@@ -320,6 +321,6 @@ func (r *Recorder) MACs() ([]observe.MACEntry, error) {
 	return readMACs(&r.objects.vswitchMaps, r.slots, uint64(r.now.Milliseconds()), 1000)
 }
 
-// Flows is where the recorder's frames are metered: times are the caller's, in milliseconds. Places that a plan frees
-// are given away by the next one: drain before.
+// Flows meters the recorder's frames: times are the caller's, in milliseconds. The next plan reuses slots that a plan
+// frees: drain before.
 func (r *Recorder) Flows() *Flows { return r.flows }

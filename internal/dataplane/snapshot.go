@@ -13,19 +13,20 @@ import (
 	"heddle/internal/plan"
 )
 
-// Snapshot is a copy of everything the switch program reads when it decides about a frame, taken from the live tables.
-// Times in it are durations on the kernel's clock of ticks.
+// Snapshot is a copy of everything that the switch program reads when it decides about a frame, taken from the live
+// tables. Times in it are durations on the kernel's clock of ticks.
 type Snapshot struct {
 	// Now is when the copy was taken.
 	Now time.Duration
-	// Learned are the learned MACs, Sent when a source was last sent from here, those of the last second (S91).
+	// Learned are the learned MACs; Sent says when each source last sent from here, if within the last second
+	// (S91).
 	Learned []LearnedAt
 	Sent    []SentAt
-	// Spent is what ports have spent of their storm control, where it is anything.
+	// Spent is what ports have spent of their storm control, if anything.
 	Spent []SpentAt
-	// Awake are the ports whose wait for their guest is over, with the number of the last that is (S99).
+	// Awake are the ports whose wait for their guest has ended, with the number of the last such wait (S99).
 	Awake map[plan.PortID]uint32
-	// Speakers are the ports that sent last from a MAC that another owns (S111).
+	// Speakers are the ports that sent last from a MAC that another port owns (S111).
 	Speakers []observe.Speaker
 
 	hz, ticks uint64
@@ -51,7 +52,7 @@ type LearnedAt struct {
 	Seen time.Duration
 }
 
-// SentAt says when a port of the switch last sent with a source.
+// SentAt says when a port of the switch last sent from a source.
 type SentAt struct {
 	Switch string
 	VLAN   uint16
@@ -87,7 +88,7 @@ func planMaps(m *vswitchMaps) []*ebpf.Map {
 }
 
 // Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied
-// as they were before or after.
+// in their old or new state.
 func (k *Kernel) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.Ports)}
 	var err error
@@ -148,7 +149,7 @@ func (c *contents[K, V]) write(m *ebpf.Map) error {
 	return err
 }
 
-// name gives what is remembered of senders the names of ports and switches.
+// name adds the names of ports and switches to what is known of senders.
 func (s *Snapshot) name(ids map[string]uint8) {
 	ports, switches := make(map[uint32]plan.PortID, len(s.slots)), map[uint32]string{}
 	for id, slot := range s.slots {

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Speakers lists the MACs that were heard last at another port than their owner's, sorted by the owner.
+// Speakers lists the MACs from which another port than the owner sent last, sorted by the owner.
 func (k *Kernel) Speakers() ([]observe.Speaker, error) {
 	var all contents[uint32, abi.Speaker]
 	if err := all.read(k.objects.Speakers); err != nil {

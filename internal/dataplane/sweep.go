@@ -9,8 +9,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Sweep removes learned MACs that no look-up would use any more (D5), and returns how many. That visits all buckets of
-// a large table, and is spared while there can be nothing in it.
+// Sweep removes learned MACs that no look-up would use any more (D5), and returns how many. It visits all buckets of a
+// large table, so it does nothing while the table must be empty.
 func (k *Kernel) Sweep() (int, error) {
 	if k.bare {
 		return 0, nil
@@ -18,8 +18,8 @@ func (k *Kernel) Sweep() (int, error) {
 	return sweep(k.objects.HeddleSweep)
 }
 
-// sweepBehind is the sweep behind a change, when no run of the program is under an earlier plan. Where no port learns
-// it removes all there is.
+// sweepBehind is the sweep after a change, when no run of the program uses an earlier plan. If no port learns, it
+// removes all entries.
 func (k *Kernel) sweepBehind(p *plan.Plan) error {
 	_, err := sweep(k.objects.HeddleSweep)
 	k.bare = err == nil && !learns(p)

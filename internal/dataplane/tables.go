@@ -68,8 +68,8 @@ func (t *planTables) write(img *compile.Image) (abi.Control, error) {
 	return c, errors.Join(errs...)
 }
 
-// flip activates what was written, for all ports at one instant. It is a system call, so that on every architecture
-// the program sees what was written through the memory maps before.
+// flip activates what was written, for all ports at one instant. It is a system call, so that on every architecture the
+// program sees what was written before through the memory maps.
 func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 	if at.Before, err = Monotonic(); err != nil {
 		return Instant{}, err
@@ -82,7 +82,7 @@ func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 	return at, err
 }
 
-// awaitGrace returns when no run of the program that began before the call is still under way (K9).
+// awaitGrace returns when no run of the program that began before the call is still executing (K9).
 func (t *planTables) awaitGrace() error {
 	if err := t.grace.await(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func put[T any](m *ebpf.Memory, records []T, index int64) error {
 	return err
 }
 
-// bytesOf views records of generated types, which have no padding, as their bytes.
+// bytesOf returns records of generated types, which have no padding, as their bytes.
 func bytesOf[T any](records []T) []byte {
 	if len(records) == 0 {
 		return nil

@@ -17,9 +17,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Tells is the stream of what the program reports: learned and moved MACs, limits reached, what guests were refused.
-// It lives in the kernel and fills up while nobody reads; reports that do not fit are counted in Untold of the next
-// one.
+// Tells is the stream of what the program reports: learned and moved MACs, limits reached, refusals of guests' frames.
+// It is in the kernel and fills up while nobody reads; the next report says in Untold how many did not fit.
 type Tells struct{ ring *ringbuf.Reader }
 
 // Tell is one record of the stream.
@@ -27,11 +26,11 @@ type Tell struct {
 	abi.Tell
 	// Probe is the payload of a probe that came in (abi.TellProbe).
 	Probe []byte
-	// Claim is the address that a guard refused; not valid where it can't be read, and of anything else.
+	// Claim is the address that a guard refused; not valid if it can't be read, or in any other report.
 	Claim netip.Addr
 }
 
-// maxTells bounds a batch.
+// maxTells limits a batch.
 const maxTells = 256
 
 // OpenTells opens the stream; one reader at a time.
@@ -43,10 +42,10 @@ func (k *Kernel) OpenTells() (*Tells, error) {
 	return &Tells{r}, nil
 }
 
-// Close ends a Next that waits.
+// Close ends a Next that is waiting.
 func (t *Tells) Close() error { return t.ring.Close() }
 
-// Next waits for the next report and returns it with those that are already behind it. After Close the error is
+// Next waits for the next report and returns it together with those that are already there. After Close the error is
 // os.ErrClosed.
 func (t *Tells) Next() ([]Tell, error) {
 	var batch []Tell
@@ -59,7 +58,7 @@ func (t *Tells) Next() ([]Tell, error) {
 			return nil, fmt.Errorf("read what the switch program tells: %w", err)
 		}
 		if len(r.RawSample) < int(unsafe.Sizeof(abi.Tell{})) {
-			continue // of another version of the program, which is being exchanged
+			continue // from another version of the program, which is being replaced
 		}
 		told := Tell{Tell: *(*abi.Tell)(unsafe.Pointer(&r.RawSample[0]))}
 		if told.Kind == abi.TellProbe {
@@ -82,22 +81,22 @@ type Told struct {
 	// Was is the port that had a moved MAC; zero when it is gone.
 	Was    plan.PortID
 	Reason abi.Reason // of abi.TellRefused
-	Claim  netip.Addr // of abi.TellRefused by a guard: the address that the frame says its sender has
-	Wait   uint32     // of abi.TellAwake: the number of the wait that is over
-	VLAN   uint16     // of a learned or moved MAC, and of a sign, 0 = untagged segment; of a probe what its tag says
+	Claim  netip.Addr // for abi.TellRefused by a guard: the sender's address according to the frame
+	Wait   uint32     // for abi.TellAwake: the number of the wait that has ended
+	VLAN   uint16     // for a learned or moved MAC, and a sign; 0 = untagged segment. For a probe the VLAN of its tag
 	AD     bool
 	Sign   uint32 // of abi.TellSign
 	Probe  []byte // of abi.TellProbe
 	MAC    plan.MAC
-	Untold int // before this one, of this port
+	Untold int // reports of this port that are missing before this one
 }
 
-// named are the ports that the reports are about; they are few, and a host has a thousand.
+// named looks up the few ports that the reports are about; a host may have a thousand.
 func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {
 		told[t.Slot] = true
-		told[t.Other] = true // something else, but of a move
+		told[t.Other] = true // only for a move is this a slot
 	}
 	ids := make(map[uint32]plan.PortID, len(told))
 	for id, slot := range s.Ports {
@@ -108,12 +107,12 @@ func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
 	return ids
 }
 
-// Name adds names to the reports; reports about ports that are gone are left out.
+// Name adds names to the reports; it leaves out reports about ports that are gone.
 func (k *Kernel) Name(batch []Tell) []Told {
 	ids := named(k.slots, batch)
 	var mono unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
-		return nil // it has no way to fail
+		return nil // it never fails
 	}
 	now := time.Now()
 	var out []Told

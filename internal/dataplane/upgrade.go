@@ -22,7 +22,7 @@ import (
 // can have used them, and is otherwise taken over, beside the old ones, by the next program that starts, whichever that
 // is.
 
-// openGeneration gives the tables their sizes, and finds those to use or makes a place for new ones.
+// openGeneration gives the tables their sizes, and finds the generation to use or makes a directory for a new one.
 func (k *Kernel) openGeneration(spec *ebpf.CollectionSpec, macTable int) error {
 	all, err := readGenerations(k.dir, layoutOf(spec))
 	if err != nil {
@@ -36,7 +36,7 @@ func (k *Kernel) openGeneration(spec *ebpf.CollectionSpec, macTable int) error {
 	return k.prepareGeneration(all, layoutOf(spec))
 }
 
-// prepareGeneration finds the tables to use, or makes a place for new ones.
+// prepareGeneration finds the tables to use, or makes a directory for new ones.
 func (k *Kernel) prepareGeneration(all []*generation, own layout) (err error) {
 	c := choose(all, own)
 	for _, g := range c.dead {
@@ -62,7 +62,7 @@ func (k *Kernel) prepareGeneration(all []*generation, own layout) (err error) {
 	return k.step("described")
 }
 
-// takeOver fills new tables with what the old ones hold. Without old ones they are complete.
+// takeOver copies the content of old tables into the new ones. Without old ones the new ones are complete.
 func (k *Kernel) takeOver() error {
 	if k.gen.phase != filling {
 		return nil

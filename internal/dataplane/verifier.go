@@ -13,21 +13,21 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 )
 
-// ProgramCost is what the running kernel's verifier says about one program.
+// ProgramCost is what the running kernel's verifier reports about one program.
 type ProgramCost struct {
 	Program string `json:"program"`
 	// Instructions is the length of the program after the verifier has translated it.
 	Instructions int `json:"instructions"`
 	// Processed is how many instructions the verifier looked at on all paths; the kernel's limit is one million.
 	Processed int `json:"processed"`
-	// States is how many states it kept in all, PeakStates how many at one time.
+	// States is how many states it stored in all, PeakStates how many at one time.
 	States     int `json:"states"`
 	PeakStates int `json:"peakStates"`
 	// Stack is the stack of the deepest path of calls, in bytes; the kernel's limit is StackLimit.
 	Stack int `json:"stack"`
 }
 
-// MeasureVerifier loads every program, with tables that go with it, and gives what the verifier says, by name. The
+// MeasureVerifier loads every program, with the tables it needs, and returns what the verifier reports, by name. The
 // programs of dry runs are measured as they run: with recording on.
 func MeasureVerifier() ([]ProgramCost, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
@@ -51,7 +51,7 @@ type build int
 const (
 	live      build = iota
 	recording       // dry runs
-	capturing       // instead of the live ones while a capture runs
+	capturing       // replaces the live ones while a capture runs
 )
 
 func (b build) spec() (*ebpf.CollectionSpec, error) {
@@ -61,7 +61,7 @@ func (b build) spec() (*ebpf.CollectionSpec, error) {
 	return loadVswitch()
 }
 
-// runs reports whether the program is used as this build of it.
+// runs reports whether the program is used in this build.
 func (b build) runs(program string) bool {
 	switch b {
 	case recording:
@@ -125,7 +125,7 @@ var (
 	statsLine = regexp.MustCompile(`(?m)^processed (\d+) insns .* total_states (\d+) peak_states (\d+)`)
 )
 
-// readStats reads the end of a verifier's log about a program of these instructions.
+// readStats reads the end of a verifier's log about a program with these instructions.
 func readStats(program, log string, instructions asm.Instructions) (ProgramCost, error) {
 	c := ProgramCost{Program: program}
 	stats, stack := statsLine.FindStringSubmatch(log), stackLine.FindStringSubmatch(log)

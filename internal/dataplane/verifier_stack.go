@@ -8,19 +8,20 @@ import (
 )
 
 const (
-	// StackLimit is what the kernel allows all functions on one path together (MAX_BPF_STACK), in bytes.
+	// StackLimit is the most stack that the kernel allows all functions on one path together (MAX_BPF_STACK), in
+	// bytes.
 	StackLimit = 512
-	// stackUnit is what the kernel rounds each function's share up to, when the program is compiled for the machine
-	// (round_up_stack_depth in kernel/bpf/verifier.c, since Linux 6.8).
+	// stackUnit is the multiple to which the kernel rounds up each function's share when it compiles the program
+	// for the machine (round_up_stack_depth in kernel/bpf/verifier.c, since Linux 6.8).
 	stackUnit = 16
-	// loopStack is what a function needs more when the kernel puts the loop of bpf_loop in place of its call
-	// (optimize_bpf_loop). It does so after it has checked the limit, and says the sum.
+	// loopStack is what a function needs in addition when the kernel replaces the call of bpf_loop by the loop
+	// itself (optimize_bpf_loop). It does so after it has checked the limit, and reports the sum.
 	loopStack = 24
 )
 
-// deepestPath is the stack of the path of calls that needs most. depths are what each function needs by itself, in the
-// order in which they are in the program, as the verifier says it. Like the verifier it follows the calls that are
-// written, whether or not they are reached.
+// deepestPath is the stack of the path of calls that needs most. depths are the functions' own needs, in the order of
+// the program, as the verifier reports them. Like the verifier it follows all calls in the code, whether or not they
+// are reached.
 func deepestPath(program asm.Instructions, depths []int) (int, error) {
 	names, calls, loops := callGraph(program)
 	if len(names) != len(depths) {
@@ -34,7 +35,7 @@ func deepestPath(program asm.Instructions, depths []int) (int, error) {
 		}
 		own[name] = (depth + stackUnit - 1) / stackUnit * stackUnit
 	}
-	var below func(name string) int // the verifier has refused programs in which a function calls itself
+	var below func(name string) int // ends: no function calls itself
 	below = func(name string) int {
 		if d, known := deepest[name]; known {
 			return d
@@ -49,8 +50,8 @@ func deepestPath(program asm.Instructions, depths []int) (int, error) {
 	return below(names[0]), nil
 }
 
-// callGraph returns a program's functions in their order, which others each calls or hands to a helper, and those
-// that call bpf_loop.
+// callGraph returns a program's functions in their order, which other functions each calls or passes to a helper, and
+// which ones call bpf_loop.
 func callGraph(program asm.Instructions) (names []string, calls map[string][]string, loops map[string]bool) {
 	calls, loops = map[string][]string{}, map[string]bool{}
 	for i := range program {

@@ -6,8 +6,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Wake ends the wait of that number of a port: its guest runs here (S99). The next frame finds it so, without a change
-// of plan.
+// Wake ends the wait with that number at a port: its guest runs here (S99). This applies from the next frame on,
+// without a change of plan.
 func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
 	slot, ok := k.slots.Ports[id]
 	if !ok {
@@ -24,8 +24,8 @@ func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
 	return nil
 }
 
-// Awake gives, for every port that ever sent a frame while it waited or was woken, the number of the last wait that is
-// over.
+// Awake returns, for every port that ever sent a frame while it waited or was woken, the number of its last wait that
+// has ended.
 func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
 	var all contents[uint32, uint64]
 	if err := all.read(k.objects.Awake); err != nil {
@@ -47,7 +47,7 @@ func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
 }
 
 // Succeed replaces one port by another: the successor gets the name and the counters of the other port, and the other
-// port gets the name left. Neither changes what it does. The next Change has the plan with these names.
+// port gets the name left. Forwarding does not change. The next Change has the plan with these names.
 func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 	to, ok := k.slots.Ports[successor]
 	if !ok {

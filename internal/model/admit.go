@@ -109,7 +109,7 @@ func admitFromUplink(r *run) abi.Reason {
 	return tooLong(r)
 }
 
-// sourceFault is D8: no frame has a group or a zero source.
+// sourceFault returns the reason for a group or zero source, which no frame may have (D8).
 func sourceFault(f *header) abi.Reason {
 	switch {
 	case f.src.IsGroup():
@@ -127,7 +127,8 @@ func tooLong(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// linkLocal says whether a destination is one that switches talk to each other with: nothing for guests (S37).
+// linkLocal says whether a destination is an address with which switches talk to each other: no guest gets such frames
+// (S37).
 func linkLocal(dst plan.MAC) bool {
 	reserved := dst
 	reserved[5] &= 0xf0

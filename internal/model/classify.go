@@ -23,7 +23,7 @@ func classify(r *run) abi.Reason {
 		}
 		return abi.ReasonNone
 	}
-	if f.vid() != 0 || f.tags > 1 { // S23, D9: nor may a priority tag hide another tag
+	if f.vid() != 0 || f.tags > 1 { // S23, D9: a priority tag may not hide another tag either
 		return abi.ReasonGuestTagged
 	}
 	r.seg = Segment{} // S23

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Counters are the counters of a port or uplink: the 18 of a VDS port under their names, and ours (S80, D7;
-// frame-rules §7). In is into the switch.
+// Counters are the counters of a port or uplink: the 18 counters of a VDS port under their names, and ours (S80, D7;
+// frame-rules §7). "In" means into the switch.
 type Counters struct {
 	PacketsInUnicast    uint64 `json:"packetsInUnicast"`
 	PacketsInMulticast  uint64 `json:"packetsInMulticast"`
@@ -31,8 +31,8 @@ type Counters struct {
 
 	Delivered     uint64 `json:"delivered"`     // frames from here of which a copy was handed over
 	PacketsToHost uint64 `json:"packetsToHost"` // of an uplink: copies for the host's stack (S96)
-	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up, those of them
-	// that were for a port here and did not leave, and those that such a port refused.
+	// For an uplink that carries the host's own traffic: the host's own frames that were looked up, those of them
+	// that went to a port here instead of leaving, and those that such a port refused.
 	PacketsFromHost        uint64 `json:"packetsFromHost"`
 	PacketsFromHostKept    uint64 `json:"packetsFromHostKept"`
 	PacketsFromHostDropped uint64 `json:"packetsFromHostDropped"`
@@ -44,7 +44,7 @@ type Counters struct {
 	MACMoves             uint64 `json:"macMoves"`    // entries that came from another port (S20)
 	MACNotLearnedAllowed uint64 `json:"macNotLearnedAllowed"`
 	MACNotLearnedDropped uint64 `json:"macNotLearnedDropped"`
-	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the
+	// UnknownNotFlooded are frames to unknown destinations that storm control kept from the ports, but not from the
 	// uplink.
 	UnknownNotFlooded uint64 `json:"unknownNotFlooded"`
 }
@@ -61,7 +61,7 @@ type tally struct {
 	held                                     int // entries learned on the port
 	notFlooded                               uint64
 	buckets                                  [3]bucket // storm control, by class
-	// packets to be sampled out before the next that is metered, by flow.Direction
+	// packets to skip before the next one that is metered, by flow.Direction
 	skip [2]int
 }
 
@@ -99,7 +99,7 @@ func (t *tally) counters() Counters {
 	return c
 }
 
-// split makes a map of counts by reason and sums them up, the one that is an exception apart.
+// split makes a map of counts by reason and returns their sum, with the count of the exception separately.
 func split(counts *[abi.ReasonCount]uint64, exception abi.Reason) (by map[abi.Reason]uint64, dropped, excepted uint64) {
 	for i, n := range counts {
 		if n == 0 {
@@ -125,7 +125,7 @@ func (h *Host) Counters() map[plan.PortID]Counters {
 	return all
 }
 
-// tallyOf is the tally of a port or uplink, kept from the plan before when it was there.
+// tallyOf is the tally of a port or uplink; if the plan before had the port, it keeps its tally.
 func (h *Host) tallyOf(id plan.PortID) *tally {
 	t := h.tallies[id]
 	if t == nil {
@@ -135,7 +135,7 @@ func (h *Host) tallyOf(id plan.PortID) *tally {
 	return t
 }
 
-// dropTallies forgets the counters of ports that are in the plan no more.
+// dropTallies removes the counters of ports that are no longer in the plan.
 func (h *Host) dropTallies() {
 	maps.DeleteFunc(h.tallies, func(id plan.PortID, _ *tally) bool {
 		_, there := h.places[id]

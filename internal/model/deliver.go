@@ -7,7 +7,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// wire returns the bytes of a copy (frame-rules §6): for a receiver that sees tags (trunk, uplink) or one that doesn't.
+// wire returns the bytes of a copy (frame-rules §6) for a receiver with tags (trunk, uplink) or without.
 func wire(r *run, tagged bool) []byte {
 	f := &r.head
 	rest := f.raw[12:]
@@ -30,7 +30,7 @@ func wire(r *run, tagged bool) []byte {
 	return append(out, rest...) // S22
 }
 
-// bytes is the copy's form for a receiver; each form is made once per frame.
+// bytes is the copy's form for a receiver; each form is built once per frame.
 func (r *run) bytes(tagged bool) []byte {
 	form := &r.plainForm
 	if tagged {
@@ -95,8 +95,8 @@ func (r *run) refuse(at plan.PortID, t *tally, reason abi.Reason) {
 	r.sayRefusal(at, reason)
 }
 
-// disposition returns the frame its one fate (S94): delivered, or the refusal with the lowest number, or that nobody
-// was considered.
+// disposition returns the frame's one fate (S94): delivered, or the refusal with the lowest number, or that nobody was
+// considered.
 func (r *run) disposition() abi.Reason {
 	if len(r.res.Copies) > 0 {
 		return abi.ReasonNone

@@ -10,10 +10,10 @@ import (
 	"heddle/internal/spec"
 )
 
-// This file only narrates: nothing here decides. Every sentence names the port, the segment, the policy and the level
+// This file only explains; nothing here decides. Every sentence names the port, the segment, the policy and the level
 // that set it, in the words of the configuration file.
 
-// say adds a step. Callers on the way of every frame ask r.h.explain first.
+// say adds a step. Callers in the path of every frame check r.h.explain first.
 func (r *run) say(s Stage, format string, args ...any) {
 	r.res.Steps = append(r.res.Steps, Step{Stage: s, Text: fmt.Sprintf(format, args...)})
 }
@@ -90,7 +90,7 @@ func (r *run) sayTarget() {
 	}
 }
 
-// saySibling explains why a port gets the frame that is not the owner of the destination.
+// saySibling explains why a port gets a frame whose destination another port owns.
 func (r *run) saySibling(o *port) {
 	if s := r.sw.speaks[o.ID.Name]; s.mac == r.head.dst && s.port == r.known.ID.Name {
 		r.say(StageLookUp, "%s is the MAC of port %s, and %s sent last from it by port %s", r.head.dst, o.ID, o.Owner,
@@ -101,7 +101,7 @@ func (r *run) saySibling(o *port) {
 		r.known.ID, o.Owner)
 }
 
-// sayHostAnyway explains why the switch does not deliver a frame that the host's stack gets all the same.
+// sayHostAnyway explains why the switch does not deliver a frame that the host's stack still gets.
 func (r *run) sayHostAnyway(reason abi.Reason) {
 	if r.h.explain {
 		stage, why := why{r}.whyUplinkDropped(reason)
@@ -138,7 +138,7 @@ func (r *run) sayRefusal(at plan.PortID, reason abi.Reason) {
 	r.say(StageRules, "no copy for %s (%s): %s", at, reason, why{r}.whyRefused(r.h.places[at], reason))
 }
 
-// why finds the words for what a run decided against.
+// why phrases the reasons for which a run dropped or refused something.
 type why struct{ *run }
 
 func (w why) whyRefused(at place, reason abi.Reason) string {
@@ -177,7 +177,7 @@ func (w why) whyRefused(at place, reason abi.Reason) string {
 	return "refused"
 }
 
-// sayFate explains why a frame was dropped, or that the switch dropped it and the host has it.
+// sayFate explains why a frame was dropped, or that the switch dropped it but the host got it.
 func (r *run) sayFate() {
 	if !r.h.explain || r.res.Reason == abi.ReasonNone {
 		return

@@ -12,14 +12,14 @@ const (
 	typeAD   = 0x88a8 // 802.1ad tag
 	typeIPv4 = 0x0800
 	typeIPv6 = 0x86dd
-	// typeProbe is that of probes that look for loops, and of experiments of others; probeWord is what a probe begins
+	// typeProbe is the type of loop probes, which others may use for experiments; probeWord is what a probe begins
 	// with.
 	typeProbe = 0x88b5
 	probeWord = "HdLp"
 	probeSize = 56
 )
 
-// class is the kind of a frame's destination; the counters are kept by it.
+// class is the kind of a frame's destination; counters are kept per class.
 type class uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	broadcast
 )
 
-// header is what the rules read of a frame (frame-rules §0). It keeps the frame's bytes and never writes to them.
+// header is what the rules read of a frame (frame-rules §0). It refers to the frame's bytes and never writes to them.
 type header struct {
 	raw      []byte
 	dst, src plan.MAC
@@ -40,7 +40,7 @@ type header struct {
 	packet   packet // layers 3 and 4
 }
 
-// read takes a frame apart. ok is false for a malformed one, whose header is still good for counting.
+// read parses a frame. ok is false for a malformed one, whose header is still good enough for counting.
 func read(raw []byte) (h header, ok bool) {
 	h.raw = raw
 	copy(h.dst[:], raw)
@@ -82,7 +82,7 @@ func classOf(dst plan.MAC) class {
 // vid is the VID of the outermost tag; 0 without one.
 func (h *header) vid() uint16 { return h.tci & 0x0fff }
 
-// pcpDEI are the priority bits of the outermost tag, in their place in a TCI; 0 without one.
+// pcpDEI are the priority bits of the outermost tag, at their position in a TCI; 0 without a tag.
 func (h *header) pcpDEI() uint16 { return h.tci & 0xf000 }
 
 // isProbe reports whether the frame looks for loops (frame-rules §1).
@@ -109,7 +109,7 @@ func (h *header) payloadByte(offset int) byte {
 }
 
 // Segment is one broadcast domain within a switch: a VID and its tag protocol. The zero value is the untagged segment,
-// which VID 0 belongs to whatever the protocol.
+// to which VID 0 belongs whatever the protocol.
 type Segment struct {
 	VLAN uint16 // 0–4094
 	AD   bool   // 802.1ad

@@ -22,8 +22,8 @@ const (
 	dhcpServer, dhcpClient, dhcpClient6 = 67, 68, 546
 )
 
-// guard decides whether a port's owner uses an address that is not its own, or plays a part that it may not
-// (frame-rules §1, The guards).
+// guard decides whether a port's owner uses an address that is not its own, or acts as a server or router where it may
+// not (frame-rules §1, The guards).
 func guard(r *run) abi.Reason {
 	pol, k := r.from.Policy, &r.head.packet
 	addresses, server, router := pol.AddressGuard.Enabled.V, !pol.DHCPServer.V, !pol.RouterAdvertisements.V
@@ -64,7 +64,7 @@ func (p *packet) hidden() bool {
 	return snap == [6]byte{0xaa, 0xaa, 3, 0, 0, 0} || snap == [6]byte{0xaa, 0xaa, 3, 0, 0, 0xf8}
 }
 
-// unreadable reports whether the packet may be what a guard looks for, and does not show it.
+// unreadable reports whether the packet may be what a guard looks for, but cannot be read.
 func (p *packet) unreadable() bool {
 	switch {
 	case p.version == 0 || p.later:
@@ -80,7 +80,7 @@ func (p *packet) unreadable() bool {
 	return more
 }
 
-// message is the type of an ICMPv6 message; 0 when the packet is none, or does not show it.
+// message is the type of an ICMPv6 message; 0 when the packet is none, or its type cannot be read.
 func (p *packet) message() uint8 {
 	if p.version != 6 || p.later || p.protocol != protoICMPv6 || p.icmp == nil {
 		return 0
@@ -88,7 +88,7 @@ func (p *packet) message() uint8 {
 	return p.icmp[0]
 }
 
-// udpTo is the destination port of UDP; 0 when the packet is none, or does not show it.
+// udpTo is the destination port of UDP; 0 when the packet is not UDP, or its port cannot be read.
 func (p *packet) udpTo() uint16 {
 	if p.protocol != protoUDP || p.later || p.ports == nil {
 		return 0
@@ -147,7 +147,7 @@ func addressOf(b []byte) netip.Addr {
 	return a
 }
 
-// guardAddresses are those of a port that are listed, and a host port's own.
+// guardAddresses are the addresses listed at a port, and a host port's own.
 func guardAddresses(p *plan.Port) (list []netip.Prefix) {
 	for _, s := range p.Policy.AddressGuard.Addresses.V {
 		if own, err := spec.ParseGuardAddress(s); err == nil {
@@ -162,8 +162,8 @@ func guardAddresses(p *plan.Port) (list []netip.Prefix) {
 	return list
 }
 
-// ClaimedAddress is the address that a frame says its sender has: of ARP the sender's, of a neighbour advertisement its
-// target, else the packet's source. false when it says none that can be read.
+// ClaimedAddress is the sender's address according to the frame: the sender's address of ARP, the target of a neighbour
+// advertisement, else the packet's source. false when no address can be read.
 func ClaimedAddress(frame []byte) (netip.Addr, bool) {
 	if _, ok := read(frame); !ok {
 		return netip.Addr{}, false

@@ -7,19 +7,19 @@ import (
 	"heddle/internal/plan"
 )
 
-// This file is the host's own traffic on uplinks whose devices have addresses of the host (frame-rules, "The host's own
-// traffic").
+// This file handles the host's own traffic on uplinks whose devices have addresses of the host (frame-rules, "The
+// host's own traffic").
 
 // carriesHost reports whether the host is a member of the segments that the uplink carries.
 func (sw *vswitch) carriesHost(u *uplink) bool {
 	if !u.connected || !u.fact.HostTraffic || !u.fact.Up || u.Blocked || u.fact.DeviceMAC.IsZero() {
 		return false
 	}
-	return sw.owner[u.fact.DeviceMAC] == nil // else a host interface has taken the address over, and its traffic
+	return sw.owner[u.fact.DeviceMAC] == nil // otherwise a host interface has taken over the address, and its traffic
 }
 
-// hostBehind is the uplink behind which the host owns the destination of a port's frame; of several with one MAC the
-// first counts.
+// hostBehind is the uplink whose host owns the destination of a port's frame; of several uplinks with one MAC the first
+// counts.
 func (r *run) hostBehind() *uplink {
 	if r.from == nil || r.sw.owner[r.head.dst] != nil || r.head.dst.IsZero() {
 		return nil
@@ -53,8 +53,8 @@ func (r *run) hostsConsidered() (list []*uplink) {
 	return list
 }
 
-// FromHost returns the switch a frame of the host's own stack that is about to leave by an uplink. The frame itself,
-// if it leaves, is the copy for the uplink, in the bytes it came in.
+// FromHost hands the switch a frame of the host's own stack that is about to leave by an uplink. If the frame leaves,
+// the copy for the uplink is the frame itself, in the bytes in which it came.
 func (h *Host) FromHost(at plan.PortID, frame []byte, now time.Duration) Result {
 	pl := h.places[at]
 	if pl.uplink == nil || !pl.uplink.connected {
@@ -74,7 +74,8 @@ func (h *Host) FromHost(at plan.PortID, frame []byte, now time.Duration) Result 
 	return r.res
 }
 
-// entersFromHost reports whether the frame is looked up at all; it leaves untouched otherwise. It finds the segment.
+// entersFromHost reports whether the frame is looked up at all, and finds its segment; otherwise the frame leaves
+// unchanged.
 func (r *run) entersFromHost() bool {
 	u, f := r.out, &r.head
 	if !u.hosts || f.src != u.fact.DeviceMAC || linkLocal(f.dst) {
@@ -87,13 +88,13 @@ func (r *run) entersFromHost() bool {
 	return true
 }
 
-// fromHost makes the copies for ports, and says whether the frame leaves too: not when a port here is known to be its
+// fromHost makes the copies for ports, and says whether the frame leaves too: it does not when a port here is its known
 // receiver.
 func fromHost(r *run) (leaves bool) {
 	t := r.out.tally
 	t.fromHost++
 	r.sw.mark(station{r.seg, r.head.src}, r.now) // S91: it may come back by another uplink
-	r.h.rules.lookUp(r)                          // no frame of the host's is its own destination
+	r.h.rules.lookUp(r)                          // the host never sends a frame to itself
 	r.sayTarget()
 	for _, p := range r.portsConsidered() {
 		r.toPort(p)

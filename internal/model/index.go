@@ -11,13 +11,13 @@ import (
 	"heddle/internal/spec"
 )
 
-// vswitch is one switch under the present plan and facts, with the tables that outlive them.
+// vswitch is one switch under the present plan and facts, with the tables that survive a change of them.
 type vswitch struct {
 	plan    *plan.Switch
 	ports   []*port // every port of the plan, in its order
 	uplinks []*uplink
 	named   map[string]*port
-	// effective MAC → connected ports, the one that was made to wait last before the others
+	// effective MAC → connected ports; the one whose wait began last comes first
 	owner   map[plan.MAC][]*port
 	members map[Segment][]*port // connected ports that admit a segment; filled on demand
 	devices map[plan.MAC]bool   // device MACs of connected uplinks
@@ -28,8 +28,8 @@ type vswitch struct {
 type tables struct {
 	learned map[station]*entry
 	sent    map[station]time.Duration // S91: when a port last sent from here
-	pruneAt int                       // size of sent at which old marks are thrown away
-	awake   map[string]uint32         // S99: the highest number of a wait that is over, by port
+	pruneAt int                       // size of sent at which old marks are removed
+	awake   map[string]uint32         // S99: the highest number of a wait that has ended, by port
 	speaks  map[string]speaker        // S111: who sent last from a port's MAC, by that port
 }
 
@@ -45,7 +45,7 @@ type entry struct {
 	seen time.Duration
 }
 
-// speaker is the port that sent last from a MAC of another.
+// speaker is the port that sent last from a MAC of another port.
 type speaker struct {
 	mac  plan.MAC
 	port string
@@ -57,7 +57,7 @@ type port struct {
 	fact      plan.Fact
 	connected bool
 	mac       plan.MAC // effective; zero is nobody's
-	violation bool     // S3: its adapter uses a MAC it may not
+	violation bool     // S3: its adapter uses a MAC that it may not use
 	active    []path
 	standby   []path
 	addresses []netip.Prefix // S108: those that its owner may use under an address guard
@@ -76,7 +76,7 @@ type uplink struct {
 // usable reports whether teaming may choose the uplink; nil stands for a name that is not in the plan.
 func (u *uplink) usable() bool { return u != nil && u.connected && u.fact.Usable() }
 
-// index prepares a switch for forwarding: names to pointers, facts beside the plan, effective MACs.
+// index prepares a switch for forwarding: it resolves names to pointers, and adds facts and effective MACs.
 func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 	sw := &vswitch{
 		plan: p, tables: t, named: map[string]*port{}, owner: map[plan.MAC][]*port{},
@@ -149,8 +149,8 @@ func (sw *vswitch) settleMACs() {
 	}
 }
 
-// hasStranger reports whether a MAC is the initial one of another port, or the effective one of a port before the
-// i-th, that is no sibling of that (S111).
+// hasStranger reports whether a MAC belongs to a port that is not p's sibling (S111): as the initial MAC of another
+// port, or as the effective MAC of a port before the i-th.
 func (sw *vswitch) hasStranger(p *port, i int, m plan.MAC) bool {
 	for k, q := range sw.ports {
 		if q != p && (q.InitialMAC == m || k < i && q.mac == m) && !p.siblingOf(q) {
@@ -171,7 +171,7 @@ func (sw *vswitch) waits(p *port) bool {
 	return p.fact.Waits() && sw.awake[p.ID.Name] < p.fact.Wait
 }
 
-// ownerOf is the port that a MAC belongs to: of those that share it the first whose guest runs here; nil for none.
+// ownerOf is the port that a MAC belongs to: of the ports that share it, the first whose guest runs here; nil for none.
 func (sw *vswitch) ownerOf(mac plan.MAC) *port {
 	for _, p := range sw.owner[mac] {
 		if !sw.waits(p) {
@@ -187,14 +187,14 @@ func (p *port) admits(s Segment) bool {
 	switch v.Mode {
 	case plan.VLANAccess:
 		return s == Segment{VLAN: v.ID}
-	case plan.VLANTrunk: // S7, S24: an 802.1ad trunk is in no 802.1Q segment, nor the other way round
+	case plan.VLANTrunk: // S7, S24: an 802.1ad trunk is in no 802.1Q segment, and vice versa
 		return v.Set.Has(s.VLAN) && (s.VLAN == 0 || s.AD == v.AD)
 	default: // S23
 		return s == Segment{}
 	}
 }
 
-// in lists the connected ports that admit a segment, in the plan's order. Callers don't change the list.
+// in lists the connected ports that admit a segment, in the plan's order. Callers must not change the list.
 func (sw *vswitch) in(s Segment) []*port {
 	if list, ok := sw.members[s]; ok {
 		return list
@@ -212,11 +212,11 @@ func (sw *vswitch) in(s Segment) []*port {
 // learns reports whether sources behind the port are learned.
 func (p *port) learns() bool { return p.Policy.Learning.Enabled.V }
 
-// floods reports whether the port wants unicast for unknown destinations (S13, S14).
+// floods reports whether the port receives unicast for unknown destinations (S13, S14).
 func (p *port) floods() bool { return p.learns() && p.Policy.Learning.UnicastFlooding.V }
 
-// promiscuous reports whether the port gets a copy of unicast for others: its policy accepts and its owner is not
-// seen to refuse (S5, S6, D1).
+// promiscuous reports whether the port gets a copy of unicast for others: its policy accepts that, and its owner was
+// not seen to refuse it (S5, S6, D1).
 func (p *port) promiscuous() bool {
 	return p.Policy.Promiscuous.V && p.fact.Promiscuous != plan.AsksNo
 }

@@ -12,7 +12,7 @@ func member(g *lag, f *header, s Segment) *uplink {
 	return hashed(append(room[:0], g.members...), lagHash(g.Hash, f, s), (*uplink).usable)
 }
 
-// leaves is the uplink that a frame of the run leaves by on a path; nil for none.
+// leaves is the uplink by which the run's frame leaves on a path; nil for none.
 func (r *run) leaves(p path) *uplink {
 	if p.lag != nil {
 		return r.h.rules.member(p.lag, &r.head, r.seg)
@@ -40,8 +40,8 @@ func lagHash(set spec.LAGHash, f *header, s Segment) uint32 {
 	return x * 0x85ebca6b >> 24
 }
 
-// flowWords are the addresses of an IP packet and its ports, as in the frame; nil for those that it lacks. Fragments
-// have no ports here, so that all parts of a datagram use one member.
+// flowWords are the addresses and ports of a packet, as in the frame; nil for those that it lacks. Fragments have no
+// ports here, so that all fragments of a datagram use one member.
 func flowWords(f *header) (addresses, ports []byte) {
 	p := f.packet
 	if p.version == 0 {

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// ownWindow is how long after a port's frame the same source coming from an uplink is our own reflection (S91), and how
-// long a learned MAC must have been silent for such a frame to mean that it moved away (S92).
+// ownWindow is the time after a port's frame in which the same source coming from an uplink is our own reflection
+// (S91). It is also how long a learned MAC must have been silent before such a frame means that it moved away (S92).
 const ownWindow = time.Second
 
 // learn keeps the table of MACs behind ports and the marks of what they sent (frame-rules §3).
@@ -16,7 +16,7 @@ func learn(r *run) abi.Reason {
 	who := station{r.seg, r.head.src}
 	if r.via != nil { // S18: nothing is learned from an uplink
 		e := r.sw.learned[who]
-		left := e != nil && r.sw.waits(e.port) // S99: what is heard now is no echo
+		left := e != nil && r.sw.waits(e.port) // S99: the guest left, so this frame is no echo
 		if left {
 			delete(r.sw.sent, who)
 		}
@@ -35,7 +35,7 @@ func learn(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// learnSource enters the frame's source into the table where the port's policy says so.
+// learnSource enters the frame's source into the table if the port's policy says so.
 func learnSource(r *run, who station) abi.Reason {
 	p := r.from
 	if !p.learns() || who.mac == p.mac {
@@ -70,7 +70,7 @@ func learnSource(r *run, who station) abi.Reason {
 	return abi.ReasonNone
 }
 
-// hear notes which port of a guest a MAC of the guest's was heard from last (S111).
+// hear notes from which port of a guest a MAC of the guest's was heard last (S111).
 func hear(r *run, who station) {
 	p, o := r.from, r.sw.ownerOf(who.mac)
 	if o == nil || !p.siblingOf(o) {
@@ -105,8 +105,8 @@ func (r *run) forget(who station, e *entry, why ChangeKind) {
 
 func (r *run) changed(c Change) { r.res.Changes = append(r.res.Changes, c) }
 
-// mark notes that a port sent from a station just now. Marks too old to matter are thrown away now and then, so that
-// the table stays as large as a second's sources.
+// mark notes that a port sent from a station just now. Marks that are too old to matter are removed from time to time,
+// so that the table stays as large as one second's sources.
 func (t *tables) mark(who station, now time.Duration) {
 	if len(t.sent) >= t.pruneAt {
 		for s, at := range t.sent {
@@ -126,8 +126,8 @@ func (sw *vswitch) wake(p *port) {
 	}
 }
 
-// sentLately reports whether a port of the switch sent from a station within the last second (S91). A guest that runs
-// elsewhere is heard from there (S99).
+// sentLately reports whether a port of the switch sent from a station within the last second (S91). If the guest runs
+// elsewhere, its frames rightly come from there (S99).
 func (sw *vswitch) sentLately(who station, now time.Duration) bool {
 	if len(sw.owner[who.mac]) > 0 && sw.ownerOf(who.mac) == nil {
 		return false
@@ -136,8 +136,8 @@ func (sw *vswitch) sentLately(who station, now time.Duration) bool {
 	return ok && now-at < ownWindow
 }
 
-// sweep removes what is of no use any more: expired entries, and those whose port went, lost its device, no longer
-// learns or no longer is in the segment; and who speaks for a port that is no sibling any more (frame-rules §3).
+// sweep removes what is not used any more (frame-rules §3): expired entries; entries whose port is gone, has lost its
+// device, no longer learns, or is no longer in the segment; and speakers that are no longer siblings.
 func (sw *vswitch) sweep(now time.Duration) {
 	for who, e := range sw.learned {
 		p := e.port

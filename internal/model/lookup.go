@@ -5,7 +5,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// target is what looking up a destination came to.
+// target is the result of looking up a destination.
 type target uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	known
 	group
 	hostAlone  // an uplink device's own MAC, on the uplink itself
-	hostBehind // an uplink device's own MAC, asked for by a port here
+	hostBehind // an uplink device's own MAC, in a frame from a port here
 )
 
 // lookUp finds out where the destination is (frame-rules §4).
@@ -37,8 +37,8 @@ func lookUp(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// receiverOf is the port that frames for a MAC go to in a segment; nil when nobody owns it. With siblings, it is where
-// the MAC was heard last, or else another of them, where that can take frames (S111).
+// receiverOf is the port to which frames for a MAC go in a segment; nil when nobody owns it. With siblings, it is the
+// one that sent from the MAC last or, if that one cannot receive frames, another sibling (S111).
 func (sw *vswitch) receiverOf(mac plan.MAC, seg Segment) *port {
 	o := sw.ownerOf(mac)
 	if o == nil {
@@ -57,7 +57,7 @@ func (sw *vswitch) receiverOf(mac plan.MAC, seg Segment) *port {
 	return o
 }
 
-// learnedOn is the port the destination was learned on, while that still counts (S12, S17, S93, S99, D5).
+// learnedOn is the port on which the destination was learned, while that entry is valid (S12, S17, S93, S99, D5).
 func (r *run) learnedOn() *port {
 	e := r.sw.learned[station{r.seg, r.head.dst}]
 	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) ||

@@ -15,21 +15,21 @@ type Metered struct {
 	Key flow.Key
 }
 
-// MeteredCounts are what was counted of a flow; times are those given with the frames, in milliseconds. In and Out of
-// Counts are not set.
+// MeteredCounts are the counts of a flow; times are those given with the frames, in milliseconds. In and Out of Counts
+// are not set.
 type MeteredCounts struct {
 	flow.Counts
-	In, Out plan.PortID // where the last frame came in and went; zero when it was the host, or went to several
+	In, Out plan.PortID // where the last frame came in and went out; zero if that was the host or several ports
 }
 
-// TakeFlows returns what was metered since the last time.
+// TakeFlows returns what was metered since the last call.
 func (h *Host) TakeFlows() map[Metered]MeteredCounts {
 	taken := h.flows
 	h.flows = nil
 	return taken
 }
 
-// meter meters what became of the frame.
+// meter meters the frame at every point where that is due, once its fate is known.
 func (r *run) meter() {
 	var to plan.PortID
 	if len(r.res.Copies) == 1 && !r.res.Copies[0].HostStack {
@@ -53,7 +53,7 @@ func (r *run) meter() {
 	}
 }
 
-// arrivedAt is the port or uplink the frame came in by; zero for the host's own.
+// arrivedAt is the port or uplink where the frame came in; zero for the host's own frames.
 func (r *run) arrivedAt() plan.PortID {
 	switch {
 	case r.from != nil:
@@ -72,7 +72,7 @@ func (r *run) meterAt(at plan.PortID, d flow.Direction, frame []byte, out plan.P
 	key, c := flowOf(&r.head)
 	c.FrameBytes = uint64(len(frame))
 	seg := r.seg
-	if r.via != nil { // also when it is for the host's stack alone, and the switch has nothing to do with it
+	if r.via != nil { // also for a frame to the host's stack alone, which the switch does not process
 		seg = segmentOf(r.head.vid(), r.head.ad)
 	}
 	key.Direction, key.VLAN = d, seg.VLAN
@@ -103,7 +103,7 @@ func (t *tally) sampled(d flow.Direction, rate int) bool {
 	return true
 }
 
-// flowOf is the flow of a frame as it arrived, and what it adds to it but for frame bytes.
+// flowOf is the flow of a frame as it arrived, and what the frame adds to it, except for frame bytes.
 func flowOf(h *header) (k flow.Key, c flow.Counts) {
 	p := h.packet
 	k.DstMAC, k.SrcMAC = h.dst, h.src

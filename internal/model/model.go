@@ -1,7 +1,7 @@
 // Package model interprets a plan: what a switch does to a frame, in plain Go. It is the specification of the kernel
-// program, written from docs/reference/frame-rules.md alone, and knows nothing of the program's tables. A frame passes
-// the stages of the files admit, classify, learn, lookup, receivers, rules and deliver, in this order; the number of a
-// statement (S…, D…) of behaviour.md stands beside the line that makes it true.
+// program. It was written from docs/reference/frame-rules.md alone, without regard to the program's tables. A frame
+// passes the stages of the files admit, classify, learn, lookup, receivers, rules and deliver, in this order; the
+// number of a statement (S…, D…) of behaviour.md is beside the line that makes it true.
 package model
 
 import (
@@ -13,8 +13,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Host is every switch of one host, with what they have learned and counted. It is not safe for concurrent use. Time is
-// a duration since any fixed instant, never running backwards, of millisecond granularity.
+// Host is every switch of one host, with what they have learned and counted. It is not safe for concurrent use. Times
+// are durations since any fixed instant. They never go backwards and have millisecond granularity.
 type Host struct {
 	switches map[string]*vswitch
 	places   map[plan.PortID]place
@@ -25,14 +25,14 @@ type Host struct {
 	run      run                       // reused, so that a frame costs few allocations
 }
 
-// place is where a frame can arrive: one of the two is set.
+// place is where a frame can arrive: exactly one of its fields is set.
 type place struct {
 	sw     *vswitch
 	port   *port
 	uplink *uplink
 }
 
-// stages are the functions a frame passes. Only tests put others in their place.
+// stages are the functions that a frame passes. Only tests replace them.
 type stages struct {
 	packet                         func(frame []byte) packet
 	admit, classify, learn, lookUp func(*run) abi.Reason
@@ -62,8 +62,8 @@ func New(p *plan.Plan, f plan.Facts, now time.Duration) *Host {
 	return h
 }
 
-// SetPlan changes the plan and the facts at an instant. What was learned stays where the new plan allows it; counters
-// stay with their ports. Neither p nor f may be changed afterwards.
+// SetPlan changes the plan and the facts at an instant. Learned entries stay if the new plan allows them; counters stay
+// with their ports. Neither p nor f may be changed afterwards.
 func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	before := h.switches
 	h.switches = make(map[string]*vswitch, len(p.Switches))
@@ -88,8 +88,8 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	h.Sweep(now)
 }
 
-// rebind hands learned entries to the ports of the present plan; those of ports that are gone go too, and what is known
-// of their waits.
+// rebind assigns learned entries to the ports of the present plan. Entries and waits of ports that are gone are
+// removed.
 func (sw *vswitch) rebind() {
 	for who, e := range sw.learned {
 		if e.port = sw.named[e.port.ID.Name]; e.port == nil {
@@ -103,17 +103,18 @@ func (sw *vswitch) rebind() {
 	}
 }
 
-// Sweep removes learned entries that count no more.
+// Sweep removes learned entries that are not valid any more.
 func (h *Host) Sweep(now time.Duration) {
 	for _, sw := range h.switches {
 		sw.sweep(now)
 	}
 }
 
-// Explain switches the writing of Result.Steps on or off; it is off in a new Host, since words cost more than deeds.
+// Explain switches the recording of Result.Steps on or off. It is off in a new Host, because writing sentences costs
+// more than forwarding.
 func (h *Host) Explain(on bool) { h.explain = on }
 
-// MACs lists what is learned and not swept, sorted by switch, segment and MAC.
+// MACs lists the learned entries that are not swept yet, sorted by switch, segment and MAC.
 func (h *Host) MACs() []MAC {
 	var list []MAC
 	for name, sw := range h.switches {

@@ -4,17 +4,17 @@ import "encoding/binary"
 
 // The model's one reader of layers 3 and 4 (frame-rules §0, "The packet").
 
-// packet is layers 3 and 4 of a frame. The zero value but for kind and bytes is what is not IP.
+// packet is layers 3 and 4 of a frame. A packet that is not IP has only kind and bytes set.
 type packet struct {
 	kind     uint16 // type behind the tags
 	bytes    []byte // from layer 3 to the packet's end, without padding
-	version  int    // 4, 6, or 0 for what is not IP
+	version  int    // 4, 6, or 0 if it is not IP
 	src, dst []byte // addresses, as they stand in the frame
 	protocol uint8
 	tos, ttl uint8
-	fragment bool   // it is one of several parts
-	later    bool   // it is not the first of them
-	layer4   []byte // behind the IP header and what follows it of extensions; none of a later fragment
+	fragment bool   // it is one of several fragments
+	later    bool   // it is not the first fragment
+	layer4   []byte // what follows the IP header and its extensions; nil for a later fragment
 	ports    []byte // source and destination, 4 bytes; nil for none
 	icmp     []byte // type and code, 2 bytes; nil for none
 	tcpFlags uint16
@@ -100,8 +100,8 @@ func (p *packet) readIPv6() {
 	p.readLayer4(rest)
 }
 
-// extension is the length of an IPv6 extension header of that number; found is false for other headers, and for one of
-// which the packet does not have 8 bytes.
+// extension is the length of an IPv6 extension header with that number. found is false for other headers, and if fewer
+// than 8 bytes of it are in the packet.
 func extension(number uint8, b []byte) (length int, found bool) {
 	if len(b) < 8 {
 		return 0, false
@@ -117,7 +117,7 @@ func extension(number uint8, b []byte) (length int, found bool) {
 	return 0, false
 }
 
-// readLayer4 reads what begins layer 4: b is what there is of it.
+// readLayer4 reads the beginning of layer 4 from b, which contains as much of it as the packet has.
 func (p *packet) readLayer4(b []byte) {
 	p.layer4 = b
 	switch p.protocol {

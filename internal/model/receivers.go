@@ -1,7 +1,7 @@
 package model
 
 // receivers lists who is considered for a copy (frame-rules §4): ports in the plan's order, and at most one uplink.
-// noUplink is set when an uplink is due and the team yields none.
+// noUplink is set when a copy is due to an uplink but the team yields none.
 func receivers(r *run) (ports []*port, up *uplink, noUplink bool) {
 	ports = r.portsConsidered()
 	if !r.wantsUplink() {
@@ -38,8 +38,8 @@ func (r *run) considers(p *port) bool {
 	}
 }
 
-// wantsUplink reports whether a copy is due to the sender's uplink: for what is not known here, or always with txUplink
-// (S35); never for what came from an uplink (S31).
+// wantsUplink reports whether a copy is due to the sender's uplink: if the destination is not known here, or always
+// with txUplink (S35); never for a frame from an uplink (S31).
 func (r *run) wantsUplink() bool {
 	if r.from == nil || len(r.sw.uplinks) == 0 {
 		return false

@@ -14,9 +14,9 @@ type Sent struct {
 	At  time.Duration
 }
 
-// Restore gives a new host what another one has learned and sent, on the same clock; Switch of a MAC is not read.
-// Entries of ports that the plan does not have are left out. Expired ones count until they are swept, as they did
-// there.
+// Restore gives a new host the learned entries and marks of another one, on the same clock; it does not read the Switch
+// of a MAC. Entries of ports that the plan does not have are left out. Expired ones count until they are swept, as they
+// did there.
 func (h *Host) Restore(learned []MAC, sent []Sent) {
 	for _, m := range learned {
 		at := h.places[m.Port]
@@ -36,7 +36,8 @@ func (h *Host) Restore(learned []MAC, sent []Sent) {
 	}
 }
 
-// RestoreSpent gives a new host what the ports of another one have spent of their storm control, on the same clock.
+// RestoreSpent gives a new host what the ports of another one have spent of their storm control budgets, on the same
+// clock.
 func (h *Host) RestoreSpent(list []Spent) {
 	for _, s := range list {
 		if at := h.places[s.Port]; at.port != nil {
@@ -45,7 +46,7 @@ func (h *Host) RestoreSpent(list []Spent) {
 	}
 }
 
-// RestoreAwake gives a new host what another one knows of ports whose wait for their guest is over.
+// RestoreAwake gives a new host the numbers of the waits that have ended on another one.
 func (h *Host) RestoreAwake(waits map[plan.PortID]uint32) {
 	for id, n := range waits {
 		if at := h.places[id]; at.port != nil {
@@ -54,13 +55,13 @@ func (h *Host) RestoreAwake(waits map[plan.PortID]uint32) {
 	}
 }
 
-// Speaker says who sent last from a MAC that another port owns (S111).
+// Speaker is a port that sent last from a MAC which another port owns (S111).
 type Speaker struct {
 	Owner, Port plan.PortID
 	MAC         plan.MAC
 }
 
-// RestoreSpeakers gives a new host what another one knows of ports that send from the MACs of others.
+// RestoreSpeakers gives a new host the speakers of another one.
 func (h *Host) RestoreSpeakers(list []Speaker) {
 	for _, s := range list {
 		if at := h.places[s.Owner]; at.port != nil && at.sw.named[s.Port.Name] != nil {
@@ -69,7 +70,7 @@ func (h *Host) RestoreSpeakers(list []Speaker) {
 	}
 }
 
-// MACOf is the effective MAC of a port; of an uplink its device's. Zero when it has none.
+// MACOf is the effective MAC of a port, or the MAC of an uplink's device. Zero when it has none.
 func (h *Host) MACOf(id plan.PortID) plan.MAC {
 	switch at := h.places[id]; {
 	case at.port != nil:
@@ -91,7 +92,7 @@ func (h *Host) Admits(id plan.PortID, s Segment) bool {
 	return false
 }
 
-// Owner is the connected port of a switch whose effective MAC that is and whose guest runs here.
+// Owner is the connected port of a switch that has this effective MAC and whose guest runs here.
 func (h *Host) Owner(name string, mac plan.MAC) (plan.PortID, bool) {
 	if sw := h.switches[name]; sw != nil {
 		if p := sw.ownerOf(mac); p != nil {

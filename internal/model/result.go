@@ -7,15 +7,15 @@ import (
 	"heddle/internal/plan"
 )
 
-// Result is what became of one frame: exactly one disposition (S94), the copies, the refusals and the table changes.
+// Result is what happened to one frame: exactly one disposition (S94), the copies, the refusals and the table changes.
 type Result struct {
 	Delivered bool       // at least one copy was handed over, the host's stack included
 	Reason    abi.Reason // why it was dropped; ReasonNone when delivered
 	Copies    []Copy     // may share their bytes with each other, never with the frame given in
 	Refused   []Refusal  // one for each copy considered and not made
-	Steps     []Step     // how it came about; only with Host.Explain(true)
-	Changes   []Change   // to the learned table, refreshes left out
-	// Segment is where the frame belongs; Placed says that it got so far.
+	Steps     []Step     // the decisions; only with Host.Explain(true)
+	Changes   []Change   // of the learned table, without refreshes
+	// Segment is the frame's segment; Placed says that the frame was classified.
 	Segment Segment
 	Placed  bool
 }
@@ -33,7 +33,7 @@ type Refusal struct {
 	Reason abi.Reason
 }
 
-// Stage names a part of the way of a frame, as in frame-rules.
+// Stage names a part of a frame's path, as in frame-rules.
 type Stage string
 
 // The stages, in order.
@@ -46,7 +46,7 @@ const (
 	StageDeliver  Stage = "deliver"
 )
 
-// Step is one thing that was decided, in the user's words.
+// Step is one decision, in the user's words.
 type Step struct {
 	Stage Stage
 	Text  string
@@ -77,5 +77,5 @@ type MAC struct {
 	Segment
 	MAC  plan.MAC
 	Port plan.PortID
-	Seen time.Duration // when it last sent, on the clock the caller gives; idle since then
+	Seen time.Duration // when it last sent, on the caller's clock
 }

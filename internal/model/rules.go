@@ -5,7 +5,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// portRules says why a port refuses a copy; ReasonNone when it takes it (frame-rules §5).
+// portRules says why a port refuses a copy; ReasonNone when it accepts it (frame-rules §5).
 func portRules(r *run, to *port) abi.Reason {
 	switch {
 	case to.Policy.Blocked.V: // S41
@@ -41,7 +41,8 @@ func (r *run) guarded() bool {
 	return r.sw.plan.ReversePath
 }
 
-// ownPath is what a receiver would send by; source-mac hashes whose answer this frame's would be.
+// ownPath is the path by which a receiver would send; with source-mac, the hash is of the address that an answer to
+// this frame would have.
 func (r *run) ownPath(to *port) path {
 	if r.head.class == unicast {
 		return r.h.rules.choose(to, &r.head, r.head.dst)
@@ -57,7 +58,7 @@ func hostRules(r *run, behind *uplink) abi.Reason {
 	return abi.ReasonNone
 }
 
-// uplinkRules says why an uplink refuses a copy; ReasonNone when it takes it (frame-rules §5).
+// uplinkRules says why an uplink refuses a copy; ReasonNone when it accepts it (frame-rules §5).
 func uplinkRules(r *run, to *uplink) abi.Reason {
 	switch {
 	case to.Blocked: // S41

@@ -13,19 +13,19 @@ type run struct {
 	sw   *vswitch
 	now  time.Duration
 	head header
-	from *port   // where it came from: either this
+	from *port   // the port it came from: either this
 	via  *uplink // or this
 	host hostCopy
 
 	seg           Segment // known after classify
 	target        target  // known after lookUp
 	known         *port
-	behind        *uplink // the known receiver is the host behind it
+	behind        *uplink // the known receiver is the host behind this uplink
 	keptFromPorts bool    // by storm control
-	out           *uplink // instead of from and via: a frame of the host's own, on its way out there
+	out           *uplink // instead of from and via: the uplink by which one of the host's own frames is about to leave
 
 	taggedForm, plainForm []byte
-	room                  []*port // kept from frame to frame
+	room                  []*port // memory that is reused from frame to frame
 	res                   Result
 }
 
@@ -35,12 +35,12 @@ type hostCopy uint8
 const (
 	hostNothing   hostCopy = iota
 	hostToo                // a copy, whatever the switch does
-	hostOtherwise          // the frame, should the switch drop it before looking up
-	hostOnly               // the frame; the switch has nothing to do with it
+	hostOtherwise          // the frame, if the switch drops it before the look-up
+	hostOnly               // the frame; the switch does not process it
 )
 
-// Frame returns a frame to the switch at a port or uplink, in the bytes it has on the wire without FCS. The bytes are
-// neither kept nor changed. A port that has no device gets no frames: the result is empty, and nothing is counted.
+// Frame hands a frame to the switch at a port or uplink, in the bytes it has on the wire without FCS. The bytes are
+// neither stored nor changed. A port without a device gets no frames: the result is empty, and nothing is counted.
 func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
 	pl, ok := h.places[at]
 	if !ok || (pl.port != nil && !pl.port.connected) || (pl.uplink != nil && !pl.uplink.connected) {
@@ -69,7 +69,7 @@ func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
 	return r.res
 }
 
-// read takes the frame apart; false for a malformed one, of which layers 3 and 4 are not read.
+// read parses the frame; false for a malformed one, whose layers 3 and 4 are not read.
 func (r *run) read(frame []byte) (whole bool) {
 	if r.head, whole = read(frame); whole {
 		r.head.packet = r.h.rules.packet(frame)
@@ -93,7 +93,7 @@ func (r *run) pass() abi.Reason {
 			return reason
 		}
 		r.sayHostAnyway(reason)
-		r.host = hostOnly // S96: dropped by the switch, and yet the host's
+		r.host = hostOnly // S96: dropped by the switch, but delivered to the host
 	}
 	if r.host != hostOnly {
 		if reason := r.locate(); reason != abi.ReasonNone {
@@ -109,7 +109,7 @@ func (r *run) pass() abi.Reason {
 	return r.disposition()
 }
 
-// enter is admission and classification: the part whose drops the host's stack does not heed.
+// enter is admission and classification: the part whose drops do not affect the copy for the host's stack.
 func (r *run) enter() abi.Reason {
 	if reason := r.h.rules.admit(r); reason != abi.ReasonNone || r.host == hostOnly {
 		return reason

@@ -8,11 +8,11 @@ import (
 	"heddle/internal/plan"
 )
 
-// frameCost is one frame in a bucket: spending is kept in billionths of a frame, so that a nanosecond makes good
+// frameCost is one frame in a bucket: spending is counted in billionths of a frame, so that each nanosecond refills
 // exactly the rate.
 const frameCost = int64(time.Second)
 
-// bucket is what a port has spent of one rate of its storm control, as of the last frame that passed.
+// bucket is what a port has spent of one rate of its storm control, at the time of the last frame that passed.
 type bucket struct {
 	spent int64 // billionths of a frame
 	at    time.Duration
@@ -28,8 +28,8 @@ type Spent struct {
 	At         time.Duration
 }
 
-// stormControl decides whether a port's frame that is about to go to many is within the port's rate (frame-rules §4,
-// D27). One that is above it does not change what was spent.
+// stormControl decides whether a port's frame with many possible receivers is within the port's rate (frame-rules §4,
+// D27). A frame above the rate does not change what was spent.
 func stormControl(r *run) abi.Reason {
 	if r.from == nil || (r.target != unknown && r.target != group) {
 		return abi.ReasonNone
@@ -41,7 +41,7 @@ func stormControl(r *run) abi.Reason {
 	b := &r.from.tally.buckets[r.head.class]
 	spent := b.left(r.now, int64(rate.V)) + frameCost
 	if spent > depth(rate.V, r.from.Policy.StormControl.Burst.V)*frameCost {
-		if r.target == unknown && len(r.sw.uplinks) > 0 { // what is outside is not known here: the way there stays open
+		if r.target == unknown && len(r.sw.uplinks) > 0 { // outside is unknown: the frame may leave
 			r.keptFromPorts = true
 			return abi.ReasonNone
 		}
@@ -51,13 +51,13 @@ func stormControl(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// stormRate is the rate that counts for the frame.
+// stormRate is the rate that applies to the frame.
 func (r *run) stormRate() plan.Value[int] {
 	s := &r.from.Policy.StormControl
 	return [...]plan.Value[int]{unicast: s.UnknownUnicast, multicast: s.Multicast, broadcast: s.Broadcast}[r.head.class]
 }
 
-// left is how much of the budget remains used at an instant, at the given rate in frames per second.
+// left is how much of the budget is still used at an instant, at the given rate in frames per second.
 func (b *bucket) left(now time.Duration, rate int64) int64 {
 	passed := int64(now - b.at)
 	if passed >= b.spent/rate+1 {

@@ -7,8 +7,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// path is an entry of a team's lists: one of the two is set, none for a name that is not in the plan. lag is set for a
-// LAG.
+// path is an entry of a team's lists: one of the two fields is set, or none for a name that is not in the plan.
 type path struct {
 	uplink *uplink
 	lag    *lag
@@ -20,7 +19,7 @@ type lag struct {
 	members []*uplink
 }
 
-// found reports whether a walk came to anything.
+// found reports whether a walk found a path.
 func (p path) found() bool { return p != path{} }
 
 // usable: a LAG is usable when one of its members is (S52).
@@ -56,10 +55,10 @@ func choose(p *port, f *header, source plan.MAC) path {
 	if e := walk(p, h, awake); e.found() {
 		return e
 	}
-	return walk(p, h, path.usable) // S44: better one that rests than none
+	return walk(p, h, path.usable) // S44: a resting one is better than none
 }
 
-// walk goes through a team's lists with what counts as usable.
+// walk goes through a team's lists; usable decides which entries are usable.
 func walk(p *port, h uint32, usable func(path) bool) path {
 	switch p.teaming() {
 	case spec.ExplicitOrder:
@@ -81,7 +80,7 @@ func walk(p *port, h uint32, usable func(path) bool) path {
 	return first(p.standby, usable) // S45
 }
 
-// hashed takes entry h mod n, striking those that are not usable one after the other. It uses up the list.
+// hashed takes entry h mod n and removes unusable ones one after the other. It changes the list.
 func hashed[T any](left []T, h uint32, usable func(T) bool) (none T) {
 	for len(left) > 0 {
 		i := int(h % uint32(len(left)))
@@ -113,7 +112,8 @@ func teamHash(p *port, f *header, source plan.MAC) uint32 {
 	}
 }
 
-// ipHash is the exclusive or of the last bytes of the IP addresses, or of the bytes where IPv4 would have them.
+// ipHash is the exclusive or of the last bytes of the IP addresses, or of the bytes at their positions in a frame
+// without IP.
 func ipHash(f *header) byte {
 	if p := f.packet; p.version != 0 {
 		return p.src[len(p.src)-1] ^ p.dst[len(p.dst)-1]

@@ -1,4 +1,4 @@
-// Package observe has the words of what is seen on a host: counters and learned MACs. Pure.
+// Package observe has the types for what is seen on a host: counters and learned MACs. Pure.
 package observe
 
 import (
@@ -12,11 +12,11 @@ type Counters struct {
 	PacketsIn, BytesIn, PacketsOut, BytesOut [abi.Classes]uint64
 	BytesInFromPnic, BytesOutToPnic          uint64
 	Delivered, PacketsToHost                 uint64
-	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up; those of them
-	// that were for a port here and did not leave; those that such a port refused.
+	// For an uplink that carries the host's own traffic: the host's own frames that were looked up; those of them
+	// that went to a port here instead of leaving; those that such a port refused.
 	PacketsFromHost, PacketsFromHostKept, PacketsFromHostDropped uint64
 	MACMoves, MACNotLearnedAllowed, MACsHeld                     uint64
-	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the
+	// UnknownNotFlooded are frames to unknown destinations that storm control kept from the ports, but not from the
 	// uplink.
 	UnknownNotFlooded uint64
 	Drops, Refused    map[abi.Reason]uint64
@@ -25,7 +25,7 @@ type Counters struct {
 // Received is the number of frames received from the port. Received = Delivered + every drop (S94).
 func (c *Counters) Received() uint64 { return total(c.PacketsIn) }
 
-// Dropped is the number of frames received from the port that went nowhere.
+// Dropped is the number of frames received from the port that were dropped.
 func (c *Counters) Dropped() uint64 { return all(c.Drops) }
 
 // PacketsInException is the malformed part of Dropped.
@@ -34,7 +34,7 @@ func (c *Counters) PacketsInException() uint64 { return c.Drops[abi.ReasonMalfor
 // PacketsInDropped is Dropped without PacketsInException.
 func (c *Counters) PacketsInDropped() uint64 { return c.Dropped() - c.PacketsInException() }
 
-// PacketsOutException counts copies the device itself would not take.
+// PacketsOutException counts copies that the device itself did not accept.
 func (c *Counters) PacketsOutException() uint64 { return c.Refused[abi.ReasonDeviceRefused] }
 
 // PacketsOutDropped counts the other copies refused for this receiver.

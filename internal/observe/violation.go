@@ -6,7 +6,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// ViolationCode names what an owner does against its port's policy. "" is nothing.
+// ViolationCode names what an owner does against its port's policy. "" means no violation.
 type ViolationCode string
 
 // What an owner does (S3, S4, D2).
@@ -19,22 +19,22 @@ const (
 	AddressChanged ViolationCode = "address-changed"
 )
 
-// Violation is what an owner does against its port's policy; the zero value is nothing.
+// Violation is what an owner does against its port's policy; the zero value means no violation.
 type Violation struct {
 	Code ViolationCode
 	// Uses is the address that its adapter uses, Has the port's.
 	Uses, Has plan.MAC
-	// Whose is the port or uplink whose address it is, of AddressInUse; Uplink: it is an uplink.
+	// Whose is the port or uplink that has the address, for AddressInUse; Uplink: it is an uplink.
 	Whose  string
 	Uplink bool
-	// Owner is who owns both ports, where the address could be shared if the policies allowed it.
+	// Owner is who owns both ports, if they could share the address under another policy.
 	Owner string
 }
 
 // None says that nothing is wrong.
 func (v Violation) None() bool { return v.Code == "" }
 
-// Text says it in a sentence for people, "" for nothing. A code that is not known here is its own text.
+// Text says it in a sentence for people, "" without a violation. An unknown code is its own text.
 func (v Violation) Text() string {
 	switch v.Code {
 	case GroupAddress:
@@ -54,7 +54,7 @@ func (v Violation) kind() string {
 	return "port"
 }
 
-// mayShare says what would let a port use the MAC of another of its owner.
+// mayShare says which policy would let a port use the MAC of another port of its owner.
 func (v Violation) mayShare() string {
 	if v.Owner == "" {
 		return ""

@@ -1,5 +1,5 @@
 // Package dissect says in one line what an Ethernet frame is, in the manner of tcpdump: addresses, protocol, what it is
-// about. It reads no further than what it is given, and says where that ends too early.
+// about. It reads only the bytes it is given, and says so if they end too early.
 package dissect
 
 import (
@@ -24,7 +24,7 @@ const (
 	headerSize = 14
 )
 
-// Line says what a frame is. length is that of the whole frame in bytes, of which f is what was captured.
+// Line says what a frame is. f are the captured bytes of the frame; length is the whole frame's length in bytes.
 func Line(f []byte, length int) string {
 	if len(f) < headerSize {
 		return fmt.Sprintf("%d bytes: too short for Ethernet", length)
@@ -109,11 +109,11 @@ func ipv4(b []byte) string {
 	return "IPv4 " + transport(b[9], src, dst, b[head:], total)
 }
 
-// maxExtensions is how many IPv6 extension headers the switch reads, and so this does.
+// maxExtensions is how many IPv6 extension headers the switch, and so this package, reads.
 const maxExtensions = 8
 
-// ipv6 follows the extension headers that the switch's reader follows (docs/reference/frame-rules.md, "The packet"):
-// what a guard or a team takes a frame for is what is shown of it.
+// ipv6 follows the extension headers that the switch's reader follows (docs/reference/frame-rules.md, "The packet"), so
+// that it shows a frame as guards and teams see it.
 func ipv6(b []byte) string {
 	if len(b) < 40 || b[0]>>4 != 6 {
 		return "IPv6, cut off"
@@ -136,7 +136,7 @@ func ipv6(b []byte) string {
 	return "IPv6 " + transport(next, src, dst, rest, left)
 }
 
-// extension is the length of the IPv6 extension header of that number which b begins with; 0 when it is none, or is cut
+// extension is the length of the IPv6 extension header with that number at the start of b; 0 when it is none, or is cut
 // off.
 func extension(number byte, b []byte) int {
 	if len(b) < 8 {
@@ -153,7 +153,7 @@ func extension(number byte, b []byte) int {
 	return 0
 }
 
-// transport describes what IP carries: b is what was captured of it, n its whole length.
+// transport describes what IP carries: b are its captured bytes, n is its whole length.
 func transport(protocol byte, src, dst netip.Addr, b []byte, n int) string {
 	plain := fmt.Sprintf("%s > %s: ", src, dst)
 	ports := func() string {

@@ -22,14 +22,14 @@ type Instruction struct {
 // ErrNoCompiler says that tcpdump is not installed.
 var ErrNoCompiler = errors.New("filter expressions are compiled by tcpdump, which is not installed")
 
-// SyntaxError is a fault of the expression, in tcpdump's words.
+// SyntaxError is a fault in the expression, in tcpdump's words.
 type SyntaxError struct{ Expression, Says string }
 
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("filter %q: %s (see pcap-filter(7))", e.Expression, e.Says)
 }
 
-// Compile compiles an expression for Ethernet frames with their tags in them. It asks no device and needs no privilege.
+// Compile compiles an expression for Ethernet frames with their tags in them. It needs no device and no privilege.
 func Compile(ctx context.Context, expression string) ([]Instruction, error) {
 	cmd := exec.CommandContext(ctx, "tcpdump", "-ddd", "-y", "EN10MB", "-s", "262144", "--", expression)
 	var out, errs bytes.Buffer

@@ -31,7 +31,7 @@ const (
 	packetFlags = 2
 
 	statisticsReceived = 4 // by the interface
-	statisticsDropped  = 7 // by the operating system, for want of room
+	statisticsDropped  = 7 // by the operating system, because a buffer was full
 )
 
 // ethernet is LINKTYPE_ETHERNET.
@@ -79,12 +79,12 @@ type Packet struct {
 type Statistics struct {
 	Interface int
 	Time      time.Time
-	Received  uint64 // packets, those that are missing here among them
+	Received  uint64 // packets, including those that were not captured
 	Dropped   uint64
 	Comment   string
 }
 
-// Writer writes one section. Its methods are for one goroutine; errors are those of the writer below.
+// Writer writes one section. Its methods are for one goroutine; errors are those of the underlying writer.
 type Writer struct {
 	to         io.Writer
 	interfaces int
@@ -136,7 +136,7 @@ func (w *Writer) Packet(p Packet) error {
 	return w.end()
 }
 
-// Statistics writes what became of an interface's packets.
+// Statistics writes how many packets of an interface were received and lost.
 func (w *Writer) Statistics(s Statistics) error {
 	w.begin(blockStatistics)
 	w.u32(uint32(s.Interface))

@@ -29,7 +29,7 @@ type Image struct {
 	OwnerSeed uint64
 }
 
-// Tables compiles what is desired for the slots that s gives. It is pure: the same input gives the same image.
+// Tables compiles the desired state, with the slots of s. It is pure: the same input gives the same image.
 func Tables(d binding.Desired, s *Slots, ticksPerSecond uint64) (*Image, error) {
 	c := &compiler{
 		d: d, slots: s, hz: ticksPerSecond,
@@ -54,23 +54,24 @@ type compiler struct {
 	slots     *Slots
 	hz        uint64
 	img       *Image
-	families  uint16 // of ports that are siblings, so far
+	families  uint16 // number of families so far: groups of ports that are siblings
 	setIndex  map[plan.VLANSet]uint16
 	teamIndex map[abi.Team]uint16
 	teamOf    map[teamLists]uint16
 	guards    map[string]guardList
-	// lists are those of teams of which nothing rests, by the policy that ports share.
+	// lists are the lists of teams in which nothing rests, by the policy that ports share.
 	lists map[*plan.Effective]*entries
 }
 
-// connected is the state of a port whose device exists. What has no attachment is not there for the kernel.
+// connected is the state of a port whose device exists. A port without an attachment does not exist for the kernel.
 func (c *compiler) connected(id plan.PortID) (plan.Fact, binding.Attachment, bool) {
 	f, known := c.d.Facts[id]
 	a, attached := c.d.Attachments[id]
 	return f, a, known && attached
 }
 
-// compileSwitch looks ports up as seldom as it can: with a thousand of them, that is what compiling takes.
+// compileSwitch looks ports up as rarely as possible: with a thousand ports, most of the time of compiling goes into
+// that.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	id := c.slots.Switches[sw.Name]
 	own := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })
@@ -109,7 +110,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	return c.compileSegments(id, append(receivers, c.compileUplinks(sw, id, flags)...))
 }
 
-// switchFlags are those that the switch has by itself; its ports bring more.
+// switchFlags are the flags of the switch itself; its ports add more.
 func switchFlags(sw *plan.Switch) uint32 {
 	var flags uint32
 	set := func(on bool, flag uint32) {
@@ -156,7 +157,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 		}
 	}
 	rec.Rules = linkControlRules(pol.GuestLinkControl.V)
-	if f.LoopBlocked != nil && !pol.Blocked.V { // the policy's reason goes before
+	if f.LoopBlocked != nil && !pol.Blocked.V { // the policy's reason has priority
 		rec.Rules |= abi.RuleLoopBlocked
 	}
 	if f.Waits() {
@@ -168,7 +169,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 	}
 	compileStormControl(&rec, &pol.StormControl)
 	if len(sw.Uplinks) > 0 && rec.StormRate[abi.ClassUnicast] == 0 {
-		rec.Flags |= abi.PortUnknownLeaves // until another is found to want it: see wanted
+		rec.Flags |= abi.PortUnknownLeaves // unless another port is found to want it: see wanted
 	}
 	compileMonitoring(&rec, sw, pol.Monitoring)
 	rec.LearnLimit = uint32(p.MACRoom())
@@ -188,7 +189,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 	return rec, c.compileTeam(sw, p, f, &rec)
 }
 
-// linkControlRules lets the link control protocols of a list pass.
+// linkControlRules allows the link control protocols of a list.
 func linkControlRules(list []string) (rules uint32) {
 	bits := map[string]uint32{spec.PassLACP: abi.RulePassLACP, spec.PassLLDP: abi.RulePassLLDP,
 		spec.PassEAPOL: abi.RulePassEAPOL,
@@ -199,7 +200,8 @@ func linkControlRules(list []string) (rules uint32) {
 	return rules
 }
 
-// compileUplinks returns those that are receivers: the hosts behind uplinks that carry the host's own traffic.
+// compileUplinks returns the uplinks that are receivers: for the hosts behind uplinks that carry the host's own
+// traffic.
 func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (hosts []receiver) {
 	for _, u := range sw.Uplinks {
 		f, a, ok := c.connected(u.ID)
@@ -226,7 +228,7 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 			!f.DeviceMAC.IsZero() {
 			c.owners = append(c.owners, owned{key, slot})
 		} else if by >= 0 && c.img.Ports[c.owners[by].slot].Flags&abi.PortUplink == 0 {
-			f.HostTraffic = false // a host interface has taken the device's MAC over
+			f.HostTraffic = false // a host interface has taken over the device's MAC
 		}
 		if f.HostTraffic && f.Up && !u.Blocked && !f.DeviceMAC.IsZero() {
 			rec.Flags |= abi.PortCarriesHost
@@ -237,7 +239,7 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 	return hosts
 }
 
-// vlanSet finds the set's place. There is one for every port, so that none can be missing; likewise for teams.
+// vlanSet finds the set's index. There is a set for every port, so they cannot run out; the same holds for teams.
 func (c *compiler) vlanSet(s plan.VLANSet) uint16 {
 	if i, ok := c.setIndex[s]; ok {
 		return i

@@ -6,8 +6,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Fits returns an error if the tables are too small for the plan with every one of its ports and uplinks connected.
-// It is pure. Where a rough bound decides, it takes some 0.1 ms for 1,000 ports, otherwise milliseconds.
+// Fits returns an error if the tables are too small for the plan with all its ports and uplinks connected. It is pure.
+// If a rough bound decides, it takes some 0.1 ms for 1,000 ports, otherwise milliseconds.
 func Fits(p *plan.Plan) error {
 	if surelyFits(p) {
 		return nil
@@ -31,13 +31,13 @@ func fits(p *plan.Plan) error {
 	return err
 }
 
-// mostTrunks bounds the different trunks of a switch for which surelyFits knows an answer: each doubles the memberships
-// there can be.
+// mostTrunks is the number of different trunks of a switch up to which surelyFits can decide: each doubles the possible
+// memberships.
 const mostTrunks = 6
 
-// surelyFits bounds what runs short first, and never says yes where compile says no: there is one VLAN set, team and
-// slot for every member of a plan; groups and their members are as many as there are different memberships of segments.
-// A segment's receivers are the access ports of its VLAN, or none, and those of any of the trunks.
+// surelyFits checks upper bounds of what runs out first, and never says yes if compile says no. There is one VLAN set,
+// team and slot for every member of a plan; there are as many groups and members as there are different memberships of
+// segments. The receivers of a segment are the access ports of its VLAN (or none), and those of any of the trunks.
 func surelyFits(p *plan.Plan) bool {
 	members, groups, chunks, guards := 0, 1, 0, 0
 	for _, sw := range p.Switches {

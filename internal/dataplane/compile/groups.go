@@ -17,7 +17,7 @@ type receiver struct {
 	floods, promiscuous bool
 }
 
-// segment is an index into a switch's segments: VID, with abi.SegmentAD for 802.1ad.
+// segment is an index into a switch's segments: the VID, plus abi.SegmentAD for 802.1ad.
 type segment = uint16
 
 // compileSegments finds, for every segment of a switch, the group of its receivers. Most segments of a trunk have the
@@ -59,11 +59,12 @@ func (c *compiler) compileSegments(id uint8, all []receiver) error {
 type trunk struct {
 	set     plan.VLANSet
 	ad      bool
-	both    bool // VLANs of either protocol, as an uplink's are
+	both    bool // VLANs of both protocols, as for an uplink
 	members []int
 }
 
-// admits: VID 0 is the untagged segment whatever the trunk's protocol, and has no 802.1ad twin.
+// admits reports whether the trunk admits the segment. VID 0 is the untagged segment whatever the trunk's protocol, and
+// does not exist for 802.1ad.
 func (t *trunk) admits(seg segment) bool {
 	vid, ad := seg&abi.VIDMask, seg&abi.SegmentAD != 0
 	if vid == 0 {
@@ -109,7 +110,7 @@ type membership struct {
 	trunks [][]int
 }
 
-// key is equal for equal memberships: the first of its members stands for each list.
+// key is equal for equal memberships: each list is represented by its first member.
 func (m *membership) key() string {
 	key := make([]byte, 0, 2*len(m.trunks)+5)
 	for _, t := range m.trunks {
@@ -155,7 +156,7 @@ func (c *compiler) group(all []receiver, m membership) (uint16, error) {
 	return uint16(len(c.img.Groups) - 1), nil
 }
 
-// wanted notes of a segment's members which of their frames of unknown destination other members want.
+// wanted records, for each member of a segment, whether other members want its frames to unknown destinations.
 func (c *compiler) wanted(members, by []uint16) {
 	for _, slot := range members {
 		if len(by) > 1 || len(by) == 1 && by[0] != slot {

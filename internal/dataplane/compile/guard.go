@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// guardList is where the addresses that a port's owner may use are in the table; ports with equal lists share them.
+// guardList says where in the table the addresses are that a port's owner may use; ports with equal lists share them.
 type guardList struct {
 	first      uint32
 	ipv4, ipv6 uint16
@@ -43,7 +43,7 @@ func (c *compiler) compileGuard(rec *abi.Port, p *plan.Port) error {
 	return nil
 }
 
-// guardList appends the addresses of a port, first those of IPv4: the listed ones, and a host port's own.
+// guardList appends the addresses of a port, IPv4 first: the listed ones, and a host port's own.
 func (c *compiler) guardList(p *plan.Port) (guardList, error) {
 	var ipv4, ipv6 []abi.GuardAddress
 	add := func(own netip.Prefix) {
@@ -76,7 +76,7 @@ func (c *compiler) guardList(p *plan.Port) (guardList, error) {
 	return l, nil
 }
 
-// guardAddress is an address in the order of the wire, which the program reads in words of its own.
+// guardAddress is an address in network byte order, which the program reads in words of its own byte order.
 func guardAddress(p netip.Prefix) (g abi.GuardAddress) {
 	var address, mask [16]byte
 	copy(address[:], p.Addr().AsSlice())
@@ -89,7 +89,7 @@ func guardAddress(p netip.Prefix) (g abi.GuardAddress) {
 	return g
 }
 
-// guarded bounds how many addresses the guards of a switch's ports take.
+// guarded is an upper bound of how many addresses the guards of a switch's ports take.
 func guarded(sw *plan.Switch) (n int) {
 	for _, p := range sw.Ports {
 		if p.Policy.AddressGuard.Enabled.V {

@@ -10,14 +10,14 @@ import (
 	"heddle/internal/plan"
 )
 
-// OwnMAC is the address a port answers to, its effective MAC, and what its owner does that the port may not; none when
-// nothing (S3, S4, D2).
+// OwnMAC is the address that a port answers to, its effective MAC, and what its owner does that it may not do, if
+// anything (S3, S4, D2).
 type OwnMAC struct {
 	MAC       plan.MAC
 	Violation observe.Violation
 }
 
-// taker is who has a MAC. family is that of the ports that have it, where they are siblings.
+// taker is who has a MAC. family is the family of the ports that have it, if they are siblings.
 type taker struct {
 	uplink              bool
 	name, owner, family string
@@ -31,7 +31,7 @@ func EffectiveMACs(sw *plan.Switch, facts plan.Facts) []OwnMAC {
 
 func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []OwnMAC {
 	own := make([]OwnMAC, len(sw.Ports))
-	var taken map[plan.MAC]taker // is made for the first port whose adapter has another MAC: mostly there is none
+	var taken map[plan.MAC]taker // made for the first port whose adapter has another MAC; mostly there is none
 	for i, p := range sw.Ports {
 		own[i].MAC = p.InitialMAC
 		f, _ := fact(p.ID)
@@ -49,7 +49,8 @@ func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []
 	return own
 }
 
-// takes notes that a port has a MAC: together with others, it is the MAC of a family only if it is one with them.
+// takes notes that a port has a MAC. If several ports have it, it counts as the MAC of a family only if they all are of
+// that family.
 func takes(taken map[plan.MAC]taker, m plan.MAC, p *plan.Port) {
 	t, shared := taken[m]
 	if !shared {
@@ -60,7 +61,7 @@ func takes(taken map[plan.MAC]taker, m plan.MAC, p *plan.Port) {
 	taken[m] = t
 }
 
-// takenMACs are those that uplinks' devices have and that ports begin with.
+// takenMACs are the MACs of uplinks' devices and the initial MACs of ports.
 func takenMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) map[plan.MAC]taker {
 	taken := make(map[plan.MAC]taker, len(sw.Uplinks)+len(sw.Ports))
 	for _, u := range sw.Uplinks {
@@ -76,7 +77,7 @@ func takenMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) map[pl
 	return taken
 }
 
-// effectiveMAC is that of a port whose adapter is seen to use another one than the port began with.
+// effectiveMAC is the effective MAC of a port whose adapter is seen to use another one than the initial MAC.
 func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]taker) OwnMAC {
 	other, dup := taken[seen]
 	switch {
@@ -106,7 +107,7 @@ type owned struct {
 	slot uint32
 }
 
-// compileSiblings gives the connected ports of a switch their families. Whoever is alone needs none.
+// compileSiblings numbers the families of a switch's connected ports. A port without siblings needs none.
 func (c *compiler) compileSiblings(receivers []receiver) {
 	first := map[string]*abi.Port{}
 	for _, r := range receivers {
@@ -137,9 +138,9 @@ type sharedMAC struct {
 	wait uint32
 }
 
-// compileOwners notes whose MAC each is. Several ports have one while it moves between them, or as siblings: the table
-// names the one that was made to wait last, and each port's record the next, so that the program finds the first that
-// does not wait.
+// compileOwners notes which port owns each MAC. Several ports have one MAC while it moves between them, or as siblings.
+// Then the table names the one whose wait began last, and each port's record names the next, so that the program finds
+// the first that does not wait.
 func (c *compiler) compileOwners(id uint8, ports []sharedMAC) {
 	first := make(map[plan.MAC]int, len(ports))
 	var shared map[plan.MAC][]sharedMAC
@@ -168,7 +169,7 @@ func (c *compiler) compileOwners(id uint8, ports []sharedMAC) {
 	}
 }
 
-// chain puts ports with one MAC in the order in which they own it, and gives the first.
+// chain sorts ports with one MAC in the order in which they own it, and returns the first.
 func (c *compiler) chain(all []sharedMAC) sharedMAC {
 	slices.SortStableFunc(all, func(a, b sharedMAC) int { return cmp.Compare(b.wait, a.wait) })
 	all = all[:min(len(all), abi.MaxSameMAC)]
@@ -178,16 +179,16 @@ func (c *compiler) chain(all []sharedMAC) sharedMAC {
 	return all[0]
 }
 
-// key is the owner as the table holds it.
+// key is the owner in the table's form.
 func (o owner) key() uint64 {
 	var b [8]byte
 	copy(b[:6], o.mac[:])
 	return binary.LittleEndian.Uint64(b[:]) | uint64(o.switchID+1)<<48
 }
 
-// buildOwners fills the hash table of owned MACs, trying seeds until every bucket has room. With at most MaxPorts
-// owners in 16,384 places a seed fits nearly always at once; the sequence of seeds is fixed, so that equal owners give
-// equal tables.
+// buildOwners fills the hash table of owned MACs. It tries seeds until no bucket overflows. With at most MaxPorts
+// owners in 16,384 entries, the first seed nearly always fits; the sequence of seeds is fixed, so that equal owners
+// give equal tables.
 func buildOwners(owners []owned) ([]abi.OwnerBucket, uint64) {
 	for seed := uint64(0x9e3779b97f4a7c15); ; seed = seed*6364136223846793005 + 1442695040888963406 {
 		if t, ok := fillOwners(owners, seed|1); ok {

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// compileMonitoring says where the port's or uplink's frames are metered, and how many of them.
+// compileMonitoring records where the port's or uplink's frames are metered, and how many of them.
 func compileMonitoring(rec *abi.Port, sw *plan.Switch, m plan.Monitoring) {
 	if m.Ingress() {
 		rec.Flags |= abi.PortMeterIngress
@@ -20,12 +20,12 @@ func compileMonitoring(rec *abi.Port, sw *plan.Switch, m plan.Monitoring) {
 	}
 }
 
-// Room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of
-// the switch beyond that.
+// Room is the quota of flows that may be begun between two drains: Own by the frames of one port alone, Shared by those
+// of all ports of the switch beyond that.
 type Room struct{ Own, Shared uint32 }
 
-// RoomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering
-// by another, the rest for whoever comes first.
+// RoomOf divides a switch's flows: one half evenly among its ports and uplinks, so that no port can keep another from
+// being metered, the other half for whoever comes first.
 func RoomOf(sw *plan.Switch) Room {
 	if !sw.Metered() {
 		return Room{}
@@ -45,7 +45,7 @@ func FlowsOf(p *plan.Plan) (n uint32) {
 	return n
 }
 
-// Points are the ports and uplinks of a plan as points where flows are observed.
+// Points are the ports and uplinks of a plan, as observation points of flows.
 func Points(d binding.Desired) map[plan.PortID]flow.Point {
 	points := make(map[plan.PortID]flow.Point, len(d.Facts))
 	for _, sw := range d.Plan.Switches {

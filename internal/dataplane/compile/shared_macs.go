@@ -8,10 +8,10 @@ import (
 	"heddle/internal/plan"
 )
 
-// Shared is a MAC that siblings share, or that one of them sends from though it is another's (S111).
+// Shared is a MAC that siblings share, or from which a port sends although its sibling owns it (S111).
 type Shared struct {
 	MAC plan.MAC
-	// Owners are the ports whose own MAC it is, At is where frames for it go.
+	// Owners are the ports whose own MAC it is; At is the port to which frames for it go.
 	Owners []plan.PortID
 	At     plan.PortID
 }

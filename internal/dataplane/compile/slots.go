@@ -8,12 +8,12 @@ import (
 	"heddle/internal/plan"
 )
 
-// Slots says where in the tables each port, uplink and switch lives. A slot is kept as long as its port is in the plan;
-// it is free again only after no run of the program can still use it.
+// Slots says which index in the tables each port, uplink and switch has. A port keeps its slot while it is in the plan;
+// the slot is free again only after no run of the program can still use it.
 type Slots struct {
 	Ports    map[plan.PortID]uint32
 	Switches map[string]uint8
-	// Leaving are slots whose port is gone and whose flows have not been drained.
+	// Leaving are the slots of ports that are gone but whose flows have not been drained.
 	Leaving map[uint32]bool
 }
 
@@ -29,8 +29,8 @@ type Assignment struct {
 	GoneIDs     map[string]uint8
 }
 
-// Assign gives every port, uplink and switch of the plan a slot, and names those that left. Nothing changes on an
-// error.
+// Assign gives every port, uplink and switch of the plan a slot, and names those that left. On an error nothing
+// changes.
 func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 	a := &Assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
 	if s.has(p) {
@@ -93,7 +93,7 @@ func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 	return a, nil
 }
 
-// has reports whether the members of the plan are just those that have places.
+// has reports whether exactly the members of the plan have slots.
 func (s *Slots) has(p *plan.Plan) bool {
 	if p.Members() != len(s.Ports) || len(p.Switches) != len(s.Switches) {
 		return false
@@ -121,7 +121,7 @@ func (s *Slots) Release(a *Assignment) {
 	}
 }
 
-// Undo takes back what Assign gave.
+// Undo reverts what Assign did.
 func (s *Slots) Undo(a *Assignment) {
 	for id := range a.NewPorts {
 		delete(s.Ports, id)

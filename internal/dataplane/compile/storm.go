@@ -7,8 +7,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// compileStormControl gives a port's record the rates of its policy, and how many frames may come at once: what the
-// rate gives in the burst's time, at least one.
+// compileStormControl writes the rates of its policy to a port's record, and how many frames may come at once: as many
+// as the rate allows in the burst's time, at least one.
 func compileStormControl(rec *abi.Port, s *plan.StormControl) {
 	for class, rate := range [abi.Classes]int{
 		abi.ClassUnicast: s.UnknownUnicast.V, abi.ClassMulticast: s.Multicast.V, abi.ClassBroadcast: s.Broadcast.V,

@@ -11,15 +11,15 @@ import (
 	"heddle/internal/spec"
 )
 
-// entry is one of a team's lists under the present facts.
+// entry is an entry of a team's lists under the present facts.
 type entry struct {
 	name    string
-	choice  uint16 // for the program, 0 when it is not usable
+	choice  uint16 // for the program; 0 when the entry is not usable
 	resting bool   // S44
 }
 
-// compileTeam walks the port's team once for every value its hash can take (S42, S44–S47, D10), so that the program
-// only indexes.
+// compileTeam walks the port's team once for every possible hash (S42, S44–S47, D10), so that the program only needs an
+// index.
 func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec *abi.Port) error {
 	t := &p.Policy.Teaming
 	e := c.listsOf(sw, p, f)
@@ -56,7 +56,7 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec 
 	return nil
 }
 
-// hashed is the place of the table of a team that chooses by a hash.
+// hashed is the index of the table for a team that chooses by a hash.
 func (c *compiler) hashed(sw *plan.Switch, t *plan.Teaming, e *entries, resting []string) uint16 {
 	lists := teamLists{sw.Name, strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" +
 		strings.Join(resting, "\x00")}
@@ -72,10 +72,10 @@ func (c *compiler) hashed(sw *plan.Switch, t *plan.Teaming, e *entries, resting 
 	return i
 }
 
-// teamLists are the lists of teams that choose alike by any hash: a thousand ports share few.
+// teamLists identify teams whose choice by any hash is the same: a thousand ports share a few of them.
 type teamLists struct{ switchName, lists string }
 
-// rested makes a choice without what rests and, only when that yields nothing, with it (S44).
+// rested makes a choice without resting entries and, only if that yields nothing, with them (S44).
 func rested(choose func(rest bool) uint16) uint16 {
 	if choice := choose(false); choice != 0 {
 		return choice
@@ -83,8 +83,8 @@ func rested(choose func(rest bool) uint16) uint16 {
 	return choose(true)
 }
 
-// team finds the table's place. There is one for every port and every uplink, so that none can be missing: a LAG's
-// table needs a member, which is in no other.
+// team finds the table's index. There is a table for every port and every uplink, so they cannot run out: a LAG's table
+// needs a member, which is in no other LAG.
 func (c *compiler) team(table abi.Team) uint16 {
 	i, ok := c.teamIndex[table]
 	if !ok {
@@ -95,15 +95,16 @@ func (c *compiler) team(table abi.Team) uint16 {
 	return i
 }
 
-// entries are a team's under the present facts.
+// entries are the lists of a team under the present facts.
 type entries struct {
 	active, standby []entry
-	// team is the place of its table once it has been walked.
+	// team is the index of its table once the team has been walked.
 	team   uint16
 	walked bool
 }
 
-// listsOf are the entries of the port's team. Ports that share a policy share them, unless something rests for one.
+// listsOf are the entries of the port's team. Ports with the same policy share them, unless something rests for one of
+// the ports.
 func (c *compiler) listsOf(sw *plan.Switch, p *plan.Port, f *plan.Fact) *entries {
 	if e, ok := c.lists[p.Policy]; ok && len(f.Resting) == 0 {
 		return e
@@ -116,7 +117,7 @@ func (c *compiler) listsOf(sw *plan.Switch, p *plan.Port, f *plan.Fact) *entries
 	return e
 }
 
-// entries are those of a list, in its order.
+// entries are the entries of a list, in its order.
 func (c *compiler) entries(sw *plan.Switch, names, resting []string) []entry {
 	out := make([]entry, 0, len(names))
 	for _, name := range names {
@@ -154,7 +155,7 @@ func (c *compiler) lagChoice(sw *plan.Switch, g *plan.LAG) uint16 {
 	return abi.LAGChoice | lagHash(g.Hash) | c.team(table)
 }
 
-// lagHash returns what the hash of a LAG is made of; the MACs where it says nothing.
+// lagHash returns the fields that go into the hash of a LAG; the MACs if the configuration says nothing.
 func lagHash(h spec.LAGHash) uint16 {
 	switch h {
 	case spec.HashIP:
@@ -169,8 +170,8 @@ func lagHash(h spec.LAGHash) uint16 {
 	return 0
 }
 
-// UplinksInUse names, in the order of the switch, the uplinks that frames of p may leave by at present: one, or none
-// when no uplink of its team is usable; with a hashing policy or a LAG every uplink that some frame is hashed to.
+// UplinksInUse names, in the order of the switch, the uplinks by which frames of p may leave at present: one, or none
+// when no uplink of its team is usable; with a hashing policy or a LAG, every uplink to which some hash leads.
 func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
 	s := NewSlots()
 	for i, u := range sw.Uplinks {
@@ -200,7 +201,7 @@ func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
 	return names
 }
 
-// leadsTo adds the slots that a choice may come to.
+// leadsTo adds the slots of the uplinks that a choice can lead to.
 func (c *compiler) leadsTo(choice uint16, used map[uint16]bool) {
 	if choice&abi.LAGChoice == 0 {
 		used[choice] = true
@@ -211,10 +212,10 @@ func (c *compiler) leadsTo(choice uint16, used map[uint16]bool) {
 	}
 }
 
-// usable: an uplink that rests is not usable, unless rest is given.
+// usable: a resting uplink is usable only if rest is given.
 func (e entry) usable(rest bool) bool { return e.choice != 0 && (rest || !e.resting) }
 
-// walk picks from the active list by the hash, then the first of the standby list (S45).
+// walk picks from the active list by the hash, else the first usable one of the standby list (S45).
 func walk(active, standby []entry, h uint32, rest bool) uint16 {
 	if choice := pick(active, h, rest); choice != 0 {
 		return choice
@@ -222,8 +223,8 @@ func walk(active, standby []entry, h uint32, rest bool) uint16 {
 	return firstUsable(standby, rest)
 }
 
-// pick takes entry h mod n, striking unusable entries one after the other, so that a choice moves only when the chosen
-// entry itself changes; 0 when none is left.
+// pick takes entry h mod n and removes unusable entries one after the other, so that a choice changes only when the
+// chosen entry itself does; 0 when none is left.
 func pick(list []entry, h uint32, rest bool) uint16 {
 	left := slices.Clone(list)
 	for len(left) > 0 {

@@ -1,6 +1,6 @@
-// Package accounts says whether a port's counters add up: that every frame received from it was delivered or dropped
-// with one reason (S94). It is exact about a port at rest, and bounds what frames under way can hide on one that is
-// not. Pure.
+// Package accounts checks whether a port's counters add up: every frame received from it was delivered or dropped with
+// one reason (S94). For an idle port the check is exact; for a busy one it calculates how many frames under way the
+// difference allows for. Pure.
 package accounts
 
 import (
@@ -12,15 +12,14 @@ import (
 // Books are the counters of a port that must add up.
 type Books struct {
 	Received, Delivered, Dropped uint64
-	// Host are the frames of the host's own that were looked up, HostFates those of them kept and dropped: the rest
-	// left.
+	// Host are the host's own frames that were looked up, HostFates those of them that were kept or dropped: the
+	// rest left.
 	Host, HostFates uint64
-	// FromPnic are bytes of the copies handed to the port of frames that came on an uplink: a part of Out, all bytes
-	// handed to it.
+	// FromPnic are the bytes of copies of frames that came on an uplink, part of Out: all bytes handed to the port.
 	FromPnic, Out uint64
 }
 
-// Of are the books of a port's counters.
+// Of extracts the books from a port's counters.
 func Of(c *observe.Counters) Books {
 	b := Books{Received: c.Received(), Delivered: c.Delivered, Dropped: c.Dropped(), Host: c.PacketsFromHost,
 		HostFates: c.PacketsFromHostKept + c.PacketsFromHostDropped, FromPnic: c.BytesInFromPnic}
@@ -37,32 +36,33 @@ type State string
 const (
 	// Exact: nothing was under way, and every frame has its fate.
 	Exact State = "exact"
-	// Open: frames passed while the counters were read; those without a fate lie between two bounds that allow for
-	// none.
+	// Open: frames passed while the counters were read; the number of those without a fate lies between two bounds,
+	// and may be none.
 	Open State = "open"
-	// Broken: frames are missing, or have more than one fate, however many were under way.
+	// Broken: frames are missing or have more than one fate, no matter how many were under way.
 	Broken State = "broken"
 )
 
 // Verdict is what two readings show.
 type Verdict struct {
 	State State
-	// Least and Most bound how many frames were received that have no fate yet; below 0, fates without a frame.
+	// Least and Most bound the number of received frames that have no fate yet; below 0 there are fates without a
+	// frame.
 	Least, Most int64
 	// Fault says what does not add up.
 	Fault string
 }
 
-// Judge holds two readings of a port against each other, the second begun after the first had ended. underWay is how
-// many frames the switch can have received from the port without having decided on them: one a CPU.
+// Judge compares two readings of a port, of which the second began after the first had ended. underWay is how many
+// frames the switch can have received from the port without having decided on them: one per CPU.
 //
-// A reading takes a while, and its counters are not of one instant; but each only grows. At the instant between the two
-// readings, the frames received are therefore at least what the first reading says and at most what the second says,
-// and so are the fates. The difference of both is bounded by what the readings say crosswise, whatever order they were
-// made in. Where the bounds leave out everything from 0 to underWay, the accounts are broken. Two equal readings leave
-// one value: at rest the check is exact.
+// A reading takes a while, and its counters are not of one instant; but each counter only grows. So at the instant
+// between the two readings, the number of frames received is at least what the first reading says and at most what the
+// second says, and so is the number of fates. The difference of the two is therefore bounded by comparing each with the
+// other reading's, in whatever order the counters were read. If the bounds exclude everything from 0 to underWay, the
+// accounts are broken. If the two readings are equal, the bounds are one value: for an idle port the check is exact.
 func Judge(first, second Books, underWay uint64) (v Verdict, ok bool) {
-	if !grown(first, second) { // the port is another, or its counters began anew
+	if !grown(first, second) { // it is another port, or its counters began anew
 		return Verdict{}, false
 	}
 	v = Verdict{State: Open, Least: int64(first.Received) - int64(second.fates()),
@@ -88,14 +88,14 @@ func (v *Verdict) fault(format string, args ...any) {
 
 func (b Books) fates() uint64 { return b.Delivered + b.Dropped }
 
-// grown says that nothing became less.
+// grown says that no counter became less.
 func grown(a, b Books) bool {
 	return a.Received <= b.Received && a.Delivered <= b.Delivered && a.Dropped <= b.Dropped && a.Host <= b.Host &&
 		a.HostFates <= b.HostFates &&
 		a.FromPnic <= b.FromPnic && a.Out <= b.Out
 }
 
-// AtRest returns what does not add up in the counters of a port that nothing is under way at.
+// AtRest returns what does not add up in the counters of an idle port.
 func AtRest(c *observe.Counters) error {
 	b := Of(c)
 	v, _ := Judge(b, b, 0)

@@ -14,7 +14,7 @@ type Reader interface {
 	Read(plan.PortID) (observe.Counters, error)
 }
 
-// How a check goes about ports with traffic: it comes back to them a few times, for an instant without.
+// How a check handles ports with traffic: it reads them again a few times, in search of an instant without.
 const (
 	rounds = 8
 	pause  = 5 * time.Millisecond
@@ -27,8 +27,8 @@ type Account struct {
 	Verdict
 }
 
-// Check reads every port twice and judges it; those that could not be settled are read again, up to rounds times. It
-// takes 50 ms at most beside the reading itself. A port whose counters began anew each time has the State "".
+// Check reads every port twice and judges it; ports without an exact result are read again, up to rounds times. It
+// takes at most 50 ms in addition to the reading itself. A port whose counters began anew each time has the State "".
 func Check(ctx context.Context, r Reader, ports []plan.PortID) ([]Account, error) {
 	all := make([]Account, len(ports))
 	for i, id := range ports {
@@ -59,8 +59,7 @@ func Check(ctx context.Context, r Reader, ports []plan.PortID) ([]Account, error
 	return all, nil
 }
 
-// settle reads the port twice, with nothing in between, and keeps the verdict if it is more precise than the one
-// before.
+// settle reads the port twice in immediate succession, and keeps the verdict if it is more precise than the one before.
 func (a *Account) settle(r Reader) error {
 	first, err := r.Read(a.ID)
 	if err != nil {

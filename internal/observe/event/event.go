@@ -17,7 +17,7 @@ const (
 	Learned      Kind = "learned"       // a source MAC was learned (S12)
 	Moved        Kind = "moved"         // a learned MAC is on another port now (S20)
 	LimitReached Kind = "limit-reached" // a port learns no more MACs (S15, S16)
-	Violation    Kind = "violation"     // an owner does what its policy rejects (S3), or the end of that
+	Violation    Kind = "violation"     // an owner does what its policy rejects (S3), or has stopped doing so
 	Blocked      Kind = "blocked"       // a port was blocked or unblocked (S41)
 	Loop         Kind = "loop"          // a port is blocked because a loop goes through it, or no longer (S110)
 	Link         Kind = "link"          // a port's or uplink's device went up or down
@@ -29,10 +29,10 @@ const (
 	Neighbour    Kind = "neighbour"     // LLDP or LACP: another device is at the other end of an uplink
 	Collector    Kind = "collector"     // a flow collector is sent records, is away, or its name has no address
 	Adopted      Kind = "adopted"       // a host port took the place of an uplink's device (S81)
-	Tried        Kind = "tried"         // a change concerns the way to the host's own addresses, and is tried (S81)
-	// such a change stays: the operator confirmed it, or the host is known to be reached
+	Tried        Kind = "tried"         // a change concerns the way to the host's own addresses, and is on trial (S81)
+	// such a change stays: the operator confirmed it, or the host is known to be reachable
 	Confirmed Kind = "confirmed"
-	Reverted  Kind = "reverted" // it was taken back by itself
+	Reverted  Kind = "reverted" // such a change was undone automatically
 	Program   Kind = "program"  // somebody else's program runs before the switch's on a device, or no longer does
 )
 
@@ -58,7 +58,7 @@ type Event struct {
 	// MAC and VLAN are those of a learned address; VLAN the segment it was learned in.
 	MAC  string       `json:"mac,omitzero"`
 	VLAN plan.Segment `json:"vlan,omitzero"`
-	// Reason is why frames of a port are refused, Address the IP address that the address guard refused it, where it
+	// Reason is why frames of a port are refused; Address is the IP address that the address guard refused, if it
 	// can be read.
 	Reason  string `json:"reason,omitzero"`
 	Address string `json:"address,omitzero"`
@@ -66,10 +66,10 @@ type Event struct {
 	// flow collector.
 	From string `json:"from,omitzero"`
 	To   string `json:"to,omitzero"`
-	// Ports is how many ports it concerns, for a failover or an apply.
+	// Ports is the number of ports concerned, for a failover or an apply.
 	Ports int `json:"ports,omitzero"`
-	// TookSeconds is how long after the notification of what caused it a failover was in force; 0 where nothing was
-	// notified.
+	// TookSeconds is the time from the notification of the cause until a failover was active; 0 without a
+	// notification.
 	TookSeconds float64 `json:"tookSeconds,omitzero"`
 	// Text says it in one sentence.
 	Text string `json:"text"`

@@ -2,12 +2,11 @@ package event
 
 import "time"
 
-// mostKept bounds how many keys a Limiter remembers; those that have been idle longest are forgotten first.
+// mostKept limits how many keys a Limiter remembers; those that have been idle longest are forgotten first.
 const mostKept = 8192
 
-// Limiter limits the rate of reports about each of many keys, so that one of them cannot fill a log or displace
-// everything else: Burst at once, and then one every Every. It is for one goroutine; the zero value of the map is
-// ready for use.
+// Limiter limits the rate of reports about each of many keys, so that no key can fill a log or displace everything
+// else: Burst at once, and then one every Every. It is for one goroutine; the zero value of the map is ready for use.
 type Limiter[K comparable] struct {
 	Burst int           // at least 1
 	Every time.Duration // above 0
@@ -19,8 +18,8 @@ func (l *Limiter[K]) Allow(key K, now time.Time) bool {
 	if l.full == nil {
 		l.full = map[K]time.Time{}
 	}
-	// full is when the whole burst is available again: each report moves it by Every, and it is at most Burst of them
-	// away.
+	// full is when the whole burst is available again: each report moves it by Every, to at most Burst of them in
+	// the future.
 	at := l.full[key]
 	if at.Before(now) {
 		at = now
@@ -36,8 +35,8 @@ func (l *Limiter[K]) Allow(key K, now time.Time) bool {
 	return true
 }
 
-// forget drops the keys that have their whole burst again, which makes no difference for them; if there is none, it
-// drops all keys.
+// forget removes the keys whose whole burst is available again, which changes nothing for them; if there are none, it
+// removes all keys.
 func (l *Limiter[K]) forget(now time.Time) {
 	for k, at := range l.full {
 		if !at.After(now) {
