@@ -30,8 +30,10 @@ func wrapHelp(root *cobra.Command, width int) {
 		width = plainHelpWidth
 	}
 	width = max(width, leastHelpWidth)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ",
-		width)))
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		_, err := fmt.Fprint(c.OutOrStderr(), usage(c, width))
+		return err
+	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		text := c.Long
 		if text == "" {
@@ -45,6 +47,56 @@ func wrapHelp(root *cobra.Command, width int) {
 			fmt.Fprint(out, c.UsageString())
 		}
 	})
+}
+
+// usage is the part of a command's help behind its text: how it is called, examples, subcommands and flags. Cobra would
+// make it from a template; with text/template in the program the linker has to keep every exported method of every
+// type, since a template could call it, and the agent takes 4 MB more.
+func usage(c *cobra.Command, width int) string {
+	var b strings.Builder
+	part := func(title, text string) {
+		if text = strings.TrimRight(text, " \n"); text != "" {
+			fmt.Fprintf(&b, "\n\n%s\n%s", title, text)
+		}
+	}
+	b.WriteString("Usage:")
+	if c.Runnable() {
+		b.WriteString("\n  " + c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n  " + c.CommandPath() + " [command]")
+	}
+	if len(c.Aliases) > 0 {
+		part("Aliases:", "  "+c.NameAndAliases())
+	}
+	part("Examples:", c.Example)
+	if c.HasAvailableSubCommands() {
+		for _, g := range c.Groups() {
+			part(g.Title, subcommands(c, g.ID))
+		}
+		title := "Available Commands:"
+		if len(c.Groups()) > 0 {
+			title = "Additional Commands:"
+		}
+		part(title, subcommands(c, ""))
+	}
+	part("Flags:", c.LocalFlags().FlagUsagesWrapped(width))
+	part("Global Flags:", c.InheritedFlags().FlagUsagesWrapped(width))
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
+	}
+	return b.String() + "\n"
+}
+
+// subcommands lists those of a group that are not hidden, a line each.
+func subcommands(c *cobra.Command, group string) string {
+	var b strings.Builder
+	for _, s := range c.Commands() {
+		if s.GroupID == group && (s.IsAvailableCommand() || s.Name() == "help") {
+			fmt.Fprintf(&b, "  %-*s %s\n", s.NamePadding(), s.Name(), s.Short)
+		}
+	}
+	return b.String()
 }
 
 // reflow wraps each paragraph of a text. An indented line is left as it is: it is a command or an example.

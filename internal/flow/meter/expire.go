@@ -142,8 +142,8 @@ type harvest struct {
 
 func newHarvest(limit int) *harvest { return &harvest{limit: limit} }
 
-// allocate makes space for as many records as there are at most: the records point at their reverse, which therefore never
-// moves. An agent that meters nothing needs none.
+// allocate makes space for as many records as there are at most: the records point at their reverse, which therefore
+// never moves. An agent that meters nothing needs none.
 func (h *harvest) allocate() {
 	if h.items == nil {
 		h.items, h.records = make([]expired, 0, h.limit), make([]flow.Record, 0, h.limit)
