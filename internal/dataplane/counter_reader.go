@@ -42,22 +42,22 @@ func FixedCounters(of map[plan.PortID]observe.Counters) *CounterReader {
 func newCounterReader(m *vswitchMaps, s *compile.Slots) *CounterReader {
 	// The last element is for the counts from before the tables' layout changed.
 	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU(), ebpf.MustPossibleCPU()+1)
+	var before abi.Counters
+	var rare abi.RareCounters
+	var held uint64
 	return &CounterReader{slots: maps.Clone(s.Ports), read: func(id plan.PortID, slot uint32) (observe.Counters,
 		error) {
 		if err := m.Counts.Lookup(slot, &perCPU); err != nil {
 			return observe.Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
 		}
-		var before abi.Counters
 		if err := m.CountsBefore.Lookup(slot, &before); err != nil {
 			return observe.Counters{}, fmt.Errorf("read earlier counters of %s: %w", id, err)
 		}
-		var held uint64
 		if err := m.Held.Lookup(slot, &held); err != nil {
 			return observe.Counters{}, fmt.Errorf("read learned MACs of %s: %w", id, err)
 		}
 		c := sum(append(perCPU, before))
 		for _, table := range []*ebpf.Map{m.RareCounts, m.RareCountsBefore} {
-			var rare abi.RareCounters
 			if err := table.Lookup(slot, &rare); err != nil {
 				return observe.Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
 			}
