@@ -14,6 +14,7 @@ import (
 	"heddle/internal/host/hostnet"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
@@ -48,8 +49,9 @@ func (ad *adoptions) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
 
 // viewAdoption is where a record stands.
 func (ad *adoptions) viewAdoption(r *adopt.Record) api.Adoption {
-	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason, Declaration: declaration(r.Port),
-		Warnings: ad.adoptionWarnings(r)}
+	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason.Text(), ReasonCode: r.Reason.Code,
+		Declaration: declaration(r.Port),
+		Warnings:    ad.adoptionWarnings(r)}
 	for _, g := range r.Gateways {
 		v.Gateways = append(v.Gateways, g.String())
 	}
@@ -168,7 +170,7 @@ func (ad *adoptions) move(r *adopt.Record) error {
 		}
 	}
 	if err != nil {
-		r.Reason = err.Error()
+		r.Reason = undone.Reason{Code: undone.Failed, Detail: err.Error()}
 		ad.takeBack(r)
 		return fmt.Errorf("device %s keeps its addresses: %w", r.Config.Device, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/host/hostnet"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 	"heddle/internal/plan"
 )
 
@@ -45,12 +46,13 @@ func (ad *adoptions) resumeAdoptions() (err error) {
 	for _, r := range slices.Clone(ad.records.journal.Records) {
 		switch {
 		case r.Place != here:
-			r.Reason = "the machine has started again: its addresses are where its own network configuration puts them"
+			r.Reason = undone.Reason{Code: undone.Restarted,
+				Detail: "its addresses are where its own network configuration puts them"}
 			ad.ports.dropRunTime(r.Port.Name)
 			err = errors.Join(err, ad.store.Save(ad.state), ad.endAdoption(r, event.Reverted))
 		case r.Phase == adopt.Moving, r.Phase == adopt.Reverting:
-			if r.Reason == "" {
-				r.Reason = "the agent ended during the move"
+			if r.Reason.None() {
+				r.Reason = undone.Of(undone.Interrupted)
 			}
 			ad.takeBack(r)
 		}
@@ -136,7 +138,7 @@ func (ad *adoptions) undo(r *adopt.Record) bool {
 	if err != nil {
 		ad.complain("move the host's addresses back to device "+r.Config.Device, err)
 		if done {
-			r.Reason += "; not all went back: " + err.Error()
+			r.Reason.Left = err.Error()
 		}
 	}
 	return done
@@ -158,7 +160,7 @@ func (ad *adoptions) endAdoption(r *adopt.Record, kind event.Kind) error {
 	ad.last = append(ad.last, out)
 	ad.last = ad.last[max(0, len(ad.last)-keptAdoptions):]
 	ad.publishAdoption(kind, r, fmt.Sprintf("device %s has its addresses and routes again: %s", r.Config.Device,
-		r.Reason))
+		r.Reason.Text()))
 	return err
 }
 

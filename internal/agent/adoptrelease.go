@@ -9,6 +9,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/host/hostnet"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 )
 
 // ReleaseAdoption moves back what the interface has by now. Of an adoption that stays, the gateway is then asked by the
@@ -30,7 +31,7 @@ func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *a
 			return fmt.Errorf("nothing was moved: %w", err)
 		}
 		asks := r.Phase == adopt.Confirmed && len(r.Gateways) > 0 && !q.Force
-		r.Reason = "it was released"
+		r.Reason = undone.Of(undone.Released)
 		done := ad.undo(r)
 		if !done {
 			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name,
@@ -82,7 +83,7 @@ func (ad *adoptions) watchRelease(r *adopt.Record) {
 }
 
 // moveAgain moves everything from the device to the host port once more: it was reachable there.
-func (ad *adoptions) moveAgain(r *adopt.Record, why string) {
+func (ad *adoptions) moveAgain(r *adopt.Record, why undone.Reason) {
 	if d, ok, err := ad.dev.Device(r.Config.Device); err == nil && ok && d.Index == r.Config.Index {
 		if now, err := ad.records.net.Read(d.Name, d.Index); err == nil {
 			r.Config = now
@@ -92,7 +93,7 @@ func (ad *adoptions) moveAgain(r *adopt.Record, why string) {
 	err := adopt.Forward(r, ad.records.journal.Save, ad.mover())
 	if err != nil {
 		ad.complain("move the host's addresses to host port "+r.Port.Name+" again", err)
-		r.Reason = fmt.Sprintf("it was released; %s, and it could not go to %s again: %v", why, r.Port.Name, err)
+		r.Reason.Code, r.Reason.Port, r.Reason.Detail = undone.ReleaseFailed, r.Port.Name, err.Error()
 		ad.takeBack(r)
 		return
 	}
@@ -101,7 +102,7 @@ func (ad *adoptions) moveAgain(r *adopt.Record, why string) {
 		ad.complain("keep the adoption of "+r.Config.Device, err)
 	}
 	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s again: %s",
-		r.Port.Name, r.Config.Device, why))
+		r.Port.Name, r.Config.Device, why.Text()))
 }
 
 // readAgain makes the record say what the interface has now: leases and router advertisements may have changed it

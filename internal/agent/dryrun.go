@@ -7,6 +7,7 @@ import (
 	"heddle/internal/agent/changes"
 	"heddle/internal/api"
 	"heddle/internal/host/reach"
+	"heddle/internal/observe/undone"
 	"heddle/internal/spec"
 )
 
@@ -63,7 +64,7 @@ func (tr *trials) plannedTrial(ctx context.Context, n *needsAsking, q api.Apply)
 	}
 	t.Asked = append(t.Asked, asks...)
 	if len(asks) == 0 && leadsOutside(n.risks) && q.ConfirmWithin == 0 {
-		t.Reason = nobodyToAsk(n.risks)
+		t.Reason, t.ReasonCode = nobodyToAsk(n.risks), undone.NobodyToAsk
 	}
 	return t, nil
 }

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/host/hostnet"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -134,7 +135,7 @@ func (tr *trials) takeChangeBack(c *adopt.Change) {
 		tr.attaching.attach(nextTurn)
 	}
 	if err := tr.interfacesBack(c); err != nil {
-		c.Reason += "; not all went back: " + err.Error()
+		c.Reason.Left = err.Error()
 	}
 	tr.forgetChange(c)
 }
@@ -147,7 +148,7 @@ func (tr *trials) forgetChange(c *adopt.Change) {
 	}
 	tr.decide(c, api.TrialReverted, c.Reason)
 	tr.publishTrial(event.Reverted, c, fmt.Sprintf("%q was taken back, everything is as it was before: %s", c.What,
-		c.Reason))
+		c.Reason.Text()))
 }
 
 // interfacesBack returns the interfaces at risk what the host had on them: addresses, routes, rules and parameters go
@@ -204,7 +205,7 @@ func (tr *trials) resumeChange(here string) error {
 	switch {
 	case c.Phase == adopt.Reverting:
 	case c.Place != here:
-		why = "the machine started again before it was known to leave this host reachable"
+		why = undone.Reason{Code: undone.Restarted, Detail: "it was not known yet to leave this host reachable"}
 	case verdict != adopt.Revert:
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/host/hostnet"
 	"heddle/internal/host/reach"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 )
 
 // trials tries changes of the way to the host's own addresses. It holds what is known about the journal's change in
@@ -113,14 +114,14 @@ func (tr *trials) keepChange(c *adopt.Change) {
 	if c.Reached {
 		why = "this host is reached: " + asksText(c.Asks)
 	}
-	tr.decide(c, api.TrialKept, "")
+	tr.decide(c, api.TrialKept, undone.Reason{})
 	tr.publishTrial(event.Confirmed, c, fmt.Sprintf("%q stays: %s", c.What, why))
 }
 
 // decide says to who waits what has become of the change.
-func (tr *trials) decide(c *adopt.Change, state api.TrialState, reason string) {
+func (tr *trials) decide(c *adopt.Change, state api.TrialState, why undone.Reason) {
 	v := tr.viewTrial(c)
-	v.State, v.Reason, v.Deadline = state, reason, time.Time{}
+	v.State, v.Reason, v.ReasonCode, v.Deadline = state, why.Text(), why.Code, time.Time{}
 	tr.last = v
 	if tr.decided != nil {
 		close(tr.decided)
@@ -169,7 +170,7 @@ func deadline(left time.Duration) time.Time {
 
 func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
 	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...),
-		Reason: c.Reason, Deadline: deadline(tr.left(c))}
+		Reason: c.Reason.Text(), ReasonCode: c.Reason.Code, Deadline: deadline(tr.left(c))}
 	if len(c.Asks) == 0 {
 		v.State = api.TrialConfirm
 	}

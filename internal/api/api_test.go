@@ -361,7 +361,7 @@ func (e *echo) Capture(ctx context.Context, q Capture, emit func(CaptureEvent) e
 	if q.Snap == 2 { // without an end
 		return nil
 	}
-	return emit(CaptureEvent{Counts: &CaptureCounts{Selected: 5, Lost: 4, Ended: "done"}})
+	return emit(CaptureEvent{Counts: &CaptureCounts{Selected: 5, Lost: 4, Ended: CaptureAsked}})
 }
 
 func TestCaptureCrossesTheSocket(t *testing.T) {
@@ -387,7 +387,7 @@ func TestCaptureCrossesTheSocket(t *testing.T) {
 	}
 	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true}",
 		"frame 3 drop mac-limit in ad:7 01020304 of 9000 at 1000000001",
-		"counts {Selected:5 Lost:4 Ended:}", "counts {Selected:5 Lost:4 Ended:done}"}
+		"counts {Selected:5 Lost:4 Ended:}", "counts {Selected:5 Lost:4 Ended:asked}"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}

@@ -86,8 +86,17 @@ type CaptureCounts struct {
 	Selected uint64 `json:"selected"`
 	Lost     uint64 `json:"lost"`
 	// Ended says why these are the last: "" while the capture goes on.
-	Ended string `json:"ended,omitempty"`
+	Ended CaptureEnd `json:"ended,omitempty"`
 }
+
+// CaptureEnd is why a capture ends.
+type CaptureEnd string
+
+// Why a capture ends.
+const (
+	CaptureAsked     CaptureEnd = "asked"      // EndCapture was called
+	CaptureAgentEnds CaptureEnd = "agent-ends" // or the client does, and hears nothing of it
+)
 
 // CaptureEvent is one thing that a capture says: what is not nil.
 type CaptureEvent struct {

@@ -118,12 +118,44 @@ type FlowList struct {
 	Kept  int `json:"kept"`
 	// Metered says whether any port or uplink is metered.
 	Metered bool `json:"metered"`
-	// Note says why none can be there of those asked for, and what to do: nothing is metered there. "" where some can.
-	Note string `json:"note,omitempty"`
+	// Note says why none can be there of those asked for, and what to do: nothing is metered there. None where some
+	// can.
+	Note FlowNote `json:"note,omitzero"`
 	// SamplingRate is that of the switches that are asked for, the largest: one of 1 + rate packets is metered, and
 	// counts are of those.
 	SamplingRate int `json:"samplingRate,omitzero"`
 }
+
+// FlowNote says why no flows can be there of those that are asked for. The zero value is none.
+type FlowNote struct {
+	Code FlowNoteCode `json:"code"`
+	// Name is the port, uplink, port group or switch that Code is about; PortGroup is that of a port.
+	Name      string `json:"name,omitempty"`
+	PortGroup string `json:"portGroup,omitempty"`
+	// Text says it to people, and what to do.
+	Text string `json:"text"`
+}
+
+// None says that flows can be there.
+func (n FlowNote) None() bool { return n.Code == "" }
+
+// Same says whether two notes say the same, whatever the words.
+func (n FlowNote) Same(o FlowNote) bool {
+	n.Text, o.Text = "", ""
+	return n == o
+}
+
+// FlowNoteCode is why no flows can be there.
+type FlowNoteCode string
+
+// Why no flows can be there.
+const (
+	NothingMetered      FlowNoteCode = "nothing-metered" // at all
+	PortNotMetered      FlowNoteCode = "port-not-metered"
+	UplinkNotMetered    FlowNoteCode = "uplink-not-metered"
+	PortGroupNotMetered FlowNoteCode = "port-group-not-metered" // none of its ports is
+	SwitchNotMetered    FlowNoteCode = "switch-not-metered"     // nothing of it is
+)
 
 // FlowTopQuery asks for the flows with the highest rates, again and again.
 type FlowTopQuery struct {
@@ -163,8 +195,8 @@ type FlowTop struct {
 	Active   int       `json:"active"`
 	Sum      FlowRates `json:"sum"`
 	// Metered says whether any port or uplink is metered.
-	Metered bool   `json:"metered"`
-	Note    string `json:"note,omitempty"` // as in FlowList
+	Metered bool     `json:"metered"`
+	Note    FlowNote `json:"note,omitzero"` // as in FlowList
 	// SamplingRate is as in FlowList; rates are of the packets that are metered.
 	SamplingRate int `json:"samplingRate,omitzero"`
 }
@@ -195,14 +227,14 @@ type FlowRecords struct {
 	// Missed is how many were made before these and not taken fast enough.
 	Missed uint64 `json:"missed,omitzero"`
 	// Note is as in FlowList; with the first batch, and when it has changed.
-	Note string `json:"note,omitempty"`
+	Note FlowNote `json:"note,omitzero"`
 }
 
 // FlowStatus is how metering and export do.
 type FlowStatus struct {
 	Switches []FlowSwitch `json:"switches"`
-	// Note says what to do where nothing is metered, "" where something is.
-	Note string `json:"note,omitempty"`
+	// Note says what to do where nothing is metered; none where something is.
+	Note FlowNote `json:"note,omitzero"`
 }
 
 // FlowSwitch is how metering and export do on a switch. Counts are since the agent started.

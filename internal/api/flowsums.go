@@ -87,7 +87,7 @@ type FlowSums struct {
 	// Missed is how many records came faster than they were taken; of records.
 	Missed uint64 `json:"missed,omitzero"`
 	// Metered, Note and SamplingRate are as in FlowList.
-	Metered      bool   `json:"metered"`
-	Note         string `json:"note,omitempty"`
-	SamplingRate int    `json:"samplingRate,omitzero"`
+	Metered      bool     `json:"metered"`
+	Note         FlowNote `json:"note,omitzero"`
+	SamplingRate int      `json:"samplingRate,omitzero"`
 }

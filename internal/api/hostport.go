@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"heddle/internal/observe/undone"
 	"heddle/internal/plan/problem"
 )
 
@@ -51,8 +52,10 @@ type Adoption struct {
 	Missing  []string `json:"missing,omitempty"`
 	// Deadline is until when the operator has to confirm; zero where that is not waited for.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason says why it was taken back, or for one that is confirmed why it could not be released.
-	Reason string `json:"reason,omitempty"`
+	// Reason says to people why it was taken back, or for one that is confirmed why it could not be released;
+	// ReasonCode to programs.
+	Reason     string      `json:"reason,omitempty"`
+	ReasonCode undone.Code `json:"reasonCode,omitempty"`
 	// Steps are what is or would be done, Warnings what the operator should know.
 	Steps    []string `json:"steps,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heddle/internal/host/reach"
+	"heddle/internal/observe/undone"
 )
 
 // TrialState is where a change stands that concerns the way to the host's own addresses (S81).
@@ -30,8 +31,10 @@ type Trial struct {
 	Asked []reach.Ask `json:"asked"`
 	// Deadline is until when it may go unconfirmed; zero when it is decided.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason says why it was taken back, or why a dry run would be refused.
-	Reason string `json:"reason,omitempty"`
+	// Reason says to people why it was taken back, or why the change of a dry run would be refused; ReasonCode to
+	// programs.
+	Reason     string      `json:"reason,omitempty"`
+	ReasonCode undone.Code `json:"reasonCode,omitempty"`
 }
 
 // Window is how long a change may go unconfirmed that concerns the way to the host's own addresses. It is needed where

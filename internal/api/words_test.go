@@ -41,6 +41,9 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 		{"../observe/event", "Kind", "EventKind"},
 		{"../host/reach", "Kind", "WitnessKind"},
 		{"../plan/problem", "Code", "ProblemCode"},
+		{"../observe/undone", "Code", "UndoneCode"},
+		{".", "CaptureEnd", "CaptureEnd"},
+		{".", "FlowNoteCode", "FlowNoteCode"},
 		{"../observe", "ViolationCode", "ViolationCode"},
 	} {
 		t.Run(c.enum, func(t *testing.T) {

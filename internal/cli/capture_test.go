@@ -42,7 +42,7 @@ func capturedFrames() []api.CaptureEvent {
 		at(6, api.CaptureFrame{Port: 5, Stage: api.StageAdmit, FromHost: true, Segment: ten}),
 		at(7, api.CaptureFrame{Port: 2, Other: 5, Stage: api.StageDeliver, Copy: true, FromHost: true, Segment: ten}),
 		at(8, api.CaptureFrame{Other: 1, Stage: api.StageDrop, Reason: "no-uplink", Copy: true, Segment: ten}),
-		{Counts: &api.CaptureCounts{Selected: 10, Lost: 2, Ended: "done"}},
+		{Counts: &api.CaptureCounts{Selected: 10, Lost: 2, Ended: api.CaptureAsked}},
 	}
 }
 

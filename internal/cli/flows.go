@@ -116,8 +116,8 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	}
 	note := ""
 	switch {
-	case list.Note != "" && list.Total == 0:
-		note = list.Note
+	case !list.Note.None() && list.Total == 0:
+		note = list.Note.Text
 	case list.Total > len(list.Flows):
 		note = fmt.Sprintf("%d of %d flows that match; --limit shows more", len(list.Flows), list.Total)
 	case list.Total == 0 && list.Kept > 0:

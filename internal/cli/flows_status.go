@@ -60,8 +60,8 @@ func flowStatus(w io.Writer, s *api.FlowStatus) error {
 	if err := flowLosses(w, s); err != nil {
 		return err
 	}
-	if s.Note != "" {
-		problems = append(problems, s.Note)
+	if !s.Note.None() {
+		problems = append(problems, s.Note.Text)
 	}
 	for _, p := range problems {
 		if _, err := fmt.Fprintln(w, p); err != nil {

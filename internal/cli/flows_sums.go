@@ -138,8 +138,8 @@ func sumTable(w io.Writer, s *api.FlowSums) error {
 
 // sumNotes are what a reader of sums has to know.
 func sumNotes(s *api.FlowSums) (lines []string) {
-	if len(s.Rows) == 0 && s.Note != "" {
-		lines = append(lines, s.Note)
+	if len(s.Rows) == 0 && !s.Note.None() {
+		lines = append(lines, s.Note.Text)
 	}
 	if len(s.Rows) > 0 && (s.By == api.ByAddress || s.By == api.ByPortGroup) {
 		lines = append(lines, "each packet is in the rows of both its ends, and once in the total")

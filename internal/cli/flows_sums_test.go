@@ -61,7 +61,8 @@ func TestFlowsAreSummedUpInTables(t *testing.T) {
 		!strings.Contains(text, "one packet in 10 is metered") {
 		t.Error(text)
 	}
-	s.flows.sums[0] = api.FlowSums{By: "vlan", Note: "nothing is metered: do this"}
+	s.flows.sums[0] = api.FlowSums{By: "vlan", Note: api.FlowNote{Code: api.NothingMetered, Text: "nothing is " +
+		"metered: do this"}}
 	if text = c.must("flows", "list", "--by", "vlan"); !strings.Contains(text, "nothing is metered: do this") ||
 		strings.Contains(text, "total") {
 		t.Error(text)

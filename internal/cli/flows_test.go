@@ -121,7 +121,8 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 			t.Errorf("a line of %d characters: %s", n, line)
 		}
 	}
-	for text, list := range map[string]api.FlowList{"nothing is metered": {Note: "nothing is metered: do this"},
+	for text, list := range map[string]api.FlowList{"nothing is metered": {Note: api.FlowNote{Code: api.NothingMetered,
+		Text: "nothing is metered: do this"}},
 		"none of the 5 flows matches":                   {Kept: 5, Metered: true},
 		"one packet in 10 is metered (samplingRate: 9)": {Kept: 5, Metered: true, SamplingRate: 9}} {
 		t.Run(text, func(t *testing.T) {
@@ -161,11 +162,12 @@ func TestFlowsAskForWhatWasSaid(t *testing.T) {
 
 func TestFlowsWatchPrintsRecordsAsTheyCome(t *testing.T) {
 	web, ping, _ := someFlows()
-	s := &standIn{flows: flowAnswers{records: []api.FlowRecords{{Note: "port vm2 is not metered"},
-		{Note: "port vm2 is not metered"},
-		{Records: []api.FlowRecord{{Flow: web, Reason: "idle",
-			Reverse: &api.FlowReverse{FlowCounts: api.FlowCounts{Packets: 8, Bytes: 99}}}}, Missed: 4},
-		{Records: []api.FlowRecord{{Flow: ping, Reason: "active"}}}}}}
+	s := &standIn{flows: flowAnswers{
+		records: []api.FlowRecords{{Note: api.FlowNote{Code: api.PortNotMetered, Text: "port vm2 is not metered"}},
+			{Note: api.FlowNote{Code: api.PortNotMetered, Text: "port vm2 is not metered"}},
+			{Records: []api.FlowRecord{{Flow: web, Reason: "idle",
+				Reverse: &api.FlowReverse{FlowCounts: api.FlowCounts{Packets: 8, Bytes: 99}}}}, Missed: 4},
+			{Records: []api.FlowRecord{{Flow: ping, Reason: "active"}}}}}}
 	out, errs := s.watch(t)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], "idle          vm1/eth0 ingress tcp  192.0.2.1:40000 → "+

@@ -61,7 +61,7 @@ type flowWatcher struct {
 	client api.Service
 	only   api.FlowFilter
 	json   bool
-	note   string // told last
+	note   api.FlowNote // told last
 }
 
 // run follows the records of the agent, and of the one after it.
@@ -79,8 +79,8 @@ func (w *flowWatcher) print(b *api.FlowRecords) error {
 	if b.Missed > 0 {
 		w.d.warn(fmt.Sprintf("%d records came faster than they were taken and are missing here", b.Missed))
 	}
-	if b.Note != "" && b.Note != w.note {
-		fmt.Fprintln(w.d.Stderr, printable.Text(b.Note))
+	if !b.Note.None() && !b.Note.Same(w.note) {
+		fmt.Fprintln(w.d.Stderr, printable.Text(b.Note.Text))
 	}
 	if len(b.Records) == 0 {
 		w.note = b.Note

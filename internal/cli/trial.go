@@ -61,7 +61,7 @@ func printTrial(d Deps, t *api.Trial) {
 		d.warn(fmt.Sprintf("it concerns the way to this host's own addresses: %s", r))
 	}
 	switch {
-	case t.State == api.TrialPlanned && t.Reason != "":
+	case t.State == api.TrialPlanned && t.ReasonCode != "":
 		d.warn("it would be refused: " + t.Reason)
 	case t.State == api.TrialPlanned && len(t.Asked) > 0:
 		fmt.Fprintf(d.Stderr, "it would be tried: it goes back by itself unless these still answer: %s\n",

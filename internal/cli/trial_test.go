@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/host/reach"
+	"heddle/internal/observe/undone"
 	"heddle/internal/plan"
 )
 
@@ -38,6 +39,9 @@ func TestS81_ApplySaysHowTheChangeIsTried(t *testing.T) {
 	} {
 		v := trial(c.state)
 		v.Reason, v.Deadline = c.reason, soon()
+		if c.reason != "" {
+			v.ReasonCode = undone.NobodyToAsk
+		}
 		if !c.asked {
 			v.Asked = nil
 		}

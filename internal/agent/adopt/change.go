@@ -1,13 +1,12 @@
 package adopt
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostnet"
 	"heddle/internal/host/reach"
+	"heddle/internal/observe/undone"
 	"heddle/internal/spec"
 )
 
@@ -38,8 +37,8 @@ type Change struct {
 	// Agreed: the operator has confirmed it. Reached: those who were asked have answered since.
 	Agreed  bool `json:"agreed,omitzero"`
 	Reached bool `json:"-"`
-	// Reason says why it is taken back.
-	Reason string `json:"reason,omitzero"`
+	// Reason is why it is taken back.
+	Reason undone.Reason `json:"why,omitzero"`
 }
 
 // PortBefore is a run-time port, nil where there was none, and what commands had set on it.
@@ -56,25 +55,25 @@ type Interface struct {
 }
 
 // Judge decides what happens to the change at the instant now, and why it is taken back.
-func (c *Change) Judge(now time.Duration) (Verdict, string) {
+func (c *Change) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 	switch {
 	case c.Phase != Waiting:
-		return Wait, ""
+		return Wait, why
 	case c.Agreed || c.Reached:
-		return Keep, ""
+		return Keep, why
 	case now < c.MadeAt+c.Within:
-		return Wait, ""
+		return Wait, why
 	case len(c.Asks) == 0:
-		return Revert, fmt.Sprintf("it was not confirmed within %s", c.Within)
+		return Revert, undone.Reason{Code: undone.NotConfirmed, Within: c.Within}
 	}
 	var silent []string
 	for _, a := range reach.Missing(c.Asks) {
 		silent = append(silent, a.String())
 	}
 	if len(silent) == 0 {
-		return Revert, fmt.Sprintf("those who answered before did not go on answering within %s", c.Within)
+		return Revert, undone.Reason{Code: undone.WitnessesUnsteady, Within: c.Within}
 	}
-	return Revert, fmt.Sprintf("%s answered before, and not any more within %s", strings.Join(silent, ", "), c.Within)
+	return Revert, undone.Reason{Code: undone.WitnessesSilent, Who: silent, Within: c.Within}
 }
 
 // Left is how long it may still go unconfirmed.

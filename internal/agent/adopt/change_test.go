@@ -38,8 +38,9 @@ func TestS81_WhenAChangeStaysAndWhenItIsTakenBack(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			r := &Change{Phase: Waiting, Asks: c.asks, Reached: c.reached, Agreed: c.agreed, MadeAt: made,
 				Within: within}
-			if got, why := r.Judge(made + c.after); got != c.want || !strings.Contains(why, c.why) {
-				t.Errorf("%s: %v %q", c.what, got, why)
+			if got, why := r.Judge(made + c.after); got != c.want || !strings.Contains(why.Text(), c.why) ||
+				why.None() != (c.why == "") {
+				t.Errorf("%s: %v %+v", c.what, got, why)
 			}
 			r.Phase = Reverting
 			if got, _ := r.Judge(made + time.Hour); got != Wait {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/host/hostnet"
+	"heddle/internal/observe/undone"
 	"heddle/internal/spec"
 )
 
@@ -49,8 +50,8 @@ type Record struct {
 	ConfirmWithin time.Duration `json:"confirmWithin"`
 	// Agreed: the operator has confirmed.
 	Agreed bool `json:"agreed,omitzero"`
-	// Reason says why it is being taken back, or why it could not be released.
-	Reason string `json:"reason,omitzero"`
+	// Reason is why it is being taken back, or why it could not be released.
+	Reason undone.Reason `json:"why,omitzero"`
 }
 
 // Verdict is the decision about a move.
@@ -75,36 +76,36 @@ func (r *Record) Missing() (missing []netip.Addr) {
 }
 
 // Judge decides what happens to a move whose steps are all done, at the instant now, and why it is taken back.
-func (r *Record) Judge(now time.Duration) (Verdict, string) {
+func (r *Record) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 	if r.Phase != Waiting {
-		return Wait, ""
+		return Wait, why
 	}
 	missing := r.Missing()
 	switch {
 	case len(missing) > 0 && now >= r.MovedAt+r.GatewayWithin:
-		return Revert, fmt.Sprintf("gateway %s did not answer within %s", join(missing), r.GatewayWithin)
+		return Revert, undone.Reason{Code: undone.GatewaySilent, Who: texts(missing), Within: r.GatewayWithin}
 	case !r.Agreed && now >= r.MovedAt+r.ConfirmWithin:
-		return Revert, fmt.Sprintf("it was not confirmed within %s", r.ConfirmWithin)
+		return Revert, undone.Reason{Code: undone.NotConfirmed, Within: r.ConfirmWithin}
 	case r.Agreed && len(missing) == 0:
-		return Keep, ""
+		return Keep, why
 	}
-	return Wait, ""
+	return Wait, why
 }
 
 // JudgeRelease decides what happens to a move that was undone on demand, at the instant now, and why it is done
 // again: Keep means that the device keeps everything.
-func (r *Record) JudgeRelease(now time.Duration) (Verdict, string) {
+func (r *Record) JudgeRelease(now time.Duration) (v Verdict, why undone.Reason) {
 	missing := r.Missing()
 	switch {
 	case r.Phase != Released:
-		return Wait, ""
+		return Wait, why
 	case len(missing) == 0:
-		return Keep, ""
+		return Keep, why
 	case now >= r.MovedAt+r.GatewayWithin:
-		return Revert, fmt.Sprintf("gateway %s did not answer by device %s within %s", join(missing), r.Config.Device,
-			r.GatewayWithin)
+		return Revert, undone.Reason{Code: undone.ReleaseUnanswered, Who: texts(missing), Device: r.Config.Device,
+			Within: r.GatewayWithin}
 	}
-	return Wait, ""
+	return Wait, why
 }
 
 // Left is how long the operator has to confirm, 0 when that is not waited for.
@@ -115,12 +116,11 @@ func (r *Record) Left(now time.Duration) time.Duration {
 	return max(0, r.MovedAt+r.ConfirmWithin-now)
 }
 
-func join(all []netip.Addr) string {
-	var texts []string
+func texts(all []netip.Addr) (list []string) {
 	for _, a := range all {
-		texts = append(texts, a.String())
+		list = append(list, a.String())
 	}
-	return strings.Join(texts, ", ")
+	return list
 }
 
 // Describe is what the steps will do, a line each.
@@ -141,7 +141,7 @@ func (r *Record) Describe() []string {
 	}
 	what := "nobody: no gateway is known"
 	if len(r.Gateways) > 0 {
-		what = join(r.Gateways)
+		what = strings.Join(texts(r.Gateways), ", ")
 	}
 	return append(lines, fmt.Sprintf("ask %s by %s; go back without an answer within %s", what, to, r.GatewayWithin),
 		fmt.Sprintf("go back unless \"heddle host-port confirm %s\" is given within %s", r.Port.Name, r.ConfirmWithin))

@@ -50,8 +50,9 @@ func TestS81_WhenAMoveStaysAndWhenItIsTakenBack(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			r := &Record{Phase: Waiting, Gateways: c.gateways, Answered: c.answered, Named: c.named, Agreed: c.agreed,
 				MovedAt: moved, GatewayWithin: 30 * time.Second, ConfirmWithin: 2 * time.Minute}
-			if got, why := r.Judge(moved + c.after); got != c.want || !strings.Contains(why, c.why) {
-				t.Errorf("%s: %v %q", c.what, got, why)
+			if got, why := r.Judge(moved + c.after); got != c.want || !strings.Contains(why.Text(), c.why) ||
+				why.None() != (c.why == "") {
+				t.Errorf("%s: %v %+v", c.what, got, why)
 			}
 			for _, p := range []Phase{Moving, Confirmed, Reverting} {
 				r.Phase = p
@@ -83,8 +84,8 @@ func TestS81_AReleaseStaysWhenTheGatewayAnswersByTheDevice(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			r := &Record{Phase: Released, Config: &hostnet.Config{Device: "eth0"}, Gateways: gateways,
 				Answered: c.answered, MovedAt: moved, GatewayWithin: 30 * time.Second}
-			if got, why := r.JudgeRelease(moved + c.after); got != c.want || why != c.why {
-				t.Errorf("%s: %v %q", c.what, got, why)
+			if got, why := r.JudgeRelease(moved + c.after); got != c.want || why.Text() != c.why {
+				t.Errorf("%s: %v %+v", c.what, got, why)
 			}
 			r.Phase = Confirmed
 			if got, _ := r.JudgeRelease(moved + time.Hour); got != Wait {

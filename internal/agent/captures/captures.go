@@ -143,7 +143,7 @@ func (c *capture) follow(ctx context.Context, end <-chan struct{}) error {
 	for ctx.Err() == nil {
 		select {
 		case <-end:
-			return c.finish("ended by the client")
+			return c.finish(api.CaptureAsked)
 		default:
 		}
 		if err := c.turn(time.Now().Add(captureTurn)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -158,7 +158,7 @@ func (c *capture) follow(ctx context.Context, end <-chan struct{}) error {
 			}
 		}
 	}
-	return c.finish("the agent ends") // or the client has, and hears nothing of it
+	return c.finish(api.CaptureAgentEnds)
 }
 
 // turn gives frames until the deadline, or until one has passed without any.
@@ -175,7 +175,7 @@ func (c *capture) turn(deadline time.Time) error {
 	return nil
 }
 
-func (c *capture) finish(why string) error {
+func (c *capture) finish(why api.CaptureEnd) error {
 	if err := c.run.Stop(); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (c *capture) finish(why string) error {
 	return c.count(why)
 }
 
-func (c *capture) count(ended string) error {
+func (c *capture) count(ended api.CaptureEnd) error {
 	selected, lost, err := c.run.Counts()
 	if err != nil {
 		return err

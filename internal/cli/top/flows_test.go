@@ -103,7 +103,8 @@ func TestFlowsAsLinesAndJSON(t *testing.T) {
 		!reflect.DeepEqual(back.Flows, flowReading(3).Flows) {
 		t.Errorf("%v %s", err, doc.String())
 	}
-	m.Update(api.FlowTop{Time: start, Note: "nothing is metered: do this"}, flowCells)
+	m.Update(api.FlowTop{Time: start, Note: api.FlowNote{Code: api.NothingMetered,
+		Text: "nothing is metered: do this"}}, flowCells)
 	if lines := flowLines(m); !strings.HasPrefix(lines[2], "nothing is metered") {
 		t.Errorf("%q", lines)
 	}

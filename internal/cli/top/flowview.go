@@ -24,12 +24,12 @@ type FlowView struct {
 	Width, Height int
 
 	offset int
-	time   time.Time // of the last answer; zero: none yet
-	note   string    // that came with it
+	time   time.Time    // of the last answer; zero: none yet
+	note   api.FlowNote // that came with it
 }
 
 // answered takes in that there was an answer.
-func (v *FlowView) answered(at time.Time, note string) { v.time, v.note, v.Fault = at, note, "" }
+func (v *FlowView) answered(at time.Time, note api.FlowNote) { v.time, v.note, v.Fault = at, note, "" }
 
 // key handles a key that was pressed while there are this many rows; sorted: the order has changed.
 func (v *FlowView) key(key string, rows int) (a Action, sorted bool) {
@@ -86,8 +86,8 @@ func (v *FlowView) status() string {
 		return "paused (p)"
 	case v.time.IsZero():
 		return "measuring"
-	case v.note != "":
-		return clean(v.note)
+	case !v.note.None():
+		return clean(v.note.Text)
 	}
 	return "q quit  s sort  p pause  arrows scroll"
 }
@@ -112,7 +112,7 @@ const flowBatchWidth = 100
 func (v *FlowView) batch(w io.Writer, n int, screen func() []Line) error {
 	v.Width, v.Height = flowBatchWidth, above+n
 	for i, l := range screen() {
-		if i == 2 && v.note == "" { // the keys do nothing here
+		if i == 2 && v.note.None() { // the keys do nothing here
 			continue
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Text, " ")); err != nil {

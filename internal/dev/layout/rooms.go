@@ -58,6 +58,7 @@ func rules() map[string]Rule {
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe",
 		"internal/observe/accounts", "internal/observe/event", "internal/observe/sightings",
+		"internal/observe/undone",
 		"internal/host/qmp")
 	stand(Kinds, false, "internal/host/domains", "internal/host/guest", "internal/host/hostdev",
 		"internal/host/hostnet", "internal/host/interrupt", "internal/host/ownfile",

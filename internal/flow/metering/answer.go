@@ -131,7 +131,7 @@ func (r *Runner) Records(ctx context.Context, f api.FlowFilter, emit func(api.Fl
 	for {
 		select {
 		case <-look.C: // a port that has gone meanwhile is no error
-			if now, err := r.asked(only, m.Points()); err == nil && now != note {
+			if now, err := r.asked(only, m.Points()); err == nil && !now.Same(note) {
 				note = now
 				if err := emit(api.FlowRecords{Records: []api.FlowRecord{}, Note: note}); err != nil {
 					return err

@@ -11,9 +11,11 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// nothingMetered is what to do where nothing is metered at all.
-const nothingMetered = "nothing is metered: set monitoring: {ipfix: true} at a port group, a port or an uplink, or " +
-	"in defaults"
+// nothingMetered says what to do where nothing is metered at all.
+func nothingMetered() api.FlowNote {
+	return api.FlowNote{Code: api.NothingMetered, Text: "nothing is metered: set monitoring: {ipfix: true} at a port " +
+		"group, a port or an uplink, or in defaults"}
+}
 
 // place is a port or an uplink of the plan.
 type place struct {
@@ -43,13 +45,13 @@ func (m *matcher) about(id plan.PortID, p place) bool {
 // asked says whether there can be flows of those that a filter means: the note why not, and what to do. The error is
 // that the filter names something that exists neither in the configuration nor among the points whose flows are still
 // kept.
-func (r *Runner) asked(m *matcher, points flow.Points) (note string, err error) {
+func (r *Runner) asked(m *matcher, points flow.Points) (note api.FlowNote, err error) {
 	wanted := r.wish()
 	if wanted == nil { // no plan is active yet
-		return "", nil
+		return note, nil
 	}
 	if err := m.named(wanted, points); err != nil {
-		return "", err
+		return note, err
 	}
 	any, there := false, false
 	for _, w := range wanted {
@@ -60,9 +62,9 @@ func (r *Runner) asked(m *matcher, points flow.Points) (note string, err error) 
 	}
 	switch {
 	case there:
-		return "", nil
+		return note, nil
 	case !any:
-		return nothingMetered, nil
+		return nothingMetered(), nil
 	}
 	return m.unmetered(wanted), nil
 }
@@ -82,27 +84,30 @@ func (r *Runner) samplingRate(m *matcher) (rate int) {
 }
 
 // unmetered is the note for a filter that means ports or uplinks none of which is metered, while others are.
-func (m *matcher) unmetered(wanted map[string]wish) string {
+func (m *matcher) unmetered(wanted map[string]wish) api.FlowNote {
 	for _, w := range wanted {
 		for id, p := range w.places {
 			switch {
 			case m.Port+m.Uplink == "" || !m.about(id, p):
 			case p.uplink:
-				return fmt.Sprintf("uplink %s is not metered: set monitoring: {ipfix: true} at it", id.Name)
+				return api.FlowNote{Code: api.UplinkNotMetered, Name: id.Name, Text: fmt.Sprintf("uplink %s is not "+
+					"metered: set monitoring: {ipfix: true} at it", id.Name)}
 			default:
-				return fmt.Sprintf("port %s is not metered: set monitoring: {ipfix: true} at its port group %s",
-					id.Name, p.group)
+				return api.FlowNote{Code: api.PortNotMetered, Name: id.Name, PortGroup: p.group,
+					Text: fmt.Sprintf("port %s is not metered: set monitoring: {ipfix: true} at its port group %s",
+						id.Name, p.group)}
 			}
 		}
 	}
 	switch {
 	case m.Port != "" || m.Uplink != "":
-		return "" // of another port group or switch: nothing can match, and no change would help
+		return api.FlowNote{} // of another port group or switch: nothing can match, and no change would help
 	case m.PortGroup != "":
-		return fmt.Sprintf("no port of port group %s is metered: set monitoring: {ipfix: true} there", m.PortGroup)
+		return api.FlowNote{Code: api.PortGroupNotMetered, Name: m.PortGroup, Text: fmt.Sprintf("no port of port "+
+			"group %s is metered: set monitoring: {ipfix: true} there", m.PortGroup)}
 	}
-	return fmt.Sprintf("nothing of switch %s is metered: set monitoring: {ipfix: true} at a port group, port or "+
-		"uplink of it", m.Switch)
+	return api.FlowNote{Code: api.SwitchNotMetered, Name: m.Switch, Text: fmt.Sprintf("nothing of switch %s is "+
+		"metered: set monitoring: {ipfix: true} at a port group, port or uplink of it", m.Switch)}
 }
 
 // named is an error when the filter names something that does not exist; with a switch, on that switch.

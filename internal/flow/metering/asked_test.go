@@ -30,16 +30,21 @@ func TestWhoAsksForWhatIsNotThereIsTold(t *testing.T) {
 			}
 		}
 	}
-	for f, want := range map[api.FlowFilter]string{
-		{}: "", {Port: "vm1"}: "", {PortGroup: "web"}: "", {Port: "vm2"}: "port vm2 is not metered",
-		{Port: "u1"}: "uplink u1 is not metered", {Uplink: "u1"}: "uplink u1 is not metered",
-		{PortGroup: "db"}:    "no port of port group db is metered",
-		{PortGroup: "empty"}: "no port of port group empty is metered", {Port: "vm1", PortGroup: "db"}: "",
+	uplink := api.FlowNote{Code: api.UplinkNotMetered, Name: "u1", Text: "uplink u1 is not metered"}
+	for f, want := range map[api.FlowFilter]api.FlowNote{
+		{}: {}, {Port: "vm1"}: {}, {PortGroup: "web"}: {}, {Port: "vm1", PortGroup: "db"}: {},
+		{Port: "vm2"}: {Code: api.PortNotMetered, Name: "vm2", PortGroup: "db", Text: "port vm2 is not metered"},
+		{Port: "u1"}:  uplink, {Uplink: "u1"}: uplink,
+		{PortGroup: "db"}: {Code: api.PortGroupNotMetered, Name: "db", Text: "no port of port group db is metered"},
+		{PortGroup: "empty"}: {Code: api.PortGroupNotMetered, Name: "empty",
+			Text: "no port of port group empty is metered"},
 	} {
 		q := query()
 		q.FlowFilter = f
-		if l, err := g.Flows(q); err != nil || (want == "") != (l.Note == "") || !strings.Contains(l.Note, want) {
-			t.Errorf("%+v: %q %v, want %q", f, l.Note, err, want)
+		l, err := g.Flows(q)
+		if err != nil || !l.Note.Same(want) || !strings.HasPrefix(l.Note.Text, want.Text) ||
+			l.Note.None() != (l.Note.Text == "") {
+			t.Errorf("%+v: %+v %v, want %+v", f, l.Note, err, want)
 		}
 	}
 }
@@ -48,11 +53,11 @@ func TestWhoWatchesIsToldThatNothingIsMeteredAndWhenSomethingIs(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle)
 	g.await("the meter", func() bool { m, _ := g.opened(); return m != nil })
-	if s, err := g.Status(); err != nil || s.Note != nothingMetered {
+	if s, err := g.Status(); err != nil || s.Note != nothingMetered() {
 		t.Errorf("%+v %v", s, err)
 	}
 	enough := errors.New("enough")
-	var notes []string
+	var notes []api.FlowNote
 	err := g.Records(t.Context(), api.FlowFilter{Port: "vm1"}, func(r api.FlowRecords) error {
 		if notes = append(notes, r.Note); len(notes) == 2 {
 			return enough
@@ -60,12 +65,12 @@ func TestWhoWatchesIsToldThatNothingIsMeteredAndWhenSomethingIs(t *testing.T) {
 		g.settle(idle, "vm1")
 		return nil
 	})
-	if !errors.Is(err, enough) || notes[0] != nothingMetered || notes[1] != "" {
-		t.Errorf("%q %v", notes, err)
+	if !errors.Is(err, enough) || notes[0] != nothingMetered() || !notes[1].None() {
+		t.Errorf("%+v %v", notes, err)
 	}
 	err = g.Top(t.Context(), api.FlowTopQuery{FlowFilter: api.FlowFilter{Port: "vm2"}, Sort: "bits", Limit: 1,
 		Interval: every}, func(f api.FlowTop) error {
-		if !strings.Contains(f.Note, "vm2 is not metered") {
+		if !strings.Contains(f.Note.Text, "vm2 is not metered") {
 			t.Errorf("%+v", f)
 		}
 		return enough

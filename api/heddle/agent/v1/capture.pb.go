@@ -76,6 +76,58 @@ func (CaptureStage) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_capture_proto_rawDescGZIP(), []int{0}
 }
 
+// CaptureEnd is why a capture ends.
+type CaptureEnd int32
+
+const (
+	CaptureEnd_CAPTURE_END_UNSPECIFIED CaptureEnd = 0
+	// EndCapture was called
+	CaptureEnd_CAPTURE_END_ASKED CaptureEnd = 1
+	// the agent ends
+	CaptureEnd_CAPTURE_END_AGENT CaptureEnd = 2
+)
+
+// Enum value maps for CaptureEnd.
+var (
+	CaptureEnd_name = map[int32]string{
+		0: "CAPTURE_END_UNSPECIFIED",
+		1: "CAPTURE_END_ASKED",
+		2: "CAPTURE_END_AGENT",
+	}
+	CaptureEnd_value = map[string]int32{
+		"CAPTURE_END_UNSPECIFIED": 0,
+		"CAPTURE_END_ASKED":       1,
+		"CAPTURE_END_AGENT":       2,
+	}
+)
+
+func (x CaptureEnd) Enum() *CaptureEnd {
+	p := new(CaptureEnd)
+	*p = x
+	return p
+}
+
+func (x CaptureEnd) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CaptureEnd) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_capture_proto_enumTypes[1].Descriptor()
+}
+
+func (CaptureEnd) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_capture_proto_enumTypes[1]
+}
+
+func (x CaptureEnd) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CaptureEnd.Descriptor instead.
+func (CaptureEnd) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_capture_proto_rawDescGZIP(), []int{1}
+}
+
 // CaptureRequest asks for frames. Lists that are empty ask for everything.
 type CaptureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -758,8 +810,8 @@ type CaptureCounts struct {
 	// selected are the frames and copies asked for, lost those of them that came faster than they were read.
 	Selected uint64 `protobuf:"varint,1,opt,name=selected,proto3" json:"selected,omitempty"`
 	Lost     uint64 `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
-	// ended says why these are the last: "" while the capture goes on.
-	Ended         string `protobuf:"bytes,3,opt,name=ended,proto3" json:"ended,omitempty"`
+	// ended says why these are the last; unspecified while the capture goes on.
+	Ended         CaptureEnd `protobuf:"varint,3,opt,name=ended,proto3,enum=heddle.agent.v1.CaptureEnd" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -808,11 +860,11 @@ func (x *CaptureCounts) GetLost() uint64 {
 	return 0
 }
 
-func (x *CaptureCounts) GetEnded() string {
+func (x *CaptureCounts) GetEnded() CaptureEnd {
 	if x != nil {
 		return x.Ended
 	}
-	return ""
+	return CaptureEnd_CAPTURE_END_UNSPECIFIED
 }
 
 var File_heddle_agent_v1_capture_proto protoreflect.FileDescriptor
@@ -865,16 +917,22 @@ const file_heddle_agent_v1_capture_proto_rawDesc = "" +
 	"\x06length\x18\n" +
 	" \x01(\rR\x06length\x12!\n" +
 	"\fsegment_size\x18\v \x01(\rR\vsegmentSize\x12\x12\n" +
-	"\x04data\x18\f \x01(\fR\x04data\"U\n" +
+	"\x04data\x18\f \x01(\fR\x04data\"r\n" +
 	"\rCaptureCounts\x12\x1a\n" +
 	"\bselected\x18\x01 \x01(\x04R\bselected\x12\x12\n" +
-	"\x04lost\x18\x02 \x01(\x04R\x04lost\x12\x14\n" +
-	"\x05ended\x18\x03 \x01(\tR\x05ended*\x9b\x01\n" +
+	"\x04lost\x18\x02 \x01(\x04R\x04lost\x121\n" +
+	"\x05ended\x18\x03 \x01(\x0e2\x1b.heddle.agent.v1.CaptureEndR\x05ended*\x9b\x01\n" +
 	"\fCaptureStage\x12\x1d\n" +
 	"\x19CAPTURE_STAGE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x13CAPTURE_STAGE_ADMIT\x10\x01\x1a\t\x8a\xb5\x18\x05admit\x12&\n" +
 	"\x15CAPTURE_STAGE_DELIVER\x10\x02\x1a\v\x8a\xb5\x18\adeliver\x12 \n" +
-	"\x12CAPTURE_STAGE_DROP\x10\x03\x1a\b\x8a\xb5\x18\x04drop2\xb7\x01\n" +
+	"\x12CAPTURE_STAGE_DROP\x10\x03\x1a\b\x8a\xb5\x18\x04drop*r\n" +
+	"\n" +
+	"CaptureEnd\x12\x1b\n" +
+	"\x17CAPTURE_END_UNSPECIFIED\x10\x00\x12 \n" +
+	"\x11CAPTURE_END_ASKED\x10\x01\x1a\t\x8a\xb5\x18\x05asked\x12%\n" +
+	"\x11CAPTURE_END_AGENT\x10\x02\x1a\x0e\x8a\xb5\x18\n" +
+	"agent-ends2\xb7\x01\n" +
 	"\x0eCaptureService\x12N\n" +
 	"\aCapture\x12\x1f.heddle.agent.v1.CaptureRequest\x1a .heddle.agent.v1.CaptureResponse0\x01\x12U\n" +
 	"\n" +
@@ -892,42 +950,44 @@ func file_heddle_agent_v1_capture_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_capture_proto_rawDescData
 }
 
-var file_heddle_agent_v1_capture_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_heddle_agent_v1_capture_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_heddle_agent_v1_capture_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_heddle_agent_v1_capture_proto_goTypes = []any{
 	(CaptureStage)(0),             // 0: heddle.agent.v1.CaptureStage
-	(*CaptureRequest)(nil),        // 1: heddle.agent.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 2: heddle.agent.v1.CaptureResponse
-	(*EndCaptureRequest)(nil),     // 3: heddle.agent.v1.EndCaptureRequest
-	(*EndCaptureResponse)(nil),    // 4: heddle.agent.v1.EndCaptureResponse
-	(*FilterInstruction)(nil),     // 5: heddle.agent.v1.FilterInstruction
-	(*CaptureStarted)(nil),        // 6: heddle.agent.v1.CaptureStarted
-	(*CapturePort)(nil),           // 7: heddle.agent.v1.CapturePort
-	(*CaptureFrames)(nil),         // 8: heddle.agent.v1.CaptureFrames
-	(*CapturedFrame)(nil),         // 9: heddle.agent.v1.CapturedFrame
-	(*CaptureCounts)(nil),         // 10: heddle.agent.v1.CaptureCounts
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(*Segment)(nil),               // 12: heddle.agent.v1.Segment
+	(CaptureEnd)(0),               // 1: heddle.agent.v1.CaptureEnd
+	(*CaptureRequest)(nil),        // 2: heddle.agent.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 3: heddle.agent.v1.CaptureResponse
+	(*EndCaptureRequest)(nil),     // 4: heddle.agent.v1.EndCaptureRequest
+	(*EndCaptureResponse)(nil),    // 5: heddle.agent.v1.EndCaptureResponse
+	(*FilterInstruction)(nil),     // 6: heddle.agent.v1.FilterInstruction
+	(*CaptureStarted)(nil),        // 7: heddle.agent.v1.CaptureStarted
+	(*CapturePort)(nil),           // 8: heddle.agent.v1.CapturePort
+	(*CaptureFrames)(nil),         // 9: heddle.agent.v1.CaptureFrames
+	(*CapturedFrame)(nil),         // 10: heddle.agent.v1.CapturedFrame
+	(*CaptureCounts)(nil),         // 11: heddle.agent.v1.CaptureCounts
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*Segment)(nil),               // 13: heddle.agent.v1.Segment
 }
 var file_heddle_agent_v1_capture_proto_depIdxs = []int32{
-	5,  // 0: heddle.agent.v1.CaptureRequest.filter:type_name -> heddle.agent.v1.FilterInstruction
-	6,  // 1: heddle.agent.v1.CaptureResponse.started:type_name -> heddle.agent.v1.CaptureStarted
-	7,  // 2: heddle.agent.v1.CaptureResponse.port:type_name -> heddle.agent.v1.CapturePort
-	8,  // 3: heddle.agent.v1.CaptureResponse.frames:type_name -> heddle.agent.v1.CaptureFrames
-	10, // 4: heddle.agent.v1.CaptureResponse.counts:type_name -> heddle.agent.v1.CaptureCounts
-	9,  // 5: heddle.agent.v1.CaptureFrames.frames:type_name -> heddle.agent.v1.CapturedFrame
-	11, // 6: heddle.agent.v1.CapturedFrame.time:type_name -> google.protobuf.Timestamp
+	6,  // 0: heddle.agent.v1.CaptureRequest.filter:type_name -> heddle.agent.v1.FilterInstruction
+	7,  // 1: heddle.agent.v1.CaptureResponse.started:type_name -> heddle.agent.v1.CaptureStarted
+	8,  // 2: heddle.agent.v1.CaptureResponse.port:type_name -> heddle.agent.v1.CapturePort
+	9,  // 3: heddle.agent.v1.CaptureResponse.frames:type_name -> heddle.agent.v1.CaptureFrames
+	11, // 4: heddle.agent.v1.CaptureResponse.counts:type_name -> heddle.agent.v1.CaptureCounts
+	10, // 5: heddle.agent.v1.CaptureFrames.frames:type_name -> heddle.agent.v1.CapturedFrame
+	12, // 6: heddle.agent.v1.CapturedFrame.time:type_name -> google.protobuf.Timestamp
 	0,  // 7: heddle.agent.v1.CapturedFrame.stage:type_name -> heddle.agent.v1.CaptureStage
-	12, // 8: heddle.agent.v1.CapturedFrame.segment:type_name -> heddle.agent.v1.Segment
-	1,  // 9: heddle.agent.v1.CaptureService.Capture:input_type -> heddle.agent.v1.CaptureRequest
-	3,  // 10: heddle.agent.v1.CaptureService.EndCapture:input_type -> heddle.agent.v1.EndCaptureRequest
-	2,  // 11: heddle.agent.v1.CaptureService.Capture:output_type -> heddle.agent.v1.CaptureResponse
-	4,  // 12: heddle.agent.v1.CaptureService.EndCapture:output_type -> heddle.agent.v1.EndCaptureResponse
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	13, // 8: heddle.agent.v1.CapturedFrame.segment:type_name -> heddle.agent.v1.Segment
+	1,  // 9: heddle.agent.v1.CaptureCounts.ended:type_name -> heddle.agent.v1.CaptureEnd
+	2,  // 10: heddle.agent.v1.CaptureService.Capture:input_type -> heddle.agent.v1.CaptureRequest
+	4,  // 11: heddle.agent.v1.CaptureService.EndCapture:input_type -> heddle.agent.v1.EndCaptureRequest
+	3,  // 12: heddle.agent.v1.CaptureService.Capture:output_type -> heddle.agent.v1.CaptureResponse
+	5,  // 13: heddle.agent.v1.CaptureService.EndCapture:output_type -> heddle.agent.v1.EndCaptureResponse
+	12, // [12:14] is the sub-list for method output_type
+	10, // [10:12] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_capture_proto_init() }
@@ -947,7 +1007,7 @@ func file_heddle_agent_v1_capture_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_capture_proto_rawDesc), len(file_heddle_agent_v1_capture_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -935,7 +935,9 @@ type Trial struct {
 	// deadline is until when it may go unconfirmed; absent when it is decided.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// reason says why it was taken back, or why a dry run would be refused.
-	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// reason_code is the reason for programs.
+	ReasonCode    UndoneCode `protobuf:"varint,7,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.UndoneCode" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1010,6 +1012,13 @@ func (x *Trial) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Trial) GetReasonCode() UndoneCode {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return UndoneCode_UNDONE_CODE_UNSPECIFIED
 }
 
 // TrialRisk is an interface with addresses of the host's own that a change concerns.
@@ -1248,7 +1257,7 @@ var File_heddle_agent_v1_change_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\n" +
-	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcc\x01\n" +
+	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcc\x01\n" +
 	"\fApplyRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x17\n" +
@@ -1296,14 +1305,16 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	" \x01(\tR\x04text\"7\n" +
 	"\aInstant\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x03R\x06before\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x03R\x05after\"\x8c\x02\n" +
+	"\x05after\x18\x02 \x01(\x03R\x05after\"\xca\x02\n" +
 	"\x05Trial\x121\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.TrialStateR\x05state\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x123\n" +
 	"\aat_risk\x18\x03 \x03(\v2\x1a.heddle.agent.v1.TrialRiskR\x06atRisk\x123\n" +
 	"\x05asked\x18\x04 \x03(\v2\x1d.heddle.agent.v1.TrialWitnessR\x05asked\x126\n" +
 	"\bdeadline\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"\x92\x01\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12<\n" +
+	"\vreason_code\x18\a \x01(\x0e2\x1b.heddle.agent.v1.UndoneCodeR\n" +
+	"reasonCode\"\x92\x01\n" +
 	"\tTrialRisk\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12'\n" +
 	"\x02id\x18\x02 \x01(\v2\x17.heddle.agent.v1.PortIdR\x02id\x12\x16\n" +
@@ -1390,7 +1401,8 @@ var file_heddle_agent_v1_change_proto_goTypes = []any{
 	(*ObjectRef)(nil),             // 20: heddle.agent.v1.ObjectRef
 	(*PolicyValue)(nil),           // 21: heddle.agent.v1.PolicyValue
 	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(*PortId)(nil),                // 23: heddle.agent.v1.PortId
+	(UndoneCode)(0),               // 23: heddle.agent.v1.UndoneCode
+	(*PortId)(nil),                // 24: heddle.agent.v1.PortId
 }
 var file_heddle_agent_v1_change_proto_depIdxs = []int32{
 	18, // 0: heddle.agent.v1.ApplyRequest.confirm_within:type_name -> google.protobuf.Duration
@@ -1413,21 +1425,22 @@ var file_heddle_agent_v1_change_proto_depIdxs = []int32{
 	15, // 17: heddle.agent.v1.Trial.at_risk:type_name -> heddle.agent.v1.TrialRisk
 	16, // 18: heddle.agent.v1.Trial.asked:type_name -> heddle.agent.v1.TrialWitness
 	22, // 19: heddle.agent.v1.Trial.deadline:type_name -> google.protobuf.Timestamp
-	23, // 20: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
-	3,  // 21: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
-	17, // 22: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
-	17, // 23: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
-	4,  // 24: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
-	6,  // 25: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
-	8,  // 26: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
-	5,  // 27: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
-	7,  // 28: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
-	9,  // 29: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
-	27, // [27:30] is the sub-list for method output_type
-	24, // [24:27] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	23, // 20: heddle.agent.v1.Trial.reason_code:type_name -> heddle.agent.v1.UndoneCode
+	24, // 21: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
+	3,  // 22: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
+	17, // 23: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
+	17, // 24: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
+	4,  // 25: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
+	6,  // 26: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
+	8,  // 27: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
+	5,  // 28: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
+	7,  // 29: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
+	9,  // 30: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
+	28, // [28:31] is the sub-list for method output_type
+	25, // [25:28] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_change_proto_init() }
@@ -1435,6 +1448,7 @@ func file_heddle_agent_v1_change_proto_init() {
 	if File_heddle_agent_v1_change_proto != nil {
 		return
 	}
+	file_heddle_agent_v1_problem_proto_init()
 	file_heddle_agent_v1_word_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -83,6 +83,68 @@ func (FlowSort) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{0}
 }
 
+// FlowNoteCode is why no flows can be there.
+type FlowNoteCode int32
+
+const (
+	FlowNoteCode_FLOW_NOTE_CODE_UNSPECIFIED FlowNoteCode = 0
+	// nothing is metered at all
+	FlowNoteCode_FLOW_NOTE_CODE_NOTHING_METERED    FlowNoteCode = 1
+	FlowNoteCode_FLOW_NOTE_CODE_PORT_NOT_METERED   FlowNoteCode = 2
+	FlowNoteCode_FLOW_NOTE_CODE_UPLINK_NOT_METERED FlowNoteCode = 3
+	// no port of the port group is metered
+	FlowNoteCode_FLOW_NOTE_CODE_PORT_GROUP_NOT_METERED FlowNoteCode = 4
+	// nothing of the switch is metered
+	FlowNoteCode_FLOW_NOTE_CODE_SWITCH_NOT_METERED FlowNoteCode = 5
+)
+
+// Enum value maps for FlowNoteCode.
+var (
+	FlowNoteCode_name = map[int32]string{
+		0: "FLOW_NOTE_CODE_UNSPECIFIED",
+		1: "FLOW_NOTE_CODE_NOTHING_METERED",
+		2: "FLOW_NOTE_CODE_PORT_NOT_METERED",
+		3: "FLOW_NOTE_CODE_UPLINK_NOT_METERED",
+		4: "FLOW_NOTE_CODE_PORT_GROUP_NOT_METERED",
+		5: "FLOW_NOTE_CODE_SWITCH_NOT_METERED",
+	}
+	FlowNoteCode_value = map[string]int32{
+		"FLOW_NOTE_CODE_UNSPECIFIED":            0,
+		"FLOW_NOTE_CODE_NOTHING_METERED":        1,
+		"FLOW_NOTE_CODE_PORT_NOT_METERED":       2,
+		"FLOW_NOTE_CODE_UPLINK_NOT_METERED":     3,
+		"FLOW_NOTE_CODE_PORT_GROUP_NOT_METERED": 4,
+		"FLOW_NOTE_CODE_SWITCH_NOT_METERED":     5,
+	}
+)
+
+func (x FlowNoteCode) Enum() *FlowNoteCode {
+	p := new(FlowNoteCode)
+	*p = x
+	return p
+}
+
+func (x FlowNoteCode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FlowNoteCode) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_flow_proto_enumTypes[1].Descriptor()
+}
+
+func (FlowNoteCode) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_flow_proto_enumTypes[1]
+}
+
+func (x FlowNoteCode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FlowNoteCode.Descriptor instead.
+func (FlowNoteCode) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{1}
+}
+
 // TcpFlag is a control bit of TCP (RFC 9293 section 3.1).
 type TcpFlag int32
 
@@ -138,11 +200,11 @@ func (x TcpFlag) String() string {
 }
 
 func (TcpFlag) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[1].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[2].Descriptor()
 }
 
 func (TcpFlag) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[1]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[2]
 }
 
 func (x TcpFlag) Number() protoreflect.EnumNumber {
@@ -151,7 +213,7 @@ func (x TcpFlag) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TcpFlag.Descriptor instead.
 func (TcpFlag) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{1}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{2}
 }
 
 // FlowEndReason is why a record was made.
@@ -197,11 +259,11 @@ func (x FlowEndReason) String() string {
 }
 
 func (FlowEndReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[2].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[3].Descriptor()
 }
 
 func (FlowEndReason) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[2]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[3]
 }
 
 func (x FlowEndReason) Number() protoreflect.EnumNumber {
@@ -210,7 +272,7 @@ func (x FlowEndReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FlowEndReason.Descriptor instead.
 func (FlowEndReason) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{2}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{3}
 }
 
 // FlowSumKey is what flows can be summed by.
@@ -259,11 +321,11 @@ func (x FlowSumKey) String() string {
 }
 
 func (FlowSumKey) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[3].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[4].Descriptor()
 }
 
 func (FlowSumKey) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[3]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[4]
 }
 
 func (x FlowSumKey) Number() protoreflect.EnumNumber {
@@ -272,7 +334,7 @@ func (x FlowSumKey) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FlowSumKey.Descriptor instead.
 func (FlowSumKey) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{3}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{4}
 }
 
 // FlowSumSource is what sums can be of.
@@ -315,11 +377,11 @@ func (x FlowSumSource) String() string {
 }
 
 func (FlowSumSource) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[4].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[5].Descriptor()
 }
 
 func (FlowSumSource) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[4]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[5]
 }
 
 func (x FlowSumSource) Number() protoreflect.EnumNumber {
@@ -328,7 +390,7 @@ func (x FlowSumSource) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FlowSumSource.Descriptor instead.
 func (FlowSumSource) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{5}
 }
 
 // CollectorState is how the export to a collector does.
@@ -379,11 +441,11 @@ func (x CollectorState) String() string {
 }
 
 func (CollectorState) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[5].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[6].Descriptor()
 }
 
 func (CollectorState) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[5]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[6]
 }
 
 func (x CollectorState) Number() protoreflect.EnumNumber {
@@ -392,7 +454,7 @@ func (x CollectorState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CollectorState.Descriptor instead.
 func (CollectorState) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{6}
 }
 
 // Transport carries flow records.
@@ -432,11 +494,11 @@ func (x Transport) String() string {
 }
 
 func (Transport) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[6].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[7].Descriptor()
 }
 
 func (Transport) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[6]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[7]
 }
 
 func (x Transport) Number() protoreflect.EnumNumber {
@@ -445,7 +507,7 @@ func (x Transport) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Transport.Descriptor instead.
 func (Transport) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{7}
 }
 
 // Shape is the form of flow records.
@@ -484,11 +546,11 @@ func (x Shape) String() string {
 }
 
 func (Shape) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[7].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[8].Descriptor()
 }
 
 func (Shape) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[7]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[8]
 }
 
 func (x Shape) Number() protoreflect.EnumNumber {
@@ -497,7 +559,7 @@ func (x Shape) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Shape.Descriptor instead.
 func (Shape) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{8}
 }
 
 // ListFlowsRequest asks for the flows there are.
@@ -1147,8 +1209,8 @@ type FlowList struct {
 	Kept  int32 `protobuf:"varint,3,opt,name=kept,proto3" json:"kept,omitempty"`
 	// metered says whether any port or uplink is metered.
 	Metered bool `protobuf:"varint,4,opt,name=metered,proto3" json:"metered,omitempty"`
-	// note says why none can be there of those asked for, and what to do: nothing is metered there. "" where some can.
-	Note string `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
+	// note says why none can be there of those asked for, and what to do: nothing is metered there. Absent where some can.
+	Note *FlowNote `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
 	// sampling_rate is that of the switches that are asked for, the largest: one of 1 + rate packets is metered, and
 	// counts are of those.
 	SamplingRate  int32 `protobuf:"varint,6,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
@@ -1214,11 +1276,11 @@ func (x *FlowList) GetMetered() bool {
 	return false
 }
 
-func (x *FlowList) GetNote() string {
+func (x *FlowList) GetNote() *FlowNote {
 	if x != nil {
 		return x.Note
 	}
-	return ""
+	return nil
 }
 
 func (x *FlowList) GetSamplingRate() int32 {
@@ -1226,6 +1288,77 @@ func (x *FlowList) GetSamplingRate() int32 {
 		return x.SamplingRate
 	}
 	return 0
+}
+
+// FlowNote says why no flows can be there of those that are asked for.
+type FlowNote struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Code  FlowNoteCode           `protobuf:"varint,1,opt,name=code,proto3,enum=heddle.agent.v1.FlowNoteCode" json:"code,omitempty"`
+	// name is the port, uplink, port group or switch that code is about; port_group is that of a port.
+	Name      string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	PortGroup string `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// text says it to people, and what to do.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowNote) Reset() {
+	*x = FlowNote{}
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowNote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowNote) ProtoMessage() {}
+
+func (x *FlowNote) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowNote.ProtoReflect.Descriptor instead.
+func (*FlowNote) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FlowNote) GetCode() FlowNoteCode {
+	if x != nil {
+		return x.Code
+	}
+	return FlowNoteCode_FLOW_NOTE_CODE_UNSPECIFIED
+}
+
+func (x *FlowNote) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FlowNote) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *FlowNote) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
 }
 
 // Flow is one flow: what was seen at one port, in one direction, with the same addresses, protocol and ports.
@@ -1268,7 +1401,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1413,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1426,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{12}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Flow) GetSwitch() string {
@@ -1468,7 +1601,7 @@ type IcmpMessage struct {
 
 func (x *IcmpMessage) Reset() {
 	*x = IcmpMessage{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1613,7 @@ func (x *IcmpMessage) String() string {
 func (*IcmpMessage) ProtoMessage() {}
 
 func (x *IcmpMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1626,7 @@ func (x *IcmpMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IcmpMessage.ProtoReflect.Descriptor instead.
 func (*IcmpMessage) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *IcmpMessage) GetType() uint32 {
@@ -1523,7 +1656,7 @@ type FlowCounts struct {
 
 func (x *FlowCounts) Reset() {
 	*x = FlowCounts{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1668,7 @@ func (x *FlowCounts) String() string {
 func (*FlowCounts) ProtoMessage() {}
 
 func (x *FlowCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1681,7 @@ func (x *FlowCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCounts.ProtoReflect.Descriptor instead.
 func (*FlowCounts) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{14}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FlowCounts) GetPackets() uint64 {
@@ -1583,7 +1716,7 @@ type FlowRates struct {
 
 func (x *FlowRates) Reset() {
 	*x = FlowRates{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1728,7 @@ func (x *FlowRates) String() string {
 func (*FlowRates) ProtoMessage() {}
 
 func (x *FlowRates) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1741,7 @@ func (x *FlowRates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRates.ProtoReflect.Descriptor instead.
 func (*FlowRates) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{15}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FlowRates) GetPackets() float64 {
@@ -1636,7 +1769,7 @@ type FlowRate struct {
 
 func (x *FlowRate) Reset() {
 	*x = FlowRate{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1781,7 @@ func (x *FlowRate) String() string {
 func (*FlowRate) ProtoMessage() {}
 
 func (x *FlowRate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[16]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1794,7 @@ func (x *FlowRate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRate.ProtoReflect.Descriptor instead.
 func (*FlowRate) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{16}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FlowRate) GetFlow() *Flow {
@@ -1692,7 +1825,7 @@ type FlowTop struct {
 	// metered says whether any port or uplink is metered.
 	Metered bool `protobuf:"varint,6,opt,name=metered,proto3" json:"metered,omitempty"`
 	// as in FlowList
-	Note string `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"`
+	Note *FlowNote `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"`
 	// sampling_rate is as in FlowList; rates are of the packets that are metered.
 	SamplingRate  int32 `protobuf:"varint,8,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1701,7 +1834,7 @@ type FlowTop struct {
 
 func (x *FlowTop) Reset() {
 	*x = FlowTop{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +1846,7 @@ func (x *FlowTop) String() string {
 func (*FlowTop) ProtoMessage() {}
 
 func (x *FlowTop) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +1859,7 @@ func (x *FlowTop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowTop.ProtoReflect.Descriptor instead.
 func (*FlowTop) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{17}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FlowTop) GetTime() *timestamppb.Timestamp {
@@ -1771,11 +1904,11 @@ func (x *FlowTop) GetMetered() bool {
 	return false
 }
 
-func (x *FlowTop) GetNote() string {
+func (x *FlowTop) GetNote() *FlowNote {
 	if x != nil {
 		return x.Note
 	}
-	return ""
+	return nil
 }
 
 func (x *FlowTop) GetSamplingRate() int32 {
@@ -1792,14 +1925,14 @@ type FlowRecords struct {
 	// missed is how many were made before these and not taken fast enough.
 	Missed uint64 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
 	// note is as in FlowList; with the first batch, and when it has changed.
-	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
+	Note          *FlowNote `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FlowRecords) Reset() {
 	*x = FlowRecords{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1944,7 @@ func (x *FlowRecords) String() string {
 func (*FlowRecords) ProtoMessage() {}
 
 func (x *FlowRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1957,7 @@ func (x *FlowRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRecords.ProtoReflect.Descriptor instead.
 func (*FlowRecords) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{18}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FlowRecords) GetRecords() []*FlowRecord {
@@ -1841,11 +1974,11 @@ func (x *FlowRecords) GetMissed() uint64 {
 	return 0
 }
 
-func (x *FlowRecords) GetNote() string {
+func (x *FlowRecords) GetNote() *FlowNote {
 	if x != nil {
 		return x.Note
 	}
-	return ""
+	return nil
 }
 
 // FlowRecord is a record as it was made.
@@ -1866,7 +1999,7 @@ type FlowRecord struct {
 
 func (x *FlowRecord) Reset() {
 	*x = FlowRecord{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2011,7 @@ func (x *FlowRecord) String() string {
 func (*FlowRecord) ProtoMessage() {}
 
 func (x *FlowRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2024,7 @@ func (x *FlowRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRecord.ProtoReflect.Descriptor instead.
 func (*FlowRecord) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{19}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FlowRecord) GetFlow() *Flow {
@@ -1941,7 +2074,7 @@ type FlowReverse struct {
 
 func (x *FlowReverse) Reset() {
 	*x = FlowReverse{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2086,7 @@ func (x *FlowReverse) String() string {
 func (*FlowReverse) ProtoMessage() {}
 
 func (x *FlowReverse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2099,7 @@ func (x *FlowReverse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReverse.ProtoReflect.Descriptor instead.
 func (*FlowReverse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{20}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FlowReverse) GetCounts() *FlowCounts {
@@ -2005,16 +2138,16 @@ type FlowSums struct {
 	// missed is how many records came faster than they were taken; of records.
 	Missed uint64 `protobuf:"varint,7,opt,name=missed,proto3" json:"missed,omitempty"`
 	// metered, note and sampling_rate are as in FlowList.
-	Metered       bool   `protobuf:"varint,8,opt,name=metered,proto3" json:"metered,omitempty"`
-	Note          string `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`
-	SamplingRate  int32  `protobuf:"varint,10,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
+	Metered       bool      `protobuf:"varint,8,opt,name=metered,proto3" json:"metered,omitempty"`
+	Note          *FlowNote `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`
+	SamplingRate  int32     `protobuf:"varint,10,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FlowSums) Reset() {
 	*x = FlowSums{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2026,7 +2159,7 @@ func (x *FlowSums) String() string {
 func (*FlowSums) ProtoMessage() {}
 
 func (x *FlowSums) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[21]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +2172,7 @@ func (x *FlowSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSums.ProtoReflect.Descriptor instead.
 func (*FlowSums) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{21}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FlowSums) GetTime() *timestamppb.Timestamp {
@@ -2098,11 +2231,11 @@ func (x *FlowSums) GetMetered() bool {
 	return false
 }
 
-func (x *FlowSums) GetNote() string {
+func (x *FlowSums) GetNote() *FlowNote {
 	if x != nil {
 		return x.Note
 	}
-	return ""
+	return nil
 }
 
 func (x *FlowSums) GetSamplingRate() int32 {
@@ -2148,7 +2281,7 @@ type FlowSum struct {
 
 func (x *FlowSum) Reset() {
 	*x = FlowSum{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2293,7 @@ func (x *FlowSum) String() string {
 func (*FlowSum) ProtoMessage() {}
 
 func (x *FlowSum) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[22]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2306,7 @@ func (x *FlowSum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSum.ProtoReflect.Descriptor instead.
 func (*FlowSum) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{22}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FlowSum) GetName() string {
@@ -2285,15 +2418,15 @@ func (x *FlowSum) GetRates() *FlowRates {
 type FlowStatus struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Switches []*FlowSwitch          `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
-	// note says what to do where nothing is metered, "" where something is.
-	Note          string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	// note says what to do where nothing is metered; absent where something is.
+	Note          *FlowNote `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FlowStatus) Reset() {
 	*x = FlowStatus{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2305,7 +2438,7 @@ func (x *FlowStatus) String() string {
 func (*FlowStatus) ProtoMessage() {}
 
 func (x *FlowStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[23]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2318,7 +2451,7 @@ func (x *FlowStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowStatus.ProtoReflect.Descriptor instead.
 func (*FlowStatus) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{23}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FlowStatus) GetSwitches() []*FlowSwitch {
@@ -2328,11 +2461,11 @@ func (x *FlowStatus) GetSwitches() []*FlowSwitch {
 	return nil
 }
 
-func (x *FlowStatus) GetNote() string {
+func (x *FlowStatus) GetNote() *FlowNote {
 	if x != nil {
 		return x.Note
 	}
-	return ""
+	return nil
 }
 
 // FlowSwitch is how metering and export do on a switch. Counts are since the agent started.
@@ -2366,7 +2499,7 @@ type FlowSwitch struct {
 
 func (x *FlowSwitch) Reset() {
 	*x = FlowSwitch{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2378,7 +2511,7 @@ func (x *FlowSwitch) String() string {
 func (*FlowSwitch) ProtoMessage() {}
 
 func (x *FlowSwitch) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[24]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2391,7 +2524,7 @@ func (x *FlowSwitch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSwitch.ProtoReflect.Descriptor instead.
 func (*FlowSwitch) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{24}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FlowSwitch) GetSwitch() string {
@@ -2504,7 +2637,7 @@ type FlowLoss struct {
 
 func (x *FlowLoss) Reset() {
 	*x = FlowLoss{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2516,7 +2649,7 @@ func (x *FlowLoss) String() string {
 func (*FlowLoss) ProtoMessage() {}
 
 func (x *FlowLoss) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[25]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2529,7 +2662,7 @@ func (x *FlowLoss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowLoss.ProtoReflect.Descriptor instead.
 func (*FlowLoss) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{25}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FlowLoss) GetPort() string {
@@ -2599,7 +2732,7 @@ type FlowCollector struct {
 
 func (x *FlowCollector) Reset() {
 	*x = FlowCollector{}
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2744,7 @@ func (x *FlowCollector) String() string {
 func (*FlowCollector) ProtoMessage() {}
 
 func (x *FlowCollector) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_flow_proto_msgTypes[26]
+	mi := &file_heddle_agent_v1_flow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2757,7 @@ func (x *FlowCollector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowCollector.ProtoReflect.Descriptor instead.
 func (*FlowCollector) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{26}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FlowCollector) GetCollector() string {
@@ -2811,14 +2944,20 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x1a\n" +
 	"\bprotocol\x18\x06 \x01(\tR\bprotocol\x12\x16\n" +
 	"\x06l4port\x18\a \x01(\x05R\x06l4port\x128\n" +
-	"\tdirection\x18\b \x01(\x0e2\x1a.heddle.agent.v1.DirectionR\tdirection\"\xb4\x01\n" +
+	"\tdirection\x18\b \x01(\x0e2\x1a.heddle.agent.v1.DirectionR\tdirection\"\xcf\x01\n" +
 	"\bFlowList\x12+\n" +
 	"\x05flows\x18\x01 \x03(\v2\x15.heddle.agent.v1.FlowR\x05flows\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x05R\x05total\x12\x12\n" +
 	"\x04kept\x18\x03 \x01(\x05R\x04kept\x12\x18\n" +
-	"\ametered\x18\x04 \x01(\bR\ametered\x12\x12\n" +
-	"\x04note\x18\x05 \x01(\tR\x04note\x12#\n" +
-	"\rsampling_rate\x18\x06 \x01(\x05R\fsamplingRate\"\xa1\x06\n" +
+	"\ametered\x18\x04 \x01(\bR\ametered\x12-\n" +
+	"\x04note\x18\x05 \x01(\v2\x19.heddle.agent.v1.FlowNoteR\x04note\x12#\n" +
+	"\rsampling_rate\x18\x06 \x01(\x05R\fsamplingRate\"\x84\x01\n" +
+	"\bFlowNote\x121\n" +
+	"\x04code\x18\x01 \x01(\x0e2\x1d.heddle.agent.v1.FlowNoteCodeR\x04code\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"\xa1\x06\n" +
 	"\x04Flow\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
@@ -2861,20 +3000,20 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x04bits\x18\x02 \x01(\x01R\x04bits\"g\n" +
 	"\bFlowRate\x12)\n" +
 	"\x04flow\x18\x01 \x01(\v2\x15.heddle.agent.v1.FlowR\x04flow\x120\n" +
-	"\x05rates\x18\x02 \x01(\v2\x1a.heddle.agent.v1.FlowRatesR\x05rates\"\x9f\x02\n" +
+	"\x05rates\x18\x02 \x01(\v2\x1a.heddle.agent.v1.FlowRatesR\x05rates\"\xba\x02\n" +
 	"\aFlowTop\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12/\n" +
 	"\x05flows\x18\x02 \x03(\v2\x19.heddle.agent.v1.FlowRateR\x05flows\x12\x1a\n" +
 	"\bmatching\x18\x03 \x01(\x05R\bmatching\x12\x16\n" +
 	"\x06active\x18\x04 \x01(\x05R\x06active\x12,\n" +
 	"\x03sum\x18\x05 \x01(\v2\x1a.heddle.agent.v1.FlowRatesR\x03sum\x12\x18\n" +
-	"\ametered\x18\x06 \x01(\bR\ametered\x12\x12\n" +
-	"\x04note\x18\a \x01(\tR\x04note\x12#\n" +
-	"\rsampling_rate\x18\b \x01(\x05R\fsamplingRate\"p\n" +
+	"\ametered\x18\x06 \x01(\bR\ametered\x12-\n" +
+	"\x04note\x18\a \x01(\v2\x19.heddle.agent.v1.FlowNoteR\x04note\x12#\n" +
+	"\rsampling_rate\x18\b \x01(\x05R\fsamplingRate\"\x8b\x01\n" +
 	"\vFlowRecords\x125\n" +
 	"\arecords\x18\x01 \x03(\v2\x1b.heddle.agent.v1.FlowRecordR\arecords\x12\x16\n" +
-	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"\x8c\x02\n" +
+	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12-\n" +
+	"\x04note\x18\x03 \x01(\v2\x19.heddle.agent.v1.FlowNoteR\x04note\"\x8c\x02\n" +
 	"\n" +
 	"FlowRecord\x12)\n" +
 	"\x04flow\x18\x01 \x01(\v2\x15.heddle.agent.v1.FlowR\x04flow\x126\n" +
@@ -2885,7 +3024,7 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\vFlowReverse\x123\n" +
 	"\x06counts\x18\x01 \x01(\v2\x1b.heddle.agent.v1.FlowCountsR\x06counts\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x121\n" +
-	"\x05total\x18\x03 \x01(\v2\x1b.heddle.agent.v1.FlowCountsR\x05total\"\xf8\x02\n" +
+	"\x05total\x18\x03 \x01(\v2\x1b.heddle.agent.v1.FlowCountsR\x05total\"\x93\x03\n" +
 	"\bFlowSums\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12+\n" +
 	"\x02by\x18\x02 \x01(\x0e2\x1b.heddle.agent.v1.FlowSumKeyR\x02by\x12,\n" +
@@ -2894,8 +3033,8 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x05total\x18\x05 \x01(\v2\x18.heddle.agent.v1.FlowSumR\x05total\x12\x18\n" +
 	"\acrowded\x18\x06 \x01(\bR\acrowded\x12\x16\n" +
 	"\x06missed\x18\a \x01(\x04R\x06missed\x12\x18\n" +
-	"\ametered\x18\b \x01(\bR\ametered\x12\x12\n" +
-	"\x04note\x18\t \x01(\tR\x04note\x12#\n" +
+	"\ametered\x18\b \x01(\bR\ametered\x12-\n" +
+	"\x04note\x18\t \x01(\v2\x19.heddle.agent.v1.FlowNoteR\x04note\x12#\n" +
 	"\rsampling_rate\x18\n" +
 	" \x01(\x05R\fsamplingRate\"\xfb\x03\n" +
 	"\aFlowSum\x12\x12\n" +
@@ -2915,11 +3054,11 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x06counts\x18\f \x01(\v2\x1b.heddle.agent.v1.FlowCountsR\x06counts\x12/\n" +
 	"\x04back\x18\r \x01(\v2\x1b.heddle.agent.v1.FlowCountsR\x04back\x12\x14\n" +
 	"\x05share\x18\x0e \x01(\x01R\x05share\x120\n" +
-	"\x05rates\x18\x0f \x01(\v2\x1a.heddle.agent.v1.FlowRatesR\x05rates\"Y\n" +
+	"\x05rates\x18\x0f \x01(\v2\x1a.heddle.agent.v1.FlowRatesR\x05rates\"t\n" +
 	"\n" +
 	"FlowStatus\x127\n" +
-	"\bswitches\x18\x01 \x03(\v2\x1b.heddle.agent.v1.FlowSwitchR\bswitches\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\tR\x04note\"\xc3\x04\n" +
+	"\bswitches\x18\x01 \x03(\v2\x1b.heddle.agent.v1.FlowSwitchR\bswitches\x12-\n" +
+	"\x04note\x18\x02 \x01(\v2\x19.heddle.agent.v1.FlowNoteR\x04note\"\xc3\x04\n" +
 	"\n" +
 	"FlowSwitch\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x18\n" +
@@ -2976,7 +3115,14 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x11FLOW_SORT_PACKETS\x10\x02\x1a\v\x8a\xb5\x18\apackets\x12\x1c\n" +
 	"\x0eFLOW_SORT_LAST\x10\x03\x1a\b\x8a\xb5\x18\x04last\x12\x1c\n" +
 	"\x0eFLOW_SORT_BITS\x10\x04\x1a\b\x8a\xb5\x18\x04bits\x12\x1e\n" +
-	"\x0fFLOW_SORT_FLOWS\x10\x05\x1a\t\x8a\xb5\x18\x05flows*\x94\x02\n" +
+	"\x0fFLOW_SORT_FLOWS\x10\x05\x1a\t\x8a\xb5\x18\x05flows*\xe7\x02\n" +
+	"\fFlowNoteCode\x12\x1e\n" +
+	"\x1aFLOW_NOTE_CODE_UNSPECIFIED\x10\x00\x127\n" +
+	"\x1eFLOW_NOTE_CODE_NOTHING_METERED\x10\x01\x1a\x13\x8a\xb5\x18\x0fnothing-metered\x129\n" +
+	"\x1fFLOW_NOTE_CODE_PORT_NOT_METERED\x10\x02\x1a\x14\x8a\xb5\x18\x10port-not-metered\x12=\n" +
+	"!FLOW_NOTE_CODE_UPLINK_NOT_METERED\x10\x03\x1a\x16\x8a\xb5\x18\x12uplink-not-metered\x12E\n" +
+	"%FLOW_NOTE_CODE_PORT_GROUP_NOT_METERED\x10\x04\x1a\x1a\x8a\xb5\x18\x16port-group-not-metered\x12=\n" +
+	"!FLOW_NOTE_CODE_SWITCH_NOT_METERED\x10\x05\x1a\x16\x8a\xb5\x18\x12switch-not-metered*\x94\x02\n" +
 	"\aTcpFlag\x12\x18\n" +
 	"\x14TCP_FLAG_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\fTCP_FLAG_FIN\x10\x01\x1a\a\x8a\xb5\x18\x03FIN\x12\x19\n" +
@@ -3049,127 +3195,135 @@ func file_heddle_agent_v1_flow_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_flow_proto_rawDescData
 }
 
-var file_heddle_agent_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_heddle_agent_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_heddle_agent_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_heddle_agent_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_heddle_agent_v1_flow_proto_goTypes = []any{
 	(FlowSort)(0),                     // 0: heddle.agent.v1.FlowSort
-	(TcpFlag)(0),                      // 1: heddle.agent.v1.TcpFlag
-	(FlowEndReason)(0),                // 2: heddle.agent.v1.FlowEndReason
-	(FlowSumKey)(0),                   // 3: heddle.agent.v1.FlowSumKey
-	(FlowSumSource)(0),                // 4: heddle.agent.v1.FlowSumSource
-	(CollectorState)(0),               // 5: heddle.agent.v1.CollectorState
-	(Transport)(0),                    // 6: heddle.agent.v1.Transport
-	(Shape)(0),                        // 7: heddle.agent.v1.Shape
-	(*ListFlowsRequest)(nil),          // 8: heddle.agent.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 9: heddle.agent.v1.ListFlowsResponse
-	(*GetFlowStatusRequest)(nil),      // 10: heddle.agent.v1.GetFlowStatusRequest
-	(*GetFlowStatusResponse)(nil),     // 11: heddle.agent.v1.GetFlowStatusResponse
-	(*FollowFlowTopRequest)(nil),      // 12: heddle.agent.v1.FollowFlowTopRequest
-	(*FollowFlowTopResponse)(nil),     // 13: heddle.agent.v1.FollowFlowTopResponse
-	(*FollowFlowRecordsRequest)(nil),  // 14: heddle.agent.v1.FollowFlowRecordsRequest
-	(*FollowFlowRecordsResponse)(nil), // 15: heddle.agent.v1.FollowFlowRecordsResponse
-	(*FollowFlowSumsRequest)(nil),     // 16: heddle.agent.v1.FollowFlowSumsRequest
-	(*FollowFlowSumsResponse)(nil),    // 17: heddle.agent.v1.FollowFlowSumsResponse
-	(*FlowFilter)(nil),                // 18: heddle.agent.v1.FlowFilter
-	(*FlowList)(nil),                  // 19: heddle.agent.v1.FlowList
-	(*Flow)(nil),                      // 20: heddle.agent.v1.Flow
-	(*IcmpMessage)(nil),               // 21: heddle.agent.v1.IcmpMessage
-	(*FlowCounts)(nil),                // 22: heddle.agent.v1.FlowCounts
-	(*FlowRates)(nil),                 // 23: heddle.agent.v1.FlowRates
-	(*FlowRate)(nil),                  // 24: heddle.agent.v1.FlowRate
-	(*FlowTop)(nil),                   // 25: heddle.agent.v1.FlowTop
-	(*FlowRecords)(nil),               // 26: heddle.agent.v1.FlowRecords
-	(*FlowRecord)(nil),                // 27: heddle.agent.v1.FlowRecord
-	(*FlowReverse)(nil),               // 28: heddle.agent.v1.FlowReverse
-	(*FlowSums)(nil),                  // 29: heddle.agent.v1.FlowSums
-	(*FlowSum)(nil),                   // 30: heddle.agent.v1.FlowSum
-	(*FlowStatus)(nil),                // 31: heddle.agent.v1.FlowStatus
-	(*FlowSwitch)(nil),                // 32: heddle.agent.v1.FlowSwitch
-	(*FlowLoss)(nil),                  // 33: heddle.agent.v1.FlowLoss
-	(*FlowCollector)(nil),             // 34: heddle.agent.v1.FlowCollector
-	(*durationpb.Duration)(nil),       // 35: google.protobuf.Duration
-	(Direction)(0),                    // 36: heddle.agent.v1.Direction
-	(*Segment)(nil),                   // 37: heddle.agent.v1.Segment
-	(*timestamppb.Timestamp)(nil),     // 38: google.protobuf.Timestamp
+	(FlowNoteCode)(0),                 // 1: heddle.agent.v1.FlowNoteCode
+	(TcpFlag)(0),                      // 2: heddle.agent.v1.TcpFlag
+	(FlowEndReason)(0),                // 3: heddle.agent.v1.FlowEndReason
+	(FlowSumKey)(0),                   // 4: heddle.agent.v1.FlowSumKey
+	(FlowSumSource)(0),                // 5: heddle.agent.v1.FlowSumSource
+	(CollectorState)(0),               // 6: heddle.agent.v1.CollectorState
+	(Transport)(0),                    // 7: heddle.agent.v1.Transport
+	(Shape)(0),                        // 8: heddle.agent.v1.Shape
+	(*ListFlowsRequest)(nil),          // 9: heddle.agent.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 10: heddle.agent.v1.ListFlowsResponse
+	(*GetFlowStatusRequest)(nil),      // 11: heddle.agent.v1.GetFlowStatusRequest
+	(*GetFlowStatusResponse)(nil),     // 12: heddle.agent.v1.GetFlowStatusResponse
+	(*FollowFlowTopRequest)(nil),      // 13: heddle.agent.v1.FollowFlowTopRequest
+	(*FollowFlowTopResponse)(nil),     // 14: heddle.agent.v1.FollowFlowTopResponse
+	(*FollowFlowRecordsRequest)(nil),  // 15: heddle.agent.v1.FollowFlowRecordsRequest
+	(*FollowFlowRecordsResponse)(nil), // 16: heddle.agent.v1.FollowFlowRecordsResponse
+	(*FollowFlowSumsRequest)(nil),     // 17: heddle.agent.v1.FollowFlowSumsRequest
+	(*FollowFlowSumsResponse)(nil),    // 18: heddle.agent.v1.FollowFlowSumsResponse
+	(*FlowFilter)(nil),                // 19: heddle.agent.v1.FlowFilter
+	(*FlowList)(nil),                  // 20: heddle.agent.v1.FlowList
+	(*FlowNote)(nil),                  // 21: heddle.agent.v1.FlowNote
+	(*Flow)(nil),                      // 22: heddle.agent.v1.Flow
+	(*IcmpMessage)(nil),               // 23: heddle.agent.v1.IcmpMessage
+	(*FlowCounts)(nil),                // 24: heddle.agent.v1.FlowCounts
+	(*FlowRates)(nil),                 // 25: heddle.agent.v1.FlowRates
+	(*FlowRate)(nil),                  // 26: heddle.agent.v1.FlowRate
+	(*FlowTop)(nil),                   // 27: heddle.agent.v1.FlowTop
+	(*FlowRecords)(nil),               // 28: heddle.agent.v1.FlowRecords
+	(*FlowRecord)(nil),                // 29: heddle.agent.v1.FlowRecord
+	(*FlowReverse)(nil),               // 30: heddle.agent.v1.FlowReverse
+	(*FlowSums)(nil),                  // 31: heddle.agent.v1.FlowSums
+	(*FlowSum)(nil),                   // 32: heddle.agent.v1.FlowSum
+	(*FlowStatus)(nil),                // 33: heddle.agent.v1.FlowStatus
+	(*FlowSwitch)(nil),                // 34: heddle.agent.v1.FlowSwitch
+	(*FlowLoss)(nil),                  // 35: heddle.agent.v1.FlowLoss
+	(*FlowCollector)(nil),             // 36: heddle.agent.v1.FlowCollector
+	(*durationpb.Duration)(nil),       // 37: google.protobuf.Duration
+	(Direction)(0),                    // 38: heddle.agent.v1.Direction
+	(*Segment)(nil),                   // 39: heddle.agent.v1.Segment
+	(*timestamppb.Timestamp)(nil),     // 40: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_flow_proto_depIdxs = []int32{
-	18, // 0: heddle.agent.v1.ListFlowsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	19, // 0: heddle.agent.v1.ListFlowsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 1: heddle.agent.v1.ListFlowsRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	19, // 2: heddle.agent.v1.ListFlowsResponse.list:type_name -> heddle.agent.v1.FlowList
-	31, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
-	18, // 4: heddle.agent.v1.FollowFlowTopRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	20, // 2: heddle.agent.v1.ListFlowsResponse.list:type_name -> heddle.agent.v1.FlowList
+	33, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
+	19, // 4: heddle.agent.v1.FollowFlowTopRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 5: heddle.agent.v1.FollowFlowTopRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	35, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
-	25, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
-	18, // 8: heddle.agent.v1.FollowFlowRecordsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
-	26, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
-	18, // 10: heddle.agent.v1.FollowFlowSumsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
-	3,  // 11: heddle.agent.v1.FollowFlowSumsRequest.by:type_name -> heddle.agent.v1.FlowSumKey
-	4,  // 12: heddle.agent.v1.FollowFlowSumsRequest.of:type_name -> heddle.agent.v1.FlowSumSource
+	37, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
+	27, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
+	19, // 8: heddle.agent.v1.FollowFlowRecordsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	28, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
+	19, // 10: heddle.agent.v1.FollowFlowSumsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	4,  // 11: heddle.agent.v1.FollowFlowSumsRequest.by:type_name -> heddle.agent.v1.FlowSumKey
+	5,  // 12: heddle.agent.v1.FollowFlowSumsRequest.of:type_name -> heddle.agent.v1.FlowSumSource
 	0,  // 13: heddle.agent.v1.FollowFlowSumsRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	35, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
-	29, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
-	36, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
-	20, // 17: heddle.agent.v1.FlowList.flows:type_name -> heddle.agent.v1.Flow
-	36, // 18: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
-	37, // 19: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
-	21, // 20: heddle.agent.v1.Flow.icmp:type_name -> heddle.agent.v1.IcmpMessage
-	22, // 21: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
-	38, // 22: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
-	38, // 23: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
-	1,  // 24: heddle.agent.v1.Flow.tcp_flags:type_name -> heddle.agent.v1.TcpFlag
-	20, // 25: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
-	23, // 26: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
-	38, // 27: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
-	24, // 28: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
-	23, // 29: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
-	27, // 30: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
-	20, // 31: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
-	2,  // 32: heddle.agent.v1.FlowRecord.reason:type_name -> heddle.agent.v1.FlowEndReason
-	38, // 33: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
-	22, // 34: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
-	28, // 35: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
-	22, // 36: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
-	38, // 37: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
-	22, // 38: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
-	38, // 39: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
-	3,  // 40: heddle.agent.v1.FlowSums.by:type_name -> heddle.agent.v1.FlowSumKey
-	30, // 41: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
-	30, // 42: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
-	30, // 43: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
-	37, // 44: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
-	22, // 45: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
-	22, // 46: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
-	23, // 47: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
-	32, // 48: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
-	22, // 49: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
-	22, // 50: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
-	22, // 51: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
-	22, // 52: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
-	34, // 53: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
-	33, // 54: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
-	22, // 55: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
-	7,  // 56: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
-	6,  // 57: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
-	5,  // 58: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
-	38, // 59: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
-	38, // 60: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
-	38, // 61: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
-	8,  // 62: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
-	10, // 63: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
-	12, // 64: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
-	14, // 65: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
-	16, // 66: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
-	9,  // 67: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
-	11, // 68: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
-	13, // 69: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
-	15, // 70: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
-	17, // 71: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
-	67, // [67:72] is the sub-list for method output_type
-	62, // [62:67] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	37, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
+	31, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
+	38, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
+	22, // 17: heddle.agent.v1.FlowList.flows:type_name -> heddle.agent.v1.Flow
+	21, // 18: heddle.agent.v1.FlowList.note:type_name -> heddle.agent.v1.FlowNote
+	1,  // 19: heddle.agent.v1.FlowNote.code:type_name -> heddle.agent.v1.FlowNoteCode
+	38, // 20: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
+	39, // 21: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
+	23, // 22: heddle.agent.v1.Flow.icmp:type_name -> heddle.agent.v1.IcmpMessage
+	24, // 23: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
+	40, // 24: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
+	40, // 25: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
+	2,  // 26: heddle.agent.v1.Flow.tcp_flags:type_name -> heddle.agent.v1.TcpFlag
+	22, // 27: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
+	25, // 28: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
+	40, // 29: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
+	26, // 30: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
+	25, // 31: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
+	21, // 32: heddle.agent.v1.FlowTop.note:type_name -> heddle.agent.v1.FlowNote
+	29, // 33: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
+	21, // 34: heddle.agent.v1.FlowRecords.note:type_name -> heddle.agent.v1.FlowNote
+	22, // 35: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
+	3,  // 36: heddle.agent.v1.FlowRecord.reason:type_name -> heddle.agent.v1.FlowEndReason
+	40, // 37: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
+	24, // 38: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
+	30, // 39: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
+	24, // 40: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
+	40, // 41: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
+	24, // 42: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
+	40, // 43: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
+	4,  // 44: heddle.agent.v1.FlowSums.by:type_name -> heddle.agent.v1.FlowSumKey
+	32, // 45: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
+	32, // 46: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
+	32, // 47: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
+	21, // 48: heddle.agent.v1.FlowSums.note:type_name -> heddle.agent.v1.FlowNote
+	39, // 49: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
+	24, // 50: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
+	24, // 51: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
+	25, // 52: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
+	34, // 53: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
+	21, // 54: heddle.agent.v1.FlowStatus.note:type_name -> heddle.agent.v1.FlowNote
+	24, // 55: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
+	24, // 56: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
+	24, // 57: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
+	24, // 58: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
+	36, // 59: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
+	35, // 60: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
+	24, // 61: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
+	8,  // 62: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
+	7,  // 63: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
+	6,  // 64: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
+	40, // 65: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
+	40, // 66: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
+	40, // 67: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
+	9,  // 68: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
+	11, // 69: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
+	13, // 70: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
+	15, // 71: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
+	17, // 72: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
+	10, // 73: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
+	12, // 74: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
+	14, // 75: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
+	16, // 76: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
+	18, // 77: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
+	73, // [73:78] is the sub-list for method output_type
+	68, // [68:73] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_flow_proto_init() }
@@ -3183,8 +3337,8 @@ func file_heddle_agent_v1_flow_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_flow_proto_rawDesc), len(file_heddle_agent_v1_flow_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   27,
+			NumEnums:      9,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -764,7 +764,9 @@ type Adoption struct {
 	Steps    []string `protobuf:"bytes,8,rep,name=steps,proto3" json:"steps,omitempty"`
 	Warnings []string `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// declaration is the port as the configuration file would declare it, in YAML.
-	Declaration   string `protobuf:"bytes,10,opt,name=declaration,proto3" json:"declaration,omitempty"`
+	Declaration string `protobuf:"bytes,10,opt,name=declaration,proto3" json:"declaration,omitempty"`
+	// reason_code is the reason for programs.
+	ReasonCode    UndoneCode `protobuf:"varint,11,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.UndoneCode" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -869,6 +871,13 @@ func (x *Adoption) GetDeclaration() string {
 	return ""
 }
 
+func (x *Adoption) GetReasonCode() UndoneCode {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return UndoneCode_UNDONE_CODE_UNSPECIFIED
+}
+
 var File_heddle_agent_v1_host_port_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
@@ -918,7 +927,7 @@ const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
 	" \x03(\tR\taddresses\x125\n" +
 	"\badoption\x18\v \x01(\v2\x19.heddle.agent.v1.AdoptionR\badoption\x12=\n" +
 	"\vreason_code\x18\f \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
-	"reasonCode\"\xc6\x02\n" +
+	"reasonCode\"\x84\x03\n" +
 	"\bAdoption\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x124\n" +
@@ -930,7 +939,9 @@ const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
 	"\x05steps\x18\b \x03(\tR\x05steps\x12\x1a\n" +
 	"\bwarnings\x18\t \x03(\tR\bwarnings\x12 \n" +
 	"\vdeclaration\x18\n" +
-	" \x01(\tR\vdeclaration*\x83\x03\n" +
+	" \x01(\tR\vdeclaration\x12<\n" +
+	"\vreason_code\x18\v \x01(\x0e2\x1b.heddle.agent.v1.UndoneCodeR\n" +
+	"reasonCode*\x83\x03\n" +
 	"\rAdoptionState\x12\x1e\n" +
 	"\x1aADOPTION_STATE_UNSPECIFIED\x10\x00\x12'\n" +
 	"\x16ADOPTION_STATE_PLANNED\x10\x01\x1a\v\x8a\xb5\x18\aplanned\x12%\n" +
@@ -982,6 +993,7 @@ var file_heddle_agent_v1_host_port_proto_goTypes = []any{
 	(PortState)(0),                  // 15: heddle.agent.v1.PortState
 	(ProblemCode)(0),                // 16: heddle.agent.v1.ProblemCode
 	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
+	(UndoneCode)(0),                 // 18: heddle.agent.v1.UndoneCode
 }
 var file_heddle_agent_v1_host_port_proto_depIdxs = []int32{
 	11, // 0: heddle.agent.v1.ListHostPortsResponse.host_ports:type_name -> heddle.agent.v1.HostPort
@@ -997,21 +1009,22 @@ var file_heddle_agent_v1_host_port_proto_depIdxs = []int32{
 	16, // 10: heddle.agent.v1.HostPort.reason_code:type_name -> heddle.agent.v1.ProblemCode
 	0,  // 11: heddle.agent.v1.Adoption.state:type_name -> heddle.agent.v1.AdoptionState
 	17, // 12: heddle.agent.v1.Adoption.deadline:type_name -> google.protobuf.Timestamp
-	1,  // 13: heddle.agent.v1.HostPortService.ListHostPorts:input_type -> heddle.agent.v1.ListHostPortsRequest
-	3,  // 14: heddle.agent.v1.HostPortService.GetAdoption:input_type -> heddle.agent.v1.GetAdoptionRequest
-	5,  // 15: heddle.agent.v1.HostPortService.Adopt:input_type -> heddle.agent.v1.AdoptRequest
-	7,  // 16: heddle.agent.v1.HostPortService.ConfirmAdoption:input_type -> heddle.agent.v1.ConfirmAdoptionRequest
-	9,  // 17: heddle.agent.v1.HostPortService.ReleaseAdoption:input_type -> heddle.agent.v1.ReleaseAdoptionRequest
-	2,  // 18: heddle.agent.v1.HostPortService.ListHostPorts:output_type -> heddle.agent.v1.ListHostPortsResponse
-	4,  // 19: heddle.agent.v1.HostPortService.GetAdoption:output_type -> heddle.agent.v1.GetAdoptionResponse
-	6,  // 20: heddle.agent.v1.HostPortService.Adopt:output_type -> heddle.agent.v1.AdoptResponse
-	8,  // 21: heddle.agent.v1.HostPortService.ConfirmAdoption:output_type -> heddle.agent.v1.ConfirmAdoptionResponse
-	10, // 22: heddle.agent.v1.HostPortService.ReleaseAdoption:output_type -> heddle.agent.v1.ReleaseAdoptionResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	18, // 13: heddle.agent.v1.Adoption.reason_code:type_name -> heddle.agent.v1.UndoneCode
+	1,  // 14: heddle.agent.v1.HostPortService.ListHostPorts:input_type -> heddle.agent.v1.ListHostPortsRequest
+	3,  // 15: heddle.agent.v1.HostPortService.GetAdoption:input_type -> heddle.agent.v1.GetAdoptionRequest
+	5,  // 16: heddle.agent.v1.HostPortService.Adopt:input_type -> heddle.agent.v1.AdoptRequest
+	7,  // 17: heddle.agent.v1.HostPortService.ConfirmAdoption:input_type -> heddle.agent.v1.ConfirmAdoptionRequest
+	9,  // 18: heddle.agent.v1.HostPortService.ReleaseAdoption:input_type -> heddle.agent.v1.ReleaseAdoptionRequest
+	2,  // 19: heddle.agent.v1.HostPortService.ListHostPorts:output_type -> heddle.agent.v1.ListHostPortsResponse
+	4,  // 20: heddle.agent.v1.HostPortService.GetAdoption:output_type -> heddle.agent.v1.GetAdoptionResponse
+	6,  // 21: heddle.agent.v1.HostPortService.Adopt:output_type -> heddle.agent.v1.AdoptResponse
+	8,  // 22: heddle.agent.v1.HostPortService.ConfirmAdoption:output_type -> heddle.agent.v1.ConfirmAdoptionResponse
+	10, // 23: heddle.agent.v1.HostPortService.ReleaseAdoption:output_type -> heddle.agent.v1.ReleaseAdoptionResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_host_port_proto_init() }

@@ -327,6 +327,94 @@ func (ViolationCode) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_problem_proto_rawDescGZIP(), []int{1}
 }
 
+// UndoneCode says to programs why a change or an adoption goes back; the field beside it says it to people.
+type UndoneCode int32
+
+const (
+	UndoneCode_UNDONE_CODE_UNSPECIFIED UndoneCode = 0
+	// the machine has started again
+	UndoneCode_UNDONE_CODE_RESTARTED UndoneCode = 1
+	// the agent ended while it was being made
+	UndoneCode_UNDONE_CODE_INTERRUPTED UndoneCode = 2
+	// a step of it failed
+	UndoneCode_UNDONE_CODE_FAILED UndoneCode = 3
+	// the operator did not confirm it in time
+	UndoneCode_UNDONE_CODE_NOT_CONFIRMED UndoneCode = 4
+	// nobody can be asked, and no time to confirm was given: it would be refused
+	UndoneCode_UNDONE_CODE_NOBODY_TO_ASK UndoneCode = 5
+	// a gateway did not answer in time
+	UndoneCode_UNDONE_CODE_GATEWAY_SILENT UndoneCode = 6
+	// who answered before did not answer any more
+	UndoneCode_UNDONE_CODE_WITNESSES_SILENT UndoneCode = 7
+	// who answered before did not go on answering
+	UndoneCode_UNDONE_CODE_WITNESSES_UNSTEADY UndoneCode = 8
+	// the operator wants it
+	UndoneCode_UNDONE_CODE_RELEASED UndoneCode = 9
+	// the gateway did not answer by the device, so that the host port has everything again
+	UndoneCode_UNDONE_CODE_RELEASE_UNANSWERED UndoneCode = 10
+	// the same, and the host port could not have everything again
+	UndoneCode_UNDONE_CODE_RELEASE_FAILED UndoneCode = 11
+)
+
+// Enum value maps for UndoneCode.
+var (
+	UndoneCode_name = map[int32]string{
+		0:  "UNDONE_CODE_UNSPECIFIED",
+		1:  "UNDONE_CODE_RESTARTED",
+		2:  "UNDONE_CODE_INTERRUPTED",
+		3:  "UNDONE_CODE_FAILED",
+		4:  "UNDONE_CODE_NOT_CONFIRMED",
+		5:  "UNDONE_CODE_NOBODY_TO_ASK",
+		6:  "UNDONE_CODE_GATEWAY_SILENT",
+		7:  "UNDONE_CODE_WITNESSES_SILENT",
+		8:  "UNDONE_CODE_WITNESSES_UNSTEADY",
+		9:  "UNDONE_CODE_RELEASED",
+		10: "UNDONE_CODE_RELEASE_UNANSWERED",
+		11: "UNDONE_CODE_RELEASE_FAILED",
+	}
+	UndoneCode_value = map[string]int32{
+		"UNDONE_CODE_UNSPECIFIED":        0,
+		"UNDONE_CODE_RESTARTED":          1,
+		"UNDONE_CODE_INTERRUPTED":        2,
+		"UNDONE_CODE_FAILED":             3,
+		"UNDONE_CODE_NOT_CONFIRMED":      4,
+		"UNDONE_CODE_NOBODY_TO_ASK":      5,
+		"UNDONE_CODE_GATEWAY_SILENT":     6,
+		"UNDONE_CODE_WITNESSES_SILENT":   7,
+		"UNDONE_CODE_WITNESSES_UNSTEADY": 8,
+		"UNDONE_CODE_RELEASED":           9,
+		"UNDONE_CODE_RELEASE_UNANSWERED": 10,
+		"UNDONE_CODE_RELEASE_FAILED":     11,
+	}
+)
+
+func (x UndoneCode) Enum() *UndoneCode {
+	p := new(UndoneCode)
+	*p = x
+	return p
+}
+
+func (x UndoneCode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (UndoneCode) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_problem_proto_enumTypes[2].Descriptor()
+}
+
+func (UndoneCode) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_problem_proto_enumTypes[2]
+}
+
+func (x UndoneCode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use UndoneCode.Descriptor instead.
+func (UndoneCode) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_problem_proto_rawDescGZIP(), []int{2}
+}
+
 var File_heddle_agent_v1_problem_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_problem_proto_rawDesc = "" +
@@ -392,7 +480,23 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +
 	"\x1cVIOLATION_CODE_GROUP_ADDRESS\x10\x01\x1a\x11\x8a\xb5\x18\rgroup-address\x125\n" +
 	"\x1dVIOLATION_CODE_ADDRESS_IN_USE\x10\x02\x1a\x12\x8a\xb5\x18\x0eaddress-in-use\x127\n" +
-	"\x1eVIOLATION_CODE_ADDRESS_CHANGED\x10\x03\x1a\x13\x8a\xb5\x18\x0faddress-changedB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
+	"\x1eVIOLATION_CODE_ADDRESS_CHANGED\x10\x03\x1a\x13\x8a\xb5\x18\x0faddress-changed*\xc9\x04\n" +
+	"\n" +
+	"UndoneCode\x12\x1b\n" +
+	"\x17UNDONE_CODE_UNSPECIFIED\x10\x00\x12(\n" +
+	"\x15UNDONE_CODE_RESTARTED\x10\x01\x1a\r\x8a\xb5\x18\trestarted\x12,\n" +
+	"\x17UNDONE_CODE_INTERRUPTED\x10\x02\x1a\x0f\x8a\xb5\x18\vinterrupted\x12\"\n" +
+	"\x12UNDONE_CODE_FAILED\x10\x03\x1a\n" +
+	"\x8a\xb5\x18\x06failed\x120\n" +
+	"\x19UNDONE_CODE_NOT_CONFIRMED\x10\x04\x1a\x11\x8a\xb5\x18\rnot-confirmed\x120\n" +
+	"\x19UNDONE_CODE_NOBODY_TO_ASK\x10\x05\x1a\x11\x8a\xb5\x18\rnobody-to-ask\x122\n" +
+	"\x1aUNDONE_CODE_GATEWAY_SILENT\x10\x06\x1a\x12\x8a\xb5\x18\x0egateway-silent\x126\n" +
+	"\x1cUNDONE_CODE_WITNESSES_SILENT\x10\a\x1a\x14\x8a\xb5\x18\x10witnesses-silent\x12:\n" +
+	"\x1eUNDONE_CODE_WITNESSES_UNSTEADY\x10\b\x1a\x16\x8a\xb5\x18\x12witnesses-unsteady\x12&\n" +
+	"\x14UNDONE_CODE_RELEASED\x10\t\x1a\f\x8a\xb5\x18\breleased\x12:\n" +
+	"\x1eUNDONE_CODE_RELEASE_UNANSWERED\x10\n" +
+	"\x1a\x16\x8a\xb5\x18\x12release-unanswered\x122\n" +
+	"\x1aUNDONE_CODE_RELEASE_FAILED\x10\v\x1a\x12\x8a\xb5\x18\x0erelease-failedB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 
 var (
 	file_heddle_agent_v1_problem_proto_rawDescOnce sync.Once
@@ -406,10 +510,11 @@ func file_heddle_agent_v1_problem_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_problem_proto_rawDescData
 }
 
-var file_heddle_agent_v1_problem_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_heddle_agent_v1_problem_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_heddle_agent_v1_problem_proto_goTypes = []any{
 	(ProblemCode)(0),   // 0: heddle.agent.v1.ProblemCode
 	(ViolationCode)(0), // 1: heddle.agent.v1.ViolationCode
+	(UndoneCode)(0),    // 2: heddle.agent.v1.UndoneCode
 }
 var file_heddle_agent_v1_problem_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -429,7 +534,7 @@ func file_heddle_agent_v1_problem_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_problem_proto_rawDesc), len(file_heddle_agent_v1_problem_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   0,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 )
 
 func TestS81_AnAdoptionThatIsConfirmedStaysAndIsReleased(t *testing.T) {
@@ -87,7 +88,7 @@ func TestS81_AnAdoptionIsTakenBackWhenNobodyConfirms(t *testing.T) {
 	}
 	e.Await("it is taken back", func() bool { return e.adoption().State == api.AdoptionReverted })
 	e.restored(before, "not confirmed")
-	if a := e.adoption(); !strings.Contains(a.Reason, "not confirmed") {
+	if a := e.adoption(); a.ReasonCode != undone.NotConfirmed || !strings.Contains(a.Reason, "not confirmed") {
 		t.Errorf("%+v", a)
 	}
 	e.goesOn(s, "after it was taken back")

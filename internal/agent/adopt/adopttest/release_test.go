@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 )
 
 // The way by the device is gone when it is to be used again; here the gateway is.
@@ -26,7 +27,8 @@ func TestS81_AReleaseIsUndoneWhenTheGatewayIsSilent(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "gateway 2001:db8::1 did not answer by device eth0 within 20s") {
 		t.Errorf("%v", err)
 	}
-	if a := e.adoption(); a.State != api.AdoptionConfirmed || !strings.Contains(a.Reason, "did not answer") {
+	if a := e.adoption(); a.State != api.AdoptionConfirmed || a.ReasonCode != undone.ReleaseUnanswered ||
+		!strings.Contains(a.Reason, "did not answer") {
 		t.Errorf("%+v", a)
 	}
 	if n, text := e.happened(event.Adopted); n != 2 || !strings.Contains(text, "again") {

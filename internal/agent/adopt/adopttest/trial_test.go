@@ -14,6 +14,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/observe/undone"
 )
 
 // managed is a host whose own address is on a host port, as of an installation that is finished: the gateway is behind
@@ -456,7 +457,8 @@ func TestS81_ADryRunSaysWhatIsAtRiskAndWhoIsAsked(t *testing.T) {
 	}
 	e.silence()
 	out, errs, status, _ = e.try(next, "--dry-run")
-	if status != 0 || out.Trial == nil || !strings.Contains(out.Trial.Reason, "--confirm-within") ||
+	if status != 0 || out.Trial == nil || out.Trial.ReasonCode != undone.NobodyToAsk ||
+		!strings.Contains(out.Trial.Reason, "--confirm-within") ||
 		!strings.Contains(errs, "would be refused") {
 		t.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
 	}
