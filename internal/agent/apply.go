@@ -79,7 +79,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err
 	}
-	out.Effects = changes.Effects(before, cg.ports.plan)
+	out.Effects, out.Kept = changes.Effects(before, cg.ports.plan), cg.ports.keptBeside(cfg)
 	cg.logApplied(src.File, out)
 	if len(out.Changes) > 0 {
 		cg.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File,

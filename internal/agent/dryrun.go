@@ -43,7 +43,7 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error)
 		return nil, err
 	}
 	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), cg.looping.pastWarnings(cfg))
-	out.Effects = changes.Effects(cg.ports.plan, after)
+	out.Effects, out.Kept = changes.Effects(cg.ports.plan, after), cg.ports.keptBeside(cfg)
 	if out.Changes, err = changes.Between(cg.ports.file, cfg); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"heddle/internal/agent/state"
+	"heddle/internal/agent/view"
+	"heddle/internal/api"
 	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -92,6 +94,25 @@ func (ps *ports) keepMisfits(faults spec.Faults) {
 	for _, f := range faults {
 		ps.misfits = append(ps.misfits, f.Error())
 	}
+}
+
+// keptBeside are the ports of a file that commands have made other than it says, which applying it leaves so (S10).
+func (ps *ports) keptBeside(file *spec.Config) (kept []api.KeptPort) {
+	if len(ps.state.Overrides) == 0 {
+		return nil
+	}
+	for _, p := range file.Ports {
+		k := api.KeptPort{Port: portRef(p)}
+		for _, o := range view.Overrides(ps.state.Overrides[p.Name], p) {
+			if !o.Value.Equal(o.File) {
+				k.Overrides = append(k.Overrides, o)
+			}
+		}
+		if len(k.Overrides) > 0 {
+			kept = append(kept, k)
+		}
+	}
+	return kept
 }
 
 // forgetOverrides drops what was set on ports that no longer are.

@@ -300,6 +300,14 @@ type Applied struct {
 	InForceAt *Instant `json:"inForceAt,omitempty"`
 	// Trial is that of a change which concerns the way to the host's own addresses; nil for any other.
 	Trial *Trial `json:"trial,omitempty"`
+	// Kept are the ports of the file of which commands have set something that the file says otherwise. That stays so.
+	Kept []KeptPort `json:"kept,omitempty"`
+}
+
+// KeptPort is a port of the file that stays as commands have set it.
+type KeptPort struct {
+	Port      ObjectRef  `json:"port"`
+	Overrides []Override `json:"overrides"`
 }
 
 // Instant lies between two readings of CLOCK_MONOTONIC, in nanoseconds.

@@ -24,7 +24,8 @@ func newApply(d Deps) *cobra.Command {
 			"content and applies it again after a restart. A file that declares no switch removes them all: on a " +
 			"terminal apply asks first, elsewhere it needs --yes.\n\n" +
 			"Lines with +, - and ~ show what is added, removed and changed in the file; lines with => show what " +
-			"that means for ports.\n\n" +
+			"that means for ports. What a command has set on a port of the file, such as its port group, stays so " +
+			"and is said.\n\n" +
 			"A change that affects the way to this host's own addresses is tried first: gateways, TCP connections " +
 			"and neighbours that answered before the change are asked again after it. If they do not answer " +
 			"within 30 seconds, everything goes back. Where there is nobody to ask, --confirm-within is needed, " +
@@ -76,8 +77,10 @@ func newApply(d Deps) *cobra.Command {
 // printChanges shows a difference as a person reads one: an object with its mark, its fields below.
 func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 	if len(out.Changes) == 0 && len(out.Effects) == 0 {
-		_, err := fmt.Fprintln(w, "nothing changes")
-		return err
+		if _, err := fmt.Fprintln(w, "nothing changes"); err != nil {
+			return err
+		}
+		return printKept(w, out.Kept)
 	}
 	if err := printChangeLines(d, w, out.Changes); err != nil {
 		return err
@@ -86,6 +89,9 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 		if _, err := fmt.Fprintln(w, "=> "+e.Text); err != nil {
 			return err
 		}
+	}
+	if err := printKept(w, out.Kept); err != nil {
+		return err
 	}
 	if out.DryRun {
 		_, err := fmt.Fprintln(w, "nothing was changed (dry run)")

@@ -67,6 +67,9 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		{"addresses", strings.Join(p.Addresses, ", ")},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},
 	}
+	for _, o := range differing(p) {
+		rows = append(rows, [2]string{"beside the file", overrideText(p.Name, o)})
+	}
 	for _, r := range refusals(p.Refused, time.Now()) {
 		rows = append(rows, [2]string{"refused", d.coloured(red, r)})
 	}

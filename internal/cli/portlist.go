@@ -50,7 +50,9 @@ func portListing(d Deps) listing[api.Port] {
 			return []string{p.Switch, p.Name, p.PortGroup, shorten(p.VLAN.String(), longestVLANs), string(p.State),
 				dash(strings.Join(p.Uplinks, ",")), portSource(p), dash(portProblem(p, time.Now()))}
 		},
-		notes: func(p api.Port) []string { return beforeNotes("port "+p.Switch+"/"+p.Name, p.RunsBefore) },
+		notes: func(p api.Port) []string {
+			return append(beforeNotes("port "+p.Switch+"/"+p.Name, p.RunsBefore), overrideNotes(p)...)
+		},
 	}
 }
 

@@ -76,6 +76,7 @@ lab     customer-acme-production-frontend-1/eth0  customer-acme-production-web  
 lab     vm3/eth0                                  web                           access 10    pending  -        file+command  device-missing
 dmz     vm4/eth0                                  front                         none         up       -        file          refused forged-transmit
 dmz     vm5/eth0                                  front                         none         up       -        file          -
+port lab/vm3/eth0: the file says port group db; apply leaves it in web
 `
 	if d := cmp.Diff(want, c.must("port", "list")); d != "" {
 		t.Error(d)

@@ -173,8 +173,8 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	return v
 }
 
-// overrides are the fields of a port that commands have set, with what the file says of them.
-func (src Source) overrides(port string) (list []api.Override) {
+// overrides are the fields of a port that commands have set.
+func (src Source) overrides(port string) []api.Override {
 	o, some := src.Remembered.Overrides[port]
 	if !some {
 		return nil
@@ -185,6 +185,11 @@ func (src Source) overrides(port string) (list []api.Override) {
 			declared = src.File.Ports[i]
 		}
 	}
+	return Overrides(o, declared)
+}
+
+// Overrides are the fields of a port that commands have set, with what the file declares of them.
+func Overrides(o state.Override, declared spec.Port) (list []api.Override) {
 	if o.Blocked != nil {
 		v := api.Override{Field: "blocked", Value: plan.FieldValueOf(*o.Blocked)}
 		if declared.Blocked != nil {

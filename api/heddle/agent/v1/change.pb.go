@@ -567,7 +567,9 @@ type Applied struct {
 	// in_force_at is that instant.
 	InForceAt *Instant `protobuf:"bytes,7,opt,name=in_force_at,json=inForceAt,proto3" json:"in_force_at,omitempty"`
 	// trial is that of a change which concerns the way to the host's own addresses; absent for any other.
-	Trial         *Trial `protobuf:"bytes,8,opt,name=trial,proto3" json:"trial,omitempty"`
+	Trial *Trial `protobuf:"bytes,8,opt,name=trial,proto3" json:"trial,omitempty"`
+	// kept are the ports of the file of which commands have set something that the file says otherwise. That stays so.
+	Kept          []*KeptPort `protobuf:"bytes,9,rep,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -658,6 +660,66 @@ func (x *Applied) GetTrial() *Trial {
 	return nil
 }
 
+func (x *Applied) GetKept() []*KeptPort {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+// KeptPort is a port of the file that stays as commands have set it.
+type KeptPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          *ObjectRef             `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Overrides     []*PortOverride        `protobuf:"bytes,2,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptPort) Reset() {
+	*x = KeptPort{}
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptPort) ProtoMessage() {}
+
+func (x *KeptPort) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptPort.ProtoReflect.Descriptor instead.
+func (*KeptPort) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *KeptPort) GetPort() *ObjectRef {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
+func (x *KeptPort) GetOverrides() []*PortOverride {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
+}
+
 // Change is one difference between two configurations.
 type Change struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -677,7 +739,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +751,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +764,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Change) GetKind() ChangeKind {
@@ -771,7 +833,7 @@ type Effect struct {
 
 func (x *Effect) Reset() {
 	*x = Effect{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +845,7 @@ func (x *Effect) String() string {
 func (*Effect) ProtoMessage() {}
 
 func (x *Effect) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +858,7 @@ func (x *Effect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effect.ProtoReflect.Descriptor instead.
 func (*Effect) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Effect) GetKind() EffectKind {
@@ -880,7 +942,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +954,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +967,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Instant) GetBefore() int64 {
@@ -944,7 +1006,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1018,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1031,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Trial) GetState() TrialState {
@@ -1040,7 +1102,7 @@ type TrialRisk struct {
 
 func (x *TrialRisk) Reset() {
 	*x = TrialRisk{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1114,7 @@ func (x *TrialRisk) String() string {
 func (*TrialRisk) ProtoMessage() {}
 
 func (x *TrialRisk) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1127,7 @@ func (x *TrialRisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRisk.ProtoReflect.Descriptor instead.
 func (*TrialRisk) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{11}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TrialRisk) GetDevice() string {
@@ -1122,7 +1184,7 @@ type TrialWitness struct {
 
 func (x *TrialWitness) Reset() {
 	*x = TrialWitness{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1196,7 @@ func (x *TrialWitness) String() string {
 func (*TrialWitness) ProtoMessage() {}
 
 func (x *TrialWitness) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1209,7 @@ func (x *TrialWitness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialWitness.ProtoReflect.Descriptor instead.
 func (*TrialWitness) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{12}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TrialWitness) GetDevice() string {
@@ -1211,7 +1273,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1223,7 +1285,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_change_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_change_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1236,7 +1298,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Endpoint) GetAddress() []byte {
@@ -1272,7 +1334,7 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x15\n" +
 	"\x13ConfirmTrialRequest\"D\n" +
 	"\x14ConfirmTrialResponse\x12,\n" +
-	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xf7\x02\n" +
+	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xa6\x03\n" +
 	"\aApplied\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.heddle.agent.v1.ChangeR\achanges\x121\n" +
 	"\aeffects\x18\x02 \x03(\v2\x17.heddle.agent.v1.EffectR\aeffects\x12\x1a\n" +
@@ -1282,7 +1344,11 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"runsBefore\x12(\n" +
 	"\x10in_force_seconds\x18\x06 \x01(\x01R\x0einForceSeconds\x128\n" +
 	"\vin_force_at\x18\a \x01(\v2\x18.heddle.agent.v1.InstantR\tinForceAt\x12,\n" +
-	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xf7\x01\n" +
+	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\x12-\n" +
+	"\x04kept\x18\t \x03(\v2\x19.heddle.agent.v1.KeptPortR\x04kept\"w\n" +
+	"\bKeptPort\x12.\n" +
+	"\x04port\x18\x01 \x01(\v2\x1a.heddle.agent.v1.ObjectRefR\x04port\x12;\n" +
+	"\toverrides\x18\x02 \x03(\v2\x1d.heddle.agent.v1.PortOverrideR\toverrides\"\xf7\x01\n" +
 	"\x06Change\x12/\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.ChangeKindR\x04kind\x122\n" +
 	"\x06object\x18\x02 \x01(\v2\x1a.heddle.agent.v1.ObjectRefR\x06object\x12\x14\n" +
@@ -1376,7 +1442,7 @@ func file_heddle_agent_v1_change_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_change_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_heddle_agent_v1_change_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_heddle_agent_v1_change_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_heddle_agent_v1_change_proto_goTypes = []any{
 	(EffectKind)(0),               // 0: heddle.agent.v1.EffectKind
 	(ChangeKind)(0),               // 1: heddle.agent.v1.ChangeKind
@@ -1389,58 +1455,63 @@ var file_heddle_agent_v1_change_proto_goTypes = []any{
 	(*ConfirmTrialRequest)(nil),   // 8: heddle.agent.v1.ConfirmTrialRequest
 	(*ConfirmTrialResponse)(nil),  // 9: heddle.agent.v1.ConfirmTrialResponse
 	(*Applied)(nil),               // 10: heddle.agent.v1.Applied
-	(*Change)(nil),                // 11: heddle.agent.v1.Change
-	(*Effect)(nil),                // 12: heddle.agent.v1.Effect
-	(*Instant)(nil),               // 13: heddle.agent.v1.Instant
-	(*Trial)(nil),                 // 14: heddle.agent.v1.Trial
-	(*TrialRisk)(nil),             // 15: heddle.agent.v1.TrialRisk
-	(*TrialWitness)(nil),          // 16: heddle.agent.v1.TrialWitness
-	(*Endpoint)(nil),              // 17: heddle.agent.v1.Endpoint
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*ProgramBefore)(nil),         // 19: heddle.agent.v1.ProgramBefore
-	(*ObjectRef)(nil),             // 20: heddle.agent.v1.ObjectRef
-	(*PolicyValue)(nil),           // 21: heddle.agent.v1.PolicyValue
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(UndoneCode)(0),               // 23: heddle.agent.v1.UndoneCode
-	(*PortId)(nil),                // 24: heddle.agent.v1.PortId
+	(*KeptPort)(nil),              // 11: heddle.agent.v1.KeptPort
+	(*Change)(nil),                // 12: heddle.agent.v1.Change
+	(*Effect)(nil),                // 13: heddle.agent.v1.Effect
+	(*Instant)(nil),               // 14: heddle.agent.v1.Instant
+	(*Trial)(nil),                 // 15: heddle.agent.v1.Trial
+	(*TrialRisk)(nil),             // 16: heddle.agent.v1.TrialRisk
+	(*TrialWitness)(nil),          // 17: heddle.agent.v1.TrialWitness
+	(*Endpoint)(nil),              // 18: heddle.agent.v1.Endpoint
+	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
+	(*ProgramBefore)(nil),         // 20: heddle.agent.v1.ProgramBefore
+	(*ObjectRef)(nil),             // 21: heddle.agent.v1.ObjectRef
+	(*PortOverride)(nil),          // 22: heddle.agent.v1.PortOverride
+	(*PolicyValue)(nil),           // 23: heddle.agent.v1.PolicyValue
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(UndoneCode)(0),               // 25: heddle.agent.v1.UndoneCode
+	(*PortId)(nil),                // 26: heddle.agent.v1.PortId
 }
 var file_heddle_agent_v1_change_proto_depIdxs = []int32{
-	18, // 0: heddle.agent.v1.ApplyRequest.confirm_within:type_name -> google.protobuf.Duration
+	19, // 0: heddle.agent.v1.ApplyRequest.confirm_within:type_name -> google.protobuf.Duration
 	10, // 1: heddle.agent.v1.ApplyResponse.applied:type_name -> heddle.agent.v1.Applied
-	14, // 2: heddle.agent.v1.GetTrialResponse.trial:type_name -> heddle.agent.v1.Trial
-	14, // 3: heddle.agent.v1.ConfirmTrialResponse.trial:type_name -> heddle.agent.v1.Trial
-	11, // 4: heddle.agent.v1.Applied.changes:type_name -> heddle.agent.v1.Change
-	12, // 5: heddle.agent.v1.Applied.effects:type_name -> heddle.agent.v1.Effect
-	19, // 6: heddle.agent.v1.Applied.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	13, // 7: heddle.agent.v1.Applied.in_force_at:type_name -> heddle.agent.v1.Instant
-	14, // 8: heddle.agent.v1.Applied.trial:type_name -> heddle.agent.v1.Trial
-	1,  // 9: heddle.agent.v1.Change.kind:type_name -> heddle.agent.v1.ChangeKind
-	20, // 10: heddle.agent.v1.Change.object:type_name -> heddle.agent.v1.ObjectRef
-	21, // 11: heddle.agent.v1.Change.old:type_name -> heddle.agent.v1.PolicyValue
-	21, // 12: heddle.agent.v1.Change.new:type_name -> heddle.agent.v1.PolicyValue
-	0,  // 13: heddle.agent.v1.Effect.kind:type_name -> heddle.agent.v1.EffectKind
-	21, // 14: heddle.agent.v1.Effect.old:type_name -> heddle.agent.v1.PolicyValue
-	21, // 15: heddle.agent.v1.Effect.new:type_name -> heddle.agent.v1.PolicyValue
-	2,  // 16: heddle.agent.v1.Trial.state:type_name -> heddle.agent.v1.TrialState
-	15, // 17: heddle.agent.v1.Trial.at_risk:type_name -> heddle.agent.v1.TrialRisk
-	16, // 18: heddle.agent.v1.Trial.asked:type_name -> heddle.agent.v1.TrialWitness
-	22, // 19: heddle.agent.v1.Trial.deadline:type_name -> google.protobuf.Timestamp
-	23, // 20: heddle.agent.v1.Trial.reason_code:type_name -> heddle.agent.v1.UndoneCode
-	24, // 21: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
-	3,  // 22: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
-	17, // 23: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
-	17, // 24: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
-	4,  // 25: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
-	6,  // 26: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
-	8,  // 27: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
-	5,  // 28: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
-	7,  // 29: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
-	9,  // 30: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
-	28, // [28:31] is the sub-list for method output_type
-	25, // [25:28] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	15, // 2: heddle.agent.v1.GetTrialResponse.trial:type_name -> heddle.agent.v1.Trial
+	15, // 3: heddle.agent.v1.ConfirmTrialResponse.trial:type_name -> heddle.agent.v1.Trial
+	12, // 4: heddle.agent.v1.Applied.changes:type_name -> heddle.agent.v1.Change
+	13, // 5: heddle.agent.v1.Applied.effects:type_name -> heddle.agent.v1.Effect
+	20, // 6: heddle.agent.v1.Applied.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	14, // 7: heddle.agent.v1.Applied.in_force_at:type_name -> heddle.agent.v1.Instant
+	15, // 8: heddle.agent.v1.Applied.trial:type_name -> heddle.agent.v1.Trial
+	11, // 9: heddle.agent.v1.Applied.kept:type_name -> heddle.agent.v1.KeptPort
+	21, // 10: heddle.agent.v1.KeptPort.port:type_name -> heddle.agent.v1.ObjectRef
+	22, // 11: heddle.agent.v1.KeptPort.overrides:type_name -> heddle.agent.v1.PortOverride
+	1,  // 12: heddle.agent.v1.Change.kind:type_name -> heddle.agent.v1.ChangeKind
+	21, // 13: heddle.agent.v1.Change.object:type_name -> heddle.agent.v1.ObjectRef
+	23, // 14: heddle.agent.v1.Change.old:type_name -> heddle.agent.v1.PolicyValue
+	23, // 15: heddle.agent.v1.Change.new:type_name -> heddle.agent.v1.PolicyValue
+	0,  // 16: heddle.agent.v1.Effect.kind:type_name -> heddle.agent.v1.EffectKind
+	23, // 17: heddle.agent.v1.Effect.old:type_name -> heddle.agent.v1.PolicyValue
+	23, // 18: heddle.agent.v1.Effect.new:type_name -> heddle.agent.v1.PolicyValue
+	2,  // 19: heddle.agent.v1.Trial.state:type_name -> heddle.agent.v1.TrialState
+	16, // 20: heddle.agent.v1.Trial.at_risk:type_name -> heddle.agent.v1.TrialRisk
+	17, // 21: heddle.agent.v1.Trial.asked:type_name -> heddle.agent.v1.TrialWitness
+	24, // 22: heddle.agent.v1.Trial.deadline:type_name -> google.protobuf.Timestamp
+	25, // 23: heddle.agent.v1.Trial.reason_code:type_name -> heddle.agent.v1.UndoneCode
+	26, // 24: heddle.agent.v1.TrialRisk.id:type_name -> heddle.agent.v1.PortId
+	3,  // 25: heddle.agent.v1.TrialWitness.kind:type_name -> heddle.agent.v1.WitnessKind
+	18, // 26: heddle.agent.v1.TrialWitness.local:type_name -> heddle.agent.v1.Endpoint
+	18, // 27: heddle.agent.v1.TrialWitness.remote:type_name -> heddle.agent.v1.Endpoint
+	4,  // 28: heddle.agent.v1.ChangeService.Apply:input_type -> heddle.agent.v1.ApplyRequest
+	6,  // 29: heddle.agent.v1.ChangeService.GetTrial:input_type -> heddle.agent.v1.GetTrialRequest
+	8,  // 30: heddle.agent.v1.ChangeService.ConfirmTrial:input_type -> heddle.agent.v1.ConfirmTrialRequest
+	5,  // 31: heddle.agent.v1.ChangeService.Apply:output_type -> heddle.agent.v1.ApplyResponse
+	7,  // 32: heddle.agent.v1.ChangeService.GetTrial:output_type -> heddle.agent.v1.GetTrialResponse
+	9,  // 33: heddle.agent.v1.ChangeService.ConfirmTrial:output_type -> heddle.agent.v1.ConfirmTrialResponse
+	31, // [31:34] is the sub-list for method output_type
+	28, // [28:31] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_change_proto_init() }
@@ -1456,7 +1527,7 @@ func file_heddle_agent_v1_change_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_change_proto_rawDesc), len(file_heddle_agent_v1_change_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1618,69 +1618,6 @@ func (x *Port) GetRefused() []*Refusal {
 	return nil
 }
 
-// PortOverride is a field of a port that a command has set.
-type PortOverride struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// field is the field's name in the configuration file: "blocked", "portGroup".
-	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// value is what the command has set it to, file what the file says of the port; absent where it says nothing.
-	Value         *PolicyValue `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	File          *PolicyValue `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PortOverride) Reset() {
-	*x = PortOverride{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PortOverride) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PortOverride) ProtoMessage() {}
-
-func (x *PortOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PortOverride.ProtoReflect.Descriptor instead.
-func (*PortOverride) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *PortOverride) GetField() string {
-	if x != nil {
-		return x.Field
-	}
-	return ""
-}
-
-func (x *PortOverride) GetValue() *PolicyValue {
-	if x != nil {
-		return x.Value
-	}
-	return nil
-}
-
-func (x *PortOverride) GetFile() *PolicyValue {
-	if x != nil {
-		return x.File
-	}
-	return nil
-}
-
 // Refusal is a frame of a guest that its port's policy refused.
 type Refusal struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1695,7 +1632,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1644,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1657,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Refusal) GetReason() string {
@@ -1767,7 +1704,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1716,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1729,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{19}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Wait) GetLeft() bool {
@@ -1837,7 +1774,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +1786,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[20]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +1799,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{20}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Progress) GetAttaching() int32 {
@@ -2031,11 +1968,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x18 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12E\n" +
 	"\x0eviolation_code\x18\x19 \x01(\x0e2\x1e.heddle.agent.v1.ViolationCodeR\rviolationCode\x122\n" +
-	"\arefused\x18\x1a \x03(\v2\x18.heddle.agent.v1.RefusalR\arefused\"\x8a\x01\n" +
-	"\fPortOverride\x12\x14\n" +
-	"\x05field\x18\x01 \x01(\tR\x05field\x122\n" +
-	"\x05value\x18\x02 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x05value\x120\n" +
-	"\x04file\x18\x03 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x04file\"}\n" +
+	"\arefused\x18\x1a \x03(\v2\x18.heddle.agent.v1.RefusalR\arefused\"}\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
@@ -2082,7 +2015,7 @@ func file_heddle_agent_v1_state_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(Observed)(0),                 // 0: heddle.agent.v1.Observed
 	(Promiscuity)(0),              // 1: heddle.agent.v1.Promiscuity
@@ -2103,82 +2036,79 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*PortGroup)(nil),             // 16: heddle.agent.v1.PortGroup
 	(*Uplink)(nil),                // 17: heddle.agent.v1.Uplink
 	(*Port)(nil),                  // 18: heddle.agent.v1.Port
-	(*PortOverride)(nil),          // 19: heddle.agent.v1.PortOverride
-	(*Refusal)(nil),               // 20: heddle.agent.v1.Refusal
-	(*Wait)(nil),                  // 21: heddle.agent.v1.Wait
-	(*Progress)(nil),              // 22: heddle.agent.v1.Progress
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(SwitchKind)(0),               // 24: heddle.agent.v1.SwitchKind
-	(Shape)(0),                    // 25: heddle.agent.v1.Shape
-	(Transport)(0),                // 26: heddle.agent.v1.Transport
-	(*VlanPolicy)(nil),            // 27: heddle.agent.v1.VlanPolicy
-	(*PolicyRow)(nil),             // 28: heddle.agent.v1.PolicyRow
-	(PortState)(0),                // 29: heddle.agent.v1.PortState
-	(*VlanRange)(nil),             // 30: heddle.agent.v1.VlanRange
-	(*LagMember)(nil),             // 31: heddle.agent.v1.LagMember
-	(*Lldp)(nil),                  // 32: heddle.agent.v1.Lldp
-	(*ProgramBefore)(nil),         // 33: heddle.agent.v1.ProgramBefore
-	(ProblemCode)(0),              // 34: heddle.agent.v1.ProblemCode
-	(Role)(0),                     // 35: heddle.agent.v1.Role
-	(Origin)(0),                   // 36: heddle.agent.v1.Origin
+	(*Refusal)(nil),               // 19: heddle.agent.v1.Refusal
+	(*Wait)(nil),                  // 20: heddle.agent.v1.Wait
+	(*Progress)(nil),              // 21: heddle.agent.v1.Progress
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(SwitchKind)(0),               // 23: heddle.agent.v1.SwitchKind
+	(Shape)(0),                    // 24: heddle.agent.v1.Shape
+	(Transport)(0),                // 25: heddle.agent.v1.Transport
+	(*VlanPolicy)(nil),            // 26: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),             // 27: heddle.agent.v1.PolicyRow
+	(PortState)(0),                // 28: heddle.agent.v1.PortState
+	(*VlanRange)(nil),             // 29: heddle.agent.v1.VlanRange
+	(*LagMember)(nil),             // 30: heddle.agent.v1.LagMember
+	(*Lldp)(nil),                  // 31: heddle.agent.v1.Lldp
+	(*ProgramBefore)(nil),         // 32: heddle.agent.v1.ProgramBefore
+	(ProblemCode)(0),              // 33: heddle.agent.v1.ProblemCode
+	(Role)(0),                     // 34: heddle.agent.v1.Role
+	(Origin)(0),                   // 35: heddle.agent.v1.Origin
+	(*PortOverride)(nil),          // 36: heddle.agent.v1.PortOverride
 	(ViolationCode)(0),            // 37: heddle.agent.v1.ViolationCode
-	(*PolicyValue)(nil),           // 38: heddle.agent.v1.PolicyValue
-	(*Trial)(nil),                 // 39: heddle.agent.v1.Trial
+	(*Trial)(nil),                 // 38: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	10, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
-	22, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
+	21, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
 	11, // 2: heddle.agent.v1.State.agent:type_name -> heddle.agent.v1.AgentInfo
 	12, // 3: heddle.agent.v1.State.switches:type_name -> heddle.agent.v1.Switch
 	16, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
 	17, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
 	18, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
-	23, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
-	24, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
+	22, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
+	23, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
 	13, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.Ipfix
 	14, // 10: heddle.agent.v1.Ipfix.collectors:type_name -> heddle.agent.v1.Collector
-	25, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
-	26, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
+	24, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
+	25, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
 	15, // 13: heddle.agent.v1.Collector.tls:type_name -> heddle.agent.v1.CollectorTls
-	27, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	28, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
-	29, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
-	30, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
+	26, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	27, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
+	28, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
+	29, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
 	0,  // 18: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
-	31, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
-	32, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
-	33, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	34, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	35, // 23: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	36, // 24: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	29, // 25: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	27, // 26: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	30, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
+	31, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
+	32, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	33, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	34, // 23: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	35, // 24: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	28, // 25: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	26, // 26: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
 	1,  // 27: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	33, // 28: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	19, // 29: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
-	28, // 30: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	21, // 31: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	34, // 32: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	32, // 28: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	36, // 29: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
+	27, // 30: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	20, // 31: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	33, // 32: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
 	37, // 33: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
-	20, // 34: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
-	38, // 35: heddle.agent.v1.PortOverride.value:type_name -> heddle.agent.v1.PolicyValue
-	38, // 36: heddle.agent.v1.PortOverride.file:type_name -> heddle.agent.v1.PolicyValue
-	23, // 37: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
-	23, // 38: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	39, // 39: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	2,  // 40: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	4,  // 41: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	6,  // 42: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	8,  // 43: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	3,  // 44: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	5,  // 45: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	7,  // 46: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	9,  // 47: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	44, // [44:48] is the sub-list for method output_type
-	40, // [40:44] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	19, // 34: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
+	22, // 35: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	22, // 36: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	38, // 37: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	2,  // 38: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	4,  // 39: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	6,  // 40: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	8,  // 41: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	3,  // 42: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	5,  // 43: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	7,  // 44: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	9,  // 45: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	42, // [42:46] is the sub-list for method output_type
+	38, // [38:42] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -2197,7 +2127,7 @@ func file_heddle_agent_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_state_proto_rawDesc), len(file_heddle_agent_v1_state_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1537,6 +1537,69 @@ func (x *ObjectRef) GetName() string {
 	return ""
 }
 
+// PortOverride is a field of a port that a command has set.
+type PortOverride struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// field is the field's name in the configuration file: "blocked", "portGroup".
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// value is what the command has set it to, file what the file says of the port; absent where it says nothing.
+	Value         *PolicyValue `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	File          *PolicyValue `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortOverride) Reset() {
+	*x = PortOverride{}
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortOverride) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortOverride) ProtoMessage() {}
+
+func (x *PortOverride) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortOverride.ProtoReflect.Descriptor instead.
+func (*PortOverride) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PortOverride) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *PortOverride) GetValue() *PolicyValue {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *PortOverride) GetFile() *PolicyValue {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
 // ProgramBefore is a program of somebody else on a port's or uplink's device that sees frames before the switch's
 // program does: it may
 // take them, change them, or pass them on to where the switch would not.
@@ -1562,7 +1625,7 @@ type ProgramBefore struct {
 
 func (x *ProgramBefore) Reset() {
 	*x = ProgramBefore{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1637,7 @@ func (x *ProgramBefore) String() string {
 func (*ProgramBefore) ProtoMessage() {}
 
 func (x *ProgramBefore) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1650,7 @@ func (x *ProgramBefore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramBefore.ProtoReflect.Descriptor instead.
 func (*ProgramBefore) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProgramBefore) GetSwitch() string {
@@ -1668,7 +1731,7 @@ type TraceEdit struct {
 
 func (x *TraceEdit) Reset() {
 	*x = TraceEdit{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1743,7 @@ func (x *TraceEdit) String() string {
 func (*TraceEdit) ProtoMessage() {}
 
 func (x *TraceEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1756,7 @@ func (x *TraceEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceEdit.ProtoReflect.Descriptor instead.
 func (*TraceEdit) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{14}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TraceEdit) GetFile() string {
@@ -1784,7 +1847,11 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"\tObjectRef\x12/\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1b.heddle.agent.v1.ObjectKindR\x04kind\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\xee\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x8a\x01\n" +
+	"\fPortOverride\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x122\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x05value\x120\n" +
+	"\x04file\x18\x03 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x04file\"\xee\x01\n" +
 	"\rProgramBefore\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
@@ -1895,7 +1962,7 @@ func file_heddle_agent_v1_word_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_word_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
-var file_heddle_agent_v1_word_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_heddle_agent_v1_word_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_heddle_agent_v1_word_proto_goTypes = []any{
 	(SegmentKind)(0),            // 0: heddle.agent.v1.SegmentKind
 	(VlanMode)(0),               // 1: heddle.agent.v1.VlanMode
@@ -1922,9 +1989,10 @@ var file_heddle_agent_v1_word_proto_goTypes = []any{
 	(*ConfigObjectList)(nil),    // 22: heddle.agent.v1.ConfigObjectList
 	(*WordList)(nil),            // 23: heddle.agent.v1.WordList
 	(*ObjectRef)(nil),           // 24: heddle.agent.v1.ObjectRef
-	(*ProgramBefore)(nil),       // 25: heddle.agent.v1.ProgramBefore
-	(*TraceEdit)(nil),           // 26: heddle.agent.v1.TraceEdit
-	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
+	(*PortOverride)(nil),        // 25: heddle.agent.v1.PortOverride
+	(*ProgramBefore)(nil),       // 26: heddle.agent.v1.ProgramBefore
+	(*TraceEdit)(nil),           // 27: heddle.agent.v1.TraceEdit
+	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
 }
 var file_heddle_agent_v1_word_proto_depIdxs = []int32{
 	0,  // 0: heddle.agent.v1.Segment.kind:type_name -> heddle.agent.v1.SegmentKind
@@ -1936,7 +2004,7 @@ var file_heddle_agent_v1_word_proto_depIdxs = []int32{
 	3,  // 6: heddle.agent.v1.PolicySource.level:type_name -> heddle.agent.v1.PolicyLevel
 	19, // 7: heddle.agent.v1.PolicySetting.value:type_name -> heddle.agent.v1.PolicyValue
 	23, // 8: heddle.agent.v1.PolicyValue.words:type_name -> heddle.agent.v1.WordList
-	27, // 9: heddle.agent.v1.PolicyValue.duration:type_name -> google.protobuf.Duration
+	28, // 9: heddle.agent.v1.PolicyValue.duration:type_name -> google.protobuf.Duration
 	15, // 10: heddle.agent.v1.PolicyValue.vlan:type_name -> heddle.agent.v1.VlanPolicy
 	20, // 11: heddle.agent.v1.PolicyValue.object:type_name -> heddle.agent.v1.ConfigObject
 	22, // 12: heddle.agent.v1.PolicyValue.objects:type_name -> heddle.agent.v1.ConfigObjectList
@@ -1944,13 +2012,15 @@ var file_heddle_agent_v1_word_proto_depIdxs = []int32{
 	19, // 14: heddle.agent.v1.ConfigMember.value:type_name -> heddle.agent.v1.PolicyValue
 	20, // 15: heddle.agent.v1.ConfigObjectList.objects:type_name -> heddle.agent.v1.ConfigObject
 	8,  // 16: heddle.agent.v1.ObjectRef.kind:type_name -> heddle.agent.v1.ObjectKind
-	10, // 17: heddle.agent.v1.ProgramBefore.hook:type_name -> heddle.agent.v1.Hook
-	11, // 18: heddle.agent.v1.TraceEdit.kind:type_name -> heddle.agent.v1.TraceEditObject
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	19, // 17: heddle.agent.v1.PortOverride.value:type_name -> heddle.agent.v1.PolicyValue
+	19, // 18: heddle.agent.v1.PortOverride.file:type_name -> heddle.agent.v1.PolicyValue
+	10, // 19: heddle.agent.v1.ProgramBefore.hook:type_name -> heddle.agent.v1.Hook
+	11, // 20: heddle.agent.v1.TraceEdit.kind:type_name -> heddle.agent.v1.TraceEditObject
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_word_proto_init() }
@@ -1974,7 +2044,7 @@ func file_heddle_agent_v1_word_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_word_proto_rawDesc), len(file_heddle_agent_v1_word_proto_rawDesc)),
 			NumEnums:      12,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

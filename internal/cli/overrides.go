@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"heddle/internal/api"
+)
+
+// mostKept is how many ports are named that stay as commands have set them.
+const mostKept = 10
+
+// printKept names the ports that stay other than the file says.
+func printKept(w io.Writer, kept []api.KeptPort) error {
+	for i, k := range kept {
+		if i == mostKept {
+			_, err := fmt.Fprintf(w, "and %d more ports stay as commands have set them (see \"heddle port list\")\n",
+				len(kept)-mostKept)
+			return err
+		}
+		for _, o := range k.Overrides {
+			if _, err := fmt.Fprintf(w, "%s %s\n", k.Port, overrideText(k.Port.Name, o)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// differing are the overrides of a port of the file by which it differs from the file.
+func differing(p api.Port) (list []api.Override) {
+	for _, o := range p.Overrides {
+		if p.Origin == api.FromFile && !o.Value.Equal(o.File) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// overrideNotes say in a few words what a port has otherwise than the file.
+func overrideNotes(p api.Port) (lines []string) {
+	for _, o := range differing(p) {
+		if o.Field == "portGroup" {
+			lines = append(lines, fmt.Sprintf("port %s/%s: the file says port group %s; apply leaves it in %s",
+				p.Switch,
+				p.Name, o.File, o.Value))
+		} else {
+			lines = append(lines, fmt.Sprintf("port %s/%s: %s by command; apply leaves it so", p.Switch, p.Name, o))
+		}
+	}
+	return lines
+}
+
+// overrideText says what a command has set on a port, that applying the file leaves it so, and what takes it back.
+func overrideText(port string, o api.Override) string {
+	blocked, is := o.Value.Any().(bool)
+	switch {
+	case o.Field == "portGroup":
+		return fmt.Sprintf("is in port group %s by command, the file says %s: apply leaves it there (heddle port move "+
+			"%q --port-group %q takes it back)", o.Value, o.File, port, o.File)
+	case o.Field == "blocked" && is && blocked:
+		return fmt.Sprintf("is blocked by command: apply leaves it so (heddle port unblock %q lifts it)", port)
+	case o.Field == "blocked" && is:
+		return fmt.Sprintf("is unblocked by command: apply leaves it so (heddle port block %q blocks it)", port)
+	}
+	return fmt.Sprintf("has %s by command: apply leaves it so", o)
+}
