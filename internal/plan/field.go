@@ -35,8 +35,6 @@ type Field struct {
 	// Values and Default are the cells of the reference page: which values there are, and what holds where no level
 	// sets the field.
 	Values, Default string
-	// PortOnly: the field says what belongs to one port. It is set there alone, and its port group need not allow it.
-	PortOnly bool
 	// OfUplinks: an uplink has the field too, and inherits nothing of it.
 	OfUplinks bool
 	// Unit is what a number counts.
@@ -217,9 +215,13 @@ func FieldOf(path string) (Field, bool) {
 	return policyFields[i], true
 }
 
+// PortOnly reports whether the field says what belongs to one port. It is set there alone, and its port group need not
+// allow it.
+func (f Field) PortOnly() bool { return spec.PortOnly(f.Path) }
+
 // Category is the permission that a port needs from its port group to set the field for itself (S9); "" for none.
 func (f Field) Category() string {
-	if f.PortOnly {
+	if f.PortOnly() {
 		return ""
 	}
 	category, _, _ := strings.Cut(f.Path, ".")

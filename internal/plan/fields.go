@@ -66,7 +66,7 @@ var policyFields = []Field{
 		access: truth(false, func(e *Effective) *Value[bool] { return &e.AddressGuard.Enabled },
 			func(p *spec.Policy) **bool { return &p.Security.AddressGuard.Enabled })},
 	{Path: "security.addressGuard.addresses", Flag: "guard-addresses",
-		Usage: "the guest's own IP addresses and prefixes, for the address guard", PortOnly: true,
+		Usage: "the guest's own IP addresses and prefixes, for the address guard",
 		Values: "list of at most 64 addresses and prefixes; at a port alone, whatever its port group lets it set; " +
 			"the same at several ports, for VRRP",
 		Default: "none; a host port's own `addresses` need not be listed",

@@ -41,6 +41,9 @@ func values(t reflect.Type) (n int) {
 
 func TestTheTableHasEveryPolicyField(t *testing.T) {
 	var table []string
+	ofUplinks := slices.DeleteFunc(leaves(reflect.TypeFor[spec.Uplink](), ""), func(path string) bool {
+		return !strings.Contains(path, ".") // blocked is an uplink's own, which no policy knows
+	})
 	flags := map[string]bool{}
 	for _, f := range Fields() {
 		table = append(table, f.Path)
@@ -48,6 +51,9 @@ func TestTheTableHasEveryPolicyField(t *testing.T) {
 			t.Errorf("%s: it needs a flag of its own, and its help", f.Path)
 		}
 		flags[f.Flag] = true
+		if f.OfUplinks != slices.Contains(ofUplinks, f.Path) {
+			t.Errorf("%s: an uplink of the file has the field: %v", f.Path, !f.OfUplinks)
+		}
 		if f.Values == "" || f.Default == "" {
 			t.Errorf("%s: the reference page has to say its values and its default", f.Path)
 		}

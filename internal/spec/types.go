@@ -278,7 +278,7 @@ type AddressGuard struct {
 	// Addresses are the owner's: at most 64 addresses and prefixes, such as "192.0.2.10" and "2001:db8:1::/64". They
 	// are listed at the port alone, and an address may be listed at several ports. A host port's own addresses need not
 	// be listed.
-	Addresses *[]string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
+	Addresses *[]string `yaml:"addresses,omitempty" json:"addresses,omitzero" level:"port"`
 }
 
 // The protocols of GuestLinkControl.

@@ -29,6 +29,7 @@ func (v *validator) policy(i int, chain []level) {
 	if v.silent(own.at, p) {
 		return
 	}
+	own.portsAlone(v)
 	if p.VLAN != nil {
 		v.vlan(own.at.field("vlan"), p.VLAN)
 	}
@@ -62,10 +63,7 @@ func (v *validator) linkControl(a at, list *[]string) {
 
 func (v *validator) guardAddresses(a at, own level, list *[]string) {
 	switch {
-	case list == nil:
-		return
-	case own.kind != "port":
-		v.fault(a, shown(listText(*list)), "addresses belong to one port: list them at the ports of %s", own.what())
+	case list == nil || own.kind != "port": // portsAlone reports it
 		return
 	case len(*list) > MaxGuardAddresses:
 		v.fault(a, "", "at most %d addresses and prefixes, these are %d: give a prefix in place of its addresses",

@@ -220,13 +220,10 @@ func (v *validator) hostOnly(a at, p *Port, i int) {
 
 // overrides checks that the port group lets the port set what it sets for itself (S9).
 func (v *validator) overrides(a at, p *Port, g *PortGroup) {
-	own := p.Policy
-	own.Security.AddressGuard.Addresses = nil // they belong to the port, whatever its port group says
-	set := map[string]bool{
-		"blocked": own.Blocked != nil, "vlan": own.VLAN != nil, "security": own.Security != Security{},
-		"teaming":    own.Teaming != Teaming{},
-		"monitoring": own.Monitoring != Monitoring{}, "stormControl": own.StormControl != StormControl{},
+	if p.Policy == (Policy{}) {
+		return
 	}
+	set := p.Policy.categoriesSet()
 	for _, c := range Categories() {
 		if set[c] && !g.Overrides.Allows(c) {
 			v.fault(a.field(c), "", "port group %s does not let its ports set %s: allow it there with overrides: "+

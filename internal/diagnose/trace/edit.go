@@ -25,7 +25,7 @@ type remedy struct {
 func settings(p *plan.Port, list ...plan.Setting) remedy {
 	r := remedy{policy: list[0].Path, set: plan.SettingsYAML(list...)}
 	if f, known := plan.FieldOf(r.policy); known {
-		r.level, r.portOnly = f.Level(p.Policy), f.PortOnly
+		r.level, r.portOnly = f.Level(p.Policy), f.PortOnly()
 	}
 	flags := make([]string, len(list))
 	for i, s := range list {
