@@ -54,6 +54,7 @@ func (t *teaming) publishMove(m teams.Move, ports int, took time.Duration) {
 	}
 	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.To), none(m.From), after, m.Why.Text())
 	t.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports,
+		Cause:       m.Why.Kind.Cause(),
 		TookSeconds: took.Seconds(), Text: text})
 	t.meters.FailedOver(m.Switch)
 	t.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)

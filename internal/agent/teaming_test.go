@@ -151,13 +151,13 @@ func TestS43_S45_PortsFollowTheirTeamAndComeBack(t *testing.T) {
 	r.expectUse("u1 is back", "u1")
 	var texts []string
 	for _, e := range r.failovers() {
-		texts = append(texts, fmt.Sprintf("%d %s>%s: %s", e.Ports, e.From, e.To,
+		texts = append(texts, fmt.Sprintf("%d %s>%s %s: %s", e.Ports, e.From, e.To, e.Cause,
 			e.Text[strings.LastIndex(e.Text, ": ")+2:]))
 	}
 	want := []string{
-		"6 u1>u2: its device eno1 has no link", "6 u2>u3: its device eno2 was set down",
-		"6 u3>: its device eno3 is gone",
-		"6 >u3: u3 is back", "6 u3>u1: u1 is back",
+		"6 u1>u2 link-lost: its device eno1 has no link", "6 u2>u3 link-lost: its device eno2 was set down",
+		"6 u3> link-lost: its device eno3 is gone",
+		"6 >u3 uplink-back: u3 is back", "6 u3>u1 uplink-back: u1 is back",
 	}
 	// f is down: it does not use anything, and its moves are told of nobody.
 	for i := range want {

@@ -39,6 +39,7 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 		{"../diagnose", "EditObject", "TraceEditObject"},
 		{"../diagnose", "Verdict", "TraceVerdict"},
 		{"../observe/event", "Kind", "EventKind"},
+		{"../observe/event", "FailoverCause", "FailoverCause"},
 		{"../host/reach", "Kind", "WitnessKind"},
 		{"../plan/problem", "Code", "ProblemCode"},
 		{"../observe/undone", "Code", "UndoneCode"},

@@ -113,8 +113,8 @@ func printHistory(d Deps, w io.Writer, list []api.AppliedConfig) error {
 		return err
 	}
 	tab := &table{head: []string{"VERSION", "APPLIED AT", "BY", "BYTES", ""}, right: map[int]bool{0: true, 3: true}}
-	tab.paint = func(_ int, text, padded string) string {
-		if text == "applied now" {
+	tab.paint = func(column int, text, padded string) string {
+		if column == len(tab.head)-1 && text != "" {
 			return d.coloured(green, padded)
 		}
 		return padded

@@ -160,10 +160,10 @@ func QuietedOf(settings []hostnet.Setting) (some []hostnet.Setting) {
 
 // quiet is a parameter with the value that Quiet sets.
 func quiet(s hostnet.Setting) hostnet.Setting {
-	switch s.Family + " " + s.Name {
-	case "ipv6 accept_ra":
+	switch {
+	case s.Family == "ipv6" && s.Name == "accept_ra":
 		s.Value = "0"
-	case "ipv4 rp_filter":
+	case s.Family == "ipv4" && s.Name == "rp_filter":
 		s.Value = "1"
 	}
 	return s

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -127,8 +126,7 @@ func (s *scene) watchLoad(ctx context.Context, l *loaded, e teamingEffort, began
 	patience, cancel := context.WithTimeout(ctx, 3*e.window+answerTime)
 	defer cancel()
 	_, err := s.told(patience, func(x event.Event) bool {
-		return x.Kind == event.Failover &&
-			strings.HasSuffix(x.Text, ": load")
+		return x.Kind == event.Failover && x.Cause == event.LoadBalanced
 	})
 	moved := time.Now()
 	if err == nil {

@@ -66,6 +66,8 @@ type Event struct {
 	// flow collector.
 	From string `json:"from,omitzero"`
 	To   string `json:"to,omitzero"`
+	// Cause is why ports use another uplink; of a failover.
+	Cause FailoverCause `json:"cause,omitzero"`
 	// Ports is the number of ports concerned, for a failover or an apply.
 	Ports int `json:"ports,omitzero"`
 	// TookSeconds is the time from the notification of the cause until a failover was active; 0 without a
@@ -74,3 +76,18 @@ type Event struct {
 	// Text says it in one sentence.
 	Text string `json:"text"`
 }
+
+// FailoverCause is why ports use another uplink than before.
+type FailoverCause string
+
+// Why ports use another uplink.
+const (
+	ConfigurationChanged FailoverCause = "configuration" // it changed
+	AgentStarted         FailoverCause = "agent-start"   // it was found so then
+	LoadBalanced         FailoverCause = "load"          // by load-based teaming
+	UplinkBack           FailoverCause = "uplink-back"   // it can be used again
+	NoLAGMember          FailoverCause = "no-lag-member" // of the LAG can be used
+	UplinkRemoved        FailoverCause = "uplink-removed"
+	UplinkOut            FailoverCause = "uplink-out" // its link is up, and it is out of use
+	LinkLost             FailoverCause = "link-lost"
+)

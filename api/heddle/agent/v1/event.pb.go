@@ -23,6 +23,80 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// FailoverCause is why ports use another uplink than before.
+type FailoverCause int32
+
+const (
+	FailoverCause_FAILOVER_CAUSE_UNSPECIFIED FailoverCause = 0
+	// the configuration changed
+	FailoverCause_FAILOVER_CAUSE_CONFIGURATION FailoverCause = 1
+	// it was found so when the agent started
+	FailoverCause_FAILOVER_CAUSE_AGENT_START FailoverCause = 2
+	// load-based teaming
+	FailoverCause_FAILOVER_CAUSE_LOAD FailoverCause = 3
+	// the uplink can be used again
+	FailoverCause_FAILOVER_CAUSE_UPLINK_BACK FailoverCause = 4
+	// none of the LAG's members can be used
+	FailoverCause_FAILOVER_CAUSE_NO_LAG_MEMBER  FailoverCause = 5
+	FailoverCause_FAILOVER_CAUSE_UPLINK_REMOVED FailoverCause = 6
+	// its link is up, and it is out of use
+	FailoverCause_FAILOVER_CAUSE_UPLINK_OUT FailoverCause = 7
+	FailoverCause_FAILOVER_CAUSE_LINK_LOST  FailoverCause = 8
+)
+
+// Enum value maps for FailoverCause.
+var (
+	FailoverCause_name = map[int32]string{
+		0: "FAILOVER_CAUSE_UNSPECIFIED",
+		1: "FAILOVER_CAUSE_CONFIGURATION",
+		2: "FAILOVER_CAUSE_AGENT_START",
+		3: "FAILOVER_CAUSE_LOAD",
+		4: "FAILOVER_CAUSE_UPLINK_BACK",
+		5: "FAILOVER_CAUSE_NO_LAG_MEMBER",
+		6: "FAILOVER_CAUSE_UPLINK_REMOVED",
+		7: "FAILOVER_CAUSE_UPLINK_OUT",
+		8: "FAILOVER_CAUSE_LINK_LOST",
+	}
+	FailoverCause_value = map[string]int32{
+		"FAILOVER_CAUSE_UNSPECIFIED":    0,
+		"FAILOVER_CAUSE_CONFIGURATION":  1,
+		"FAILOVER_CAUSE_AGENT_START":    2,
+		"FAILOVER_CAUSE_LOAD":           3,
+		"FAILOVER_CAUSE_UPLINK_BACK":    4,
+		"FAILOVER_CAUSE_NO_LAG_MEMBER":  5,
+		"FAILOVER_CAUSE_UPLINK_REMOVED": 6,
+		"FAILOVER_CAUSE_UPLINK_OUT":     7,
+		"FAILOVER_CAUSE_LINK_LOST":      8,
+	}
+)
+
+func (x FailoverCause) Enum() *FailoverCause {
+	p := new(FailoverCause)
+	*p = x
+	return p
+}
+
+func (x FailoverCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FailoverCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_event_proto_enumTypes[0].Descriptor()
+}
+
+func (FailoverCause) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_event_proto_enumTypes[0]
+}
+
+func (x FailoverCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FailoverCause.Descriptor instead.
+func (FailoverCause) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_event_proto_rawDescGZIP(), []int{0}
+}
+
 // EventKind says what happened.
 type EventKind int32
 
@@ -135,11 +209,11 @@ func (x EventKind) String() string {
 }
 
 func (EventKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_event_proto_enumTypes[0].Descriptor()
+	return file_heddle_agent_v1_event_proto_enumTypes[1].Descriptor()
 }
 
 func (EventKind) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_event_proto_enumTypes[0]
+	return &file_heddle_agent_v1_event_proto_enumTypes[1]
 }
 
 func (x EventKind) Number() protoreflect.EnumNumber {
@@ -148,7 +222,7 @@ func (x EventKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EventKind.Descriptor instead.
 func (EventKind) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_event_proto_rawDescGZIP(), []int{0}
+	return file_heddle_agent_v1_event_proto_rawDescGZIP(), []int{1}
 }
 
 // FollowEventsRequest asks for events.
@@ -353,8 +427,10 @@ type Event struct {
 	Text string `protobuf:"bytes,15,opt,name=text,proto3" json:"text,omitempty"`
 	// reason is why frames of a port are refused, address the IP address that the address guard refused it, where it can
 	// be read.
-	Reason        string `protobuf:"bytes,16,opt,name=reason,proto3" json:"reason,omitempty"`
-	Address       string `protobuf:"bytes,17,opt,name=address,proto3" json:"address,omitempty"`
+	Reason  string `protobuf:"bytes,16,opt,name=reason,proto3" json:"reason,omitempty"`
+	Address string `protobuf:"bytes,17,opt,name=address,proto3" json:"address,omitempty"`
+	// cause is why ports use another uplink; of a failover.
+	Cause         FailoverCause `protobuf:"varint,18,opt,name=cause,proto3,enum=heddle.agent.v1.FailoverCause" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -508,6 +584,13 @@ func (x *Event) GetAddress() string {
 	return ""
 }
 
+func (x *Event) GetCause() FailoverCause {
+	if x != nil {
+		return x.Cause
+	}
+	return FailoverCause_FAILOVER_CAUSE_UNSPECIFIED
+}
+
 var File_heddle_agent_v1_event_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_event_proto_rawDesc = "" +
@@ -523,7 +606,7 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"EventBatch\x124\n" +
 	"\astarted\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
 	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12.\n" +
-	"\x06events\x18\x03 \x03(\v2\x16.heddle.agent.v1.EventR\x06events\"\xd6\x03\n" +
+	"\x06events\x18\x03 \x03(\v2\x16.heddle.agent.v1.EventR\x06events\"\x8c\x04\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12.\n" +
@@ -542,7 +625,19 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\ftook_seconds\x18\x0e \x01(\x01R\vtookSeconds\x12\x12\n" +
 	"\x04text\x18\x0f \x01(\tR\x04text\x12\x16\n" +
 	"\x06reason\x18\x10 \x01(\tR\x06reason\x12\x18\n" +
-	"\aaddress\x18\x11 \x01(\tR\aaddress*\xc6\x06\n" +
+	"\aaddress\x18\x11 \x01(\tR\aaddress\x124\n" +
+	"\x05cause\x18\x12 \x01(\x0e2\x1e.heddle.agent.v1.FailoverCauseR\x05cause*\xb1\x03\n" +
+	"\rFailoverCause\x12\x1e\n" +
+	"\x1aFAILOVER_CAUSE_UNSPECIFIED\x10\x00\x123\n" +
+	"\x1cFAILOVER_CAUSE_CONFIGURATION\x10\x01\x1a\x11\x8a\xb5\x18\rconfiguration\x12/\n" +
+	"\x1aFAILOVER_CAUSE_AGENT_START\x10\x02\x1a\x0f\x8a\xb5\x18\vagent-start\x12!\n" +
+	"\x13FAILOVER_CAUSE_LOAD\x10\x03\x1a\b\x8a\xb5\x18\x04load\x12/\n" +
+	"\x1aFAILOVER_CAUSE_UPLINK_BACK\x10\x04\x1a\x0f\x8a\xb5\x18\vuplink-back\x123\n" +
+	"\x1cFAILOVER_CAUSE_NO_LAG_MEMBER\x10\x05\x1a\x11\x8a\xb5\x18\rno-lag-member\x125\n" +
+	"\x1dFAILOVER_CAUSE_UPLINK_REMOVED\x10\x06\x1a\x12\x8a\xb5\x18\x0euplink-removed\x12-\n" +
+	"\x19FAILOVER_CAUSE_UPLINK_OUT\x10\a\x1a\x0e\x8a\xb5\x18\n" +
+	"uplink-out\x12+\n" +
+	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\xc6\x06\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12'\n" +
 	"\x14EVENT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12-\n" +
@@ -582,31 +677,33 @@ func file_heddle_agent_v1_event_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_event_proto_rawDescData
 }
 
-var file_heddle_agent_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_heddle_agent_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_heddle_agent_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_heddle_agent_v1_event_proto_goTypes = []any{
-	(EventKind)(0),                // 0: heddle.agent.v1.EventKind
-	(*FollowEventsRequest)(nil),   // 1: heddle.agent.v1.FollowEventsRequest
-	(*FollowEventsResponse)(nil),  // 2: heddle.agent.v1.FollowEventsResponse
-	(*EventBatch)(nil),            // 3: heddle.agent.v1.EventBatch
-	(*Event)(nil),                 // 4: heddle.agent.v1.Event
-	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
-	(*Segment)(nil),               // 6: heddle.agent.v1.Segment
+	(FailoverCause)(0),            // 0: heddle.agent.v1.FailoverCause
+	(EventKind)(0),                // 1: heddle.agent.v1.EventKind
+	(*FollowEventsRequest)(nil),   // 2: heddle.agent.v1.FollowEventsRequest
+	(*FollowEventsResponse)(nil),  // 3: heddle.agent.v1.FollowEventsResponse
+	(*EventBatch)(nil),            // 4: heddle.agent.v1.EventBatch
+	(*Event)(nil),                 // 5: heddle.agent.v1.Event
+	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
+	(*Segment)(nil),               // 7: heddle.agent.v1.Segment
 }
 var file_heddle_agent_v1_event_proto_depIdxs = []int32{
-	3, // 0: heddle.agent.v1.FollowEventsResponse.batch:type_name -> heddle.agent.v1.EventBatch
-	5, // 1: heddle.agent.v1.EventBatch.started:type_name -> google.protobuf.Timestamp
-	4, // 2: heddle.agent.v1.EventBatch.events:type_name -> heddle.agent.v1.Event
-	5, // 3: heddle.agent.v1.Event.time:type_name -> google.protobuf.Timestamp
-	0, // 4: heddle.agent.v1.Event.kind:type_name -> heddle.agent.v1.EventKind
-	6, // 5: heddle.agent.v1.Event.vlan:type_name -> heddle.agent.v1.Segment
-	1, // 6: heddle.agent.v1.EventService.FollowEvents:input_type -> heddle.agent.v1.FollowEventsRequest
-	2, // 7: heddle.agent.v1.EventService.FollowEvents:output_type -> heddle.agent.v1.FollowEventsResponse
-	7, // [7:8] is the sub-list for method output_type
-	6, // [6:7] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	4, // 0: heddle.agent.v1.FollowEventsResponse.batch:type_name -> heddle.agent.v1.EventBatch
+	6, // 1: heddle.agent.v1.EventBatch.started:type_name -> google.protobuf.Timestamp
+	5, // 2: heddle.agent.v1.EventBatch.events:type_name -> heddle.agent.v1.Event
+	6, // 3: heddle.agent.v1.Event.time:type_name -> google.protobuf.Timestamp
+	1, // 4: heddle.agent.v1.Event.kind:type_name -> heddle.agent.v1.EventKind
+	7, // 5: heddle.agent.v1.Event.vlan:type_name -> heddle.agent.v1.Segment
+	0, // 6: heddle.agent.v1.Event.cause:type_name -> heddle.agent.v1.FailoverCause
+	2, // 7: heddle.agent.v1.EventService.FollowEvents:input_type -> heddle.agent.v1.FollowEventsRequest
+	3, // 8: heddle.agent.v1.EventService.FollowEvents:output_type -> heddle.agent.v1.FollowEventsResponse
+	8, // [8:9] is the sub-list for method output_type
+	7, // [7:8] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_event_proto_init() }
@@ -620,7 +717,7 @@ func file_heddle_agent_v1_event_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_event_proto_rawDesc), len(file_heddle_agent_v1_event_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -1,6 +1,9 @@
 package teams
 
-import "heddle/internal/plan/problem"
+import (
+	"heddle/internal/observe/event"
+	"heddle/internal/plan/problem"
+)
 
 // Kind is the kind of reason for which ports changed their uplinks.
 type Kind uint8
@@ -17,6 +20,13 @@ const (
 	NoLink                 // Entry's link is down: Link
 	kinds
 )
+
+// Cause is the kind for programs.
+func (k Kind) Cause() event.FailoverCause {
+	return [kinds]event.FailoverCause{Configured: event.ConfigurationChanged, FoundSo: event.AgentStarted,
+		Load: event.LoadBalanced, Back: event.UplinkBack, NoMember: event.NoLAGMember, NoUplink: event.UplinkRemoved,
+		NotUsed: event.UplinkOut, NoLink: event.LinkLost}[k]
+}
 
 // Link is what is wrong with the link of a device.
 type Link uint8

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/observe/event"
 	"heddle/internal/plan/problem"
 )
 
@@ -15,7 +16,12 @@ func TestEveryReasonOfAMoveHasATextOfItsOwn(t *testing.T) {
 		}
 		texts[text] = true
 	}
+	causes := map[event.FailoverCause]bool{}
 	for k := range kinds {
+		if c := k.Cause(); c == "" || causes[c] {
+			t.Errorf("kind %d has the cause %q, which is none or of two", k, c)
+		}
+		causes[k.Cause()] = true
 		if k != NoLink {
 			say(Why{Kind: k, Entry: "u1", Problem: problem.Of(problem.BeaconsDeaf)}.Text())
 		}
