@@ -269,6 +269,8 @@ func asText(t *testing.T, v any) string {
 
 func TestTablesReadAsMeant(t *testing.T) {
 	c := newConsole(t, furnished())
+	const effective = "port vm1/eth0 in port group web of switch lab\n\nPOLICY                VALUE       FROM\n" +
+		"vlan                  access 100  port group web\nsecurity.promiscuous  reject      built-in default\n"
 	for _, want := range []struct {
 		args []string
 		text string
@@ -280,9 +282,8 @@ func TestTablesReadAsMeant(t *testing.T) {
 		{[]string{"stats", "vm1/eth0"}, "port vm1/eth0 of switch lab\n\nCOUNTER                   " +
 			"VALUE\npacketsInUnicast             12\npacketsInBroadcast            3\npacketsInDropped              " +
 			"7\ndelivered                    15\ndropped, forged-transmit      7\n"},
-		{[]string{"show", "effective", "vm1/eth0"}, "port vm1/eth0 in port group web of switch lab\n\nPOLICY         " +
-			"       VALUE       FROM\nvlan                  access 100  port group web\nsecurity.promiscuous  reject " +
-			"     built-in default\n"},
+		{[]string{"show", "effective", "vm1/eth0"}, effective}, {[]string{"port", "show", "vm1/eth0", "--policy"},
+			effective},
 	} {
 		if d := cmp.Diff(want.text, c.must(want.args...)); d != "" {
 			t.Errorf("%v: %s", want.args, d)

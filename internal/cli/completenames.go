@@ -22,7 +22,7 @@ func argumentSource(path, word string) source {
 	switch path + " " + word {
 	case "heddle port connect PORT", "heddle libvirt-hook DOMAIN":
 		return nil
-	case "heddle stats PORT", "heddle trace FROM", "heddle trace TO":
+	case "heddle stats PORT":
 		return both(ports, uplinkNames)
 	case "heddle capture PORT":
 		return both(ports, uplinkNames, words(anyPort))
@@ -32,8 +32,10 @@ func argumentSource(path, word string) source {
 		return runTimePorts
 	}
 	switch word {
-	case "PORT", "FROM", "TO":
+	case "PORT":
 		return ports
+	case "FROM", "TO":
+		return both(ports, uplinkNames)
 	case "PORT-GROUP":
 		return portGroups
 	case "SWITCH":
@@ -56,10 +58,6 @@ func argumentSource(path, word string) source {
 		return labNodes
 	case "COMMAND":
 		return words("heddle")
-	case "REASON":
-		return words(reasonNames()...)
-	case "FIELD":
-		return words(fieldPaths()...)
 	case "OPERATION":
 		return words("prepare", "start", "started", "stopped", "release", "migrate", "restore", "reconnect", "attach")
 	}
@@ -146,13 +144,6 @@ func vlanWords(path string) source {
 func reasonNames() (list []string) {
 	for r := range abi.Reasons() {
 		list = append(list, r.String())
-	}
-	return list
-}
-
-func fieldPaths() (list []string) {
-	for _, f := range plan.Fields() {
-		list = append(list, f.Path)
 	}
 	return list
 }

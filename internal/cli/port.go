@@ -25,10 +25,10 @@ func newPort(d Deps) *cobra.Command {
 }
 
 func newPortShow(d Deps, t *target) *cobra.Command {
-	o := &output{}
+	o, policy := &output{}, false
 	c := &cobra.Command{
 		Use: "show PORT", Short: "Show one port: its state, its owner's adapter, its own settings",
-		Example: "  heddle port show vm1/eth0", Args: exactly("PORT"),
+		Example: "  heddle port show vm1/eth0\n  heddle port show vm1/eth0 --policy", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -37,10 +37,17 @@ func newPortShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, p, func(w io.Writer) error { return properties(w, portProperties(d, p)) })
+			return o.print(d, p, func(w io.Writer) error {
+				if policy {
+					return printEffective(w, p)
+				}
+				return properties(w, portProperties(d, p))
+			})
 		},
 	}
 	o.flag(c)
+	c.Flags().BoolVar(&policy, "policy", false, "show its effective policy, and where each value comes from, instead; "+
+		"with -o json and yaml both are there anyway")
 	return c
 }
 

@@ -101,6 +101,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newStatus(d))
 	root.AddCommand(newTrace(d))
 	root.AddCommand(newAdvise(d))
+	root.AddCommand(newExplain(d))
 	root.AddCommand(newCapture(d))
 	root.AddCommand(newDoctor(d))
 	root.AddCommand(newMetrics(d))

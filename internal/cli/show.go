@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
 )
 
 func newShow(d Deps) *cobra.Command {
@@ -28,15 +30,18 @@ func newShowEffective(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, p.Effective, func(w io.Writer) error {
-				if _, err := fmt.Fprintf(w, "port %s in port group %s of switch %s\n\n", p.Name, p.PortGroup,
-					p.Switch); err != nil {
-					return err
-				}
-				return printRows(w, p.Effective)
-			})
+			return o.print(d, p.Effective, func(w io.Writer) error { return printEffective(w, p) })
 		},
 	}
 	o.flag(c)
 	return c
+}
+
+// printEffective shows a port's effective policy.
+func printEffective(w io.Writer, p api.Port) error {
+	if _, err := fmt.Fprintf(w, "port %s in port group %s of switch %s\n\n", p.Name, p.PortGroup,
+		p.Switch); err != nil {
+		return err
+	}
+	return printRows(w, p.Effective)
 }

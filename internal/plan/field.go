@@ -32,6 +32,8 @@ type Field struct {
 	// Flag is the flag of "heddle port connect" that sets the field at a port, Usage its help. The VLAN policy has
 	// three flags of its own.
 	Flag, Usage string
+	// VSphere is the name of the setting in vSphere; "" where it has none.
+	VSphere string
 	// Values and Default are the cells of the reference page: which values there are, and what holds where no level
 	// sets the field.
 	Values, Default string

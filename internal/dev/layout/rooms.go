@@ -66,7 +66,8 @@ func rules() map[string]Rule {
 	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/trace")
-	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/stats",
+	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/explain",
+		"internal/diagnose/stats",
 		"internal/flow/export", "internal/flow/meter", "internal/flow/metering")
 	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp",
 		"internal/uplinks/lldp", "internal/uplinks/loops",

@@ -24,6 +24,18 @@ const (
 	notConnected = "not-connected"
 )
 
+// Uncounted are the reasons that no rule counts, because the port asked about was never considered: what each says of
+// that port.
+func Uncounted() map[string]string {
+	return map[string]string{
+		otherSwitch:  "The port asked about is on another switch of the host.",
+		otherSegment: "The port asked about is in another VLAN.",
+		otherUplink:  "The uplink asked about is not the one that the frame leaves by, if it leaves at all.",
+		notAddressed: "The port asked about has another MAC, and takes no frames for others.",
+		notConnected: "The port asked about has no device.",
+	}
+}
+
 // maxCauses bounds the causes told of one frame: a broadcast may be refused a thousand times for one reason.
 const maxCauses = 8
 

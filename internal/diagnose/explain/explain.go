@@ -1,0 +1,165 @@
+// Package explain says what a word means that the outputs and the configuration file have: a reason for which frames go
+// no further, a field of the file, a rule of advise. It gathers what those packages say of themselves.
+package explain
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"heddle/internal/spec/known"
+)
+
+// Kind is what a topic is.
+type Kind string
+
+// The kinds of topics, in the order they are shown.
+const (
+	Reason Kind = "reason" // why a frame, or a copy of one, goes no further
+	Field  Kind = "field"  // of the configuration file
+	Rule   Kind = "rule"   // of advise
+)
+
+// Kinds are all kinds.
+func Kinds() []Kind { return []Kind{Reason, Field, Rule} }
+
+// Topic is what is said of one word. Fields that its kind does not have are empty.
+type Topic struct {
+	Kind    Kind   `json:"kind"`
+	Name    string `json:"name"`
+	Meaning string `json:"meaning"`
+
+	// About and Counted are of a reason: what is dropped, and where that is counted. Policy is the setting behind it.
+	About   string `json:"about,omitempty"`
+	Policy  string `json:"policy,omitempty"`
+	Counted string `json:"counted,omitempty"`
+
+	// These are of a field: the values it has, which one holds where it is not set, where it can be set, the flag of a
+	// command that sets it at a port, an example for the file, its name in vSphere, and the reasons that it causes.
+	Values  string   `json:"values,omitempty"`
+	Default string   `json:"default,omitempty"`
+	SetAt   []string `json:"setAt,omitempty"`
+	Flag    string   `json:"flag,omitempty"`
+	Example string   `json:"example,omitempty"`
+	VSphere string   `json:"vsphere,omitempty"`
+	Causes  []string `json:"causes,omitempty"`
+
+	// Level, Sign and Consequence are of a rule: how bad it is, what is measured, and what comes of it.
+	Level       string `json:"level,omitempty"`
+	Sign        string `json:"sign,omitempty"`
+	Consequence string `json:"consequence,omitempty"`
+
+	// Fix says what to do, Command carries it out or shows the state behind it.
+	Fix     string `json:"fix,omitempty"`
+	Command string `json:"command,omitempty"`
+	// Statements are the numbered behaviours of docs/reference/behaviour.md.
+	Statements []string `json:"statements,omitempty"`
+}
+
+// Topics are all topics, by kind, in the order of their kind.
+func Topics() []Topic {
+	return slices.Concat(reasonTopics(), policyTopics(), objectTopics(), ruleTopics())
+}
+
+// Find is the topics that a word means: a name as it is written, a flag, a field without what stands before it, or a
+// name of vSphere; and all fields of a section of the file. Where no field has the name, it is also looked for within
+// their paths. kind narrows them, "" does not.
+func Find(word string, kind Kind) (found []Topic) {
+	if bare(word) == "" {
+		return nil
+	}
+	all := slices.DeleteFunc(Topics(), func(t Topic) bool { return kind != "" && t.Kind != kind })
+	part := !slices.ContainsFunc(all, func(t Topic) bool { return t.Kind == Field && named(&t, word) })
+	for _, t := range all {
+		if named(&t, word) || inSection(&t, word) || part && within(&t, word) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// inSection reports whether a word is the section that a field stands in: the first part of its path, in the object.
+func inSection(t *Topic, word string) bool {
+	path := t.Name
+	if i := strings.LastIndex(path, "[]."); i >= 0 && !strings.Contains(path, "collectors") {
+		path = path[i+3:]
+	}
+	path = strings.TrimPrefix(path, "switches[].")
+	section, _, deeper := strings.Cut(path, ".")
+	return t.Kind == Field && deeper && bare(section) == bare(word)
+}
+
+// named reports whether a word is one of a topic's names.
+func named(t *Topic, word string) bool {
+	w := bare(word)
+	if w == bare(t.Name) || t.Kind == Field && (w == bare(t.Flag) || w == bare(t.VSphere)) {
+		return true
+	}
+	return t.Kind == Field && endsWith(segments(t.Name), segments(word))
+}
+
+// within reports whether a word is a part of the file that a field stands in.
+func within(t *Topic, word string) bool {
+	if t.Kind != Field {
+		return false
+	}
+	is, in := segments(t.Name), segments(word)
+	for i := range is {
+		if len(in) > 0 && len(is)-i > len(in) && slices.Equal(is[i:i+len(in)], in) {
+			return true
+		}
+	}
+	return false
+}
+
+// segments are the parts of a path, each without what spellings differ in.
+func segments(path string) (list []string) {
+	for part := range strings.SplitSeq(path, ".") {
+		list = append(list, bare(part))
+	}
+	return list
+}
+
+func endsWith(list, end []string) bool {
+	return len(end) > 0 && len(end) <= len(list) && slices.Equal(list[len(list)-len(end):], end)
+}
+
+// bare is a word without what spellings of one name differ in: case, dashes, brackets.
+func bare(word string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, word)
+}
+
+// Names are the names of the topics of a kind, "" for all, in order and each once.
+func Names(kind Kind) (list []string) {
+	for _, t := range Topics() {
+		if kind == "" || t.Kind == kind {
+			list = append(list, t.Name)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Missing is the message about a word that means nothing here.
+func Missing(word string, kind Kind) string {
+	n := known.Names{What: "reason, field or rule", All: Names(kind)}
+	if kind != "" {
+		n.What = string(kind)
+	}
+	if known.Nearest(word, n.All) == "" { // of a path, people may have written the last part
+		for _, name := range Names(Field) {
+			if kind == "" || kind == Field {
+				n.All = append(n.All, name[strings.LastIndexByte(name, '.')+1:])
+			}
+		}
+	}
+	if known.Nearest(word, n.All) == "" {
+		return "there is no " + n.What + " " + known.Shown(word) + "; all of them: heddle explain"
+	}
+	return n.Missing(word)
+}
