@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"heddle/internal/diagnose"
-	"net/netip"
 	"strings"
 
 	"heddle/internal/api"
@@ -28,6 +27,7 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 		return nil, ctx.Err()
 	}
 	seen, metered := an.flowing.seen(q.From, q.To)
+	var near []trace.Seen
 	var r *diagnose.Report
 	for range traceTries {
 		h, tables, err := an.tables(ctx)
@@ -35,6 +35,10 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 			return nil, err
 		}
 		h.Seen, h.Metered = seen, metered
+		if near == nil {
+			near = neighbours(h.Plan, q.From, q.To)
+		}
+		h.Neighbours = near
 		if r, err = traceOn(h, tables, q); err != nil {
 			return nil, traceError(err)
 		}
@@ -43,33 +47,6 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 		}
 	}
 	return r, ctx.Err()
-}
-
-// seen are the flows' ends that a trace names by an address; metered says whether any flows are metered.
-func (fl *flowing) seen(ends ...string) (list []trace.Seen, metered bool) {
-	for _, end := range ends {
-		a, errAddress := netip.ParseAddr(end)
-		m, errMAC := plan.ParseMAC(end)
-		if fl.flows == nil || errAddress != nil && errMAC != nil {
-			continue
-		}
-		q := api.FlowQuery{FlowFilter: api.FlowFilter{Direction: "ingress"}, Sort: "last", Limit: api.MaxFlowList}
-		if a = a.Unmap().WithZone(""); errAddress == nil {
-			q.Address = a.String()
-		}
-		found, err := fl.flows.Flows(q)
-		if err != nil {
-			continue // flows then do not show the end
-		}
-		metered = metered || found.Metered
-		for _, f := range found.Flows {
-			if errAddress == nil && f.Source == a || errMAC == nil && f.SourceMAC == m {
-				list = append(list, trace.Seen{At: plan.PortID{Switch: f.Switch, Name: f.Port}, MAC: f.SourceMAC,
-					Addr: f.Source})
-			}
-		}
-	}
-	return list, metered
 }
 
 // traceError returns whose fault an error is.
@@ -91,6 +68,7 @@ func (an *answers) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snap
 		if h, err = an.traceHost(); err != nil {
 			return err
 		}
+		h.Refused = an.reporter.claimed()
 		s, err = an.kernel.Snapshot()
 		return err
 	})

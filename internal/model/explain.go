@@ -145,7 +145,7 @@ func (w why) whyRefused(at place, reason abi.Reason) string {
 	switch reason {
 	case abi.ReasonReceiverBlocked:
 		if at.port != nil {
-			return "it is blocked, as set by the " + words(at.port.Policy.Blocked.From)
+			return "it is blocked, " + setBy(at.port.Policy.Blocked.From)
 		}
 		return "the uplink is blocked"
 	case abi.ReasonLoopBlocked:
@@ -233,7 +233,7 @@ func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
 	p, pol := w.from, w.from.Policy
 	switch reason {
 	case abi.ReasonPortBlocked:
-		return StageAdmit, fmt.Sprintf("port %s is blocked, as set by the %s", p.ID, words(pol.Blocked.From))
+		return StageAdmit, fmt.Sprintf("port %s is blocked, %s", p.ID, setBy(pol.Blocked.From))
 	case abi.ReasonLoopBlocked:
 		if p.fact.LoopBlocked == nil {
 			return StageAdmit, probeWords
@@ -295,7 +295,15 @@ func answer(v plan.Value[bool]) string {
 	if v.V {
 		a = spec.Accept
 	}
-	return fmt.Sprintf("%s, as set by the %s", a, words(v.From))
+	return fmt.Sprintf("%s, %s", a, setBy(v.From))
+}
+
+// setBy says what set a value.
+func setBy(l plan.Level) string {
+	if l == "" || l == plan.FromBuiltIn {
+		return "the " + string(plan.FromBuiltIn)
+	}
+	return "as set by the " + string(l)
 }
 
 func words(l plan.Level) string {
@@ -317,7 +325,7 @@ func vlanWords(v plan.Value[plan.VLAN]) string {
 		}
 		what = fmt.Sprintf("an %s trunk of VLANs %s", kind, setWords(v.V.Set))
 	}
-	return fmt.Sprintf("%s, as set by the %s", what, words(v.From))
+	return fmt.Sprintf("%s, %s", what, setBy(v.From))
 }
 
 func setWords(s plan.VLANSet) string {

@@ -28,7 +28,7 @@ func TestStepsNameThePortTheRuleAndTheLevel(t *testing.T) {
 			"classify: it belongs to VLAN 10: port s/a is in VLAN 10, as set by the port group",
 			"learn: 06:00:00:00:00:02 is now known on port s/a in VLAN 10",
 			"look up: ff:ff:ff:ff:ff:ff is a group address: it is for everybody in VLAN 10",
-			"receiver: no copy for s/b (receiver-blocked): it is blocked, as set by the built-in default",
+			"receiver: no copy for s/b (receiver-blocked): it is blocked, the built-in default",
 			"deliver: a copy for s/u",
 		}},
 		{"c", eth(all, m(2)), []string{

@@ -18,7 +18,7 @@ func talkAnswer(t *diagnose.Talk, from, to string) diagnose.Answer {
 	both := from + " reaches " + to
 	switch {
 	case four == diagnose.Yes && six == diagnose.Yes:
-		return diagnose.Answer{Verdict: diagnose.Yes, Text: both + ": " + pathOf(t, "IPv4")}
+		return diagnose.Answer{Verdict: diagnose.Yes, Text: both + ": " + pathOf(t, from)}
 	case four == diagnose.Yes || six == diagnose.Yes:
 		by, not := "IPv4", "IPv6"
 		if six == diagnose.Yes {
@@ -27,7 +27,7 @@ func talkAnswer(t *diagnose.Talk, from, to string) diagnose.Answer {
 		return diagnose.Answer{Verdict: diagnose.Yes, Text: both + " by " + by + ", not by " + not + whyNot(t)}
 	case four == diagnose.Unknown || six == diagnose.Unknown:
 		return diagnose.Answer{Verdict: diagnose.Unknown,
-			Text: "whether " + both + " is not known on this host: " + pathOf(t, "IPv4")}
+			Text: "whether " + both + " is not known on this host: " + pathOf(t, from)}
 	}
 	h, c := firstNo(t)
 	if c == nil {
@@ -48,13 +48,13 @@ func worstOf(t *diagnose.Talk, names ...string) diagnose.Verdict {
 	return worst
 }
 
-func pathOf(t *diagnose.Talk, protocol string) string {
-	for _, p := range t.Protocols {
-		if p.Name == protocol {
-			return p.Path
-		}
+// pathOf is the way of an end's packets.
+func pathOf(t *diagnose.Talk, from string) string {
+	i := slices.IndexFunc(t.Hops, func(h diagnose.Hop) bool { return h.Protocol == "IPv4" && h.From == from })
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return t.Hops[i].Path
 }
 
 // firstNo is the first frame of the conversation that does not arrive, and why; nil where that is not known.

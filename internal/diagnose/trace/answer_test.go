@@ -38,7 +38,9 @@ func TestTheAnswerIsOneSentence(t *testing.T) {
 		"talk": {diagnose.Request{From: "vm1", To: "vm2"},
 			diagnose.Answer{Verdict: diagnose.Yes, Text: "vm1 reaches vm2: on this host"}},
 		"uplink": {diagnose.Request{From: "vm1", To: "u1"},
-			diagnose.Answer{Verdict: diagnose.Yes, Text: "vm1 reaches u1: leaves by u1, VLAN 10; on this host"}},
+			diagnose.Answer{Verdict: diagnose.Yes, Text: "vm1 reaches u1: leaves by u1, VLAN 10"}},
+		"from an uplink": {diagnose.Request{From: "u1", To: "vm3"},
+			diagnose.Answer{Verdict: diagnose.Yes, Text: "u1 reaches vm3: on this host"}},
 		"other VLAN": {diagnose.Request{From: "vm1", To: "vm3"}, diagnose.Answer{Verdict: diagnose.No,
 			Text: "vm1 does not reach vm3 because the frame is in VLAN 10, and the port is access 20, as set by the " +
 				"port group db (other-segment)", Reason: "other-segment",
@@ -132,11 +134,14 @@ func TestEndsAreNamedByTheirAddresses(t *testing.T) {
 		{"fe80::ff:fe00:1", "vm1", "fe80::ff:fe00:1 is at port vm1: the link-local address of its MAC"},
 		{"192.0.2.1", "vm1", "192.0.2.1 is at port vm1: flows come from it"},
 		{"192.0.2.200", "u1", "192.0.2.200 is at uplink u1: flows come in from it"},
+		{"192.0.2.88", "vm3", "192.0.2.88 is at port vm3: the host's neighbour"},
+		{"192.0.2.55", "vm5", "192.0.2.55 is at port vm5: frames in its name were refused there"},
 		{"192.0.2.44", "", "192.0.2.44 is at vm4 and vm5: say which port"},
 		{"02:00:00:00:00:99", "", "no port has the MAC 02:00:00:00:00:99, and none has learned it; the MACs of this " +
 			"host: heddle mac list"},
-		{"10.0.0.9", "", "it is not known which port has 10.0.0.9: it is no host port's address, nor one of those " +
-			"that 2 ports list for the address guard, and no metered flow comes from it; give the port (heddle port " +
+		{"10.0.0.9", "", "it is not known which port has 10.0.0.9: it is no host port's address and no neighbour of " +
+			"the host, nor one of those that 2 ports list for the address guard, and no metered flow comes from it; " +
+			"give the port (heddle port " +
 			"list) or its MAC (heddle mac list)"},
 		{"vm9", "", "there is no port or uplink vm9; there are u1, vm1, vm2, vm3, vm4, vm5, vmk6"},
 	} {
@@ -148,6 +153,8 @@ func TestEndsAreNamedByTheirAddresses(t *testing.T) {
 			h.Seen = []Seen{{At: id("vm1"), MAC: mac(1), Addr: addr("192.0.2.1")},
 				{At: id("u1"), MAC: mac(0xee), Addr: addr("192.0.2.1")},
 				{At: id("u1"), MAC: mac(0xee), Addr: addr("192.0.2.200")}}
+			h.Neighbours = []Seen{{MAC: mac(0x88), Addr: addr("192.0.2.88")}, {MAC: mac(0xab), Addr: addr("10.0.0.9")}}
+			h.Refused = []Seen{{At: id("vm5"), MAC: mac(5), Addr: addr("192.0.2.55")}}
 			r, err := Run(h, diagnose.Request{From: x.from, To: "vm2"})
 			if x.port == "" {
 				if err == nil || err.Error() != x.note {

@@ -12,8 +12,8 @@ import (
 func (s *subject) elsewhere(to *place) diagnose.Cause {
 	p, seg := to.port, s.res.Segment
 	v := &p.Policy.VLAN
-	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by "+
-		"the %s", seg, v.V, p.Origin(v.From)),
+	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, %s", seg, v.V,
+		setBy(p, v.From)),
 		Change: "Put the two into one VLAN, if they are meant to talk without a router."}
 	set, flags := inSegment(seg)
 	s.fix(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
@@ -23,6 +23,14 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 		c.Change = "Put the port into a port group of that VLAN, if the two are meant to talk without a router."
 	}
 	return c
+}
+
+// setBy says what set a value of a port.
+func setBy(p *plan.Port, l plan.Level) string {
+	if l == plan.FromBuiltIn {
+		return "the built-in default"
+	}
+	return fmt.Sprintf("as set by the %s", p.Origin(l))
 }
 
 // inSegment is the VLAN policy of a port that is in a segment.

@@ -89,14 +89,16 @@ func (t *tracer) withMAC(m plan.MAC) []lead {
 
 // withAddress are the places that have an IP address.
 func (t *tracer) withAddress(a netip.Addr) []lead {
-	flow := func(p *place) int {
-		return slices.IndexFunc(t.Seen, func(s Seen) bool { return s.At == p.id && s.Addr == a })
-	}
 	as := func(p *place) identity {
-		if i := flow(p); i >= 0 {
-			return identity{addr: a, mac: t.Seen[i].MAC}
+		for _, s := range slices.Concat(t.Seen, t.Refused) {
+			if s.At == p.id && s.Addr == a {
+				return identity{addr: a, mac: s.MAC}
+			}
 		}
-		return identity{addr: a}
+		return identity{addr: a, mac: t.neighbour(p, a)}
+	}
+	in := func(list []Seen, p *place) bool {
+		return slices.ContainsFunc(list, func(s Seen) bool { return s.At == p.id && s.Addr == a })
 	}
 	return t.leads(as,
 		sign{"the host port's address", func(p *place) bool {
@@ -104,18 +106,35 @@ func (t *tracer) withAddress(a netip.Addr) []lead {
 		}},
 		sign{"listed there for the address guard", func(p *place) bool {
 			return slices.ContainsFunc(guardList(p), func(l netip.Prefix) bool {
-				return l.IsSingleIP() &&
-					l.Addr() == a
+				return l.IsSingleIP() && l.Addr() == a
 			})
 		}},
 		sign{"the link-local address of its MAC", func(p *place) bool {
 			return p.port != nil && linkLocal(t.model.MACOf(p.id)) == a
 		}},
-		sign{"flows come from it", func(p *place) bool { return p.port != nil && flow(p) >= 0 }},
+		sign{"flows come from it", func(p *place) bool { return p.port != nil && in(t.Seen, p) }},
+		sign{"the host's neighbour", func(p *place) bool { return !t.neighbour(p, a).IsZero() }},
+		sign{"frames in its name were refused there", func(p *place) bool { return in(t.Refused, p) }},
 		sign{"of a prefix that is listed there for the address guard", func(p *place) bool {
 			return slices.ContainsFunc(guardList(p), func(l netip.Prefix) bool { return l.Contains(a) })
 		}},
-		sign{"flows come in from it", func(p *place) bool { return flow(p) >= 0 }})
+		sign{"flows come in from it", func(p *place) bool { return in(t.Seen, p) }})
+}
+
+// neighbour is the MAC by which the host itself knows an address, if it is at that port.
+func (t *tracer) neighbour(p *place, a netip.Addr) plan.MAC {
+	for _, n := range t.Neighbours {
+		if n.Addr == a && p.port != nil && t.hasMAC(p, n.MAC) {
+			return n.MAC
+		}
+	}
+	return plan.MAC{}
+}
+
+// hasMAC reports whether a MAC is a port's own, its adapter's, or learned there.
+func (t *tracer) hasMAC(p *place, m plan.MAC) bool {
+	return t.model.MACOf(p.id) == m || t.Facts[p.id].SeenMAC == m ||
+		slices.ContainsFunc(t.Learned, func(l model.MAC) bool { return l.Port == p.id && l.MAC == m })
 }
 
 // leads are the places that have the first sign that any has.
@@ -150,8 +169,8 @@ func (t *tracer) noAddress(a netip.Addr) string {
 	if !t.Metered {
 		flows = "no port is metered, so that flows do not show it"
 	}
-	return fmt.Sprintf("it is not known which port has %s: it is no host port's address, %s, and %s; give the port "+
-		"(heddle port list) or its MAC (heddle mac list)", a, lists, flows)
+	return fmt.Sprintf("it is not known which port has %s: it is no host port's address and no neighbour of the host, "+
+		"%s, and %s; give the port (heddle port list) or its MAC (heddle mac list)", a, lists, flows)
 }
 
 // hostAddresses are a host port's own addresses.

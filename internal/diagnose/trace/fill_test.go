@@ -129,10 +129,10 @@ func TestMistakesInARequestAreTold(t *testing.T) {
 		return &f
 	}
 	for want, q := range map[string]diagnose.Request{
-		"say where the frame enters: a port or an uplink":                                      {},
-		"there is no port or uplink vm9; there are u1, vm1, vm2, vm3, vmk4":                    {From: "vm9"},
-		"there is no port or uplink lab/vm9; there are u1, vm1, vm2, vm3, vmk4":                {From: "lab/vm9"},
-		"say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to talk to": {From: "vm1"},
+		"say where the frame enters: a port or an uplink":                                            {},
+		"there is no port or uplink vm9; there are u1, vm1, vm2, vm3, vmk4":                          {From: "vm9"},
+		"there is no port or uplink lab/vm9; there are u1, vm1, vm2, vm3, vmk4":                      {From: "lab/vm9"},
+		"say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or whom to talk to: the second end": {From: "vm1"},
 		"from vm1 to lab/vm1: that is the same port": {From: "vm1",
 			To: "lab/vm1"},
 		"give a frame by its fields or by its bytes, not both": {From: "vm1", Frame: &diagnose.Fields{},

@@ -27,8 +27,8 @@ func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 	}
 	if q.Frame == nil && len(q.Frames) == 0 {
 		if to == nil {
-			return nil, errors.New("say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to " +
-				"talk to")
+			return nil, errors.New("say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or whom to talk " +
+				"to: the second end")
 		}
 		err = t.talk(r, from, to)
 	} else {

@@ -40,6 +40,9 @@ type Host struct {
 	// metered.
 	Seen    []Seen
 	Metered bool
+	// Neighbours are MACs that the host itself knows by its own questions, without the port. Refused are the addresses
+	// in whose name frames were refused.
+	Neighbours, Refused []Seen
 	// Waiting says why frames of ports and uplinks do not reach the switch yet.
 	Waiting map[plan.PortID]problem.Problem
 }

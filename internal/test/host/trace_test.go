@@ -280,8 +280,8 @@ func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
 	<-done
 }
 
-// TestEndsOfATraceAreNamedByAddress: on a live host a port's own and a learned MAC, and the IP address of a metered
-// flow, name the ends; without metering the answer says where was looked.
+// TestEndsOfATraceAreNamedByAddress: on a live host a port's own and a learned MAC, and the IP address of a host port,
+// of the host's neighbour and of a metered flow, name the ends; else the answer says where was looked.
 func TestEndsOfATraceAreNamedByAddress(t *testing.T) {
 	h, guest := traceLab(t)
 	want := func(r *diagnose.Report, from, to string) {
@@ -303,14 +303,24 @@ func TestEndsOfATraceAreNamedByAddress(t *testing.T) {
 		!strings.Contains(errs, "no port is metered") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	h.must("apply", "-f", h.file("heddle.yaml", strings.Replace(faultyLab, "{name: web, vlan: {access: 10}}",
+	text := faultyLab + "- {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.254/24]}\n"
+	h.must("apply", "-f", h.file("heddle.yaml", text))
+	h.await("the host reaches vm1", func() bool { return pings(h.ns, "192.0.2.1") })
+	r := h.traced([]string{"trace", "192.0.2.1", "192.0.2.254"})
+	want(r, "vm1/eth0", "vmk0")
+	if !slices.Equal(r.Notes[:2], []string{"192.0.2.1 is at port vm1/eth0: the host's neighbour",
+		"192.0.2.254 is at port vmk0: the host port's address"}) {
+		t.Errorf("notes %q", r.Notes)
+	}
+
+	h.must("apply", "-f", h.file("heddle.yaml", strings.Replace(text, "{name: web, vlan: {access: 10}}",
 		"{name: web, vlan: {access: 10}, monitoring: {ipfix: true}}", 1)))
 	h.await("flows show the addresses", func() bool {
 		pings(guest["vm1"], "192.0.2.3")
 		_, _, status := h.heddle("trace", "192.0.2.1", "192.0.2.3")
 		return status == 0
 	})
-	r := h.traced([]string{"trace", "192.0.2.1", "192.0.2.3"})
+	r = h.traced([]string{"trace", "192.0.2.1", "192.0.2.3"})
 	want(r, "vm1/eth0", "vm3/eth0")
 	if !slices.Contains(r.Notes, "192.0.2.1 is at port vm1/eth0: flows come from it") {
 		t.Errorf("notes %q", r.Notes)
