@@ -34,6 +34,7 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error)
 	if faults := spec.CheckDevices(cfg, cg.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
+	out.Notes = cfg.Hints()
 	out.Warnings = append(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings()...)
 	after, lines, err := cg.preview(cfg)
 	if len(lines) > 0 {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -271,5 +272,28 @@ func TestAPipeAsConfigurationDoesNotHoldUpTheAgent(t *testing.T) {
 	}
 	if err := r.apply(strings.ReplaceAll(base, "100", "300")); err != nil {
 		t.Errorf("apply: %v", err)
+	}
+}
+
+func TestADryRunNotesPoliciesThatAreSeldomMeant(t *testing.T) {
+	r := newRig(t, base)
+	for _, c := range []struct {
+		policy string
+		want   int
+	}{{"", 0}, {", security: {macLearning: {enabled: true}}", 1}} {
+		file := strings.Replace(base, "- name: lab\n", "- name: lab\n    kind: distributed\n", 1)
+		file = strings.Replace(file, "vlan: {access: 100}", "vlan: {access: 100}"+c.policy, 1)
+		for _, dry := range []bool{true, false} {
+			t.Run(fmt.Sprint(c.policy, dry), func(t *testing.T) {
+				var out *api.Applied
+				err := r.command(func(ctx context.Context) (err error) {
+					out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: dry})
+					return err
+				})
+				if want := c.want; err != nil || dry && len(out.Notes) != want || !dry && len(out.Notes) != 0 {
+					t.Errorf("%v: %+v", err, out)
+				}
+			})
+		}
 	}
 }

@@ -288,7 +288,9 @@ type Applied struct {
 	// Effects are what the changes mean for ports.
 	Effects  []Effect `json:"effects,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	DryRun   bool     `json:"dryRun"`
+	// Notes are about policies that work and that are seldom meant, of a dry run.
+	Notes  []string `json:"notes,omitempty"`
+	DryRun bool     `json:"dryRun"`
 	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the
 	// switch does, so that the change may not hold for all of them; each is a warning, too.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`

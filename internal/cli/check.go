@@ -79,6 +79,7 @@ func newCheck(d Deps) *cobra.Command {
 			for _, w := range slices.Concat(cfg.Warnings(), planWarnings(cfg)) {
 				d.warn(w)
 			}
+			d.notes(cfg.Hints())
 			_, err = fmt.Fprintf(d.Stdout, "%s is valid: %s\n", fileName(file), summary(cfg))
 			return err
 		},

@@ -78,7 +78,18 @@ func writeFindings(w io.Writer, d Deps, found []doctor.Finding) error {
 			return err
 		}
 	}
-	return nil
+	_, err := fmt.Fprintf(w, "\n%s\n", doctorSummary(found))
+	return err
+}
+
+// doctorSummary is what an examination comes to.
+func doctorSummary(found []doctor.Finding) string {
+	text := fmt.Sprintf("%d wrong, %s", doctor.Count(found, doctor.Wrong),
+		count(doctor.Count(found, doctor.Note), "note", "notes"))
+	if n := doctor.Count(found, doctor.Unknown); n > 0 {
+		text += fmt.Sprintf(", %d could not be looked at", n)
+	}
+	return text
 }
 
 // wrap breaks a text between words into lines of at most width characters; a longer word has a line of its own.

@@ -71,6 +71,13 @@ func printError(d Deps, err error) {
 // warn writes a warning to standard error.
 func (d Deps) warn(text string) { fmt.Fprintf(d.Stderr, "heddle: warning: %s\n", printable.Text(text)) }
 
+// notes prints what works and is seldom meant.
+func (d Deps) notes(list []string) {
+	for _, n := range list {
+		fmt.Fprintf(d.Stderr, "heddle: note: %s\n", printable.Text(n))
+	}
+}
+
 // usagef is a fault of the command line.
 func usagef(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }
 

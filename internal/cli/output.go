@@ -101,6 +101,8 @@ type table struct {
 	names map[int]bool
 	// paint may colour a cell after it has been padded.
 	paint func(col int, text, padded string) string
+	// paintRow does the same where it takes the row, counted from 0, to know.
+	paintRow func(row, col int, text, padded string) string
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -130,8 +132,11 @@ func (t *table) cell(line, col int, text string, width int) string {
 	if t.right[col] {
 		padded = pad + text
 	}
-	if t.paint != nil && line > 0 {
+	switch {
+	case line > 0 && t.paint != nil:
 		return t.paint(col, text, padded)
+	case line > 0 && t.paintRow != nil:
+		return t.paintRow(line-1, col, text, padded)
 	}
 	return padded
 }

@@ -37,11 +37,19 @@ func newPortShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, p, func(w io.Writer) error {
+			learned, err := learnedAt(c, t)
+			if err != nil {
+				return err
+			}
+			shown := shownPort{Port: p}
+			if n := learned[place{p.Switch, p.Name}]; n > 0 || learns(p) {
+				shown.Learned = &learnedMACs{Held: n, Limit: learnLimit(p)}
+			}
+			return o.print(d, shown, func(w io.Writer) error {
 				if policy {
 					return printEffective(w, p)
 				}
-				return properties(w, portProperties(d, p))
+				return properties(w, portProperties(d, shown))
 			})
 		},
 	}
@@ -59,7 +67,20 @@ func (t *target) port(c *cobra.Command, name string) (api.Port, error) {
 	return pick(s.Ports, portsOf(s), name, "", func(p api.Port) (string, string) { return p.Switch, p.Name })
 }
 
-func portProperties(d Deps, p api.Port) [][2]string {
+// shownPort is a port as "port show" has it.
+type shownPort struct {
+	api.Port
+	// Learned is nil for a port that learns no MACs.
+	Learned *learnedMACs `json:"learned,omitempty"`
+}
+
+// learnedMACs is how many MACs a port has learned and may learn; its limit is 0 where it no longer learns.
+type learnedMACs struct {
+	Held  int `json:"held"`
+	Limit int `json:"limit"`
+}
+
+func portProperties(d Deps, p shownPort) [][2]string {
 	rows := [][2]string{
 		{"port", p.Name}, {"switch", p.Switch}, {"port group", p.PortGroup}, {"role", string(p.Role)},
 		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port " +
@@ -72,6 +93,7 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		{"uplink in use", strings.Join(p.Uplinks, ", ")},
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous},
 		{"addresses", strings.Join(p.Addresses, ", ")},
+		{"learned macs", learnedText(d, p)},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},
 	}
 	for _, o := range differing(p) {
@@ -81,6 +103,18 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		rows = append(rows, [2]string{"refused", d.coloured(red, r)})
 	}
 	return rows
+}
+
+// learnedText says how many MACs a port has learned of how many it may: "3 of 3", coloured where no more fit.
+func learnedText(d Deps, p shownPort) string {
+	switch l := p.Learned; {
+	case l == nil:
+		return ""
+	case learns(p.Port) && l.Held >= l.Limit:
+		return d.coloured(yellow, learnedOf(p.Port, l.Held))
+	default:
+		return learnedOf(p.Port, l.Held)
+	}
 }
 
 // refusals say what the port's policy refused its guest.
@@ -153,6 +187,7 @@ func printWarnings(d Deps, out *api.Applied) {
 	for _, w := range out.Warnings {
 		d.warn(w)
 	}
+	d.notes(out.Notes)
 }
 
 // beforeNotes are the lines below a list about what runs before the switch on a port's or uplink's device.

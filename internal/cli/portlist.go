@@ -111,13 +111,25 @@ func refusedLately(p api.Port, now time.Time) (list []api.Refusal) {
 
 // learnedOf is how many MACs a port has learned, of how many it may: "3 of 16"; "" for a port that does not learn.
 func learnedOf(p api.Port, learned int) string {
-	if value(p.Effective, "security.macLearning.enabled") != "true" {
+	if !learns(p) {
 		if learned == 0 {
 			return ""
 		}
 		return strconv.Itoa(learned)
 	}
 	return strconv.Itoa(learned) + " of " + value(p.Effective, "security.macLearning.limit")
+}
+
+// learns reports whether a port learns MACs.
+func learns(p api.Port) bool { return value(p.Effective, "security.macLearning.enabled") == "true" }
+
+// learnLimit is how many MACs a port may learn, 0 where it learns none.
+func learnLimit(p api.Port) int {
+	if !learns(p) {
+		return 0
+	}
+	n, _ := strconv.Atoi(value(p.Effective, "security.macLearning.limit")) // a number, of this program
+	return n
 }
 
 // ownAddresses are the IP addresses that are configured at a port or listed for its address guard.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/diagnose/reasons"
 	"heddle/internal/diagnose/stats"
 	"heddle/internal/spec/known"
 )
@@ -134,13 +136,13 @@ func (q *statsQuery) once(c *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		return q.o.print(q.d, s, func(w io.Writer) error { return statsOne(w, s, q.zero) })
+		return q.o.print(q.d, s, func(w io.Writer) error { return statsOne(w, q.d, s, q.zero) })
 	}
 	if by := stats.By(q.by); by != stats.Port {
 		lines := stats.Sum(stats.Lines(nil, all), by)
-		return q.o.print(q.d, withoutRates(lines), func(w io.Writer) error { return statsTable(w, lines, by) })
+		return q.o.print(q.d, withoutRates(lines), func(w io.Writer) error { return statsTable(w, q.d, lines, by) })
 	}
-	return q.o.print(q.d, all, func(w io.Writer) error { return statsTable(w, stats.Lines(nil, all), stats.Port) })
+	return q.o.print(q.d, all, func(w io.Writer) error { return statsTable(w, q.d, stats.Lines(nil, all), stats.Port) })
 }
 
 // follow shows what passed a second, once or again and again.
@@ -195,7 +197,7 @@ func (q *statsQuery) show(lines []stats.Line, n int) error {
 			return err
 		}
 	}
-	return q.o.print(q.d, lines, func(w io.Writer) error { return ratesTable(w, lines, stats.By(q.by)) })
+	return q.o.print(q.d, lines, func(w io.Writer) error { return ratesTable(w, q.d, lines, stats.By(q.by)) })
 }
 
 func withoutRates(lines []stats.Line) []stats.Line {
@@ -227,10 +229,11 @@ func numbers(names, heads []string) *table {
 	return t
 }
 
-func statsTable(w io.Writer, lines []stats.Line, by stats.By) error {
+func statsTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
 	tab := numbers(head, []string{"PKTS IN", "BYTES IN", "PKTS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "FILTERED",
 		"LOST"})
+	tab.paint = paintLosses(d, tab.head)
 	for _, l := range lines {
 		cells := names(l)
 		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut,
@@ -242,10 +245,11 @@ func statsTable(w io.Writer, lines []stats.Line, by stats.By) error {
 	return tab.write(w)
 }
 
-func ratesTable(w io.Writer, lines []stats.Line, by stats.By) error {
+func ratesTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
 	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S",
 		"FILTERED/S", "LOST/S"})
+	tab.paint = paintLosses(d, tab.head)
 	for _, l := range lines {
 		cells := names(l)
 		r := l.Rates
@@ -262,7 +266,18 @@ func ratesTable(w io.Writer, lines []stats.Line, by stats.By) error {
 	return tab.write(w)
 }
 
-func statsOne(w io.Writer, s api.Stats, zero bool) error {
+// paintLosses colours what was dropped or lost, as "heddle top" does.
+func paintLosses(d Deps, head []string) func(int, string, string) string {
+	of := columns(head, "IN DROPS", "OUT DROPS", "LOST", "IN DROP/S", "OUT DROP/S", "LOST/S")
+	return func(col int, text, padded string) string {
+		if of[col] && text != "0" && text != "-" {
+			return d.coloured(yellow, padded)
+		}
+		return padded
+	}
+}
+
+func statsOne(w io.Writer, d Deps, s api.Stats, zero bool) error {
 	what := "port"
 	if s.Uplink {
 		what = "uplink"
@@ -271,19 +286,31 @@ func statsOne(w io.Writer, s api.Stats, zero bool) error {
 		return err
 	}
 	tab := &table{head: []string{"COUNTER", "VALUE"}, right: map[int]bool{1: true}}
+	lost := map[int]bool{} // rows of what went no further
+	tab.paintRow = func(row, col int, text, padded string) string {
+		if col == 1 && lost[row] && text != "0" {
+			return d.coloured(yellow, padded)
+		}
+		return padded
+	}
 	for _, c := range append(append([]api.Counter{}, s.Counters...), s.Extra...) {
 		if c.Value > 0 || zero {
 			tab.add(c.Name, strconv.FormatUint(c.Value, 10))
 		}
 	}
+	reasonRow := func(what string, r api.ReasonNo) {
+		known, ok := abi.ParseReason(r.Reason)
+		lost[len(tab.rows)] = !ok || !reasons.ByDesign(known, s.Uplink)
+		tab.add(what+", "+r.Reason, strconv.FormatUint(r.Value, 10))
+	}
 	for _, r := range s.Drops {
-		tab.add("dropped, "+r.Reason, strconv.FormatUint(r.Value, 10))
+		reasonRow("dropped", r)
 	}
 	for _, r := range s.Refused {
-		tab.add("refused, "+r.Reason, strconv.FormatUint(r.Value, 10))
+		reasonRow("refused", r)
 	}
-	addLosses(tab, "device", s.Device, zero)
-	addLosses(tab, "its other end", s.Peer, zero)
+	addLosses(tab, "device", s.Device, zero, lost)
+	addLosses(tab, "its other end", s.Peer, zero, lost)
 	if len(tab.rows) == 0 {
 		_, err := fmt.Fprintln(w, "all counters are 0 (--zero shows them)")
 		return err
@@ -292,7 +319,7 @@ func statsOne(w io.Writer, s api.Stats, zero bool) error {
 }
 
 // addLosses adds what a device lost by its own account.
-func addLosses(tab *table, what string, l *api.DeviceLosses, zero bool) {
+func addLosses(tab *table, what string, l *api.DeviceLosses, zero bool, lost map[int]bool) {
 	if l == nil {
 		return
 	}
@@ -302,9 +329,11 @@ func addLosses(tab *table, what string, l *api.DeviceLosses, zero bool) {
 	for _, c := range []struct {
 		name  string
 		value uint64
-	}{{"unwanted (rx dropped)", l.RxDropped}, {"tx dropped", l.TxDropped}, {"rx errors", l.RxErrors},
-		{"tx errors", l.TxErrors}, {"rx missed", l.RxMissed}} {
+		lost  bool
+	}{{"unwanted (rx dropped)", l.RxDropped, false}, {"tx dropped", l.TxDropped, true},
+		{"rx errors", l.RxErrors, true}, {"tx errors", l.TxErrors, true}, {"rx missed", l.RxMissed, true}} {
 		if c.value > 0 || zero {
+			lost[len(tab.rows)] = c.lost
 			tab.add(what+", "+c.name, strconv.FormatUint(c.value, 10))
 		}
 	}

@@ -62,6 +62,10 @@ func configuration(f Facts) []Finding {
 		found = append(found, Finding{Level: Wrong, Text: fault, Remedy: "edit the file, then: heddle check -f " +
 			f.Config.File})
 	}
+	if f.Config.Empty {
+		found = append(found, Finding{Level: OK, Text: f.Config.File + " holds comments at most: it configures " +
+			"nothing, and an agent keeps what was applied last"})
+	}
 	if !f.Config.Exists {
 		found = append(found, Finding{Level: OK, Text: "there is none at " + f.Config.File})
 	}

@@ -21,37 +21,73 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// check looks at one matter. Without findings, sound says what was looked at. needs are the facts without which nothing
-// can be said.
+// check looks at one matter. needs are the facts without which nothing can be said. Without findings, sound says what
+// was looked at; or none does, where matter counts nothing to look at.
 type check struct {
-	name  string
-	needs []Fact
-	sound string
-	look  func(Facts) []Finding
+	name   string
+	needs  []Fact
+	sound  string
+	look   func(Facts) []Finding
+	matter func(Facts) int
+	none   string
 }
 
+// What is said where there is nothing to look at.
+const (
+	notConfigured = "none configured"
+	noDevices     = "no switch has a device here yet"
+)
+
+func uplinkCount(f Facts) int { return len(f.Uplinks) }
+func portCount(f Facts) int   { return len(f.Ports) }
+func deviceCount(f Facts) int { return len(inUse(f)) }
+
 func checks() []check {
+	devices := []Fact{FactDevices}
 	return []check{
-		{"kernel", nil, "new enough, and has what the switch needs", kernelAge},
-		{"tcx", []Fact{FactTCX}, "programs can be attached to devices", kernelTCX},
-		{"bpf JIT", []Fact{FactJIT}, "programs are compiled", kernelJIT},
-		{"receive backlog", []Fact{FactBacklog}, "holds a frame that is flooded to the largest segment", backlog},
-		{"bpf file system", []Fact{FactMounts}, "there, and outlives the agent", fileSystem},
-		{"pins", []Fact{FactPins}, "every agent's kernel objects have their agent", pins},
-		{"agent", []Fact{FactAgent}, "answers, and is of this program's version", agentAnswers},
-		{"namespace", []Fact{FactDevices}, "the devices are this network namespace's", namespace},
-		{"aliases", []Fact{FactAgent}, "no other device looks like a host port's", aliases},
-		{"configuration", []Fact{FactConfig}, "valid", configuration},
-		{"uplinks", []Fact{FactDevices}, "all there and up", uplinks},
-		{"ports", []Fact{FactDevices}, "all have their device", ports},
-		{"mtu", []Fact{FactDevices}, "devices carry what their switch lets through", mtu},
-		{"other owners", []Fact{FactDevices}, "no bridge, bond or other device shares the switch's devices", owners},
-		{"offloads", []Fact{FactDevices}, "no offload changes frames on their way", offloads},
-		{"other programs", []Fact{FactDevices, FactTCX}, "nobody else's programs on the switch's devices", programs},
-		{"managers", []Fact{FactDevices}, "no network manager configures the switch's devices", managers},
-		{"host interfaces", []Fact{FactDevices}, "one interface for each of the host's subnets", hostInterfaces},
-		{"bridge netfilter", nil, "the packet filter leaves bridged frames alone", bridgeNetfilter},
+		{name: "kernel", sound: "new enough, and has what the switch needs", look: kernelAge},
+		{name: "tcx", needs: []Fact{FactTCX}, sound: "programs can be attached to devices", look: kernelTCX},
+		{name: "bpf JIT", needs: []Fact{FactJIT}, sound: "programs are compiled", look: kernelJIT},
+		{name: "receive backlog", needs: []Fact{FactBacklog},
+			sound: "long enough for a broadcast to every port of the largest VLAN", look: backlog,
+			matter: portCount, none: "no port is configured that could fill it"},
+		{name: "bpf file system", needs: []Fact{FactMounts}, sound: "there, and outlives the agent", look: fileSystem},
+		{name: "pins", needs: []Fact{FactPins},
+			sound: "each switch in the kernel has its agent running, and would outlive it", look: pins,
+			matter: func(f Facts) int { return len(f.Pins.Agents) + one(f.Agent.Running) },
+			none:   "no switch is in the kernel"},
+		{name: "agent", needs: []Fact{FactAgent}, sound: "answers, and is of this program's version",
+			look: agentAnswers},
+		{name: "namespace", needs: devices, sound: "the devices are this network namespace's", look: namespace},
+		{name: "aliases", needs: []Fact{FactAgent}, sound: "no other device looks like a host port's", look: aliases},
+		{name: "configuration", needs: []Fact{FactConfig}, sound: "valid", look: configuration},
+		{name: "uplinks", needs: devices, sound: "all there and up", look: uplinks, matter: uplinkCount,
+			none: notConfigured},
+		{name: "ports", needs: devices, sound: "all have their device", look: ports, matter: portCount,
+			none: notConfigured},
+		{name: "mtu", needs: devices, sound: "devices carry what their switch lets through", look: mtu,
+			matter: deviceCount, none: noDevices},
+		{name: "other owners", needs: devices,
+			sound: "no bridge, bond or other device shares the switch's devices", look: owners, matter: deviceCount,
+			none: noDevices},
+		{name: "offloads", needs: devices, sound: "no offload changes frames on their way", look: offloads,
+			matter: deviceCount, none: noDevices},
+		{name: "other programs", needs: []Fact{FactDevices, FactTCX},
+			sound: "nobody else's programs on the switch's devices", look: programs, matter: deviceCount,
+			none: noDevices},
+		{name: "managers", needs: devices, sound: "no network manager configures the switch's devices", look: managers,
+			matter: deviceCount, none: noDevices},
+		{name: "host interfaces", needs: devices, sound: "one interface for each of the host's subnets",
+			look: hostInterfaces},
+		{name: "bridge netfilter", sound: "the packet filter leaves bridged frames alone", look: bridgeNetfilter},
 	}
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Examine runs every check and returns its findings: the faults, one that everything is in order, or one with the
@@ -66,6 +102,9 @@ func Examine(f Facts) []Finding {
 		found := c.look(f)
 		if len(found) == 0 {
 			found = []Finding{{Level: OK, Text: c.sound}}
+			if c.matter != nil && c.matter(f) == 0 {
+				found[0].Text = c.none
+			}
 		}
 		for i := range found {
 			found[i].Check = c.name
@@ -92,4 +131,12 @@ func Healthy(findings []Finding) bool {
 		}
 	}
 	return true
+}
+
+// Count is how many findings have a level.
+func Count(findings []Finding, l Level) (n int) {
+	for _, f := range findings {
+		n += one(f.Level == l)
+	}
+	return n
 }

@@ -267,3 +267,26 @@ func TestMountsAreReadFromTheFirstProcess(t *testing.T) {
 		})
 	}
 }
+
+// TestWhereThereIsNothingNoCheckSaysThatItIsAsItShouldBe: a host before its first configuration.
+func TestWhereThereIsNothingNoCheckSaysThatItIsAsItShouldBe(t *testing.T) {
+	f := soundHost()
+	f.Uplinks, f.Ports, f.Pins.Agents, f.Config.Empty = nil, nil, nil, true
+	f.Agent = Agent{Name: "default", Own: "v1"}
+	want := map[string]string{
+		"uplinks": notConfigured, "ports": notConfigured, "mtu": noDevices, "other owners": noDevices,
+		"offloads": noDevices, "other programs": noDevices, "managers": noDevices,
+		"receive backlog": "no port is configured that could fill it", "pins": "no switch is in the kernel",
+		"configuration": "/etc/heddle/heddle.yaml holds comments at most: it configures nothing, and an agent keeps " +
+			"what was applied last",
+	}
+	for _, found := range Examine(f) {
+		if text, ok := want[found.Check]; ok && (found.Text != text || found.Level != OK) {
+			t.Errorf("%s: %s %q", found.Check, found.Level, found.Text)
+		}
+		delete(want, found.Check)
+	}
+	if len(want) > 0 {
+		t.Errorf("no finding of %v", want)
+	}
+}

@@ -85,6 +85,8 @@ type Agent struct {
 type Config struct {
 	File   string
 	Exists bool
+	// Empty: it has comments at most.
+	Empty  bool
 	Faults []string
 }
 

@@ -186,7 +186,7 @@ func (f *Facts) config(ctx context.Context, w Where) *spec.Config {
 		return nil
 	}
 	f.Config.Exists = true
-	if spec.OnlyComments(b) {
+	if f.Config.Empty = spec.OnlyComments(b); f.Config.Empty {
 		return nil
 	}
 	cfg, err := spec.Parse(w.Config, b)

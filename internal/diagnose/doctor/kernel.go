@@ -63,8 +63,8 @@ func backlog(f Facts) []Finding {
 	if largest <= f.Kernel.Backlog {
 		return nil
 	}
-	return []Finding{{Level: Wrong, Text: fmt.Sprintf("a broadcast to the %d ports of %s does not fit the receive "+
-		"backlog of %d frames: copies are lost", largest, where, f.Kernel.Backlog),
+	return []Finding{{Level: Wrong, Text: fmt.Sprintf("a broadcast to the %d ports of %s does not fit the kernel's "+
+		"queue of received frames, which holds %d: copies of it are lost", largest, where, f.Kernel.Backlog),
 		Remedy: fmt.Sprintf("sysctl -w net.core.netdev_max_backlog=%d, and keep it in /etc/sysctl.d", 4*largest)}}
 }
 
@@ -98,8 +98,9 @@ func pins(f Facts) []Finding {
 		}
 	}
 	if f.Agent.Running && !has {
-		found = append(found, Finding{Level: Wrong, Text: "the running agent has nothing pinned: its switch ends " +
-			"with it", Remedy: "wait a minute for the agent to pin it again, or restart the agent"})
+		found = append(found, Finding{Level: Wrong, Text: "the running agent has nothing pinned in the bpf file " +
+			"system: its switch ends with it",
+			Remedy: "wait a minute for the agent to pin it again, or restart the agent"})
 	}
 	return found
 }

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heddle/internal/api"
+	"heddle/internal/diagnose/doctor"
+	"heddle/internal/plan"
+)
+
+func TestStats_ColoursWhatWasLost(t *testing.T) {
+	s := furnished()
+	s.stats = append(s.stats, api.Stats{Switch: "lab", Name: "uplink1", Uplink: true,
+		Counters: []api.Counter{{Name: "packetsOutDropped", Value: 9}},
+		Refused:  []api.ReasonNo{{Reason: "reverse-path", Value: 9}},
+		Device:   &api.DeviceLosses{Device: "eno1", RxDropped: 4, TxDropped: 5}})
+	c := newConsole(t, s)
+	bare := c.must("stats")
+	c.colour = true
+	list := c.must("stats")
+	if strings.NewReplacer(yellow, "", plain, "").Replace(list) != bare {
+		t.Errorf("colours move the columns:\n%q", list)
+	}
+	for _, want := range []string{yellow + "       7" + plain, yellow + "   5" + plain} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %q in\n%q", want, list)
+		}
+	}
+	if n := strings.Count(list, yellow); n != 2 {
+		t.Errorf("%d cells are coloured, also such as are left out by design:\n%q", n, list)
+	}
+	one := c.must("stats", "vm1/eth0")
+	if !strings.Contains(one, "dropped, forged-transmit  "+yellow+"    7"+plain) || strings.Count(one, yellow) != 1 {
+		t.Errorf("one port:\n%q", one)
+	}
+	uplink := c.must("stats", "uplink1")
+	if strings.Count(uplink, yellow) != 1 || !strings.Contains(uplink, "tx dropped") {
+		t.Errorf("the uplink:\n%q", uplink)
+	}
+}
+
+func TestPortShow_SaysHowManyMACsAreLearned(t *testing.T) {
+	s := furnished()
+	learns := []plan.Row{{Policy: "security.macLearning.enabled", Value: plan.FieldValueOf(true)},
+		{Policy: "security.macLearning.limit", Value: plan.FieldValueOf(1)}}
+	c := newConsole(t, s)
+	if out := c.must("port", "show", "vm1/eth0"); !strings.Contains(out, "learned macs") {
+		t.Errorf("a port that learned before says nothing of it:\n%s", out)
+	}
+	s.state.Ports[0].Effective = learns
+	if out := c.must("port", "show", "vm1/eth0"); !strings.Contains(out, "1 of 1") {
+		t.Errorf("no limit:\n%s", out)
+	}
+	var shown struct {
+		Name    string `json:"name"`
+		Learned *struct{ Held, Limit int }
+	}
+	if err := json.Unmarshal([]byte(c.must("port", "show", "vm1/eth0", "-o", "json")), &shown); err != nil ||
+		shown.Name != "vm1/eth0" || shown.Learned == nil || shown.Learned.Held != 1 || shown.Learned.Limit != 1 {
+		t.Errorf("%v: %+v", err, shown)
+	}
+	c.colour = true
+	if out := c.must("port", "show", "vm1/eth0"); !strings.Contains(out, yellow+"1 of 1"+plain) {
+		t.Errorf("a full table is not coloured:\n%q", out)
+	}
+}
+
+func TestCheckAndDryRun_NotePoliciesThatAreSeldomMeant(t *testing.T) {
+	const file = "switches: [{name: lab, kind: distributed, portGroups: [{name: web, security: {macLearning: " +
+		"{enabled: true}}}]}]\n"
+	path := filepath.Join(t.TempDir(), "heddle.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := furnished()
+	s.applied = api.Applied{DryRun: true, Notes: []string{"seldom meant"}}
+	c := newConsole(t, s)
+	_, errs, status := c.run("check", "-f", path)
+	if status != ExitOK || !strings.HasPrefix(errs, "heddle: note: "+path+":1:56: switches[lab].portGroups[web]: MAC "+
+		"learning is on and forged transmits are rejected") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if _, errs, _ := c.run("apply", "--dry-run", "-f", path); !strings.Contains(errs, "heddle: note: seldom meant\n") {
+		t.Errorf("dry run: %s", errs)
+	}
+}
+
+func TestDoctor_EndsWithASummary(t *testing.T) {
+	for want, found := range map[string][]doctor.Finding{
+		"0 wrong, 0 notes": {{Level: doctor.OK}},
+		"2 wrong, 1 note":  {{Level: doctor.Wrong}, {Level: doctor.Note}, {Level: doctor.Wrong}},
+		"0 wrong, 2 notes, 1 could not be looked at": {{Level: doctor.Note}, {Level: doctor.Unknown},
+			{Level: doctor.Note}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			if got := doctorSummary(found); got != want {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
