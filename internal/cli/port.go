@@ -96,7 +96,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 		{"learned macs", learnedText(d, p)},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},
 	}
-	for _, o := range differing(p) {
+	for _, o := range differing(p.Port) {
 		rows = append(rows, [2]string{"beside the file", overrideText(p.Name, o)})
 	}
 	for _, r := range refusals(p.Refused, time.Now()) {

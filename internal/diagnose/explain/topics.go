@@ -75,7 +75,7 @@ func policyTopics() (list []Topic) {
 
 // levels are where a policy field can be set, the level that counts most last.
 func levels(f *plan.Field) (list []string) {
-	if f.PortOnly {
+	if f.PortOnly() {
 		return []string{"port"}
 	}
 	list = []string{"switch, under defaults", "port group",

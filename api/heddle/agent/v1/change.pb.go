@@ -569,7 +569,9 @@ type Applied struct {
 	// trial is that of a change which concerns the way to the host's own addresses; absent for any other.
 	Trial *Trial `protobuf:"bytes,8,opt,name=trial,proto3" json:"trial,omitempty"`
 	// kept are the ports of the file of which commands have set something that the file says otherwise. That stays so.
-	Kept          []*KeptPort `protobuf:"bytes,9,rep,name=kept,proto3" json:"kept,omitempty"`
+	Kept []*KeptPort `protobuf:"bytes,9,rep,name=kept,proto3" json:"kept,omitempty"`
+	// notes are about policies that work and that are seldom meant, of a dry run.
+	Notes         []string `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -663,6 +665,13 @@ func (x *Applied) GetTrial() *Trial {
 func (x *Applied) GetKept() []*KeptPort {
 	if x != nil {
 		return x.Kept
+	}
+	return nil
+}
+
+func (x *Applied) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -1334,7 +1343,7 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x15\n" +
 	"\x13ConfirmTrialRequest\"D\n" +
 	"\x14ConfirmTrialResponse\x12,\n" +
-	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xa6\x03\n" +
+	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xbc\x03\n" +
 	"\aApplied\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.heddle.agent.v1.ChangeR\achanges\x121\n" +
 	"\aeffects\x18\x02 \x03(\v2\x17.heddle.agent.v1.EffectR\aeffects\x12\x1a\n" +
@@ -1345,7 +1354,9 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x10in_force_seconds\x18\x06 \x01(\x01R\x0einForceSeconds\x128\n" +
 	"\vin_force_at\x18\a \x01(\v2\x18.heddle.agent.v1.InstantR\tinForceAt\x12,\n" +
 	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\x12-\n" +
-	"\x04kept\x18\t \x03(\v2\x19.heddle.agent.v1.KeptPortR\x04kept\"w\n" +
+	"\x04kept\x18\t \x03(\v2\x19.heddle.agent.v1.KeptPortR\x04kept\x12\x14\n" +
+	"\x05notes\x18\n" +
+	" \x03(\tR\x05notes\"w\n" +
 	"\bKeptPort\x12.\n" +
 	"\x04port\x18\x01 \x01(\v2\x1a.heddle.agent.v1.ObjectRefR\x04port\x12;\n" +
 	"\toverrides\x18\x02 \x03(\v2\x1d.heddle.agent.v1.PortOverrideR\toverrides\"\xf7\x01\n" +
