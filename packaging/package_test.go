@@ -95,6 +95,7 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 		"/usr/share/fish/vendor_completions.d/heddle.fish":      "-rw-r--r--",
 		"/usr/share/man/man1/heddle.1.gz":                       "-rw-r--r--",
 		"/usr/share/man/man1/heddle-port-connect.1.gz":          "-rw-r--r--",
+		"/usr/share/man/man5/heddle.yaml.5.gz":                  "-rw-r--r--",
 		"/usr/share/doc/heddle/copyright":                       "-rw-r--r--",
 		"/usr/share/doc/heddle/changelog.gz":                    "-rw-r--r--",
 		"/usr/share/doc/heddle/docs/reference/agent.md":         "-rw-r--r--",

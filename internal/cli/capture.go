@@ -46,7 +46,7 @@ func newCapture(d Deps) *cobra.Command {
 			"PORT is a port or an uplink; \"any\" is all of them. FILTER is an expression of pcap-filter(7), the " +
 			"language of tcpdump, and needs tcpdump to be installed.\n\n" +
 			"Arrows: → enters by the port, ← is handed to its owner, ✗ is dropped.\n\n" +
-			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see docs/reference/reasons.md.",
+			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see reference/reasons.md of the documentation.",
 		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w " +
 			"vm1.pcapng\n" +
 			"  heddle capture any --stage drop\n  heddle capture --segment 10 --reason forged-transmit\n  heddle " +

@@ -21,7 +21,7 @@ func newLibvirtHook(d Deps) *cobra.Command {
 		Long: "Connect the adapters of a libvirt domain when it starts, to the port groups that its metadata or " +
 			"portgroup= names, and disconnect them when it stops. libvirt runs this command as its qemu hook, " +
 			"with the domain's XML on standard input. A domain that names no port group of Heddle is left alone. " +
-			"See docs/how-to/libvirt.md.",
+			"See how-to/libvirt.md of the documentation.",
 		Example: "  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -    # by hand, after virsh attach-device",
 		Args:    exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),
 		RunE: func(c *cobra.Command, args []string) error {

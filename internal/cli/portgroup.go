@@ -17,6 +17,10 @@ func newPortGroup(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("port-group", "Show the port groups and the policy their ports inherit",
 		"  heddle port-group list\n  heddle port-group show web")
+	c.Long = "Show the port groups and the policy their ports inherit. To add, change or remove one, edit the " +
+		"configuration file, then run \"heddle apply -f FILE\"; --dry-run shows what that means for ports. " +
+		"\"heddle config show\" prints the applied file. A running port goes to another port group with " +
+		"\"heddle port move\"."
 	t.flags(d, c)
 	c.AddCommand(newPortGroupList(d, t), newPortGroupShow(d, t))
 	return c

@@ -77,7 +77,8 @@ func NewRoot(d Deps) *cobra.Command {
 		Use:   "heddle",
 		Short: "A distributed virtual switch for Linux hypervisors",
 		Long: "Heddle is a distributed virtual switch for Linux hypervisors: switches, port groups and policies as\n" +
-			"vSphere knows them, running in the Linux kernel as eBPF.",
+			"vSphere knows them, running in the Linux kernel as eBPF.\n\n" +
+			"The documentation is in docs/ of the source, and in /usr/share/doc/heddle/docs/ of the package.",
 		Example: "  heddle doctor\n  heddle check -f heddle.yaml\n  heddle agent --config heddle.yaml\n  " +
 			"heddle port list",
 		Version:       buildVersion().Version,

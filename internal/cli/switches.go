@@ -19,6 +19,8 @@ import (
 func newSwitch(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("switch", "Show the switches of this host", "  heddle switch list\n  heddle switch show lab")
+	c.Long = "Show the switches of this host. A switch is added, changed or removed by the configuration file: edit " +
+		"it, then run \"heddle apply -f FILE\"; --dry-run shows what that means for ports."
 	t.flags(d, c)
 	c.AddCommand(newSwitchList(d, t), newSwitchShow(d, t))
 	return c

@@ -43,6 +43,37 @@ func TestCommandsInThePagesExist(t *testing.T) {
 	}
 }
 
+// TestPagesThatTheProgramNamesExist: an installed program has no docs/ beside it, so that a text names a page by its
+// path in the documentation, wherever that is.
+func TestPagesThatTheProgramNamesExist(t *testing.T) {
+	named := 0
+	err := filepath.WalkDir(filepath.Join(root, "internal"), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.Contains(path, "/dev/") || strings.Contains(path, "/test/") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range namedPage.FindAllStringSubmatch(goComment.ReplaceAllString(string(text), ""), -1) {
+			named++
+			if _, err := os.Stat(filepath.Join(root, "docs", m[2])); err != nil || m[1] == "docs/" {
+				t.Errorf("%s names %s%s; say \"how-to/PAGE.md of the documentation\"", path, m[1], m[2])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if named < 4 {
+		t.Errorf("only %d pages named", named)
+	}
+}
+
+var namedPage = regexp.MustCompile(`((?:[\w.-]+/)*)((?:how-to|reference|explanation|tutorial)/[\w-]+\.md)`)
+
 // TestCommandsInThePicturesExist: a picture's commands are typed as well.
 func TestCommandsInThePicturesExist(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))

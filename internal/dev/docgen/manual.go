@@ -24,9 +24,10 @@ func commandTree() *cobra.Command {
 	return root
 }
 
-// WriteManual writes the manual pages, one for each command, and the completions for bash, zsh and fish below share,
-// which is laid out as /usr/share. date, in seconds since 1970, stands on the pages.
-func WriteManual(share string, date int64) error {
+// WriteManual writes the manual pages, one for each command and heddle.yaml(5) from the repository's page of the
+// configuration, and the completions for bash, zsh and fish below share, which is laid out as /usr/share. date, in
+// seconds since 1970, stands on the pages.
+func WriteManual(repository, share string, date int64) error {
 	root := commandTree()
 	root.DisableAutoGenTag = true
 	at := time.Unix(date, 0).UTC()
@@ -34,11 +35,12 @@ func WriteManual(share string, date int64) error {
 	if err := os.MkdirAll(man, 0o755); err != nil {
 		return err
 	}
+	overview(root)
 	err := doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{
 		Header: &doc.GenManHeader{Section: "1", Date: &at, Source: "Heddle", Manual: "Heddle"}, Path: man,
 		CommandSeparator: "-",
 	})
-	return errors.Join(err,
+	return errors.Join(err, writeConfigurationManual(repository, filepath.Join(share, "man", "man5"), at),
 		completion(filepath.Join(share, "bash-completion", "completions", "heddle"), func(w io.Writer) error {
 			return root.GenBashCompletionV2(w, true)
 		}),

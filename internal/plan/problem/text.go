@@ -71,7 +71,7 @@ func (p Problem) ofMember() string {
 	case VLANDevice:
 		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at "+
 			"the port group (vlan: {access: ID}); "+
-			"a vNIC is a veth or a tap (docs/how-to/uplinks.md)", p.Device)
+			"a vNIC is a veth or a tap (how-to/uplinks.md of the documentation)", p.Device)
 	case WrongDevice:
 		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink",
 			p.Device, p.Kind)

@@ -12,11 +12,11 @@ import (
 func main() {
 	date := flag.Int64("date", 0, "date of the pages, seconds since 1970")
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: manpages [-date SECONDS] DIRECTORY")
+	if flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "usage: manpages [-date SECONDS] REPOSITORY DIRECTORY")
 		os.Exit(2)
 	}
-	if err := docgen.WriteManual(flag.Arg(0), *date); err != nil {
+	if err := docgen.WriteManual(flag.Arg(0), flag.Arg(1), *date); err != nil {
 		fmt.Fprintln(os.Stderr, "manpages:", err)
 		os.Exit(1)
 	}
