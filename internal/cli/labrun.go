@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/cmd"
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
 )
 
@@ -49,7 +50,7 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.show(d, rep)
+			return f.show(d, args[0], rep)
 		},
 	}
 	f.out.flag(c)
@@ -61,12 +62,25 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 	return c
 }
 
-func (f *labRun) show(d Deps, r *report.Report) error {
+// next is what to try after an experiment whose rows are labs, "" for others.
+func next(name string, r *report.Report) string {
+	if _, err := experiment.Find(name); err != nil || len(r.Rows) == 0 || len(r.Rows[0]) == 0 {
+		return ""
+	}
+	row := fmt.Sprintf("%s/%v", name, r.Rows[0][0].Value)
+	return fmt.Sprintf("\nTry next, as root: build the lab of a row and look into it, or write a report with plots.\n"+
+		"  heddle lab up %s\n  heddle lab run %s --report %s.html\n", row, name, name)
+}
+
+func (f *labRun) show(d Deps, name string, r *report.Report) error {
 	if err := r.Write(d.Stdout, report.Format(f.out.format)); err != nil {
 		return err
 	}
 	if err := f.report.write(r); err != nil {
 		return err
+	}
+	if report.Format(f.out.format) == report.Table {
+		fmt.Fprint(d.Stdout, next(name, r))
 	}
 	if f.check {
 		return r.Check()

@@ -23,6 +23,18 @@ func Explain(e *experiment.Experiment, all []Measured) []string {
 
 func speed(m Measured) string { return report.BitsPerSecond.Format(m.bitsPerSecond()) }
 
+// columns says what the columns of an experiment's table are.
+func columns(e *experiment.Experiment) string {
+	const rates = "iperf3 and own: payload of one TCP connection, by iperf3 and by Heddle's own sender. "
+	if e.Name == experiment.Placement {
+		return "Columns: to uplinks/ping: frames that a ping puts on the host's uplinks. " + rates +
+			"to uplinks: frames on them during the streams. article: whether the article saw frames leave the host."
+	}
+	return "Columns: " + rates + "ratio: to the first row. retr: TCP segments sent again. replies: answers to each " +
+		"ping; more than one are duplicates. uplinks: frames handed to the hosts' uplinks during the streams. CPU " +
+		"s/GB: seconds of all processors for 10⁹ bytes. articles, Gb/s: what (1) and (2) measured on ESXi."
+}
+
 // explainNested contrasts promiscuous mode on two uplinks with its remedies.
 func explainNested(rows map[string]Measured) []string {
 	dual, haveDual := rows["promiscuous-dual"]
@@ -53,14 +65,15 @@ func promiscuousSentence(dual Measured) string {
 }
 
 func otherwiseSentence(single Measured, rows map[string]Measured) string {
-	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies and %s, though the uplink carried %.0f "+
-		"%% of the delivered bytes for nothing",
+	s := fmt.Sprintf("With one uplink the physical switch has no other way to send a frame back: a ping got %.1f "+
+		"replies, and the stream reached %s. But the uplink carried %.0f %% of the delivered bytes, and nobody needed "+
+		"them there.",
 		single.RepliesPerPing, speed(single), 100*single.uplinkShare())
 	if checked, ok := rows["promiscuous-dual-checked"]; ok {
-		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies and %s", checked.RepliesPerPing,
-			speed(checked))
+		s += fmt.Sprintf(" With two uplinks and Heddle's reflection check a ping got %.1f replies, and the stream "+
+			"reached %s.", checked.RepliesPerPing, speed(checked))
 	}
-	return s + "."
+	return s
 }
 
 func learningSentence(dual, learning Measured, rows map[string]Measured) string {

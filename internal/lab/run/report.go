@@ -18,7 +18,7 @@ func Report(e *experiment.Experiment, all []Measured) *report.Report {
 		}
 		r.Budgets = append(r.Budgets, m.Row.Budgets(m.RepliesPerPing)...)
 	}
-	r.Notes = append(Explain(e, all), e.Sources...)
+	r.Notes = append(append(Explain(e, all), columns(e)), e.Sources...)
 	r.Plots = []report.Plot{
 		{Title: "Throughput of one TCP connection", Series: []report.Series{
 			{Name: "iperf3", Field: "throughput_spread_bps"},

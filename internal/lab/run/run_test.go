@@ -92,7 +92,8 @@ func TestNestedTableNamesTheArticlesFigures(t *testing.T) {
 	if err := Report(e, all).Write(&out, report.Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"promiscuous-dual", "(1) 1.16, (2) 0.177", "(1) 20.8, (2) 8.52", "18 times",
+	for _, want := range []string{"Columns: iperf3 and own: ", "promiscuous-dual",
+		"(1) 1.16, (2) 0.177", "(1) 20.8, (2) 8.52", "18 times",
 		"48 times", "https://sdn-warrior.org", "names neither the kind of switch"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())

@@ -74,8 +74,10 @@ func Explain(e *experiment.Experiment, all []Result) []string {
 	} else {
 		notes = explainNested(all)
 	}
-	return append(notes, "Simulated on the model alone: the counts are exact, and a simulation has no throughput to "+
-		"measure. Out and in are frames per ping that leave the named end of a link and that come in there.")
+	return append(notes, "Columns: replies: answers to each ping; more than one are duplicates. to uplinks/ping: "+
+		"frames that a ping puts on uplinks. copies/ping: copies that the hosts' switches deliver of it. out/in: "+
+		"frames per ping that leave the named end of a link and that come in there.",
+		"Simulated on the model alone: the counts are exact, and a simulation has no throughput to measure.")
 }
 
 func explainNested(all []Result) []string {
@@ -108,13 +110,14 @@ func promiscuousSentence(dual Result) string {
 }
 
 func otherwiseSentence(single Result, rows map[string]Result) string {
-	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies, though %.1f frames of every ping still "+
-		"leave in vain",
+	s := fmt.Sprintf("With one uplink the physical switch has no other way to send a frame back: a ping gets %.1f "+
+		"replies. But %.1f frames of it are on the uplink, and nobody needs them there.",
 		single.RepliesPerPing, single.perPing(single.UplinkFrames))
 	if checked, ok := rows["promiscuous-dual-checked"]; ok {
-		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies", checked.RepliesPerPing)
+		s += fmt.Sprintf(" With two uplinks and Heddle's reflection check a ping gets %.1f replies.",
+			checked.RepliesPerPing)
 	}
-	return s + "."
+	return s
 }
 
 func learningSentence(learning Result, rows map[string]Result) string {
