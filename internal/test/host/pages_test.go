@@ -138,19 +138,27 @@ func TestTheAttachPageShowsWhatItsCommandsPrint(t *testing.T) {
 			t.Errorf("%s: %s", s.command, why)
 		}
 	}
-	head, _, _ := strings.Cut(h.must("port", "list"), "\n")
-	for _, name := range []string{"docs/how-to/qemu.md", "docs/how-to/libvirt.md"} {
+	h.columns("port list", "qemu", "libvirt", "proxmox", "lxc", "storms", "teaming")
+	h.columns("lag list", "lacp")
+}
+
+// columns holds the tables that how-tos show for a command against the columns that it prints.
+func (h *host) columns(command string, pages ...string) {
+	h.t.Helper()
+	head, _, _ := strings.Cut(h.must(strings.Fields(command)...), "\n")
+	for _, name := range pages {
 		found := false
-		for _, s := range consoles(page(t, name)) {
-			if s.command == "heddle port list" {
+		for _, s := range consoles(page(h.t, "docs/how-to/"+name+".md")) {
+			if s.command == "heddle "+command {
 				found = true
 				if s.plain(s.want[0]) != s.plain(head) {
-					t.Errorf("%s has a table of the columns\n%s\nand the program's are\n%s", name, s.want[0], head)
+					h.t.Errorf("%s.md has a table with the columns\n%s\nand the program's are\n%s", name, s.want[0],
+						head)
 				}
 			}
 		}
 		if !found {
-			t.Errorf("%s shows no list of ports", name)
+			h.t.Errorf("%s.md shows nothing of heddle %s", name, command)
 		}
 	}
 }
