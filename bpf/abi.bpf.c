@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the C and the Go side share, named once so that it is in this object's type information, from which internal/abi is
- * generated. This object is never loaded. */
+/* What the C and the Go side share. This file names each such type and constant once, so that this object's type
+ * information contains it; internal/abi is generated from that. This object is never loaded. */
 #include "capture/record.h"
 #include "core/bench.h"
 #include "core/carry.h"

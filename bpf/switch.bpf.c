@@ -36,13 +36,13 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 
 	if (!c)
 		return VERDICT_NEXT;
-	f.half = c->generation & 1; /* the only place it is read: one run, one plan */
+	f.half = c->generation & 1; /* the only place that reads it: one run, one plan */
 	f.owner_seed = c->owner_seed[f.half];
 	f.in = port_at(f.half, slot);
 	if (!f.in || !(f.in->flags & PORT_CONNECTED))
 		return VERDICT_NEXT; /* not ours at present */
 	if (!recording && UNLIKELY(skb->mark == MARK_TO_HOST) && f.in->flags & PORT_UPLINK) {
-		skb->mark = mark_of_copy(skb); /* it came from a port and is counted */
+		skb->mark = mark_of_copy(skb); /* it came from a port and was counted there */
 		return VERDICT_NEXT;
 	}
 	f.count = counters_of(slot);
@@ -101,8 +101,8 @@ SEC("tcx/egress") s32 heddle_egress(struct __sk_buff *skb)
 	return slot ? host_frame(skb, slot) : VERDICT_NEXT;
 }
 
-/* The same two, on devices while a capture runs: a stand-in takes the frame, if there is one. The kernel empties these tables when the
- * process that made them is gone; then nothing but the question is left of a capture. */
+/* The same two programs, on devices while a capture runs: if there is a stand-in, it takes over the frame. The kernel
+ * empties these tables when the process that made them is gone; the device then pays only for this check. */
 struct {
 	MAP_UINT(type, MAP_PROG_ARRAY);
 	MAP_UINT(max_entries, 1);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Where `heddle capture` looks: frames as they enter, copies as they are handed over, and what goes no further.
+/* Where `heddle capture` looks: at frames as they enter, copies as they are handed over, and what is dropped or
+ * refused.
  *
- * Only the capturing build (capturing.bpf.c) does. It is compiled by itself, and not a load-time constant of the one object, because
- * the compiler keeps registers for what may follow: removed again by the verifier, the calls would still leave their traces in
- * the live program. It stands in for that while a capture runs, and goes with the agent (internal/dataplane/capture_build.go). */
+ * Only the capturing build (capturing.bpf.c) does this. It is a separate object, not a load-time constant of one
+ * object, because the compiler reserves registers around the calls: even if the verifier removed the calls, the live
+ * program would still pay for that. The capturing build stands in for the live program while a capture runs, and goes
+ * away with the agent (internal/dataplane/capture_build.go). */
 #pragma once
 #ifdef CAPTURING
 #include "capture/copy.h"
@@ -27,7 +29,7 @@ INLINE u32 capture_origin(const struct frame *f)
 	return f->from_host ? CAPTURE_FROM_HOST : 0;
 }
 
-/* The frame has entered. The segment is known when the port takes it. */
+/* The frame has entered. Its segment is known if the port accepts it. */
 INLINE void capture_admit(struct frame *f, bool readable)
 {
 	if (!capturing)
@@ -37,7 +39,7 @@ INLINE void capture_admit(struct frame *f, bool readable)
 	capture(f->skb, capture_what(CAPTURE_ADMIT, f->slot, 0, 0, capture_origin(f)), f->segment);
 }
 
-/* A copy is handed to slot, or with CAPTURE_TO_HOST to the host's stack behind it. */
+/* A copy is handed to slot or, with CAPTURE_TO_HOST, to the host's stack behind it. */
 INLINE void capture_deliver(struct frame *f, u32 slot, u32 flags)
 {
 	if (capturing)
@@ -46,7 +48,7 @@ INLINE void capture_deliver(struct frame *f, u32 slot, u32 flags)
 			f->segment);
 }
 
-/* The frame itself is dropped; it has the tag it came with. */
+/* The frame itself is dropped; it has the tag with which it came. */
 INLINE void capture_drop(struct frame *f, u32 why)
 {
 	if (capturing)

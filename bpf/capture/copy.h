@@ -18,7 +18,7 @@ struct {
 	MAP_TYPE(value, struct capture_counts);
 } capture_counts SEC(".maps");
 
-/* Each capture's own ring, so that a reader that is slow loses its own frames only. */
+/* Each capture's own ring, so that a slow reader loses only its own frames. */
 struct capture_ring {
 	MAP_UINT(type, MAP_RINGBUF);
 	MAP_UINT(max_entries, 1 << 12);
@@ -46,7 +46,8 @@ INLINE bool selects(struct capture *c, const struct capture_record *h)
 	       c->segments[(in_switch / 64) & 127] >> (in_switch % 64) & 1;
 }
 
-/* One capture, one frame. Verified by itself, so that the switch's own paths do not multiply with those in here. */
+/* Handles one frame for one capture. A function of its own for the verifier, so that the switch's paths do not multiply
+ * with those in here. */
 SEPARATE s32 capture_one(struct __sk_buff *skb, u32 id, u64 what, u32 segment)
 {
 	struct capture *c = bpf_map_lookup_elem(&captures, &id);
@@ -80,7 +81,8 @@ SEPARATE s32 capture_one(struct __sk_buff *skb, u32 id, u64 what, u32 segment)
 	size = s->record.captured;
 	if (size > MAX_SNAP)
 		size = MAX_SNAP;
-	/* A reader looks often enough. When much waits for it it is woken, but not for each frame: that takes microseconds. */
+	/* The reader polls often enough. It is woken when much waits for it, but not for each frame: a wake-up takes
+	 * microseconds. */
 	if (s->record.at - counted->woken > CAPTURE_WAKE_NS && bpf_ringbuf_query(ring, RINGBUF_UNREAD) > c->wake_at) {
 		counted->woken = s->record.at;
 		wake = RINGBUF_WAKE;
@@ -90,7 +92,7 @@ SEPARATE s32 capture_one(struct __sk_buff *skb, u32 id, u64 what, u32 segment)
 	return 0;
 }
 
-/* Takes numbers, so that the frame's record can stay in registers. */
+/* Takes numbers instead of the frame, so that the frame's record can stay in registers. */
 SEPARATE s32 capture(struct __sk_buff *skb, u64 what, u32 segment)
 {
 	u32 zero = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* A capture's filter: a classic BPF program, as pcap-filter(7) expressions compile to, run on the frame as a wire would carry it.
+/* A capture's filter: a classic BPF program, to which pcap-filter(7) expressions compile. It runs on the frame as a
+ * wire would carry it.
  *
- * It is interpreted, and not translated and loaded, so that captures begin and end without another program being loaded, no
- * expression can fail the verifier, and running captures miss nothing. The agent checks it before it is written here. */
+ * It is interpreted, not translated and loaded. So captures begin and end without loading another program, no
+ * expression can fail the verifier, and running captures miss nothing. The agent checks it before it writes it here. */
 #pragma once
 #include "capture/record.h"
 #include "core/segment.h"
@@ -22,7 +23,7 @@ struct {
 	MAP_TYPE(value, struct capture_scratch);
 } capture_scratch SEC(".maps");
 
-/* No other run can come between: programs of this kind run with soft interrupts off. */
+/* No other run can interfere: programs of this kind run with soft interrupts off. */
 INLINE struct capture_scratch *capture_scratch_of_cpu(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -117,7 +118,7 @@ INLINE u32 filter_size(u32 code)
 	return 1;
 }
 
-/* ld and ldx; false ends the filter without a match, as reading beyond the frame does. */
+/* ld and ldx; false ends the filter without a match, as does reading beyond the frame. */
 INLINE bool filter_load(struct filter_run *r, const struct filter_instruction *in)
 {
 	u32 code = in->code, value = in->k, at = in->k;
@@ -221,7 +222,8 @@ INLINE void filter_jump(struct filter_run *r, const struct filter_instruction *i
 	r->s->pc += yes ? in->jump_true : in->jump_false;
 }
 
-/* One instruction; 1 ends the run. Jumps only go forward, so that a run has as many steps as there are instructions at most. */
+/* One instruction; 1 ends the run. Jumps only go forward, so a run has at most as many steps as there are
+ * instructions. */
 static s64 filter_step(u32 i, struct filter_run *r)
 {
 	u32 pc = r->s->pc;
@@ -257,7 +259,8 @@ static s64 filter_step(u32 i, struct filter_run *r)
 	return 0;
 }
 
-/* Copies the frame behind the record's head, as a wire would carry it, at most snap bytes. False when it could not be read. */
+/* Copies at most snap bytes of the frame after the record's header, as a wire would carry it. False when it could not
+ * be read. */
 INLINE bool copy_frame(struct __sk_buff *skb, struct capture_scratch *s, u32 snap)
 {
 	u32 head = 12, rest = snap < s->record.length ? snap : s->record.length;
@@ -279,7 +282,7 @@ INLINE bool copy_frame(struct __sk_buff *skb, struct capture_scratch *s, u32 sna
 	return !bpf_skb_load_bytes(skb, 12, s->frame + head, rest);
 }
 
-/* Does the capture's filter accept the frame? Nearly all that filters read is in its head. */
+/* Does the capture's filter accept the frame? Nearly everything that filters read is in the first FILTER_HEAD bytes. */
 INLINE bool filter_accepts(struct __sk_buff *skb, struct capture *c, struct capture_scratch *s)
 {
 	struct filter_run r = { .skb = skb, .c = c, .s = s, .length = s->record.length, .tagged = skb->vlan_present };

@@ -10,17 +10,17 @@ enum capture_limits {
 	FILTER_MEMORY = 16,
 	CAPTURE_WAKE_NS = 1000000,
 	CAPTURE_REASONS = 128, /* numbers of reasons that a capture can select */
-	FILTER_HEAD = 128, /* bytes of a frame that are at hand for a filter */
+	FILTER_HEAD = 128, /* bytes of a frame that are copied for a filter */
 };
 
 enum capture_stage { CAPTURE_ADMIT = 1, CAPTURE_DELIVER = 2, CAPTURE_DROP = 3 };
 
 enum capture_flag {
-	/* of a record */
-	CAPTURE_COPY = 1 << 0, /* about a copy for slot; without it about the frame that slot sent */
+	/* flags of a record */
+	CAPTURE_COPY = 1 << 0, /* about a copy for slot; otherwise about the frame that slot sent */
 	CAPTURE_TO_HOST = 1 << 1, /* the copy is for the host's stack behind the uplink at slot */
-	CAPTURE_FROM_HOST = 1 << 2, /* a frame of the host's own, on its way out by the uplink it entered at */
-	/* of a capture */
+	CAPTURE_FROM_HOST = 1 << 2, /* the host's own frame, leaving by the uplink at which it entered */
+	/* flags of a capture */
 	CAPTURE_ALL_PORTS = 1 << 8,
 	CAPTURE_ALL_SEGMENTS = 1 << 9,
 };
@@ -28,8 +28,8 @@ enum capture_flag {
 struct capture_record {
 	u64 at; /* ns of the monotonic clock */
 	u32 segment; /* 0 = not known */
-	u16 slot; /* the port it is about */
-	u16 other; /* of a copy: the port that sent it */
+	u16 slot; /* the port that the record is about */
+	u16 other; /* for a copy: the port that sent it */
 	u32 length; /* bytes of the frame with its outermost tag */
 	u32 captured; /* bytes that follow */
 	u32 gso_size; /* payload of each frame this one stands for; 0 = one frame */
@@ -51,11 +51,11 @@ struct filter_instruction {
 struct capture {
 	u32 stages; /* bits, by enum capture_stage */
 	u32 flags; /* enum capture_flag */
-	u32 snap; /* bytes of a frame that are wanted at most */
+	u32 snap; /* bytes of a frame that the reader wants at most */
 	u32 wake_at; /* bytes in the ring that wake the reader */
 	u32 switch_number; /* switch id + 1 of the segments */
 	u32 filter_length; /* instructions; 0 = everything */
-	u64 reasons[CAPTURE_REASONS / 64]; /* bits, by enum reason, of drops */
+	u64 reasons[CAPTURE_REASONS / 64]; /* bits, by enum reason, for drops */
 	u64 ports[MAX_PORTS / 64]; /* slots */
 	u64 segments[SEGMENTS_PER_SWITCH / 64];
 	struct filter_instruction filter[MAX_FILTER];
@@ -69,17 +69,17 @@ struct capture_control {
 };
 
 struct capture_counts {
-	u64 selected; /* frames and copies that were asked for */
+	u64 selected; /* frames and copies that matched */
 	u64 lost; /* of these, those that did not fit into the ring */
 	u64 woken; /* ns, when this CPU last woke the reader */
 };
 
-/* What one CPU works with. */
+/* Working memory of one CPU. */
 struct capture_scratch {
-	struct capture_record record; /* it and the frame go to the ring together */
+	struct capture_record record; /* the record and the frame go to the ring together */
 	u8 frame[MAX_SNAP];
-	/* Registers of the filter. To the verifier a value in a table is any value, so that it looks at one step and not at every
-	 * number of them. */
+	/* Registers of the filter. They are in a table because the verifier takes a value from a table for any value:
+	 * it then checks one step, not one per value. */
 	u32 pc;
 	u32 a;
 	u32 x;

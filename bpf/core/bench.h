@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* `heddle bench frame`: feeds the switch one frame after another out of a table, so that a repeated test run visits many
- * ports and MACs. */
+/* `heddle bench frame`: feeds frames from a table into the switch one after another, so that a repeated test run visits
+ * many ports and MACs. */
 #pragma once
 #include "core/frame.h"
 
 struct bench_frame {
 	u8 addresses[12]; /* destination, source */
 	u32 slot;
-	u32 source; /* IPv4 source address, where flows are asked for */
+	u32 source; /* IPv4 source address, if flows are measured */
 	u32 reserved;
 };
 
@@ -42,7 +42,7 @@ struct {
 	MAP_TYPE(value, struct bench_frame);
 } bench_frames SEC(".maps");
 
-/* Slot of the next frame, its addresses written into skb; 0 = do not switch it. */
+/* Slot of the next frame, whose addresses are written into skb; 0 = do not switch it. */
 INLINE u32 bench_next(struct __sk_buff *skb)
 {
 	u32 zero = 0, i;

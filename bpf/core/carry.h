@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Taking over a learned MAC from tables of another layout, while programs may be learning into these: an upgrade. */
+/* Copies a learned MAC from tables of another layout, while programs may be learning into these: part of an upgrade. */
 #pragma once
 #include "core/macs.h"
 
@@ -9,8 +9,8 @@ struct carried_mac {
 	struct learned entry;
 };
 
-/* The port that was heard last has the MAC. Each port's count of MACs stays right. Limits are not checked: the port
- * was within its own. */
+/* The port from which the MAC was heard last gets it. Each port's count of MACs stays right. Limits are not checked:
+ * the port was within its own. */
 INLINE void carry_mac(const struct carried_mac *c)
 {
 	struct mac_key k = c->key;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Reports of the program to the agent, for "heddle events". Nothing depends on them: without an agent the ring fills
- * up and the rest is counted as untold. Each port has a rate limiter, so that a hostile port cannot drown the others. */
+/* Reports of the program to the agent, for "heddle events". Nothing depends on them: without an agent the ring fills up
+ * and further reports are only counted (untold). Each port has a rate limiter, so that a hostile port cannot drown the
+ * reports of others. */
 #pragma once
 #include "core/frame.h"
 
@@ -14,9 +15,10 @@ enum tell_kind {
 	TELL_MOVED = 2, /* other: the slot that had it */
 	/* these at most once a second and port */
 	TELL_LIMIT = 3, /* the port learns no more; other: the reason */
-	/* other: the reason, of those that speak of a guest's intent; of the guards' it is a struct told_claim (stage/guard.h) */
+	/* other: the reason, one that shows a guest's intent; for the guards' reasons it is a struct told_claim
+	 * (stage/guard.h) */
 	TELL_REFUSED = 4,
-	/* of stage/loop.h, with limits of their own */
+	/* from stage/loop.h, with limits of their own */
 	TELL_PROBE = 5, /* a struct told_probe; segment: the tag it came with */
 	TELL_SIGN = 6, /* a sign of a loop; other: enum loop_sign, and from bit 8 on how many frames */
 	/* once for each wait that the agent begins */
@@ -85,7 +87,7 @@ INLINE bool may_tell(struct told *t, u32 kind, u64 now)
 	return true;
 }
 
-/* Who tells it, and when. */
+/* Adds which CPU reports it, and when. */
 INLINE void sign_tell(struct tell *e, const struct told *t, u64 mac)
 {
 	e->at = bpf_ktime_get_ns();
@@ -94,7 +96,8 @@ INLINE void sign_tell(struct tell *e, const struct told *t, u64 mac)
 	*(u16 *)(e->mac + 4) = (u16)(mac >> 32);
 }
 
-/* Takes numbers and no frame, so that the frame's record can stay in registers. mac: its six bytes, the first lowest. */
+/* Takes numbers instead of the frame, so that the frame's record can stay in registers. mac: its six bytes, the first
+ * in the lowest bits. */
 NOINLINE u32 tell(u32 slot, u32 kind, u32 other, u32 segment, u64 mac)
 {
 	struct tell e = { .kind = kind, .slot = slot, .other = other, .segment = segment };

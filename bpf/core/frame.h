@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* One frame on its way: what was read of it once, and what the stages found out.
+/* One frame on its way: what was read from it once, and what the stages found out.
  *
- * The common case, a known receiver and nobody listening in, keeps this record in registers: it is only passed to inlined
- * functions. Everything else works on a copy of it (stage/flood.h). */
+ * In the common case, with a known receiver and nobody listening in, this record stays in registers: it is only passed
+ * to inlined functions. Everything else works on a copy of it (stage/flood.h). */
 #pragma once
 #include "core/record.h"
 
@@ -21,7 +21,7 @@ enum ether {
 	TYPE_PTP = 0x88f7,
 	TYPE_BEACON = 0x8922, /* beacon probing */
 	GSO_MIN_HEADERS = 28, /* IPv4 + UDP */
-	GSO_ANY_LENGTH = 0xffff, /* in place of a size: packets of lengths of their own (SCTP) */
+	GSO_ANY_LENGTH = 0xffff, /* instead of a size: the packets have different lengths (SCTP) */
 };
 
 struct tag {
@@ -45,19 +45,20 @@ struct frame {
 	u8 dst[6] __attribute__((aligned(4))); /* compared as words */
 	u8 src[6] __attribute__((aligned(4)));
 	u8 to_host; /* the host's stack gets the frame as well */
-	u8 from_host; /* a frame of the host's own, on its way out by the uplink at slot */
+	u8 from_host; /* a frame of the host's own that leaves by the uplink at slot */
 	u8 delivered;
-	u8 reflected; /* 0 = not asked yet, 1 = no, 2 = yes */
+	u8 reflected; /* 0 = not checked yet, 1 = no, 2 = yes */
 	u8 lowest_refusal;
 	u8 packet_known; /* see core/packet.h */
 	u16 sole; /* slot of the only receiver that got a copy; 0 = none, several, or the host's stack */
 	struct tag came; /* outermost tag as it arrived */
-	struct tag now_on; /* outermost tag of the segment on the skb at the moment */
+	struct tag now_on; /* outermost tag of the segment that is on the skb now */
 	u32 pending; /* accepted receiver that has not been handed its copy yet */
 	u32 known; /* slot of the known receiver, 0 = none */
 };
 
-/* Added to the slot of an uplink as a receiver: not its wire, but the host's own stack behind it. */
+/* Added to the slot of an uplink as a receiver: the receiver is not the uplink's wire, but the host's own stack behind
+ * it. */
 enum { HOST_BEHIND = 1 << 16 };
 
 INLINE u64 clock(void)
@@ -117,8 +118,9 @@ INLINE bool mac_zero(const u8 *a)
 	return !(*(u32 *)a | *(u16 *)(a + 4));
 }
 
-/* A tag in the bytes goes beside the frame, where the kernel holds it on a live device (K22). A pop that brings up a cut-off
- * second tag reports an error after it has done its work, so its answer says nothing; the push puts the tag back. */
+/* Moves a tag from the bytes to the metadata beside the frame, where the kernel holds it on a live device (K22). A pop
+ * that uncovers a cut-off second tag reports an error after it has done its work, so its result is ignored; the push
+ * puts the tag back. */
 INLINE bool tag_beside(struct __sk_buff *skb, u16 type)
 {
 	be16 tci;
@@ -143,7 +145,7 @@ INLINE bool read_header(struct frame *f)
 		if (p + ETH_HEADER > (u8 *)(u64)skb->data_end)
 			return false;
 	}
-	/* words: the architectures we support read them unaligned, and a byte-wise copy is three times as long */
+	/* words: the supported architectures read them unaligned, and a byte-wise copy takes three times as long */
 	*(u32 *)f->dst = *(u32 *)p;
 	*(u16 *)(f->dst + 4) = *(u16 *)(p + 4);
 	*(u32 *)f->src = *(u32 *)(p + 6);

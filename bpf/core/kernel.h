@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The parts of the kernel's BPF interface this program uses, declared here so that building needs clang and nothing else
- * (distribution headers are older than the kernels we support). Numbers and layouts are kernel ABI. */
+/* The parts of the kernel's BPF interface that this program uses. They are declared here so that building needs only
+ * clang (distribution headers are older than the kernels we support). Numbers and layouts are kernel ABI. */
 #pragma once
 
 typedef unsigned char u8;
@@ -18,15 +18,16 @@ typedef _Bool bool;
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
-#define SEPARATE __attribute__((noinline)) /* the verifier looks at it by itself */
+#define SEPARATE __attribute__((noinline)) /* the verifier checks it separately */
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Keeps the compiler from joining look-ups of two tables into one call, which the kernel could then not inline. */
+/* Keeps the compiler from merging look-ups in two tables into one call, which the kernel could then not inline. */
 #define NO_MERGE() asm volatile("")
 /* Forces a re-read from memory. */
 #define REREAD() asm volatile("" ::: "memory")
-/* The verifier follows every constant of a record that the compiler builds in registers, and each combination of them through all that
- * follows. A record that is copied from memory as a whole is to it a number of unknown words: one state. */
+/* If the compiler builds a record in registers, the verifier follows every constant in it, and each combination of them
+ * through all the code after it. If a record is copied from memory as a whole, the verifier sees a number of unknown
+ * words: one state. */
 #define IN_MEMORY(record) asm volatile("" ::"r"(&(record)) : "memory")
 #define HTONS(x) ((be16)__builtin_bswap16((u16)(x)))
 #define NTOHS(x) ((u16)__builtin_bswap16((be16)(x)))
@@ -58,8 +59,8 @@ enum update_flag {
 	UPDATE_NOEXIST = 1,
 };
 
-/* What a tcx program may answer; any other number means "next" to the kernel and would leak the frame into the host's
- * stack, so no other number is ever returned. */
+/* The return values of a tcx program. The kernel treats any other number as "next" and would leak the frame into the
+ * host's stack, so no other number is ever returned. */
 enum verdict {
 	VERDICT_NEXT = -1,
 	VERDICT_DROP = 2,
@@ -67,7 +68,7 @@ enum verdict {
 };
 
 enum redirect_flag {
-	REDIRECT_INGRESS = 1, /* to the device's own receiving side */
+	REDIRECT_INGRESS = 1, /* to the receiving side of the device itself */
 };
 
 struct __sk_buff {

@@ -8,11 +8,11 @@ enum speaker_bits { SPEAKER_SLOT_SHIFT = 48 };
 
 /* Who sent last from a MAC that a port owns. */
 struct speaker {
-	u64 word; /* slot << SPEAKER_SLOT_SHIFT | MAC; 0 = the owner itself */
-	u64 since; /* ticks; when that began */
+	u64 word; /* slot << SPEAKER_SLOT_SHIFT | MAC; 0 = the owner speaks for itself */
+	u64 since; /* ticks; when this port began to speak */
 };
 
-/* By the slot of the MAC's owner. */
+/* Indexed by the slot of the MAC's owner. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, MAX_PORTS);
@@ -27,7 +27,8 @@ INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 	k->reserved = 0;
 }
 
-/* Ticks from then to now. Another CPU may have read the clock after this frame did and left a later time: no time has passed. */
+/* Ticks from then to now. Another CPU may have read the clock after this frame did and stored a later time; then no
+ * time has passed. */
 INLINE u64 elapsed(u64 now, u64 then)
 {
 	return now > then ? now - then : 0;
@@ -52,7 +53,7 @@ INLINE void mark(const struct mac_key *k, u64 at)
 	bpf_map_update_elem(&marks, k, &at, UPDATE_ANY);
 }
 
-/* Keeps the mark that a port itself made; another port may have sent from the same source since then. */
+/* Keeps a mark that the port itself made; another port may have sent from the same source since then. */
 INLINE void keep_mark(const struct mac_key *k, u64 at)
 {
 	u64 *newer = bpf_map_lookup_elem(&marks, k);

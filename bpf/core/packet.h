@@ -41,21 +41,21 @@ enum protocol {
 
 /* Bits of packet.is. */
 enum packet_is {
-	PACKET_IPV4 = 1 << 0, /* neither: not IP, and of the following fields only type, l3 and end are valid */
+	PACKET_IPV4 = 1 << 0, /* neither of the two: not IP, and of the following fields only type, l3 and end are valid */
 	PACKET_IPV6 = 1 << 1,
 	PACKET_FRAGMENT = 1 << 2, /* one of several parts */
-	PACKET_LATER = 1 << 3, /* not the first of them: it has no layer 4 */
+	PACKET_LATER = 1 << 3, /* not the first fragment: it has no layer 4 */
 	PACKET_PORTS = 1 << 4, /* ports are ports */
 };
 
 struct packet {
-	be32 addresses[8] __attribute__((aligned(8))); /* source, destination: one word each of IPv4, four of IPv6 */
-	be32 ports; /* source, destination; of ICMP 0, 0, type, code; else 0 */
+	be32 addresses[8] __attribute__((aligned(8))); /* source, destination: one word each for IPv4, four for IPv6 */
+	be32 ports; /* source, destination; for ICMP 0, 0, type, code; else 0 */
 	u16 type; /* behind all tags */
 	u16 tcp_flags;
 	u32 l3; /* offset of the IP header */
 	u32 l4; /* offset of what follows it and its extensions */
-	u32 payload; /* offset of what follows the layer-4 header, where that has a length that is known; else l4 */
+	u32 payload; /* offset of what follows the layer-4 header, if its length is known; else l4 */
 	u32 end; /* where the packet ends; padding may follow */
 	u8 is; /* enum packet_is */
 	u8 protocol;
@@ -64,7 +64,8 @@ struct packet {
 	u8 head[24]; /* scratch memory: the stack is too small */
 };
 
-/* That of the frame this CPU works on. Reading it again, where packet_of says that it was read, costs nothing but the access. */
+/* The packet of the frame that this CPU works on. Where packet_of says that it was read before, reading it again costs
+ * only the memory access. */
 struct {
 	MAP_UINT(type, MAP_PERCPU_ARRAY);
 	MAP_UINT(max_entries, 1);
@@ -79,7 +80,7 @@ INLINE struct packet *packet_of_cpu(void)
 	return bpf_map_lookup_elem(&packets, &zero);
 }
 
-/* TCP or UDP: reads the fields that identify a flow; room is how many bytes of the header are in the packet. */
+/* TCP or UDP: reads the fields that identify a flow; room is the number of bytes of the header in the packet. */
 INLINE bool common_l4(struct packet *k, const u8 *l4, const u8 *end, u32 room)
 {
 	k->payload = k->l4 + UDP_HEADER;
@@ -97,7 +98,7 @@ INLINE bool common_l4(struct packet *k, const u8 *l4, const u8 *end, u32 room)
 	return true;
 }
 
-/* The common packet of IPv4: without options, not in fragments. false = it is not one. */
+/* The common IPv4 packet: without options and not a fragment. Returns false if the packet is of another form. */
 INLINE bool common_ipv4(struct __sk_buff *skb, struct packet *k, const u8 *p, const u8 *end)
 {
 	const u8 *ip = p + ETH_HEADER, *l4 = ip + IPV4_HEADER;
@@ -118,11 +119,11 @@ INLINE bool common_ipv4(struct __sk_buff *skb, struct packet *k, const u8 *p, co
 	k->end = skb->gso_size ? skb->len : ETH_HEADER + length;
 	k->tos = ip[1];
 	k->ttl = ip[8];
-	*(u64 *)k->addresses = *(u64 *)(ip + 12); /* in words as long as they are compared in */
+	*(u64 *)k->addresses = *(u64 *)(ip + 12); /* in words of the length in which they are compared */
 	return true;
 }
 
-/* The same of IPv6, without extension headers. */
+/* The common IPv6 packet: without extension headers. */
 INLINE bool common_ipv6(struct __sk_buff *skb, struct packet *k, const u8 *p, const u8 *end)
 {
 	const u8 *ip = p + ETH_HEADER, *l4 = ip + IPV6_HEADER;
@@ -154,7 +155,7 @@ INLINE bool begins_with_ports(u32 protocol)
 	       protocol == PROTOCOL_SCTP || protocol == PROTOCOL_DCCP;
 }
 
-/* Length of the layer-4 header; of TCP its flags as well. */
+/* Length of the layer-4 header; for TCP also reads its flags. */
 INLINE u32 l4_header(struct __sk_buff *skb, struct packet *k)
 {
 	u8 *b = k->head;
@@ -281,7 +282,7 @@ INLINE void read_ipv6(struct __sk_buff *skb, struct packet *k)
 		read_l4(skb, k);
 }
 
-/* Any packet. */
+/* Reads any packet. */
 INLINE void read_any(struct __sk_buff *skb, struct packet *k)
 {
 	be16 word = 0;
@@ -302,7 +303,8 @@ INLINE void read_any(struct __sk_buff *skb, struct packet *k)
 		read_ipv6(skb, k);
 }
 
-/* Reads the frame's packet into that of this CPU. Verified by itself, so that its paths do not multiply with those of the switch. */
+/* Reads the frame's packet into this CPU's packet record. A function of its own for the verifier, so that its paths do
+ * not multiply with those of the switch. */
 SEPARATE u32 read_packet(struct __sk_buff *skb)
 {
 	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end;
@@ -322,7 +324,7 @@ SEPARATE u32 read_packet(struct __sk_buff *skb)
 	return 0;
 }
 
-/* After this packet_of_cpu is the frame's. */
+/* Makes sure that packet_of_cpu is the frame's packet. */
 INLINE void know_packet(struct frame *f)
 {
 	if (f->packet_known)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Why a frame, or one copy of it, went no further. Public names: the Go side derives "port-blocked" from
- * REASON_PORT_BLOCKED. Numbers are kept for ever; docs/reference/frame-rules.md says when each applies. */
+/* Why a frame, or one copy of it, was dropped or refused. Public names: the Go side derives "port-blocked" from
+ * REASON_PORT_BLOCKED. Numbers never change; docs/reference/frame-rules.md says when each applies. */
 #pragma once
 
 enum reason {
 	REASON_NONE = 0, /* delivered */
-	/* decided about the frame */
+	/* reasons for a whole frame */
 	REASON_MALFORMED = 1,
 	REASON_PORT_BLOCKED = 2,
 	REASON_SOURCE_GROUP = 3,
@@ -18,23 +18,23 @@ enum reason {
 	REASON_OWN_DESTINATION = 10,
 	REASON_UNKNOWN_UNICAST = 11,
 	REASON_NO_RECEIVER = 12,
-	/* decided about the frame or about a copy */
+	/* reasons for a whole frame or for one copy */
 	REASON_MTU_EXCEEDED = 13,
 	REASON_UPLINK_VLAN = 14,
 	REASON_NO_UPLINK = 15,
-	/* decided about a copy */
+	/* reasons for one copy */
 	REASON_RECEIVER_BLOCKED = 16,
 	REASON_RECEIVER_DOWN = 17,
 	REASON_MAC_CHANGE = 18,
 	REASON_REVERSE_PATH = 19,
 	REASON_REFLECTED = 20,
-	REASON_DEVICE_REFUSED = 21, /* the device took no clone */
-	REASON_STORM_CONTROL = 22, /* decided about the frame, or about all its copies for ports */
-	/* 23 stays free for a reason that traffic meets at high rates on many CPUs: see reason_room. */
+	REASON_DEVICE_REFUSED = 21, /* the device did not accept the copy */
+	REASON_STORM_CONTROL = 22, /* for a whole frame, or for all its copies to ports */
+	/* 23 stays free for a reason that everyday traffic causes at high rates on many CPUs: see reason_room. */
 	REASON_GUEST_LINK_CONTROL = 24,
-	REASON_MAC_TABLE_FULL = 25, /* decided about the frame: the host's table of learned MACs is full */
+	REASON_MAC_TABLE_FULL = 25, /* for a whole frame: the host's table of learned MACs is full */
 	REASON_LOOP_BLOCKED = 26, /* a loop goes through the port, or the frame is a probe that looks for one */
-	REASON_RECEIVER_WAITING = 27, /* decided about a copy: the receiver's guest runs elsewhere */
+	REASON_RECEIVER_WAITING = 27, /* for one copy: the receiver's guest runs elsewhere */
 	REASON_IP_SOURCE_NOT_ALLOWED = 28, /* the port's owner sent IP from an address that is not its own */
 	REASON_ARP_SENDER_NOT_ALLOWED = 29, /* likewise ARP */
 	REASON_ND_TARGET_NOT_ALLOWED = 30, /* it advertised such an address to its neighbours */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The recording build: the same program with `recording` set at load time. It takes the arrival port and the clock from
- * record_control and writes every copy, refusal and the disposition into a memory-mapped table instead of sending. */
+/* The recording build: the same program with `recording` set at load time. It reads the arrival port and the clock from
+ * record_control. Instead of sending, it writes every copy, refusal and the disposition into a memory-mapped table. */
 #pragma once
 #include "core/tables.h"
 
@@ -12,14 +12,14 @@ struct record_control {
 	u64 now; /* in: ticks */
 	u32 slot; /* in: arrival port */
 	u32 grow; /* in: length to grow the frame to with zeros, 0 = leave */
-	u32 count; /* out: records written; above MAX_RECORDS some are missing */
+	u32 count; /* out: records written; if above MAX_RECORDS, some are missing */
 	u32 reason; /* out: enum reason, REASON_NONE = delivered */
 	u64 reserved[5];
 };
 
 struct record {
 	u32 kind; /* enum record_kind */
-	u32 slot; /* receiver; of a copy for the host's stack the uplink; 0 for refusals without a receiver */
+	u32 slot; /* receiver; for a copy to the host's stack the uplink; 0 for refusals without a receiver */
 	u32 reason;
 	u32 len;
 	u8 frame[MAX_FRAME];
@@ -48,7 +48,7 @@ INLINE struct record_control *record_ctl(void)
 	return bpf_map_lookup_elem(&record_control, &zero);
 }
 
-/* The control of a run that begins. */
+/* The control record of a run that begins. */
 INLINE struct record_control *record_begin(struct __sk_buff *skb)
 {
 	struct record_control *ctl = record_ctl();
@@ -87,7 +87,7 @@ INLINE void record_refusal(u32 slot, u32 reason)
 		record_new(RECORD_REFUSAL, slot, reason);
 }
 
-/* Copies the frame as a wire would carry it, its outermost tag put back from beside the frame. */
+/* Copies the frame as a wire would carry it, with its outermost tag put back into the bytes. */
 INLINE void record_frame(struct __sk_buff *skb, u32 kind, u32 slot)
 {
 	struct record *r = record_new(kind, slot, REASON_NONE);

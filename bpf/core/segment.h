@@ -23,7 +23,7 @@ INLINE bool in_vlan_set(u32 half, const struct port *p, u32 vid)
 	return set && set->bits[(vid / 64) & 63] >> (vid % 64) & 1;
 }
 
-/* Does the port admit the segment? For uplinks: does its range hold it? */
+/* Does the port admit the segment? For uplinks: is it in the uplink's range? */
 INLINE bool admits(u32 half, const struct port *p, u32 segment)
 {
 	u32 vid = segment & VID_MASK;
@@ -38,7 +38,7 @@ INLINE bool admits(u32 half, const struct port *p, u32 segment)
 	return in_vlan_set(half, p, vid);
 }
 
-/* The segment that the frame's tag names, whether or not the switch has to do with it. */
+/* The segment that the frame's tag names, whether or not the switch uses it. */
 INLINE u32 tagged_segment(const struct frame *f)
 {
 	u32 vid = f->came.tci & VID_MASK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Removing what no look-up would use any more (frame-rules §3). Runs when the agent asks; look-ups never depend on it (D5). */
+/* Removes entries that no look-up would use any more (frame-rules §3). Runs when the agent asks; look-ups never depend
+ * on it (D5). */
 #pragma once
 #include "core/macs.h"
 
@@ -35,7 +36,7 @@ static s64 sweep_mac(void *map, struct mac_key *key, struct learned *e, struct s
 	return 0;
 }
 
-/* A change may have ended that a port speaks for another. */
+/* After a change, a port may no longer be allowed to speak for another. */
 static s64 sweep_speaker(void *map, u32 *slot, struct speaker *e, struct sweep *s)
 {
 	u32 speaks = e->word >> SPEAKER_SLOT_SHIFT;
@@ -46,7 +47,7 @@ static s64 sweep_speaker(void *map, u32 *slot, struct speaker *e, struct sweep *
 	return 0;
 }
 
-/* A mark under a MAC the port no longer owns would not be found by its owner: it moves to the common table. */
+/* A port would not find the mark of a MAC that it no longer owns: such a mark moves to the common table. */
 static s64 sweep_own_mark(void *map, u32 *slot, struct own_mark *m, struct sweep *s)
 {
 	struct port *p = port_at(s->half, *slot);

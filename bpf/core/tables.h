@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The tables. Plan tables have two halves; control.generation says which half is active. It is read once per frame,
- * and everything of the plan is read from that half (K11). The agent writes the idle half through a memory map.
- * Tables of state (learned MACs, marks, counters) exist once. Records grow by appending into their reserved bytes. */
+/* The tables. Plan tables have two halves; control.generation says which half is active. The program reads it once
+ * per frame, and reads everything of the plan from that half (K11). The agent writes the idle half through a memory
+ * map. Tables of state (learned MACs, marks, counters) exist once. New fields of a record are taken from its
+ * reserved bytes. */
 #pragma once
 #include "core/kernel.h"
 #include "core/reasons.h"
@@ -23,9 +24,9 @@ enum limits {
 	DEFAULT_MACS = 131072, /* of all ports; the agent may set another number */
 	MAX_MARKS = 65536,
 	MAX_GUARD_ADDRESSES = 16384, /* of all ports; those with the same list share it */
-	GUARD_ADDRESSES_PER_PORT = 128, /* those listed, and a host port's own */
+	GUARD_ADDRESSES_PER_PORT = 128, /* those listed at the port, and a host port's own */
 	MAX_RECORDS = 256,
-	MAX_FRAME = 9216, /* longest frame a record holds */
+	MAX_FRAME = 9216, /* longest frame that fits into a record */
 	NAME_LEN = 64,
 };
 
@@ -34,7 +35,7 @@ enum port_flag {
 	PORT_UPLINK = 1 << 1,
 	PORT_UP = 1 << 2,
 	PORT_BLOCKED = 1 << 3,
-	PORT_PEER_REDIRECT = 1 << 4, /* a veth whose other end is in another namespace */
+	PORT_PEER_REDIRECT = 1 << 4, /* a veth whose other end is in another network namespace */
 	PORT_LEARNS = 1 << 5,
 	PORT_FLOODS = 1 << 6, /* wants unknown unicast */
 	PORT_LIMIT_DROPS = 1 << 7,
@@ -47,7 +48,7 @@ enum port_flag {
 	PORT_STORM_CONTROL = 1 << 14, /* storm control limits what the port floods (stage/storm.h) */
 	PORT_UNKNOWN_LEAVES =
 		1
-		<< 15, /* frames of the port for unknown destinations go to an uplink alone: no other port takes them, no rate limits them */
+		<< 15, /* its frames to unknown destinations only go to an uplink: no other port or limit applies */
 	PORT_METER_INGRESS = 1 << 24, /* frames from the port that are delivered are metered (meter/meter.h) */
 	PORT_METER_EGRESS = 1 << 25, /* copies handed to the port are metered */
 	/* properties of its switch */
@@ -57,10 +58,10 @@ enum port_flag {
 	SWITCH_HAS_UPLINKS = 1 << 19,
 	SWITCH_HAS_PROMISCUOUS = 1 << 20,
 	SWITCH_LEARNS = 1 << 21,
-	SWITCH_METERS = 1 << 22, /* one of its ports or uplinks does */
+	SWITCH_METERS = 1 << 22, /* one of its ports or uplinks is metered */
 };
 
-/* More rules of a port: bits of port.rules. A frame that none of them concerns need not read the word. */
+/* More rules of a port: bits of port.rules. A frame to which none of them applies need not read the word. */
 enum port_rule {
 	/* link control that the port's owner may send (S97) */
 	RULE_PASS_LACP = 1 << 0,
@@ -70,28 +71,28 @@ enum port_rule {
 	RULE_PASS_BPDU = 1 << 4,
 	RULE_PASS_CDP = 1 << 5,
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
-	RULE_WAITS = 1 << 12, /* for its guest, until stage/wait.h says that it has woken */
-	RULE_SIBLINGS = 1 << 13, /* there are others of its family: see port.siblings */
-	RULE_GUARDS_ADDRESSES = 1 << 20, /* its owner uses no other IP addresses than its own (stage/guard.h) */
-	RULE_NO_DHCP_SERVER = 1 << 21, /* its owner answers no DHCP */
-	RULE_NO_ROUTER = 1 << 22, /* its owner sends no router advertisements */
+	RULE_WAITS = 1 << 12, /* the port waits for its guest, until stage/wait.h says that the wait is over */
+	RULE_SIBLINGS = 1 << 13, /* the port has siblings: see port.siblings */
+	RULE_GUARDS_ADDRESSES = 1 << 20, /* its owner may use only its own IP addresses (stage/guard.h) */
+	RULE_NO_DHCP_SERVER = 1 << 21, /* its owner may not answer DHCP */
+	RULE_NO_ROUTER = 1 << 22, /* its owner may not send router advertisements */
 	RULES_GUARD = RULE_GUARDS_ADDRESSES | RULE_NO_DHCP_SERVER | RULE_NO_ROUTER,
-	RULE_SHARES_MACS = 1 << 16, /* learn_limit is its share of the host's table, below its own limit */
+	RULE_SHARES_MACS = 1 << 16, /* learn_limit is the port's quota of the host's table, below its own limit */
 };
 
-/* Marks of frames within the host. No guest can set one: a mark does not cross from one network namespace into another, and a tap's
- * owner cannot give any. */
+/* Marks of frames within the host. No guest can set one: the kernel clears a mark when the frame crosses into another
+ * network namespace, and a tap's owner cannot set any. */
 enum frame_mark {
 	MARK_TO_HOST = 0x48644c68, /* handed to the host's stack by a switch: the uplink's program lets it pass */
-	MARK_AGENT = 0x48644c61, /* sent by the agent itself: for the wire alone */
+	MARK_AGENT = 0x48644c61, /* sent by the agent itself: only for the wire */
 	MARK_NOT_NEIGHBOUR =
-		0x48644c6e, /* link control for the host's stack that no neighbour sent: tagged, or a port's (S98) */
+		0x48644c6e, /* link control for the host's stack that no neighbour sent: it was tagged, or came from a port (S98) */
 };
 
 enum vlan_mode { VLAN_NONE = 0, VLAN_ACCESS = 1, VLAN_TRUNK = 2 };
 enum team_policy { TEAM_FIXED = 0, TEAM_SOURCE_MAC = 1, TEAM_IP_HASH = 2 };
 
-/* The choice of a team: an uplink's slot, or a LAG: LAG_CHOICE, the fields of its hash, and its table of members. */
+/* A team's choice: an uplink's slot, or a LAG: LAG_CHOICE, the fields of its hash, and its table of members. */
 enum choice {
 	LAG_MEMBERS = 0x07ff, /* index of a struct team, by the LAG's hash */
 	LAG_HASH_VLAN = 1 << 12,
@@ -106,26 +107,26 @@ enum frame_class { CLASS_UNICAST = 0, CLASS_MULTICAST = 1, CLASS_BROADCAST = 2, 
 struct port {
 	u32 ifindex;
 	u32 flags; /* enum port_flag */
-	u8 mac[6]; /* effective MAC; of an uplink the device's */
+	u8 mac[6]; /* effective MAC; for an uplink the device's */
 	u16 access; /* VID of an access port */
-	u8 vlan_mode; /* enum vlan_mode; an uplink is a trunk */
+	u8 vlan_mode; /* enum vlan_mode; an uplink counts as a trunk */
 	u8 team_policy; /* enum team_policy */
 	u8 switch_id;
 	u8 reserved1;
 	u16 vlan_set;
-	u16 uplink; /* choice for TEAM_FIXED, 0 = none usable; of an uplink the LAG it is a member of, 0 = none */
+	u16 uplink; /* choice for TEAM_FIXED, 0 = none usable; for an uplink the LAG that it is a member of, 0 = none */
 	u16 team; /* table for the hashing policies */
-	u16 sampling; /* packets that are not metered for each that is; 0 = every one is */
-	u32 mtu; /* of the device and its owner's end, layer 3 */
+	u16 sampling; /* packets that are skipped after each metered one; 0 = every packet is metered */
+	u32 mtu; /* of the device and of its owner's end, layer 3 */
 	u32 switch_mtu;
 	u32 learn_limit;
 	u32 rules; /* enum port_rule */
-	u32 wait; /* number of the wait of RULE_WAITS */
+	u32 wait; /* the wait's number, with RULE_WAITS */
 	u64 ageing; /* ticks */
 	u32 storm_rate
-		[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
+		[CLASSES]; /* flooded frames allowed per second, by class; unicast: to unknown destinations; 0 = any number */
 	u32 storm_depth[CLASSES]; /* frames at once */
-	u32 guard_first; /* of guard_addresses: those of IPv4, then those of IPv6 */
+	u32 guard_first; /* index in guard_addresses: first those of IPv4, then those of IPv6 */
 	u16 guard_ipv4; /* how many */
 	u16 guard_ipv6;
 	u64 reserved[4];
@@ -138,12 +139,12 @@ struct vlan_set {
 	u64 bits[64];
 };
 
-/* The choice for each value of an 8-bit hash; a slot if the table is a LAG's; 0 = none usable. */
+/* The choice for each value of an 8-bit hash; in a LAG's table a slot; 0 = none usable. */
 struct team {
 	u16 uplink[256];
 };
 
-/* Group of each of 32 consecutive segments. */
+/* The group of each of 32 consecutive segments. */
 struct segment_chunk {
 	u16 group[CHUNK];
 };
@@ -154,7 +155,8 @@ struct member_run {
 	u32 count;
 };
 
-/* The receivers of a segment: all (an uplink among them stands for the host behind it), those that want unknown unicast, those that see everything. */
+/* The receivers of a segment: all (an uplink among them stands for the host behind it), those that receive unknown
+ * unicast, those that receive everything. */
 struct group {
 	struct member_run all;
 	struct member_run unknown;
@@ -168,13 +170,13 @@ struct member_chunk {
 struct control {
 	u32 generation; /* its lowest bit is the number of the active half */
 	u32 reserved1;
-	u64 owner_seed[2]; /* of each half; odd */
+	u64 owner_seed[2]; /* one for each half; odd */
 	u64 reserved[5];
 };
 
-/* Own MACs and the ports that have them: a hash table that the agent builds as a whole, with a seed with which no
- * bucket overflows. A look-up is one multiplication and one array access, a third of the cost of the kernel's hash.
- * key: (switch id + 1) << 48 | MAC, 0 = free. */
+/* Own MACs and the ports that have them: a hash table that the agent builds as a whole, with a seed for which no bucket
+ * overflows. A look-up is one multiplication and one array access, a third of the cost of the kernel's hash. key:
+ * (switch id + 1) << 48 | MAC, 0 = free. */
 struct owner_bucket {
 	u64 key[OWNERS_PER_BUCKET];
 	u32 slot[OWNERS_PER_BUCKET];
@@ -195,7 +197,8 @@ struct learned {
 	u32 reserved;
 };
 
-/* The last frame a port sent from its own MAC. Kept apart from marks, so that the common frame costs no hash. */
+/* The last frame that a port sent from its own MAC. This is separate from marks, so that the common frame needs no
+ * hash. */
 struct own_mark {
 	u64 at;
 	struct mac_key key; /* segment 0 = none */
@@ -213,17 +216,17 @@ struct counters {
 	u64 packets_to_host;
 	u64 mac_moves;
 	u64 mac_not_learned_allowed;
-	/* of an uplink that carries the host's own traffic */
-	u64 packets_from_host; /* frames of the host's own that were looked up */
-	u64 packets_from_host_kept; /* of these, delivered to a port here and not sent out */
+	/* for an uplink that carries the host's own traffic */
+	u64 packets_from_host; /* the host's own frames that were looked up */
+	u64 packets_from_host_kept; /* of these, delivered to a port here instead of leaving */
 	u64 packets_from_host_dropped; /* of these, refused by the port they are for */
-	u64 unknown_not_flooded; /* frames for unknown destinations that storm control kept from the ports, and not from the uplink */
+	u64 unknown_not_flooded; /* frames that storm control kept from the ports but not from the uplink */
 	u64 reserved[2];
 	u64 drops[REASONS_PER_CPU]; /* by enum reason, of frames received here */
-	u64 refused[REASONS_PER_CPU]; /* by enum reason, of copies considered for here */
+	u64 refused[REASONS_PER_CPU]; /* by enum reason, of copies for this port */
 };
 
-/* The same of the other reasons, from REASONS_PER_CPU on. CPUs share it: it is added to atomically. */
+/* The counters of the other reasons, from REASONS_PER_CPU on. All CPUs share them and add atomically. */
 struct rare_counters {
 	u64 drops[REASONS_RARE];
 	u64 refused[REASONS_RARE];
@@ -233,24 +236,24 @@ _Static_assert(sizeof(struct port) % 64 == 0, "records of two ports share no cac
 _Static_assert(sizeof(struct counters) % 8 == 0, "counters are numbers of 8 bytes: the agent adds them up");
 _Static_assert(sizeof(struct rare_counters) % 64 == 0, "counters of two slots share no cache line");
 
-/* How much of its storm control budget a port has spent, by class; see stage/storm.h. Zero is nothing. */
+/* How much of its storm control budget a port has spent, by class; see stage/storm.h. All zero means nothing spent. */
 struct storm_bucket {
 	u64 word[CLASSES]; /* ticks (32 bits) << 32 | frames × ticks a second */
 	u64 reserved[5]; /* a cache line for each port */
 };
 
-/* An address, or the addresses of a prefix, that a port's owner may use. IPv4 has the first four bytes. */
+/* An address or a prefix that a port's owner may use. An IPv4 address is in the first four bytes. */
 struct guard_address {
-	u64 address[2]; /* in the order of the wire */
+	u64 address[2]; /* in network byte order */
 	u64 mask[2];
 };
 
-/* What a slot and a switch id stand for, so that an agent that starts can adopt them. */
+/* Which port a slot belongs to, and which switch an id, so that an agent that starts can adopt them. */
 struct port_name {
 	u8 switch_name[NAME_LEN];
 	u8 name[NAME_LEN];
-	u32 number; /* the port's, as its users see it */
-	u32 left; /* 1: the port is gone, and flows that were counted at it are not drained yet */
+	u32 number; /* the port's number, as users see it */
+	u32 left; /* 1: the port is gone, but flows counted at it are not drained yet */
 };
 struct switch_name {
 	u8 name[NAME_LEN];
@@ -282,7 +285,7 @@ struct {
 	MAP_TYPE(value, struct control);
 } control SEC(".maps");
 
-/* ifindex → slot; ifindexes only grow, so those beyond the array are in a hash. */
+/* ifindex → slot; ifindexes only grow, so those beyond the array's end are in a hash. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, MAX_DIRECT_IFINDEX);
@@ -304,7 +307,7 @@ struct {
 	MAP_TYPE(value, struct learned);
 } macs SEC(".maps");
 
-/* MACs held per slot, compared with the port's limit. */
+/* The number of MACs learned per slot, compared with the port's limit. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, MAX_PORTS);
@@ -326,8 +329,8 @@ struct {
 	MAP_TYPE(value, struct storm_bucket);
 } storm_buckets SEC(".maps");
 
-/* Sources that were neither a port's own MAC nor learned, and when they last sent. A flood of random sources pushes out
- * other marks and nothing else: the reflection check then misses, delivery does not. */
+/* Sources that were neither a port's own MAC nor learned, and when they last sent. A flood of random sources displaces
+ * only other marks: the reflection check may then miss, delivery does not change. */
 struct {
 	MAP_UINT(type, MAP_LRU_HASH);
 	MAP_UINT(max_entries, MAX_MARKS);
@@ -342,7 +345,7 @@ struct {
 	MAP_TYPE(value, struct counters);
 } counts SEC(".maps");
 
-/* The counts of a slot in tables of an earlier layout; the agent adds them. */
+/* The counts of a slot from tables of an earlier layout; the agent adds them. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, MAX_PORTS);
@@ -371,7 +374,7 @@ struct {
 	MAP_TYPE(value, struct switch_name);
 } switch_names SEC(".maps");
 
-/* Updating this map of maps returns after one RCU grace period: the exact "no run still uses the old half" (K9). */
+/* Updating this map of maps returns after one RCU grace period, exactly when no run uses the old half any more (K9). */
 struct grace_inner {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* A flow that this CPU does not have at a place nor in its table: it begins, in the room of the port whose frame it is, or is lost. */
+/* Begins a flow that this CPU has neither in a fast slot nor in its table. It takes from the quota of the port whose
+ * frame it is; when that is used up, the flow is lost. */
 #pragma once
 #include "meter/place.h"
 
@@ -15,7 +16,7 @@ INLINE void copy_words(void *to, const void *from, u32 words)
 		((u32 *)to)[i] = ((const u32 *)from)[i];
 }
 
-/* Dry runs are one after the other, on whatever CPU: theirs are metered as one CPU's. */
+/* Dry runs follow one another, on whatever CPU: they are metered as if by one CPU. */
 INLINE struct meter_point *meter_point_at(u32 slot)
 {
 	if (recording)
@@ -23,8 +24,8 @@ INLINE struct meter_point *meter_point_at(u32 slot)
 	return bpf_map_lookup_elem(&meter_points, &slot);
 }
 
-/* Reserves quota for flows that this CPU is about to begin, for several at once while there is much: all CPUs write
- * the same word. Returns the number of flows. A quota of an earlier round counts as empty. */
+/* Reserves quota for flows that this CPU is about to begin, for several at once while much is free, because all CPUs
+ * write the same word. Returns the number of flows. A quota of an earlier round counts as unused. */
 INLINE u32 take_from(struct flow_room *r, u64 round)
 {
 #pragma clang loop unroll(disable)
@@ -52,8 +53,8 @@ INLINE u32 origin_of(const struct meter_ask *ask)
 	return ask->way >> WAY_ORIGIN_SHIFT;
 }
 
-/* Finds quota for a flow of a port's frames: what this CPU has reserved and not used, then the port's own quota, then
- * the one that it shares. Little is kept on the stack. */
+/* Finds quota for a flow of a port's frames: first what this CPU has reserved and not used, then the port's own quota,
+ * then the shared one. It keeps little on the stack. */
 INLINE bool take_room(const struct meter_ask *ask)
 {
 	struct meter_point *p = meter_point_at(origin_of(ask));
@@ -81,7 +82,7 @@ INLINE bool take_room(const struct meter_ask *ask)
 	return true;
 }
 
-/* The room that was taken last is not needed. */
+/* Returns the quota that was taken last, because the flow did not begin. */
 INLINE void keep_room(const struct meter_ask *ask)
 {
 	struct meter_point *p = meter_point_at(origin_of(ask));
@@ -128,7 +129,7 @@ INLINE void widen(struct meter_scratch *s)
 	w->protocol = s->key.protocol;
 }
 
-/* The round in which the table of this CPU that the flow is for was full. */
+/* The round in which this CPU's table for flows of this kind was full. */
 INLINE u64 *full_of(struct meter_scratch *s)
 {
 	REREAD(); /* not kept on the stack */
@@ -163,8 +164,8 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 	return find_shared(s, shared);
 }
 
-/* s->fresh, a flow that this CPU does not have, gets the next place, becomes one in a table, or is added to one in the table that all share, or
- * is lost. */
+/* s->fresh is a flow that this CPU does not have. It gets the next fast slot, or an entry in this CPU's table; or it is
+ * added to the table that all CPUs share, or is lost. */
 INLINE bool begin_flow(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	struct flow_places *p = s->cell.none ? 0 : places_of_cpu(ask->round);

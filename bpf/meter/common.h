@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The common case of metering: a frame with one receiver, of TCP or UDP in IPv4, whose flows have places and are not sampled. What metering costs
- * on a live host is waiting for memory: everything that passes between two frames drives its lines out of the fastest cache. So this touches
- * few: it works in registers and on the stack, and asks for no record of the CPU or the port. Whatever it does not do, meter/meter.h does. */
+/* The common case of metering: a frame with one receiver, of TCP or UDP in IPv4, whose flows have fast slots and are
+ * not sampled. On a live host, metering mostly costs waiting for memory: everything that happens between two frames
+ * evicts its lines from the fastest cache. So this code touches few lines: it works in registers and on the stack, and
+ * reads no record of the CPU or the port. meter/meter.h does whatever this does not. */
 #pragma once
 #include "meter/read.h"
 
-/* The arguments of meter_frame, in one number: it takes numbers, so that the frame's record can stay in registers. */
+/* The arguments of meter_frame in one number: it takes numbers, so that the frame's record can stay in registers. */
 enum meter_what {
 	METER_SLOT = 0x7fff,
 	METER_EGRESS = FLOW_EGRESS,
@@ -23,11 +24,11 @@ enum meter_both_what {
 	BOTH_SAMPLING = 0xffff,
 };
 
-/* What is the same of a frame at all points. */
+/* The part of a frame's flow that is the same at all points. */
 struct meter_common {
-	u64 key[KEY_WORDS]; /* of the first word only the upper half, which is of the MACs */
+	u64 key[KEY_WORDS]; /* of the first word only the upper half, which is part of the MACs */
 	u64 hash; /* of all words but the first */
-	u64 tag; /* of the places of its flows */
+	u64 tag; /* of the fast slots of its flows */
 	u64 places;
 	u32 now;
 	u32 in_out;
@@ -38,7 +39,8 @@ struct meter_common {
 	u8 ttl;
 };
 
-/* What meter_take and meter_lengths say of the frame, summed over the packets that it stands for; false = it is not a common one. */
+/* Reads what meter_take and meter_lengths would read of the frame, summed over the packets that it stands for; false =
+ * the frame is not a common one. */
 INLINE bool read_common(struct __sk_buff *skb, struct meter_common *m)
 {
 	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end;
@@ -76,7 +78,7 @@ INLINE bool is_place_of(const struct flow_place *at, const struct meter_common *
 	       held[3] == m->key[3];
 }
 
-/* The place of the frame's flow at a point, 0 = it has none. */
+/* The fast slot of the frame's flow at a point, 0 = it has none. */
 INLINE struct flow_place *common_place(struct flow_places *p, const struct meter_common *m, u64 first)
 {
 	u64 h = mixed(m->hash + hash_of_point(first));
@@ -98,7 +100,7 @@ INLINE struct flow_place *common_place(struct flow_places *p, const struct meter
 	return 0;
 }
 
-/* Adds the frame to its flow at a point; false = that has no place. */
+/* Adds the frame to its flow at a point; false = the flow has no fast slot. */
 INLINE bool add_common(struct flow_places *p, const struct meter_common *m, u64 point, bool tagged)
 {
 	struct flow_place *at = common_place(p, m, m->key[0] | point);
@@ -122,7 +124,7 @@ INLINE bool add_common(struct flow_places *p, const struct meter_common *m, u64 
 	return true;
 }
 
-/* Meters what it can of enum meter_both_what, and says what is left of it. */
+/* Meters what it can of enum meter_both_what, and returns what is left. */
 SEPARATE u64 meter_common(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 {
 	struct meter_common m = { .now = now, .in_out = way };

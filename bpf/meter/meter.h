@@ -5,7 +5,7 @@
 #pragma once
 #include "meter/common.h"
 
-/* How many of the next n packets are metered, with the last of them or without it. */
+/* How many of the next n packets are metered. *last tells whether the last of them is. */
 INLINE u32 meter_sample(u32 *skip, u32 n, u32 rate, u32 *last)
 {
 	u32 s = *skip < rate ? *skip : rate, more, at;
@@ -21,7 +21,7 @@ INLINE u32 meter_sample(u32 *skip, u32 n, u32 rate, u32 *last)
 	return more + 1;
 }
 
-/* Adds to a flow of this CPU's own. */
+/* Adds to a flow that only this CPU writes. */
 INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 {
 	const struct meter_amount *a = &s->amount;
@@ -38,8 +38,8 @@ INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 		v->max_ttl = s->ttl;
 }
 
-/* The flow of a key on this CPU: at its place, or in the table; 0 = there is none. s->cell.none, if there are places: it was looked for in the
- * table. */
+/* The flow of a key on this CPU: in its fast slot, or in the table; 0 = there is none. s->cell.none, if there are fast
+ * slots: it was looked for in the table. */
 INLINE struct flow *find_by_key(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask,
 				void *tables, const u64 *key, u32 words, u32 wide)
 {
@@ -73,7 +73,7 @@ INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places
 	return find_by_key(s, places, ask, &flows, (const u64 *)&s->key, KEY_WORDS, 0);
 }
 
-/* Packets that did not fit, at a point. */
+/* Counts packets that did not fit, at a point. */
 INLINE void meter_lost(const struct meter_scratch *s, u32 slot)
 {
 	struct meter_point *p = meter_point_at(slot);
@@ -101,7 +101,7 @@ INLINE void meter_fresh(struct meter_scratch *s)
 	v->min_ttl = v->max_ttl = s->ttl;
 }
 
-/* Is the frame metered at the point? False: it is sampled out. */
+/* Is the frame metered at the point? False: sampling skips it. */
 INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	u32 direction = ask->what & METER_EGRESS ? 1 : 0, rate = ask->what >> METER_SAMPLING_SHIFT;
@@ -129,9 +129,9 @@ INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask
 	return true;
 }
 
-/* The flow that was counted last is in the table and asks for a place. It gets the place of a flow that has a cell of
- * its bucket and has not been seen for the set number of frames. That flow goes on in the table, if there is space in
- * it. The new flow begins at the place with zero counts. */
+/* The flow that was counted last is in the table and asks for a fast slot. It gets the slot of a flow that has a cell
+ * of its bucket and has not been seen for the set number of frames. That flow goes on in the table, if there is space
+ * in it. The new flow begins in the slot with zero counts. */
 SEPARATE u32 meter_insist(u64 round)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
@@ -159,8 +159,8 @@ SEPARATE u32 meter_insist(u64 round)
 	return 0;
 }
 
-/* What was read last, at one point; false = s->fresh is a flow that is to begin, and s->cell says where. frugal: there is little
- * stack left, neither for a call nor to keep the places, which are then none. */
+/* Adds what was read last to its flow at one point; false = s->fresh is a flow that must begin, and s->cell says where.
+ * frugal: little stack is left, neither for a call nor to keep the fast slots, which are then none. */
 INLINE bool meter_flow(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask, bool frugal)
 {
 	struct flow *v;
@@ -184,8 +184,8 @@ INLINE bool meter_flow(struct meter_scratch *s, struct flow_places *places, cons
 	return true;
 }
 
-/* What was read last, at one point. It does not read the frame itself: it may be asked with little stack left. Verified by itself, so
- * that its paths do not multiply with those of the switch. */
+/* Meters what was read last, at one point. It does not read the frame itself, because it may be called with little
+ * stack left. A function of its own for the verifier, so that its paths do not multiply with those of the switch. */
 SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
@@ -205,7 +205,7 @@ SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
 	return 0;
 }
 
-/* The flow that s->fresh describes, for callers whose stack is large enough for a call. */
+/* Begins the flow that s->fresh describes, for callers whose stack is large enough for a call. */
 SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
@@ -221,8 +221,8 @@ SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 	return 0;
 }
 
-/* Meters a frame with one receiver, whose packet is known, in one call: calls are a good part of the cost of
- * metering. what: the direction in, and in the bits of enum meter_both_what the direction out. */
+/* Meters a frame with one receiver, whose packet is known, in one call, because calls are a good part of the cost of
+ * metering. what: the direction in and, in the bits of enum meter_both_what, the direction out. */
 SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
@@ -260,14 +260,14 @@ INLINE void meter_at(struct frame *f, u64 what, u32 in, u32 out)
 	meter_frame(what, way_of(f, in, out), f->now);
 }
 
-/* A copy has been handed to the port at slot. The frame has been read. */
+/* A copy has been handed to the port at slot. The frame must have been read. */
 INLINE void meter_out(struct frame *f, u32 slot, const struct port *r, bool tagged)
 {
 	meter_at(f, slot | METER_EGRESS | (tagged ? METER_TAGGED : 0) | (u64)r->sampling << METER_SAMPLING_SHIFT,
 		 f->from_host ? 0 : f->slot, slot);
 }
 
-/* The frame has been delivered. It has been read. */
+/* The frame has been delivered. It must have been read. */
 INLINE void meter_in(struct frame *f)
 {
 	meter_at(f, f->slot | (f->came.protocol ? METER_TAGGED : 0) | (u64)f->in->sampling << METER_SAMPLING_SHIFT,

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The places of a CPU: where a flow is counted without a call of the kernel's hash. They are taken one after the other, so that flows that begin
- * write memory in order; cells, found by a flow's key, say which place it has. A flow may have any cell of its bucket and takes the first that
- * is free, from the one its key says on. Within a round none becomes free: a flow that meets a free cell has no place, and is not in the CPU's
- * table either unless all places are taken. One that finds no cell or no place is in the table, and is given a place when so many of its frames, or of
- * others like it, have come and none of the flow that holds it: that one then goes on in the table. So flows that have most of the traffic come to be
- * at places, and a flow may be at its place and in the table in one round, each with a part of what was counted. */
+/* The fast slots of a CPU ("places" in the code), in which a flow is counted without a call of the kernel's hash. Flows
+ * take them one after the other, so that flows that begin write memory in sequence. An index of cells says which slot a
+ * flow has: the flow's key selects a bucket of cells and the cell to begin with, and the flow takes the first free one.
+ * Within a round no cell becomes free: a flow that meets a free cell has no slot, and is not in the CPU's table either
+ * unless all slots are taken.
+ *
+ * A flow that finds no cell or no slot is in the table. It takes over a slot when a set number of its frames, or of
+ * others like it, have come while none came of the flow in the slot; that one then goes on in the table. So flows with
+ * most of the traffic end up in slots, and in one round a flow may be in its slot and in the table, each with a part of
+ * its counts. */
 #pragma once
 #include "meter/tables.h"
 #include "core/record.h"
@@ -19,16 +23,17 @@ enum place_cells {
 	CELL_ROUND = 0x7ff,
 	CELL_TAKEN = 0x800, /* beside the bits of the round */
 	CELL_HASH_SHIFT = 15,
-	CELL_HASH = 31, /* distinguishes most other flows without a look at the place */
+	CELL_HASH = 31, /* distinguishes most flows without reading the slot */
 };
 
-/* Which round it is, and what is to be known of its places. */
+/* Finds out the round, and the limits of its fast slots. */
 INLINE void meter_round(struct meter_ask *ask)
 {
 	u32 zero = 0;
 	struct meter_control *c = bpf_map_lookup_elem(&meter_control, &zero);
 
-	/* one for all that is asked: when the next has begun, the tables of this one are read after a grace period */
+	/* one round for the whole request: when the next one has begun, the agent reads the tables of this one after a
+	 * grace period */
 	ask->round = c ? *(volatile u64 *)&c->round : 0;
 	ask->places = c ? c->places[ask->round & 1] : 0;
 }
@@ -40,7 +45,7 @@ INLINE void *table_of_cpu(void *tables, u64 round)
 	return bpf_map_lookup_elem(tables, &i);
 }
 
-/* This CPU's places, 0 = none. */
+/* This CPU's fast slots, 0 = none. */
 INLINE struct flow_places *places_of_cpu(u64 round)
 {
 	void *table = table_of_cpu(&flow_places, round);
@@ -49,7 +54,7 @@ INLINE struct flow_places *places_of_cpu(u64 round)
 	return table ? bpf_map_lookup_elem(table, &zero) : 0;
 }
 
-/* The same, 0 also when they are not to be used. */
+/* The same; also 0 if they must not be used. */
 INLINE struct flow_places *open_places_of_cpu(const struct meter_ask *ask)
 {
 	return ask->places >> PLACES_LAYOUT_SHIFT == places_layout ? places_of_cpu(ask->round) : 0;
@@ -71,9 +76,9 @@ INLINE u64 mixed(u64 h)
 	return (h ^ h >> 32) * 0x9e3779b97f4a7c15;
 }
 
-/* Each word is multiplied by an odd number of its own, and the sum mixed: flows that differ in few bits, such as those of neighbouring addresses,
- * spread as if by chance. Who chooses flows that fall on one bucket gains nothing but that all but a few are in the table, where all would be
- * without places. */
+/* Each word is multiplied by an odd number of its own, and the sum is mixed: flows that differ in few bits, such as
+ * those of neighbouring addresses, spread as if at random. Whoever chooses flows that all select one bucket only makes
+ * all but a few of them be counted in the table, where all flows would be without fast slots. */
 INLINE u64 hash_of(const u64 *key, u32 words)
 {
 	u64 h = hash_of_point(key[0]) + hash_of_frame(key);
@@ -83,7 +88,7 @@ INLINE u64 hash_of(const u64 *key, u32 words)
 	return mixed(h);
 }
 
-/* The first of the cells that a flow may have, by its hash. */
+/* The first of the cells that a flow may have, by the flow's hash. */
 INLINE u32 first_cell(u64 h, u64 places)
 {
 	return (h >> (64 - FLOW_PLACES_BITS) & (place_cells - 1)) >> (places & PLACES_SHIFTS);
@@ -105,13 +110,13 @@ INLINE u32 cell_round(u64 round)
 	return (round & CELL_ROUND) | CELL_TAKEN;
 }
 
-/* The content of a cell, without the place's number. */
+/* The content of a cell, without the slot's number. */
 INLINE u32 cell_mark(u64 h, u64 round)
 {
 	return cell_round(round) << CELL_ROUND_SHIFT | (h & CELL_HASH) << CELL_HASH_SHIFT;
 }
 
-/* The i-th cell, from 0, that a flow may have. */
+/* The i-th cell, counted from 0, that a flow may have. */
 INLINE u32 cell_after(u32 first, u32 i)
 {
 	return (first & ~(BUCKET - 1)) | ((first + i) & (BUCKET - 1));
@@ -127,7 +132,7 @@ INLINE struct flow_place *place_at(struct flow_places *p, u32 cell)
 	return (struct flow_place *)&p->words[place_cells / 2 + (cell & place_mask) * PLACE_WORDS];
 }
 
-/* How many are taken. */
+/* How many fast slots are taken. */
 INLINE u32 places_taken(const struct flow_places *p, u64 round)
 {
 	u64 used = p->used;
@@ -153,7 +158,7 @@ INLINE void copy_longs(void *to, const void *from, u32 longs)
 		((u64 *)to)[i] = ((const u64 *)from)[i];
 }
 
-/* The place of the key. 0 = none: s->cell then names the cell where it may begin. The state for each cell is kept
+/* The fast slot of the key. 0 = none: s->cell then names the cell where it may begin. The state for each cell is stored
  * there, because the stack is small. */
 INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_ask *ask, struct meter_scratch *s,
 				     const u64 *key, u32 words, u32 wide)
@@ -169,7 +174,7 @@ INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_a
 		cell = *cell_at(p, cell_after(s->cell.at, i));
 		if (LIKELY(cell >> CELL_HASH_SHIFT == s->cell.mark >> CELL_HASH_SHIFT)) {
 			at = place_at(p, cell);
-			REREAD(); /* keeping the key's words in registers would need stack that there is not */
+			REREAD(); /* keeping the key's words in registers would need stack that is not left */
 			if (LIKELY(holds(at, key, words, ask->round << 1 | wide)))
 				return at;
 		} else if (cell >> CELL_ROUND_SHIFT != s->cell.mark >> CELL_ROUND_SHIFT) {
@@ -182,7 +187,7 @@ INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_a
 	return 0;
 }
 
-/* The place belongs to s->fresh from now on. */
+/* Gives the fast slot to s->fresh. */
 INLINE void settle(struct flow_place *at, const struct meter_scratch *s, u64 round)
 {
 	at->flow = s->fresh;
@@ -194,7 +199,7 @@ INLINE void settle(struct flow_place *at, const struct meter_scratch *s, u64 rou
 	at->tag = tag_of(s, round);
 }
 
-/* Adds to a flow, also one that other CPUs add to. */
+/* Adds to a flow to which other CPUs may add at the same time. */
 INLINE void add_shared(struct flow *v, const struct flow *a)
 {
 	__sync_fetch_and_add(&v->packets, a->packets);
@@ -224,7 +229,7 @@ INLINE bool move_to(void *table, const struct flow_place *at)
 	return v;
 }
 
-/* The present flow of the place goes on in the table; false = the table has no space for it. */
+/* Moves the slot's present flow to the table; false = the table is full. */
 INLINE bool move_out(const struct flow_place *at, u64 round)
 {
 	if (at->tag & 1)

@@ -19,7 +19,7 @@ INLINE void meter_lengths(struct __sk_buff *skb, struct meter_scratch *s, const 
 		n = size == GSO_ANY_LENGTH ? 1 : (payload - 1) / size + 1;
 	if ((u64)(n - 1) * size >= payload || (u64)n * size < payload)
 		size = payload /
-		       n; /* they are of different lengths, or headers within are repeated as well: on average */
+		       n; /* they differ in length, or inner headers are repeated as well: use the average */
 	s->packets = n;
 	s->bytes = headers + size;
 	s->last_bytes = headers + payload - (n - 1) * size;
@@ -27,7 +27,8 @@ INLINE void meter_lengths(struct __sk_buff *skb, struct meter_scratch *s, const 
 	s->last_frame_bytes = k->l3 + s->last_bytes;
 }
 
-/* Words as long as they are compared in: the look-up would wait for parts of one to be written. */
+/* Writes whole words, of the length in which they are compared: after narrower writes the look-up would have to wait
+ * for them. */
 INLINE void meter_key(struct meter_scratch *s, const struct packet *k, const u8 *macs)
 {
 	s->wide = !(k->is & PACKET_IPV4);
@@ -45,13 +46,13 @@ INLINE void meter_key(struct meter_scratch *s, const struct packet *k, const u8 
 	*(u64 *)s->wide_key.ports = k->ports | (u64)(k->type | k->protocol << 16) << 32;
 }
 
-/* Takes what was read of the frame for what meters it on this CPU next; false = it cannot be metered. */
+/* Prepares this CPU's scratch memory for metering from what was read of the frame; false = it cannot be metered. */
 INLINE bool meter_take(struct __sk_buff *skb, struct meter_scratch *s)
 {
 	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end;
 	const struct packet *k = packet_of_cpu();
 
-	if (!k || p + ETH_HEADER > end) /* it was read from there when it was admitted */
+	if (!k || p + ETH_HEADER > end) /* the same bytes were read when the frame was admitted */
 		return false;
 	meter_key(s, k, p);
 	s->tcp_flags = k->tcp_flags;
@@ -68,7 +69,7 @@ SEPARATE u32 meter_take_packet(struct __sk_buff *skb)
 	return s && meter_take(skb, s);
 }
 
-/* Reads the frame for what meters it on this CPU next. */
+/* Reads the frame into this CPU's scratch memory for metering. */
 INLINE void meter_read(struct frame *f)
 {
 	know_packet(f);

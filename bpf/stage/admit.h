@@ -22,15 +22,16 @@ INLINE bool is_link_control(const u8 *dst)
 	return dst[1] == 0x00 && dst[2] == 0x0c && dst[3] == 0xcc && dst[4] == 0xcc && (dst[5] & 0xfe) == 0xcc;
 }
 
-/* Marks a frame for the host's stack so that the agent's listeners know that it is not from their neighbour (S98):
- * the kernel removes a tag before it finds their sockets. Nobody else reads the mark of a frame that is not IP. */
+/* Marks a frame for the host's stack so that the agent's listeners know that it is not from their neighbour (S98): the
+ * kernel removes a tag before it looks for their sockets. Nothing else reads the mark of a frame that is not IP. */
 INLINE void mark_tagged(struct frame *f)
 {
 	if (!recording && UNLIKELY(f->came.protocol))
 		f->skb->mark = MARK_NOT_NEIGHBOUR;
 }
 
-/* The mark of a port's frame that enters the host's stack by an uplink's device: it did not come over the wire. */
+/* The mark for a port's frame that enters the host's stack through an uplink's device: it did not come over the
+ * wire. */
 INLINE u32 mark_of_copy(struct __sk_buff *skb)
 {
 	u8 *p = (u8 *)(u64)skb->data;
@@ -49,7 +50,7 @@ INLINE enum reason source_reason(const struct frame *f)
 	return REASON_NONE;
 }
 
-/* A port that a loop goes through goes on to say what probes come in by it. */
+/* A port that is blocked because of a loop still reports the probes that come in through it. */
 INLINE enum reason blocked_reason(struct frame *f)
 {
 	if (!(f->in->rules & RULE_LOOP_BLOCKED))
@@ -58,7 +59,8 @@ INLINE enum reason blocked_reason(struct frame *f)
 	return REASON_LOOP_BLOCKED;
 }
 
-/* The rule of a port that lets a frame to a link control address pass, 0 = none does (spanning tree's apart). A second tag hides the type. */
+/* The rule that would allow a port to send this frame to a link control address; 0 = no rule does (spanning tree has
+ * its own). A second tag hides the type. */
 INLINE u32 link_control_rule(const struct frame *f)
 {
 	if (f->dst[1] == 0x00)
@@ -114,7 +116,7 @@ INLINE enum reason admit_port(struct frame *f)
 	return REASON_NONE;
 }
 
-/* Sets to_host for what the host's own stack would have received (S96). *only_host: the switch leaves the frame alone. */
+/* Sets to_host for frames that the host's own stack would receive (S96). *only_host: the frame is only for the host. */
 INLINE enum reason admit_uplink(struct frame *f, bool *only_host)
 {
 	enum reason why = source_reason(f);

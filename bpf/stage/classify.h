@@ -3,7 +3,7 @@
 #pragma once
 #include "core/segment.h"
 
-/* Finds the segment; the reason when the port does not take the frame. */
+/* Finds the segment; returns the reason if the port does not accept the frame. */
 INLINE enum reason classify(struct frame *f)
 {
 	struct port *p = f->in;

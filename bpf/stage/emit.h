@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The only place that hands a copy to a device (frame-rules §6): it is tagged, delivered, accounted for and metered. */
+/* The only code that hands a copy to a device (frame-rules §6): it tags, delivers, counts and meters the copy. */
 #pragma once
 #include "meter/meter.h"
 #include "stage/receive.h"
@@ -18,7 +18,7 @@ INLINE void tag_for(struct frame *f, const struct port *r, struct tag *want)
 	want->tci = (f->came.protocol ? f->came.tci & TCI_PRIORITY : 0) | vid;
 }
 
-/* Makes the frame carry exactly this outermost tag. 0 or an error. */
+/* Makes the frame carry exactly this outermost tag. Returns 0 or an error. */
 INLINE s64 set_tag(struct frame *f, const struct tag *want)
 {
 	if (f->now_on.protocol == want->protocol && (!want->protocol || f->now_on.tci == want->tci))
@@ -78,7 +78,7 @@ INLINE bool is_rare(u32 why)
 	return UNLIKELY(why >= REASONS_PER_CPU);
 }
 
-/* Counts a drop of a frame from the slot, or a refused copy for it, for a reason from REASONS_PER_CPU on. */
+/* Counts a dropped frame of the slot, or a refused copy for it, for a reason from REASONS_PER_CPU on. */
 NOINLINE u32 count_rare(u32 slot, u32 why, bool refused)
 {
 	struct rare_counters *c = bpf_map_lookup_elem(&rare_counts, &slot);
@@ -112,7 +112,8 @@ INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
 		c->refused[why]++;
 }
 
-/* A peer redirect marks the frame as for the guest itself: only right when it is (D4, S95). The kernel has none on the way out. */
+/* A peer redirect marks the frame as addressed to the guest itself: it is only used when that is true (D4, S95). The
+ * kernel does not offer it for outgoing frames. */
 INLINE s32 send(struct frame *f, u32 slot, const struct port *r)
 {
 	if (slot == f->known && r->flags & PORT_PEER_REDIRECT && !f->from_host)
@@ -124,9 +125,9 @@ INLINE s32 send(struct frame *f, u32 slot, const struct port *r)
 struct copy {
 	u32 slot;
 	const struct port *to;
-	struct tag tag; /* that it has there */
+	struct tag tag; /* the tag of the copy at the receiver */
 	bool host; /* it is for the host's own stack behind the uplink */
-	bool last; /* the frame itself goes, and the verdict is the answer; else a clone */
+	bool last; /* the frame itself is sent, and the verdict is returned; else a clone */
 	bool only; /* there is no other receiver */
 	bool read; /* the frame has been read for metering */
 	s32 verdict;
@@ -137,18 +138,19 @@ INLINE bool is_metered(const struct frame *f, const struct copy *c)
 	return UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (c->to->flags & PORT_METER_EGRESS));
 }
 
-/* Makes the frame carry the tag that it has at the receiver. false = it cannot. */
+/* Gives the frame the copy's tag. false = it cannot. */
 INLINE bool tag_copy(struct frame *f, struct copy *c)
 {
 	if (c->only && is_metered(f, c) && is_tag(f->type)) {
 		c->read = true;
-		meter_read(f); /* a second tag may come out of the bytes with the first */
+		meter_read(f); /* popping the first tag may also move a second tag out of the bytes */
 	}
 	tag_for(f, c->to, &c->tag);
 	return !set_tag(f, &c->tag);
 }
 
-/* To the host's own stack. The copy enters by the uplink's device, whose program knows it by its mark. */
+/* Hands the copy to the host's own stack. It enters through the uplink's device, whose program recognizes it by its
+ * mark. */
 INLINE s64 deliver_to_host(struct frame *f, struct copy *c)
 {
 	u32 before = f->skb->mark;
@@ -179,7 +181,7 @@ INLINE bool deliver_copy(struct frame *f, struct copy *c)
 	return true;
 }
 
-/* The copy has been handed over: it counts, and captures see it. */
+/* The copy has been handed over: counts it and shows it to captures. */
 INLINE void account_copy(struct frame *f, const struct copy *c)
 {
 	f->sole = c->host || f->delivered ? 0 : c->slot;
@@ -225,7 +227,7 @@ INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
 	return emit(f, &c);
 }
 
-/* The frame has this receiver alone. */
+/* Hands the frame to its only receiver. */
 INLINE s32 hand_over_only(struct frame *f, u32 slot, const struct port *r)
 {
 	struct copy c = { .slot = slot, .to = r, .last = true, .only = true, .verdict = VERDICT_DROP };
@@ -233,7 +235,7 @@ INLINE s32 hand_over_only(struct frame *f, u32 slot, const struct port *r)
 	return emit(f, &c);
 }
 
-/* A copy of a port's frame for the host's own stack behind uplink u, tagged as on its wire. */
+/* Hands a copy of a port's frame to the host's own stack behind uplink u, tagged as on the uplink's wire. */
 INLINE s32 hand_to_host(struct frame *f, u32 slot, const struct port *u, bool last)
 {
 	struct copy c = { .slot = slot, .to = u, .host = true, .last = last, .verdict = VERDICT_DROP };
@@ -241,7 +243,8 @@ INLINE s32 hand_to_host(struct frame *f, u32 slot, const struct port *u, bool la
 	return emit(f, &c);
 }
 
-/* A frame from the wire goes on to the host's stack: no copy, the frame as it arrived, where it arrived. */
+/* Passes a frame from the wire on to the host's stack: not a copy, but the frame as it arrived, on the device where it
+ * arrived. */
 INLINE s32 to_host(struct frame *f)
 {
 	set_tag(f, &f->came);
@@ -251,14 +254,14 @@ INLINE s32 to_host(struct frame *f)
 	f->count->packets_to_host++;
 	f->sole = 0;
 	if (UNLIKELY(f->in->flags & PORT_METER_INGRESS)) {
-		f->segment = tagged_segment(f); /* what is for the host alone may not have been classified */
+		f->segment = tagged_segment(f); /* a frame for the host alone may not have been classified */
 		meter_read(f);
 	}
 	count_delivered(f);
 	return VERDICT_NEXT;
 }
 
-/* The frame goes no further, unless the host's own stack wants it (S96). */
+/* Drops the frame, unless the host's own stack wants it (S96). */
 INLINE s32 drop(struct frame *f, enum reason why)
 {
 	if (f->to_host)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* More than one receiver. An accepted one waits until the next is accepted and then gets a clone; the last one gets the frame
- * itself (K15). */
+/* Frames with more than one receiver. An accepted receiver waits until the next one is accepted and then gets a clone;
+ * the last one gets the frame itself (K15). */
 #pragma once
 #include "stage/storm.h"
 
@@ -14,7 +14,7 @@ NOINLINE s32 hand_over_pending(struct frame *f, bool last)
 	return f->pending & HOST_BEHIND ? hand_to_host(f, slot, r, last) : hand_over(f, slot, r, last);
 }
 
-/* One receiver: refused with its reason, or next in line for a copy. */
+/* Considers one receiver: refuses it with a reason, or makes it the next in line for a copy. */
 NOINLINE void consider(struct frame *f, u32 receiver)
 {
 	u32 slot = receiver & (HOST_BEHIND - 1);
@@ -36,8 +36,8 @@ NOINLINE void consider(struct frame *f, u32 receiver)
 	f->pending = receiver;
 }
 
-/* A member of the segment. An uplink is a member for the host behind it, which gets what comes from a port. Frames
- * from outside reach the host where they arrive. */
+/* Considers a member of the segment. An uplink is a member for the host behind it, which gets frames from ports. Frames
+ * from outside reach the host on the uplink where they arrive. */
 INLINE void consider_member(struct frame *f, u32 slot)
 {
 	struct port *r = port_at(f->half, slot);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Does the port's owner use IP addresses that are not its own, or answer as a DHCP server or a router where it may not (frame-rules §1, The
- * guards)? Ports without any of the three ask nothing of it. What can't be read counts as what it might be. */
+/* Does the port's owner use IP addresses that are not its own, or answer as a DHCP server or a router where it may not
+ * (frame-rules §1, The guards)? Ports without any of the three rules skip this check. A packet that can't be read
+ * counts as everything that it could be. */
 #pragma once
 #include "core/events.h"
 #include "core/packet.h"
 
 enum {
 	TYPE_ARP = 0x0806,
-	TYPE_LEAST = 0x0600, /* below, it is a length */
+	TYPE_LEAST = 0x0600, /* a smaller value is a length */
 	PROTOCOL_IGMP = 2,
 	DHCP_SERVER = 67,
 	DHCP_CLIENT = 68,
@@ -46,14 +47,14 @@ INLINE bool is_guard_reason(enum reason why)
 	return why >= REASON_IP_SOURCE_NOT_ALLOWED && why <= REASON_GUEST_ROUTER_ADVERTISEMENT;
 }
 
-/* What is looked at: not struct frame, which lives in registers. */
+/* What the guards look at: not struct frame, because that is kept in registers. */
 struct guarded {
 	struct __sk_buff *skb;
 	const struct port *in;
 	u32 half;
 };
 
-/* Is the address one of a list? first counts from the half in force. */
+/* Is the address in a list? first is an index within the active half. */
 SEPARATE u32 guard_lists(u32 first, u32 count, u64 address0, u64 address1)
 {
 	for (u32 i = 0; i < GUARD_ADDRESSES_PER_PORT; i++) {
@@ -76,7 +77,7 @@ INLINE bool owns_ipv4(const struct guarded *g, be32 address)
 	return guard_lists(g->half * MAX_GUARD_ADDRESSES + g->in->guard_first, g->in->guard_ipv4, address, 0);
 }
 
-/* The link-local address that the port's MAC gives (RFC 4291, appendix A). */
+/* Is this the link-local address that the port's MAC gives (RFC 4291, appendix A)? */
 INLINE bool is_link_local_of(const struct port *p, const u8 *a)
 {
 	return a[0] == 0xfe && a[1] == 0x80 && !a[2] && !a[3] && !(*(u32 *)(a + 4)) && a[8] == (p->mac[0] ^ 2) &&
@@ -177,7 +178,7 @@ INLINE bool may_send_ipv6(const struct guarded *g, const struct packet *k)
 	return false;
 }
 
-/* The target is behind type, code, checksum and flags. */
+/* The target follows type, code, checksum and flags. */
 INLINE bool may_advertise(const struct guarded *g, struct packet *k)
 {
 	u8 *target = k->head;
@@ -209,7 +210,7 @@ INLINE enum reason hidden_reason(u32 rules)
 	return rules & RULE_NO_ROUTER ? REASON_GUEST_ROUTER_ADVERTISEMENT : REASON_GUEST_DHCP_SERVER;
 }
 
-/* After know_packet. */
+/* Call know_packet first. */
 SEPARATE u32 guard_reason(struct __sk_buff *skb, u32 half, u32 slot)
 {
 	struct guarded guarded = { .skb = skb, .in = port_at(half, slot), .half = half }, *g = &guarded;
@@ -249,12 +250,13 @@ INLINE enum reason guard(struct frame *f)
 
 struct told_claim {
 	struct tell tell;
-	u8 address[16]; /* the one that the frame says its sender has */
-	u32 length; /* of the address: 4, 16, or 0 where it can't be read */
+	u8 address[16]; /* the sender's address according to the frame */
+	u32 length; /* length of the address: 4, 16, or 0 if it can't be read */
 	u32 reserved;
 };
 
-/* Reads the address that a guard asked for: of ARP the sender's, of a neighbour advertisement its target, else the packet's source. */
+/* Reads the address that a guard checked: the sender's for ARP, the target for a neighbour advertisement, else the
+ * packet's source. */
 INLINE void read_claim(struct __sk_buff *skb, const struct packet *k, struct told_claim *e)
 {
 	if (k->type == TYPE_ARP) {
@@ -272,7 +274,7 @@ INLINE void read_claim(struct __sk_buff *skb, const struct packet *k, struct tol
 	}
 }
 
-/* Tells what a guard refused, after guard. mac: the frame's source, as tell has it. */
+/* Reports what a guard refused; call it after the guard. mac: the frame's source, in the form that tell takes. */
 SEPARATE u32 tell_guarded(struct __sk_buff *skb, u32 slot, u32 why, u64 mac)
 {
 	struct told_claim e = { .tell = { .kind = TELL_REFUSED, .slot = slot, .other = why } };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The host's own frames, if it keeps addresses on an uplink's device: they are looked up on their way out, so that
- * the host reaches the ports of its segment (frame-rules, "The host's own traffic"). A frame for an unknown
- * destination leaves unchanged. */
+/* The host's own frames, if it keeps addresses on an uplink's device: they are looked up before they leave, so that the
+ * host reaches the ports of its segment (frame-rules, "The host's own traffic"). A frame for an unknown destination
+ * leaves unchanged. */
 #pragma once
 #include "stage/admit.h"
 #include "stage/lookup.h"
 
-/* A copy that the switch handed to this device: it entered by a port, and the kernel remembers where. The host's own frames entered
- * nowhere, or, when it routes them, by a device whose frames reach its stack, which a port's never do. */
+/* Is this a copy that the switch handed to this device? Then it entered by a port, and the kernel remembers by which.
+ * The host's own frames entered nowhere or, when the host routes them, by a device whose frames reach its stack; a
+ * port's frames never do. */
 INLINE bool is_switch_copy(struct frame *f)
 {
 	u32 slot = slot_of(f->skb->ingress_ifindex);
@@ -19,7 +20,7 @@ INLINE bool is_switch_copy(struct frame *f)
 	return p && (p->flags & (PORT_CONNECTED | PORT_UPLINK)) == PORT_CONNECTED;
 }
 
-/* Copies for the ports that want the frame, which leaves all the same. */
+/* Gives copies to the ports that want the frame; the frame also leaves. */
 NOINLINE s32 copy_and_leave(struct frame *f)
 {
 	struct group *g = group_of(f);
@@ -59,7 +60,7 @@ NOINLINE s32 keep(struct frame *f)
 	return verdict;
 }
 
-/* It may come back by another uplink (S91). */
+/* Marks the frame's source, because the frame may come back by another uplink (S91). */
 NOINLINE s32 mark_from_host(struct frame *f)
 {
 	struct mac_key k;
@@ -101,7 +102,7 @@ INLINE s32 host_frame(struct __sk_buff *skb, u32 slot)
 	if (!f.count || !read_frame(&f))
 		return VERDICT_NEXT;
 	if (f.class == CLASS_MULTICAST && is_link_control(f.dst))
-		return VERDICT_NEXT; /* between the host and the physical switch */
+		return VERDICT_NEXT; /* a protocol between the host and the physical switch */
 	if (f.l3_length > f.in->switch_mtu || classify(&f))
 		return VERDICT_NEXT;
 	f.now = clock();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which member of a LAG carries a frame (frame-rules §4, S52): a hash of addresses, VID and ports by the LAG's own settings. Off
- * the way of everything that stays on the host. */
+/* Which member of a LAG carries a frame (frame-rules §4, S52): a hash of addresses, VID and ports with the LAG's own
+ * settings. Traffic that stays on the host never gets here. */
 #pragma once
 #include "core/packet.h"
 #include "stage/classify.h"
@@ -34,14 +34,14 @@ INLINE u32 hash_addresses(struct __sk_buff *skb, const struct packet *k)
 	return hash_macs(skb);
 }
 
-/* All parts of a datagram take one member, so that no fragment gives its ports. */
+/* All fragments of a datagram must take one member, so fragments do not contribute their ports. */
 INLINE bool hashes_ports(const struct packet *k)
 {
 	return k && (k->is & (PACKET_PORTS | PACKET_FRAGMENT)) == PACKET_PORTS;
 }
 
-/* The uplink of a LAG that carries the frame, whose packet is known if the choice asks for it. A function of its own to the verifier,
- * which looks at it once and not on every path that leads here. */
+/* The uplink of a LAG that carries the frame. If the choice uses the packet, it must be known. The verifier checks this
+ * function once, not on every path that leads here. */
 SEPARATE u32 lag_member(struct __sk_buff *skb, u32 half, u32 choice, u32 segment)
 {
 	u32 i = (half & 1) * MAX_TEAMS + (choice & LAG_MEMBERS), x;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Learning source MACs, remembering who sent when (frame-rules §3), and owning MACs. */
+/* Learning source MACs, remembering when each source last sent (frame-rules §3), and ownership of MACs. */
 #pragma once
 #include "core/macs.h"
 #include "stage/classify.h"
 #include "stage/loop.h"
 #include "stage/sibling.h"
 
-/* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. Of several ports the one that was made to wait last. */
+/* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. If several ports have it, the one whose wait
+ * began last. */
 INLINE u32 owner_of(struct frame *f, const u8 *mac)
 {
 	u64 key = mac_number(mac) | (f->in->switch_id + 1ULL) << 48;
@@ -24,7 +25,8 @@ INLINE u32 owner_of(struct frame *f, const u8 *mac)
 	return b->key[3] == key ? b->slot[3] : 0;
 }
 
-/* Takes one of the port's places; false = at its limit. A flood from random sources finds that out by reading. */
+/* Takes one entry of the port's quota; false = the port is at its limit. A flood from random sources only reads the
+ * count. */
 INLINE bool take_place(struct frame *f)
 {
 	u64 *count = bpf_map_lookup_elem(&held, &f->slot);
@@ -49,7 +51,8 @@ INLINE enum reason at_limit(struct frame *f, bool table_full)
 	return REASON_NONE;
 }
 
-/* The port sent this source a moment ago; *sent is where a later S91 question finds it, if an entry holds it. */
+/* Learns that the port sent from this source now; if an entry has the time, *sent points to it for a later check
+ * (S91). */
 INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **sent)
 {
 	struct learned *e = bpf_map_lookup_elem(&macs, k);
@@ -71,7 +74,7 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
 			hold(f->slot, -1);
 			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE
-							     : at_limit(f, true); /* raced, or the table is full */
+							     : at_limit(f, true); /* another CPU was faster, or the table is full */
 		}
 		tell(f->slot, TELL_LEARNED, 0, f->segment, mac_number(f->src));
 		e = bpf_map_lookup_elem(&macs, k);
@@ -94,7 +97,7 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 	return REASON_NONE;
 }
 
-/* Marks the port's own MAC as sent; an older mark for another segment or MAC moves to the common table. */
+/* Marks the port's own MAC as having sent now; an older mark of another segment or MAC moves to the common table. */
 INLINE void mark_own(struct frame *f, const struct mac_key *k)
 {
 	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &f->slot);
@@ -133,7 +136,7 @@ INLINE enum reason learn_from_port(struct frame *f)
 	return REASON_NONE;
 }
 
-/* Is the port of a learned MAC one whose guest runs elsewhere? */
+/* Was the MAC learned on a port whose guest runs elsewhere? */
 INLINE bool learned_of_waiting(u32 half, u32 slot)
 {
 	struct port *p = port_at(half, slot);
@@ -141,8 +144,8 @@ INLINE bool learned_of_waiting(u32 half, u32 slot)
 	return p && waits(slot, p);
 }
 
-/* A learned MAC that was silent here for a second, or whose guest runs elsewhere, and is heard from outside lives elsewhere now
- * (S92, S99). */
+/* If a learned MAC was silent here for a second, or its guest runs elsewhere, and it is now heard from outside, it
+ * lives elsewhere now (S92, S99). */
 INLINE void learn_from_uplink(struct frame *f)
 {
 	struct mac_key k;
@@ -163,10 +166,10 @@ INLINE void learn_from_uplink(struct frame *f)
 	if (!bpf_map_delete_elem(&macs, &k))
 		hold(slot, -1);
 	if (left)
-		bpf_map_delete_elem(&marks, &k); /* a frame that is heard now is no echo */
+		bpf_map_delete_elem(&marks, &k); /* the guest was heard from outside, so its frames are no echo */
 }
 
-/* Did the port send that MAC, its own, in that segment within the last second? */
+/* Did the port send from its own MAC in that segment within the last second? */
 INLINE bool own_sent_recently(u32 slot, const struct mac_key *k, u64 now)
 {
 	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &slot);
@@ -174,7 +177,7 @@ INLINE bool own_sent_recently(u32 slot, const struct mac_key *k, u64 now)
 	return m && m->key.segment == k->segment && mac_equal(m->key.mac, k->mac) && recent(now, m->at);
 }
 
-/* Did one of the ports with that MAC? */
+/* Did one of the ports with that MAC send from it? */
 INLINE bool owner_sent_recently(u32 half, u32 slot, const struct mac_key *k, u64 now)
 {
 	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
@@ -187,8 +190,8 @@ INLINE bool owner_sent_recently(u32 half, u32 slot, const struct mac_key *k, u64
 	return false;
 }
 
-/* Was (segment, source) sent by one of our ports within the last second (S91)? Asked once per frame, only for copies. A source whose
- * guest runs elsewhere is heard from there (S99). */
+/* Did one of our ports send (segment, source) within the last second (S91)? Checked at most once per frame, and only
+ * for copies. If the source's guest runs elsewhere, its frames rightly come from there (S99). */
 NOINLINE u32 sent_recently(struct frame *f)
 {
 	struct mac_key k;

@@ -3,8 +3,8 @@
 #pragma once
 #include "stage/flood.h"
 
-/* The port whose own MAC this is, if it is in the frame's segment; else 0. For a frame from a port it may be the host behind an
- * uplink, with HOST_BEHIND. */
+/* The port that owns the destination MAC, if it is in the frame's segment; else 0. For a frame from a port it may be
+ * the host behind an uplink, marked by HOST_BEHIND. */
 INLINE u32 known_by_owner(struct frame *f)
 {
 	u32 slot = owner_of(f, f->dst);
@@ -29,7 +29,7 @@ INLINE u32 known_by_owner(struct frame *f)
 	return admits(f->half, r, f->segment) ? slot : 0;
 }
 
-/* The port the MAC was learned on, if the entry is alive and the port still in the segment; else 0. */
+/* The port on which the MAC was learned, if the entry has not expired and the port is still in the segment; else 0. */
 INLINE u32 known_by_learning(struct frame *f)
 {
 	struct mac_key k;
@@ -54,8 +54,8 @@ INLINE u32 known_by_learning(struct frame *f)
 	return admits(f->half, r, f->segment) ? slot : 0;
 }
 
-/* The common case, a frame with one receiver: the known one with nobody listening in, or the uplink where nobody else wants what is not
- * known. */
+/* The common case, a frame with one receiver: the known one when nobody listens in, or the uplink when nobody else
+ * receives unknown destinations. */
 INLINE s32 deliver_only(struct frame *f, u32 slot)
 {
 	struct port *r = port_at(f->half, slot);
@@ -76,7 +76,7 @@ INLINE s32 deliver_only(struct frame *f, u32 slot)
 	return verdict;
 }
 
-/* Slot of the only receiver that there can be for a unicast frame, 0 = there may be several, or none. */
+/* Slot of the only possible receiver of a unicast frame, 0 = there may be several, or none. */
 INLINE u32 only_receiver(struct frame *f)
 {
 	if (f->known - 1 < HOST_BEHIND - 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Loops that ports make outside of the switch. The program sees signs of a loop and reports them to the agent. The
- * agent sends probes out of the ports, and the program reports the probes that come back. Only flooded frames show
- * signs: a loop multiplies no others. */
+/* Loops through ports, outside of the switch. The program sees signs of a loop and reports them to the agent. The agent
+ * sends probes out of the ports, and the program reports the probes that come back. Only flooded frames show signs,
+ * because a loop multiplies no others. */
 #pragma once
 #include "stage/classify.h"
 #include "core/events.h"
@@ -10,8 +10,8 @@ enum loop_limits {
 	TYPE_PROBE = 0x88b5, /* for local experiments (IEEE 802); others may use it too */
 	PROBE_MAGIC = 0x48644c70, /* "HdLp", what a probe begins with */
 	PROBE_BYTES = 56,
-	PROBES_PER_SECOND = 32, /* reports of one port */
-	FLOODS_TOLD = 1024, /* this many flooded frames of a port within a second are a sign, and twice as many again */
+	PROBES_PER_SECOND = 32, /* reports per port */
+	FLOODS_TOLD = 1024, /* flooded frames of a port within a second that are a sign; twice as many are another */
 };
 
 enum loop_sign {
@@ -38,7 +38,7 @@ INLINE void tell_sign(u32 slot, enum loop_sign sign, u32 times, u32 segment, u64
 	bpf_ringbuf_output(&tells, &e, sizeof(e), 0); /* if the ring is full, the next sign comes soon */
 }
 
-/* At most once a second and port. */
+/* At most once per second and port. */
 NOINLINE u32 sign_of_loop(u32 slot, u32 sign, u32 segment, u64 mac)
 {
 	struct told *t = bpf_map_lookup_elem(&told, &slot);
@@ -54,7 +54,7 @@ NOINLINE u32 sign_of_loop(u32 slot, u32 sign, u32 segment, u64 mac)
 	return 0;
 }
 
-/* The count need not be exact: CPUs that meet lose a few. */
+/* The count need not be exact: CPUs that update it at the same time lose a few. */
 INLINE void loop_second(struct told *t, u64 now)
 {
 	if (now - t->loop_since < ticks_per_second)
@@ -80,8 +80,8 @@ NOINLINE u32 count_flooded(u32 slot, u32 segment, u64 mac)
 	return 0;
 }
 
-/* Is the broadcast, whose EtherType is that of probes, a probe? If so, it is reported to the agent. tag: the tag it
- * came with, as in a segment. */
+/* Is this broadcast, which has the EtherType of probes, a probe? If so, it is reported to the agent. tag: its tag in
+ * the form of a segment. */
 NOINLINE u32 is_probe(struct __sk_buff *skb, u32 slot, u32 tag)
 {
 	struct told_probe e = { .tell = { .kind = TELL_PROBE, .slot = slot, .segment = tag } };

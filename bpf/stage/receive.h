@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Does a receiver take its copy (frame-rules §5)? */
+/* Does a receiver accept its copy (frame-rules §5)? */
 #pragma once
 #include "capture/capture.h"
 #include "stage/learn.h"
@@ -12,7 +12,7 @@ INLINE bool is_reflected(struct frame *f)
 	return f->reflected == 2;
 }
 
-/* Loop guards for copies of what came in from outside. */
+/* The checks for frames that came back from outside. */
 INLINE enum reason refuse_loop(struct frame *f, const struct port *r)
 {
 	u32 check = f->class == CLASS_UNICAST ? SWITCH_REVERSE_PATH_PROMISCUOUS : SWITCH_REVERSE_PATH;
@@ -24,7 +24,7 @@ INLINE enum reason refuse_loop(struct frame *f, const struct port *r)
 	return is_reflected(f) ? REASON_REFLECTED : REASON_NONE; /* S91 */
 }
 
-/* The rules for the port a frame is addressed to. */
+/* The rules for the port to which a frame is addressed. */
 INLINE enum reason refuse_known(struct frame *f, const struct port *r)
 {
 	if (UNLIKELY((r->flags & (PORT_BLOCKED | PORT_UP | PORT_VIOLATION)) != PORT_UP)) {

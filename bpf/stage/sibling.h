@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Ports of one owner that may use each other's MACs, as a bond in a guest has them do (frame-rules, "Siblings"): frames for such a MAC go
- * where it was heard from last. */
+/* Ports of one owner that may use each other's MACs, as a bond in a guest does (frame-rules, "Siblings"): frames for
+ * such a MAC go to the port that sent from it last. */
 #pragma once
 #include "core/macs.h"
 #include "stage/classify.h"
 #include "stage/wait.h"
 
-/* Of the ports that have one MAC, in the order of their waits, the first whose guest runs here; 0 = none. */
+/* The first of the ports with one MAC, in the order of their waits, whose guest runs here; 0 = none. */
 NOINLINE u32 first_awake(u32 half, u32 slot)
 {
 	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
@@ -26,7 +26,7 @@ INLINE bool of_mac(u64 word, u64 mac)
 	return word << (64 - SPEAKER_SLOT_SHIFT) == mac << (64 - SPEAKER_SLOT_SHIFT);
 }
 
-/* A MAC that was heard at one port is heard at a sibling of it. */
+/* A MAC that one port used is now used by its sibling. */
 INLINE void moved(u32 slot, u32 had, u32 segment, u64 mac, bool news)
 {
 	struct counters *count = counters_of(slot);
@@ -37,9 +37,9 @@ INLINE void moved(u32 slot, u32 had, u32 segment, u64 mac, bool news)
 		tell(slot, TELL_MOVED, had, segment, mac);
 }
 
-/* The port has sent from a MAC that is its own or a sibling's, perhaps: where the last frame came by another port, a bond in the guest has
- * failed over (S111). whose: segment << 32 | slot of the MAC's first owner, 0 = nobody. One that sends by several ports at once has no
- * news. */
+/* The port has sent from a MAC that is its own or may be a sibling's. If the last frame came by another port, a bond in
+ * the guest has failed over (S111). whose: segment << 32 | slot of the MAC's first owner, 0 = nobody. A guest that
+ * sends by several ports at once is not reported. */
 SEPARATE u32 speak(u32 half, u32 slot, u64 whose, u64 mac, u64 now)
 {
 	struct port *p = port_at(half, slot), *o;
@@ -62,7 +62,7 @@ SEPARATE u32 speak(u32 half, u32 slot, u64 whose, u64 mac, u64 now)
 	return 1;
 }
 
-/* May the port use the MACs of the one at that slot? */
+/* May the port use the MACs of the port at that slot? */
 INLINE bool siblings(u32 half, const struct port *p, u32 slot)
 {
 	struct port *o;
@@ -73,7 +73,7 @@ INLINE bool siblings(u32 half, const struct port *p, u32 slot)
 	return o && o->siblings == p->siblings;
 }
 
-/* Can a sibling of that family take frames of the segment? */
+/* Can this sibling of the family receive frames of the segment? */
 INLINE bool takes(u32 half, u32 slot, u32 family, u32 segment)
 {
 	struct port *p = port_at(half, slot);
@@ -82,7 +82,7 @@ INLINE bool takes(u32 half, u32 slot, u32 family, u32 segment)
 	return p && p->siblings == family && (p->flags & need) == need && !waits(slot, p) && admits(half, p, segment);
 }
 
-/* The port that frames for a MAC go to, where its first owner has siblings, waits, or both; 0 = none. */
+/* The port to which frames for a MAC go when its first owner has siblings, waits, or both; 0 = none. */
 SEPARATE u32 owner_here(u32 half, u32 slot, u32 segment, u64 mac)
 {
 	struct speaker *s;

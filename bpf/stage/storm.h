@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Storm control: how much a port may send to many (frame-rules §4). Only what is flooded asks, so that a frame whose receiver is
- * known costs nothing.
+/* Storm control: how many frames with many receivers a port may send (frame-rules §4). Only flooding checks it, so
+ * that a frame with a known receiver costs nothing.
  *
- * A bucket is one word, so that it is exact on any number of CPUs without a lock: the instant of the last frame that passed, and
- * what was spent by then and has not been made good. A frame that is refused changes nothing: a storm costs one read. */
+ * A bucket is one word, so that it is exact on any number of CPUs without a lock: when the last frame passed, and how
+ * much of what was spent by then is not yet refilled. A refused frame changes nothing, so a storm costs one read per
+ * frame. */
 #pragma once
 #include "stage/emit.h"
 
 enum { STORM_TRIES = 8 };
 
-/* Spent is in frames × ticks a second, so that a tick makes good exactly the rate. */
+/* Spent is in frames × ticks a second, so that each tick refills exactly the rate. */
 INLINE u64 storm_bucket_word(u64 now, u64 spent)
 {
 	return now << 32 | spent;
 }
 
-/* Another CPU may have read the clock later than this one. The word's clock comes round again, so that a time more than a second
- * ahead is one long ago. */
+/* Another CPU may have read the clock later than this one. The word's clock wraps around, so a time more than a second
+ * ahead is really one long ago. */
 INLINE bool storm_is_ahead(u32 now, u32 last)
 {
 	return last - now - 1 < ticks_per_second;
@@ -31,7 +32,7 @@ INLINE u64 storm_left_to_make_good(u64 word, u32 now, u64 rate)
 	return spent > good ? spent - good : 0;
 }
 
-/* A frame that the kernel holds whole for segmentation costs what it will be on the wire, rounded up. */
+/* A frame that the kernel holds whole for segmentation costs as many frames as it will be on the wire, rounded up. */
 INLINE u64 storm_cost(struct frame *f)
 {
 	u32 size = f->skb->gso_size;
@@ -41,7 +42,7 @@ INLINE u64 storm_cost(struct frame *f)
 	return size ? f->bare / size + 1 : 1;
 }
 
-/* May the frame be flooded? If so, it has been charged to the budget. */
+/* May the frame be flooded? If so, this charges it to the budget. */
 NOINLINE u32 storm_allows(struct frame *f)
 {
 	u32 class = f->class, now = f->now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The uplink that a port's frames use (frame-rules §4). The agent has evaluated the team's lists; the program only
- * finds a choice, or a table of choices by an 8-bit hash. */
+ * looks up a choice, or one in a table of choices by an 8-bit hash. */
 #pragma once
 #include "stage/lag.h"
 
@@ -14,10 +14,10 @@ INLINE u32 octet(struct __sk_buff *skb, u32 offset)
 
 INLINE u32 last_byte(be32 word)
 {
-	return word >> 24; /* as it stands in memory */
+	return word >> 24; /* in the byte order of memory */
 }
 
-/* S46. The packet is known. Offsets are those without the outermost tag. */
+/* S46. The packet must be known. Offsets do not count the outermost tag. */
 INLINE u32 ip_hash(struct __sk_buff *skb)
 {
 	struct packet *k = packet_of_cpu();
@@ -42,7 +42,7 @@ INLINE u32 team_choice(struct frame *f, const struct port *p, u32 hash)
 	return choice_by(f->half, p->team, hash);
 }
 
-/* A function of its own, as lag_member is. */
+/* A function of its own, like lag_member. */
 SEPARATE u32 ip_hash_choice(struct __sk_buff *skb, u32 half, u32 team)
 {
 	return choice_by(half, team, ip_hash(skb));
@@ -60,7 +60,7 @@ INLINE u32 choice_for(struct frame *f)
 	return ip_hash_choice(f->skb, f->half, p->team);
 }
 
-/* The uplink the arrival port's frame leaves by, 0 = none usable. */
+/* The uplink by which the arrival port's frame leaves, 0 = none usable. */
 INLINE u32 uplink_for(struct frame *f)
 {
 	u32 choice = choice_for(f);
@@ -72,7 +72,7 @@ INLINE u32 uplink_for(struct frame *f)
 	return lag_member(f->skb, f->half, choice, f->segment);
 }
 
-/* Does receiver r expect this frame from outside on the uplink it came by (§5.4)? Not asked for ip-hash. */
+/* Does receiver r expect this frame on the uplink where it came in (§5.4)? Never called for ip-hash. */
 INLINE bool is_own_uplink(struct frame *f, const struct port *r)
 {
 	u32 choice = r->uplink;

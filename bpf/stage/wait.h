@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Ports whose guest runs elsewhere: it is about to arrive by a migration, or has just left (frame-rules, "Waiting ports"). The agent
- * numbers each wait, always higher than all before. The port's first frame ends it here, with nobody's help, so that a change of plan
- * does not bring it back. */
+/* Ports whose guest runs elsewhere: a migration is about to bring it, or has just taken it away (frame-rules, "Waiting
+ * ports"). The agent numbers each wait, always higher than all before. The port's first frame ends the wait here,
+ * without the agent's help, and a change of plan does not bring it back. */
 #pragma once
 #include "core/events.h"
 
-/* By slot: the highest number of a wait that is over. */
+/* By slot: the highest number of a wait that has ended. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, MAX_PORTS);
@@ -13,7 +13,7 @@ struct {
 	MAP_TYPE(value, u64);
 } awake SEC(".maps");
 
-/* Asked of ports with RULE_WAITS. */
+/* Called for ports with RULE_WAITS. */
 NOINLINE u32 still_waits(u32 slot, u32 wait)
 {
 	u64 *over = bpf_map_lookup_elem(&awake, &slot);
