@@ -1,6 +1,6 @@
-// Package flow defines the words of metering that counting, keeping, exporting and showing flows share: what
-// identifies a flow (Key), what was counted of it (Counts), where it was seen (Point), and what is reported about it
-// (Record). A leaf but for names.
+// Package flow defines the types of metering that counting, storing, exporting and showing flows share: what identifies
+// a flow (Key), its counts (Counts), where it was observed (Point), and what is reported about it (Record). It imports
+// nothing but the types of names.
 package flow
 
 import (
@@ -26,13 +26,13 @@ type Key struct {
 	// of the innermost header that was read: 0x0800, 0x86dd, or another for a flow identified by its MACs alone
 	EtherType uint16
 	Direction Direction
-	Protocol  uint8 // of IP; for IPv6 that of the upper layer
+	Protocol  uint8 // of IP; for IPv6 the one of the upper layer
 	SrcMAC    plan.MAC
 	DstMAC    plan.MAC
 	// Src and Dst are 16 bytes each; an IPv4 address is in the first four, the others are zero.
 	Src, Dst [16]byte
-	// SrcPort and DstPort are those of TCP, UDP, SCTP, UDP-Lite and DCCP, in host order. Of ICMP and ICMPv6, DstPort is
-	// type << 8 | code and SrcPort 0.
+	// SrcPort and DstPort are the ports of TCP, UDP, SCTP, UDP-Lite and DCCP, in host byte order. For ICMP and
+	// ICMPv6, DstPort is type << 8 | code and SrcPort is 0.
 	SrcPort, DstPort uint16
 }
 
@@ -56,19 +56,19 @@ func (k Key) Addresses() (src, dst netip.Addr) {
 	return netip.Addr{}, netip.Addr{}
 }
 
-// Counts are what was counted of a flow in some time. A frame that stands for several packets (GSO) counts as those.
+// Counts are the counts of a flow over some time. A frame that stands for several packets (GSO) counts as that many.
 type Counts struct {
 	Packets uint64
-	// Bytes are those of layer 3: IP header and payload, as octetDeltaCount has them; of a flow without IP those
-	// behind the Ethernet header and its tag.
+	// Bytes are the bytes of layer 3, IP header and payload, like octetDeltaCount; for a flow without IP, what
+	// follows the Ethernet header and its tag.
 	Bytes uint64
-	// FrameBytes are those of whole frames without the checksum, as the port's counters have them.
+	// FrameBytes are the bytes of whole frames without the checksum, as in the port's counters.
 	FrameBytes uint64
 	// First and Last are when the first and the last packet were seen, in milliseconds since 1970 by the host's clock.
 	First, Last int64
 	// In and Out are the slots where the last frame came in and went out; 0 = none or several (flooded).
 	In, Out uint16
-	// TCPFlags are those of all packets together, as element 6 has them in 16 bits (NS, CWR, …, FIN).
+	// TCPFlags are the flags of all packets together, like element 6 in 16 bits (NS, CWR, …, FIN).
 	TCPFlags uint16
 	// TOS is the traffic class byte of the first packet, DSCP and ECN.
 	TOS uint8
@@ -76,7 +76,7 @@ type Counts struct {
 	MinTTL, MaxTTL uint8
 }
 
-// Add adds what was counted later or elsewhere.
+// Add adds counts of a later time or another place.
 func (c *Counts) Add(d Counts) {
 	if d.Packets == 0 {
 		return
@@ -100,7 +100,7 @@ func (c *Counts) Add(d Counts) {
 type Point struct {
 	ID     plan.PortID
 	Uplink bool
-	// Number is the one that operators and collectors see: the port's number on its host.
+	// Number is what operators and collectors see: the port's number on its host.
 	Number    uint32
 	PortGroup string // "" of an uplink
 	Device    string // "" when it has none at present
@@ -111,8 +111,8 @@ type Point struct {
 // Points are the observation points of a host by slot.
 type Points map[uint16]Point
 
-// Loss is what could not be recorded at a point since it got its slot, because its flow table was full. Sampled-out
-// packets are not a loss.
+// Loss is what could not be recorded at a point since it got its slot, because the flow table was full. Packets that
+// sampling skips are not a loss.
 type Loss struct {
 	Point                      uint16
 	Packets, Bytes, FrameBytes uint64
@@ -120,10 +120,10 @@ type Loss struct {
 	Flows uint64
 }
 
-// Batch is a part of what was counted between two drains. Within a batch no key comes twice. Batches are numbered
-// from 1 in the order in which they are drained, also across agents. A batch that was drained and not yet confirmed
-// comes again with the same number and the same content (and perhaps in other parts). So a receiver that stores with
-// each flow the number that it added last adds nothing twice. The batch is lent: copy what must be kept.
+// Batch is a part of the counts of one drain. Within a batch no key comes twice. Batches are numbered from 1 in the
+// order in which they are drained, also across agents. A batch that was drained but not confirmed comes again with the
+// same number and the same content (perhaps divided differently). So a receiver that stores with each flow the number
+// of the batch it added last adds nothing twice. The batch's memory is reused: copy what you need later.
 type Batch struct {
 	Number uint64
 	Keys   []Key
@@ -132,14 +132,14 @@ type Batch struct {
 
 // Source is where flows are counted: the kernel's tables.
 type Source interface {
-	// Drain takes out everything counted so far. add gets the batches in order of their numbers and must have kept each
-	// when it returns: it is then forgotten where it came from. An error of add ends the drain; what was not added
-	// stays.
+	// Drain takes out everything counted so far. add gets the batches in order of their numbers and must have
+	// stored each when it returns, because the source then forgets it. An error of add ends the drain; batches that
+	// were not added stay.
 	Drain(add func(Batch) error) error
-	// Points are the observation points by slot, not to be changed. A slot is not given to another port before what was
-	// counted at it has been drained.
+	// Points are the observation points by slot; do not change them. A slot is given to another port only after its
+	// counts have been drained.
 	Points() Points
-	// Losses are those of every point that has any.
+	// Losses are the losses of every point that has any.
 	Losses() ([]Loss, error)
 }
 
@@ -150,8 +150,8 @@ type EndReason uint8
 const (
 	IdleTimeout   EndReason = 1
 	ActiveTimeout EndReason = 2
-	EndOfFlow     EndReason = 3 // TCP FIN or RST was seen, and nothing since
-	ForcedEnd     EndReason = 4 // the agent stops, the port goes, or metering is switched off
+	EndOfFlow     EndReason = 3 // TCP FIN or RST was seen, and no packet since
+	ForcedEnd     EndReason = 4 // the agent stops, the port is removed, or metering is switched off
 	NoResources   EndReason = 5 // the agent's table was full
 )
 
@@ -159,10 +159,10 @@ const (
 type Record struct {
 	Key    Key
 	Reason EndReason
-	// Start is when the flow began, in milliseconds since 1970: with the key it names the flow, also in a record that
-	// is sent twice.
+	// Start is when the flow began, in milliseconds since 1970: together with the key it identifies the flow, also
+	// in a record that is sent twice.
 	Start int64
-	// Delta is what was counted since the flow's record before this one, Total since Start.
+	// Delta is the counts since the flow's previous record, Total the counts since Start.
 	Delta, Total Counts
 	// Reverse is the other direction of the same conversation, in a biflow (RFC 5103); nil in a record of one
 	// direction.

@@ -41,17 +41,17 @@ type Field struct {
 	OfUplinks bool
 	// Unit is what a number counts.
 	Unit string
-	// Reasons are those for which frames or copies go no further because of the field.
+	// Reasons are the reasons for drops and refusals that the field can cause.
 	Reasons []abi.Reason
 
 	access
 }
 
-// access reads and writes a field in the three forms that it has: what a level of the file sets, what a port ends up
-// with, and text.
+// access reads and writes a field in its three forms: what a level of the file sets, a port's effective value, and
+// text.
 type access struct {
 	Kind Kind
-	// words are the values that the field can have, or each item of its list, where they are a few words.
+	// words are the possible values, or the possible items of a list, if these are a few words.
 	words   []string
 	builtIn func(*Effective, *spec.Switch)
 	inherit func(*Effective, *spec.Policy, Level)
@@ -61,8 +61,8 @@ type access struct {
 	parse   func(*spec.Policy, string) error
 }
 
-// form is how values of a field are converted: S is the type in the file, whose zero value means "inherited", T that in
-// the plan.
+// form is how values of a field are converted: S is the type in the file, whose zero value means "inherited", T the
+// type in the plan.
 type form[S comparable, T any] struct {
 	read  func(S) (T, bool) // false = the level does not set the field
 	typed func(T) FieldValue
@@ -70,7 +70,7 @@ type form[S comparable, T any] struct {
 	parse func(string) (S, error)
 }
 
-// accessTo makes the access to a field from the places that hold it.
+// accessTo makes the access to a field from the functions that return its fields in both types.
 func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Switch) T, in func(*Effective) *Value[T],
 	at func(*spec.Policy) *S) access {
 	return access{
@@ -120,7 +120,7 @@ func number(otherwise int, in func(*Effective) *Value[int], at func(*spec.Policy
 		write: written(strconv.Itoa), parse: toPointer(strconv.Atoi)}, always(otherwise), in, at)
 }
 
-// period is a duration; read says which texts are one that the field may have.
+// period is a duration; read says which texts are valid for the field.
 func period(otherwise time.Duration, read func(string) (time.Duration, bool), in func(*Effective) *Value[time.Duration],
 	at func(*spec.Policy) *string) access {
 	return accessTo(KindDuration, form[string, time.Duration]{read: read, typed: FieldValueOf[time.Duration],
@@ -230,13 +230,13 @@ func (f Field) Category() string {
 	return category
 }
 
-// Words are the values that the field can have, or each item of its list, where they are a few words; else none.
+// Words are the possible values, or the possible items of a list, if these are a few words; else none.
 func (f Field) Words() []string { return slices.Clone(f.words) }
 
-// Parse sets the field in p to the value that text says, as a flag has it: lists with commas between.
+// Parse sets the field in p to the value of text, in the form of a flag: lists with commas in between.
 func (f Field) Parse(p *spec.Policy, text string) error { return f.parse(p, text) }
 
-// Own is what p sets the field to, in the form that Parse reads; false when it does not set it.
+// Own is the value of the field in p, in the form that Parse reads; false if p does not set it.
 func (f Field) Own(p *spec.Policy) (text string, set bool) { return f.own(p) }
 
 // Value is the field's effective value, Level where it came from.
@@ -245,7 +245,7 @@ func (f Field) Value(e *Effective) FieldValue { return f.value(e) }
 // Level is where the field's effective value came from.
 func (f Field) Level(e *Effective) Level { return f.from(e) }
 
-// Counts is what the field's number counts, "" for what is no number.
+// Counts is what the field's number counts, "" if it is no number.
 func (f Field) Counts() string {
 	if f.Kind == KindDuration {
 		return UnitSeconds
@@ -253,7 +253,7 @@ func (f Field) Counts() string {
 	return f.Unit
 }
 
-// BuiltIn is the field's value on a switch where no level sets it, as the file has it: a list in brackets.
+// BuiltIn is the field's value on a switch if no level sets it, in the form of the file: a list in brackets.
 func (f Field) BuiltIn(s *spec.Switch) string {
 	var e Effective
 	f.builtIn(&e, s)

@@ -7,9 +7,9 @@ import (
 	"heddle/internal/spec"
 )
 
-// policyFields is the table of policy fields. What is inherited, shown, compared, set on the command line, proposed as
-// a remedy and documented is all taken from here; besides its line, a field is a field of the file (spec) and of
-// Effective, and the stages that act on it.
+// policyFields is the table of policy fields. Inheritance, display, comparison, command line flags, remedies and
+// documentation all use it. In addition to its line here, a field needs a field of the file (spec), one of Effective,
+// and the stages that act on it.
 var policyFields = []Field{
 	{Path: "blocked", VSphere: "Block all ports", Flag: "blocked", Usage: "connect it blocked", Values: "true, false",
 		Default: "false",

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// FieldValue is a field's value in the type that the field has: a truth value, a whole number, a word, a list of words,
-// a duration or a VLAN policy; of fields that are no policy also an object, or a list of objects. Its zero value is
-// none, or one of a kind that is not known here, as a newer agent may have.
+// FieldValue is a field's value in the field's own type: a truth value, a whole number, a word, a list of words, a
+// duration or a VLAN policy; a field that is no policy may also be an object, or a list of objects. Its zero value is no
+// value, or a value of an unknown type, which a newer agent may send.
 type FieldValue struct{ v any }
 
 // Members are the fields of an object of the configuration file, such as a LAG, in its order.
@@ -118,7 +118,7 @@ func (s Source) String() string {
 	return string(s.Level) + " " + s.Name
 }
 
-// UnmarshalJSON is the inverse of what is written: the unit tells a duration from a number.
+// UnmarshalJSON is the inverse of what is written: the unit distinguishes a duration from a number.
 func (r *Row) UnmarshalJSON(b []byte) error {
 	type plain Row
 	if err := json.Unmarshal(b, (*plain)(r)); err != nil {

@@ -30,7 +30,7 @@ func (s *Switch) LAG(name string) *LAG {
 	return nil
 }
 
-// LAGOf is the LAG that the uplink of that name is a member of, nil when it is in none.
+// LAGOf is the LAG that has the uplink as a member, nil if there is none.
 func (s *Switch) LAGOf(uplink string) *LAG {
 	for _, g := range s.LAGs {
 		if slices.Contains(g.Uplinks, uplink) {
@@ -52,8 +52,8 @@ func (p *Plan) Port(id PortID) *Port {
 	return nil
 }
 
-// Family names the ports of a switch that may use the MAC of a port, and it theirs (S111): those of its owner that may
-// forge and change MACs as it may. "" when there are none.
+// Family names the group of ports of a switch that may use each other's MACs (S111): those of one owner that may forge
+// and change MACs. "" if the port is in none.
 func (p *Port) Family() string {
 	if p.Policy.ForgedTransmits.V && p.Policy.MACChanges.V {
 		return p.Owner

@@ -12,30 +12,31 @@ import (
 	"heddle/internal/spec"
 )
 
-// IPFIX is how the flows of a switch are timed, kept and exported.
+// IPFIX is how the flows of a switch are timed, stored and exported.
 type IPFIX struct {
 	Collectors []Collector `json:"collectors,omitzero"`
 	// ObservationDomain is sent to collectors.
 	ObservationDomain uint32 `json:"observationDomainId"`
 	// SwitchAddress is the source address towards IPv4 collectors; "" = the host's own.
 	SwitchAddress string `json:"switchIpAddress,omitzero"`
-	// ActiveTimeout is how often a flow that goes on is reported, IdleTimeout how long after its last packet it has
+	// ActiveTimeout is how often a flow that lasts is reported, IdleTimeout how long after its last packet it has
 	// ended.
 	ActiveTimeout time.Duration `json:"activeFlowTimeout"`
 	IdleTimeout   time.Duration `json:"idleFlowTimeout"`
-	// SamplingRate is how many packets are left out after each that is metered: 0 = every packet is metered (S66, C7).
+	// SamplingRate is how many packets are skipped after each that is metered: 0 = every packet is metered (S66,
+	// C7).
 	SamplingRate int `json:"samplingRate"`
 	// InternalOnly exports only flows between two ports of this host (S68).
 	InternalOnly bool `json:"internalFlowsOnly,omitzero"`
 	// Biflow makes one record of a conversation's two directions (RFC 5103).
 	Biflow bool `json:"biflow,omitzero"`
-	// TemplateEvery and TemplatePackets are after which time, and which number of messages, templates are sent again;
-	// packets 0 = by time alone.
+	// TemplateEvery and TemplatePackets are the time and the number of messages after which templates are sent
+	// again; packets 0 = by time alone.
 	TemplateEvery   time.Duration `json:"templatesEvery"`
 	TemplatePackets int           `json:"templatesPackets"`
-	// MaxFlows is the most flows of the switch that the agent keeps at a time.
+	// MaxFlows is how many flows of the switch the agent stores at a time.
 	MaxFlows int `json:"maxFlows"`
-	// MTU is the largest IP packet that a message makes, in bytes; 0 = the path's.
+	// MTU is the largest IP packet for a message, in bytes; 0 = the path's.
 	MTU int `json:"mtu,omitzero"`
 }
 
@@ -44,12 +45,13 @@ type Collector struct {
 	Address string     `json:"address"` // of IP, or a host name
 	Port    uint16     `json:"port"`
 	Shape   spec.Shape `json:"shape"`
-	// Transport is udp unless it is set.
+	// Transport is udp if empty.
 	Transport spec.Transport `json:"transport,omitzero"`
 	TLS       TLS            `json:"tls,omitzero"`
 }
 
-// TLS is how a collector over TLS is known, and this host to it: names of files, not what is in them.
+// TLS says how to recognize a collector over TLS, and how this host identifies itself: names of files, not their
+// content.
 type TLS struct {
 	CA          string `json:"ca,omitzero"` // "" = the authorities that the host trusts
 	Certificate string `json:"certificate,omitzero"`
@@ -88,7 +90,7 @@ func resolveIPFIX(s *spec.IPFIX) IPFIX {
 	return x
 }
 
-// orTime is the duration in s, or the other where s has none.
+// orTime is the duration in s, or otherwise if s is empty.
 func orTime(s string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(s); err == nil {
 		return d
@@ -96,7 +98,7 @@ func orTime(s string, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Metered says whether any port or uplink of the switch has its flows metered.
+// Metered says whether flows are metered at any port or uplink of the switch.
 func (s *Switch) Metered() bool {
 	return slices.ContainsFunc(s.Ports, func(p *Port) bool { return p.Policy.Monitoring.IPFIX.V }) ||
 		slices.ContainsFunc(s.Uplinks, func(u *Uplink) bool { return u.Monitoring.IPFIX.V })

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// The JSON form of a plan: values as a person writes them in the configuration file, so that what the agent's API
-// returns can be read without this package. It reads back to the same plan.
+// The JSON form of a plan: values are written as in the configuration file, so that what the agent's API returns can be
+// read without this package. Reading it gives the same plan.
 
-// MarshalText writes the id as "switch/name"; a switch's name holds no slash.
+// MarshalText writes the id as "switch/name"; a switch's name contains no slash.
 func (id PortID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -55,7 +55,7 @@ func (v *Value[T]) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// vlanJSON is the form of a VLAN policy: mode says which of the others there is.
+// vlanJSON is the form of a VLAN policy: mode says which of the other fields are set.
 type vlanJSON struct {
 	Mode   string   `json:"mode"`
 	Access uint16   `json:"access,omitempty"`

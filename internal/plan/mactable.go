@@ -7,12 +7,12 @@ import (
 	"heddle/internal/spec"
 )
 
-// SetMACTable says how many learned MACs the host's table holds, and gives every port with MAC learning its share of
+// SetMACTable sets how many learned MACs the host's table can hold, and gives every port with MAC learning its quota of
 // it.
 //
-// Where the table has room for all limits together, each port may hold as many as its limit. Else the table is divided,
-// so that no port takes what another's share would hold: a port whose limit is below an equal share keeps its limit,
-// and the others divide the rest evenly.
+// If the table can hold all limits together, each port's quota is its limit. Otherwise the table is divided, so that no
+// port uses another's quota: a port whose limit is below an equal share keeps its limit, and the others divide the rest
+// evenly.
 func (p *Plan) SetMACTable(size int) {
 	p.MACTable = size
 	var learning []*Port
@@ -43,7 +43,7 @@ func (p *Plan) SetMACTable(size int) {
 	}
 }
 
-// MACRoom is how many MACs the port may learn: its limit, or its share of the host's table where that is smaller.
+// MACRoom is how many MACs the port may learn: its limit, or its quota of the host's table if that is smaller.
 func (p *Port) MACRoom() int {
 	if p.MACShare > 0 {
 		return p.MACShare
@@ -51,7 +51,7 @@ func (p *Port) MACRoom() int {
 	return p.Policy.Learning.Limit.V
 }
 
-// MACLimits is how many learned MACs the limits of the ports add up to.
+// MACLimits is the sum of the ports' limits of learned MACs.
 func (p *Plan) MACLimits() (sum int) {
 	for _, sw := range p.Switches {
 		for _, port := range sw.Ports {
@@ -63,7 +63,7 @@ func (p *Plan) MACLimits() (sum int) {
 	return sum
 }
 
-// Warnings are the requests of a plan that exceed what its host can hold, one line each.
+// Warnings says what a plan requests beyond the capacity of its host, one line each.
 func (p *Plan) Warnings() []string {
 	shared := 0
 	for _, sw := range p.Switches {

@@ -24,7 +24,7 @@ const (
 	FromSwitch    Level = "switch"
 	FromPortGroup Level = "port group"
 	FromPort      Level = "port"
-	FromUplink    Level = "uplink" // of what an uplink has: it inherits nothing
+	FromUplink    Level = "uplink" // for the settings of an uplink, which inherits nothing
 )
 
 // Value is an effective value and the level that set it.
@@ -36,7 +36,7 @@ type Value[T any] struct {
 // Plan is one host's resolved desired state. The order of its lists is the order of the file.
 type Plan struct {
 	Switches []*Switch `json:"switches"`
-	// MACTable is how many learned MACs the host's table holds: see SetMACTable.
+	// MACTable is how many learned MACs the host's table can hold: see SetMACTable.
 	MACTable int `json:"macTable"`
 }
 
@@ -57,7 +57,7 @@ type Switch struct {
 	Ports   []*Port       `json:"ports"`
 }
 
-// LAG is a link aggregation group: one choice of a team, whose frames are spread over its usable members.
+// LAG is a link aggregation group: one entry of a team, whose frames are spread over its usable members.
 type LAG struct {
 	Name     string           `json:"name"`
 	Uplinks  []string         `json:"uplinks"` // members, in order
@@ -70,7 +70,7 @@ type LAG struct {
 // Uplink is a named uplink and the device it is bound to on this host.
 type Uplink struct {
 	ID PortID `json:"id"`
-	// Number is the uplink's id on its host, out of the numbers that ports have.
+	// Number is the uplink's id on its host. Ports and uplinks share the numbers.
 	Number     uint32     `json:"number"`
 	Device     string     `json:"device,omitzero"` // "" when this host binds none
 	VLANs      VLANSet    `json:"vlans"`
@@ -83,18 +83,18 @@ type Port struct {
 	ID        PortID    `json:"id"`
 	PortGroup string    `json:"portGroup"`
 	Role      spec.Role `json:"role"`
-	// Owner is the guest that the port belongs to; "" where nothing says so.
+	// Owner is the guest that the port belongs to; "" if it is not known.
 	Owner string `json:"owner,omitzero"`
-	// Domain is the libvirt domain that the port belongs to, by its UUID in small letters; "" for none.
+	// Domain is the UUID, in lower case, of the libvirt domain that the port belongs to; "" for none.
 	Domain string `json:"domain,omitzero"`
-	// Number is the port's id on its host, as a VDS shows it: given once, kept for the port's life, never 0. The
-	// originating-port policy hashes it (D10).
+	// Number is the port's id on its host, which corresponds to a VDS port id: assigned once, kept for the port's
+	// life, never 0. The originating-port policy hashes it (D10).
 	Number uint32 `json:"number"`
 	Device string `json:"device,omitzero"`
 	// InitialMAC is the configured MAC; zero when neither the file nor the device gives one.
 	InitialMAC MAC  `json:"initialMAC,omitzero"`
 	TxUplink   bool `json:"txUplink,omitzero"`
-	// Policy is shared by the ports that have the same from their port group: it is read, and replaced as a whole.
+	// Policy is shared by the ports with the same policy: do not change it, replace it as a whole.
 	Policy *Effective `json:"policy"`
 	// Addresses, MTU: for a host port's interface.
 	Addresses []string `json:"addresses,omitzero"`
@@ -133,8 +133,8 @@ type AddressGuard struct {
 	Addresses Value[[]string] `json:"addresses"`
 }
 
-// StormControl is the effective storm control policy: rates in frames per second, 0 = no limit, and how long a time's
-// worth of a rate may come at once.
+// StormControl is the effective storm control policy: rates in frames per second, 0 = no limit, and a burst: how many
+// frames may come at once, as the time in which the rate allows that many.
 type StormControl struct {
 	Broadcast      Value[int]           `json:"broadcast"`
 	Multicast      Value[int]           `json:"multicast"`
@@ -183,7 +183,7 @@ const (
 	VLANNone   VLANMode = iota // EST: untagged segment
 	VLANAccess                 // VST: one VLAN
 	VLANTrunk                  // VGT: listed VLANs with their tags
-	// VLANUnknown is a mode that an agent of a newer version shows; no plan has it.
+	// VLANUnknown is a mode that a newer agent may send; no plan has it.
 	VLANUnknown
 )
 
@@ -195,52 +195,53 @@ type VLAN struct {
 	AD   bool    // trunk whose outer tags are 802.1ad
 }
 
-// Facts are what the host shows of the devices behind ports. They change without the plan changing; the model and the
-// dataplane both take them beside it. A port or uplink without an entry has no device.
+// Facts are what the host shows of the devices behind ports. They change independently of the plan; the model and the
+// dataplane both take them in addition to it. A port or uplink without an entry has no device.
 type Facts map[PortID]Fact
 
 // Fact is the state of one port's or uplink's device.
 type Fact struct {
 	// Up: the device and, where it can be seen, its owner's end are up and have carrier.
 	Up bool `json:"up"`
-	// MTU is the smaller of the device's and its owner's end's, bytes of layer 3.
+	// MTU is the smaller one of the device and its owner's end, in bytes of layer 3.
 	MTU int `json:"mtu"`
 	// DeviceMAC is an uplink device's own MAC: frames to it are the host's (S96).
 	DeviceMAC MAC `json:"deviceMAC,omitzero"`
 	// HostTraffic: the host itself has addresses on the uplink's device, or on a device stacked on it (S96).
 	HostTraffic bool `json:"hostTraffic,omitzero"`
-	// SeenMAC is the MAC the owner's adapter is seen to use (D2); zero when it can't be seen.
+	// SeenMAC is the MAC that the owner's adapter is seen to use (D2); zero if it can't be seen.
 	SeenMAC MAC `json:"seenMAC,omitzero"`
 	// Promiscuous says whether the owner's adapter asks for promiscuous mode (D1).
 	Promiscuous Asks `json:"promiscuous,omitzero"`
-	// Wait numbers the port's last wait for a guest that runs elsewhere: one that is to arrive by a migration, or has
-	// just left by one (S99). Every wait of a host has a higher number than those before; 0 = none. The first frame of
-	// the port ends it.
+	// Wait is the number of the port's last wait for a guest that runs elsewhere: a migration is about to bring it,
+	// or has just taken it away (S99). Every wait of a host has a higher number than those before; 0 = none. The
+	// port's first frame ends the wait.
 	Wait uint32 `json:"wait,omitzero"`
-	// Awake: that wait is known to be over.
+	// Awake: that wait is known to have ended.
 	Awake bool `json:"awake,omitzero"`
-	// Out says why an uplink is not used though it is up: it has to stay up first, its beacons get lost, LACP has not
-	// bundled it. nil = it is used. What arrives on it counts all the same.
+	// Out says why an uplink is not used although it is up: it must stay up for a while first, its beacons get
+	// lost, or LACP has not bundled it. nil = it is used. Frames that arrive on it count all the same.
 	Out *problem.Problem `json:"out,omitzero"`
-	// Resting names uplinks and LAGs that came back and that this port does not return to while another is usable
+	// Resting names uplinks and LAGs that came back but that this port does not use while another is usable
 	// (failback off, S44).
 	Resting []string `json:"resting,omitzero"`
-	// LoopBlocked says why Heddle has blocked the port for the time being: a loop goes through it. nil = it has not.
+	// LoopBlocked says why Heddle has blocked the port for now: a loop goes through it. nil = it has not.
 	LoopBlocked *problem.Problem `json:"loopBlocked,omitzero"`
-	// Assigned is the uplink that load-based teaming has moved this port to (S47); "" = the one its number gives.
+	// Assigned is the uplink to which load-based teaming has moved this port (S47); "" = the one that its number
+	// selects.
 	Assigned string `json:"assigned,omitzero"`
 }
 
 // Waits says whether the port waits for its guest, as far as is known here.
 func (f Fact) Waits() bool { return f.Wait != 0 && !f.Awake }
 
-// Usable says whether frames may leave by the uplink of that fact.
+// Usable says whether frames may leave by the uplink with that fact.
 func (f Fact) Usable() bool { return f.Up && f.Out == nil }
 
-// Asks is what can be seen of a request.
+// Asks says whether something is requested, as far as that can be seen.
 type Asks uint8
 
-// What can be seen of a request.
+// The values of Asks.
 const (
 	AsksUnknown Asks = iota
 	AsksYes

@@ -12,7 +12,7 @@ type level struct {
 	policy *spec.Policy
 }
 
-// effective is what the levels, the nearest last, come to on switch s: each field by itself (D3).
+// effective combines the levels on switch s, the nearest of which is last: each field separately (D3).
 func effective(s *spec.Switch, levels []level) *Effective {
 	e := &Effective{}
 	for i := range policyFields {

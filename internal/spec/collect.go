@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// mostFaults is how many faults of a file are reported; of the others their number.
+	// mostFaults is how many faults of a file are reported; the others are only counted.
 	mostFaults = 200
-	// maxMessage bounds a fault's message, in bytes: names in it may be as long as a file.
+	// maxMessage limits a fault's message, in bytes: names in it may be as long as a file.
 	maxMessage = 1000
 )
 
-// collection is the faults found so far. A bounded one keeps the first of the file, in whatever order they are found,
-// so that a file with a fault in every line costs no more memory than one with some.
+// collection is the faults found so far. A bounded one stores the first ones of the file, in whatever order they are
+// found, so that a file with a fault in every line takes no more memory than one with some.
 type collection struct {
 	faults  Faults
 	bounded bool
 	more    int // were left out
-	// last is the place behind which no fault is kept any more; it counts when full.
+	// last is the position after which no fault is stored any more; it applies when full.
 	last position
 	full bool
 }
 
-// takes reports whether a fault at p would be kept; one that is not is counted.
+// takes reports whether a fault at p would be stored; otherwise it is counted.
 func (c *collection) takes(p position) bool {
 	if c.full && !p.before(c.last) {
 		c.more++
@@ -42,7 +42,7 @@ func (c *collection) add(f Fault) {
 	}
 }
 
-// cut leaves the first mostFaults.
+// cut keeps only the first mostFaults.
 func (c *collection) cut() {
 	c.faults.sort()
 	if len(c.faults) <= mostFaults {
@@ -62,7 +62,7 @@ func (c *collection) err() error {
 	fs := c.faults
 	if c.more > 0 {
 		fs = append(fs, Fault{File: fs[0].File, Message: fmt.Sprintf("and %d more faults", c.more)})
-		return fs // the last line has no place in the file
+		return fs // the last line has no position in the file
 	}
 	return fs.err()
 }

@@ -9,16 +9,16 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// maxValues bounds how many values a file may hold once its aliases are followed, so that a small file cannot ask for
-// unbounded work. 1,000 ports hold some 10,000.
+// maxValues limits how many values a file may have once its aliases are followed, so that a small file cannot cause
+// unbounded work. 1,000 ports have some 10,000.
 const maxValues = 200_000
 
-// marksPerValue is how many lines and marks such as colons and dashes a value may have to itself, comments among them;
-// a key with its value is two values and has two marks.
+// marksPerValue is how many lines and marks such as colons and dashes are allowed per value, including comments; a key
+// with its value is two values and has two marks.
 const marksPerValue = 2
 
-// decoder fills the types of this package from YAML nodes. Unlike the YAML library's own decoding it goes on after a
-// fault, remembers where every value stands, and says which field may have been meant.
+// decoder fills the types of this package from YAML nodes. Unlike the YAML library's own decoding it continues after a
+// fault, remembers the position of every value, and suggests which field may have been meant.
 type decoder struct {
 	found  collection
 	src    *source
@@ -46,13 +46,13 @@ func (d *decoder) add(p position, path, value, msg string) {
 	}
 }
 
-// fault reports the value at n, which could not be read.
+// fault reports that the value at n could not be read.
 func (d *decoder) fault(n *yaml.Node, a at, format string, args ...any) {
 	d.src.markBad(a)
 	d.add(position{n.Line, n.Column}, a.show(), nodeText(n), fmt.Sprintf(format, args...))
 }
 
-// value decodes n into v, whose type bounds the depth: an alias that contains itself ends at a type mismatch.
+// value decodes n into v, whose type limits the depth: an alias that contains itself ends at a type mismatch.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, a at) {
 	if d.values++; d.values > maxValues {
 		if d.values == maxValues+1 {
@@ -115,7 +115,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, a at) {
 	}
 }
 
-// listExample shows how a list of the field at a is written, where a glance helps.
+// listExample shows how to write a list for the field at a, if an example helps.
 func listExample(a at) string {
 	switch a.step {
 	case "trunk", "vlans":
@@ -128,7 +128,7 @@ func listExample(a at) string {
 	return ""
 }
 
-// nodeName is the name a list's element gives itself, "" when it gives none.
+// nodeName is the name in a list's element, "" if it has none.
 func nodeName(n *yaml.Node) string {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -167,7 +167,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, a at) {
 		}
 		first[key.Value] = key.Line
 		index, ok := fields.index[key.Value]
-		if len(index) > 1 { // of the policy that the object has embedded
+		if len(index) > 1 { // a field of the embedded policy
 			d.into[fieldKey(a.key, ofPolicy)] = position{key.Line, key.Column}
 		}
 		switch value := n.Content[i+1]; {
@@ -233,7 +233,7 @@ func kindName(k reflect.Kind) string {
 	return "a whole number"
 }
 
-// nodeText is what a fault repeats of n: a scalar as it is, a list of scalars in brackets, nothing of a mapping.
+// nodeText is what a fault quotes of n: a scalar as it is, a list of scalars in brackets, nothing of a mapping.
 func nodeText(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.ScalarNode:

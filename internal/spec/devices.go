@@ -2,9 +2,9 @@ package spec
 
 import "fmt"
 
-// CheckDevices holds a valid configuration against the host's devices. lookup gives the MTU of the device of that name,
-// in bytes of layer 3, and whether there is one. An uplink device that cannot carry its switch's MTU is a fault at the
-// line that binds it. Devices that are not there are MissingDevices.
+// CheckDevices checks a valid configuration against the host's devices. lookup returns the MTU of the device with that
+// name, in bytes of layer 3, and whether it exists. An uplink device that cannot carry its switch's MTU is a fault at
+// the line that binds it. MissingDevices handles devices that do not exist.
 func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) Faults {
 	v := newValidator(cfg)
 	v.eachUplink(func(a at, s *Switch, u *Uplink) {
@@ -18,8 +18,8 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) Fa
 	return v.found.faults
 }
 
-// MissingDevices are warnings about devices that are not there, one line each, since they may appear later. lookup is
-// as with CheckDevices.
+// MissingDevices are warnings about devices that do not exist, one line each; they may appear later. lookup is as for
+// CheckDevices.
 func MissingDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) (warnings []string) {
 	v := newValidator(cfg)
 	missing := func(a at, device, what string) {
@@ -37,7 +37,7 @@ func MissingDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) 
 	return warnings
 }
 
-// eachUplink calls f for every uplink with a device, with the place that binds it.
+// eachUplink calls f for every uplink with a device, with the position of the binding.
 func (v *validator) eachUplink(f func(a at, s *Switch, u *Uplink)) {
 	for i := range v.cfg.Switches {
 		s := &v.cfg.Switches[i]
@@ -50,7 +50,7 @@ func (v *validator) eachUplink(f func(a at, s *Switch, u *Uplink)) {
 	}
 }
 
-// where is the position of a for the start of a line, "" when it has none.
+// where is the position of a for the start of a line, "" if it has none.
 func (v *validator) where(a at) string {
 	p, ok := v.src.at(a.key)
 	if !ok {

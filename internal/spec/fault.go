@@ -15,16 +15,17 @@ import (
 // Fault is one thing that is wrong with a configuration.
 type Fault struct {
 	File string `json:"file,omitzero"`
-	// Line and Column count from 1; 0 when the fault has no place in a file, as with a port given at run time.
+	// Line and Column count from 1; they are 0 if the fault has no position in a file, for example for a port given
+	// at run time.
 	Line   int `json:"line,omitzero"`
 	Column int `json:"column,omitzero"`
 	// Path leads to the value through the file's own names: switches[lab].portGroups[web].vlan.access.
 	Path string `json:"path,omitzero"`
-	// Value is what was written, shortened where it is long; "" when it is missing or a whole mapping.
+	// Value is what was written, shortened if it is long; "" if it is missing or a whole mapping.
 	Value string `json:"value,omitzero"`
 	// Message says what would be right.
 	Message string `json:"message"`
-	// Missing: the value is a name that nothing has.
+	// Missing: the value is a name that does not exist.
 	Missing bool `json:"-"`
 }
 
@@ -57,7 +58,7 @@ func (fs Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sort brings fs into the order of the file.
+// sort sorts fs into the order of the file.
 func (fs Faults) sort() {
 	slices.SortStableFunc(fs, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -73,10 +74,10 @@ func (fs Faults) err() error {
 	return fs
 }
 
-// maxShown is how many bytes of a value a fault repeats.
+// maxShown is how many bytes of a value a fault quotes.
 const maxShown = 60
 
-// shown makes a value fit for one line of a message: quoted when it is empty or holds anything but printable text.
+// shown makes a value fit for one line of a message: quoted if it is empty or contains anything but printable text.
 func shown(s string) string {
 	if len(s) > maxShown {
 		cut := maxShown

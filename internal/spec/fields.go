@@ -10,7 +10,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// fieldSet is the fields a mapping may hold: their names in the order of the type, and where each is decoded to.
+// fieldSet is the fields that a mapping may have: their names in the order of the type, and where each is decoded to.
 type fieldSet struct {
 	names []string
 	index map[string][]int
@@ -34,7 +34,7 @@ func (d *decoder) fieldsOf(t reflect.Type) fieldSet {
 	return fs
 }
 
-// label is a key as a path shows it.
+// label is the form of a key in a path.
 func label(key *yaml.Node) string {
 	if key.Kind != yaml.ScalarNode {
 		return "?"

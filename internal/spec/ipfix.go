@@ -7,35 +7,34 @@ import (
 	"time"
 )
 
-// IPFIX is how the flows of a switch are timed, kept and exported. The monitoring policy decides what is metered. A
+// IPFIX is how the flows of a switch are timed, stored and exported. The monitoring policy decides what is metered. A
 // field that is left out has its default.
 type IPFIX struct {
-	// Collectors get the flow records, each all of them; at most 8. Without any the flows are there to look at on the
+	// Collectors get the flow records, each of them all; at most 8. Without collectors, flows can be viewed on the
 	// host.
 	Collectors []Collector `yaml:"collectors,omitempty" json:"collectors,omitzero"`
 	// ObservationDomainID is sent to collectors: 0–4294967295, default 0.
 	ObservationDomainID int `yaml:"observationDomainId,omitempty" json:"observationDomainId,omitzero"`
-	// SwitchIPAddress is an IPv4 address that messages to collectors have as source, so that many hosts look like one
-	// exporter (S67). Messages to IPv6 collectors have the host's address all the same. Default: the host's address.
+	// SwitchIPAddress is the IPv4 source address of messages to collectors, so that many hosts look like one
+	// exporter (S67). Messages to IPv6 collectors always have the host's address. Default: the host's address.
 	SwitchIPAddress string `yaml:"switchIpAddress,omitempty" json:"switchIpAddress,omitzero"`
-	// ActiveFlowTimeout is how often a flow that goes on is reported (S65): a duration of 60s–3600s, default 60s.
+	// ActiveFlowTimeout is how often a flow that lasts is reported (S65): a duration of 60s–3600s, default 60s.
 	ActiveFlowTimeout string `yaml:"activeFlowTimeout,omitempty" json:"activeFlowTimeout,omitzero"`
 	// IdleFlowTimeout is how long after its last packet a flow has ended (S64): a duration of 10s–600s, default 15s.
 	IdleFlowTimeout string `yaml:"idleFlowTimeout,omitempty" json:"idleFlowTimeout,omitzero"`
-	// SamplingRate is how many packets are left out after each that is metered (S66, C7): 0–16384. The default 0 meters
-	// every packet.
+	// SamplingRate is how many packets are skipped after each that is metered (S66, C7): 0–16384. The default 0
+	// meters every packet.
 	SamplingRate int `yaml:"samplingRate,omitempty" json:"samplingRate,omitzero"`
 	// InternalFlowsOnly exports only flows between two ports of this host (S68); default false.
 	InternalFlowsOnly bool `yaml:"internalFlowsOnly,omitempty" json:"internalFlowsOnly,omitzero"`
-	// Biflow puts both directions of a conversation that are seen at one port into one record (RFC 5103); default
-	// false.
+	// Biflow combines both directions of a conversation seen at one port into one record (RFC 5103); default false.
 	Biflow bool `yaml:"biflow,omitempty" json:"biflow,omitzero"`
 	// Templates is how often the templates, which describe the records, are sent to collectors.
 	Templates Templates `yaml:"templates,omitempty" json:"templates,omitzero"`
-	// MaxFlows is the largest number of flows that the agent keeps of this switch at a time: 1000–4000000, default
-	// 262144. What would be one more ends early, and is reported as such.
+	// MaxFlows is the largest number of flows of this switch that the agent stores at a time: 1000–4000000, default
+	// 262144. Flows beyond that end early, and their records say so.
 	MaxFlows int `yaml:"maxFlows,omitempty" json:"maxFlows,omitzero"`
-	// MTU is the largest IP packet that a message makes, in bytes: 540–9000. By default it is the path's, as far as the
+	// MTU is the largest IP packet for a message, in bytes: 540–9000. By default it is the path's, as far as the
 	// host knows it.
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 }
@@ -50,10 +49,10 @@ type Collector struct {
 	Transport Transport `yaml:"transport,omitempty" json:"transport,omitzero"`
 	// Shape is standard (default) or vds.
 	Shape Shape `yaml:"shape,omitempty" json:"shape,omitzero"`
-	// CA is a file with the certificates (PEM) of the authorities that the collector's certificate may come from; for
-	// transport tls, as all that follows. Default: the authorities that the host trusts.
+	// CA is a file with the certificates (PEM) of the authorities that may have issued the collector's certificate.
+	// It is for transport tls, like the following fields. Default: the authorities that the host trusts.
 	CA string `yaml:"ca,omitempty" json:"ca,omitzero"`
-	// Certificate and Key are files (PEM) with what this host shows to a collector that asks who it is.
+	// Certificate and Key are files (PEM) with what this host presents to a collector that asks for it.
 	Certificate string `yaml:"certificate,omitempty" json:"certificate,omitzero"`
 	Key         string `yaml:"key,omitempty" json:"key,omitzero"`
 	// ServerName is the name or address that the collector's certificate must have. Default: Address.
@@ -77,7 +76,7 @@ type Shape string
 const (
 	// ShapeStandard has IANA's information elements (RFC 7012).
 	ShapeStandard Shape = "standard"
-	// ShapeVDS is laid out as a VDS lays out its records, for tools made for it (S69); egress alone (S63, D6).
+	// ShapeVDS has the record layout of a VDS, for tools made for it (S69); egress alone (S63, D6).
 	ShapeVDS Shape = "vds"
 )
 
@@ -93,15 +92,15 @@ type Templates struct {
 // Observe is where flows are metered, seen from the switch (D6).
 type Observe string
 
-// The places.
+// The values of Observe.
 const (
 	ObserveIngress Observe = "ingress" // what the port's owner, or the wire, sent and the switch delivered
 	ObserveEgress  Observe = "egress"  // what was handed to the port's owner, or the wire
 	ObserveBoth    Observe = "both"
 )
 
-// Ranges and defaults of the ipfix settings. A VDS has a default sampling rate of 4096; ours is 0: metering every
-// packet costs little here, and the numbers of a collector that does not know the rate are wrong.
+// Ranges and defaults of the ipfix settings. A VDS has a default sampling rate of 4096; ours is 0, because metering
+// every packet costs little here, and a collector that does not know the rate shows wrong numbers.
 const (
 	MaxCollectors        = 8
 	DefaultCollectorPort = 4739 // IANA's for IPFIX (RFC 7011 section 11)
@@ -150,7 +149,7 @@ func (c Collector) ActualShape() Shape {
 	return c.Shape
 }
 
-// IsIPv6 reports whether the collector is given by an IPv6 address; of a name that is not known.
+// IsIPv6 reports whether the collector is given by an IPv6 address; for a name that is not known, so false.
 func (c Collector) IsIPv6() bool {
 	ip, err := netip.ParseAddr(c.Address)
 	return err == nil && ip.Is6()
@@ -185,7 +184,7 @@ func checkCollectorAddress(s string) string {
 	return ""
 }
 
-// Bounds of host names, in bytes (RFC 1035 section 2.3.4).
+// Limits of host names, in bytes (RFC 1035 section 2.3.4).
 const (
 	maxHostName  = 253
 	maxHostLabel = 63

@@ -22,7 +22,7 @@ func (h HostSettings) ActualMACTable() int {
 	return h.MACTable
 }
 
-// host checks the settings of the host as a whole.
+// host checks the settings of the whole host.
 func (v *validator) host() {
 	a, n := at{}.field("host"), v.cfg.Host.MACTable
 	if n != 0 && (n < MinMACTable || n > MaxMACTable) || n == 0 && v.written(a, "macTable") {

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// maxFile bounds a configuration file, in bytes: a host with 1,000 ports needs some 200 KB.
+// maxFile limits a configuration file, in bytes: a host with 1,000 ports needs some 200 KB.
 const maxFile = 16 << 20
 
 // Load reads and parses the file at path. A wrong file gives Faults, an unreadable one the operating system's error.
@@ -25,7 +25,7 @@ func Load(path string) (*Config, error) {
 	return Parse(filepath.ToSlash(path), data)
 }
 
-// ReadFile is the content of the file at path, as far as Parse needs it to say that it is too large.
+// ReadFile is the content of the file at path, but at most as much as Parse needs to see that it is too large.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -35,15 +35,14 @@ func ReadFile(path string) ([]byte, error) {
 	return Read(f)
 }
 
-// Read is ReadFile for what is open already.
+// Read is ReadFile for a file that is already open.
 func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxFile+1)) }
 
-// TooLarge reports whether that is more than a configuration file may be, and so perhaps not all of it.
+// TooLarge reports whether the content exceeds the size limit of a configuration file; then it may be incomplete.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
 
-// hasTooManyValues reports whether a text has more lines and marks that a value can begin behind than a file of
-// maxValues values has use for. Reading YAML takes some hundred bytes for each value, so that the text is not read
-// then.
+// hasTooManyValues reports whether a text has more lines and marks that can begin a value than a file with maxValues
+// values needs. Such a text is not parsed, because parsing YAML takes some hundred bytes per value.
 func hasTooManyValues(text []byte) bool {
 	n := 0
 	for _, mark := range []string{"\n", ",", ":", "-", "[", "{", "?"} {
@@ -52,7 +51,7 @@ func hasTooManyValues(text []byte) bool {
 	return n > marksPerValue*maxValues
 }
 
-// OnlyComments reports whether a YAML file holds nothing but comments and empty lines.
+// OnlyComments reports whether a YAML file contains only comments and empty lines.
 func OnlyComments(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
@@ -65,7 +64,7 @@ func OnlyComments(text []byte) bool {
 // DeclaresNothing reports whether a file is valid and declares neither a switch nor a port.
 func DeclaresNothing(text []byte) bool {
 	for line := range bytes.Lines(text) {
-		// What is declared has a name; a file that has names is not read for this question.
+		// Everything that can be declared has a name, so a file with a name need not be parsed to answer this.
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && bytes.Contains(line, []byte("name")) {
 			return false
 		}
@@ -74,8 +73,8 @@ func DeclaresNothing(text []byte) bool {
 	return err == nil && len(cfg.Switches)+len(cfg.Ports) == 0
 }
 
-// Parse reads one YAML document strictly and validates it. The error is Faults with what is wrong, in the order of the
-// file: the first 200 and how many more there are; filename is what they carry. A file without content declares
+// Parse reads one YAML document strictly and validates it. filename appears in the faults. The error is Faults with
+// what is wrong, in the order of the file: the first 200, and how many more there are. A file without content declares
 // nothing. Fields that are unknown or given twice, and values of the wrong type, are faults. On an error there is no
 // Config.
 func Parse(filename string, data []byte) (*Config, error) {
@@ -114,7 +113,7 @@ func Parse(filename string, data []byte) (*Config, error) {
 	return cfg, nil
 }
 
-// rest reports what follows the first document.
+// rest reports content after the first document.
 func (d *decoder) rest(dec *yaml.Decoder) {
 	var next yaml.Node
 	err := dec.Decode(&next)
@@ -129,7 +128,7 @@ func (d *decoder) rest(dec *yaml.Decoder) {
 	}
 }
 
-// syntaxError is the place and the text of what the YAML reader could not read.
+// syntaxError is the position and the text of an error of the YAML reader.
 func syntaxError(err error) (position, string) {
 	var le *yaml.LoadError
 	if !errors.As(err, &le) {

@@ -3,24 +3,24 @@ package spec
 import "strconv"
 
 // at is a place in a configuration: its key finds its position in the file, its steps from the root are what a person
-// reads. The keys are made while a file of a thousand ports is read and checked, the text only for a fault.
+// reads. Keys are computed while a file of a thousand ports is read and checked; the text is made only for a fault.
 type at struct {
 	key  uint64 // a hash of the steps; 0 at the root
-	up   *at    // what holds it; nil at the root
-	step string // the name of a field, or what an element of a list is called
+	up   *at    // what contains it; nil at the root
+	step string // the name of a field, or the name in a list's element
 	elem bool   // an element of a list
 }
 
-// The hash is FNV-1a's; an element's index goes in behind a byte that no name has.
+// The hash is FNV-1a; an element's index is preceded by a byte that no name contains.
 const (
 	hashPrime   = 1099511628211
 	elementMark = 0xff
 )
 
-// ofPolicy is what no field is called: it stands for any field of an object's policy.
+// ofPolicy is a name that no field has: it stands for any field of an object's policy.
 const ofPolicy = "\x00"
 
-// fieldKey is the key of the field of that name at the place with the key.
+// fieldKey is the key of a field; key is that of the place that contains it.
 func fieldKey(key uint64, name string) uint64 {
 	key = (key ^ '.') * hashPrime
 	for i := range len(name) {
@@ -31,7 +31,7 @@ func fieldKey(key uint64, name string) uint64 {
 
 func (a at) field(name string) at { return at{key: fieldKey(a.key, name), up: &a, step: name} }
 
-// item is element i of a list, shown by its name when it has a readable one.
+// item is element i of a list, shown by its name if that is readable.
 func (a at) item(i int, name string) at {
 	key := (a.key ^ elementMark) * hashPrime
 	key = (key ^ uint64(i+1)) * hashPrime
@@ -52,21 +52,22 @@ func (a at) show() string {
 	return a.up.show() + "." + a.step
 }
 
-// position is a place in the file, both counted from 1.
+// position is a position in the file, counted from 1.
 type position struct{ line, column int }
 
-// source remembers where the values of a parsed file stand, and which of them could not be read.
+// source remembers the positions of a parsed file's values, and which of them could not be read.
 type source struct {
 	file string
 	pos  map[uint64]position
-	// section is where the positions of the ports are; nil when there are none.
+	// section contains the positions of the ports; nil if there are none.
 	section *section
-	// shift is how many lines further down than in section they stand.
+	// shift is how many lines further down they are than in section.
 	shift int
-	// bad holds the places with a fault of their own; below, those that have one somewhere beneath them. What depends
-	// on a value that could not be read is not reported a second time.
+	// bad contains the places with a fault of their own, below those with a fault in something that they contain.
+	// What depends on a value that could not be read is not reported a second time.
 	bad, below map[uint64]bool
-	// ports is how many of the configuration's first ports are the file's; those after it were connected at run time.
+	// ports is how many of the configuration's ports are the file's, which come first; the others were connected at
+	// run time.
 	ports int
 }
 
@@ -74,7 +75,7 @@ func newSource(file string) *source {
 	return &source{file: file, pos: map[uint64]position{}, bad: map[uint64]bool{}, below: map[uint64]bool{}}
 }
 
-// at is the position of the value with the key; ok is false when the file has none there.
+// at is the position of the value with the key; ok is false if the file has no such value.
 func (s *source) at(key uint64) (p position, ok bool) {
 	if p, ok = s.pos[key]; ok || s.section == nil {
 		return p, ok
@@ -84,7 +85,7 @@ func (s *source) at(key uint64) (p position, ok bool) {
 	return p, ok
 }
 
-// find is the position of a place or of the nearest thing around it.
+// find is the position of a place or of the nearest thing that contains it.
 func (s *source) find(a at) position {
 	for b := &a; b != nil; b = b.up {
 		if p, ok := s.at(b.key); ok {
@@ -101,7 +102,7 @@ func (s *source) markBad(a at) {
 	}
 }
 
-// spoilt reports whether the place, something around it or something in it could not be read.
+// spoilt reports whether the place, something that contains it or something in it could not be read.
 func (s *source) spoilt(a at) bool {
 	if len(s.bad) == 0 {
 		return false
@@ -109,7 +110,7 @@ func (s *source) spoilt(a at) bool {
 	return s.below[a.key] || s.lost(a)
 }
 
-// lost reports whether the place or something around it could not be read.
+// lost reports whether the place or something that contains it could not be read.
 func (s *source) lost(a at) bool {
 	for b := &a; b != nil; b = b.up {
 		if s.bad[b.key] {
@@ -119,9 +120,9 @@ func (s *source) lost(a at) bool {
 	return s.bad[0]
 }
 
-// namesLost reports whether a name may be missing from the list of n objects at a because part of the file could not
-// be read, so that a reference to one that seems not to be there may be right all the same. Faults in other fields of
-// the objects take no name away.
+// namesLost reports whether a name may be missing from the list of n objects at a because part of the file could not be
+// read, so that a reference to a seemingly missing name may be right all the same. Faults in other fields of the
+// objects lose no name.
 func (s *source) namesLost(list at, n int) bool {
 	if s.lost(list) {
 		return true

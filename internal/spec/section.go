@@ -7,25 +7,25 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// section is the part of a file that lists its ports, from the line "ports:" to the end. On a host with a thousand of
-// them nearly the whole file is that, and a change of a port group leaves it as it was: it is then not read again.
+// section is the part of a file that lists its ports, from the line "ports:" to the end. On a host with a thousand
+// ports this is nearly the whole file, and a change of a port group does not change it: then it is not parsed again.
 type section struct {
 	length int // bytes
 	digest [sha256.Size]byte
-	line   int // of its first line in the file it was read in
+	line   int // of its first line in the file in which it was read
 	pos    map[uint64]position
 	values int // as decoder.values
 	ports  []Port
-	// special are those whose checks go beyond being taken by a switch: host interfaces, and ports with a policy of
-	// their own.
+	// special are the ports that need more checks than whether their switch accepts them: host interfaces, and
+	// ports with a policy of their own.
 	special []int
-	// whole: it means the same behind any other beginning of a file.
+	// whole: it means the same after any other beginning of a file.
 	whole bool
 }
 
-// ParseAfter is Parse for a file that takes the place of one that was parsed before, nil for none; what comes out is
-// the same, also the places of faults. Ports that are written as they were are not read again. before stays as it is;
-// the two share their ports.
+// ParseAfter is Parse for a file that replaces one that was parsed before, nil for none. The result is the same,
+// including the positions of faults, but unchanged ports are not parsed again. before does not change; the two share
+// their ports.
 func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 	if before == nil || before.src == nil || before.src.section == nil || TooLarge(data) || hasTooManyValues(data) {
 		return Parse(filename, data)
@@ -36,7 +36,7 @@ func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 		return Parse(filename, data)
 	}
 	cfg, ok := s.behind(filename, head)
-	if !ok { // to be read as a whole, and be it for the faults
+	if !ok { // it must be parsed as a whole, at least to find the faults
 		return Parse(filename, data)
 	}
 	if !cfg.takes(s) {
@@ -45,8 +45,8 @@ func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 	return cfg, nil
 }
 
-// takes reports whether the switches are valid and take the ports of the section, which other switches took: what the
-// ports are by themselves and among one another has been checked then.
+// takes reports whether the switches are valid and accept the ports of the section, which other switches accepted: the
+// ports themselves, and among one another, were checked then.
 func (c *Config) takes(s *section) bool {
 	v := newValidator(c)
 	v.reading = true
@@ -82,21 +82,21 @@ func (c *Config) takes(s *section) bool {
 	return len(v.found.faults) == 0
 }
 
-// isSpecial reports whether the checks of the port at a go beyond being taken by a switch.
+// isSpecial reports whether the port at a needs more checks than whether its switch accepts it.
 func (v *validator) isSpecial(a at, p *Port) bool {
 	return p.ActualRole() == Host || !v.silent(a, &p.Policy)
 }
 
-// SamePorts reports whether two lists of ports are one, as those are that ParseAfter took over: then no port of them
+// SamePorts reports whether two lists of ports are the same memory, as after ParseAfter has reused them: then no port
 // differs.
 func SamePorts(a, b []Port) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// behind is the configuration of a file that begins with head and ends with s. ok is false if it cannot be derived
-// from the two parts alone. This relies on a property of YAML: a complete block mapping goes on with the next key at
-// its column, whatever that key holds; and the key's content is read alike in both places, as long as it has no
-// aliases and no directives are active.
+// behind is the configuration of a file that begins with head and ends with s. ok is false if it cannot be derived from
+// the two parts alone. This relies on a property of YAML: a complete block mapping continues with the next key at its
+// column, whatever that key contains; and the key's content is read alike in both places, as long as it has no aliases
+// and no directives are active.
 func (s *section) behind(filename string, head []byte) (cfg *Config, ok bool) {
 	dec := yaml.NewDecoder(bytes.NewReader(head))
 	var doc yaml.Node
@@ -117,8 +117,8 @@ func (s *section) behind(filename string, head []byte) (cfg *Config, ok bool) {
 	return cfg, true
 }
 
-// isPlain reports whether a document of that text is one block mapping at the first column, without directives or
-// marks of documents but for the one that it may begin with.
+// isPlain reports whether a document with that text is one block mapping at the first column, without directives or
+// document marks, except for one at the beginning.
 func isPlain(text []byte, doc *yaml.Node) bool {
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return false
@@ -129,14 +129,14 @@ func isPlain(text []byte, doc *yaml.Node) bool {
 	}
 	begun := false
 	for line := range bytes.Lines(text) {
-		begins := !begun && string(bytes.TrimSpace(line)) == "---" // a document may begin so
+		begins := !begun && string(bytes.TrimSpace(line)) == "---" // a document may begin like this
 		if mark := line[:min(3, len(line))]; line[0] == '%' || string(mark) == "..." || string(mark) == "---" &&
 			!begins {
 			return false
 		}
 		begun = begun || begins || len(bytes.TrimSpace(line)) > 0 && line[0] != '#'
 	}
-	return !bytes.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff") // other ends of lines, and a mark of the encoding
+	return !bytes.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff") // other line ends, and a byte order mark
 }
 
 // cut is the part of a file before the section that the file ends with.

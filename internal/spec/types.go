@@ -1,5 +1,5 @@
 // Package spec is what the user asks for: the objects of a Heddle configuration file, read strictly, validated with the
-// line of every fault, and inherited switch → port group → port, field by field (S8, D3). It never touches the kernel.
+// line of every fault, and inherited switch → port group → port, field by field (S8, D3). It never uses the kernel.
 package spec
 
 // Config is one host's configuration file: its switches and the ports declared on them.
@@ -8,25 +8,26 @@ type Config struct {
 	Host HostSettings `yaml:"host,omitempty" json:"host,omitzero"`
 	// Switches are the host's switches, at least one.
 	Switches []Switch `yaml:"switches" json:"switches"`
-	// Ports are the ports declared in the file; those connected at run time are kept apart and never removed by it.
+	// Ports are the ports declared in the file; ports connected at run time are stored separately, and the file
+	// never removes them.
 	Ports []Port `yaml:"ports,omitempty" json:"ports,omitzero"`
 
-	src *source // where each value stands in the file; nil for a Config made in memory
+	src *source // the positions of values in the file; nil for a Config made in memory
 }
 
 // HostSettings are settings of the host as a whole.
 type HostSettings struct {
-	// MACTable is how many learned MACs the ports of all switches may hold together: 4096–4194304, default 131072. Each
-	// takes some 120 bytes of kernel memory. The table gets its size when the agent starts.
+	// MACTable is how many learned MACs the ports of all switches may have together: 4096–4194304, default 131072.
+	// Each takes some 120 bytes of kernel memory. The table gets its size when the agent starts.
 	MACTable int `yaml:"macTable,omitempty" json:"macTable,omitzero"`
 }
 
-// Kind says which of vSphere's two switches a Switch behaves as.
+// Kind says like which of vSphere's two switches a Switch behaves.
 type Kind string
 
 // The kinds of switch.
 const (
-	// Standard is a per-host switch that knows the MACs of its own ports and nothing else (a VSS): no MAC learning.
+	// Standard is a per-host switch that only knows the MACs of its own ports (a VSS): no MAC learning.
 	Standard Kind = "standard"
 	// Distributed is one definition for many hosts (a VDS), with MAC learning.
 	Distributed Kind = "distributed"
@@ -42,16 +43,16 @@ type Switch struct {
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 	// Uplinks lead to the physical network; a switch without any is fine.
 	Uplinks []Uplink `yaml:"uplinks,omitempty" json:"uplinks,omitzero"`
-	// LAGs bundle uplinks by LACP; a LAG stands in teaming lists like an uplink. Needs a distributed switch.
+	// LAGs bundle uplinks by LACP; teaming lists use a LAG like an uplink. Needs a distributed switch.
 	LAGs []LAG `yaml:"lags,omitempty" json:"lags,omitzero"`
-	// UpDelay is how long an uplink whose link came back has to stay up before it is used again, a duration of 0s–30m;
-	// default 100ms.
+	// UpDelay is how long an uplink whose link came back must stay up before it is used again, a duration of
+	// 0s–30m; default 100ms.
 	UpDelay string `yaml:"upDelay,omitempty" json:"upDelay,omitzero"`
 	// Discovery is what the switch announces to its neighbours on the uplinks and receives from them.
 	Discovery Discovery `yaml:"discovery,omitempty" json:"discovery,omitzero"`
-	// Checks are properties of the switch, so that they travel with the port from host to host.
+	// Checks belong to the switch, so that they move with the port from host to host.
 	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
-	// IPFIX says how the switch's flows are timed, kept and exported.
+	// IPFIX says how the switch's flows are timed, stored and exported.
 	IPFIX IPFIX `yaml:"ipfix,omitempty" json:"ipfix,omitzero"`
 	// Defaults are the policies every port group inherits.
 	Defaults Policy `yaml:"defaults,omitempty" json:"defaults,omitzero"`
@@ -70,16 +71,16 @@ type Checks struct {
 	BlockGuestBPDU *bool `yaml:"blockGuestBPDU,omitempty" json:"blockGuestBPDU,omitzero"`
 }
 
-// LACPMode says who speaks first.
+// LACPMode says which side speaks first.
 type LACPMode string
 
 // The LACP modes.
 const (
 	LACPActive  LACPMode = "active"
-	LACPPassive LACPMode = "passive" // speaks when spoken to (S53)
+	LACPPassive LACPMode = "passive" // answers, but does not begin (S53)
 )
 
-// LACPTimeout is how often LACPDUs are asked for, and how long a silent peer counts.
+// LACPTimeout is how often the peer should send LACPDUs, and how long a silent peer counts as present.
 type LACPTimeout string
 
 // The LACP timeouts (IEEE 802.1AX).
@@ -146,11 +147,11 @@ type Discovery struct {
 type Uplink struct {
 	// Name is the uplink's name, the same on every host; teaming lists use it.
 	Name string `yaml:"name" json:"name"`
-	// Device is the host's device, which serves nothing else. One that is missing is waited for.
+	// Device is the host's device, which serves nothing else. If it is missing, the uplink waits for it.
 	Device string `yaml:"device,omitempty" json:"device,omitzero"`
 	// VLANs are the ids the uplink carries, in both directions: "10" or "10-20", 0 = untagged. Default "0-4094".
 	VLANs []string `yaml:"vlans,omitempty" json:"vlans,omitzero"`
-	// Blocked stops every frame of the switch on this uplink (S41); the host's own frames on the device go on.
+	// Blocked stops every frame of the switch on this uplink (S41), but not the host's own frames on the device.
 	Blocked bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
 	// Monitoring is what is metered of the uplink's traffic. An uplink inherits nothing: the switch's defaults are for
 	// ports.
@@ -184,9 +185,9 @@ type Overrides struct {
 	ResetAtDisconnect *bool `yaml:"resetAtDisconnect,omitempty" json:"resetAtDisconnect,omitzero"`
 }
 
-// Policy is what a level of the inheritance may set. A field that is left out is inherited (D3).
+// Policy is what a level of the inheritance can set. A field that is left out is inherited (D3).
 type Policy struct {
-	// VLAN says which frames the port takes and how they are tagged; by default none: untagged frames only.
+	// VLAN says which frames the port accepts and how they are tagged; by default none: untagged frames only.
 	VLAN *VLAN `yaml:"vlan,omitempty" json:"vlan,omitzero"`
 	// Security says which addresses the owner may use and what it may see.
 	Security Security `yaml:"security,omitempty" json:"security,omitzero"`
@@ -196,22 +197,22 @@ type Policy struct {
 	Blocked *bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
 	// Monitoring is what is metered of the port's traffic.
 	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
-	// StormControl limits what the port sends to many; by default it does not.
+	// StormControl limits the frames with many receivers that the port sends; there is no limit by default.
 	StormControl StormControl `yaml:"stormControl,omitempty" json:"stormControl,omitzero"`
 }
 
-// StormControl is the storm control policy: how many frames a second the port's owner may send that go to more than one
-// receiver (D27). Frames within the rate pass, what is above it is dropped. A field that is left out is inherited; 0 is
-// no limit.
+// StormControl is the storm control policy: how many frames with more than one receiver the port's owner may send per
+// second (D27). Frames above the rate are dropped. A field that is left out is inherited; 0 means no limit.
 type StormControl struct {
 	// Broadcast is a rate in frames per second: 0–1000000, default 0.
 	Broadcast *int `yaml:"broadcast,omitempty" json:"broadcast,omitzero"`
-	// Multicast is the rate of multicast frames, IPv6 neighbour discovery among them: 0–1000000, default 0.
+	// Multicast is the rate of multicast frames, which include IPv6 neighbour discovery: 0–1000000, default 0.
 	Multicast *int `yaml:"multicast,omitempty" json:"multicast,omitzero"`
-	// UnknownUnicast is the rate of unicast frames whose destination no port is known for: 0–1000000, default 0.
+	// UnknownUnicast is the rate of unicast frames to destinations that no port is known to have: 0–1000000,
+	// default 0.
 	UnknownUnicast *int `yaml:"unknownUnicast,omitempty" json:"unknownUnicast,omitzero"`
-	// Burst is how much of a rate may come at once, as the time in which the rate gives as much: a duration of 10ms–2s
-	// such as "1s" (default). At least one frame may.
+	// Burst is how many frames may come at once, as the time in which the rate allows that many: a duration of
+	// 10ms–2s such as "1s" (default). At least one frame may come.
 	Burst string `yaml:"burst,omitempty" json:"burst,omitzero"`
 }
 
@@ -223,7 +224,7 @@ type Monitoring struct {
 	Observe Observe `yaml:"observe,omitempty" json:"observe,omitzero"`
 }
 
-// VLAN is the VLAN policy; exactly one of none, access and trunk is given. It is inherited as a whole.
+// VLAN is the VLAN policy; exactly one of none, access and trunk must be given. It is inherited as a whole.
 type VLAN struct {
 	// None adds and removes no tag: the untagged segment (EST).
 	None bool `yaml:"none,omitempty" json:"none,omitzero"`
@@ -254,18 +255,17 @@ type Security struct {
 	// ForgedTransmits says whether frames with another source than the effective MAC may enter (S1, S2); default
 	// reject.
 	ForgedTransmits Answer `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
-	// LoopDetection blocks the port for a while if frames go round through its owner (S110); default true.
+	// LoopDetection blocks the port for a while if frames circulate through its owner (S110); default true.
 	LoopDetection *bool `yaml:"loopDetection,omitempty" json:"loopDetection,omitzero"`
-	// GuestLinkControl are the link control protocols that the owner may send, as guests do that are network appliances
-	// or parts of a lab: lacp, lldp, eapol, ptp, cdp, bpdu; default none of them (S97). bpdu is the exception to
+	// GuestLinkControl are the link control protocols that the owner may send, as network appliances or guests of a
+	// lab do: lacp, lldp, eapol, ptp, cdp, bpdu; default none of them (S97). bpdu is the exception to
 	// checks.blockGuestBPDU.
 	GuestLinkControl *[]string `yaml:"guestLinkControl,omitempty" json:"guestLinkControl,omitzero"`
-	// AddressGuard lets the owner use no other IP addresses than its own, in IP, ARP and neighbour discovery (S86,
-	// S108).
+	// AddressGuard restricts the owner to its own IP addresses, in IP, ARP and neighbour discovery (S86, S108).
 	AddressGuard AddressGuard `yaml:"addressGuard,omitempty" json:"addressGuard,omitzero"`
 	// DHCPServer says whether the owner may answer DHCP and DHCPv6 (S87); default accept.
 	DHCPServer Answer `yaml:"dhcpServer,omitempty" json:"dhcpServer,omitzero"`
-	// RouterAdvertisements says whether the owner may say that it is an IPv6 router; default accept.
+	// RouterAdvertisements says whether the owner may announce itself as an IPv6 router; default accept.
 	RouterAdvertisements Answer `yaml:"routerAdvertisements,omitempty" json:"routerAdvertisements,omitzero"`
 	// MACLearning learns the addresses behind the port; needs a distributed switch.
 	MACLearning MACLearning `yaml:"macLearning,omitempty" json:"macLearning,omitzero"`
@@ -273,7 +273,7 @@ type Security struct {
 
 // AddressGuard says which IP addresses a port's owner may use.
 type AddressGuard struct {
-	// Enabled drops what the owner sends from other addresses than those listed at its port; default false.
+	// Enabled drops what the owner sends from addresses that are not listed at its port; default false.
 	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitzero"`
 	// Addresses are the owner's: at most 64 addresses and prefixes, such as "192.0.2.10" and "2001:db8:1::/64". They
 	// are listed at the port alone, and an address may be listed at several ports. A host port's own addresses need not
@@ -287,7 +287,7 @@ const (
 	PassLLDP  = "lldp"
 	PassEAPOL = "eapol"
 	PassPTP   = "ptp"
-	PassCDP   = "cdp" // and what else goes to its address: VTP, DTP, PAgP, UDLD
+	PassCDP   = "cdp" // and everything else to its address: VTP, DTP, PAgP, UDLD
 	PassBPDU  = "bpdu"
 )
 
@@ -296,7 +296,7 @@ func LinkControls() []string {
 	return []string{PassLACP, PassLLDP, PassEAPOL, PassPTP, PassCDP, PassBPDU}
 }
 
-// LimitPolicy says what becomes of a frame from a new source when the learning limit is reached.
+// LimitPolicy says what happens to a frame from a new source when the learning limit is reached.
 type LimitPolicy string
 
 // The limit policies.
@@ -313,9 +313,9 @@ type MACLearning struct {
 	Limit *int `yaml:"limit,omitempty" json:"limit,omitzero"`
 	// LimitPolicy is drop (default) or allow.
 	LimitPolicy LimitPolicy `yaml:"limitPolicy,omitempty" json:"limitPolicy,omitzero"`
-	// Ageing is how long a silent MAC stays known, a duration of 1s–24h such as "10m" (default).
+	// Ageing is how long a silent MAC is remembered, a duration of 1s–24h such as "10m" (default).
 	Ageing string `yaml:"ageing,omitempty" json:"ageing,omitzero"`
-	// UnicastFlooding says whether the port wants frames for unknown unicast destinations; default true.
+	// UnicastFlooding says whether the port receives frames for unknown unicast destinations; default true.
 	UnicastFlooding *bool `yaml:"unicastFlooding,omitempty" json:"unicastFlooding,omitzero"`
 }
 
@@ -331,10 +331,10 @@ const (
 	LoadBased       TeamingPolicy = "load-based" // S47, S48; needs a distributed switch
 )
 
-// FailureDetection is how a dead uplink is found out.
+// FailureDetection is how a dead uplink is detected.
 type FailureDetection string
 
-// The ways to find out.
+// The methods of failure detection.
 const (
 	DetectLink   FailureDetection = "link"   // the link's state
 	DetectBeacon FailureDetection = "beacon" // also beacon probing (S51)
@@ -343,11 +343,11 @@ const (
 // Teaming is the teaming policy; a field that is left out is inherited. An explicit empty list means "none"; an uplink
 // in neither list is unused.
 type Teaming struct {
-	// Policy is originating-port (default), source-mac, ip-hash, explicit or load-based (D10, S43, S46–S48). A LAG's
-	// own hash goes before it.
+	// Policy is originating-port (default), source-mac, ip-hash, explicit or load-based (D10, S43, S46–S48). A
+	// LAG's own hash has priority over it.
 	Policy TeamingPolicy `yaml:"policy,omitempty" json:"policy,omitzero"`
-	// Active names the uplinks in use, in order, or one LAG alone; by default every uplink of the switch that is
-	// neither standby nor a LAG's member, or, where there is none, the switch's only LAG.
+	// Active names the uplinks in use, in order, or one LAG alone. By default it is every uplink of the switch that
+	// is neither standby nor a LAG's member or, if there is none, the switch's only LAG.
 	Active *[]string `yaml:"active,omitempty" json:"active,omitzero"`
 	// Standby names the uplinks used when no active one is usable (S45); default none. Not with ip-hash.
 	Standby *[]string `yaml:"standby,omitempty" json:"standby,omitzero"`
@@ -370,7 +370,7 @@ const (
 	Host Role = "host"
 )
 
-// Monitor names a QEMU monitor that speaks QMP and serves nobody else, and the adapter behind the port.
+// Monitor names a QEMU monitor that speaks QMP and serves no other client, and the adapter behind the port.
 type Monitor struct {
 	// Socket is the absolute path of the monitor's unix socket.
 	Socket string `yaml:"socket" json:"socket"`
@@ -391,15 +391,15 @@ type Port struct {
 	// Device is the host's end: a veth or tap for a vnic; without one the port stays down. For a host port it is the
 	// name the host's interface gets, default the port's name.
 	Device string `yaml:"device,omitempty" json:"device,omitzero"`
-	// MAC is the port's initial MAC. For a vnic it may be left out: then it is the MAC of the veth's other end, when
-	// that can be seen. For a host port it may be left out: then it is derived from the port's name.
+	// MAC is the port's initial MAC. Default for a vnic: the MAC of the veth's other end, if that can be seen.
+	// Default for a host port: derived from the port's name.
 	MAC string `yaml:"mac,omitempty" json:"mac,omitzero"`
-	// Owner names the guest that a vnic belongs to: ports of one owner may use each other's MACs where their policies
-	// accept that (S111). Default: the port's name up to its last slash, vm1 of vm1/eth0; a name without a slash says
-	// nothing of an owner.
+	// Owner names the guest that a vnic belongs to: ports of one owner may use each other's MACs if their policies
+	// accept that (S111). Default: the port's name up to its last slash, vm1 of vm1/eth0; a port whose name has no
+	// slash has no owner.
 	Owner string `yaml:"owner,omitempty" json:"owner,omitzero"`
-	// Domain is the libvirt domain that a vnic belongs to, by its UUID: libvirt then tells where its guest runs, unless
-	// a monitor does (S99).
+	// Domain is the UUID of the libvirt domain that a vnic belongs to: libvirt then reports where its guest runs,
+	// unless a monitor does (S99).
 	Domain string `yaml:"domain,omitempty" json:"domain,omitzero"`
 	// Addresses are given to a host port's interface, such as "192.0.2.1/24".
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
@@ -407,8 +407,8 @@ type Port struct {
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 	// TxUplink sends a copy of everything the port sends to its uplink too (S35).
 	TxUplink bool `yaml:"txUplink,omitempty" json:"txUplink,omitzero"`
-	// Monitor lets Heddle see what a QEMU guest made of its adapter, which its tap does not show (D1, D2).
+	// Monitor lets Heddle see how a QEMU guest configured its adapter, which its tap does not show (D1, D2).
 	Monitor Monitor `yaml:"monitor,omitempty" json:"monitor,omitzero"`
-	// Policy is what the port sets for itself; allowed where the port group's overrides say so (S9).
+	// Policy is what the port sets for itself, if the port group's overrides allow it (S9).
 	Policy `yaml:",inline" wire:"policy"`
 }

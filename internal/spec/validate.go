@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Validate checks a configuration made in memory the way Parse checks a file's. The error is Faults, nil when all is
-// well; they have lines when cfg came from Parse.
+// Validate checks a configuration made in memory like Parse checks a file. The error is Faults, nil if there are none;
+// they have lines if cfg came from Parse.
 func (c *Config) Validate() error {
 	v := newValidator(c)
 	v.config()
 	return v.found.err()
 }
 
-// checkRead checks a configuration as the file has it, and adds what is wrong to what was found while it was read.
+// checkRead checks a configuration as it is in the file, and adds faults to those found while it was read.
 func (c *Config) checkRead(found collection) collection {
 	v := newValidator(c)
 	v.reading, v.found = true, found
@@ -29,18 +29,19 @@ func (c *Config) checkRead(found collection) collection {
 type validator struct {
 	cfg *Config
 	src *source
-	// reading: the configuration is as in the file, so that a zero value that is written differs from a missing one.
+	// reading: the configuration is as in the file, so that a zero value that is written differs from a missing
+	// one.
 	reading bool
-	// connecting: the port at hand is connected at run time, not declared in the configuration.
+	// connecting: the present port is connected at run time, not declared in the configuration.
 	connecting bool
 	found      collection
 
-	switches  map[string]int // index of the switch that has the name first
+	switches  map[string]int // index of the first switch with the name
 	groups    []map[string]int
 	uplinks   []map[string]int
 	devices   map[string]string // what the device is used by, in words
 	addresses map[netip.Addr]string
-	ports     map[string]int // index of the port that has the name first
+	ports     map[string]int // index of the first port with the name
 	macs      []map[[6]byte]string
 }
 
@@ -58,7 +59,7 @@ func (v *validator) fault(a at, value, format string, args ...any) {
 	v.report(a, Fault{Value: value, Message: fmt.Sprintf(format, args...)})
 }
 
-// missing reports a name at a that nothing has.
+// missing reports a name at a that does not exist.
 func (v *validator) missing(a at, value, message string) {
 	v.report(a, Fault{Value: value, Message: message, Missing: true})
 }
@@ -73,7 +74,7 @@ func (v *validator) report(a at, f Fault) {
 	}
 }
 
-// written says whether the file has that field at a, be it the zero value.
+// written says whether the file has that field at a, even with its zero value.
 func (v *validator) written(a at, field string) bool {
 	if !v.reading {
 		return false
@@ -82,7 +83,7 @@ func (v *validator) written(a at, field string) bool {
 	return ok
 }
 
-// name checks the name of an object at a; a missing one is reported where the object is.
+// name checks the name of an object at a; a missing name is reported at the position of the object.
 func (v *validator) name(a at, name string) {
 	if name == "" && !v.written(a, "name") {
 		v.fault(a.field("name"), "", "a name is needed")
@@ -124,7 +125,7 @@ func (v *validator) config() {
 	v.room()
 }
 
-// allSwitches checks the switches; the maps are sized for the names that this many ports use.
+// allSwitches checks the switches; the maps are sized for the number of ports.
 func (v *validator) allSwitches(ports int) {
 	root := at{}.field("switches")
 	for i := range v.cfg.Switches {
@@ -164,7 +165,7 @@ func (v *validator) oneSwitch(a at, i int) {
 	}
 }
 
-// duration checks that a field at a, if it is set, is a duration of least–most.
+// duration checks that a field at a, if it is set, is a duration between least and most.
 func (v *validator) duration(a at, field, value string, least, most time.Duration, example string) {
 	if value == "" && !v.written(a, field) {
 		return
@@ -208,7 +209,7 @@ func (v *validator) uplink(sw at, i, j int) {
 	v.monitoring(a.field("monitoring"), u.Monitoring)
 }
 
-// device checks the field device at a, and that nothing else uses the device; user is who does from now on.
+// device checks the field device at a, and that nothing else uses the device; user is what uses it from now on.
 func (v *validator) device(a at, device, user string) {
 	if device == "" && !v.written(a, "device") {
 		return

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ipfixRules checks what a switch says of its flow export.
+// ipfixRules checks a switch's flow export.
 type ipfixRules struct{ *validator }
 
-// ipfix checks how the flows of switch i are timed, kept and exported.
+// ipfix checks how the flows of switch i are timed, stored and exported.
 func (v ipfixRules) ipfix(sw at, i int) {
 	a, x := sw.field("ipfix"), &v.cfg.Switches[i].IPFIX
 	v.collectors(a.field("collectors"), x)
@@ -37,7 +37,7 @@ func (v ipfixRules) ipfix(sw at, i int) {
 	}
 }
 
-// within checks that a number of a field at a is least–most.
+// within checks that a number in a field at a is between least and most.
 func (v *validator) within(a at, field string, n, least, most int, format string, args ...any) {
 	if n < least || n > most {
 		v.fault(a.field(field), strconv.Itoa(n), format, args...)
@@ -79,7 +79,7 @@ func (v ipfixRules) collectors(a at, x *IPFIX) {
 	}
 }
 
-// transport checks how messages get to a collector, and that what is for TLS stands beside it alone.
+// transport checks how messages get to a collector, and that fields for TLS are only used with it.
 func (v ipfixRules) transport(a at, c *Collector) {
 	enum(v.validator, a, "transport", c.Transport, TransportUDP, TransportTCP, TransportTLS)
 	for _, f := range []struct{ field, value string }{{"ca", c.CA}, {"certificate", c.Certificate}, {"key", c.Key},
@@ -108,7 +108,7 @@ func (v ipfixRules) transport(a at, c *Collector) {
 	}
 }
 
-// sameAddress is one spelling of what can be written in several: an IPv6 address, and a host name.
+// sameAddress is one spelling of an address that can be written in several ways: an IPv6 address, or a host name.
 func sameAddress(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return ip.String()
@@ -116,7 +116,7 @@ func sameAddress(address string) string {
 	return strings.TrimSuffix(strings.ToLower(address), ".")
 }
 
-// switchIPAddress checks the source address of messages, which no IPv6 collector can be sent from.
+// switchIPAddress checks the source address of messages, which cannot be used towards IPv6 collectors.
 func (v ipfixRules) switchIPAddress(a at, x *IPFIX) {
 	if x.SwitchIPAddress == "" && !v.written(a, "switchIpAddress") {
 		return

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// lags checks the LAGs of switch i, which stand in teaming lists like uplinks from then on.
+// lags checks the LAGs of switch i; from then on teaming lists can use them like uplinks.
 func (v *validator) lags(sw at, i int) {
 	s := &v.cfg.Switches[i]
 	list := sw.field("lags")
@@ -69,7 +69,7 @@ func (s *Switch) LAG(name string) *LAG {
 	return nil
 }
 
-// lagOf names the LAG that the uplink is a member of, "" for none.
+// lagOf names the LAG that has the uplink as a member, "" for none.
 func (s *Switch) lagOf(uplink string) string {
 	for i := range s.LAGs {
 		if slices.Contains(s.LAGs[i].Uplinks, uplink) {
@@ -79,7 +79,7 @@ func (s *Switch) lagOf(uplink string) string {
 	return ""
 }
 
-// Standalone names the uplinks that are no LAG's member, in the order of the file.
+// Standalone names the uplinks that are not members of a LAG, in the order of the file.
 func (s *Switch) Standalone() []string {
 	names := []string{}
 	for i := range s.Uplinks {

@@ -14,24 +14,24 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// Config is the network's configuration; fields without a comment are those of the specification.
+// Config is the network's configuration; fields without a comment are as in the specification.
 type Config struct {
 	types.PluginConf
-	// Switch and PortGroup are where containers are connected; Switch may be left out where there is one only.
+	// Switch and PortGroup are where containers are connected; Switch may be left out if there is only one.
 	Switch    string `json:"switch"`
 	PortGroup string `json:"portGroup"`
 	// MTU is that of the container's interface, in bytes; default the switch's.
 	MTU int `json:"mtu"`
-	// Agent and RunDir say which agent to ask; default "default" and /run/heddle.
+	// Agent and RunDir select the agent; default "default" and /run/heddle.
 	Agent  string `json:"agent"`
 	RunDir string `json:"runDir"`
-	// RuntimeConfig is what the runtime adds where the configuration has the capability "mac".
+	// RuntimeConfig is what the runtime adds if the configuration has the capability "mac".
 	RuntimeConfig struct {
 		MAC string `json:"mac"`
 	} `json:"runtimeConfig"`
 }
 
-// attachment is one interface of one container, as one invocation of the plugin has it.
+// attachment is one interface of one container, for one invocation of the plugin.
 type attachment struct {
 	conf      Config
 	raw       []byte // the configuration as it was given, for IPAM plugins
@@ -41,8 +41,8 @@ type attachment struct {
 	mac       net.HardwareAddr // nil for the kernel's choice
 }
 
-// parse reads the configuration and the arguments. CNI_ARGS may have MAC and HEDDLE_PORT_GROUP; the runtime's own are
-// ignored.
+// parse reads the configuration and the arguments. CNI_ARGS may contain MAC and HEDDLE_PORT_GROUP; the runtime's own
+// are ignored.
 func parse(args *skel.CmdArgs) (*attachment, error) {
 	a := &attachment{raw: args.StdinData, container: args.ContainerID, netns: args.Netns, ifname: args.IfName}
 	if err := json.Unmarshal(args.StdinData, &a.conf); err != nil {
@@ -73,7 +73,7 @@ func parse(args *skel.CmdArgs) (*attachment, error) {
 	return a, nil
 }
 
-// check returns what the configuration lacks for connecting a container.
+// check returns what the configuration lacks to connect a container.
 func (a *attachment) check() error {
 	if a.conf.PortGroup == "" {
 		return types.NewError(types.ErrInvalidNetworkConfig, "no port group",
@@ -99,7 +99,7 @@ func (a *attachment) runDir() string {
 	return a.conf.RunDir
 }
 
-// hostDevice is the name of the host's end: the same for the same attachment, so that it can be found without its
+// hostDevice is the name of the host's end: always the same for an attachment, so that it can be found without its
 // container.
 func hostDevice(network, container, ifname string) string {
 	h := sha256.Sum256([]byte(network + "\x00" + container + "\x00" + ifname))
@@ -111,19 +111,20 @@ func (a *attachment) hostDevice() string { return hostDevice(a.conf.Name, a.cont
 // portPrefix begins the names of all ports of a network.
 func portPrefix(network string) string { return "cni/" + network + "/" }
 
-// shownContainer is how much of a container's identifier an operator sees in the port's name, as runtimes show it.
+// shownContainer is how much of a container's identifier is in the port's name: as much as runtimes show.
 const shownContainer = 12
 
-// ownerContainer is how much of it is in the name of the port's owner: enough to be unique, and few enough for a name.
+// ownerContainer is how much of it is in the name of the port's owner: enough to be unique, but short enough for a
+// name.
 const ownerContainer = 48
 
-// port is the port's name. What runtimes show of an identifier need not be unique; the device's name is.
+// port is the port's name. The part of an identifier that runtimes show need not be unique; the device's name is.
 func port(network, container, ifname string) string {
 	return portPrefix(network) + container[:min(len(container), shownContainer)] + "/" + ifname + "/" +
 		hostDevice(network, container, ifname)
 }
 
-// owner is the container: its interfaces of all networks belong together.
+// owner is the container: its interfaces on all networks belong together.
 func (a *attachment) owner() string {
 	return "cni/" + a.container[:min(len(a.container), ownerContainer)]
 }

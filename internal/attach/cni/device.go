@@ -38,7 +38,7 @@ func (s *sandbox) close() {
 	s.ns.Close()
 }
 
-// pair makes the veth pair, the host's end up and without the host's addresses on it.
+// pair makes the veth pair; the host's end is up and has no addresses of the host.
 func (a *attachment) pair(s *sandbox, mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = a.hostDevice(), mtu
@@ -54,7 +54,7 @@ func (a *attachment) pair(s *sandbox, mtu int) error {
 	return netlink.LinkSetUp(v)
 }
 
-// dropPair removes the pair; it is not an error if it is gone.
+// dropPair removes the pair; it is no error if it is gone.
 func dropPair(device string) error {
 	l, err := netlink.LinkByName(device)
 	if err == nil {
@@ -79,7 +79,7 @@ func (a *attachment) configure(s *sandbox, r *current.Result) error {
 	for _, ip := range r.IPs {
 		address := &netlink.Addr{IPNet: &ip.Address}
 		if ip.Address.IP.To4() == nil {
-			address.Flags = unix.IFA_F_NODAD // usable at once: the address is the IPAM plugin's to give
+			address.Flags = unix.IFA_F_NODAD // usable at once: the IPAM plugin avoids duplicates
 		}
 		if err := s.AddrAdd(l, address); err != nil {
 			return fmt.Errorf("give the container's interface the address %s: %w", ip.Address.String(), err)
@@ -102,7 +102,7 @@ func (a *attachment) configure(s *sandbox, r *current.Result) error {
 	return nil
 }
 
-// gatewayFor is the gateway of the first address of the destination's family.
+// gatewayFor is the gateway of the first address in the destination's family.
 func gatewayFor(r *current.Result, dst net.IPNet) net.IP {
 	for _, ip := range r.IPs {
 		if (ip.Address.IP.To4() == nil) == (dst.IP.To4() == nil) && ip.Gateway != nil {
@@ -112,7 +112,7 @@ func gatewayFor(r *current.Result, dst net.IPNet) net.IP {
 	return nil
 }
 
-// verify compares the container's interface with what ADD has answered.
+// verify compares the container's interface with ADD's answer.
 func (a *attachment) verify(s *sandbox, r *current.Result) error {
 	l, err := s.LinkByName(a.ifname)
 	if err != nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/containernetworking/cni/pkg/types/create"
 )
 
-// ipam runs the IPAM plugin with the command, the arguments this plugin was called with and the network's
-// configuration, as the specification's section 4 has it. It is written out here because the library's own way brings a
-// tracing framework along.
+// ipam runs the IPAM plugin with the command, this plugin's arguments and the network's configuration, as in section 4
+// of the specification. The library's own function is not used because it needs a tracing framework.
 func (a *attachment) ipam(ctx context.Context, command string) ([]byte, error) {
 	plugin, err := findPlugin(os.Getenv("CNI_PATH"), a.conf.IPAM.Type)
 	if err != nil {
@@ -57,7 +56,7 @@ func findPlugin(path, name string) (string, error) {
 		path), "install it (Debian: containernetworking-plugins), or set CNI_PATH")
 }
 
-// assign asks the IPAM plugin for addresses; without one the container gets none, and may ask by DHCP itself.
+// assign asks the IPAM plugin for addresses; without a plugin the container gets none, and may ask by DHCP itself.
 func (a *attachment) assign(ctx context.Context) (*current.Result, error) {
 	result := &current.Result{CNIVersion: current.ImplementedSpecVersion}
 	if !a.conf.IPAM.IsEmpty() {
@@ -92,7 +91,7 @@ func parseResult(version string, b []byte) (*current.Result, error) {
 	return result, err
 }
 
-// tellIPAM passes a command on whose answer does not matter.
+// tellIPAM passes on a command whose answer does not matter.
 func (a *attachment) tellIPAM(ctx context.Context, command string) error {
 	if a.conf.IPAM.IsEmpty() {
 		return nil

@@ -31,11 +31,12 @@ const (
 	upCheck = 10 * time.Millisecond
 )
 
-// maxInput bounds a network's configuration, in bytes.
+// maxInput limits a network's configuration, in bytes.
 const maxInput = 16 << 20
 
-// Main is the plugin: one command, from CNI_COMMAND and standard input, answered on standard output. An error has been
-// answered as the specification wants it; the program ends with a status that is not 0.
+// Main is the plugin: it runs one command, from CNI_COMMAND and standard input, and answers on standard output. If it
+// returns an error, that has been answered according to the specification; the program must end with a status other
+// than 0.
 func Main(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, wholeTime)
 	defer cancel()
@@ -56,15 +57,15 @@ func Main(ctx context.Context, program string) error {
 		Status: with(status)},
 		version.PluginSupports("0.4.0", "1.0.0", "1.1.0"), program)
 	if err != nil {
-		// Names in it come from the runtime, and the answer may end on somebody's terminal.
+		// The error contains names from the runtime, and may be shown on somebody's terminal.
 		err.Msg, err.Details = printable.Text(err.Msg), printable.Text(err.Details)
 		return errors.Join(err, err.Print())
 	}
 	return nil
 }
 
-// readInput reads standard input, until ctx ends, and puts what it has read in its place: the library reads it without
-// an end.
+// readInput reads standard input, until ctx ends, and replaces it by what it has read, because the library reads
+// without a limit.
 func readInput(ctx context.Context) error {
 	text, err := interrupt.Do(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, maxInput)) })
 	if err != nil {
@@ -89,7 +90,7 @@ func (a *attachment) client() *api.Client {
 	return api.NewClient(api.SocketPath(a.runDir(), a.agent()))
 }
 
-// explain turns the agent's answers into the specification's codes.
+// explain turns the agent's errors into the specification's codes.
 func explain(err error) error {
 	var answer *api.Error
 	switch {
@@ -103,7 +104,7 @@ func explain(err error) error {
 	return err
 }
 
-// add connects a container. What fails is undone, so that the runtime may try again.
+// add connects a container. On an error everything is undone, so that the runtime may try again.
 func add(ctx context.Context, a *attachment) (err error) {
 	if err := a.check(); err != nil {
 		return err
@@ -130,7 +131,7 @@ func add(ctx context.Context, a *attachment) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			// The first error is the one to answer; what undoing cannot do, the runtime's DEL does.
+			// The first error is returned; the runtime's DEL does what cannot be undone here.
 			_ = undo(ctx, a)
 		}
 	}()
@@ -150,7 +151,7 @@ func add(ctx context.Context, a *attachment) (err error) {
 	return types.PrintResult(result, a.conf.CNIVersion)
 }
 
-// place finds the switch and makes sure of the port group, before anything is made.
+// place finds the switch and checks the port group, before anything is made.
 func (a *attachment) place(state *api.State) (api.Switch, error) {
 	i := slices.IndexFunc(state.Switches, func(s api.Switch) bool {
 		return s.Name == a.conf.Switch || a.conf.Switch == "" && len(state.Switches) == 1
@@ -241,14 +242,14 @@ func (a *attachment) portState(ctx context.Context) (api.Port, error) {
 	return state.Ports[i], nil
 }
 
-// del undoes an add; what is gone already is no error, and neither is a namespace that is.
+// del undoes an add; it is no error if something, or the namespace, is gone already.
 func del(ctx context.Context, a *attachment) error { return undo(ctx, a) }
 
 func undo(ctx context.Context, a *attachment) error {
 	return firstOf([]error{disconnect(ctx, a.client(), a.port()), dropPair(a.hostDevice()), a.tellIPAM(ctx, "DEL")})
 }
 
-// firstOf keeps the code of the first error, which joining them would hide.
+// firstOf preserves the code of the first error, which joining would hide.
 func firstOf(errs []error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -267,7 +268,7 @@ func disconnect(ctx context.Context, c *api.Client, port string) error {
 	return explain(err)
 }
 
-// check compares what is there with what ADD has answered.
+// check compares the present state with ADD's answer.
 func check(ctx context.Context, a *attachment) error {
 	if a.conf.PrevResult == nil {
 		return types.NewError(types.ErrInvalidNetworkConfig, "CHECK needs the result of ADD as prevResult", "")

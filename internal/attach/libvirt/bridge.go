@@ -6,8 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// LeaveBridge takes a device of this network namespace out of the bridge it is in, which a device in none does not
-// mind.
+// LeaveBridge takes a device of this network namespace out of its bridge, if it is in one.
 func LeaveBridge(device string) error {
 	l, err := netlink.LinkByName(device)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package libvirt reads what a domain's XML says about Heddle: which port group each of its adapters belongs to, in an
-// element of Heddle's own inside <metadata>, which libvirt keeps and hands to its hooks, or by libvirt's own portgroup=
-// where the adapter is on a network that stands for a switch.
+// Package libvirt reads what a domain's XML says about Heddle: which port group each of its adapters belongs to. This
+// is either in an element of Heddle's own inside <metadata>, which libvirt stores and passes to its hooks, or in
+// libvirt's own portgroup= if the adapter is on a network that stands for a switch.
 package libvirt
 
 import (
@@ -16,7 +16,7 @@ import (
 // Namespace is the XML namespace of Heddle's elements in a domain's metadata.
 const Namespace = "urn:heddle:domain:1"
 
-// maxXML bounds a domain's description, in bytes.
+// maxXML limits a domain's description, in bytes.
 const maxXML = 8 << 20
 
 // Domain is a domain as its XML describes it.
@@ -30,19 +30,19 @@ type Domain struct {
 type Interface struct {
 	Type   string // ethernet, bridge, network, …
 	MAC    string // as net.HardwareAddr prints it
-	Device string // <target dev>; libvirt gives one at the latest when it makes the tap
+	Device string // <target dev>; libvirt sets it at the latest when it makes the tap
 	Alias  string // libvirt's name of the adapter, and its id in QEMU; given when the domain starts
-	// Network and PortGroup are the attributes of <source network= portgroup=>. In a running domain the type is then
-	// that of the network's devices, such as bridge.
+	// Network and PortGroup are the attributes of <source network= portgroup=>. In a running domain the type is
+	// then that of the network's devices, such as bridge.
 	Network, PortGroup string
 }
 
 // networkPrefix begins the names of the libvirt networks that stand for switches: heddle-lab for the switch lab, and
 // heddle alone for a host's only switch. libvirt puts the taps of such a network into a bridge, from which the hook
-// takes them.
+// removes them.
 const networkPrefix = "heddle"
 
-// onSwitch reports whether the adapter is on a network that stands for a switch, and for which; "" is the only one.
+// onSwitch reports whether the adapter is on a network that stands for a switch, and for which one; "" is the only one.
 func (i Interface) onSwitch() (sw string, ok bool) {
 	if i.Network == networkPrefix {
 		return "", true
@@ -50,14 +50,14 @@ func (i Interface) onSwitch() (sw string, ok bool) {
 	return strings.CutPrefix(i.Network, networkPrefix+"-")
 }
 
-// Want is one <heddle:port>: the port that an adapter gets. At most one of the selectors MAC, Device and Alias is
-// set; with none it is for every adapter that no other names.
+// Want is one <heddle:port>: the port that an adapter gets. At most one of the selectors MAC, Device and Alias is set;
+// without one it is for every adapter that no other Want names.
 type Want struct {
 	PortGroup, Switch, Monitor string
 	MAC, Device, Alias         string
 }
 
-// Ours reports whether the domain has anything to do with Heddle.
+// Ours reports whether the domain uses Heddle.
 func (d *Domain) Ours() bool {
 	return len(d.Wants) > 0 || slices.ContainsFunc(d.Interfaces, func(i Interface) bool {
 		_, ok := i.onSwitch()
@@ -65,7 +65,7 @@ func (d *Domain) Ours() bool {
 	})
 }
 
-// domainXML is the part of a domain's XML that matters here.
+// domainXML is the part of a domain's XML that is read here.
 type domainXML struct {
 	XMLName  xml.Name
 	Name     string `xml:"name"`
@@ -171,7 +171,7 @@ next:
 	return w, nil
 }
 
-// selector is how the want names its adapter, "" when it does not.
+// selector is how the want names its adapter, "" if it does not.
 func (w Want) selector() string {
 	var s []string
 	for _, f := range []struct{ name, value string }{{"mac", w.MAC}, {"dev", w.Device}, {"alias", w.Alias}} {
@@ -188,7 +188,7 @@ func (w Want) names(i Interface) bool {
 		w.Alias == i.Alias
 }
 
-// check finds what is wrong with the wants by themselves.
+// check finds what is wrong with the wants themselves.
 func (d *Domain) check() error {
 	seen := map[string]bool{}
 	for _, w := range d.Wants {

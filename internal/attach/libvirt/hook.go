@@ -24,18 +24,18 @@ type Agent interface {
 // Hook is one call of libvirt's qemu hook (libvirt.org/hooks.html).
 type Hook struct {
 	Agent Agent
-	// Release takes a device out of the bridge it is in; one that is in none is no error.
+	// Release takes a device out of its bridge; it is no error if it is in none.
 	Release func(device string) error
-	// FailOpen lets a domain start without its ports when no agent answers. A port group that does not exist refuses it
-	// all the same.
+	// FailOpen lets a domain start without its ports when no agent answers. A port group that does not exist still
+	// refuses the start.
 	FailOpen bool
-	// Warn takes one line for the operator where the hook does not refuse.
+	// Warn writes one line for the operator if the hook does not refuse.
 	Warn func(format string, args ...any)
 }
 
-// Run does what the operation asks for. An error refuses the operation, where libvirt lets a hook do that: prepare,
-// start, migrate, restore. Otherwise a running guest would be hurt by it, or it is ending anyway, and the hook only
-// warns.
+// Run does what the operation requires. An error refuses the operation, where libvirt allows a hook to do that:
+// prepare, start, migrate, restore. In the other operations a refusal would hurt a running guest, or the guest is
+// ending anyway, so the hook only warns.
 func (h *Hook) Run(ctx context.Context, operation string, domainXML io.Reader) error {
 	refuses := slices.Contains([]string{"prepare", "start", "migrate", "restore"}, operation)
 	d, err := Parse(domainXML)
@@ -57,32 +57,32 @@ func (h *Hook) Run(ctx context.Context, operation string, domainXML io.Reader) e
 
 func (h *Hook) run(ctx context.Context, operation string, d *Domain) error {
 	switch operation {
-	case "prepare", "restore": // nothing exists yet: find out early
+	case "prepare", "restore": // nothing exists yet: find faults early
 		return h.check(ctx, d)
-	case "migrate": // before memory is moved; what is started next waits for the guest
+	case "migrate": // before memory is transferred; the next start waits for the guest
 		return h.expect(ctx, d)
-	case "start": // the tap is there, QEMU does not run yet
+	case "start": // the tap exists, but QEMU does not run yet
 		return h.connect(ctx, d, true)
 	case "reconnect", "attach": // libvirtd came back to a running domain, or took one over
 		return h.connect(ctx, d, false)
 	case "stopped", "release":
 		return h.drop(ctx, d, func(api.Port) bool { return true })
 	}
-	return nil // started, and what later versions of libvirt may bring
+	return nil // "started", and operations of later versions of libvirt
 }
 
-// unreachable is an error that no agent answered with.
+// unreachable is the error that no agent answered.
 type unreachable struct{ error }
 
 func (u unreachable) Unwrap() error { return u.error }
 
-// answered says whether the error is one that has been thought about: by the agent, or here.
+// answered says whether the error is a deliberate answer: of the agent, or of this package.
 func answered(err error) bool {
 	var u unreachable
 	return !errors.As(err, &u)
 }
 
-// asked sorts an agent's errors from those of reaching it.
+// asked distinguishes an agent's errors from failures to reach it.
 func asked(err error) error {
 	var answer *api.Error
 	if err == nil || errors.As(err, &answer) {
@@ -111,7 +111,8 @@ func (h *Hook) check(ctx context.Context, d *Domain) error {
 	return nil
 }
 
-// expect is check for a domain that is to arrive by a migration: its ports, which are connected next, wait for it.
+// expect is check for a domain that is about to arrive by a migration: its ports, which are connected next, wait for
+// it.
 func (h *Hook) expect(ctx context.Context, d *Domain) error {
 	if err := h.check(ctx, d); err != nil || !d.Ours() {
 		return err
@@ -149,8 +150,8 @@ func (w Want) exists(s *api.State) error {
 	return errors.New(known.Names{What: "port group", Owner: "switch " + sw, All: groups}.Missing(w.PortGroup))
 }
 
-// connect makes the domain's ports what its XML says. Ports of its name that are not in the XML go; with start all,
-// otherwise those without one of its devices, so that a port connected by hand for a plugged adapter stays.
+// connect makes the domain's ports match its XML. Other ports with its name are removed: with start all of them,
+// otherwise only those without one of its devices, so that a port connected by hand for a plugged adapter stays.
 func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	if !d.Ours() {
 		return nil
@@ -159,8 +160,8 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	if err != nil {
 		return err
 	}
-	// The tap of a network is in a bridge by now, and after a restart of libvirtd again. Also where no agent answers it
-	// must not be there, with those of other port groups.
+	// The tap of a network is in a bridge now, as it is after a restart of libvirtd. It must not stay there,
+	// together with taps of other port groups, even if no agent answers.
 	for _, p := range ports {
 		if d.Bridged(p.Device) {
 			if err := h.Release(p.Device); err != nil {
@@ -196,7 +197,7 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 func (h *Hook) drop(ctx context.Context, d *Domain, match func(api.Port) bool) error {
 	s, err := h.Agent.State(ctx)
 	if err != nil {
-		if !d.Ours() { // most likely nothing to do, and no business of a host without an agent
+		if !d.Ours() { // most likely there is nothing to do, and a host without an agent should not fail
 			return nil
 		}
 		return asked(err)
@@ -209,14 +210,14 @@ func (h *Hook) drop(ctx context.Context, d *Domain, match func(api.Port) bool) e
 		err := h.Agent.Disconnect(ctx, api.Disconnect{Port: p.Name})
 		var answer *api.Error
 		if errors.As(err, &answer) && answer.Kind == api.NotFound {
-			continue // stopped and release come close together
+			continue // stopped and release follow closely on each other
 		}
 		errs = append(errs, asked(err))
 	}
 	return errors.Join(errs...)
 }
 
-// oneLine is an error as libvirt's log shows it best.
+// oneLine is an error in one line, for libvirt's log.
 func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 }

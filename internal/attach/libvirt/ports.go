@@ -8,8 +8,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// owner is the first part of the names of a domain's ports: its name, or its UUID where a port may not be called so. A
-// domain's name has no slash, so that no domain's ports are another's.
+// owner is the first part of the names of a domain's ports: its name, or its UUID if the name can't begin a port's
+// name. A domain's name has no slash, so ports of different domains never have the same name.
 func (d *Domain) owner() string {
 	if len(d.Name) <= maxOwner && spec.ValidName(d.Name+"/net0") {
 		return d.Name
@@ -17,10 +17,10 @@ func (d *Domain) owner() string {
 	return d.UUID
 }
 
-// maxOwner leaves space for an alias behind a domain's name, in bytes.
+// maxOwner is the longest domain name used, in bytes; it leaves space for an alias.
 const maxOwner = 40
 
-// Owns says whether a port is named as one of this domain.
+// Owns says whether a port's name is that of a port of this domain.
 func (d *Domain) Owns(port string) bool { return strings.HasPrefix(port, d.owner()+"/") }
 
 // Has says whether one of the domain's adapters has that device.
@@ -38,8 +38,8 @@ func (d *Domain) Bridged(device string) bool {
 	return slices.ContainsFunc(d.Interfaces, func(i Interface) bool { return i.Device == device && i.Network != "" })
 }
 
-// want finds the port that an adapter gets: metadata that names the adapter goes before its network's portgroup, and
-// that before what is for all.
+// want finds the port that an adapter gets: metadata that names the adapter has priority over its network's portgroup,
+// and that over metadata for all adapters.
 func (d *Domain) want(i Interface) *Want {
 	var all *Want
 	for k := range d.Wants {
@@ -57,7 +57,7 @@ func (d *Domain) want(i Interface) *Want {
 	return all
 }
 
-// wants are all that the domain asks for.
+// wants are all requests of the domain.
 func (d *Domain) wants() []Want {
 	all := slices.Clone(d.Wants)
 	for _, i := range d.Interfaces {
@@ -68,8 +68,8 @@ func (d *Domain) wants() []Want {
 	return all
 }
 
-// Check returns what is wrong with the domain's requests, compared with its adapters. It needs nothing of what
-// libvirt adds at start, so an adapter named by a device or an alias that libvirt sets only then may be missing.
+// Check returns what is wrong with the domain's requests, compared with its adapters. It does not need what libvirt
+// adds at the start; so an adapter may be missing that is named by a device or an alias which libvirt sets only then.
 func (d *Domain) Check() error {
 	for _, w := range d.Wants {
 		if err := d.checkWant(w); err != nil {
@@ -128,7 +128,7 @@ func (d *Domain) Ports() ([]spec.Port, error) {
 		p := spec.Port{Name: d.owner() + "/" + i.Alias, Switch: w.Switch, PortGroup: w.PortGroup, Device: i.Device,
 			MAC: i.MAC}
 		if spec.ValidUUID(d.UUID) {
-			p.Domain = d.UUID // libvirt's events tell the agent where the guest runs, which it calls no hook for
+			p.Domain = d.UUID // libvirt calls no hook when the guest moves
 		}
 		if w.Monitor != "" {
 			p.Monitor = spec.Monitor{Socket: w.Monitor, NIC: i.Alias}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection is a TCP connection whose writes do not block once it is direct: what the kernel cannot take waits in
-// rest. It knows how many bytes the collector's host has confirmed.
+// connection is a TCP connection whose writes do not block once it is direct: what the kernel does not accept at once
+// waits in rest. It knows how many bytes the collector's host has confirmed.
 type connection struct {
 	*net.TCPConn
 	raw  syscall.RawConn
@@ -23,16 +23,16 @@ type connection struct {
 
 	mu     sync.Mutex
 	direct bool   // false during a TLS handshake: writes block
-	rest   []byte // taken over, and not yet taken by the kernel
+	rest   []byte // accepted by Write, but not yet by the kernel
 	taken  uint64 // bytes, in all
 	err    error  // of a write
-	eof    bool   // the collector has ended the connection in order: it had read everything that its host confirmed
+	eof    bool   // closed in an orderly way: everything that was confirmed had been read
 }
 
-// sendBuffer is how many unconfirmed bytes the kernel holds; it doubles the value for its own overhead.
+// sendBuffer is how many unconfirmed bytes the kernel buffers; it doubles the value for its own overhead.
 const sendBuffer = 128 << 10
 
-// dialStream connects over TCP. A collector that has gone is noticed after dead.
+// dialStream connects over TCP. A collector that disappears is noticed after dead.
 func dialStream(ctx context.Context, remote netip.AddrPort, source netip.Addr, dead time.Duration) (*connection,
 	error) {
 	network := "tcp6"
@@ -62,8 +62,8 @@ func dialStream(ctx context.Context, remote netip.AddrPort, source netip.Addr, d
 	return w, nil
 }
 
-// streamOptions sets what a connection is made with: how soon a collector is found to be dead, both while it is sent
-// something and while not.
+// streamOptions sets the options of a connection: how soon a dead collector is noticed, both while it is sent something
+// and while not.
 func streamOptions(c syscall.RawConn, dead time.Duration) error {
 	var err error
 	set := func(fd uintptr) {
@@ -85,7 +85,7 @@ func streamOptions(c syscall.RawConn, dead time.Duration) error {
 	return err
 }
 
-// Write takes all of b, without waiting for the collector once the connection is direct.
+// Write accepts all of b, without waiting for the collector once the connection is direct.
 func (w *connection) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (w *connection) Write(b []byte) (int, error) {
 	return len(b), w.err
 }
 
-// try hands the kernel as much as it takes.
+// try hands the kernel as much as it accepts.
 func (w *connection) try(b []byte) (n int) {
 	late := w.raw.Control(func(fd uintptr) {
 		for n < len(b) && w.err == nil {
@@ -132,7 +132,7 @@ func (w *connection) try(b []byte) (n int) {
 	return n
 }
 
-// flush waits until the kernel takes what waits. false: the connection has ended.
+// flush waits until the kernel accepts what is in rest. false: the connection has ended.
 func (w *connection) flush() bool {
 	failed := false
 	err := w.raw.Write(func(uintptr) bool {
@@ -146,7 +146,7 @@ func (w *connection) flush() bool {
 	return err == nil && !failed
 }
 
-// Read notes whether the collector has ended the connection in order.
+// Read notes whether the collector has closed the connection in an orderly way.
 func (w *connection) Read(b []byte) (int, error) {
 	n, err := w.TCPConn.Read(b)
 	if errors.Is(err, io.EOF) {
@@ -157,8 +157,8 @@ func (w *connection) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// progress is how many bytes were taken in all, how many of them the collector's host has confirmed, and whether none
-// waits here.
+// progress is how many bytes were accepted in all, how many of them the collector's host has confirmed, and whether
+// rest is empty.
 func (w *connection) progress() (taken, confirmed uint64, room bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,29 +169,29 @@ func (w *connection) progress() (taken, confirmed uint64, room bool) {
 	return w.taken, w.taken - uint64(len(w.rest)) - uint64(out), len(w.rest) == 0 && w.err == nil
 }
 
-// handed is how many bytes the kernel has taken.
+// handed is how many bytes the kernel has accepted.
 func (w *connection) handed() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.taken - uint64(len(w.rest))
 }
 
-// ended reports whether the collector has ended the connection in order. After a reset that a write returned, reading
-// finds an end too; a write behind an end in order gets EPIPE.
+// ended reports whether the collector has closed the connection in an orderly way. After a reset that a write returned,
+// reading finds an end too; a write after an orderly end gets EPIPE.
 func (w *connection) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.eof && (w.err == nil || errors.Is(w.err, unix.EPIPE))
 }
 
-// fault is what a write met; nil for nothing.
+// fault is the error of a write; nil for none.
 func (w *connection) fault() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// release makes writes no longer wait for the collector: the handshake is over.
+// release ends the handshake: from now on writes do not wait for the collector.
 func (w *connection) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/flow/meter"
 )
 
-// Exporter sends the records of one switch to its collectors. It is a meter.Exporter; one goroutine calls it, but for
-// Status.
+// Exporter sends the records of one switch to its collectors. It is a meter.Exporter. One goroutine calls it; any
+// goroutine may call Status.
 type Exporter struct {
 	c       Config
 	options []*ipfix.Template
@@ -31,7 +31,7 @@ type Exporter struct {
 
 var _ meter.Exporter = (*Exporter)(nil)
 
-// New begins a session for each collector. A collector that can't be reached is no error: see Status.
+// New begins a session for each collector. It is no error if a collector can't be reached: see Status.
 func New(now meter.Instant, c Config) (*Exporter, error) {
 	c = c.withDefaults()
 	if c.Log == nil {
@@ -67,7 +67,7 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 	return x, nil
 }
 
-// counted is since when what a collector lacks is counted: since now for one that is new.
+// counted is since when the loss of a collector is counted: since now for a new one.
 func counted(before map[Collector]Span, to Collector, now meter.Instant) Span {
 	if span, known := before[to]; known {
 		return span
@@ -75,10 +75,10 @@ func counted(before map[Collector]Span, to Collector, now meter.Instant) Span {
 	return Span{Since: stamp(now)}
 }
 
-// stamp is a time as it can be written down and compared.
+// stamp is a time in a form that can be stored and compared.
 func stamp(now meter.Instant) time.Time { return now.Wall.Round(0).UTC() }
 
-// losing notes that something was lost since it was called before.
+// losing notes whether something was lost since the previous call.
 func (s *session) losing(now meter.Instant) {
 	if s.sync(); s.status.Lost != s.lostBefore {
 		s.status.Counted.Latest, s.lostBefore = stamp(now), s.status.Lost
@@ -95,11 +95,10 @@ func shapeOf(s Shape) (shape, error) {
 	return nil, fmt.Errorf("there is no record shape %q", s)
 }
 
-// burst is how many records may go at once: those of 10 ms.
+// burst is how many records may be sent at once: those of 10 ms.
 func burst(rate int) float64 { return max(256, float64(rate)/100) }
 
-// Budget is how many records may be sent now by the rate. It is 0 while a collector is waited for, for a few seconds at
-// most.
+// Budget is how many records the rate allows now. It is 0 while it waits for a collector, for a few seconds at most.
 func (x *Exporter) Budget(now meter.Instant) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,7 +129,7 @@ func (x *Exporter) Export(now meter.Instant, points flow.Points, records []flow.
 	}
 }
 
-// Tick does what goes by time.
+// Tick does the work that depends on time.
 func (x *Exporter) Tick(now meter.Instant, state func() meter.State) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -148,7 +147,7 @@ func (x *Exporter) Tick(now meter.Instant, state func() meter.State) {
 	}
 }
 
-// Status is how each collector is doing, in the order of the configuration. Any goroutine may call it.
+// Status is the state of each collector's session, in the order of the configuration. Any goroutine may call it.
 func (x *Exporter) Status() []Status {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -160,7 +159,7 @@ func (x *Exporter) Status() []Status {
 	return slices.Clip(all)
 }
 
-// Close sends the collectors a last time what was lost, and ends the sessions.
+// Close sends the collectors a last report of what was lost, and ends the sessions.
 func (x *Exporter) Close(now meter.Instant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

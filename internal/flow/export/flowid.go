@@ -10,8 +10,8 @@ import (
 // the start; they suffice until the year 2109.
 const flowIDBits = 22
 
-// flowID is the identity of a flow at the port of that number, in all its records, also those of the next agent: its
-// start in milliseconds since 1970, and in the low bits a sum of the fields of its key.
+// flowID identifies a flow at the port with that number, in all its records, also those of the next agent: its start in
+// milliseconds since 1970, and in the low bits a sum of the fields of its key.
 func flowID(k *flow.Key, port uint32, start int64) uint64 {
 	word := binary.LittleEndian.Uint64
 	h := uint64(0)

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// layout is a template of flow records and where its fields are. Fields that it does not have are nowhere, and writing
-// them does nothing.
+// layout is a template of flow records with the position of each field. Writing a field that the template does not have
+// does nothing.
 type layout struct {
 	t                                     *ipfix.Template
 	sourceMAC, destinationMAC             ipfix.Place
@@ -23,7 +23,7 @@ type layout struct {
 	flagsMask                             uint64
 }
 
-// measures are where what was counted in one direction is.
+// measures are the positions of the counts of one direction.
 type measures struct {
 	start, end                       ipfix.Place
 	octets, packets, frames          ipfix.Place
@@ -75,7 +75,7 @@ func measuresAt(at func(string) ipfix.Place) measures {
 	return m
 }
 
-// fill writes a record of the flow; what is told of its reverse direction is left out unless the layout has it.
+// fill writes a record of the flow; its reverse direction is left out unless the layout has it.
 func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 	k := &r.Key
 	l.sourceMAC.Bytes(rec, k.SrcMAC[:])
@@ -116,7 +116,7 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 // initiator is the value of biflowDirection: the source is who began the conversation (RFC 5103 §6.3).
 const initiator = 1
 
-// fill writes what a record counts. It begins with the first packet of these, not with the flow's: collectors divide
+// fill writes a record's counts. Its start is the first packet in them, not that of the flow, because collectors divide
 // the deltas by the time from start to end.
 func (m *measures) fill(rec []byte, delta, total *flow.Counts, l *layout) {
 	m.start.Unsigned(rec, uint64(max(delta.First, 0)))

@@ -12,23 +12,23 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// line is one session: a connection on which templates were sent and messages are numbered.
+// line is one session: a connection with its own templates and message numbers.
 type line struct {
 	wire     *connection
 	to       io.ReadWriter // the wire, or TLS over it
-	identity identity      // TLS: the files that it began with
+	identity identity      // TLS: the files with which it began
 	sequence uint32
-	// TLS 1.3: the collector asked who this host is, and says what it thinks of the answer after the handshake
+	// TLS 1.3: the collector asked for a certificate, and reports only after the handshake whether it accepts it
 	asked bool
-	// Of the stream, which holds its lock:
-	leaving bool // it is given nothing more
-	failed  bool // a message could not be taken
+	// The stream's lock guards these:
+	leaving bool // it gets no more messages
+	failed  bool // a message was not accepted
 	over    bool
-	ended   chan struct{} // closed when it is over
+	ended   chan struct{} // closed when the session is over
 	closing sync.Once
 }
 
-// send hands a message to the connection. What was not confirmed comes back at the end of the session.
+// send hands a message to the connection. Messages that were not confirmed come back at the end of the session.
 func (l *line) send(p parcel) parcel {
 	ipfix.SetSequence(p.bytes, l.sequence)
 	ipfix.SetExported(p.bytes, time.Now())
@@ -45,13 +45,13 @@ func (l *line) send(p parcel) parcel {
 	return p
 }
 
-// room reports whether the connection takes a message now.
+// room reports whether the connection accepts a message now.
 func (l *line) room() bool {
 	_, _, room := l.wire.progress()
 	return room && !l.leaving && !l.failed
 }
 
-// flush hands the kernel what it did not take before, and then what waits behind it, until the session is over.
+// flush hands the kernel what it did not accept before, and then what waits after that, until the session is over.
 func (l *line) flush(s *stream) {
 	for {
 		select {
@@ -68,11 +68,11 @@ func (l *line) flush(s *stream) {
 	}
 }
 
-// errAnswers is that who listens is no collector: IPFIX has no answers.
+// errAnswers is that the listener is no collector, because IPFIX has no answers.
 var errAnswers = errors.New("who listens there sends something, which no IPFIX collector does: another service has " +
 	"this port, or it wants transport: tls")
 
-// read waits for the end of the connection, and says why it ended.
+// read waits for the end of the connection, and returns why it ended.
 func (l *line) read() error {
 	n, err := l.to.Read(make([]byte, 1))
 	if fault := l.wire.fault(); fault != nil && !errors.Is(fault, unix.EPIPE) {
@@ -91,7 +91,7 @@ func (l *line) read() error {
 	return tlsFault(err, l.identity.TLS)
 }
 
-// proving is how long the session has to last before it is sent something.
+// proving is how long the session must last before anything is sent in it.
 func (l *line) proving(p pace) time.Duration {
 	if l.asked {
 		return p.proving
@@ -99,7 +99,7 @@ func (l *line) proving(p pace) time.Duration {
 	return 0
 }
 
-// closeWhen ends the connection in order, once.
+// closeWhen closes the connection in an orderly way, once.
 func (l *line) closeWhen(idle bool) {
 	if !idle {
 		return

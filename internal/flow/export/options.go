@@ -32,13 +32,13 @@ const (
 	samplingSelector = 1
 )
 
-// Names of interfaces have fixed lengths, since collectors are known that read no others.
+// Names of interfaces have fixed lengths, because some collectors read no others.
 const (
 	nameLength        = 64
 	descriptionLength = 96
 )
 
-// fixed is the text with zeros behind it; of one that is too long, as many characters as fit.
+// fixed is the text padded with zeros; of one that is too long, as many characters as fit.
 func fixed(s string, n int) []byte {
 	for len(s) > n {
 		_, last := utf8.DecodeLastRuneInString(s)
@@ -48,8 +48,8 @@ func fixed(s string, n int) []byte {
 }
 
 // optionsTemplates are what is exported besides flows: who exports; how much was exported (RFC 7011 §4.1); what the
-// kernel could not record, in all (§4.2) and at each point; what this collector was not sent (§4.3); how packets were
-// sampled (RFC 5476 §6.5.2); the names of ports.
+// kernel could not record, in all (§4.2) and at each point; what could not be sent to this collector (§4.3); how
+// packets were sampled (RFC 5476 §6.5.2); the names of ports.
 func optionsTemplates() ([]*ipfix.Template, error) {
 	var all []*ipfix.Template
 	for _, o := range []struct {
@@ -85,7 +85,7 @@ func optionsTemplates() ([]*ipfix.Template, error) {
 	return all, nil
 }
 
-// optionsOf writes the options records of a session; add is given each with its template.
+// optionsOf writes the options records of a session; it passes each with its template to add.
 type optionsOf struct {
 	templates []*ipfix.Template
 	add       func(*ipfix.Template, []byte) error
@@ -112,16 +112,16 @@ func (o *optionsOf) record(id uint16, values ...any) {
 	o.err = errors.Join(o.err, o.add(t, rec))
 }
 
-// sampling describes twice how packets were sampled. Some collectors read the interval alone, or take
-// samplingPacketInterval for it unless the interval comes before it in the same message; others ignore the interval
-// when there is an algorithm beside it.
+// sampling describes the sampling in two ways. Some collectors read only the interval, or treat samplingPacketInterval
+// as the interval unless the interval comes before it in the same message; others ignore the interval if there is an
+// algorithm beside it.
 func (o *optionsOf) sampling(domain uint64, left int) {
 	space := uint64(max(0, left))
 	o.record(idSamplingInterval, domain, 1+space)
 	o.record(idSampling, uint64(samplingSelector), uint64(countBased), uint64(1), space)
 }
 
-// write writes them all but the names of ports. Sampling comes first, at the beginning of a message.
+// write writes all of them except the names of ports. Sampling comes first, at the beginning of a message.
 func (o *optionsOf) write(s *session, state *meter.State) {
 	process, domain := uint64(s.process), uint64(s.x.c.Domain)
 	o.sampling(domain, state.Sampling)
@@ -139,12 +139,12 @@ func (o *optionsOf) write(s *session, state *meter.State) {
 	}
 }
 
-// name writes what a port is called.
+// name writes the name of a port.
 func (o *optionsOf) name(p flow.Point) {
 	o.record(idInterface, uint64(p.Number), p.ID.Name, describe(p))
 }
 
-// changed are the slots whose points are others than before, in order.
+// changed are the slots whose points differ from before, in order.
 func changed(before, now flow.Points) (slots []uint16) {
 	for slot, p := range now {
 		if old, ok := before[slot]; !ok || old != p {
@@ -155,7 +155,7 @@ func changed(before, now flow.Points) (slots []uint16) {
 	return slots
 }
 
-// describe is a point in words, for interfaceDescription.
+// describe describes a point in words, for interfaceDescription.
 func describe(p flow.Point) string {
 	what := "port group " + p.PortGroup
 	if p.Uplink {
@@ -168,7 +168,7 @@ func describe(p flow.Point) string {
 }
 
 // ignored sums up what the kernel could not record. The kernel counts for a point from when it got its slot; the sum
-// continues when another point has the slot.
+// continues when another point gets the slot.
 type ignored struct {
 	before map[uint16]flow.Loss
 	total  struct{ Packets, Bytes uint64 }

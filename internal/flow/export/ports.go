@@ -6,25 +6,25 @@ import (
 	"heddle/internal/flow"
 )
 
-// Kinds of ports, as the vds shape has them.
+// Kinds of ports, with the values of the vds shape.
 const (
 	uplinkPort = 1
 	accessPort = 2
 )
 
-// port is what records say of a point.
+// port is what records say about a point.
 type port struct {
 	number uint32
 	kind   uint8 // 0 when the point is not known
 }
 
-// ports are the points by slot, made anew only when they change.
+// ports are the points by slot; they are computed again only when the points change.
 type ports struct {
 	from   flow.Points
 	bySlot []port
 }
 
-// follow takes over points. The maps are not changed by who gives them, so that the same one has the same content.
+// follow takes new points. Whoever passes a map does not change it, so the same map has the same content.
 func (p *ports) follow(points flow.Points) {
 	if p.bySlot != nil && reflect.ValueOf(points).UnsafePointer() == reflect.ValueOf(p.from).UnsafePointer() {
 		return

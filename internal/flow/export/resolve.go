@@ -24,18 +24,18 @@ const (
 	lookAgain     = time.Minute // names get other addresses
 )
 
-// resolution is what a name was resolved to last.
+// resolution is the latest result for a name.
 type resolution struct {
 	addresses []netip.Addr
 	err       error
 }
 
-// resolver looks a name up again and again, beside those who use the result.
+// resolver looks a name up again and again, concurrently with those who use the result.
 type resolver struct {
 	last atomic.Pointer[resolution]
 }
 
-// newResolver begins with an address, or has a name looked up until ctx is done.
+// newResolver begins with an address, or starts looking a name up until ctx is done.
 func newResolver(ctx context.Context, address string, lookup Lookup) *resolver {
 	r := &resolver{}
 	if a, err := netip.ParseAddr(address); err == nil {
@@ -74,7 +74,7 @@ func (r *resolver) follow(ctx context.Context, name string, lookup Lookup) {
 	}
 }
 
-// fail keeps the addresses that were known.
+// fail keeps the known addresses after a failed look-up.
 func (r *resolver) fail(err error) {
 	next := &resolution{err: err}
 	if old := r.last.Load(); old != nil {
@@ -83,8 +83,8 @@ func (r *resolver) fail(err error) {
 	r.last.Store(next)
 }
 
-// address is the one to use: the present one while the name still has it, else the first, of IPv4 when there is a
-// source address to send from. Invalid when none is known.
+// address is the address to use: the present one while the name still has it; else the first one, preferably IPv4 if
+// there is a source address to send from. Invalid when none is known.
 func (r *resolver) address(present netip.Addr, four bool) (netip.Addr, error) {
 	last := r.last.Load()
 	if last == nil {

@@ -37,7 +37,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 	s.listen(now)
 }
 
-// record reserves space for a record in a message, nil if the collector can't be sent any.
+// record reserves space for a record in a message; nil if nothing can be sent to the collector.
 func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
 	for range 2 {
 		if s.status.State != Sending && s.stream == nil {
@@ -54,13 +54,13 @@ func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
 	return nil
 }
 
-// manySince reports whether so many messages were sent since the templates that these must be sent again (S70).
+// manySince reports whether so many messages were sent since the templates that the templates must be sent again (S70).
 func (s *session) manySince() bool {
 	n := s.x.c.TemplateMessages
 	return n > 0 && s.messages >= n && s.stream == nil // over TCP what was sent has arrived
 }
 
-// flush finishes the message under way, which is sent with the burst, and sends the burst before it would be too large.
+// flush finishes the present message and adds it to the burst. It sends the burst before that gets too large.
 func (s *session) flush(now meter.Instant) {
 	if s.b == nil {
 		return
@@ -118,14 +118,14 @@ func (s *session) push(now meter.Instant) {
 	}
 }
 
-// shorten makes messages keep to the MTU that the kernel has learned of the path. Messages under way go out as they
-// are: the kernel divides them.
+// shorten limits messages to the MTU that the kernel has learned for the path. Messages that wait are sent as they are:
+// the kernel divides them.
 func (s *session) shorten() {
 	if s.b.Len() > 0 {
-		return // the next refusal, or opening, will
+		return // the next refusal, or the next opening, will do it
 	}
 	if b, err := ipfix.NewBuilder(s.x.c.Domain, s.b.Sequence(), s.bound(s.socket)); err == nil {
-		s.b, s.fresh = b, true // what was dropped may have been the templates
+		s.b, s.fresh = b, true // the dropped message may have contained the templates
 	}
 }
 
@@ -135,7 +135,7 @@ func (s *session) announce(now meter.Instant) {
 	s.fresh, s.announced = false, now.Up
 	for _, t := range s.templates() {
 		if t.Options() {
-			s.b.EndSet() // pmacct reads one options template of a set
+			s.b.EndSet() // pmacct reads one options template per set
 		}
 		if err := s.add(now, func() error { return s.b.Template(t) }); err != nil {
 			s.fault(err)
@@ -150,7 +150,7 @@ func (s *session) announce(now meter.Instant) {
 	s.messages = 0
 }
 
-// templates are those of flows, and of options if the shape has them.
+// templates are the templates of flows, and of options if the shape has them.
 func (s *session) templates() []*ipfix.Template {
 	all := s.shape.templates()
 	if s.shape.options() {
@@ -159,7 +159,8 @@ func (s *session) templates() []*ipfix.Template {
 	return all
 }
 
-// tellOptions sends the options, and the next of the ports' names. The options count everything that was sent before.
+// tellOptions sends the options, and the next few of the ports' names. The options count everything that was sent
+// before.
 func (s *session) tellOptions(now meter.Instant) {
 	o := optionsOf{templates: s.x.options, add: func(t *ipfix.Template, rec []byte) error {
 		return s.add(now, func() error { return s.b.Append(t, rec) })
@@ -179,7 +180,7 @@ func (s *session) tellOptions(now meter.Instant) {
 	s.push(now)
 }
 
-// add adds to the message under way, or to the next.
+// add adds to the present message, or to the next.
 func (s *session) add(now meter.Instant, try func() error) error {
 	err := try()
 	if errors.Is(err, ipfix.ErrFull) {

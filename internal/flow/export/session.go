@@ -17,26 +17,26 @@ import (
 // session is the state of one collector.
 type session struct {
 	x       *Exporter
-	process uint32 // exportingProcessId: the place of the collector in the configuration, from 1
+	process uint32 // exportingProcessId: the position of the collector in the configuration, from 1
 	shape   shape
 	names   *resolver
 	status  Status // changed with the exporter's lock held
-	// lostBefore is what was lost when somebody looked last whether more is.
+	// lostBefore is the loss when losing was called last.
 	lostBefore Loss
 
-	stream    *stream // the way of messages over TCP and TLS; nil over UDP, for which what follows is
-	sessions  int     // of the stream whose collector has the ports' names
+	stream    *stream // the transport over TCP and TLS; nil over UDP, which uses the fields below
+	sessions  int     // number of the stream's session whose collector has the ports' names
 	socket    *socket
 	b         *ipfix.Builder
-	underWay  Loss           // reported in the message under way
-	burst     udpbatch.Batch // finished messages that were not sent yet; none when the exporter returns
-	waiting   []sent         // the content of the messages of the burst
+	underWay  Loss           // what the present message reports
+	burst     udpbatch.Batch // finished messages that were not sent yet; empty when the exporter returns
+	waiting   []sent         // the content of the burst's messages
 	recent    []sent
 	announced time.Duration // when the templates were sent, by meter.Instant.Up
 	fresh     bool          // templates must be sent before anything else
-	messages  int           // since the templates and what goes with them
-	since     time.Duration // of the state, by meter.Instant.Up
-	hold      time.Duration // until when records are kept back though they can't be sent
+	messages  int           // sent since the templates and what goes with them
+	since     time.Duration // when the state began, by meter.Instant.Up
+	hold      time.Duration // until when records are held back if they can't be sent
 	untold    []uint16      // slots of ports whose names must be sent
 	probed    bool          // away, and a message was sent to see whether it is refused
 }
@@ -44,21 +44,21 @@ type session struct {
 // sent is a message that may still be refused.
 type sent struct {
 	sequence uint32
-	behind   int // number of messages that left in one piece with it and behind it
+	behind   int // number of messages that left after it in the same piece
 	loss     Loss
 }
 
 // Times of a session.
 const (
 	patience = 5 * time.Second  // how long records wait for a collector that is away
-	steady   = 10 * time.Second // how long it must have been there before, to be waited for
+	steady   = 10 * time.Second // how long a collector must have been there before, to be waited for
 	probing  = 900 * time.Millisecond
-	stall    = 100 * time.Millisecond // how long a burst may wait for room in the socket's buffer
-	// remembered is how many messages may be found to have been refused.
+	stall    = 100 * time.Millisecond // how long a burst may wait for space in the socket's buffer
+	// remembered is for how many messages a refusal can be recognized.
 	remembered = 256
 )
 
-// open makes the socket to the collector, when its address is known and another than the present one.
+// open makes the socket to the collector if its address is known and differs from the present one.
 func (s *session) open(now meter.Instant) {
 	var present netip.Addr
 	if s.socket != nil {
@@ -93,7 +93,7 @@ func (s *session) open(now meter.Instant) {
 	s.enter(Sending, now)
 }
 
-// bound is how long messages may be.
+// bound is the maximal length of messages.
 func (s *session) bound(k *socket) int {
 	const usual = 1500 // more would be too much for collectors that read into buffers of that size
 	mtu := s.x.c.MTU
@@ -121,7 +121,7 @@ func (s *session) close() {
 	}
 }
 
-// local is the address that messages come from; the zero one before there is a socket.
+// local is the source address of messages; zero before there is a socket.
 func (s *session) local() netip.Addr {
 	if s.stream != nil {
 		from, _ := netip.ParseAddrPort(s.status.Local)
@@ -141,7 +141,7 @@ func (s *session) fault(err error) {
 	s.status.Why = err.Error()
 }
 
-// enter changes the state. A collector that was there for some time is waited for.
+// enter changes the state. The exporter waits for a collector that was there for some time.
 func (s *session) enter(state State, now meter.Instant) {
 	if s.status.State == state {
 		return
@@ -157,8 +157,8 @@ func (s *session) enter(state State, now meter.Instant) {
 	s.status.State, s.status.Since, s.since = state, now.Wall, now.Up
 }
 
-// listen asks whether messages were refused. From the first one on everything counts as lost: what was sent between the
-// refusal and its coming back met the same closed door.
+// listen checks whether messages were refused. From the first refused one on, all messages count as lost: those sent
+// until the refusal came back met the same closed port.
 func (s *session) listen(now meter.Instant) {
 	if s.socket == nil {
 		return
@@ -176,8 +176,8 @@ func (s *session) listen(now meter.Instant) {
 	}
 }
 
-// lose counts the messages that a refusal reports as lost: with a message that was too long also those that left in
-// one piece with it, which are as long.
+// lose counts the messages that a refusal reports as lost. If a message was too long, this includes those that left in
+// the same piece, which are as long.
 func (s *session) lose(r refusal, tooLong bool) {
 	piece := 0
 	for i := range s.recent {
@@ -195,11 +195,11 @@ func (s *session) lose(r refusal, tooLong bool) {
 	}
 }
 
-// namesAtOnce bounds how many names of ports are sent in a second: with a thousand ports they would overrun a
+// namesAtOnce limits how many names of ports are sent per second: with a thousand ports they would overrun a
 // collector's socket.
 const namesAtOnce = 200
 
-// tick does what goes by time: it looks whether a collector is back and sends templates again.
+// tick does the work that depends on time: it checks whether a collector is back, and sends templates again.
 func (s *session) tick(now meter.Instant) {
 	if s.stream != nil {
 		s.tickStream(now)
@@ -220,7 +220,7 @@ func (s *session) tick(now meter.Instant) {
 	}
 }
 
-// probe sends the templates to a collector that is away, and takes it for back when they are not refused.
+// probe sends the templates to a collector that is away, and considers it back when they are not refused.
 func (s *session) probe(now meter.Instant) {
 	if s.probed && now.Up-s.announced >= probing {
 		s.probed = false

@@ -15,7 +15,7 @@ import (
 	"heddle/internal/flow/udpbatch"
 )
 
-// socket is a connected UDP socket that returns which of its messages were refused.
+// socket is a connected UDP socket that reports which of its messages were refused.
 type socket struct {
 	conn   *net.UDPConn
 	raw    syscall.RawConn
@@ -26,8 +26,8 @@ type socket struct {
 	quoted []byte
 }
 
-// dial opens a socket to a collector, with a source port of its own. An IPv4 collector sees the source address if that
-// is valid.
+// dial opens a socket to a collector, with its own source port. An IPv4 collector sees the source address if that is
+// valid.
 func dial(remote netip.AddrPort, source netip.Addr) (*socket, error) {
 	network := "udp6"
 	if remote.Addr().Is4() {
@@ -41,7 +41,7 @@ func dial(remote netip.AddrPort, source netip.Addr) (*socket, error) {
 	}
 	conn, err := d.DialContext(context.Background(), network, remote.String())
 	if errors.Is(err, unix.EADDRNOTAVAIL) && d.LocalAddr != nil {
-		// Not an address of the host: every host of a switch may send from the same one.
+		// The address is not the host's: every host of a switch may send from the same one.
 		d.Control = func(_, _ string, c syscall.RawConn) error { return control(c, true, true) }
 		conn, err = d.DialContext(context.Background(), network, remote.String())
 	}
@@ -60,7 +60,7 @@ func dial(remote netip.AddrPort, source netip.Addr) (*socket, error) {
 	return s, nil
 }
 
-// control sets what must be set before the socket is bound. A foreign source address needs CAP_NET_ADMIN.
+// control sets the options that must be set before the socket is bound. A foreign source address needs CAP_NET_ADMIN.
 func control(c syscall.RawConn, four, foreign bool) error {
 	var err error
 	set := func(fd uintptr) {
@@ -81,16 +81,16 @@ func control(c syscall.RawConn, four, foreign bool) error {
 	return err
 }
 
-// refusal is that a message did not arrive.
+// refusal reports that a message did not arrive.
 type refusal struct {
 	sequence uint32 // of the message; known only with exact
 	exact    bool
 	err      error
 }
 
-// refused takes the next refusal out of the socket's error queue: what routers and the collector's host say of messages
-// that were sent, with the beginning of the message quoted. Of messages that are refused in one piece, on this host or
-// between its network namespaces, the first is quoted.
+// refused takes the next refusal out of the socket's error queue: ICMP errors of routers and of the collector's host,
+// which quote the beginning of a message. If the messages of one piece are refused on this host or between its network
+// namespaces, the first of them is quoted.
 func (s *socket) refused() (r refusal, ok bool) {
 	_ = s.raw.Control(func(fd uintptr) {
 		for {
@@ -112,8 +112,8 @@ func (s *socket) refused() (r refusal, ok bool) {
 	return r, ok
 }
 
-// errorOf reads struct sock_extended_err. Errors of this host itself are ignored: the send call has returned them
-// already.
+// errorOf reads struct sock_extended_err. It ignores errors of this host itself, which the send call has already
+// returned.
 func errorOf(oob []byte) unix.Errno {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

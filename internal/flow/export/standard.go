@@ -7,17 +7,18 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// shape chooses the form of each record.
+// shape chooses the template of each record.
 type shape interface {
-	// templates are all that records may have.
+	// templates are all templates that records can have.
 	templates() []*ipfix.Template
-	// of is the layout of a record, which may be another view of it; nil when the shape has no form for it.
+	// of is the layout of a record, and the record in the form in which the shape shows it; nil if the shape has no
+	// template for it.
 	of(r *flow.Record) (*layout, *flow.Record)
-	// options is whether collectors of the shape are sent options records.
+	// options says whether collectors of the shape get options records.
 	options() bool
 }
 
-// Template ids of the standard shape: family + what the protocol has, and biflowOffset for both directions.
+// Template ids of the standard shape: family plus kind, plus biflowOffset for both directions.
 const (
 	idEther      = 300
 	idIPv4       = 310
@@ -28,10 +29,10 @@ const (
 	biflowOffset = 50
 )
 
-// standard is the shape of public elements: a template for each of IPv4 and IPv6 with ports, with ICMP and with
-// neither, one for flows identified by MACs alone, and all of them for one direction and for both. TCP flags have one
-// byte (RFC 7125 allows it), since some collectors read no other; records with a flag beyond that byte have templates
-// of their own.
+// standard is the shape of public elements. It has templates for IPv4 and IPv6, each with ports, with ICMP and with
+// neither, and one for flows identified by MACs alone; all of them for one direction and for both. TCP flags have one
+// byte (RFC 7125 allows it), because some collectors read no other length; records with a flag beyond that byte have
+// templates of their own.
 type standard struct {
 	ether, four, six [2][4]*layout // [both directions][none, ports, ICMP, all flags]
 	all              []*ipfix.Template
@@ -39,7 +40,7 @@ type standard struct {
 
 // Fields of the standard shape, in order.
 var (
-	// Totals are before deltas: some collectors keep one place for both, in which the last counts.
+	// Totals are before deltas: some collectors have one field for both, in which the last one counts.
 	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetTotalCount", "packetTotalCount",
 		"layer2OctetTotalCount",
 		"octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "ingressInterface", "egressInterface",
@@ -135,7 +136,7 @@ const (
 	protoUDPLite = 136
 )
 
-// kindWithFlags is what the flow has beside its addresses, with the TCP flags of the record.
+// kindWithFlags is the kind of the flow's template, with regard to the TCP flags of the record.
 func kindWithFlags(r *flow.Record) int {
 	kind := kindOf(&r.Key)
 	if kind == withPorts && (r.Delta.TCPFlags > 0xff || r.Reverse != nil && r.Reverse.Delta.TCPFlags > 0xff) {
@@ -144,7 +145,7 @@ func kindWithFlags(r *flow.Record) int {
 	return kind
 }
 
-// kindOf is what the flow has beside its addresses.
+// kindOf is the kind of the flow's template: what the flow has beside its addresses.
 func kindOf(k *flow.Key) int {
 	switch k.Protocol {
 	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// stream is the way to a collector over TCP, or TLS over TCP. Who gives it messages never waits: they go to the kernel
-// at once where it has room for them, else they wait in a bounded queue, also while there is no connection. A message
-// is kept until the collector's host has confirmed all of it. When the connection ends, what was not confirmed is sent
-// again over the next one, which is a session of its own: templates come first, and its sequence begins at 0 (RFC 7011
-// §10.4).
+// stream sends messages to a collector over TCP, or TLS over TCP. Adding a message never waits: the message goes to the
+// kernel at once if that accepts it, else it waits in a bounded queue, also while there is no connection. A message is
+// stored until the collector's host has confirmed all of it. When the connection ends, the next one sends again what
+// was not confirmed. Each connection is a session of its own: templates come first, and its sequence begins at 0 (RFC
+// 7011 §10.4).
 type stream struct {
 	to        Collector
 	tls       TLS
@@ -27,24 +27,24 @@ type stream struct {
 	dial      func(context.Context, netip.AddrPort, netip.Addr, time.Duration) (*connection, error)
 	templates []parcel // the first messages of every session
 	cancel    context.CancelFunc
-	done      chan struct{} // closed when nothing runs any more
+	done      chan struct{} // closed when all its goroutines have ended
 
 	mu     sync.Mutex
-	queue  []parcel // that no session has taken, the oldest first
-	flight []parcel // that the session has taken, and the collector's host has not confirmed
+	queue  []parcel // that no session has taken yet, oldest first
+	flight []parcel // that the session has taken, but the collector's host has not confirmed
 	tail   []tail   // that it has confirmed
 	bytes  int      // of queue and flight
 	line   *line    // the session; nil while there is none
 	begun  int      // sessions
-	state  Status   // as of this stream; its Lost is what has come since it was reported
+	state  Status   // of this stream; its Lost is what was lost since the last report
 }
 
 // parcel is a message and what it contains.
 type parcel struct {
 	bytes   []byte
-	records uint32 // data records: what it adds to the sequence
-	loss    Loss   // of flow records; without any it is a message of options or templates, which is not sent again
-	end     uint64 // where in the bytes of its session it ends
+	records uint32 // data records: what it adds to the sequence number
+	loss    Loss   // of flow records; a message without any is of options or templates, and is not sent again
+	end     uint64 // its end, as an offset in the bytes of its session
 }
 
 // tail is a message that was confirmed.
@@ -53,15 +53,15 @@ type tail struct {
 	loss Loss
 }
 
-// pace is when a stream does what goes by time.
+// pace is the timing of a stream.
 type pace struct {
 	connect time.Duration // how long connecting may take, with the TLS handshake
 	dead    time.Duration // how long a collector's host may confirm nothing
-	first   time.Duration // how soon it is tried again; then less and less often
+	first   time.Duration // how soon a new connection is tried; then at growing intervals
 	last    time.Duration
-	// how long a TLS session has to last before it is sent something, where the collector asks who this host is
+	// how long a TLS session must last before anything is sent in it, if the collector asks for a certificate
 	proving time.Duration
-	finish  time.Duration // how long the end may wait for what is under way
+	finish  time.Duration // how long finish may wait for what is under way
 }
 
 func usualPace() pace {
@@ -71,13 +71,13 @@ func usualPace() pace {
 
 // Bounds of a stream.
 const (
-	// streamMessage is how long messages are at most: one is one record of TLS, and far below what RFC 7011 allows
-	// (65,535), which not every collector has a buffer for.
+	// streamMessage is the maximal length of a message: one is one record of TLS, and far below the maximum of RFC
+	// 7011 (65,535), for which not every collector has a buffer.
 	streamMessage = 16_000
-	// mostQueued bounds the memory that messages take until they are confirmed: records of 20,000 to 40,000 flows.
+	// mostQueued limits the memory of messages until they are confirmed: records of 20,000 to 40,000 flows.
 	mostQueued = 4 << 20
-	// unread is how much a collector's host may have confirmed that the collector has not read: the size of a
-	// socket's buffer in Linux, unless it is set otherwise.
+	// unread is how much a collector's host may have confirmed that the collector has not read: the default size of
+	// a socket's buffer in Linux.
 	unread = 6 << 20
 )
 
@@ -92,7 +92,7 @@ func newStream(ctx context.Context, x Config, to Collector, names *resolver, tem
 	return s
 }
 
-// add takes over a message; false if the queue is full. b is copied.
+// add queues a message; false if the queue is full. b is copied.
 func (s *stream) add(b []byte, records int, loss Loss) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *stream) add(b []byte, records int, loss Loss) bool {
 	return true
 }
 
-// advance hands the session as much as it takes; s.mu is held.
+// advance hands the session as much as it accepts; s.mu is held.
 func (s *stream) advance() {
 	l := s.line
 	if l == nil {
@@ -121,10 +121,10 @@ func (s *stream) advance() {
 		s.queue = s.queue[1:]
 		s.flight = append(s.flight, l.send(p))
 	}
-	s.queue = nil // its array has no space in front
+	s.queue = nil // its array has no free space in front
 }
 
-// settle takes in what the collector's host has confirmed; s.mu is held.
+// settle records what the collector's host has confirmed; s.mu is held.
 func (s *stream) settle() {
 	if s.line == nil {
 		return
@@ -169,7 +169,7 @@ func (s *stream) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		// hosts that lost their collector together do not come back together
+		// hosts that lost their collector together should not come back together
 		case <-time.After(wait - wait/4 + rand.N(wait/2)):
 		}
 		wait = min(2*wait, s.pace.last)
@@ -215,10 +215,10 @@ func (s *stream) begin(l *line) {
 	s.advance()
 }
 
-// errLeaving is that a session was ended here, to begin another.
+// errLeaving is that the session was ended on this side, to begin another.
 var errLeaving = errors.New("the session begins anew")
 
-// end takes back what the collector's host has not confirmed, and counts what nobody here can know.
+// end takes back what the collector's host has not confirmed, and counts what may or may not have been read.
 func (s *stream) end(l *line, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +237,8 @@ func (s *stream) end(l *line, why error) error {
 	return why
 }
 
-// takeBack queues what was not confirmed to be sent again. sure: exactly what was confirmed was read; s.mu is held.
+// takeBack queues what was not confirmed to be sent again. sure: the collector read exactly what was confirmed; s.mu is
+// held.
 func (s *stream) takeBack(sure bool) {
 	again := make([]parcel, 0, len(s.flight)+len(s.queue))
 	for _, p := range s.flight {
@@ -246,12 +247,12 @@ func (s *stream) takeBack(sure bool) {
 			continue
 		}
 		if !sure {
-			s.state.Unsure.Add(p.loss) // it may have arrived, and its confirmation not
+			s.state.Unsure.Add(p.loss) // it may have arrived, but not its confirmation
 		}
 		again = append(again, p)
 	}
 	if !sure {
-		for _, t := range s.tail { // the collector may have ended without having read it
+		for _, t := range s.tail { // the collector may have ended before it read them
 			s.state.Unsure.Add(t.loss)
 		}
 	}
@@ -265,7 +266,8 @@ func (s *stream) enter(state State, why error) {
 	s.enterLocked(state, why)
 }
 
-// enterLocked is enter for who holds the lock. A collector that was away stays so until it is sent something.
+// enterLocked is enter for callers that hold the lock. A collector that was away stays so until something is sent to
+// it.
 func (s *stream) enterLocked(state State, why error) {
 	if why != nil {
 		if s.state.Why != why.Error() {
@@ -279,7 +281,7 @@ func (s *stream) enterLocked(state State, why error) {
 	s.state.State, s.state.Since = state, time.Now()
 }
 
-// report reports the state of the stream, and hands over what was lost.
+// report copies the state of the stream, and hands over what was lost.
 func (s *stream) report(to *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +309,7 @@ func (s *stream) report(to *Status) {
 	}
 }
 
-// renew ends the session when everything that it was given is confirmed, and begins another.
+// renew ends the session when all its messages are confirmed, and begins another.
 func (s *stream) renew(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,7 +325,7 @@ func (s *stream) renew(why string) {
 
 // finish ends the stream. Messages under way have a moment to arrive; the rest counts as lost.
 func (s *stream) finish() {
-	for end := time.Now().Add(s.pace.finish); ; time.Sleep(time.Millisecond) { // nobody says when a host confirms
+	for end := time.Now().Add(s.pace.finish); ; time.Sleep(time.Millisecond) { // host acknowledgements are polled
 		s.mu.Lock()
 		s.settle()
 		s.advance()
@@ -335,7 +337,7 @@ func (s *stream) finish() {
 	}
 	s.mu.Lock()
 	if l := s.line; l != nil {
-		l.leaving = true // nothing more is given to it
+		l.leaving = true // it gets no more messages
 		s.settle()
 		for _, p := range s.flight {
 			s.state.Lost.Add(p.loss)
@@ -360,8 +362,8 @@ func lookupFault(err error) error {
 	return fmt.Errorf("look the name up: %w", err)
 }
 
-// follow makes the session begin anew when the collector's name has another address, or the TLS files have changed
-// and can be used.
+// follow begins a new session when the collector's name has another address, or the TLS files have changed and can be
+// used.
 func (s *stream) follow() {
 	s.mu.Lock()
 	l := s.line
@@ -385,7 +387,7 @@ func (s *stream) follow() {
 	s.renew("the files of TLS have changed")
 }
 
-// sessionsBegun is how many sessions there were.
+// sessionsBegun is the number of sessions so far.
 func (s *stream) sessionsBegun() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

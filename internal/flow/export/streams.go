@@ -9,7 +9,7 @@ import (
 	"heddle/internal/flow/meter"
 )
 
-// openStream begins the way to a collector over TCP or TLS.
+// openStream begins the stream to a collector over TCP or TLS.
 func (s *session) openStream(ctx context.Context) (err error) {
 	if s.b, err = ipfix.NewBuilder(s.x.c.Domain, 0, streamMessage); err != nil {
 		return err
@@ -18,13 +18,13 @@ func (s *session) openStream(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.hold = 0 // it keeps itself what it can't send yet
+	s.hold = 0 // the stream itself stores what it can't send yet
 	s.stream = newStream(ctx, s.x.c, s.status.Collector, s.names, templates)
 	return nil
 }
 
-// templateMessages are what every session begins with. Nothing of it changes while the exporter lasts, so that nothing
-// is ever withdrawn.
+// templateMessages are the first messages of every session. They do not change while the exporter exists, so that no
+// template is ever withdrawn.
 func (s *session) templateMessages() (messages []parcel, err error) {
 	b, err := ipfix.NewBuilder(s.x.c.Domain, 0, streamMessage)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *session) templateMessages() (messages []parcel, err error) {
 	return messages, nil
 }
 
-// sync takes over how the stream does.
+// sync takes over the state of the stream.
 func (s *session) sync() {
 	if s.stream != nil {
 		s.stream.report(&s.status)

@@ -16,17 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TLS is the files by which this host knows a collector and proves who it is itself; they are read for each session
-// anew.
+// TLS is the files by which this host recognizes a collector and identifies itself; they are read anew for each
+// session.
 type TLS struct {
-	// certificates of the authorities that the collector's may come from; "" = those that the host trusts
+	// certificates of the authorities that may have issued the collector's; "" = those that the host trusts
 	CA          string
-	Certificate string // what this host shows to a collector that asks
+	Certificate string // what this host presents to a collector that asks
 	Key         string
 	ServerName  string // what the collector's certificate must be for; "" = the collector's address
 }
 
-// identity is files as they were at a time: another one is a reason for another session.
+// identity is the state of the files at one time: if it changes, a new session begins.
 type identity struct {
 	TLS
 	of [3]fileStamp
@@ -38,7 +38,7 @@ type fileStamp struct {
 	modified int64
 }
 
-// stamped is the files as they are now.
+// stamped is the present state of the files.
 func (t TLS) stamped() identity {
 	id := identity{TLS: t}
 	for i, name := range []string{t.CA, t.Certificate, t.Key} {
@@ -100,10 +100,10 @@ func (t TLS) own(now time.Time) (tls.Certificate, error) {
 	return own, nil
 }
 
-// mostPEM is how long a file with certificates or a key may be.
+// mostPEM is the maximal length of a file with certificates or a key.
 const mostPEM = 1 << 20
 
-// readSmall reads a file whole. What is secret must be kept from others.
+// readSmall reads a whole file. If it is secret, others must not be able to read it.
 func readSmall(name string, secret bool) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -226,7 +226,7 @@ func authorities(t TLS) string {
 	return t.CA
 }
 
-// mostNames bounds how much of a stranger's certificate an error message quotes.
+// mostNames limits how much of a stranger's certificate an error message quotes.
 const mostNames = 5
 
 // namesOf are the names and addresses that a certificate is for.

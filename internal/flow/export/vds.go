@@ -63,8 +63,8 @@ func newVDS() (*vds, error) {
 func (v *vds) templates() []*ipfix.Template { return slices.Clone(v.all) }
 func (v *vds) options() bool                { return false }
 
-// of shows of a conversation the direction that leaves by the port; of one that comes in at it there is no record
-// (S63).
+// of returns, for a conversation, the direction that leaves by the port; for a record of incoming frames there is no
+// template (S63).
 func (v *vds) of(r *flow.Record) (*layout, *flow.Record) {
 	r = leaving(r)
 	if r == nil {

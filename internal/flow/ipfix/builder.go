@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// ErrFull says that what was to be added does not fit into the message any more: take the message, and add it to the
-// next.
+// ErrFull says that what was to be added does not fit into the message: finish the message, and add it to the next one.
 var ErrFull = errors.New("the message is full")
 
-// MinMessage is the least bound of a Builder, in bytes: the size that RFC 7011 §10.3.3 lets an exporter send when it
-// does not know the MTU.
+// MinMessage is the smallest bound of a Builder, in bytes: the size that RFC 7011 §10.3.3 allows when an exporter does
+// not know the MTU.
 const MinMessage = 512 - 28
 
-// Builder makes the messages of one observation domain and one transport session, none longer than it is bound to:
-// templates and records are added until one does not fit, then Message gives the finished message, and the next one
-// begins. It is for one goroutine.
+// Builder makes the messages of one observation domain and one transport session, none longer than its bound: templates
+// and records are added until one does not fit, then Message returns the finished message, and the next one begins. It
+// is for one goroutine.
 type Builder struct {
 	domain   uint32
 	sequence uint32
 	bound    int
 	buf      []byte
-	// set is the id of the open set, 0 = none; it began at start, and fewer than least zero bytes may end it.
+	// set is the id of the open set, 0 = none; it began at start, and it may end with fewer than least zero bytes.
 	set, start, least int
-	// records is the number of data records in the message under way.
+	// records is the number of data records in the present message.
 	records uint32
 }
 
 // NewBuilder makes a builder of messages of at most bound bytes, the payload of UDP: the MTU less 28 for IPv4 or 48 for
-// IPv6. It is in MinMessage–65535. sequence is how many data records the session has sent before, modulo 2³²: 0 for a
-// new one.
+// IPv6, within MinMessage–65535. sequence is how many data records the session has sent before, modulo 2³²: 0 for a new
+// one.
 func NewBuilder(domain, sequence uint32, bound int) (*Builder, error) {
 	if bound < MinMessage || bound > maxMessage {
 		return nil, fmt.Errorf("messages of at most %d bytes: want %d–%d", bound, MinMessage, maxMessage)
@@ -39,14 +38,13 @@ func NewBuilder(domain, sequence uint32, bound int) (*Builder, error) {
 	return &Builder{domain: domain, sequence: sequence, bound: bound, buf: make([]byte, headerLength, bound)}, nil
 }
 
-// Records is the number of data records in the message under way, which is what its number adds to the sequence (RFC
-// 7011 §3.1).
+// Records is the number of data records in the present message: what it adds to the sequence number (RFC 7011 §3.1).
 func (b *Builder) Records() int { return int(b.records) }
 
-// Sequence is the sequence number that the message under way will have.
+// Sequence is the sequence number that the present message will have.
 func (b *Builder) Sequence() uint32 { return b.sequence }
 
-// Len is the number of bytes that the message under way has so far; 0 when nothing was added.
+// Len is the length of the present message so far, in bytes; 0 when nothing was added.
 func (b *Builder) Len() int {
 	if len(b.buf) == headerLength {
 		return 0
@@ -54,8 +52,8 @@ func (b *Builder) Len() int {
 	return len(b.buf)
 }
 
-// grow appends n bytes to the set with the id, which it opens when it is not open, and returns them: the caller writes
-// every one. nil when they don't fit into the message.
+// grow appends n bytes to the set with the id, which it opens if necessary, and returns them: the caller must write
+// each of them. nil when they don't fit into the message.
 func (b *Builder) grow(set, n, least int) []byte {
 	if b.set != set {
 		if len(b.buf)+b.padding()+setHeaderLength+n > b.bound {
@@ -73,8 +71,8 @@ func (b *Builder) grow(set, n, least int) []byte {
 	return b.buf[at : at+n : at+n]
 }
 
-// padding is how many zero bytes the open set needs to end at a multiple of 4; none where they could be read as a
-// record (RFC 7011 §3.3.1) or don't fit.
+// padding is how many zero bytes the open set needs to end at a multiple of 4; 0 if they could be read as a record (RFC
+// 7011 §3.3.1) or don't fit.
 func (b *Builder) padding() int {
 	n := -len(b.buf) & 3
 	if b.set == 0 || n >= b.least || len(b.buf)+n > b.bound {
@@ -96,8 +94,8 @@ func (b *Builder) closeSet() {
 	b.set = 0
 }
 
-// Record adds a record of a template without variable fields and returns its bytes, RecordLength of them and all zero,
-// for the caller to fill before anything else is called. nil when the message is full, and for a template with variable
+// Record adds a record of a template without variable fields and returns its bytes: RecordLength of them, all zero, for
+// the caller to fill before it calls anything else. nil when the message is full, and for a template with variable
 // fields.
 func (b *Builder) Record(t *Template) []byte {
 	if t.variable {
@@ -139,8 +137,8 @@ func (b *Builder) add(set int, bytes []byte, least int) error {
 	return nil
 }
 
-// EndSet ends the open set, so that what is added next begins another: collectors are known that read one options
-// template of a set.
+// EndSet ends the open set, so that the next addition begins another: some collectors read only one options template
+// per set.
 func (b *Builder) EndSet() { b.closeSet() }
 
 // leastTemplateRecord is the shortest record of a template set: a withdrawal, or a template without fields.
@@ -190,9 +188,9 @@ func (b *Builder) withdraw(set, id uint16) error {
 	return nil
 }
 
-// Message finishes the message under way and returns it; nil when nothing was added. Its bytes are valid until
-// something is added to the next. exported is when it leaves (RFC 7011 §3.1: whole seconds). A message counts as sent:
-// one that gets lost shows as a gap in the sequence.
+// Message finishes the present message and returns it; nil when nothing was added. Its bytes are valid until something
+// is added to the next message. exported is when it leaves (RFC 7011 §3.1: whole seconds). The message counts as sent:
+// if it gets lost, that shows as a gap in the sequence.
 func (b *Builder) Message(exported time.Time) []byte {
 	if len(b.buf) == headerLength {
 		return nil

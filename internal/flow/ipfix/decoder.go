@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Error is what is wrong with a message, and where.
+// Error says what is wrong with a message, and where.
 type Error struct {
 	Offset  int    // of the byte in the message, from 0
 	Problem string // what was expected and what is there
@@ -29,24 +29,24 @@ const (
 )
 
 // Session is a transport session; within it, template ids and sequence numbers belong to an observation domain (RFC
-// 7011 §3.4.1, §8). Over UDP a template that did not come in the session is looked for in the exporter's others; see
-// Result.Borrowed. Over TCP, call Decoder.Forget when a connection has ended.
+// 7011 §3.4.1, §8). Over UDP, a template that did not come in the session is looked for in the exporter's other
+// sessions; see Result.Borrowed. Over TCP, call Decoder.Forget when a connection has ended.
 type Session struct {
 	Protocol            uint8 // TCP, UDP or SCTP
 	Exporter, Collector netip.AddrPort
 }
 
-// Limits bound what a Decoder keeps, whatever it is sent. Zero fields stand for their defaults. Where Domains or Fields
-// are used up, a domain goes of a session that has more than an eighth of them, or else of any: the one that was silent
-// longest. So an exporter that goes wrong does not push out others.
+// Limits bound the memory of a Decoder, whatever it receives. Zero fields stand for their defaults. When Domains or
+// Fields are used up, one domain is dropped: of the sessions that have more than an eighth of them, or else of all, the
+// domain that was silent longest. So a faulty exporter does not displace others.
 type Limits struct {
 	Domains        int // observation domains of all sessions. Default 1024.
 	Templates      int // of one domain; more are refused. Default 1024.
 	TemplateFields int // of one template; larger ones are refused. Default 512.
-	// all templates together, each counting as 16 and one for each field. Default 262144, at most 6 MB.
+	// for all templates together: each counts as 16 plus one per field. Default 262144, at most 6 MB.
 	Fields int
-	// Lifetime is how long a template that came over UDP and was not sent again is used (RFC 7011 §8.4). Default 30
-	// minutes.
+	// Lifetime is how long a template that came over UDP is used if it is not sent again (RFC 7011 §8.4). Default
+	// 30 minutes.
 	Lifetime time.Duration
 }
 
@@ -66,21 +66,21 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// Decoder reads messages of any number of exporters and keeps their templates. It is for one goroutine.
+// Decoder reads messages of any number of exporters and stores their templates. It is for one goroutine.
 type Decoder struct {
 	limits  Limits
 	domains map[domainKey]*list.Element // of *domain
-	recent  *list.List                  // the domain heard last is in front
+	recent  *list.List                  // the domain heard last is at the front
 	used    map[Session]*usage          // of every session that has a domain
-	origins map[origin][]*domain        // over UDP: the domains that sent templates, the one that did last in front
+	origins map[origin][]*domain        // over UDP: the domains that sent templates, the latest at the front
 	cost    int                         // of all templates
 	places  []Place                     // of the record that is being visited
 }
 
-// usage is what a session takes.
+// usage is how much of the limits a session uses.
 type usage struct{ domains, cost int }
 
-// greedy is the fraction of a limit above which a session counts as greedy: one part in so many.
+// greedy defines when a session counts as greedy: when it uses more than 1/greedy of a limit.
 const greedy = 8
 
 type domainKey struct {
@@ -88,16 +88,16 @@ type domainKey struct {
 	id      uint32
 }
 
-// domain is what is kept of an observation domain.
+// domain is the stored state of an observation domain.
 type domain struct {
 	key       domainKey
 	templates map[uint16]*kept
 	sequence  Sequence
 	used      *usage // of its session
-	refused   bool   // a template of the session was not kept
+	refused   bool   // a template of the session was refused
 }
 
-// kept is a template and when it came last.
+// kept is a stored template and when it came last.
 type kept struct {
 	*Template
 	at time.Time
@@ -113,7 +113,7 @@ func NewDecoder(l Limits) *Decoder {
 		origins: map[origin][]*domain{}, places: make([]Place, 0, 64)}
 }
 
-// Header is that of a message (RFC 7011 §3.1).
+// Header is the header of a message (RFC 7011 §3.1).
 type Header struct {
 	Length   int
 	Exported time.Time // whole seconds
@@ -141,29 +141,31 @@ func ParseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// Result is what a message had.
+// Result is what a message contained.
 type Result struct {
 	Header Header
-	// Records is the number of data records that were handed over, options records among them.
+	// Records is the number of data records passed to visit, including options records.
 	Records int
-	// Templates is how many came, the same again or not; Redefined how many of them changed one with the same id,
-	// Refused how many were not kept for the Limits. Withdrawn is the number of templates that were withdrawn.
+	// Templates is how many templates came, new or repeated; Redefined is how many of them replaced a different one
+	// with the same id, Refused how many were not stored because of the Limits. Withdrawn is the number of
+	// withdrawn templates.
 	Templates, Redefined, Refused, Withdrawn int
-	// Unknown is the number of data sets without a template: it has not come, or is too old, or was refused. They are
-	// dropped, and not kept until it comes: an exporter sends templates first, and again and again over UDP. Reserved
-	// is the number of sets with an id that has no meaning (RFC 7011 §3.3.2).
+	// Unknown is the number of data sets without a template: it has not come, or is too old, or was refused. They
+	// are dropped, not stored until the template comes: an exporter sends templates first, and over UDP again and
+	// again. Reserved is the number of sets whose id has no meaning (RFC 7011 §3.3.2).
 	Unknown, Reserved int
-	// Borrowed is the number of data sets that were read by a template from another session of the same exporter
-	// address and domain. That is done over UDP, for ids that have no template in the session.
+	// Borrowed is the number of data sets that were read with a template from another session of the same exporter
+	// address and domain. This happens over UDP, for ids that have no template in the session.
 	Borrowed int
-	// Lost is how many more records of the domain are lost than before the message; negative when some were only late.
+	// Lost is how many more records of the domain are lost than before the message; negative if some were only
+	// late.
 	Lost int64
 }
 
-// Decode reads a message, which must be whole, that came at the given time, keeps its templates, and hands its data
-// records to visit one after the other; a record and its values are valid until visit returns, as the message's bytes
-// are. What visit returns ends the reading and comes back. A message with a fault gives an *Error, and what comes
-// before the fault has been taken, except that nothing is when header or sets do not fit together.
+// Decode reads a whole message that came at the given time. It stores its templates, and passes its data records to
+// visit one after the other. A record and its values, like the message's bytes, are valid until visit returns. An error
+// of visit ends the reading and is returned. For a faulty message Decode returns an *Error; what precedes the fault has
+// been processed, except if the header or the lengths of the sets are wrong, when nothing has.
 func (d *Decoder) Decode(from Session, at time.Time, message []byte, visit func(*Record) error) (Result, error) {
 	h, err := ParseHeader(message)
 	if err != nil {
@@ -199,7 +201,7 @@ func checkSets(h Header, message []byte) error {
 	return nil
 }
 
-// domainOf is the domain, as the one heard last.
+// domainOf is the domain, which becomes the one heard last.
 func (d *Decoder) domainOf(key domainKey) *domain {
 	if e, ok := d.domains[key]; ok {
 		d.recent.MoveToFront(e)
@@ -219,7 +221,7 @@ func (d *Decoder) domainOf(key domainKey) *domain {
 	return it
 }
 
-// victim is the domain that makes room: of a greedy session when there is one.
+// victim is the domain to drop: of a greedy session if there is one.
 func (d *Decoder) victim(isGreedy func(*usage) bool) *list.Element {
 	for e := d.recent.Back(); e != nil; e = e.Prev() {
 		if isGreedy(e.Value.(*domain).used) {
@@ -242,13 +244,13 @@ func (d *Decoder) drop(e *list.Element) {
 	}
 }
 
-// charge puts the cost of a template into the books.
+// charge adds the cost of a template to the usage.
 func (d *Decoder) charge(it *domain, cost int) {
 	d.cost += cost
 	it.used.cost += cost
 }
 
-// Forget drops what is known of a session that ended.
+// Forget drops the state of a session that ended.
 func (d *Decoder) Forget(s Session) {
 	for key, e := range d.domains {
 		if key.session == s {
@@ -257,8 +259,8 @@ func (d *Decoder) Forget(s Session) {
 	}
 }
 
-// Lost is how many data records of a domain were sent and have not come, and how often its exporter began anew, since
-// the domain was first heard; 0 when nothing is known of it.
+// Lost is how many data records of a domain were sent but have not come, and how often its exporter restarted, since
+// the domain was first heard; 0 for an unknown domain.
 func (d *Decoder) Lost(s Session, domainID uint32) (records, restarts uint64) {
 	e, ok := d.domains[domainKey{s, domainID}]
 	if !ok {

@@ -61,8 +61,8 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// Lengths are the least and the greatest number of bytes of a value on the wire (RFC 7011 §6.1), the least being that
-// of reduced-size encoding (§6.2). Types of which values have any length give 0 and 65534.
+// Lengths are the least and the greatest number of bytes of a value on the wire (RFC 7011 §6.1), where the least is
+// that of reduced-size encoding (§6.2). Types whose values can have any length return 0 and 65534.
 func (t Type) Lengths() (least, greatest int) {
 	switch t {
 	case Unsigned8, Signed8, Boolean:
@@ -97,7 +97,7 @@ func (t Type) fits(length uint16) bool {
 	return int(length) >= least && int(length) <= greatest && !(t == Float64 && length != 4 && length != 8)
 }
 
-// Semantics say what may be done with the values of an element (RFC 7012 §3.2), with the numbers of
+// Semantics say how the values of an element may be used (RFC 7012 §3.2), with the numbers of
 // informationElementSemantics (RFC 5610 §3.6).
 type Semantics uint8
 
@@ -134,7 +134,7 @@ func (e Element) String() string {
 }
 
 // Lookup finds an element by its numbers. A reverse element (RFC 5103) is its forward one with PEN Reverse and the name
-// reverseXxx, unless that has no direction. For an unknown one it returns the numbers, type OctetArray, and false.
+// reverseXxx, unless that has no direction. For an unknown one Lookup returns the numbers, type OctetArray, and false.
 func Lookup(pen uint32, id uint16) (Element, bool) {
 	if pen == Reverse {
 		e, ok := Lookup(IANA, id)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// origin is where the sessions of one exporter over UDP have an observation domain in common. Some exporters send
-// templates from one port and records from others, which RFC 7011 makes sessions of their own.
+// origin is an observation domain of an exporter over UDP, which several sessions can share. Some exporters send
+// templates from one port and records from another, which are two sessions according to RFC 7011.
 type origin struct {
 	exporter netip.Addr
 	domain   uint32
@@ -16,7 +16,7 @@ func (k domainKey) origin() origin {
 	return origin{k.session.Exporter.Addr(), k.id}
 }
 
-// siblings bounds how many sessions of an exporter are asked for a template, those that sent one last.
+// siblings limits in how many sessions of an exporter a template is looked for: those that sent one last.
 const siblings = 8
 
 // announce notes that the domain's session sent a template.
@@ -33,7 +33,7 @@ func (d *Decoder) announce(it *domain) {
 	d.origins[o] = slices.Insert(list, 0, it)[:min(len(list)+1, siblings)]
 }
 
-// silence notes that the domain is forgotten.
+// silence notes that the domain was dropped.
 func (d *Decoder) silence(it *domain) {
 	o := it.key.origin()
 	list := slices.DeleteFunc(d.origins[o], func(other *domain) bool { return other == it })
@@ -44,8 +44,8 @@ func (d *Decoder) silence(it *domain) {
 	d.origins[o] = list
 }
 
-// borrow finds the template of a set between two offsets in the exporter's other sessions. There is none when they do
-// not agree, when the records do not fit, or when the session sent a template that was refused: a wrong template makes
+// borrow finds the template for the set between two offsets in the exporter's other sessions. It finds none if they do
+// not agree, if the records do not fit, or if a template of the session was refused, because a wrong template makes
 // wrong records.
 func (m *reading) borrow(set uint16, at, end int) *kept {
 	if m.domain.refused || m.domain.key.session.Protocol != UDP {
@@ -68,11 +68,11 @@ func (m *reading) borrow(set uint16, at, end int) *kept {
 	return found
 }
 
-// mostPadding is how many bytes exporters put behind the records of a set, so that the next one begins at a round
+// mostPadding is how many bytes exporters add after the records of a set, so that the next one begins at a round
 // offset.
 const mostPadding = 7
 
-// fits reports whether whole records fill the set but for padding, which is zeros.
+// fits reports whether whole records fill the set, except for padding of zeros.
 func (m *reading) fits(t *Template, at, end int) bool {
 	for end-at >= t.length {
 		n := t.length

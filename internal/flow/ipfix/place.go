@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Place is where a field lies in the records of a template without variable fields before it. The zero Place is that of
-// a field that the template does not have: writing to it does nothing, so that one function can fill records of several
-// templates.
+// Place is the position of a field in the records of a template without variable fields before it. The zero Place
+// stands for a field that the template does not have: writing to it does nothing, so that one function can fill records
+// of several templates.
 type Place struct{ offset, length uint16 }
 
-// Place is where the first field with the element lies; the zero Place when the template has none, or none at a fixed
-// place.
+// Place is the position of the first field with the element; the zero Place if the template has none, or none at a
+// fixed position.
 func (t *Template) Place(pen uint32, id uint16) Place {
 	i := t.Index(pen, id)
 	if i < 0 || i >= len(t.offsets) || t.fields[i].Length == Variable {
@@ -47,14 +47,13 @@ func (p Place) Unsigned(record []byte, v uint64) {
 	}
 }
 
-// Bytes copies a value: an address, a MAC, a string or bytes. A shorter one is followed by zeros, of a longer one the
-// first bytes are taken.
+// Bytes copies a value: an address, a MAC, a string or bytes. A shorter one is padded with zeros, a longer one is cut.
 func (p Place) Bytes(record, v []byte) {
 	field := record[p.offset : p.offset+p.length]
 	clear(field[copy(field, v):])
 }
 
-// putUnsigned writes a number in as many bytes as there are, the largest one when it needs more.
+// putUnsigned writes a number into all bytes of b; if it is too large, the largest number that fits.
 func putUnsigned(b []byte, v uint64) {
 	if len(b) < 8 && v >= 1<<(8*len(b)) {
 		v = 1<<(8*len(b)) - 1
@@ -72,8 +71,8 @@ func AppendUnsigned(b []byte, v uint64, length int) []byte {
 	return b
 }
 
-// AppendVariable appends a value of variable length with the length before it (RFC 7011 §7), in 1 byte up to 254 and in
-// 3 above. More than 65535 bytes do not fit a message; of those the first are taken.
+// AppendVariable appends a value of variable length, preceded by its length (RFC 7011 §7): 1 byte up to 254, and 3
+// above. A value of more than 65535 bytes, which do not fit into a message, is cut.
 func AppendVariable[T string | []byte](b []byte, v T) []byte {
 	if len(v) > math.MaxUint16 {
 		v = v[:math.MaxUint16]
@@ -95,8 +94,8 @@ func NTP(t time.Time) uint64 {
 	return uint64(uint32(t.Unix()+ntpEpoch))<<32 | uint64(t.Nanosecond())<<32/1_000_000_000
 }
 
-// fromNTP is the time of NTP, to the nanosecond. RFC 7011 leaves open which era a number is of; one that would lie
-// before 1968 is of the second, which begins in 2036 (RFC 4330 §3).
+// fromNTP is the time that NTP encodes, to the nanosecond. RFC 7011 does not say which era a number belongs to; a
+// number that would be before 1968 belongs to the second era, which begins in 2036 (RFC 4330 §3).
 func fromNTP(v uint64) time.Time {
 	seconds := int64(v >> 32)
 	if seconds < 1<<31 {

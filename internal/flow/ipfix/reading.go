@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// reading is one message on its way through the decoder.
+// reading is one message while the decoder reads it.
 type reading struct {
 	*Decoder
 	domain  *domain
@@ -38,7 +38,7 @@ func (m *reading) sets() error {
 	return nil
 }
 
-// templates reads the template records between two offsets. Fewer bytes than the shortest has are padding.
+// templates reads the template records between two offsets. Fewer bytes than the shortest template has are padding.
 func (m *reading) templates(set uint16, at, end int) error {
 	for end-at >= leastTemplateRecord {
 		id, count := binary.BigEndian.Uint16(m.message[at:]), int(binary.BigEndian.Uint16(m.message[at+2:]))
@@ -62,8 +62,7 @@ func (m *reading) templates(set uint16, at, end int) error {
 	return nil
 }
 
-// template reads one template record. The template has no more fields than may be kept, and one more when it is too
-// large.
+// template reads one template record. The template has no more fields than the limit, or one more if it is too large.
 func (m *reading) template(set, id uint16, start, end int) (t *Template, next int, err error) {
 	count, scope, at := int(binary.BigEndian.Uint16(m.message[start+2:])), 0, start+leastTemplateRecord
 	if set == optionsTemplateSet {
@@ -106,7 +105,7 @@ func (m *reading) template(set, id uint16, start, end int) (t *Template, next in
 	return compile(id, scope, fields), at, nil
 }
 
-// readField reads a field specifier (RFC 7011 §3.2); 0 bytes when it is not whole.
+// readField reads a field specifier (RFC 7011 §3.2); it returns 0 bytes if the specifier is incomplete.
 func readField(b []byte) (Field, int) {
 	if len(b) < 4 {
 		return Field{}, 0
@@ -123,7 +122,7 @@ func readField(b []byte) (Field, int) {
 	return f, 8
 }
 
-// keep keeps a template that came, within the limits.
+// keep stores a template within the limits.
 func (m *reading) keep(t *Template) {
 	old := m.domain.templates[t.id]
 	if old != nil && old.same(t) {
@@ -132,7 +131,7 @@ func (m *reading) keep(t *Template) {
 	}
 	if old != nil {
 		m.result.Redefined++
-		m.forget(t.id) // also when the new one is refused: the records that follow are no longer those of the old
+		m.forget(t.id) // also if the new one is refused: the records that follow are no longer those of the old one
 	}
 	if len(t.fields) > m.limits.TemplateFields || len(m.domain.templates) >= m.limits.Templates || !m.room(t.cost()) {
 		m.result.Refused++
@@ -143,7 +142,7 @@ func (m *reading) keep(t *Template) {
 	m.charge(m.domain, t.cost())
 }
 
-// room reports whether a template of that cost may be kept; for that, templates of other domains may be dropped.
+// room reports whether a template of that cost may be stored; it may drop templates of other domains for that.
 func (m *reading) room(cost int) bool {
 	for m.cost+cost > m.limits.Fields {
 		victim := m.victim(func(u *usage) bool {
@@ -167,8 +166,8 @@ func (m *reading) forget(id uint16) {
 	}
 }
 
-// withdraw removes a template, or with the id of the set all of its kind (RFC 7011 §8.1). Over UDP withdrawals are
-// ignored (§8.4).
+// withdraw removes a template or, given the id of the template set, all templates of its kind (RFC 7011 §8.1). Over UDP
+// withdrawals are ignored (§8.4).
 func (m *reading) withdraw(set, id uint16) {
 	if m.domain.key.session.Protocol == UDP {
 		return
@@ -181,7 +180,8 @@ func (m *reading) withdraw(set, id uint16) {
 	}
 }
 
-// data reads the data records between two offsets. Fewer bytes than the shortest has are padding (RFC 7011 §3.3.1).
+// data reads the data records between two offsets. Fewer bytes than the shortest record has are padding (RFC 7011
+// §3.3.1).
 func (m *reading) data(set uint16, at, end int) error {
 	t, ok := m.domain.templates[set]
 	if ok && m.domain.key.session.Protocol == UDP && m.at.Sub(t.at) > m.limits.Lifetime {
@@ -250,7 +250,7 @@ func (r *Record) Named(name string) (Value, bool) {
 	return r.Find(e.PEN, e.ID)
 }
 
-// Clone is a record that stays valid.
+// Clone is a copy of the record that stays valid.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Bytes, c.places = slices.Clone(r.Bytes), slices.Clone(r.places)

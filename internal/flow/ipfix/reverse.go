@@ -1,8 +1,8 @@
 package ipfix
 
-// reversible reports whether a public element has a reverse one. Elements that belong to the exporter or to the
-// record as a whole, and not to one direction of the traffic, have none (RFC 5103 §6.1, with the sections of RFC 5102
-// that it names).
+// reversible reports whether a public element has a reverse one. Elements that belong to the exporter or to the record
+// as a whole, and not to one direction of the traffic, have none (RFC 5103 §6.1, with the sections of RFC 5102 that it
+// names).
 func reversible(id uint16) bool {
 	switch id {
 	case 10, 14, 137, 138, 141, 142, 143, 144, 145, 148, 149: // identifiers, RFC 5102 §5.1

@@ -2,20 +2,20 @@ package ipfix
 
 import "slices"
 
-// Sequence finds from the sequence numbers of a domain's messages how many data records were lost on the way (RFC 7011
-// §3.1, §10.3.2). The zero value has seen no message.
+// Sequence computes from the sequence numbers of a domain's messages how many data records were lost on the way (RFC
+// 7011 §3.1, §10.3.2). The zero value has seen no message.
 type Sequence struct {
-	// Lost is the number of records that were sent and have not come so far.
+	// Lost is the number of records that were sent but have not come so far.
 	Lost uint64
-	// Restarts is how often the exporter began anew.
+	// Restarts is how often the exporter started anew.
 	Restarts uint64
 
 	known bool
-	next  uint32 // of the message that should come
-	// gaps are the last ones, which messages that were overtaken may still fill.
+	next  uint32 // of the message expected next
+	// gaps are the latest gaps, which late messages may still fill.
 	gaps []gap
-	// After a step back that fills no gap: what would follow it. It was a message that came twice, or else an exporter
-	// that began anew, which the next message shows.
+	// After a step back that fills no gap: the number that would follow it. Either a message came twice, or the
+	// exporter started anew; the next message shows which.
 	stepped bool
 	after   uint32
 }
@@ -25,13 +25,13 @@ type gap struct{ from, to uint32 }
 
 const (
 	rememberedGaps = 8
-	// largestGap is the longest step that is taken for a loss and not for an exporter that began anew.
+	// largestGap is the longest step that counts as a loss and not as a restart of the exporter.
 	largestGap = 1 << 24
 )
 
-// Message takes a message's sequence number and its number of data records, and returns how many more records are
-// lost: a negative number if the message had been counted as lost. complete is false if the records cannot be counted
-// (a set without template): then the next message's number is accepted as it is.
+// Message takes a message's sequence number and its number of data records, and returns how many more records are lost:
+// a negative number if the message had been counted as lost. complete is false if the records cannot be counted (a set
+// without template): then the next message's number is accepted as it is.
 func (s *Sequence) Message(sequence uint32, records int, complete bool) int64 {
 	end := sequence + uint32(records)
 	step := sequence - s.next
@@ -56,7 +56,7 @@ func (s *Sequence) Message(sequence uint32, records int, complete bool) int64 {
 	return 0
 }
 
-// advance takes the message as the newest, step records after the one before it.
+// advance records the message as the newest, step records after the one before it.
 func (s *Sequence) advance(step, sequence, end uint32, complete bool) int64 {
 	if step > 0 {
 		s.Lost += uint64(step)
@@ -69,7 +69,7 @@ func (s *Sequence) advance(step, sequence, end uint32, complete bool) int64 {
 	return int64(step)
 }
 
-// fill takes the numbers from a gap in which all of them lie.
+// fill removes the numbers from a gap that contains all of them.
 func (s *Sequence) fill(from, to uint32) bool {
 	for i, g := range s.gaps {
 		if from == to || from-g.from > to-g.from || to-g.from > g.to-g.from {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Variable is the length of a field of which each value says its own (RFC 7011 §7).
+// Variable is the length of a field whose values each state their own length (RFC 7011 §7).
 const Variable = 65535
 
 // Limits of the format.
@@ -32,7 +32,7 @@ const (
 type Field struct {
 	PEN    uint32
 	ID     uint16 // 1–32767
-	Length uint16 // bytes on the wire; Variable when each value says it
+	Length uint16 // bytes on the wire; Variable if each value states it
 }
 
 // Element is what the registry knows of the field's element.
@@ -41,8 +41,8 @@ func (f Field) Element() Element {
 	return e
 }
 
-// Fields makes fields of the names of registered elements. "octetDeltaCount" is as long as its type,
-// "octetDeltaCount/4" has the given length (reduced-size encoding, RFC 7011 §6.2; the length of strings and bytes),
+// Fields makes fields from the names of registered elements. "octetDeltaCount" has the length of its type,
+// "octetDeltaCount/4" the given length (reduced-size encoding, RFC 7011 §6.2, or the length of strings and bytes),
 // "interfaceName" has variable length.
 func Fields(names ...string) ([]Field, error) {
 	fields := make([]Field, 0, len(names))
@@ -68,22 +68,22 @@ func Fields(names ...string) ([]Field, error) {
 	return fields, nil
 }
 
-// Template says how records are laid out (RFC 7011 §3.4). It does not change and may be used by several goroutines.
+// Template is the layout of records (RFC 7011 §3.4). It does not change and may be used by several goroutines.
 type Template struct {
 	id       uint16
 	scope    int // fields that are scope; 0 = no options template
 	fields   []Field
 	offsets  []uint16 // of each field in a record, up to and including the first variable one
-	length   int      // of a record; its least when variable
+	length   int      // of a record; the least one if variable
 	variable bool
 }
 
-// NewTemplate makes the template of flow records. The id is 256–65535, and fields of registered elements have a length
-// that their type allows.
+// NewTemplate makes the template of flow records. The id is 256–65535, and fields of registered elements must have a
+// length that their type allows.
 func NewTemplate(id uint16, fields ...Field) (*Template, error) { return newChecked(id, 0, fields) }
 
-// NewOptionsTemplate makes the template of options records, which say something about the thing that the first fields,
-// at least one, name: the scope (RFC 7011 §3.4.2).
+// NewOptionsTemplate makes the template of options records. Such records describe the thing that the first fields, at
+// least one, name: the scope (RFC 7011 §3.4.2).
 func NewOptionsTemplate(id uint16, scope int, fields ...Field) (*Template, error) {
 	if scope < 1 || scope > len(fields) {
 		return nil, fmt.Errorf("options template %d: %d of %d fields are its scope, want at least one and not more "+
@@ -117,7 +117,7 @@ func newChecked(id uint16, scope int, fields []Field) (*Template, error) {
 	return t, nil
 }
 
-// compile finds where fields lie.
+// compile computes the positions of fields.
 func compile(id uint16, scope int, fields []Field) *Template {
 	t := &Template{id: id, scope: scope, fields: fields}
 	for _, f := range fields {
@@ -140,7 +140,7 @@ func (t *Template) ID() uint16 { return t.id }
 // Options reports whether it is an options template.
 func (t *Template) Options() bool { return t.scope > 0 }
 
-// Scope is how many of the first fields are the scope of an options template; 0 for another.
+// Scope is how many of the first fields are the scope of an options template; 0 for other templates.
 func (t *Template) Scope() int { return t.scope }
 
 // Len is the number of fields.
@@ -149,13 +149,13 @@ func (t *Template) Len() int { return len(t.fields) }
 // Field is the i-th field from 0.
 func (t *Template) Field(i int) Field { return t.fields[i] }
 
-// RecordLength is the length of a record in bytes, the least one when fields are variable.
+// RecordLength is the length of a record in bytes, or the least length if fields are variable.
 func (t *Template) RecordLength() int { return t.length }
 
 // Variable reports whether a field has variable length, so that records are made by Append and not by Record.
 func (t *Template) Variable() bool { return t.variable }
 
-// Index is the place of the first field with the element, -1 when there is none.
+// Index is the index of the first field with the element, -1 when there is none.
 func (t *Template) Index(pen uint32, id uint16) int {
 	for i, f := range t.fields {
 		if f.ID == id && f.PEN == pen {
@@ -165,7 +165,7 @@ func (t *Template) Index(pen uint32, id uint16) int {
 	return -1
 }
 
-// same reports whether both templates lay out records alike.
+// same reports whether both templates have the same layout.
 func (t *Template) same(o *Template) bool {
 	return t.scope == o.scope && slices.Equal(t.fields, o.fields)
 }
@@ -193,9 +193,9 @@ func (t *Template) set() uint16 {
 	return templateSet
 }
 
-// padding bounds the zero bytes behind records of the template: they must be fewer than a record takes (RFC 7011
-// §3.3.1). Values of variable length do not count, since collectors are known that leave them out when they ask whether
-// another record follows.
+// padding limits the zero bytes after records of the template: there must be fewer than a record has (RFC 7011 §3.3.1).
+// Values of variable length do not count, because some collectors ignore them when they check whether another record
+// follows.
 func (t *Template) padding() int {
 	n := 0
 	for _, f := range t.fields {
@@ -206,8 +206,8 @@ func (t *Template) padding() int {
 	return n
 }
 
-// measure is how many of the bytes the record at their beginning takes, or where a fault is. Its error wraps errShort
-// when the bytes end before the record does. Where fields lie is appended to places, unless that is nil.
+// measure is the length of the record at the beginning of the bytes, or the offset of a fault. Its error wraps errShort
+// if the bytes end before the record does. The positions of the fields are appended to places, unless that is nil.
 func (t *Template) measure(b []byte, places []Place) (int, []Place, error) {
 	at := 0
 	for i, f := range t.fields {
@@ -226,7 +226,7 @@ func (t *Template) measure(b []byte, places []Place) (int, []Place, error) {
 // errShort says that bytes end within a field.
 var errShort = errors.New("the record ends within a field")
 
-// span finds the value of a field that begins at a place: where its bytes start and how many they are (RFC 7011 §7).
+// span finds the value of a field at an offset: the start and number of its bytes (RFC 7011 §7).
 func span(b []byte, at int, length uint16) (start, n int, err error) {
 	start, n = at, int(length)
 	if length == Variable {

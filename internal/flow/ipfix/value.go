@@ -14,14 +14,14 @@ import (
 
 // Value is one field of a record. Its bytes belong to the message.
 type Value struct {
-	Field Field // as in the template; of an element that the registry may not know
+	Field Field // as in the template; the registry may not know its element
 	Bytes []byte
 }
 
 // Element is what the registry knows of the value's element.
 func (v Value) Element() Element { return v.Field.Element() }
 
-// wrong is the error of reading a value as what it is not.
+// wrong is the error for reading a value as a type that it does not have.
 func (v Value) wrong(as string) error {
 	e := v.Element()
 	return fmt.Errorf("%s (%s, %d bytes) is no %s", e, e.Type, len(v.Bytes), as)
@@ -89,7 +89,7 @@ func (v Value) MAC() ([6]byte, error) {
 	return [6]byte(v.Bytes), nil
 }
 
-// Text is a string of UTF-8; one that is not well formed is an error (RFC 7011 §6.1.6).
+// Text is a string of UTF-8; it is an error if it is not well formed (RFC 7011 §6.1.6).
 func (v Value) Text() (string, error) {
 	if !utf8.Valid(v.Bytes) {
 		return "", v.wrong("well-formed UTF-8")
@@ -97,8 +97,8 @@ func (v Value) Text() (string, error) {
 	return string(v.Bytes), nil
 }
 
-// Time is a point in time, as the type of the element has it (RFC 7011 §6.1.9 and before): seconds, milliseconds, or
-// the format of NTP.
+// Time is a point in time, in the format of the element's type (RFC 7011 §6.1.9 and before): seconds, milliseconds, or
+// NTP.
 func (v Value) Time() (time.Time, error) {
 	t := v.Element().Type
 	if least, _ := t.Lengths(); len(v.Bytes) != least {
@@ -118,7 +118,8 @@ func (v Value) Time() (time.Time, error) {
 	return time.Time{}, v.wrong("time")
 }
 
-// String is the value for people, in the way of its type; in hexadecimal where it has none, or does not keep to it.
+// String is the value for people, in the notation of its type; in hexadecimal if the type has none, or the value does
+// not conform to it.
 func (v Value) String() string {
 	switch e := v.Element(); e.Type {
 	case Unsigned8, Unsigned16, Unsigned32, Unsigned64:
@@ -141,7 +142,7 @@ func (v Value) String() string {
 	return "0x" + hex.EncodeToString(v.Bytes)
 }
 
-// orHex shows what get gets, or else the bytes.
+// orHex shows what get returns, or else the bytes.
 func orHex[T any](v Value, get func() (T, error), show func(T) string) string {
 	x, err := get()
 	if err != nil {

@@ -2,14 +2,14 @@ package meter
 
 import "heddle/internal/flow"
 
-// Memory that is not in a cache is read ahead here, for many flows at once: the reads do not wait for each other, as
-// those of folding and removing do, one flow behind the other. Functions return what they read only so that it is not
-// left out.
+// The functions of this file prefetch memory that is not in a cache, for many flows at once: these reads do not wait
+// for each other, unlike those of folding and removing, which handle one flow after the other. The functions return
+// what they read only so that the compiler does not remove the reads.
 
-// portion is how many keys are looked up ahead.
+// portion is how many keys are prefetched at once.
 const portion = 256
 
-// ahead notes the hashes of keys, at most portion of them, and reads what folding them will read and write.
+// ahead stores the hashes of keys, at most portion of them, and reads what folding them will read and write.
 func (t *table) ahead(keys []flow.Key, hashes *[portion]uint32) (read uint64) {
 	for i := range keys {
 		hashes[i] = t.hash(&keys[i])
@@ -33,8 +33,8 @@ func (t *table) ahead(keys []flow.Key, hashes *[portion]uint32) (read uint64) {
 	return read + t.aheadOfBeginning(fresh)
 }
 
-// aheadOfBeginning reads the entries that the next n flows get, at most portion of them; of those that have room in the
-// file.
+// aheadOfBeginning reads the entries that the next n flows get, at most portion of them, and only those with space in
+// the file.
 func (t *table) aheadOfBeginning(n int) (read uint64) {
 	var next [portion]int32
 	for _, i := range next[:t.places.next(next[:n])] {
@@ -46,7 +46,7 @@ func (t *table) aheadOfBeginning(n int) (read uint64) {
 	return read
 }
 
-// aheadOfExamining reads entries that are due, and those of their partners, and notes the hashes of these.
+// aheadOfExamining reads entries that are due, and their partners', and stores the hashes of these.
 func (t *table) aheadOfExamining(found []int32, partners *[groupEntries]uint32) (read uint64) {
 	for _, i := range found {
 		e := &t.file.entries[i]

@@ -3,7 +3,7 @@ package meter
 import "heddle/internal/flow"
 
 // opposite is the key of the other direction of a conversation at the same point. ok is false for a flow that can have
-// none: one to a group, and an ICMP message that is not answered by another type.
+// none: one to a group, or an ICMP message that is not answered by another type.
 func opposite(k *flow.Key) (o flow.Key, ok bool) {
 	if k.SrcMAC.IsGroup() || k.DstMAC.IsGroup() {
 		return flow.Key{}, false
@@ -28,7 +28,8 @@ const (
 	protoICMPv6 = 58
 )
 
-// answer is the type and code of the message that answers one, or is answered by it (RFC 792, RFC 950, RFC 4443).
+// answer is the type and code of the message that answers the given one, or is answered by it (RFC 792, RFC 950, RFC
+// 4443).
 func answer(typeCode uint16, v4 bool) (uint16, bool) {
 	if typeCode&0xff != 0 {
 		return 0, false
@@ -66,7 +67,7 @@ func (t *table) partner(k *flow.Key, hash uint32) int {
 	return j
 }
 
-// both is when the next record of a conversation is due: it ends when neither direction goes on.
+// both is when the next record of a conversation is due: the conversation ends when neither direction goes on.
 func (t *table) both(a, b *slot, now tick) expiry {
 	const over = finFlag | rstFlag
 	finished := a.flags&over != 0 && b.flags&over != 0 || (a.flags|b.flags)&rstFlag != 0

@@ -1,18 +1,18 @@
 package meter
 
-// chunk is what is known of some entries that get their room together.
+// chunk is the state of a group of entries whose space in the file is allocated together.
 type chunk struct {
 	live     int32
 	reserved bool
-	idle     uint8 // number of calls of giveBack in which it was not needed
+	idle     uint8 // number of calls of giveBack in which no entry of it was in use
 }
 
-// keepIdle is for how many calls of giveBack, one a second, a chunk keeps its room when no entry in it is in use: where
-// flows come and go all the time, to get it anew costs more than to keep it.
+// keepIdle is for how many calls of giveBack, one a second, a chunk keeps its space when no entry in it is in use:
+// where flows come and go all the time, allocating it again costs more than keeping it.
 const keepIdle = 10
 
-// giveBack returns the memory of chunks that have not been used for long, a few at a time. What the file system does
-// not take back stays.
+// giveBack frees the memory of chunks that have not been used for long, a few at a time. What the file system does not
+// free stays.
 func (t *table) giveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,23 +1,23 @@
-// Package meter keeps the flows of a host between the kernel's tables and the collectors.
+// Package meter stores the flows of a host between the kernel's tables and the collectors.
 //
-// What was counted is drained from a flow.Source at least every second, more often while many flows begin (see
-// nextRound), and folded into one table per switch: a file in the agent's run directory, mapped into memory outside the
-// Go heap. There is no file while there is no flow. An agent that is killed at any instruction leaves a file from which
-// its successor goes on: nothing that was counted is missing, and nothing is in it twice, since each entry knows the
-// number of the batch that was added to it last.
+// Counts are drained from a flow.Source at least every second, more often while many flows begin (see nextRound), and
+// folded into one table per switch: a file in the agent's run directory, mapped into memory outside the Go heap. There
+// is no file while there is no flow. An agent that is killed at any instruction leaves a file from which its successor
+// continues: no count is missing, and none is in it twice, since each entry has the number of the batch that was added
+// to it last.
 //
-// From the table come records (flow.Record): when a flow ended (idle, TCP FIN or RST and two seconds of silence, its
-// port went, the agent stops), and while it lasts every activeTimeout. A record is made, handed to the Exporter, and
-// then noted in the table as told. A kill between the last two makes the successor tell it again, with the same key,
-// start and totals, and at least the same delta. The table is also the queue: the exporter says how many records it
-// takes at the moment (Exporter.Budget), and what is due waits in the table.
+// The table yields records (flow.Record): when a flow ended (idle, TCP FIN or RST and two seconds of silence, its port
+// was removed, the agent stops), and while it lasts every activeTimeout. A record is made, handed to the Exporter, and
+// then noted in the table as reported. If a kill comes between the last two, the successor reports it again, with the
+// same key, start and totals, and at least the same delta. The table is also the queue: the exporter says how many
+// records it accepts at the moment (Exporter.Budget), and records that are due wait in the table.
 //
-// A flow for which there is no room is not kept: what a drain brings of it becomes a record at once (flow.NoResources).
-// So every packet that came from the kernel is in a record. What the kernel could not record is in flow.Losses.
+// A flow that does not fit is not stored: what a drain brings of it becomes a record at once (flow.NoResources). So
+// every packet that came from the kernel is in a record. What the kernel could not record is in flow.Losses.
 //
 // # How to drive it
 //
-// One goroutine owns a Meter and calls, in a loop, Step, and waits as long as it says:
+// One goroutine owns a Meter. In a loop it calls Step and waits as long as that says:
 //
 //	m, err := meter.New(meter.Options{Dir: runDir, Origin: bootID, Source: kernel, Log: log})
 //	for {
@@ -35,8 +35,8 @@
 //
 // Flows, Statistics, Subscribe and a Sampler may be used by any goroutine.
 //
-// Cost: 256 bytes in the file and 20 bytes beside it for a flow. A short flow takes 0.3 µs from the drain until its
-// entry is free again. To find what is due, the times of groups of 128 entries are looked through, and those of the
-// entries only of groups in which one may be due: with a million flows of which none is due, a look takes 4–20 µs. What
-// a processor would wait for in memory is read ahead for many flows at once.
+// Cost: a flow takes 256 bytes in the file and 20 bytes outside it. A short flow takes 0.3 µs from the drain until its
+// entry is free again. To find due records, the times of groups of 128 entries are read, and those of single entries
+// only in groups in which one may be due: with a million flows of which none is due, this takes 4–20 µs. Memory that a
+// processor would have to wait for is prefetched for many flows at once.
 package meter

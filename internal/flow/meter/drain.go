@@ -8,8 +8,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// drain takes what was counted out of the source. Flows of ports that have gone are ended: at once where another port
-// has their slot, else within Options.Every as fast as the exporter takes them.
+// drain takes the counts out of the source. Flows of ports that were removed are ended: at once if another port has
+// their slot, else within Options.Every, as fast as the exporter accepts them.
 func (m *Meter) drain(now Instant) error {
 	for _, k := range m.switches {
 		if k.table.foreign {
@@ -42,11 +42,11 @@ func (m *Meter) drain(now Instant) error {
 	return errors.Join(errs...)
 }
 
-// leave ends the flows of points that are gone: those from before the drain that the source did not name when it
-// began, unless their slots belong to other ports since.
+// leave ends the flows of points that are gone: those from before the drain that the source did not name when it began,
+// unless other ports have got their slots since.
 func (m *Meter) leave(before, points flow.Points) {
 	m.gone = nil
-	if len(before) == len(points) { // before has all of points
+	if len(before) == len(points) { // before contains all of points
 		return
 	}
 	m.gone = without(before, points)
@@ -56,7 +56,7 @@ func (m *Meter) leave(before, points flow.Points) {
 	}
 }
 
-// look does what is done once in Options.Every, behind a drain, however short rounds are.
+// look does the work that is done once per Options.Every, after a drain, however short rounds are.
 func (m *Meter) look(now Instant) {
 	for _, k := range m.switches {
 		k.table.giveBack()
@@ -125,8 +125,8 @@ func (m *Meter) fold(b flow.Batch, now Instant) error {
 	return nil
 }
 
-// foldRun adds the next part of the batch that belongs to the same switch, and returns where it ends. What does not
-// fit into the table becomes records.
+// foldRun adds the next part of the batch that belongs to one switch, and returns where that part ends. Flows that do
+// not fit into the table become records.
 func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 	t := k.table
 	t.mu.Lock()
@@ -156,8 +156,8 @@ func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 	return i
 }
 
-// reapWithin makes the records that are due, as many as the exporter takes: how many that were, and whether there are
-// more.
+// reapWithin makes records that are due, as many as the exporter accepts. It returns how many it made, and whether
+// there are more.
 func (m *Meter) reapWithin(k *kept, now Instant) (made int, more bool) {
 	for {
 		budget := slice
@@ -184,7 +184,7 @@ func (m *Meter) reap(k *kept, now Instant, limit int, gone map[uint16]bool) int 
 	return len(m.harvest.items)
 }
 
-// emit hands records to the exporter and those who watch.
+// emit hands records to the exporter and to subscribers.
 func (m *Meter) emit(k *kept, now Instant, records []flow.Record) {
 	if len(records) == 0 {
 		return
@@ -201,7 +201,7 @@ func (m *Meter) emit(k *kept, now Instant, records []flow.Record) {
 	}
 }
 
-// count counts what is reported.
+// count adds the records to the statistics.
 func (s *Statistics) count(records []flow.Record) {
 	for i := range records {
 		s.InRecords.addRecord(&records[i])
@@ -209,8 +209,8 @@ func (s *Statistics) count(records []flow.Record) {
 	s.Records += uint64(len(records))
 }
 
-// internal leaves those records whose last packet both came in and went out at one port that is no uplink (S68). What
-// was flooded, or came from or went to nowhere that is known, is not between two ends on this host.
+// internal selects the records whose last packet both came in and went out at one port each, neither of them an uplink
+// (S68). Flooded frames, and those whose source or destination is not known, are not between two ends on this host.
 func (s *Statistics) internal(points flow.Points, records []flow.Record) []flow.Record {
 	inside := func(slot uint16) bool {
 		p, ok := points[slot]

@@ -1,16 +1,16 @@
 package meter
 
-// groupEntries is how many entries have a bound together of when one of them is due: 8 lines of a processor's cache.
+// groupEntries is how many entries share a lower bound of when one of them is due: 8 lines of a processor's cache.
 const groupEntries = 128
 
-// setDue sets when an entry in use must be looked at.
+// setDue sets when an entry in use must be checked.
 func (t *table) setDue(i int, at tick) {
 	t.due.s[i] = at
 	low := &t.low.s[i/groupEntries]
 	*low = min(*low, at)
 }
 
-// look marks every entry to be looked at again after the timeouts have changed. The lock is held.
+// look marks every entry to be checked again, after the timeouts have changed. The lock is held.
 func (t *table) look() {
 	for i, d := range t.due.s {
 		if d != 0 {
@@ -19,7 +19,7 @@ func (t *table) look() {
 	}
 }
 
-// lookAt marks the entries of some slots to be looked at again.
+// lookAt marks the entries of some slots to be checked again.
 func (t *table) lookAt(slots map[uint16]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,9 +30,9 @@ func (t *table) lookAt(slots map[uint16]bool) {
 	}
 }
 
-// collect finds at most limit records that are due and appends them; flows of points that are gone are. The entries are
-// not looked at again until settle was called for them. more is whether it stopped at the limit: the next call goes on
-// there. Groups in which nothing is due are not looked through.
+// collect finds at most limit records that are due and appends them; flows of points that are gone are due. The entries
+// are not checked again until settle was called for them. more says that it stopped at the limit: the next call
+// continues there. Groups in which nothing is due are skipped.
 func (t *table) collect(now tick, limit int, gone map[uint16]bool, to *harvest) (more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,12 +64,12 @@ func (t *table) collectFrom(at, end int, now tick, limit int, gone map[uint16]bo
 	return false
 }
 
-// collectGroup is collect for a group, or the end of one. Where it stops at the limit, the cursor is there.
+// collectGroup is collect for a group, or the rest of one. If it stops at the limit, the cursor is there.
 func (t *table) collectGroup(from, end int, now tick, limit int, gone map[uint16]bool, to *harvest) (more bool) {
 	var found [groupEntries]int32
 	n, low := 0, never
 	for i, d := range t.due.s[from:end] {
-		if d-1 < now { // neither free, which is 0 and becomes the largest number, nor later
+		if d-1 < now { // neither free (0, which becomes the largest number here) nor due later
 			found[n] = int32(from + i)
 			n++
 		} else {

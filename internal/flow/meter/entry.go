@@ -8,8 +8,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// tick is a time by the clock that counts since the host was started, also while it sleeps, in units of 100 ms. It goes
-// neither back nor by steps, and is the same for an agent and its successor.
+// tick is a time by a clock that counts from the host's start, also while it sleeps, in units of 100 ms. It never goes
+// back or jumps, and is the same for an agent and its successor.
 type tick uint32
 
 const tickLength = 100 * time.Millisecond
@@ -22,11 +22,11 @@ func ceilTick(up time.Duration) tick  { return tick((up + tickLength - 1) / tick
 
 // entry is one flow in the file: four lines of a processor's cache. It is free while its head is 0.
 //
-// A change is written to the slot that does not count and then made to count by one store of the head. Whoever is
-// killed between two instructions leaves either the old content or the new one.
+// A change is written to the slot that is not current, and one store of the head makes that slot current. So a kill
+// between two instructions leaves either the old content or the new one.
 type entry struct {
-	// head is when the flow began, in ms since 1970, << 2 | inUse | the slot that counts. The start names the flow and
-	// never changes.
+	// head is when the flow began, in ms since 1970, << 2 | inUse | the current slot. The start identifies the flow
+	// and never changes.
 	head  atomic.Uint64
 	key   flow.Key
 	slots [2]slot
@@ -34,15 +34,15 @@ type entry struct {
 
 const inUse = 2
 
-// slot is what is known of a flow after some batch.
+// slot is the state of a flow after some batch.
 type slot struct {
 	packets, bytes, frameBytes             uint64 // since the start
-	sentPackets, sentBytes, sentFrameBytes uint64 // of these, those that earlier records reported
+	sentPackets, sentBytes, sentFrameBytes uint64 // of these, what earlier records reported
 	last                                   int64  // ms since 1970: the last packet
 	deltaFirst                             int64  // ms since 1970: the first packet that no record has reported
 	batch                                  uint64 // number of the batch that was added last
 	seen                                   tick   // the last packet, rounded up
-	reported                               tick   // the record before, or the start
+	reported                               tick   // the previous record, or the start
 	in, out                                uint16
 	flags, deltaFlags                      uint16
 	tos, deltaTOS                          uint8
@@ -54,13 +54,13 @@ type slot struct {
 
 const entrySize = 256
 
-// The layout is the file's: a change of it needs a new layoutVersion.
+// This is the layout of the file: a change of it needs a new layoutVersion.
 var (
 	_ [entrySize]byte = [unsafe.Sizeof(entry{})]byte{}
 	_ [56]byte        = [unsafe.Sizeof(flow.Key{})]byte{}
 )
 
-// current is the slot that counts; the entry must be in use.
+// current is the slot that is valid; the entry must be in use.
 func (e *entry) current() *slot { return &e.slots[e.head.Load()&1] }
 
 // start is when the flow began, in ms since 1970.
@@ -75,7 +75,7 @@ func (e *entry) change(f func(*slot)) {
 	e.head.Store(head ^ 1)
 }
 
-// fold adds counts that come in a batch, unless the entry has them already.
+// fold adds counts from a batch, unless the entry has them already.
 func (e *entry) fold(c *flow.Counts, batch uint64, seen tick) (added bool) {
 	head := e.head.Load()
 	old := &e.slots[head&1]
@@ -89,7 +89,7 @@ func (e *entry) fold(c *flow.Counts, batch uint64, seen tick) (added bool) {
 	return true
 }
 
-// begin makes a free entry that of a flow.
+// begin makes a free entry the entry of a flow.
 func (e *entry) begin(k *flow.Key, c *flow.Counts, batch uint64, seen tick) {
 	e.key = *k
 	e.slots[0] = slot{reported: seen}
@@ -103,7 +103,7 @@ func (e *entry) free() { e.head.Store(0) }
 // either as it was, or as one that the successor frees.
 func (e *entry) over() { e.current().ended = true }
 
-// sane reports whether the entry can be what this package wrote.
+// sane reports whether this package can have written the entry.
 func (e *entry) sane() bool {
 	s := e.current()
 	return s.packets > 0 && s.packets >= s.sentPackets && s.bytes >= s.sentBytes && s.frameBytes >= s.sentFrameBytes &&
@@ -148,7 +148,7 @@ func (s *slot) total(start int64) flow.Counts {
 		In:   s.in, Out: s.out, TCPFlags: s.flags, TOS: s.tos, MinTTL: s.minTTL, MaxTTL: s.maxTTL}
 }
 
-// delta is what no record has reported yet. Without a packet it is empty, at the time of the last one.
+// delta is what no record has reported yet. Without packets it is empty, with the time of the last one.
 func (s *slot) delta(start int64) flow.Counts {
 	last := max(s.last, start)
 	if !s.unsent() {

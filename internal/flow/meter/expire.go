@@ -12,18 +12,18 @@ const (
 	rstFlag = 1 << 2
 )
 
-// quiet is how long no packet must be seen after a FIN or RST until a flow counts as ended: packets that are still on
+// quiet is how long no packet must be seen after a FIN or RST before a flow counts as ended: packets that are still on
 // their way belong to it.
 const quiet = tick(2 * time.Second / tickLength)
 
-// expiry is what is to happen to a flow next.
+// expiry is the next thing to do with a flow, and when.
 type expiry struct {
 	at     tick
 	reason flow.EndReason
 	end    bool // no further record follows
 }
 
-// expiry is when the flow's next record is due, seen from now: it may be in the past.
+// expiry is when the flow's next record is due; this may be before now.
 func (t *table) expiry(s *slot, now tick) expiry {
 	return t.next(s.seen, s.reported, s.unsent(), s.flags&(finFlag|rstFlag) != 0, now)
 }
@@ -55,7 +55,7 @@ type expired struct {
 	end           bool
 }
 
-// examine adds the record of an entry that may be due, or notes when to look again. partner is the hash of its
+// examine adds the record of an entry that may be due, or notes when to check again. partner is the hash of its
 // partner's key.
 func (t *table) examine(i int, partner uint32, now tick, gone map[uint16]bool, to *harvest) {
 	e := &t.file.entries[i]
@@ -88,16 +88,17 @@ func (t *table) examine(i int, partner uint32, now tick, gone map[uint16]bool, t
 	}
 }
 
-// free is whether an entry and its partner can be freed: what was added to them last will not come again.
+// free says whether an entry and its partner can be freed, because the last batch that was added to them will not come
+// again.
 func (t *table) free(s *slot, partner int) bool {
 	return s.batch <= t.settled && (partner < 0 || t.file.entries[partner].current().batch <= t.settled)
 }
 
-// settle notes that the records went out, and frees the entries of those that ended.
+// settle notes that the records were exported, and frees the entries of flows that ended.
 //
-// An entry of its own is freed by one store: a kill before it leaves a flow that is told again with the same totals, a
-// kill behind it a free entry. Both entries of a pair are marked before one is freed, so that a kill between leaves
-// nothing that would be told again in another form.
+// A single entry is freed by one store: a kill before it leaves a flow that is reported again with the same totals, a
+// kill after it a free entry. Both entries of a pair are marked before one is freed, so that a kill in between leaves
+// nothing that would be reported again in another form.
 func (t *table) settle(items []expired, now tick) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +123,7 @@ func (t *table) settle(items []expired, now tick) {
 	}
 }
 
-// goOn notes that an entry, unless it is -1, was reported and that its flow goes on.
+// goOn notes that an entry, unless it is -1, was reported and that its flow continues.
 func (t *table) goOn(i int, now tick) {
 	if i < 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// file is the memory of a flow table: a sparse file that is mapped as a whole and takes space only where entries are
-// in use. A killed agent's writes are there for its successor.
+// file is the memory of a flow table: a sparse file that is mapped as a whole and takes space only where entries are in
+// use. The successor of a killed agent finds its writes there.
 type file struct {
 	f       *os.File
 	mem     []byte
@@ -23,7 +23,7 @@ type file struct {
 	entries []entry
 }
 
-// header is the beginning of the file. Everything before sum is covered by it and written once.
+// header is the beginning of the file. sum covers everything before it, which is written once.
 type header struct {
 	magic   [8]byte
 	version uint32
@@ -31,7 +31,7 @@ type header struct {
 	origin  [16]byte
 	sum     uint32
 	_       uint32
-	// highest is the number of the last batch that was begun.
+	// highest is the number of the latest batch that was begun.
 	highest atomic.Uint64
 }
 
@@ -39,13 +39,13 @@ const (
 	magic         = "HEDFLOWS"
 	layoutVersion = 1
 	headerRoom    = 4096
-	// chunkEntries is how many entries get their room in the file together: 1 MB.
+	// chunkEntries is for how many entries space in the file is allocated together: 1 MB.
 	chunkEntries = 4096
 )
 
 var errUnusable = errors.New("not a flow table of this version")
 
-// originSum is what the header keeps of the name of the kernel's tables.
+// originSum is a hash of the name of the kernel's tables, for the header.
 func originSum(origin string) [16]byte {
 	s := sha256.Sum256([]byte(origin))
 	return [16]byte(s[:16])
@@ -64,8 +64,8 @@ func (h *header) valid() bool {
 	return string(h.magic[:]) == magic && h.version == layoutVersion && h.size == entrySize && h.sum == h.checksum()
 }
 
-// createFile makes an empty table for at least n entries. It appears under its name when it is complete, and never in
-// place of another.
+// createFile makes an empty table for at least n entries. The file gets its name when it is complete, and never
+// replaces another.
 func createFile(path string, n int, origin [16]byte) (*file, error) {
 	temporary := path + ".new"
 	f, err := ownfile.Create(temporary)
@@ -91,8 +91,7 @@ func createFile(path string, n int, origin [16]byte) (*file, error) {
 	return t, nil
 }
 
-// openFile maps a table that is there, for at least n entries. The error wraps errUnusable when it can't be read as
-// one.
+// openFile maps an existing table for at least n entries. The error wraps errUnusable if it can't be read as one.
 func openFile(path string, n int) (*file, error) {
 	f, err := ownfile.Open(path, os.O_RDWR)
 	if err != nil {
@@ -147,8 +146,8 @@ func mapFile(f *os.File, n int) (*file, error) {
 		entries: unsafe.Slice((*entry)(unsafe.Pointer(&mem[headerRoom])), chunks*chunkEntries)}, nil
 }
 
-// reserve makes the file system reserve the space: a write into a mapping that the disk has no space for would kill
-// the process.
+// reserve makes the file system allocate the space: without space on the disk, a write to the mapping would kill the
+// process.
 func (t *file) reserve(offset, length int64) error {
 	err := unix.Fallocate(int(t.f.Fd()), 0, offset, length)
 	if errors.Is(err, unix.EOPNOTSUPP) {
@@ -164,16 +163,16 @@ func chunkAt(chunk int) (offset, length int64) {
 	return headerRoom + int64(chunk)*chunkEntries*entrySize, chunkEntries * entrySize
 }
 
-// reserveChunk reserves space for a chunk of entries; they are free.
+// reserveChunk allocates space for a chunk of entries; they are free.
 func (t *file) reserveChunk(chunk int) error { return t.reserve(chunkAt(chunk)) }
 
-// giveBack returns a chunk's room, all of whose entries are free.
+// giveBack frees the space of a chunk, all of whose entries are free.
 func (t *file) giveBack(chunk int) error {
 	offset, length := chunkAt(chunk)
 	return unix.Fallocate(int(t.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
 }
 
-// written calls f with each chunk that may hold entries; holes are not touched, since that would fill them.
+// written calls f with each chunk that may contain entries. It does not read holes, because that would fill them.
 func (t *file) written(f func(chunk int) error) error {
 	for at := int64(headerRoom); ; {
 		data, err := unix.Seek(int(t.f.Fd()), at, unix.SEEK_DATA)

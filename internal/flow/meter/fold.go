@@ -6,7 +6,7 @@ import (
 	"heddle/internal/flow"
 )
 
-// folded is what became of counts that came.
+// folded is what happened to counts that were folded.
 type folded uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	noRoom
 )
 
-// fold adds what was counted of a flow until now; hash is that of its key.
+// fold adds a flow's counts; hash is the hash of its key.
 func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now Instant) folded {
 	seen := ceilTick(now.Up - t.age(c.Last, now))
 	if t.live > 0 {
@@ -33,7 +33,7 @@ func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now
 	i, err := t.room()
 	if err != nil {
 		t.refuse(err)
-		if t.outside.begins(hash) { // it takes as much of the kernel's room as one with an entry
+		if t.outside.begins(hash) { // it takes as much space in the kernel as one with an entry
 			t.begun++
 		}
 		return noRoom
@@ -55,8 +55,8 @@ func (t *table) begin(batch uint64) {
 	t.settled = max(t.settled, batch-1)
 }
 
-// drained notes that a drain is over, and whether everything it brought is forgotten where it came from. It returns how
-// many flows began in it.
+// drained notes that a drain is over; whole says that the source has forgotten everything it brought. It returns how
+// many flows began in the drain.
 func (t *table) drained(now Instant, whole bool) (begun int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,8 +69,8 @@ func (t *table) drained(now Instant, whole bool) (begun int) {
 	return begun
 }
 
-// renumbered is whether a batch with that number shows that what is in the file was counted in other tables of the
-// kernel: numbers only go up.
+// renumbered says whether a batch with that number shows that the file's counts come from other tables of the kernel:
+// numbers only go up.
 func (t *table) renumbered(batch uint64) bool {
 	if batch >= t.batch {
 		return false
@@ -79,8 +79,8 @@ func (t *table) renumbered(batch uint64) bool {
 	return true
 }
 
-// age is how long ago the last packet was. The clock of the host may have been set meanwhile, so that no more is
-// believed than the time since the drain before.
+// age is how long ago the last packet was. The host's clock may have been set meanwhile, so age is at most the time
+// since the previous drain.
 func (t *table) age(last int64, now Instant) time.Duration {
 	between := now.Up - time.Duration(t.since)*tickLength
 	return min(max(0, now.Wall.Sub(time.UnixMilli(last))), max(0, between))

@@ -9,8 +9,8 @@ import (
 )
 
 // index finds entries by the hash of their key: open addressing with linear probing, at most half full. It is outside
-// the Go heap and is not part of the file: it is made anew from the entries. A cell is hash << 32 | number of the entry
-// + 1, so that neither growing nor deleting touches an entry.
+// the Go heap and not part of the file: it is built from the entries. A cell is hash << 32 | number of the entry + 1,
+// so that neither growing nor deleting reads an entry.
 type index struct {
 	mem   memory[uint64]
 	mask  uint32
@@ -19,8 +19,8 @@ type index struct {
 
 const (
 	smallestIndex = 1 << 10
-	// largePage is from what size on an index asks for pages of that size: it is read at random all over, and the
-	// processor then knows where its pages are.
+	// largePage is the size from which on an index uses large pages, and their size: its reads are random, and
+	// large pages spare the processor address look-ups.
 	largePage = 2 << 20
 )
 
@@ -28,14 +28,14 @@ func newIndex(entries int) (index, error) {
 	size := max(smallestIndex, 1<<bits.Len(uint(2*entries)))
 	mem, err := newMemory[uint64](size)
 	if len(mem.raw) >= largePage {
-		_ = unix.Madvise(mem.raw, unix.MADV_HUGEPAGE) // where the kernel has none, small pages do
+		_ = unix.Madvise(mem.raw, unix.MADV_HUGEPAGE) // if the kernel has none, small pages are used
 	}
 	return index{mem: mem, mask: uint32(size - 1)}, err
 }
 
 func cell(hash, i uint32) uint64 { return uint64(hash)<<32 | uint64(i+1) }
 
-// put adds an entry that is not there; there must be room.
+// put adds an entry that is not in the index; there must be space.
 func (x *index) put(hash, i uint32) {
 	p := hash & x.mask
 	for x.mem.s[p] != 0 {
@@ -45,7 +45,7 @@ func (x *index) put(hash, i uint32) {
 	x.count++
 }
 
-// remove takes out an entry that is there, and moves up what was put behind it.
+// remove takes out an entry that is in the index, and moves up the cells that collided with it.
 func (x *index) remove(hash, i uint32) {
 	p := hash & x.mask
 	for x.mem.s[p] != cell(hash, i) {
@@ -66,7 +66,7 @@ func (x *index) remove(hash, i uint32) {
 	x.count--
 }
 
-// fit makes the index as large as n entries need, if it is too small or far too large.
+// fit resizes the index for n entries if it is too small or far too large.
 func (x *index) fit(n int) error {
 	size := len(x.mem.s)
 	if 2*n <= size && (size == smallestIndex || 32*n > size) {
@@ -86,7 +86,7 @@ func (x *index) fit(n int) error {
 	return nil
 }
 
-// memory is an array outside the Go heap, zero at first; what was never touched costs nothing.
+// memory is an array outside the Go heap, initially zero; parts that were never touched take no memory.
 type memory[T uint64 | tick] struct {
 	raw []byte
 	s   []T

@@ -15,35 +15,35 @@ import (
 	"heddle/internal/flow"
 )
 
-// Options are what a Meter is given once.
+// Options are the fixed settings of a Meter.
 type Options struct {
 	Dir string // of the agent: it should be on a tmpfs and not survive a restart of the host
-	// Origin identifies the kernel's tables: batches are numbered anew when it changes. It is at least the host's
-	// boot ID, and better also distinguishes tables that were made one after the other.
+	// Origin identifies the kernel's tables: when it changes, the numbers of batches start anew. It must contain at
+	// least the host's boot ID, and better also distinguishes tables that were made one after the other.
 	Origin string
 	Source flow.Source
 	Log    *slog.Logger
-	// Every is how often the source is drained at least; 1 s when 0. While many flows begin it is drained more often,
-	// so that each drain brings some 4,096 of them, but not before 50 ms have passed.
+	// Every is the longest time between two drains of the source; 1 s if 0. While many flows begin, drains are more
+	// frequent, so that each brings some 4,096 of them, but at least 50 ms apart.
 	Every time.Duration
 }
 
-// Switch is how the flows of a switch are kept and who gets its records.
+// Switch is how the flows of a switch are stored and who gets its records.
 type Switch struct {
 	Settings Settings
-	Exporter Exporter // nil when nobody is sent any
+	Exporter Exporter // nil when nobody gets them
 }
 
-// Meter keeps the flows of a host.
+// Meter stores the flows of a host.
 type Meter struct {
 	o        Options
 	harvest  *harvest
 	gone     map[uint16]bool
 	overflow *harvest
 	watchers watchers
-	pause    time.Duration // how long exporters were waited for that took nothing
+	pause    time.Duration // how long it waits for exporters that accept nothing
 
-	mu       sync.Mutex // held to change what is below, and by those who look
+	mu       sync.Mutex // held to change the fields below, and to read them from other goroutines
 	switches map[string]*kept
 	points   flow.Points
 	rounds   rounds
@@ -51,7 +51,7 @@ type Meter struct {
 	unknown  Sum
 }
 
-// kept is a switch.
+// kept is a switch whose flows are stored.
 type kept struct {
 	name       string
 	table      *table
@@ -60,7 +60,7 @@ type kept struct {
 	stats      Statistics
 }
 
-// slice is how many records are made, exported and noted together.
+// slice is how many records are made, exported and settled together.
 const slice = 1024
 
 // New continues with what is in the directory.
@@ -98,7 +98,7 @@ const (
 	fileSuffix = ".table"
 )
 
-// keep finds the switch, or begins to keep its flows.
+// keep finds the switch, or begins to store its flows.
 func (m *Meter) keep(name string, set Settings) (*kept, error) {
 	if k := m.switches[name]; k != nil {
 		return k, nil
@@ -115,8 +115,8 @@ func (m *Meter) keep(name string, set Settings) (*kept, error) {
 	return k, nil
 }
 
-// Configure sets which switches there are and how their flows are kept. A switch that is not named any more has
-// its flows ended by the next Step, without an exporter if it has none.
+// Configure sets which switches there are and how their flows are stored. The next Step ends the flows of a switch that
+// is not named any more; its records go to its exporter, if it has one.
 func (m *Meter) Configure(now Instant, switches map[string]Switch) error {
 	var errs []error
 	for name, s := range switches {
@@ -142,7 +142,7 @@ func (m *Meter) Configure(now Instant, switches map[string]Switch) error {
 	return errors.Join(errs...)
 }
 
-// end reports every flow of the switch a last time.
+// end reports every flow of the switch one last time.
 func (m *Meter) end(k *kept, now Instant) {
 	k.table.stop(true)
 	for m.reap(k, now, slice, nil) > 0 {
@@ -150,7 +150,7 @@ func (m *Meter) end(k *kept, now Instant) {
 	k.table.stop(false)
 }
 
-// Step does the work that is due and returns how long to wait, at most, until the next call.
+// Step does the work that is due and returns after what time, at the latest, to call it again.
 func (m *Meter) Step(now Instant) (time.Duration, error) {
 	var err error
 	if m.rounds.due(now) {
@@ -169,7 +169,7 @@ func (m *Meter) Step(now Instant) (time.Duration, error) {
 	return max(wait, 0), errors.Join(err, m.tidy())
 }
 
-// forget drops the points that are gone when the last of their flows has been reported.
+// forget drops points that are gone, once the last of their flows has been reported.
 func (m *Meter) forget() error {
 	if len(m.gone) == 0 {
 		return nil
@@ -180,13 +180,14 @@ func (m *Meter) forget() error {
 	return m.setPoints(left)
 }
 
-// What an exporter could not take is tried again after retry, and less and less often while it takes nothing at all.
+// Records that an exporter could not accept are tried again after retry, and at growing intervals while it accepts
+// nothing at all.
 const (
 	retry     = 8 * time.Millisecond
 	mostPause = 50 * time.Millisecond
 )
 
-// nextPause is how long to wait for exporters that took this many records, after a pause.
+// nextPause is how long to wait for exporters that accepted this many records, after a pause.
 func nextPause(before time.Duration, made int) time.Duration {
 	if made > 0 {
 		return retry
@@ -194,8 +195,8 @@ func nextPause(before time.Duration, made int) time.Duration {
 	return min(max(2*before, retry), mostPause)
 }
 
-// Stop drains a last time, reports every flow a last time as fast as the exporters take it, and closes the files.
-// What ctx leaves no time for stays in them, for the next agent.
+// Stop drains one last time, reports every flow one last time as fast as the exporters accept the records, and closes
+// the files. What does not get done before ctx ends stays in them, for the next agent.
 func (m *Meter) Stop(ctx context.Context, clock func() (Instant, error)) error {
 	defer m.release()
 	now, err := clock()
@@ -228,12 +229,12 @@ func (m *Meter) Stop(ctx context.Context, clock func() (Instant, error)) error {
 		left += k.table.flows()
 	}
 	if left > 0 {
-		return err // whose the flows are stays known
+		return err // the ports of the flows stay known
 	}
 	return errors.Join(err, m.setPoints(nil), m.tidy())
 }
 
-// release lets go of all files, which stay.
+// release unmaps and closes all files, which stay.
 func (m *Meter) release() {
 	for _, k := range m.switches {
 		k.table.mu.Lock()
@@ -242,7 +243,7 @@ func (m *Meter) release() {
 	}
 }
 
-// tidy removes what is needed no longer.
+// tidy removes what is not needed any more.
 func (m *Meter) tidy() error {
 	var errs []error
 	for name, k := range m.switches {

@@ -2,8 +2,8 @@ package meter
 
 import "math/bits"
 
-// places knows which entries are in use and gives out the lowest that is free, so that what lives long gathers at the
-// beginning of the file and the rest of it can be given back.
+// places knows which entries are in use and allocates the lowest free one, so that long-lived flows gather at the
+// beginning of the file and the rest of it can be freed.
 type places struct {
 	words []uint64 // a bit for each entry
 	full  []uint64 // a bit for each word that has no free entry
@@ -16,7 +16,7 @@ func newPlaces(size int) places {
 	return places{words: make([]uint64, w), full: make([]uint64, (w+63)/64), size: size}
 }
 
-// take gives out the lowest free entry.
+// take allocates the lowest free entry.
 func (p *places) take() (int, bool) {
 	for ; p.from < len(p.full); p.from++ {
 		if free := ^p.full[p.from]; free != 0 {
@@ -35,7 +35,7 @@ func (p *places) take() (int, bool) {
 	return 0, false
 }
 
-// next lists the entries that are taken next, as many as fit, and returns how many.
+// next lists the entries that will be allocated next, as many as fit, and returns how many.
 func (p *places) next(to []int32) (n int) {
 	for f := p.from; f < len(p.full) && n < len(to); f++ {
 		for free := ^p.full[f]; free != 0 && n < len(to); free &= free - 1 {

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// pointsFile records which port each slot in the tables belongs to, so that a later agent reports what was counted at
-// a port as that port's, even if its slot belongs to another port meanwhile.
+// pointsFile records which port each slot in the tables belongs to, so that a later agent reports a port's counts as
+// that port's, even if another port has the slot by then.
 const pointsFile = "flows.points.json"
 
 func readPoints(dir string) (flow.Points, error) {
@@ -50,7 +50,7 @@ func writePoints(dir string, p flow.Points) error {
 	return nil
 }
 
-// reused are the slots that have another port now.
+// reused are the slots that belong to another port now.
 func reused(old, now flow.Points) map[uint16]bool {
 	slots := map[uint16]bool{}
 	for slot, p := range old {
@@ -61,7 +61,7 @@ func reused(old, now flow.Points) map[uint16]bool {
 	return slots
 }
 
-// without are the slots that have no port now.
+// without are the slots that belong to no port now.
 func without(old, now flow.Points) map[uint16]bool {
 	slots := map[uint16]bool{}
 	for slot := range old {
@@ -72,7 +72,7 @@ func without(old, now flow.Points) map[uint16]bool {
 	return slots
 }
 
-// with are the points of now, and of old those whose slots have no port now.
+// with are the points of now, and those of old whose slots belong to no port now.
 func with(now, old flow.Points) flow.Points {
 	all := maps.Clone(now)
 	if all == nil {
@@ -84,7 +84,7 @@ func with(now, old flow.Points) flow.Points {
 	return all
 }
 
-// setPoints takes over who has which slot; the file is written before anything is counted for them.
+// setPoints records which slot belongs to whom; it writes the file before anything is counted for the new points.
 func (m *Meter) setPoints(points flow.Points) error {
 	if maps.Equal(points, m.points) {
 		return nil
@@ -96,7 +96,7 @@ func (m *Meter) setPoints(points flow.Points) error {
 	return errors.Join(writePoints(m.o.Dir, points), m.route())
 }
 
-// route notes whose each slot is. A switch without settings has the default ones.
+// route records to which switch each slot belongs. A switch without settings gets the default ones.
 func (m *Meter) route() error {
 	var bySlot []*kept
 	var errs []error
@@ -123,7 +123,7 @@ func (m *Meter) at(slot uint16) *kept {
 	return m.bySlot[slot]
 }
 
-// owner is like at, and asks the source for a point that has come since the drain began.
+// owner is like at, and asks the source about a point that is newer than the drain.
 func (m *Meter) owner(slot uint16) (*kept, error) {
 	if k := m.at(slot); k != nil {
 		return k, nil
@@ -132,7 +132,7 @@ func (m *Meter) owner(slot uint16) (*kept, error) {
 	return m.at(slot), err
 }
 
-// observed is whether the switch has a point.
+// observed says whether the switch has a point.
 func (m *Meter) observed(k *kept) bool {
 	for _, other := range m.bySlot {
 		if other == k {
@@ -142,8 +142,8 @@ func (m *Meter) observed(k *kept) bool {
 	return false
 }
 
-// Points are the observation points, also those that are gone and whose flows are not reported yet. Any goroutine may
-// call it; the result must not be changed.
+// Points are the observation points, including those that are gone but whose flows are not reported yet. Any goroutine
+// may call it; the result must not be changed.
 func (m *Meter) Points() flow.Points {
 	m.mu.Lock()
 	defer m.mu.Unlock()

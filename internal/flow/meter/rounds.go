@@ -3,17 +3,17 @@ package meter
 import "time"
 
 const (
-	// perRound is the number of new flows that a round should bring: as many are in the kernel's tables at a time,
-	// and they are found in a processor's cache when they are taken out.
+	// perRound is the number of new flows that a round should bring: that many are in the kernel's tables at a
+	// time, and are still in a processor's cache when they are drained.
 	perRound = 4096
-	// shortestRound bounds what drains cost: each waits for the kernel, and looks at every table.
+	// shortestRound limits what drains cost: each waits for the kernel, and reads every table.
 	shortestRound = 50 * time.Millisecond
 )
 
-// nextRound is how long after a drain the next is due. The drain brought so many flows that began in the time it took
-// since the drain before; before is what nextRound was then. A round is shortened at once and made no more than twice
-// as long as the one before, so that flows which come in bursts do not have it go up and down. Flows that last and are
-// counted again do not shorten it.
+// nextRound is how long after a drain the next one is due. The drain brought begun new flows, took after the drain
+// before; before is the previous result of nextRound. A round is shortened at once, and lengthened to at most twice the
+// one before, so that its length does not oscillate with flows that come in bursts. Flows that last and are counted
+// again do not shorten it.
 func nextRound(every, before, took time.Duration, begun int) time.Duration {
 	next := every
 	if begun > 0 {
@@ -22,21 +22,22 @@ func nextRound(every, before, took time.Duration, begun int) time.Duration {
 	return min(max(min(next, 2*before), shortestRound), every)
 }
 
-// rounds is when drains and what goes with some of them are due, by Instant.Up.
+// rounds is when drains, and the work that goes with some of them, are due, by Instant.Up.
 type rounds struct {
 	began   bool          // drained at least once
 	drained time.Duration // the last drain
 	length  time.Duration // until the next
-	looked  time.Duration // when that was done last which is done once in Options.Every
+	looked  time.Duration // when the work was last done that is done once per Options.Every
 }
 
-// due reports whether the next drain is.
+// due reports whether the next drain is due.
 func (r *rounds) due(now Instant) bool { return !r.began || now.Up-r.drained >= r.length }
 
-// wait is how long it is until then.
+// wait is the time until the next drain.
 func (r *rounds) wait(now Instant) time.Duration { return r.drained + r.length - now.Up }
 
-// over notes a drain that brought this many new flows. After a failed drain the next is not sooner than usual.
+// over notes a drain that brought this many new flows. After a failed drain the next one does not come sooner than
+// usual.
 func (r *rounds) over(now Instant, every time.Duration, begun int, failed bool) {
 	if failed || !r.began {
 		r.length = every
@@ -46,7 +47,7 @@ func (r *rounds) over(now Instant, every time.Duration, begun int, failed bool) 
 	r.drained, r.began = now.Up, true
 }
 
-// look reports whether it is time for what is done once in every, and notes that it is done.
+// look reports whether the work that is done once per Options.Every is due, and notes that it is done.
 func (r *rounds) look(now Instant, every time.Duration) bool {
 	if r.looked > 0 && now.Up-r.looked < every {
 		return false

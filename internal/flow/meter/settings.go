@@ -9,18 +9,18 @@ import (
 	"heddle/internal/flow"
 )
 
-// Settings are how the flows of one switch are kept (docs/reference/configuration.md).
+// Settings are how the flows of one switch are stored (docs/reference/configuration.md).
 type Settings struct {
 	ActiveTimeout time.Duration // 60 s to 3600 s: a flow that lasts is reported this often
 	IdleTimeout   time.Duration // 10 s to 600 s: a flow ends this long after its last packet
-	MaxFlows      int           // how many flows have an entry at most; 256 bytes each, and 20 outside the file
+	MaxFlows      int           // how many flows have an entry at most; each takes 256 bytes, and 20 outside the file
 	Biflow        bool          // report both directions of a conversation in one record (RFC 5103)
-	// what the kernel does: N packets are left out after each that is counted; for the reports
+	// for the reports; the kernel does it: N packets are skipped after each that is counted
 	Sampling     int
-	InternalOnly bool // export only what came in and went out at ports of this host that are no uplinks (S68)
+	InternalOnly bool // export only flows between two ports of this host that are no uplinks (S68)
 }
 
-// DefaultSettings are those of a switch that has none.
+// DefaultSettings are the settings of a switch that has none.
 func DefaultSettings() Settings {
 	return Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 1 << 20}
 }
@@ -40,7 +40,7 @@ func (s Settings) withDefaults() Settings {
 }
 
 // Instant is a moment by two clocks. Wall may be set back and forth; Up is the time since the host was started and is
-// not.
+// never set.
 type Instant struct {
 	Wall time.Time
 	Up   time.Duration
@@ -55,19 +55,19 @@ func Now() (Instant, error) {
 	return Instant{Wall: time.Now(), Up: time.Duration(up.Nano())}, nil
 }
 
-// Exporter takes the records of one switch to those who want them. It is called by one goroutine.
+// Exporter exports the records of one switch. One goroutine calls it.
 type Exporter interface {
-	// Budget is how many records it takes now without overrunning a collector.
+	// Budget is how many records it accepts now without overrunning a collector.
 	Budget(now Instant) int
-	// Export sends records, or counts them as lost: when it returns, they are nobody else's. The records and what they
-	// point to are valid until then. points are the observation points of their slots.
+	// Export sends records, or counts them as lost: when it returns, it is responsible for them. The records and
+	// what they point to are valid until then. points are the observation points of their slots.
 	Export(now Instant, points flow.Points, records []flow.Record)
-	// Tick is called once in Options.Every, after a drain, for what is sent by time. state is what can be reported
-	// besides records.
+	// Tick is called once per Options.Every, after a drain, for work that depends on time. state is what can be
+	// reported besides records.
 	Tick(now Instant, state func() State)
 }
 
-// State is what an exporter may report about a switch besides its records.
+// State is what an exporter can report about a switch besides its records.
 type State struct {
 	Points     flow.Points // of the switch
 	Losses     []flow.Loss // what the kernel could not record at them
@@ -75,18 +75,18 @@ type State struct {
 	Sampling   int // N: one packet is counted, N are not; 0 = every packet is
 }
 
-// Statistics are what became of what was counted at the points of one switch, since the agent began.
+// Statistics say what happened to the counts of one switch's points, since the agent began.
 type Statistics struct {
 	Flows    int // that have an entry at present
 	MaxFlows int
 	// Folded is what came from the kernel's tables, InRecords what was reported of it; the difference is in entries
 	// and will be reported. What an earlier agent folded is only in InRecords.
 	Folded, InRecords Sum
-	// Excluded is the part of InRecords that internalFlowsOnly kept from the exporter.
+	// Excluded is the part of InRecords that was not exported because of internalFlowsOnly.
 	Excluded Sum
 	// Overflow is the part of InRecords that was reported at once because the table was full.
 	Overflow Sum
-	// Records is how many were made.
+	// Records is how many records were made.
 	Records uint64
 	// FileBytes is how much memory the table takes at present.
 	FileBytes int64

@@ -14,14 +14,14 @@ type Flow struct {
 	Switch string
 	Point  flow.Point // where it is observed
 	Key    flow.Key
-	Start  int64       // ms since 1970; with the key it names the flow
+	Start  int64       // ms since 1970; identifies the flow together with the key
 	Total  flow.Counts // since Start, until the last drain
-	// PacketRate, and BitRate of whole frames, per second: of a Sampler's flows since its sample before, else the mean
-	// since Start.
+	// PacketRate, and BitRate of whole frames, per second: for a Sampler's flows since its previous sample, else
+	// the mean since Start.
 	PacketRate, BitRate float64
 }
 
-// Flows calls f with every flow that has an entry, switch by switch, until it returns false. Flows that come or go
+// Flows calls f with every flow that has an entry, switch by switch, until it returns false. Flows that begin or end
 // meanwhile may be left out. Any goroutine may call it; f must not call the Meter.
 func (m *Meter) Flows(f func(*Flow) bool) {
 	m.each(func(k *kept, points flow.Points, i int, e *entry) bool {
@@ -59,7 +59,7 @@ func (m *Meter) each(f func(k *kept, points flow.Points, i int, e *entry) bool) 
 	}
 }
 
-// each calls f with the entries in use of one chunk; more is whether there are chunks behind it.
+// each calls f with the entries in use of one chunk; more says that there are further chunks.
 func (t *table) each(from int, f func(int, *entry) bool) (more, goOn bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,12 +92,12 @@ const (
 	ByPackets
 )
 
-// Sampler computes the rates of flows between two of its samples. While it is kept it costs 32 bytes a flow.
+// Sampler computes the rates of flows between two of its samples. While it exists it takes 32 bytes per flow.
 type Sampler struct {
 	m  *Meter
 	mu sync.Mutex
 	at time.Duration
-	// before is what each entry had at the sample before.
+	// before is the state of each entry at the previous sample.
 	before map[string][]sample
 }
 
@@ -110,8 +110,8 @@ type sample struct {
 // NewSampler makes a sampler. Its first sample gives means since the flows began.
 func (m *Meter) NewSampler() *Sampler { return &Sampler{m: m, before: map[string][]sample{}} }
 
-// Top are the n flows with the highest rates since the sample before, of those that keep accepts (nil accepts all), and
-// how many it accepted.
+// Top returns the n flows with the highest rates since the previous sample among those that keep accepts (nil accepts
+// all), and how many it accepted.
 func (s *Sampler) Top(now Instant, n int, by Order, keep func(*Flow) bool) (top []Flow, accepted int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *Sampler) Top(now Instant, n int, by Order, keep func(*Flow) bool) (top 
 	return top[:min(n, len(top))], accepted
 }
 
-// swap notes what an entry has and returns what it had, if it was the same flow.
+// swap stores the state of an entry and returns the previous one, if it was of the same flow.
 func (s *Sampler) swap(name string, i int, now sample) sample {
 	all := s.before[name]
 	for len(all) <= i {
@@ -170,7 +170,7 @@ func (m *Meter) Drained() time.Duration {
 	return m.rounds.drained
 }
 
-// Statistics are those of every switch whose flows are kept, by name. Any goroutine may call it.
+// Statistics are the statistics of every switch whose flows are stored, by name. Any goroutine may call it.
 func (m *Meter) Statistics() map[string]Statistics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,7 +195,7 @@ func (k *kept) statistics() Statistics {
 	return st
 }
 
-// Unknown is what came from the source for points that it did not name; it is in no record.
+// Unknown is what the source counted for points that it did not name; it is in no record.
 func (m *Meter) Unknown() Sum {
 	m.mu.Lock()
 	defer m.mu.Unlock()

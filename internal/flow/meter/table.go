@@ -13,36 +13,36 @@ import (
 	"heddle/internal/flow"
 )
 
-// table is the flows of one switch. One goroutine changes it; any may look.
+// table is the flows of one switch. One goroutine changes it; any goroutine may read it.
 type table struct {
 	path   string
-	origin [16]byte // of the kernel's tables that are counted in
+	origin [16]byte // of the kernel's tables that count
 	log    *slog.Logger
 	seed   maphash.Seed
 
-	mu     sync.Mutex // held while what is below changes, and by those who look
+	mu     sync.Mutex // held while the fields below change, and while other goroutines read them
 	set    Settings
 	file   *file // nil while there has been no flow
 	idx    index
-	due    memory[tick] // of each entry: when to look at it; 0 when it is free
-	low    memory[tick] // of each group of entries: none of them is due before
+	due    memory[tick] // of each entry: when to check it; 0 when it is free
+	low    memory[tick] // of each group of entries: none of them is due earlier
 	places places
 	chunks []chunk
 	live   int
 
-	batch   uint64 // the one that was begun last
+	batch   uint64 // the latest one that was begun
 	settled uint64 // batches up to this one do not come again
-	since   tick   // when the drain before this one began
-	begun   int    // how many flows began in this drain, with room or without
+	since   tick   // when the previous drain began
+	begun   int    // how many flows began in this drain, whether they fit or not
 	outside outside
-	cursor  int  // where the search for what is due goes on
-	foreign bool // what is in the file was counted in other kernel tables
-	// stopping: every flow is reported a last time.
+	cursor  int  // where the search for due entries continues
+	foreign bool // the counts in the file come from other kernel tables
+	// stopping: every flow is reported one last time.
 	stopping bool
 	refused  error // why the table cannot grow; logged when it changes
 }
 
-// hash is of 32 bits, by a seed that guests cannot know.
+// hash has 32 bits and depends on a seed that guests cannot know.
 func (t *table) hash(k *flow.Key) uint32 {
 	return uint32(maphash.Bytes(t.seed, unsafe.Slice((*byte)(unsafe.Pointer(k)), unsafe.Sizeof(*k))))
 }
@@ -66,7 +66,7 @@ func newTable(path string, origin [16]byte, set Settings, log *slog.Logger) (*ta
 	return t, t.setAside(err)
 }
 
-// setAside keeps a file that can't be used, for those who want to know why, and only the last one.
+// setAside renames a file that can't be used, so that it can be examined. Only the latest one is stored.
 func (t *table) setAside(why error) error {
 	aside := t.path + ".unusable"
 	if err := os.Rename(t.path, aside); err != nil {
@@ -88,7 +88,7 @@ func (t *table) create() error {
 	return t.adopt(f)
 }
 
-// adopt takes over a mapped file with the flows that are in it.
+// adopt takes over a mapped file with its flows.
 func (t *table) adopt(f *file) error {
 	t.file = f
 	n := len(f.entries)
@@ -139,14 +139,14 @@ func (t *table) adoptChunk(c int) error {
 	return nil
 }
 
-// place notes that an entry that was taken is in use.
+// place records that an allocated entry is in use.
 func (t *table) place(hash uint32, i int) {
 	t.idx.put(hash, uint32(i))
 	t.chunks[i/chunkEntries].live++
 	t.live++
 }
 
-// release lets go of the file, which stays.
+// release unmaps and closes the file, which stays.
 func (t *table) release() {
 	if t.file == nil {
 		return
@@ -172,7 +172,7 @@ func (t *table) findHash(hash uint32, k *flow.Key) (int, bool) {
 	}
 }
 
-// configure takes new settings.
+// configure applies new settings.
 func (t *table) configure(set Settings) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +192,7 @@ func (t *table) configure(set Settings) error {
 	return t.adopt(f)
 }
 
-// stop begins or ends reporting every flow a last time.
+// stop begins or ends reporting every flow one last time.
 func (t *table) stop(stopping bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,7 +200,7 @@ func (t *table) stop(stopping bool) {
 	t.look()
 }
 
-// tidy cleans up when there is no flow any more: the file is removed unless flows are expected.
+// tidy cleans up when there is no flow any more: it removes the file unless flows are expected.
 func (t *table) tidy(expected bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,7 +227,7 @@ func (t *table) tidy(expected bool) error {
 // errFull is that the configured number of flows is reached.
 var errFull = errors.New("maxFlows is reached")
 
-// room takes a free entry and returns it.
+// room allocates a free entry and returns it.
 func (t *table) room() (int, error) {
 	if t.live >= t.set.MaxFlows {
 		return 0, errFull
@@ -265,7 +265,7 @@ func (t *table) refuse(err error) {
 	t.refused = err
 }
 
-// remove frees an entry whose key has that hash.
+// remove frees an entry; hash is the hash of its key.
 func (t *table) remove(i int, hash uint32) {
 	t.idx.remove(hash, uint32(i))
 	t.file.entries[i].free()

@@ -7,14 +7,14 @@ import (
 	"heddle/internal/flow"
 )
 
-// Told is records as they were made.
+// Told is a portion of records, as they were made.
 type Told struct {
 	Switch  string
-	Points  flow.Points // of the slots in the records; not to be changed
+	Points  flow.Points // of the slots in the records; must not be changed
 	Records []flow.Record
 }
 
-// Subscription brings the records that are made from now on.
+// Subscription delivers the records that are made from now on.
 type Subscription struct {
 	w    *watchers
 	c    chan Told
@@ -22,13 +22,13 @@ type Subscription struct {
 	lost uint64
 }
 
-// watchers are those who want to see records.
+// watchers are the subscriptions to records.
 type watchers struct {
 	mu   sync.Mutex
 	subs []*Subscription
 }
 
-// Subscribe begins a subscription that holds up to n portions of records until they are read. Any goroutine may call
+// Subscribe begins a subscription that buffers up to n portions of records until they are read. Any goroutine may call
 // it.
 func (m *Meter) Subscribe(n int) *Subscription {
 	s := &Subscription{w: &m.watchers, c: make(chan Told, n)}
@@ -38,7 +38,7 @@ func (m *Meter) Subscribe(n int) *Subscription {
 	return s
 }
 
-// Records is where they come.
+// Records is the channel on which they come.
 func (s *Subscription) Records() <-chan Told { return s.c }
 
 // Lost is how many records did not fit since the subscription began: a slow reader does not hold up the Meter.
@@ -48,7 +48,7 @@ func (s *Subscription) Lost() uint64 {
 	return s.lost
 }
 
-// Close ends the subscription; nothing comes any more.
+// Close ends the subscription; no more records come.
 func (s *Subscription) Close() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()

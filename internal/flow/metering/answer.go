@@ -15,7 +15,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// opened is the meter and whether anything is metered; the meter is nil before the first flow was looked for.
+// opened is the meter and whether anything is metered; the meter is nil before flows were first metered.
 func (r *Runner) opened() (m *meter.Meter, metered bool) {
 	for _, w := range r.wish() {
 		metered = metered || len(w.metered) > 0
@@ -25,8 +25,8 @@ func (r *Runner) opened() (m *meter.Meter, metered bool) {
 	return r.meter, metered
 }
 
-// Flows are the first of the flows there are, in the order asked for. They are as old as the last drain: a second at
-// most.
+// Flows are the first of the present flows, in the requested order. Their counts are as old as the last drain: a second
+// at most.
 func (r *Runner) Flows(q api.FlowQuery) (*api.FlowList, error) {
 	only, err := newMatcher(q.FlowFilter)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Runner) Flows(q api.FlowQuery) (*api.FlowList, error) {
 	return out, nil
 }
 
-// pointsOf are the points whose flows are kept; m may be nil.
+// pointsOf are the points whose flows are stored; m may be nil.
 func pointsOf(m *meter.Meter) flow.Points {
 	if m == nil {
 		return nil
@@ -103,10 +103,10 @@ func (b *best[T]) all() []T {
 	return b.list
 }
 
-// watched is how many portions of records wait for who watches them.
+// watched is how many portions of records are buffered for a reader.
 const watched = 64
 
-// Records calls emit with the records as they are made; first without any, when none is missed from then on.
+// Records calls emit with the records as they are made. The first call has none: from then on no record is missed.
 func (r *Runner) Records(ctx context.Context, f api.FlowFilter, emit func(api.FlowRecords) error) error {
 	only, err := newMatcher(f)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *Runner) recordsOf(told meter.Told, only *matcher) []api.FlowRecord {
 	return list
 }
 
-// awaitMeter waits for the meter, which is opened right after the agent has begun; nil when there will be none.
+// awaitMeter waits for the meter, which is opened right after the agent has started; nil when there will be none.
 func (r *Runner) awaitMeter(ctx context.Context) (*meter.Meter, error) {
 	tick := time.NewTicker(again / 10)
 	defer tick.Stop()
@@ -192,7 +192,7 @@ func (r *Runner) awaitMeter(ctx context.Context) (*meter.Meter, error) {
 	}
 }
 
-// Status says how metering and export do.
+// Status returns the state of metering and export.
 func (r *Runner) Status() (*api.FlowStatus, error) {
 	wanted := r.wish()
 	r.mu.Lock()
@@ -226,7 +226,7 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 				s.Problem = err.Error()
 			}
 			for i := range all {
-				if planned(w.settings, &all[i]) { // while nothing is metered the export knows of no change
+				if planned(w.settings, &all[i]) { // while nothing is metered the export does not learn of changes
 					s.Collectors = append(s.Collectors, collectorOf(&all[i]))
 				}
 			}
@@ -261,7 +261,7 @@ func sum(s meter.Sum) api.FlowCounts {
 	return api.FlowCounts{Packets: s.Packets, Bytes: s.Bytes, FrameBytes: s.FrameBytes}
 }
 
-// lossesOf are those at ports of the switch, by name.
+// lossesOf are the losses at ports of the switch, by name.
 func lossesOf(sw string, all []flow.Loss, points flow.Points) []api.FlowLoss {
 	list := []api.FlowLoss{}
 	for _, l := range all {

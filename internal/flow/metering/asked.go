@@ -17,7 +17,7 @@ func nothingMetered() api.FlowNote {
 		"group, a port or an uplink, or in defaults"}
 }
 
-// place is a port or an uplink of the plan.
+// place is a port or an uplink of the plan, with what filters ask about.
 type place struct {
 	uplink bool
 	group  string // of a port
@@ -35,7 +35,7 @@ func placesOf(sw *plan.Switch) map[plan.PortID]place {
 	return places
 }
 
-// about says whether the filter means flows of what is called that.
+// about says whether the filter selects flows at the port or uplink with that name.
 func (m *matcher) about(id plan.PortID, p place) bool {
 	return (m.Switch == "" || m.Switch == id.Switch) && (m.Port == "" || m.Port == id.Name) &&
 		(m.Uplink == "" || p.uplink && m.Uplink == id.Name) &&
@@ -69,7 +69,7 @@ func (r *Runner) asked(m *matcher, points flow.Points) (note api.FlowNote, err e
 	return m.unmetered(wanted), nil
 }
 
-// samplingRate is that of the switches whose flows the filter means, the largest.
+// samplingRate is the largest sampling rate of the switches whose flows the filter selects.
 func (r *Runner) samplingRate(m *matcher) (rate int) {
 	for name, w := range r.wish() {
 		if m.Switch == "" || m.Switch == name {
@@ -125,7 +125,7 @@ func (m *matcher) named(wanted map[string]wish, points flow.Points) error {
 			known.see(id, p)
 		}
 	}
-	for _, p := range points { // of what is gone, but whose flows are still kept
+	for _, p := range points { // points that are gone but whose flows are still stored
 		known.switches[p.ID.Switch] = true
 		if m.Switch == "" || m.Switch == p.ID.Switch {
 			known.see(p.ID, place{uplink: p.Uplink, group: p.PortGroup})
@@ -134,7 +134,7 @@ func (m *matcher) named(wanted map[string]wish, points flow.Points) error {
 	return known.check(m)
 }
 
-// names are those that a filter can have.
+// names are the names that a filter can use.
 type names struct{ switches, ports, uplinks, groups map[string]bool }
 
 func newNames() names {

@@ -17,31 +17,32 @@ import (
 	"heddle/internal/spec"
 )
 
-// exporter sends the records of a switch to the collectors that the plan names. One goroutine uses it, but for Status.
+// exporter sends the records of a switch to the collectors that the plan names. One goroutine uses it; any goroutine
+// may call Status.
 type exporter struct {
 	o    ExportOptions
 	sw   string // its name
 	log  *slog.Logger
 	last export.Config
-	lost lost // that no exporter after this one may forget
+	lost lost // what later exporters must not forget
 	told told
 
 	mu   sync.Mutex
-	now  *export.Exporter // nil while it is closed, and where it could not be made
+	now  *export.Exporter // nil while it is closed, and if it could not be made
 	err  error
-	past []export.Status // of exports that have ended: a collector's counts go on
+	past []export.Status // of exports that have ended: a collector's counts continue
 }
 
-// ExportOptions are what the export of every switch is made with.
+// ExportOptions are the options for the export of every switch.
 type ExportOptions struct {
 	Host string // the name of this host, which collectors get with the records
-	Dir  string // of the flow tables; what collectors were not sent is written down there, for the agent after this one
+	Dir  string // of the flow tables; what collectors were not sent is stored there for the next agent
 	Log  *slog.Logger
 	// Publish gets the changes of a collector's state.
 	Publish func(event.Event)
 }
 
-// Exporters make what sends the records of a switch.
+// Exporters returns a function that makes the exporter of a switch.
 func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX) Collectors {
 	return func(now meter.Instant, sw string, x plan.IPFIX) Collectors {
 		e := &exporter{o: o, sw: sw, log: o.Log.With("switch", sw), told: newTold(sw, o.Publish)}
@@ -54,7 +55,7 @@ func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX)
 	}
 }
 
-// config is what the plan asks for.
+// config is the configuration according to the plan.
 func (e *exporter) config(x plan.IPFIX) export.Config {
 	c := export.Config{TLS: map[export.Collector]export.TLS{}, Domain: x.ObservationDomain, DomainName: "switch " +
 		e.sw + " on " + e.o.Host, Lost: e.lost.of, Counted: e.lost.counted, MTU: x.MTU, TemplateEvery: x.TemplateEvery,
@@ -73,7 +74,7 @@ func (e *exporter) config(x plan.IPFIX) export.Config {
 	return c
 }
 
-// Configure takes over other settings. Where they are about the export, its sessions begin anew.
+// Configure applies other settings. If they concern the export, its sessions begin anew.
 func (e *exporter) Configure(now meter.Instant, x plan.IPFIX) {
 	c := e.config(x)
 	if e.now != nil && sameExport(c, e.last) {
@@ -95,7 +96,7 @@ func transport(to plan.Collector) export.Transport {
 	return export.Transport(cmp.Or(to.Transport, spec.TransportUDP))
 }
 
-// nameOf is a collector in the words of the configuration.
+// nameOf is a collector's name in the words of the configuration.
 func nameOf(c export.Collector) string {
 	return plan.Collector{Address: c.Address, Port: c.Port, Transport: spec.Transport(c.Transport)}.String()
 }
@@ -129,7 +130,7 @@ func (e *exporter) Tick(now meter.Instant, state func() meter.State) {
 	}
 }
 
-// note saves what collectors were not sent, and reports the changes of their states.
+// note saves what collectors were not sent, and reports changes of their states.
 func (e *exporter) note(now meter.Instant) {
 	all := e.now.Status()
 	if err := e.lost.note(all); err != nil {
@@ -138,7 +139,7 @@ func (e *exporter) note(now meter.Instant) {
 	e.told.tell(all, now.Wall)
 }
 
-// Status says how the export to each collector does, and what keeps it from being made.
+// Status returns the state of the export to each collector, or the error that prevents the export.
 func (e *exporter) Status() ([]export.Status, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,7 +159,7 @@ func (e *exporter) Status() ([]export.Status, error) {
 	return all, nil
 }
 
-// addStatus adds the counts of an export that has ended, but for what was lost, which was handed on.
+// addStatus adds the counts of an export that has ended, except for losses, which were handed on.
 func addStatus(to, past *export.Status) {
 	to.Messages, to.Octets, to.Records, to.Unshaped = to.Messages+past.Messages, to.Octets+past.Octets, to.Records+
 		past.Records, to.Unshaped+past.Unshaped
@@ -182,7 +183,7 @@ func (e *exporter) Close(now meter.Instant) {
 	for i := range all {
 		all[i].State, all[i].Since, all[i].Why = closed, now.Wall, ""
 	}
-	for _, s := range e.past { // of a collector that is named again some day
+	for _, s := range e.past { // of a collector that may be named again later
 		if !slices.ContainsFunc(all, func(t export.Status) bool { return t.Collector == s.Collector }) &&
 			len(all) < mostPast {
 			all = append(all, s)
@@ -191,5 +192,5 @@ func (e *exporter) Close(now meter.Instant) {
 	e.now, e.past = nil, all
 }
 
-// mostPast bounds how many collectors are remembered.
+// mostPast limits how many collectors are remembered.
 const mostPast = 64

@@ -11,17 +11,17 @@ import (
 	"heddle/internal/flow"
 )
 
-// matcher says which flows a filter means.
+// matcher says which flows a filter selects.
 type matcher struct {
 	api.FlowFilter
 	prefix    netip.Prefix
 	etherType uint16 // 0 = any
-	llc       bool   // only frames of IEEE 802.3 with a length in place of an EtherType
+	llc       bool   // only frames of IEEE 802.3 with a length instead of an EtherType
 	protocol  int    // -1 = any
 	direction int    // -1 = any
 }
 
-// newMatcher reads a filter. The error says what is wrong with it.
+// newMatcher parses a filter. The error says what is wrong with it.
 func newMatcher(f api.FlowFilter) (*matcher, error) {
 	m := &matcher{FlowFilter: f, protocol: -1, direction: -1}
 	if f.Address != "" {
@@ -54,7 +54,7 @@ func invalid(format string, args ...any) error {
 	return api.NewError(api.Invalid, fmt.Sprintf(format, args...))
 }
 
-// setProtocol reads the name or number of a protocol of IP, or an EtherType.
+// setProtocol parses the name or number of a protocol of IP, or an EtherType.
 func (m *matcher) setProtocol(word string) error {
 	word = strings.ToLower(word)
 	if word == "" {
@@ -91,7 +91,7 @@ func (m *matcher) setProtocol(word string) error {
 	return nil
 }
 
-// match reports whether the filter means the flow of that key, seen at that point.
+// match reports whether the filter selects the flow with that key, observed at that point.
 func (m *matcher) match(at *flow.Point, k *flow.Key) bool {
 	switch {
 	case m.Switch != "" && at.ID.Switch != m.Switch,
@@ -114,7 +114,7 @@ func (m *matcher) match(at *flow.Point, k *flow.Key) bool {
 
 func isIP(k *flow.Key) bool { return k.EtherType == flow.IPv4 || k.EtherType == flow.IPv6 }
 
-// llc is what has a length in place of an EtherType, such as a spanning tree's frames (IEEE 802.3 clause 3.2.6).
+// llc stands for frames with a length instead of an EtherType, such as a spanning tree's (IEEE 802.3 clause 3.2.6).
 const llc = "llc"
 
 func isLength(etherType uint16) bool { return etherType < 0x0600 }

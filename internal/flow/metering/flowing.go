@@ -1,6 +1,6 @@
-// Package metering runs the metering of an agent: a goroutine of its own takes the counts out of the kernel, keeps
-// them, makes records and exports them, as the active plan demands, and answers questions about flows. Nothing runs
-// while nothing is metered.
+// Package metering runs the metering of an agent: its own goroutine drains the counts from the kernel, stores them,
+// makes records and exports them, as the active plan demands, and it answers questions about flows. Nothing runs while
+// nothing is metered.
 package metering
 
 import (
@@ -17,7 +17,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Options are what a Runner is made with.
+// Options are the fixed settings of a Runner.
 type Options struct {
 	Log *slog.Logger
 	// Dir is where the flow tables are: they survive the agent, and need not survive the host.
@@ -36,9 +36,10 @@ type Options struct {
 // Collectors exports the records of a switch.
 type Collectors interface {
 	meter.Exporter
-	// Configure takes over other settings.
+	// Configure applies other settings.
 	Configure(meter.Instant, plan.IPFIX)
-	// Status says how the export to each collector does, in the order of the configuration. Any goroutine may call it.
+	// Status returns the state of the export to each collector, in the order of the configuration. Any goroutine
+	// may call it.
 	Status() ([]export.Status, error)
 	// Close ends the export.
 	Close(meter.Instant)
@@ -47,7 +48,7 @@ type Collectors interface {
 const (
 	// stopWithin bounds how long the last records may take when the agent stops.
 	stopWithin = 3 * time.Second
-	// again is how soon what failed is tried again.
+	// again is how soon a failed step is tried again.
 	again = time.Second
 )
 
@@ -55,20 +56,20 @@ const (
 type Runner struct {
 	o     Options
 	words words
-	// followed is when the loop looked last for what is wanted, by meter.Instant.Up.
+	// followed is when the loop last checked what is wanted, by meter.Instant.Up.
 	followed time.Duration
-	changed  chan struct{} // holds one when something else is wanted
+	changed  chan struct{} // contains an element when something else is wanted
 	stop     chan struct{}
 	done     chan struct{}
 
 	wishes sync.Mutex
 	wanted map[string]wish // of the active plan, by switch; replaced as a whole
 
-	// mu is held by the loop while it changes what follows, and by others who look; never for long.
+	// mu is held by the loop while it changes the fields below, and by readers; never for long.
 	mu      sync.Mutex
-	meter   *meter.Meter // nil before it could be opened
+	meter   *meter.Meter // nil until it could be opened
 	kept    map[string]*kept
-	exports map[string]Collectors // of the switches of the plan that were ever metered
+	exports map[string]Collectors // of those switches in the plan that were ever metered
 	failure error                 // why metering does not work, nil when it does
 	begun   bool                  // a drain has succeeded
 }
@@ -85,7 +86,7 @@ func Start(o Options) *Runner {
 	return r
 }
 
-// Settled takes over the settings of the active plan. portGroups are the names of each switch's port groups, also of
+// Settled applies the settings of the active plan. portGroups are the names of each switch's port groups, including
 // those without a port. It does not block.
 func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string) {
 	wanted := map[string]wish{}
@@ -109,7 +110,7 @@ func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string) {
 	}
 }
 
-// metered are the ports and uplinks of the switch whose monitoring is such.
+// metered are the ports and uplinks of the switch whose monitoring fulfils such.
 func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]bool {
 	all := map[plan.PortID]bool{}
 	for _, p := range sw.Ports {
@@ -125,7 +126,7 @@ func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]b
 	return all
 }
 
-// Close takes the counts out of the kernel, reports every flow, sends the records, and ends.
+// Close drains the counts from the kernel, reports every flow, sends the records, and ends.
 func (r *Runner) Close() error {
 	close(r.stop)
 	<-r.done
@@ -135,7 +136,7 @@ func (r *Runner) Close() error {
 // run is the loop.
 func (r *Runner) run() {
 	defer close(r.done)
-	var due <-chan time.Time // nil while nothing is kept
+	var due <-chan time.Time // nil while no flows are stored
 	for {
 		changed := false
 		select {
@@ -155,7 +156,7 @@ func (r *Runner) run() {
 	}
 }
 
-// fail notes what keeps metering from working, and logs it once.
+// fail records what prevents metering, and logs it once.
 func (r *Runner) fail(err error) {
 	r.mu.Lock()
 	before := r.failure
@@ -166,7 +167,7 @@ func (r *Runner) fail(err error) {
 	}
 }
 
-// turn does the work that is due, and returns when the next turn is; below 0: when it is woken.
+// turn does the work that is due, and returns after what time the next turn is; below 0: when it is woken.
 func (r *Runner) turn(changed bool) (time.Duration, error) {
 	m, err := r.open()
 	if err != nil {
@@ -183,7 +184,7 @@ func (r *Runner) turn(changed bool) (time.Duration, error) {
 	if r.begun && len(r.kept) == 0 && flows(m) == 0 {
 		return -1, errConfigure
 	}
-	wait, err := m.Step(now) // the first also takes out what was counted for an agent before this one
+	wait, err := m.Step(now) // the first also drains what was counted for an earlier agent
 	r.begun = r.begun || err == nil
 	r.endPorts(m, now)
 	if err = errors.Join(errConfigure, err); err != nil {
@@ -192,7 +193,7 @@ func (r *Runner) turn(changed bool) (time.Duration, error) {
 	return wait, err
 }
 
-// open continues with the tables there are, the first time.
+// open continues with the existing tables, the first time.
 func (r *Runner) open() (*meter.Meter, error) {
 	if r.meter != nil {
 		return r.meter, nil
@@ -215,8 +216,8 @@ func flows(m *meter.Meter) (n int) {
 	return n
 }
 
-// follow makes the meter keep the flows that are wanted. The flows of a switch that is no longer metered are ended
-// when the counts until then have come out of the kernel. configure: also if nothing left.
+// follow makes the meter store the wanted flows. The flows of a switch that is no longer metered are ended once their
+// counts have been drained from the kernel. configure: even if no switch was removed.
 func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error {
 	left, wanted := m.Statistics(), r.wish()
 	var gone []*kept
@@ -259,7 +260,7 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	return err
 }
 
-// end reports every flow a last time.
+// end reports every flow one last time.
 func (r *Runner) end() error {
 	if r.meter == nil {
 		return nil

@@ -12,20 +12,20 @@ import (
 type wish struct {
 	settings plan.IPFIX
 	metered  map[plan.PortID]bool // ports and uplinks
-	ingress  map[plan.PortID]bool // those of them where what comes in is metered
+	ingress  map[plan.PortID]bool // those of them where incoming frames are metered
 	places   map[plan.PortID]place
-	groups   []string // all port groups, those without a port among them
+	groups   []string // all port groups, including those without a port
 }
 
-// kept is a switch whose flows are kept. It is the loop's alone, but for the export.
+// kept is a switch whose flows are stored. Only the loop uses it, except for the export.
 type kept struct {
 	settings plan.IPFIX
 	export   Collectors
-	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. Counts from before that are
-	// still to come.
+	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. Counts from before that may
+	// still come.
 	leaves time.Duration
-	// metered are the ports and uplinks whose flows are kept, leaving those that no longer are metered, by the time
-	// since which.
+	// metered are the ports and uplinks whose flows are stored; leaving are those that are no longer metered, with
+	// the time since when.
 	metered map[plan.PortID]bool
 	leaving map[plan.PortID]time.Duration
 }
@@ -36,7 +36,7 @@ func (r *Runner) wish() map[string]wish {
 	return r.wanted
 }
 
-// keep notes that a switch's flows are kept, or with nil no longer.
+// keep records that a switch's flows are stored or, with nil, no longer.
 func (r *Runner) keep(name string, k *kept) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *Runner) forget(wanted map[string]wish) {
 	}
 }
 
-// export begins the export of a switch's records, or goes on with that which there was.
+// export begins the export of a switch's records, or continues the previous one.
 func (r *Runner) export(now meter.Instant, name string, x plan.IPFIX) Collectors {
 	c := r.exports[name]
 	if c == nil {
@@ -68,7 +68,7 @@ func (r *Runner) export(now meter.Instant, name string, x plan.IPFIX) Collectors
 	return c
 }
 
-// meter takes over which ports and uplinks are metered.
+// meter updates which ports and uplinks are metered.
 func (k *kept) meter(now map[plan.PortID]bool, at meter.Instant) {
 	for id := range k.metered {
 		if !now[id] {
@@ -81,7 +81,8 @@ func (k *kept) meter(now map[plan.PortID]bool, at meter.Instant) {
 	k.metered = now
 }
 
-// endPorts ends the flows of ports and uplinks that are metered no longer, when all of them has come out of the kernel.
+// endPorts ends the flows of ports and uplinks that are no longer metered, once all their counts have been drained from
+// the kernel.
 func (r *Runner) endPorts(m *meter.Meter, now meter.Instant) {
 	for _, k := range r.kept {
 		gone := map[plan.PortID]bool{}
@@ -97,7 +98,7 @@ func (r *Runner) endPorts(m *meter.Meter, now meter.Instant) {
 	}
 }
 
-// settings are how the flows of each switch are kept.
+// settings are how the flows of each switch are stored.
 func (r *Runner) settings() map[string]meter.Switch {
 	all := make(map[string]meter.Switch, len(r.kept))
 	for name, k := range r.kept {

@@ -15,23 +15,23 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// lost is what the collectors of a switch were not sent. It is in a file beside the flow tables, so that collectors
-// get the numbers even if the agent is killed before they are back.
+// lost is what the collectors of a switch were not sent. It is stored in a file beside the flow tables, so that
+// collectors get the numbers even if the agent is killed before they are back.
 type lost struct {
 	file string
 	of   map[export.Collector]export.Loss
-	// counted is since when, of every collector there was an export to.
+	// counted is since when losses are counted, for every collector there was an export to.
 	counted map[export.Collector]export.Span
 }
 
-// lostOf is what one collector was not sent, as the file has it.
+// lostOf is the loss of one collector, in the file's form.
 type lostOf struct {
 	export.Collector
 	export.Loss
 	export.Span
 }
 
-// readLost reads what the exporter before had written down. Whatever the error is, what it returns can be used.
+// readLost reads what the previous exporter had stored. What it returns can be used even if there is an error.
 func readLost(dir, sw string) (lost, error) {
 	l := lost{filepath.Join(dir, "lost."+url.PathEscape(sw)+".json"), map[export.Collector]export.Loss{},
 		map[export.Collector]export.Span{}}
@@ -47,21 +47,21 @@ func readLost(dir, sw string) (lost, error) {
 		return l, fmt.Errorf("read %s: %w", l.file, err)
 	}
 	for _, x := range all {
-		x.Transport = cmp.Or(x.Transport, export.UDP) // agents before there were others did not say
+		x.Transport = cmp.Or(x.Transport, export.UDP) // older agents, which only knew UDP, did not write it
 		l.of[x.Collector] = x.Loss
 		l.counted[x.Collector] = x.Span
 	}
 	return l, nil
 }
 
-// note writes down what has changed. Collectors that the configuration has no longer are remembered, up to a bound.
+// note stores what has changed. Collectors that are no longer in the configuration are remembered, up to a bound.
 func (l *lost) note(all []export.Status) error {
 	next, counted := maps.Clone(l.of), maps.Clone(l.counted)
 	for _, s := range all {
 		s.Collector.Transport = cmp.Or(s.Collector.Transport, export.UDP)
 		counted[s.Collector] = s.Counted
 		lost := s.Lost
-		lost.Add(s.Held) // is lost if the agent is killed now
+		lost.Add(s.Held) // it is lost if the agent is killed now
 		if _, known := next[s.Collector]; known || lost != (export.Loss{}) {
 			next[s.Collector] = lost
 		}
@@ -81,7 +81,7 @@ func (l *lost) note(all []export.Status) error {
 	return l.write()
 }
 
-// write replaces the file as a whole. It need not survive the host.
+// write replaces the whole file. It need not survive the host.
 func (l *lost) write() error {
 	list := []lostOf{}
 	for c, span := range l.counted {

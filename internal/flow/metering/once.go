@@ -9,19 +9,19 @@ import (
 	"heddle/internal/plan"
 )
 
-// once sums up what flows had, with each packet counted once though it is seen where it came in and at each port where
-// it went out. A packet counts where it came in, if that port is metered and its flow there is asked for; else where it
-// went out. What is for many goes out at several ports and counts at the one where most of its flow did.
+// once sums up flows so that each packet counts once, although it is seen where it came in and at each port where it
+// went out. A packet counts where it came in, if that port is metered and the filter selects its flow there; else where
+// it went out. A packet to many receivers goes out at several ports, and counts at the one where most of its flow did.
 type once struct {
 	only    *matcher
-	entered map[plan.PortID]bool // ports and uplinks that are metered where packets come in
+	entered map[plan.PortID]bool // ports and uplinks where incoming packets are metered
 	points  flow.Points
 	sum     api.FlowRates
 	seed    maphash.Seed
-	copies  map[uint64]amount // of flows with many copies, by what the copies have in common: the largest of them
+	copies  map[uint64]amount // for flows with many copies: the largest of the copies, by what they have in common
 }
 
-// mostCopies bounds what is remembered of flows for many; of those above, every copy counts.
+// mostCopies limits how many flows to many receivers are remembered; beyond that, every copy counts.
 const mostCopies = 1 << 16
 
 func (r *Runner) once(only *matcher, points flow.Points) *once {
@@ -35,20 +35,20 @@ func (r *Runner) once(only *matcher, points flow.Points) *once {
 	return o
 }
 
-// amount is what a flow had.
+// amount is the packets and bytes of a flow.
 type amount struct {
 	api.FlowCounts
 	rates api.FlowRates
 }
 
-// add counts a flow that the filter matches.
+// add counts a flow that the filter selects.
 func (o *once) add(f *meter.Flow) {
 	part, _ := o.part(f)
 	o.sum.Packets += part.rates.Packets
 	o.sum.Bits += part.rates.Bits
 }
 
-// part is the part of a matching flow that is counted here; false when all of it is counted elsewhere.
+// part is the part of a selected flow that counts here; false if all of it counts elsewhere.
 func (o *once) part(f *meter.Flow) (amount, bool) {
 	all := amount{counts(&f.Total), api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}}
 	switch {
@@ -61,7 +61,7 @@ func (o *once) part(f *meter.Flow) (amount, bool) {
 	return all, true
 }
 
-// elsewhere reports whether what goes out is counted where it came in.
+// elsewhere reports whether an outgoing flow counts where it came in.
 func (o *once) elsewhere(f *meter.Flow) bool {
 	at, known := o.points[f.Total.In]
 	if !known || !o.entered[at.ID] {
@@ -72,7 +72,7 @@ func (o *once) elsewhere(f *meter.Flow) bool {
 	return o.only.match(&at, &k)
 }
 
-// copy is by how much a copy exceeds those of the same flow that were counted before; false when by nothing.
+// copy is by how much a copy exceeds the copies of the same flow that were counted before; false if it does not.
 func (o *once) copy(f *meter.Flow, all amount) (amount, bool) {
 	k := f.Key
 	k.Point = 0

@@ -18,7 +18,7 @@ type words struct {
 
 func newWords() words { return words{protocolNames(), etherTypeNames()} }
 
-// flow is the flow of that key at that point with what was counted of it.
+// flow is the flow with that key at that point, with its counts.
 func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Counts) api.Flow {
 	f := api.Flow{
 		Switch: at.ID.Switch, Port: at.ID.Name, Uplink: at.Uplink, PortGroup: at.PortGroup,
@@ -29,7 +29,7 @@ func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Coun
 		TCPFlags: tcpFlags(c.TCPFlags), TOS: c.TOS, MinTTL: c.MinTTL, MaxTTL: c.MaxTTL,
 	}
 	if f.Port == "" {
-		f.Port = "slot " + strconv.Itoa(int(k.Point)) // of a port that is not known any more
+		f.Port = "slot " + strconv.Itoa(int(k.Point)) // for a port that is not known any more
 	}
 	f.Source, f.Destination = k.Addresses()
 	switch {

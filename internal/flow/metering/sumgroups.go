@@ -16,14 +16,14 @@ import (
 	"heddle/internal/plan"
 )
 
-// inGroup is a group that a flow belongs to; back: it comes back, to an address, or from the server's end of a
-// conversation.
+// inGroup is a group that a flow belongs to; back: the flow is the opposite direction, to an address, or from the
+// server's end of a conversation.
 type inGroup struct {
 	of   group
 	back bool
 }
 
-// groupsOf are the groups of a flow: one, or by address and port group those of both its ends.
+// groupsOf are the groups of a flow: one, or two by address and port group, for its two ends.
 func (s *sums) groupsOf(f *meter.Flow) []inGroup {
 	k := &f.Key
 	switch s.by {
@@ -72,8 +72,8 @@ func endsOf(k *flow.Key) (from, to end) {
 	return from, to
 }
 
-// portGroups are those of the ports where a flow comes in and goes out, as far as they are known: of what is for many
-// the group where it came in.
+// portGroups are the port groups of the ports where a flow comes in and goes out, as far as they are known; for a flow
+// to many receivers only the one where it came in.
 func (s *sums) portGroups(f *meter.Flow) (in []inGroup) {
 	slots := [2]uint16{f.Total.In, f.Key.Point}
 	if f.Key.Direction == flow.Ingress {
@@ -149,7 +149,7 @@ type service struct {
 	port     uint16
 }
 
-// Bounds of what is read of the host's names.
+// Limits for reading the host's service names.
 const (
 	servicesFile = "/etc/services"
 	mostServices = 1 << 20 // bytes
@@ -188,9 +188,9 @@ func parseServices(from io.Reader) services {
 
 func (s services) name(protocol string, port uint16) string { return s[service{protocol, port}] }
 
-// server decides which end of a flow is the server's: the one whose port has a name, else the one with the smaller
-// port; if both are the same, the one with the smaller address. Both directions of a conversation have the same
-// server. back: it is the source.
+// server decides which end of a flow is the server: the one whose port has a name, else the one with the smaller port;
+// if both are the same, the one with the smaller address. Both directions of a conversation have the same server. back:
+// the source is the server.
 func (s services) server(k *flow.Key) (addr netip.Addr, port uint16, back bool) {
 	from, to := endsOf(k)
 	protocol := protocolNames()[k.Protocol]

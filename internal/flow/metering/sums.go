@@ -12,10 +12,10 @@ import (
 	"heddle/internal/flow/meter"
 )
 
-// mostGroups bounds how many groups are kept apart; of more, the smaller half goes into the rest.
+// mostGroups limits how many groups are kept apart; beyond that, the smaller half is added to the rest.
 const mostGroups = 1 << 16
 
-// sums adds flows up, group by group, with each packet once.
+// sums adds flows up by group, counting each packet once.
 type sums struct {
 	by     string
 	words  words
@@ -28,7 +28,7 @@ type sums struct {
 	most   int
 }
 
-// group is what flows of one row have in common. end and other are of a conversation, of which end is the client's.
+// group is what the flows of one row have in common. end and other are the ends of a conversation: end is the client.
 type group struct {
 	name       string
 	sw         string
@@ -39,7 +39,7 @@ type group struct {
 // end is one end of a flow.
 type end struct {
 	addr netip.Addr
-	mac  [6]byte // of what has no address
+	mac  [6]byte // for an end without an address
 	port uint16
 }
 
@@ -65,7 +65,7 @@ func plus(a, b api.FlowCounts) api.FlowCounts {
 		b.FrameBytes}
 }
 
-// sumOrder is what comes first.
+// sumOrder is the order of rows.
 func sumOrder(q *api.FlowSumQuery) (func(a, b *sumRow) int, error) {
 	sorts := api.FlowSumSorts()
 	if q.Of == api.SumsOfRates {
@@ -86,7 +86,7 @@ func sumOrder(q *api.FlowSumQuery) (func(a, b *sumRow) int, error) {
 	return by, nil
 }
 
-// newSums checks a query, and makes what adds up for it.
+// newSums checks a query, and makes the sums for it.
 func (r *Runner) newSums(q *api.FlowSumQuery) (*sums, error) {
 	order, err := sumOrder(q)
 	switch {
@@ -108,7 +108,7 @@ func (s *sums) begin(o *once) {
 	s.once, s.groups, s.out = o, map[group]*sumRow{}, api.FlowSums{By: s.by}
 }
 
-// add takes in a flow that the filter matches.
+// add adds a flow that the filter selects.
 func (s *sums) add(f *meter.Flow) {
 	part, here := s.once.part(f)
 	if !here {
@@ -138,7 +138,7 @@ func (s *sums) count(of group, part amount, back bool) {
 	row.add(part, back)
 }
 
-// sorted are the rows, in the order asked for; rows that have as much are in the order of their names.
+// sorted are the rows in the requested order; equal rows are in the order of their names.
 func (s *sums) sorted() []*sumRow {
 	rows := make([]*sumRow, 0, len(s.groups))
 	for _, row := range s.groups {
@@ -151,7 +151,7 @@ func (s *sums) sorted() []*sumRow {
 	return rows
 }
 
-// keep leaves the first n groups; the others go into the rest.
+// keep leaves the first n groups; the others are added to the rest.
 func (s *sums) keep(n int) (first []*sumRow) {
 	rows := s.sorted()
 	n = min(n, len(rows))
@@ -167,7 +167,7 @@ func (s *sums) keep(n int) (first []*sumRow) {
 	return rows[:n]
 }
 
-// end is what was added up, the first n rows of it.
+// end is the result, with the first n rows.
 func (s *sums) end(n int) api.FlowSums {
 	out := &s.out
 	out.Rows = []api.FlowSum{}
@@ -239,7 +239,7 @@ func (r *Runner) sumFlows(s *sums, only *matcher, limit int, emit func(api.FlowS
 	return emit(out)
 }
 
-// sumRates adds up what passes between two samples, which are those of Top.
+// sumRates adds up the traffic between two samples, like Top.
 func (r *Runner) sumRates(ctx context.Context, s *sums, q *api.FlowSumQuery, emit func(api.FlowSums) error) error {
 	only, err := newMatcher(q.FlowFilter)
 	if err != nil {
@@ -259,7 +259,7 @@ func (r *Runner) sumRates(ctx context.Context, s *sums, q *api.FlowSumQuery, emi
 	})
 }
 
-// sumRecords adds up the records that are made in an interval: what was counted since the record before.
+// sumRecords adds up the records made in an interval: what was counted since the previous records.
 func (r *Runner) sumRecords(ctx context.Context, s *sums, only *matcher, q *api.FlowSumQuery,
 	emit func(api.FlowSums) error) error {
 	m, err := r.awaitMeter(ctx)
@@ -302,7 +302,7 @@ func (r *Runner) sumRecords(ctx context.Context, s *sums, only *matcher, q *api.
 	}
 }
 
-// records takes in what records say, each direction of a biflow as a flow of its own.
+// records adds records, each direction of a biflow as its own flow.
 func (s *sums) records(t meter.Told, only *matcher) {
 	s.once.points = t.Points
 	for i := range t.Records {

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// told publishes the state changes of a switch's collectors. A rate limiter holds back a collector that comes and
-// goes all the time.
+// told publishes the state changes of a switch's collectors. A rate limiter holds back a collector that appears and
+// disappears all the time.
 type told struct {
 	sw      string
 	publish func(event.Event)

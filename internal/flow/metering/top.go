@@ -9,15 +9,15 @@ import (
 	"heddle/internal/flow/meter"
 )
 
-// overdue is how much longer than its interval a view is waited for when nothing comes out of the kernel.
+// overdue is how much longer than its interval to wait for a view when nothing is drained from the kernel.
 const overdue = 3 * time.Second
 
-// Top calls emit after every interval with the flows of the highest rates.
+// Top calls emit after every interval with the flows that have the highest rates.
 func (r *Runner) Top(ctx context.Context, q api.FlowTopQuery, emit func(api.FlowTop) error) error {
 	return r.top(ctx, q, nil, emit)
 }
 
-// top is Top, with each as a topView has it.
+// top is Top, with the each of a topView.
 func (r *Runner) top(ctx context.Context, q api.FlowTopQuery, each func(flow.Points) func(*meter.Flow),
 	emit func(api.FlowTop) error) error {
 	only, err := newMatcher(q.FlowFilter)
@@ -54,28 +54,28 @@ func (r *Runner) top(ctx context.Context, q api.FlowTopQuery, each func(flow.Poi
 	}
 }
 
-// topView is one who looks at the flows with the highest rates.
+// topView makes views of the flows with the highest rates.
 type topView struct {
 	r    *Runner
 	q    api.FlowTopQuery
 	by   meter.Order
 	only *matcher
 
-	// asked at each sample for what is called with its flows that had a packet; nil for nothing
+	// each returns, at each sample, a function to call with the flows that had a packet; nil for none
 	each func(points flow.Points) func(*meter.Flow)
 
 	sampler *meter.Sampler // nil before the first sample, which has no rates
-	at      time.Duration  // when that was taken out of the kernel which is in the last sample
-	last    time.Time      // when that, or the last view without any, was made; zero before the first
+	at      time.Duration  // when the counts in the last sample were drained
+	last    time.Time      // when the last sample, or the last view without one, was made; zero before the first
 }
 
-// look makes the next view; nil while it is not due. Counts come in steps, when they are taken out of the kernel, and
-// so a view is made after such a step: one between two, at times of its own, would show nothing now, and the double
-// then.
+// look makes the next view; nil while it is not due. Counts come in steps, when they are drained from the kernel, so a
+// view is made after such a step: a view between two steps, at times of its own, would show nothing at first, and twice
+// as much later.
 func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 	m, metered := v.r.opened()
 	note, err := v.r.asked(v.only, pointsOf(m))
-	if err != nil && v.last.IsZero() { // a port that goes later is no error
+	if err != nil && v.last.IsZero() { // it is no error if a port is removed later
 		return nil, err
 	}
 	out := &api.FlowTop{Time: now, Flows: []api.FlowRate{}, Metered: metered, Note: note,
@@ -83,8 +83,8 @@ func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 	if v.last.IsZero() {
 		v.last = now
 	}
-	// Before the first drain has ended, a part of what it takes out may be in the table already: that is no sample to
-	// count from.
+	// Until the first drain has ended, a part of its counts may be in the table already: such a sample would be no
+	// valid starting point.
 	if v.sampler == nil && m != nil && m.Drained() > 0 {
 		v.sampler, v.last = m.NewSampler(), now
 		v.sample(m, &api.FlowTop{})
@@ -100,7 +100,7 @@ func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 	return out, nil
 }
 
-// due reports whether the next view is; waited is the time since the one before.
+// due reports whether the next view is due; waited is the time since the previous one.
 func (v *topView) due(m *meter.Meter, metered bool, waited time.Duration) bool {
 	if m == nil || !metered {
 		return waited >= v.q.Interval
@@ -108,7 +108,7 @@ func (v *topView) due(m *meter.Meter, metered bool, waited time.Duration) bool {
 	return m.Drained()-v.at >= v.q.Interval-m.Round()/2 || waited >= v.q.Interval+overdue
 }
 
-// sample takes in what was taken out of the kernel until now.
+// sample takes a sample of everything drained so far.
 func (v *topView) sample(m *meter.Meter, out *api.FlowTop) {
 	v.at = m.Drained()
 	points := m.Points()

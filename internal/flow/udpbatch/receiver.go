@@ -9,16 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receiver reads what a UDP socket is sent, many datagrams at once where they came in one piece. It is for one
-// goroutine.
+// Receiver reads a UDP socket, many datagrams at once if they came in one piece. It is for one goroutine.
 type Receiver struct {
 	conn  *net.UDPConn
 	bytes []byte
 	oob   []byte
 }
 
-// NewReceiver makes the receiver of a socket, which no one else reads from. On a kernel that does not know UDP_GRO it
-// reads datagrams one by one.
+// NewReceiver makes the receiver of a socket, from which nobody else reads. On a kernel without UDP_GRO it reads
+// datagrams one by one.
 func NewReceiver(conn *net.UDPConn) (*Receiver, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -28,7 +27,7 @@ func NewReceiver(conn *net.UDPConn) (*Receiver, error) {
 	return &Receiver{conn: conn, bytes: make([]byte, 1<<16), oob: make([]byte, 64)}, err
 }
 
-// Receive waits for datagrams, and hands over each: at least one. The bytes are valid until the next call.
+// Receive waits for datagrams, and passes each to each: at least one. The bytes are valid until the next call.
 func (r *Receiver) Receive(each func(from netip.AddrPort, datagram []byte)) error {
 	n, oobn, _, from, err := r.conn.ReadMsgUDPAddrPort(r.bytes, r.oob)
 	if err != nil {
@@ -50,7 +49,7 @@ func (r *Receiver) Receive(each func(from netip.AddrPort, datagram []byte)) erro
 	return nil
 }
 
-// segment is how long the datagrams are that came in one piece, but for the last, which may be shorter; 0 when one came
+// segment is the length of datagrams that came in one piece, except for the last, which may be shorter; 0 if one came
 // alone.
 func segment(oob []byte) (int, error) {
 	for len(oob) > 0 {

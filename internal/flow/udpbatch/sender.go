@@ -16,13 +16,14 @@ type Sender struct {
 	conn *net.UDPConn
 	raw  syscall.RawConn
 	four bool // IPv4
-	// divides is whether the kernel divides runs on the way that the socket's datagrams take: until it refuses to.
+	// divides says whether the kernel divides runs on the path of the socket's datagrams; it is true until the
+	// kernel refuses.
 	divides bool
 
 	messages []message
 	spare    []parts
 
-	// Of the call under way.
+	// For the present call.
 	from, to int // messages
 	taken    int // messages
 	errno    unix.Errno
@@ -43,7 +44,7 @@ type parts struct {
 	count   int
 }
 
-// NewSender makes the sender of a connected socket, which no one else writes to while Send is called.
+// NewSender makes the sender of a connected socket, to which nobody else writes while Send runs.
 func NewSender(conn *net.UDPConn) (*Sender, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -65,9 +66,9 @@ func NewSender(conn *net.UDPConn) (*Sender, error) {
 	return s, errors.Join(err, s.fragment(!s.divides))
 }
 
-// fragment reports whether the kernel may fragment IPv4 datagrams that are longer than the MTU. Where it may, it
-// leaves it to routers as well for all that are in a run; where it may not, it does not take datagrams that it knows
-// to be too long. IPv6 routers never do.
+// fragment sets whether the kernel may fragment IPv4 datagrams that are longer than the MTU. If it may, routers may
+// fragment them too, including all datagrams of a run; if it may not, it refuses datagrams that it knows to be too
+// long. IPv6 routers never fragment.
 func (s *Sender) fragment(may bool) error {
 	if !s.four {
 		return nil
@@ -86,10 +87,9 @@ func (s *Sender) fragment(may bool) error {
 	return os.NewSyscallError("setsockopt IP_MTU_DISCOVER", err)
 }
 
-// Send sends the datagrams of b in order, and returns how many the kernel took: all of them, or err says why not the
-// next. A send waits for room in the socket's buffer, for stall at most. An error that the socket had from a datagram
-// before does not keep a batch back. Datagrams that are longer than the way's MTU, as far as it is known, leave in
-// fragments.
+// Send sends the datagrams of b in order, and returns how many the kernel accepted: all of them, or err says why not
+// the next one. It waits for space in the socket's buffer, for stall at most. A pending error of an earlier datagram
+// does not hold back a batch. Datagrams longer than the path's MTU, as far as it is known, leave in fragments.
 func (s *Sender) Send(b *Batch, stall time.Duration) (n int, err error) {
 	n, err = s.sendFrom(b, 0, s.divides, stall)
 	if err == nil || !s.divides || !undivided(s.errno) {
@@ -99,19 +99,19 @@ func (s *Sender) Send(b *Batch, stall time.Duration) (n int, err error) {
 	if !tooLong && b.run(n) == 1 {
 		return n, err
 	}
-	// The rest goes one by one, as it would without runs.
+	// Send the rest one by one, without runs.
 	if err := s.fragment(true); err != nil {
 		return n, err
 	}
 	n, err = s.sendFrom(b, first, false, stall)
 	if !tooLong && n > first {
-		s.divides = false // the kernel took alone what it did not in a run, nor will it the next time
+		s.divides = false // the kernel refused a run but accepted its datagram alone: it would do so again
 		return n, err
 	}
 	return n, errors.Join(err, s.fragment(false))
 }
 
-// tooLong reports whether a datagram of this many bytes was refused for its length.
+// tooLong reports whether a datagram of this many bytes was refused because of its length.
 func (s *Sender) tooLong(length int) bool {
 	headers := 40 + 8
 	if s.four {
@@ -121,7 +121,7 @@ func (s *Sender) tooLong(length int) bool {
 	return s.errno == unix.EMSGSIZE || mtu > 0 && length+headers > mtu
 }
 
-// sendFrom sends the datagrams of b from the n-th on, and returns which is the first that was not sent.
+// sendFrom sends the datagrams of b from the n-th on, and returns the index of the first one that was not sent.
 func (s *Sender) sendFrom(b *Batch, n int, runs bool, stall time.Duration) (int, error) {
 	for n < b.Len() {
 		done, err := s.send(s.prepare(b, n, runs), stall)
@@ -136,9 +136,9 @@ func (s *Sender) sendFrom(b *Batch, n int, runs bool, stall time.Duration) (int,
 	return n, nil
 }
 
-// undivided reports whether an error can mean that a run can't be divided, or a datagram not be fragmented: the way's
-// MTU is smaller (EMSGSIZE; of runs EINVAL before Linux 6.14), IPsec or a device without checksums is on it (EIO), or
-// the socket does without checksums (EINVAL).
+// undivided reports whether an error can mean that a run can't be divided, or a datagram not be fragmented: the path's
+// MTU is smaller (EMSGSIZE; for runs EINVAL before Linux 6.14), the path contains IPsec or a device without checksums
+// (EIO), or the socket sends without checksums (EINVAL).
 func undivided(err unix.Errno) bool {
 	switch err {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.ENOPROTOOPT, unix.EOPNOTSUPP:
@@ -147,7 +147,7 @@ func undivided(err unix.Errno) bool {
 	return false
 }
 
-// prepare makes messages of the datagrams from n on, each of a run or of one, and returns how many.
+// prepare makes messages from the datagrams from n on, one per run or datagram, and returns how many.
 func (s *Sender) prepare(b *Batch, n int, runs bool) (messages int) {
 	for ; n < b.Len() && messages < len(s.messages); messages++ {
 		m, p := &s.messages[messages], &s.spare[messages]
@@ -179,7 +179,7 @@ func (p *parts) divide(m *message, length int) {
 	m.SetControllen(unix.CmsgSpace(2))
 }
 
-// send sends the first messages, and returns how many were taken. Each is tried again once.
+// send sends the first count messages, and returns how many were accepted. Each is tried again once.
 func (s *Sender) send(count int, stall time.Duration) (done int, err error) {
 	for again := false; done < count; {
 		s.from, s.to = done, count
@@ -196,8 +196,8 @@ func (s *Sender) send(count int, stall time.Duration) (done int, err error) {
 	return done, nil
 }
 
-// attempt does a call, and waits for room before it if there is none. Without waiting, the runtime's poller has no part
-// in it.
+// attempt makes one call, and waits for space before it if there is none. If it need not wait, it does not use the
+// runtime's poller.
 func (s *Sender) attempt(stall time.Duration) error {
 	if err := s.raw.Control(s.once); err != nil || s.errno != unix.EAGAIN {
 		return err
@@ -207,7 +207,7 @@ func (s *Sender) attempt(stall time.Duration) error {
 	}
 	err := s.raw.Write(s.whenFree)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// On a machine that did not let the process run for so long, the time was over before anything was tried.
+		// On a machine that did not let the process run for so long, the time was up before anything was tried.
 		if late := s.raw.Control(s.once); late != nil || s.errno != unix.EAGAIN {
 			return late
 		}
@@ -229,7 +229,7 @@ func (s *Sender) call(fd uintptr) {
 	}
 }
 
-// PathMTU is what the kernel knows of the way to the other end, in bytes of IP packets; 0 when it knows nothing.
+// PathMTU is the MTU of the path to the other end as the kernel knows it, in bytes of IP packets; 0 if it does not.
 func (s *Sender) PathMTU() (n int) {
 	_ = s.raw.Control(func(fd uintptr) {
 		if s.four {

@@ -18,11 +18,11 @@ import (
 
 // daemon is a connection to libvirt's daemon that is registered for events.
 type daemon interface {
-	// Events has what happens to domains; it is closed when the connection has ended.
+	// Events delivers what happens to domains; it is closed when the connection has ended.
 	Events() <-chan happened
-	// Run asks where a domain runs. One that the daemon does not know is guest.RunUnknown.
+	// Run asks where a domain runs. For a domain that the daemon does not know the answer is guest.RunUnknown.
 	Run(ctx context.Context, uuid string) (guest.Run, error)
-	// Close ends the connection, and every question under way.
+	// Close ends the connection and all pending questions.
 	Close()
 }
 
@@ -32,13 +32,13 @@ type happened struct {
 	run  guest.Run
 }
 
-// sockets are the read-only sockets of the daemon for QEMU alone, which a host has that runs the modular daemons, and
-// of the one for all.
+// sockets are the daemon's read-only sockets: that of the daemon for QEMU alone, on a host with the modular daemons,
+// and that of the daemon for everything.
 func sockets(dir string) []string {
 	return []string{filepath.Join(dir, "virtqemud-sock-ro"), filepath.Join(dir, "libvirt-sock-ro")}
 }
 
-// client is a daemon over the socket.
+// client is a daemon that is reached through its socket.
 type client struct {
 	conn   *framed
 	rpc    *libvirt.Libvirt
@@ -47,7 +47,7 @@ type client struct {
 	ended  sync.WaitGroup
 }
 
-// dial connects to the first socket that somebody serves. The context bounds the opening alone.
+// dial connects to the first socket that somebody serves. The context only limits the opening.
 func dial(ctx context.Context, dir string) (daemon, error) {
 	var errs []error
 	for _, path := range sockets(dir) {
@@ -60,7 +60,7 @@ func dial(ctx context.Context, dir string) (daemon, error) {
 	return nil, errors.Join(errs...)
 }
 
-// open registers for events on a connection, which it closes where that fails.
+// open registers for events on a connection, and closes the connection if that fails.
 func open(ctx context.Context, conn net.Conn) (daemon, error) {
 	f := &framed{Conn: conn, gone: make(chan struct{})}
 	opened := context.AfterFunc(ctx, func() { f.Close() })
@@ -84,11 +84,11 @@ func open(ctx context.Context, conn net.Conn) (daemon, error) {
 	return c, nil
 }
 
-// pass passes events on until the connection ends. What the library goes on sending is taken from it, so that it can
-// end.
+// pass forwards events until the connection ends. It goes on reading what the library still sends, so that the library
+// can end.
 func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLifecycleMsg) {
 	defer func() {
-		for range events { // it closes the channel when its context has ended
+		for range events { // the library closes the channel when its context has ended
 		}
 	}()
 	defer c.stop()
@@ -114,7 +114,7 @@ func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLife
 
 func (c *client) Events() <-chan happened { return c.events }
 
-// Close closes the connection first: the library's own ending asks the daemon, which may not answer.
+// Close closes the connection first: the library's own way of ending asks the daemon, which may not answer.
 func (c *client) Close() {
 	c.conn.Close()
 	c.stop()
@@ -128,7 +128,7 @@ func (c *client) Run(ctx context.Context, uuid string) (guest.Run, error) {
 	defer context.AfterFunc(ctx, func() { c.conn.Close() })()
 	id, err := parseUUID(uuid)
 	if err != nil {
-		return guest.RunUnknown, nil //nolint:nilerr // the daemon has no domain of such a name
+		return guest.RunUnknown, nil //nolint:nilerr // the daemon has no domain with this UUID
 	}
 	d, err := c.rpc.DomainLookupByUUID(id)
 	if err == nil {
@@ -143,9 +143,9 @@ func (c *client) Run(ctx context.Context, uuid string) (guest.Run, error) {
 	return guest.RunUnknown, fmt.Errorf("ask libvirt for domain %s: %w", uuid, err)
 }
 
-// runByEvent is where a domain runs after an event. RunUnknown is that of an event which says nothing of it: a domain
-// that has started because it is to arrive does not run here yet, and after a failure of a post-copy migration its
-// memory is on both hosts.
+// runByEvent is where a domain runs after an event. It is RunUnknown for an event that does not show this: a domain
+// that was started to receive a migration does not run here yet, and after a failed post-copy migration its memory is
+// on both hosts.
 func runByEvent(event, detail int32) guest.Run {
 	switch libvirt.DomainEventType(event) {
 	case libvirt.DomainEventSuspended:
@@ -170,8 +170,8 @@ func runByEvent(event, detail int32) guest.Run {
 	return guest.RunUnknown
 }
 
-// runByState is where a domain in that state runs. One that is paused for a migration has left, or is to arrive; a port
-// that waits for it already goes on to.
+// runByState is where a domain in that state runs. A domain that is paused for a migration has left or is about to
+// arrive; a port that already waits for it goes on waiting.
 func runByState(state, reason int32) guest.Run {
 	switch libvirt.DomainState(state) {
 	case libvirt.DomainRunning, libvirt.DomainBlocked:
@@ -201,18 +201,18 @@ func parseUUID(text string) (u libvirt.UUID, err error) {
 	return u, err
 }
 
-// maxMessage bounds a message of the daemon, in bytes: those that are asked for here have some hundred.
+// maxMessage limits a message of the daemon, in bytes: the ones used here have some hundred.
 const maxMessage = 1 << 20
 
-// headBytes is how long the beginning of a message is: its length and six more numbers.
+// headBytes is the length of a message's header: its length and six more numbers.
 const headBytes = 28
 
-// framed is a connection whose messages have a bounded length: the library makes room for as much as a message says it
-// has. It is the library's dialer too, for this one connection.
+// framed is a connection that limits the length of messages, because the library allocates as much as a message claims
+// to have. It is also the library's dialer, for this one connection.
 type framed struct {
 	net.Conn
-	head []byte // of the length of the next message, as far as it was read
-	left int    // bytes of the message under way
+	head []byte // the part of the next message's length that was read
+	left int    // unread bytes of the present message
 	gone chan struct{}
 	once sync.Once
 }
@@ -227,7 +227,7 @@ func (f *framed) Close() error {
 	return err
 }
 
-// Read reads no further than to the end of a message, or of its length.
+// Read reads at most to the end of a message or of its length field.
 func (f *framed) Read(b []byte) (int, error) {
 	most := f.left
 	if most == 0 {

@@ -1,5 +1,5 @@
-// Package domains follows where libvirt's domains run. libvirt calls no hook at the host that a domain leaves before
-// its QEMU has ended, but tells by an event when the guest was stopped there; everybody may read such events at its
+// Package domains follows where libvirt's domains run. On the host that a domain leaves, libvirt calls no hook before
+// its QEMU has ended, but sends an event when the guest was stopped there; everybody may read such events at its
 // read-only socket.
 package domains
 
@@ -13,37 +13,38 @@ import (
 	"heddle/internal/host/guest"
 )
 
-// Times of the connection to libvirt's daemon. Variables of a Domains, so that tests need not wait.
+// Times of the connection to libvirt's daemon. They are fields of a Domains, so that tests can shorten them.
 const (
 	// openTimeout is how long the daemon may take to accept a connection and the registration for events.
 	openTimeout = 10 * time.Second
-	// answerTimeout is how long it may take to say how a domain is: it does not answer while the domain's hook runs.
+	// answerTimeout is how long the daemon may take to report a domain's state: it does not answer while the
+	// domain's hook runs.
 	answerTimeout = time.Minute
-	// A daemon that is not there is tried again after retry, then less and less often up to retryMax.
+	// If no daemon is there, retry is the time until the next try; it grows up to retryMax.
 	retry    = 100 * time.Millisecond
 	retryMax = 5 * time.Second
 )
 
-// Domains follows the domains that are wanted, in goroutines of its own. While none is, no connection is open.
+// Domains follows the wanted domains, in goroutines of its own. While none is wanted, no connection is open.
 type Domains struct {
 	open   func(context.Context) (daemon, error)
 	tell   func(context.Context, map[string]guest.Run)
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	turned chan struct{} // what is wanted is another
+	turned chan struct{} // signals that other domains are wanted
 	wake   chan struct{} // news is not empty
 
 	mu     sync.Mutex
 	wanted map[string]bool
-	known  map[string]guest.Run // what the daemon that is connected said last
+	known  map[string]guest.Run // what the connected daemon reported last
 	events map[string]int       // how many events of a domain came: an answer from before the last one is not used
 	news   map[string]guest.Run
 }
 
-// Watch starts with no domain to follow. dir has libvirt's sockets. tell is given where domains run, by their UUIDs,
-// when that is another than before or is said by another daemon. It is called from one goroutine and may wait until its
-// context ends.
+// Watch starts without domains to follow. dir contains libvirt's sockets. tell is called with the domains, by their
+// UUIDs, that run elsewhere than before, or about which another daemon reports. It is called from one goroutine and may
+// block until its context ends.
 func Watch(dir string, tell func(context.Context, map[string]guest.Run)) *Domains {
 	return watch(func(ctx context.Context) (daemon, error) { return dial(ctx, dir) }, tell)
 }
@@ -57,14 +58,14 @@ func watch(open func(context.Context) (daemon, error), tell func(context.Context
 	return d
 }
 
-// Close ends the following and waits for it.
+// Close stops following and waits for the goroutines.
 func (d *Domains) Close() error {
 	d.cancel()
 	d.all.Wait()
 	return nil
 }
 
-// Want says which domains to follow, by their UUIDs in small letters.
+// Want sets which domains to follow, by their UUIDs in lower case.
 func (d *Domains) Want(wanted map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,8 +86,8 @@ func (d *Domains) anyWanted() bool {
 	return len(d.wanted) > 0
 }
 
-// found notes where a domain runs. Of an event it is told also when it was known: what the port made of it may be
-// another since.
+// found records where a domain runs. If an event says so, tell is called even if it was known: the port's state may
+// have changed since.
 func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -105,14 +106,14 @@ func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
 	signal(d.wake)
 }
 
-// forget forgets what a daemon said whose connection has ended: what happens until the next one is unknown.
+// forget drops what a daemon reported whose connection has ended: what happens until the next connection is unknown.
 func (d *Domains) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known = map[string]guest.Run{}
 }
 
-// unknown is a domain that the daemon has said nothing of, and how many events of it came so far; "" for none.
+// unknown is a domain about which the daemon has reported nothing, and how many events of it came so far; "" for none.
 func (d *Domains) unknown() (uuid string, events int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,7 +125,7 @@ func (d *Domains) unknown() (uuid string, events int) {
 	return "", 0
 }
 
-// answered takes in how a domain was, unless an event has come since it was asked for.
+// answered records the answer about a domain, unless an event has come since the question.
 func (d *Domains) answered(uuid string, run guest.Run, events int) {
 	d.mu.Lock()
 	late := d.events[uuid] != events
@@ -134,7 +135,7 @@ func (d *Domains) answered(uuid string, run guest.Run, events int) {
 	}
 }
 
-// passOn brings the news to whoever wants it.
+// passOn passes the news to tell.
 func (d *Domains) passOn() {
 	for {
 		select {
@@ -184,7 +185,7 @@ func (d *Domains) session() (served bool) {
 	defer cancel()
 	c, err := d.open(opening)
 	if err != nil {
-		return false // no daemon, or one that is starting or ending
+		return false // there is no daemon, or it is starting or ending
 	}
 	var asking sync.WaitGroup
 	ask := make(chan struct{}, 1)
@@ -211,7 +212,7 @@ func (d *Domains) session() (served bool) {
 	}
 }
 
-// askAll asks how the domains are of which nothing is known, one at a time: events are taken in meanwhile.
+// askAll asks about the domains whose state is unknown, one at a time; events are processed meanwhile.
 func (d *Domains) askAll(ctx context.Context, c daemon, ask <-chan struct{}) {
 	for {
 		select {

@@ -6,11 +6,11 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// Adapters is what QEMU monitors showed of the adapters behind taps (D1, D2), by the monitor's socket. It is not
-// safe for use by several goroutines.
+// Adapters is what QEMU monitors showed of the adapters behind taps (D1, D2), by the monitor's socket. It is not safe
+// for use by several goroutines.
 type Adapters map[string]Sight
 
-// Take takes in news of monitors.
+// Take applies news of monitors.
 func (s Adapters) Take(news map[string]Sight) {
 	for socket, n := range news {
 		s[socket] = n
@@ -20,8 +20,8 @@ func (s Adapters) Take(news map[string]Sight) {
 	}
 }
 
-// Onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be;
-// none otherwise.
+// Onto adds to a port's fact what its monitor shows of its adapter. It returns why nothing is known, if something
+// should be.
 func (s Adapters) Onto(p *plan.Port, f *plan.Fact) problem.Problem {
 	shown, ok := s[p.Monitor.Socket]
 	if !ok {

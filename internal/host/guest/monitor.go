@@ -1,4 +1,4 @@
-// Package guest follows what guests make of their adapters: it watches the QEMU monitors behind taps, where the host
+// Package guest follows how guests configure their adapters: it watches the QEMU monitors behind taps, where the host
 // itself sees nothing.
 package guest
 
@@ -19,18 +19,20 @@ import (
 const (
 	// monitorTimeout is how long a monitor may take to answer.
 	monitorTimeout = 5 * time.Second
-	// A monitor that is not there is tried again after monitorRetry, then less and less often up to monitorRetryMax.
+	// If a monitor is not there, monitorRetry is the time until the next try; it grows up to monitorRetryMax.
 	monitorRetry    = 100 * time.Millisecond
 	monitorRetryMax = 5 * time.Second
-	// monitorPause is how often a guest can have its filters read, however often it changes them.
+	// monitorPause is the shortest time between two reads of a guest's filters, however often it changes them.
 	monitorPause = 100 * time.Millisecond
-	// monitorRefresh bounds how long a change that QEMU tells nobody could go unnoticed: a driver that let its card go.
+	// monitorRefresh limits how long a change that QEMU does not report can go unnoticed: a driver that released
+	// its card.
 	monitorRefresh = time.Minute
-	// monitorPoll is how often a QEMU is asked whether its guest runs while a migration may end without an event.
+	// monitorPoll is how often a QEMU is asked whether its guest runs, while a migration may end without an event.
 	monitorPoll = time.Second
-	// tellPause is how often the loop is bothered with what all monitors showed.
+	// tellPause is the shortest time between two reports to the agent's loop about all monitors.
 	tellPause = 20 * time.Millisecond
-	// hurryPause is how often one monitor may have the loop told at once that its guest runs, or does not.
+	// hurryPause is the shortest time between two immediate reports to the loop that a monitor's guest runs, or
+	// does not.
 	hurryPause = 100 * time.Millisecond
 )
 
@@ -47,8 +49,8 @@ func (s Sight) equal(o Sight) bool {
 	return s.Run == o.Run && s.seen == o.seen && s.why == o.why && slices.Equal(s.filters, o.filters)
 }
 
-// Monitors watches the QEMU monitors of guests that run. A monitor serves one
-// client at a time, so that a guest's ports share a connection.
+// Monitors watches the QEMU monitors of running guests. A monitor serves one client at a time, so a guest's ports share
+// a connection.
 type Monitors struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -62,24 +64,24 @@ type Monitors struct {
 	news    map[string]Sight
 }
 
-// watch is one monitor's.
+// watch is the state of one monitor.
 type watch struct {
 	socket string
 	stop   context.CancelFunc
-	// ports is how many ports have the monitor; a change of it asks for another look.
+	// ports is how many ports have the monitor; when it changes, the adapters are read again.
 	ports   int
 	changed chan struct{}
 
 	mu      sync.Mutex
 	sight   Sight     // what was found last
-	hurried time.Time // when the loop was told at once, last
+	hurried time.Time // when the loop last got an immediate report
 }
 
-// look asks for another look at the adapters.
+// look requests another read of the adapters.
 func (w *watch) look() { signal(w.changed) }
 
-// Watch starts with nothing to watch. tell is given what changed, by the monitor's socket; the empty Sight is that of a
-// monitor watched no longer. It is called from one goroutine and may wait until its context ends.
+// Watch starts with nothing to watch. tell is called with what changed, by the monitor's socket; an empty Sight means
+// that the monitor is no longer watched. It is called from one goroutine and may block until its context ends.
 func Watch(tell func(context.Context, map[string]Sight)) *Monitors {
 	m := &Monitors{tell: tell, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		running: map[string]*watch{}, news: map[string]Sight{}}
@@ -88,14 +90,14 @@ func Watch(tell func(context.Context, map[string]Sight)) *Monitors {
 	return m
 }
 
-// Close ends the watching and waits for it.
+// Close stops watching and waits for the goroutines.
 func (m *Monitors) Close() error {
 	m.cancel()
 	m.all.Wait()
 	return nil
 }
 
-// Want says which monitors to watch: how many ports each serves, by its socket.
+// Want sets which monitors to watch: how many ports each serves, by its socket.
 func (m *Monitors) Want(wanted map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,14 +128,14 @@ func (m *Monitors) start(socket string) *watch {
 	return w
 }
 
-// report passes on what a watch found. The caller holds the lock.
+// report queues what a watch found. The caller holds the lock.
 func (m *Monitors) report(w *watch, s Sight) {
 	m.news[w.socket] = s
 	signal(m.wake)
 }
 
-// found notes what a watch found and reports it where that is another than before, unless the watch has been stopped
-// meanwhile. Where the guest runs is told at once.
+// found records what a watch found and reports it if it changed, unless the watch has been stopped meanwhile. Where the
+// guest runs is reported at once.
 func (m *Monitors) found(w *watch, edit func(*Sight)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +163,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// passOn brings the news to the loop, at a bounded rate whatever the guests do.
+// passOn passes the news to the loop, at a limited rate whatever the guests do.
 func (m *Monitors) passOn() {
 	for {
 		select {
@@ -212,8 +214,9 @@ func (m *Monitors) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// nextTry says when a monitor is tried again whose session has ended, and what the delay is then. One that served for
-// long is tried again at once; one that ends every session soon, as a hostile one may, has fewer and fewer.
+// nextTry says after what time to try a monitor again whose session has ended, and what the delay is then. If the
+// session was long, that is at once; a monitor that ends every session soon, as a hostile one may, is tried less and
+// less often.
 func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next time.Duration) {
 	if served && lasted >= monitorRetryMax {
 		delay = monitorRetry
@@ -222,7 +225,7 @@ func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next
 }
 
 // session is one connection: it shows where the guest runs, and the adapters' filters whenever they may have changed.
-// served says whether it ever showed these.
+// served says whether it ever showed the filters.
 func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bool, err error) {
 	opening, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
@@ -258,7 +261,7 @@ func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
 		defer cancel()
 		return f(ctx)
 	}
-	// Refused while a migration runs, and by a QEMU that knows no such events: then the answers count alone.
+	// This is refused while a migration runs, and by a QEMU without such events: then only the answers count.
 	_ = timed(c.MigrationEvents)
 	for answered := false; ; {
 		if err := timed(func(ctx context.Context) error { return r.ask(ctx, c) }); err == nil {
@@ -307,7 +310,7 @@ func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sigh
 	}
 }
 
-// whyNot says what is wrong with a monitor. What the monitor sends has no place in it.
+// whyNot says what is wrong with a monitor. It never contains text that the monitor sent.
 func whyNot(err error) problem.Code {
 	switch {
 	case errors.Is(err, os.ErrNotExist):

@@ -7,10 +7,10 @@ import (
 	"heddle/internal/host/qmp"
 )
 
-// Run says where a guest runs, as far as its QEMU tells.
+// Run says where a guest runs, as far as its QEMU reports that.
 type Run uint8
 
-// What a QEMU tells of its guest.
+// What a QEMU reports about its guest.
 const (
 	RunUnknown Run = iota
 	// RunWaits: this QEMU waits for a guest that still runs elsewhere, or nowhere yet.
@@ -21,8 +21,8 @@ const (
 	RunLeft
 )
 
-// runOf reads QEMU's status. Whoever pauses a guest without moving it (paused, suspended, an error of its disk) keeps
-// it here.
+// runOf interprets QEMU's status. A guest that was paused without being moved (paused, suspended, an error of its disk)
+// stays here.
 func runOf(status string) Run {
 	switch status {
 	case "":
@@ -45,21 +45,21 @@ func underWay(step string) bool {
 	return false
 }
 
-// askAgain is how often a status is asked for when events come in between.
+// askAgain is how many times a status is asked for if events come in between.
 const askAgain = 3
 
 // runs is where the guest of one monitor runs. QEMU's main loop answers no question while the last part of a migration
-// is sent, so the STOP of a migration that is known to be under way counts by itself.
+// is sent; so if a migration is known to be under way, its STOP event counts without a question.
 type runs struct {
 	tell func(Run) // is called with mu held
 
 	mu        sync.Mutex
 	now       Run
 	migrating bool
-	events    int // so many so far: an answer from before the last one is not used
+	events    int // number so far: an answer from before the last one is not used
 }
 
-// event takes in an event, in the goroutine that reads the connection; it says whether QEMU is to be asked about it.
+// event processes an event, in the goroutine that reads the connection; it returns whether to ask QEMU about it.
 func (r *runs) event(e qmp.Event) (ask bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *runs) set(now Run) {
 	}
 }
 
-// ask finds out how it is now.
+// ask finds out where the guest runs now.
 func (r *runs) ask(ctx context.Context, c *qmp.Client) error {
 	for range askAgain {
 		before := r.count()
@@ -102,7 +102,7 @@ func (r *runs) ask(ctx context.Context, c *qmp.Client) error {
 			return nil
 		}
 	}
-	return nil // it goes on changing, and every event has QEMU asked again
+	return nil // the state keeps changing, and every event makes us ask again
 }
 
 func (r *runs) count() int {
@@ -122,7 +122,7 @@ func (r *runs) answered(before int, status, step string) (used bool) {
 	return true
 }
 
-// moving reports whether the guest may start or stop to run here without QEMU telling of it by an event.
+// moving reports whether the guest may start or stop to run here without an event from QEMU.
 func (r *runs) moving() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// address is one of the host's own, as far as it matters which are there.
+// address is one of the host's own addresses, reduced to what identifies it.
 type address struct {
 	index  uint32
 	family uint8
@@ -25,7 +25,7 @@ func parseAddress(b []byte) (address, error) {
 	info := nl.DeserializeIfAddrmsg(b)
 	a := address{index: info.Index, family: info.Family, bits: info.Prefixlen, scope: info.Scope}
 	err := eachAttribute(b[unix.SizeofIfAddrmsg:], func(kind uint16, v []byte) error {
-		// IFA_LOCAL is the own end of a point-to-point address, and goes before IFA_ADDRESS.
+		// IFA_LOCAL is the near end of a point-to-point address, and has priority over IFA_ADDRESS.
 		if kind == unix.IFA_LOCAL || kind == unix.IFA_ADDRESS && a.ip == [16]byte{} {
 			a.ip = [16]byte{}
 			copy(a.ip[:], v)
@@ -64,8 +64,8 @@ func (a *asker) addresses() ([]address, error) {
 	return nil, fmt.Errorf("list the host's addresses: they changed during each of %d attempts", dumpTries)
 }
 
-// note takes an address in, or forgets it, and says whether the device has others now than before. Addresses of link
-// scope, such as the ones that IPv6 gives every device, do not count: nobody reaches the host by them.
+// note adds or removes an address, and returns whether the device's set of addresses changed. Addresses of link scope,
+// such as the ones that IPv6 gives every device, do not count: nobody reaches the host by them.
 func (h *Host) note(a address, gone bool) (changed bool) {
 	if a.scope >= unix.RT_SCOPE_LINK {
 		return false
@@ -83,7 +83,7 @@ func (h *Host) note(a address, gone bool) (changed bool) {
 	return had == gone
 }
 
-// stacking bounds how many VLAN devices on one another are followed.
+// stacking limits how many VLAN devices on top of one another are followed.
 const stacking = 3
 
 // hostTraffic reports whether the host has addresses on the device, or on VLAN devices stacked on it.
@@ -102,8 +102,8 @@ func (h *Host) hostTraffic(index uint32, deep int) bool {
 	return false
 }
 
-// stack notes that a VLAN device is there, or is not; it may lie on a device of another namespace, which is not ours to
-// know.
+// stack records whether a VLAN device exists; it may be on top of a device of another namespace, which this one cannot
+// see.
 func (h *Host) stack(l link, there bool) {
 	switch {
 	case l.kind != "vlan" || l.peerNS != localNS:

@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How often the links of the watched devices are read. For a second after the loss of a carrier anywhere on the machine
-// the kernel holds back its notification of the next (linkwatch; K39): after every notification the links are read at
-// short intervals. Slow covers what happened in a namespace that sends none here.
+// How often the links of the watched devices are read. For a second after the loss of a carrier anywhere on the
+// machine, the kernel delays its next such notification (linkwatch; K39): so after every notification the links are
+// read at short intervals. slow is for changes in a namespace whose notifications do not come here.
 const (
 	carrierFast  = 20 * time.Millisecond
 	carrierSlow  = 250 * time.Millisecond
 	carrierAlert = 1500 * time.Millisecond
 )
 
-// carrierWatch reads the links of a few devices; a reading is always up to date.
+// carrierWatch reads the links of a few devices directly; the result is always up to date.
 type carrierWatch struct {
 	fd      int
 	request []byte
@@ -47,7 +47,7 @@ func newCarrierWatch(notes chan<- Note, stirred <-chan struct{}) (*carrierWatch,
 	return w, nil
 }
 
-// linkRequest asks for one device without its counters; its index is at linkRequestIndex.
+// linkRequest requests one device without its counters; its index is at linkRequestIndex.
 func linkRequest() []byte {
 	b := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg+8)
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
@@ -68,8 +68,7 @@ func (w *carrierWatch) close() error {
 	return unix.Close(w.fd)
 }
 
-// WatchCarrier makes the links of the devices with these indexes, and of no others, be read in addition to the
-// notifications; a change is a Note.
+// WatchCarrier sets the devices, by index, whose links are read in addition to the notifications; a change is a Note.
 func (h *Host) WatchCarrier(indexes []uint32) {
 	w := h.carrier
 	w.mu.Lock()
@@ -122,8 +121,8 @@ func (w *carrierWatch) run() {
 	}
 }
 
-// look reads one device and reports a change of its state; false at the end. A failed reading is ignored: the
-// notifications are still there.
+// look reads one device and reports a change of its state; false when the watch has ended. A failed read is ignored:
+// the notifications are still there.
 func (w *carrierWatch) look(index uint32, up map[uint32]bool) bool {
 	now, err := w.read(index)
 	if err != nil {
@@ -168,7 +167,7 @@ func (w *carrierWatch) read(index uint32) (bool, error) {
 	return binary.NativeEndian.Uint32(w.answer[flagsAt:])&both == both, nil
 }
 
-// applyAsked reads a device again: the note may be older than what is known by now.
+// applyAsked reads a device again: the note may be older than what is known now.
 func (h *Host) applyAsked(index uint32) (bool, error) {
 	old, knew := h.links[index]
 	if err := h.refreshIndex(index); err != nil {

@@ -21,10 +21,10 @@ type Pair struct {
 	MAC    plan.MAC // of the host's end
 	MTU    int      // of both ends, bytes
 	Switch string   // name of the switch's end
-	Alias  string   // of both ends: tells an operator, and a later agent, whose they are
+	Alias  string   // of both ends: shows an operator, and a later agent, to whom they belong
 }
 
-// CreatePair makes the pair, both ends down and the switch's end without IPv6, and takes it into the view.
+// CreatePair makes the pair, both ends down and the switch's end without IPv6, and adds it to the view.
 func (h *Host) CreatePair(p Pair) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.HardwareAddr = p.Host, p.MTU, net.HardwareAddr(p.MAC[:])
@@ -50,7 +50,7 @@ func (h *Host) CreatePair(p Pair) error {
 	return nil
 }
 
-// refreshName asks for one device again, after a change of our own.
+// refreshName reads one device again, after a change of our own.
 func (h *Host) refreshName(name string) error {
 	l, err := h.set.LinkByName(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func byIndex(index uint32) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: int(index)}}
 }
 
-// change does one change of a device, explains a failure and reads the device again.
+// change makes one change to a device, explains a failure and reads the device again.
 func (h *Host) change(d Device, what string, f func(netlink.Link) error) error {
 	if err := f(byIndex(d.Index)); err != nil {
 		return fmt.Errorf("%s of device %s: %w", what, d.Name, err)
@@ -85,7 +85,7 @@ func (h *Host) change(d Device, what string, f func(netlink.Link) error) error {
 	return h.refreshIndex(d.Index)
 }
 
-// Delete removes the device (a veth with its other end). One that is gone already is no error.
+// Delete removes the device (a veth with its other end). It is no error if it is gone already.
 func (h *Host) Delete(d Device) error {
 	if err := h.set.LinkDel(byIndex(d.Index)); err != nil && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("remove device %s: %w", d.Name, err)
@@ -105,7 +105,7 @@ func (h *Host) SetUp(d Device, up bool) error {
 	return h.change(d, "set the state", h.set.LinkSetDown)
 }
 
-// SetPromiscuous asks for promiscuous mode by flag, or withdraws that.
+// SetPromiscuous sets or clears the promiscuous mode flag.
 func (h *Host) SetPromiscuous(d Device, on bool) error {
 	if on {
 		return h.change(d, "set promiscuous mode", h.set.SetPromiscOn)
@@ -127,7 +127,7 @@ func (h *Host) SetMAC(d Device, mac plan.MAC) error {
 	})
 }
 
-// SetAlias sets the text that shows an operator, and a later agent, whose the device is.
+// SetAlias sets the text that shows an operator, and a later agent, to whom the device belongs.
 func (h *Host) SetAlias(d Device, alias string) error {
 	return h.change(d, "set the alias", func(l netlink.Link) error { return h.set.LinkSetAlias(l, alias) })
 }
@@ -155,8 +155,8 @@ func (h *Host) AddAddress(d Device, p netip.Prefix) error {
 	return nil
 }
 
-// RemoveAddress takes one address off the device. Without promote_secondaries the kernel would remove with the first
-// IPv4 address of a subnet all others in it, whoever put them there.
+// RemoveAddress removes one address from the device. Without promote_secondaries the kernel would remove, together with
+// the first IPv4 address of a subnet, all others in it, whoever added them.
 func (h *Host) RemoveAddress(d Device, p netip.Prefix) error {
 	const promote = "promote_secondaries"
 	was, err := readSysctl(d, "ipv4", promote)
@@ -184,7 +184,7 @@ func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a.Unmap(), ones), ok
 }
 
-// addrOf leaves duplicate address detection out: the interface is usable at once, as a vmk is.
+// addrOf disables duplicate address detection: the interface is usable at once, like a vmk.
 func addrOf(p netip.Prefix) *netlink.Addr {
 	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 	if p.Addr().Is6() {

@@ -1,6 +1,6 @@
-// Package hostdev sees and prepares the network devices of one network namespace by netlink: which there are, whether
-// they are up, and — for a veth whose other end sits in another namespace — what its owner made of that end (D1, D2).
-// It never reads /sys/class/net, which may show another namespace's devices.
+// Package hostdev sees and prepares the network devices of one network namespace by netlink: which devices exist,
+// whether they are up, and — for a veth whose other end is in another namespace — how the owner configured that end
+// (D1, D2). It never reads /sys/class/net, which may show another namespace's devices.
 package hostdev
 
 import "heddle/internal/plan"
@@ -21,7 +21,7 @@ type Device struct {
 	Name  string
 	Alias string
 	Kind  Kind
-	// Driver is the kernel's own word for the kind of a virtual device ("veth", "tun", "bridge"); "" for a physical
+	// Driver is the kernel's name for the kind of a virtual device ("veth", "tun", "bridge"); "" for a physical
 	// one.
 	Driver string
 	End
@@ -29,24 +29,24 @@ type Device struct {
 	Peer Peer
 	// HostTraffic: the host has addresses of more than link scope on the device, or on a VLAN device stacked on it.
 	HostTraffic bool
-	// ActiveMember is the name of the member that a bond with one active member sends by; "" for other devices and
-	// modes, and while there is none.
+	// ActiveMember is the member by which a bond with one active member sends; "" for other devices and modes, and
+	// while there is none.
 	ActiveMember string
-	// Permanent is the address that is built into a physical device; zero for others.
+	// Permanent is the built-in address of a physical device; zero for others.
 	Permanent plan.MAC
 	// XDP is the kernel's id of the XDP program on the device, which sees frames before everything else; 0 for none.
 	XDP uint32
 	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
 	Master Master
-	// Born distinguishes devices that had the same name and index one after the other, among those seen by this Host:
-	// a device that went, or was in another namespace meanwhile, comes back with another number.
+	// Born distinguishes devices that had the same name and index one after the other, among those that this Host
+	// has seen: a device that was removed, or was in another namespace meanwhile, comes back with another number.
 	Born uint64
 }
 
-// Master is the device that takes what its members receive.
+// Master is the device that receives what its members receive.
 type Master struct {
 	Name string
-	// Driver is the kernel's word for its kind: "bond", "bridge", "vrf", …; "" when the kind cannot be seen.
+	// Driver is the kernel's name for its kind: "bond", "bridge", "vrf", …; "" when the kind cannot be seen.
 	Driver string
 }
 
@@ -68,14 +68,14 @@ type End struct {
 // Up reports whether the end is up and has carrier.
 func (e End) Up() bool { return e.AdminUp && e.Carrier }
 
-// Peer is where the other end of a veth is, and its state where that could be seen.
+// Peer says where the other end of a veth is, and its state if that could be seen.
 type Peer struct {
 	// Index is the other end's ifindex in its namespace; 0 when there is none.
 	Index uint32
 	// Elsewhere: the other end is in another namespace, which this one knows by NSID (0 or more).
 	Elsewhere bool
 	NSID      int32
-	// Seen: the state in End was read; false when the other namespace does not show it.
+	// Seen: the state in End was read; false if the other namespace does not show it.
 	Seen bool
 	End
 }
@@ -98,11 +98,11 @@ type link struct {
 	peer  uint32 // IFLA_LINK
 	// active is IFLA_BOND_ACTIVE_SLAVE, 0 for none.
 	active uint32
-	// master is IFLA_MASTER: the device it is a member of, 0 for none.
+	// master is IFLA_MASTER: the device of which this one is a member, 0 for none.
 	master uint32
 	// permanent is IFLA_PERM_ADDRESS.
 	permanent plan.MAC
-	// xdp is IFLA_XDP_PROG_ID, or one of those of several modes.
+	// xdp is IFLA_XDP_PROG_ID, or one of the ids if there are programs of several modes.
 	xdp uint32
 	// peerNS is IFLA_LINK_NETNSID, localNS when the message has none.
 	peerNS int32

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Host is the view of one network namespace's devices: the one of the thread that calls Open. It is kept current by
-// notifications, so that a thousand ports cost nothing while nothing changes. One goroutine uses it; Notes may be read
-// by any.
+// Host is the view of one network namespace's devices: that of the thread that calls Open. Notifications keep it
+// current, so that a thousand ports cost nothing while nothing changes. One goroutine uses it; any goroutine may read
+// Notes.
 type Host struct {
 	ask     *asker
 	set     *netlink.Handle
@@ -20,17 +20,18 @@ type Host struct {
 	watch   *watcher
 	carrier *carrierWatch
 	links   map[uint32]link
-	// born numbers the devices in links in the order they were seen first; births is how many there were.
+	// born numbers the devices in links in the order in which they were first seen; births is the number of devices
+	// so far.
 	born   map[uint32]uint64
 	births uint64
 	names  map[string]uint32
-	// addresses holds, by device, the host's own of more than link scope.
+	// addresses contains, by device, the host's own addresses of more than link scope.
 	addresses map[uint32]map[address]bool
 	// stacked holds, by device, the VLAN devices on it.
 	stacked map[uint32]map[uint32]bool
-	// peers holds the other ends in other namespaces that have been asked for.
+	// peers contains the other ends in other namespaces that have been requested.
 	peers map[linkKey]End
-	// shown is what Device put together of all that, by name, since something changed.
+	// shown is what Device has assembled from all that, by name, since the last change.
 	shown map[string]*Device
 }
 
@@ -74,7 +75,7 @@ func Open() (*Host, error) {
 	return h, nil
 }
 
-// Close ends the subscription; Notes is closed after what is still in it.
+// Close ends the subscription; Notes is closed after its remaining elements.
 func (h *Host) Close() {
 	_ = h.carrier.close() // a socket without unsent data; it writes to the channel that the watcher closes
 	h.watch.close()
@@ -90,7 +91,7 @@ func (h *Host) Close() {
 // Notes delivers the notifications; each is given to Apply by the goroutine that owns the Host.
 func (h *Host) Notes() <-chan Note { return h.watch.notes }
 
-// Refresh lists all devices again and forgets what was known about other ends.
+// Refresh lists all devices again and forgets the state of other ends.
 func (h *Host) Refresh() error {
 	links, err := h.ask.all()
 	if err != nil {
@@ -118,8 +119,8 @@ func (h *Host) Refresh() error {
 }
 
 // Apply processes a notification and reports whether it contained anything new about a device that Device or Devices
-// can show. Its content may be older than what was read since, after a change of our own for example: where it
-// differs from what is known, the device is read again.
+// can show. Its content may be older than what was read since, for example after a change of our own: if it differs
+// from what is known, the device is read again.
 func (h *Host) Apply(n Note) (changed bool, err error) {
 	switch {
 	case n.resync:
@@ -144,12 +145,13 @@ func (h *Host) applyLocal(n Note) (bool, error) {
 	}
 	_, known := h.links[n.link.index]
 	h.drop(n.link.index)
-	// The device may have been the other end of one that stays: it has moved to another namespace, or both go.
+	// The device may have been the other end of a veth that stays: it has moved to another namespace, or both are
+	// being removed.
 	err := h.reask(func(l link) bool { return l.peerNS == localNS && l.peer == n.link.index })
 	return known, err
 }
 
-// applyForeign keeps the other ends that somebody asked for; everything else in other namespaces is of no interest.
+// applyForeign updates the other ends that somebody requested; it ignores everything else in other namespaces.
 func (h *Host) applyForeign(n Note) (bool, error) {
 	k := linkKey{n.nsid, n.link.index}
 	old, asked := h.peers[k]
@@ -161,7 +163,7 @@ func (h *Host) applyForeign(n Note) (bool, error) {
 			return false, nil
 		}
 		now, found, err := h.ask.one(k)
-		if err != nil || !found { // what follows says that it is gone
+		if err != nil || !found { // another notification will say that it is gone
 			return false, err
 		}
 		h.peers[k] = now.end
@@ -173,7 +175,7 @@ func (h *Host) applyForeign(n Note) (bool, error) {
 	return true, h.reask(func(l link) bool { return l.peerNS == k.nsid && l.peer == k.index })
 }
 
-// reask asks again for the veths that match.
+// reask reads the veths that match again.
 func (h *Host) reask(match func(link) bool) error {
 	for _, l := range h.links {
 		if l.kind != "veth" || !match(l) {
@@ -221,8 +223,8 @@ func (h *Host) drop(index uint32) {
 	}
 }
 
-// Device finds a device by its name, with the state of a veth's other end. The other end is asked for once and kept
-// current by notifications from then on.
+// Device finds a device by its name, with the state of a veth's other end. The other end is read once; from then on
+// notifications keep it current.
 func (h *Host) Device(name string) (Device, bool, error) {
 	if d, ok := h.shown[name]; ok {
 		return *d, true, nil
@@ -232,13 +234,13 @@ func (h *Host) Device(name string) (Device, bool, error) {
 		return Device{}, false, nil
 	}
 	d, ok, err := h.show(index)
-	if ok && err == nil && (d.Kind != Veth || d.Peer.Seen) { // another end that was not seen is asked for again
+	if ok && err == nil && (d.Kind != Veth || d.Peer.Seen) { // another end that could not be seen is read again
 		h.shown[name] = &d
 	}
 	return d, ok, err
 }
 
-// DeviceAt finds a device by its index, whatever its name is by now.
+// DeviceAt finds a device by its index, whatever its name is now.
 func (h *Host) DeviceAt(index uint32) (Device, bool, error) {
 	l, ok := h.links[index]
 	if ok && h.names[l.name] == index {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Losses are what a device itself counts as lost since it was made, in frames (struct rtnl_link_stats64). Received and
-// sent are seen from the device: what the host's end of a guest's device receives, the guest sent.
+// Losses are the frames that a device counts as lost since it was made (struct rtnl_link_stats64). Received and sent
+// are seen from the device: what the guest sent, the host's end of its device received.
 type Losses struct {
 	RxDropped          uint64 // arrived, and nobody wanted it
 	TxDropped          uint64 // no room
@@ -19,8 +19,8 @@ type Losses struct {
 	RxMissed           uint64 // a full ring of the device
 }
 
-// LossReader asks the kernel for the losses of the devices of one network namespace: the one of the thread that calls
-// OpenLosses. Any goroutine may use it.
+// LossReader reads the losses of the devices of one network namespace: that of the thread that calls OpenLosses. Any
+// goroutine may use it.
 type LossReader struct {
 	mu  sync.Mutex
 	ask *asker // nil after Close
@@ -35,7 +35,7 @@ func OpenLosses() (*LossReader, error) {
 	return &LossReader{ask: ask}, nil
 }
 
-// Close ends the reader; what it is asked after that it answers with nothing.
+// Close ends the reader; from then on it returns nothing.
 func (r *LossReader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func lossesOf(answers [][]byte) (map[uint32]Losses, error) {
 	return all, nil
 }
 
-// Peer are the losses of a veth's other end, in another namespace that this one knows and may look into; seen is false
+// Peer are the losses of a veth's other end, if this namespace may read the namespace where that is; seen is false
 // otherwise.
 func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 	r.mu.Lock()
@@ -124,7 +124,7 @@ func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 	req.AddData(nl.NewRtAttr(unix.IFLA_TARGET_NETNSID, nl.Uint32Attr(uint32(p.NSID))))
 	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
 	if err != nil || len(answers) == 0 || len(answers[0]) < unix.SizeofIfInfomsg {
-		return Losses{}, false, nil // as asker.one: it is gone, or does not let itself be looked into
+		return Losses{}, false, nil // as in asker.one: it is gone, or its namespace may not be read
 	}
 	err = eachAttribute(answers[0][unix.SizeofIfInfomsg:], func(kind uint16, v []byte) error {
 		if kind == unix.IFLA_STATS64 {
@@ -138,7 +138,7 @@ func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 	return l, seen, nil
 }
 
-// parseLosses reads struct rtnl_link_stats64; fields that an older kernel's is too short for are 0.
+// parseLosses reads struct rtnl_link_stats64; fields that an older kernel does not have are 0.
 func parseLosses(b []byte) Losses {
 	field := func(n int) uint64 {
 		if len(b) < 8*n+8 {

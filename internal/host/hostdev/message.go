@@ -38,7 +38,7 @@ func parseLink(b []byte) (link, error) {
 	return l, nil
 }
 
-// attribute reads one attribute; those not asked for are passed over.
+// attribute reads one attribute; unknown ones are skipped.
 func (l *link) attribute(kind uint16, v []byte) error {
 	switch kind {
 	case unix.IFLA_IFNAME:
@@ -106,7 +106,7 @@ func (l *link) linkInfo(b []byte) error {
 	return nil
 }
 
-// xdpInfo reads which XDP program is on the device; of several, in different modes, one.
+// xdpInfo reads which XDP program is on the device; one of them, if there are programs of several modes.
 func (l *link) xdpInfo(b []byte) error {
 	err := eachAttribute(b, func(kind uint16, v []byte) error {
 		switch kind {

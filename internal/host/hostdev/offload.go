@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offload is something a device does to frames by itself, by the kernel's name (as "ethtool -k" shows it, or its long
-// form).
+// Offload is something that a device does to frames by itself, by the kernel's name (as "ethtool -k" shows it, or its
+// long form).
 type Offload string
 
 // The offloads that matter to a switch.
@@ -50,7 +50,7 @@ func (h *Host) SetOffload(d Device, o Offload, on bool) error {
 	return nil
 }
 
-// openEthtool opens the socket by which the kernel is asked about hardware, in the namespace of the calling thread.
+// openEthtool opens the socket for hardware settings, in the namespace of the calling thread.
 func openEthtool() (*ethtool.Ethtool, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

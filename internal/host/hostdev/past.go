@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Past is a device on top of another one that sends and receives beside a switch which has the lower one.
+// Past is a device on top of another one that sends and receives past the switch to which the lower one belongs.
 type Past struct {
 	Device
-	// Lower is the device that it lies on.
+	// Lower is the device that it is on top of.
 	Lower string
 }
 
-// Past lists, by name, the devices on top of d, or of VLAN devices on it, that are for others than the host itself:
-// macvlan and ipvlan devices, and VLAN devices that a bridge or the like has as members. A VLAN device by itself is the
-// host's own traffic. What is in other namespaces is not seen.
+// Past lists, by name, the devices on top of d, or of VLAN devices on it, that carry traffic of others than the host
+// itself: macvlan and ipvlan devices, and VLAN devices that are members of a bridge or the like. A VLAN device by
+// itself is the host's own traffic. Devices in other namespaces are not seen.
 func (h *Host) Past(d Device) []Past {
 	found := h.past(d.Index, stacking)
 	slices.SortFunc(found, func(a, b Past) int { return strings.Compare(a.Name, b.Name) })

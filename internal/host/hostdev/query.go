@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dumpTries bounds how often a dump that devices changed under is asked for again.
+// dumpTries limits how often a list is requested again because devices changed meanwhile.
 const dumpTries = 8
 
 // rtextSkipStats is RTEXT_FILTER_SKIP_STATS: answers without the counters, a tenth of the size.
 const rtextSkipStats = 1 << 3
 
-// asker puts questions to the kernel over a socket of its own. It stays in the namespace it was made in.
+// asker sends requests to the kernel over a socket of its own. It stays in the namespace in which it was made.
 type asker struct{ socket *nl.SocketHandle }
 
 func newAsker() (*asker, error) {
@@ -42,7 +42,7 @@ func (a *asker) request(flags int, index uint32) *nl.NetlinkRequest {
 	return req
 }
 
-// all lists the namespace's devices. A list that the kernel says changed while it was read is asked for again.
+// all lists the namespace's devices. If the kernel says that the list changed while it was read, it is requested again.
 func (a *asker) all() ([]link, error) {
 	for range dumpTries {
 		var links []link
@@ -67,7 +67,7 @@ func (a *asker) all() ([]link, error) {
 	return nil, fmt.Errorf("list the host's devices: they changed during each of %d attempts", dumpTries)
 }
 
-// one asks for one device of the namespace nsid (localNS: the socket's own). found is false when there is none.
+// one reads one device of the namespace nsid (localNS: the socket's own). found is false when there is none.
 func (a *asker) one(k linkKey) (l link, found bool, err error) {
 	req := a.request(0, k.index)
 	if k.nsid != localNS {
@@ -77,7 +77,7 @@ func (a *asker) one(k linkKey) (l link, found bool, err error) {
 	switch {
 	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EPERM),
 		errors.Is(err, unix.EACCES), err == nil && len(answers) == 0:
-		// EINVAL: the namespace behind the id is gone. EPERM: it does not let itself be looked into.
+		// EINVAL: the namespace with the id is gone. EPERM: it may not be read.
 		return link{}, false, nil
 	case err != nil:
 		return link{}, false, fmt.Errorf("ask for device %d: %w", k.index, err)

@@ -6,8 +6,8 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// Speed is what a device says its link carries in each direction, bits per second; 0 when it does not say, as without a
-// link.
+// Speed is what a device's link carries in each direction, in bits per second; 0 if the device does not say, for
+// example without a link.
 func (h *Host) Speed(device string) float64 {
 	var settings ethtool.EthtoolCmd
 	megabits, err := h.eth.CmdGet(&settings, device)

@@ -45,15 +45,14 @@ func writeSysctl(d Device, family, name, value string) error {
 	return nil
 }
 
-// IPv6 reports whether the host's own IPv6 speaks on the device; false on a kernel without IPv6.
+// IPv6 reports whether the host's own IPv6 is active on the device; false on a kernel without IPv6.
 func (h *Host) IPv6(d Device) (bool, error) {
 	v, err := readSysctl(d, "ipv6", "disable_ipv6")
 	return v == "0", err
 }
 
-// SetIPv6 lets the host's own IPv6 speak on a device, or silences it. The device of a port is the guest's cable: the
-// host's neighbour and multicast-listener messages have no business on it. A kernel without IPv6 has nothing to
-// silence.
+// SetIPv6 switches the host's own IPv6 on a device on or off. The device of a port is the guest's cable: the host's
+// neighbour and multicast-listener messages don't belong on it. On a kernel without IPv6 it does nothing.
 func (h *Host) SetIPv6(d Device, on bool) error {
 	v := "1"
 	if on {

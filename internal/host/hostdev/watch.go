@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiveBuffer holds the kernel's notifications while the agent is busy: about 1 kB each, so several thousand devices
+// receiveBuffer stores the kernel's notifications while the agent is busy: about 1 kB each, so several thousand devices
 // may change at once.
 const receiveBuffer = 8 << 20
 
-// Note is one notification: a device of some namespace or an address of this one changed or went, or notifications were
-// lost.
+// Note is one notification: a device of some namespace or an address of this one changed or was removed, or
+// notifications were lost.
 type Note struct {
 	nsid   int32
 	gone   bool
 	resync bool
-	ask    bool // the device is to be looked at again
+	ask    bool // the device must be read again
 	link   link
 	at     time.Time
-	// address, instead of link, is one that the host was given or lost
+	// address, instead of link, was added to or removed from the host
 	address *address
 }
 
 // At is when the notification was read.
 func (n Note) At() time.Time { return n.at }
 
-// watcher reads address notifications of this namespace, and link notifications of it and of every namespace that it
-// knows an id for; the kernel gives one to the namespace of every veth's other end when the veth is listed.
+// watcher reads address notifications of this namespace, and link notifications of it and of every namespace for which
+// it has an id; listing a veth makes the kernel assign an id to the namespace of its other end.
 type watcher struct {
 	file  *os.File
 	notes chan Note
@@ -90,7 +90,7 @@ func (w *watcher) run() {
 		case err != nil:
 			return
 		case rerr != nil, flags&unix.MSG_TRUNC != 0:
-			w.notes <- Note{resync: true, at: time.Now()} // ENOBUFS: what was lost is found by listing again
+			w.notes <- Note{resync: true, at: time.Now()} // ENOBUFS: listing again finds what was lost
 		default:
 			select {
 			case w.stirred <- struct{}{}:
@@ -101,7 +101,7 @@ func (w *watcher) run() {
 	}
 }
 
-// deliver passes the messages of one datagram on; one that cannot be read means that something was missed.
+// deliver passes on the messages of one datagram; one that cannot be read means that something was missed.
 func (w *watcher) deliver(b []byte, nsid int32) {
 	msgs, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *watcher) deliver(b []byte, nsid int32) {
 			continue
 		}
 		if len(m.Data) > 0 && m.Data[0] != unix.AF_UNSPEC {
-			continue // a bridge's or IPv6's own view of the device
+			continue // the view that a bridge or IPv6 has of the device
 		}
 		l, err := parseLink(m.Data)
 		if err != nil {
@@ -128,7 +128,7 @@ func (w *watcher) deliver(b []byte, nsid int32) {
 	}
 }
 
-// deliverAddress passes on what happened to an address of this namespace; those of others are of no interest.
+// deliverAddress passes on a change of an address of this namespace; those of others are ignored.
 func (w *watcher) deliverAddress(m syscall.NetlinkMessage, nsid int32) {
 	if nsid != localNS {
 		return
@@ -141,7 +141,7 @@ func (w *watcher) deliverAddress(m syscall.NetlinkMessage, nsid int32) {
 	w.notes <- Note{nsid: localNS, gone: m.Header.Type == unix.RTM_DELADDR, address: &a, at: time.Now()}
 }
 
-// namespaceOf reads which namespace a notification came from; one from the socket's own carries no id.
+// namespaceOf reads from which namespace a notification came; one from the socket's own namespace has no id.
 func namespaceOf(control []byte) int32 {
 	msgs, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

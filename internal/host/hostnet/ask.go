@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Neighbour is an entry of the host's neighbour table that the kernel keeps by itself.
+// Neighbour is an entry of the host's neighbour table that the kernel maintains itself.
 type Neighbour struct {
 	Address netip.Addr
 	MAC     [6]byte
-	// Reachable: it has answered a request since it was asked last.
+	// Reachable: it has answered since it was last asked.
 	Reachable bool
 	// Asking: a request is under way.
 	Asking bool
@@ -27,8 +27,8 @@ type Neighbour struct {
 // userHertz is the unit of times in neighbour messages (USER_HZ).
 const userHertz = 100
 
-// Neighbours are the neighbours on the device whose MAC is known or asked for. Those set by hand are left out: the
-// table does not show whether they answer.
+// Neighbours are the neighbours on the device whose MAC is known or requested. Static ones are left out: the table does
+// not show whether they answer.
 func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
 	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
 	if err != nil {
@@ -54,7 +54,7 @@ func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
 	return list, nil
 }
 
-// Ask makes the kernel ask for the neighbour again, whatever it knows of it: Neighbours reports Reachable again when
+// Ask makes the kernel ask for the neighbour again, whatever it knows about it: Neighbours reports Reachable again when
 // it has answered.
 func (Net) Ask(index uint32, ip netip.Addr) error {
 	b := make([]byte, neighbourHeader)
@@ -64,7 +64,7 @@ func (Net) Ask(index uint32, ip netip.Addr) error {
 	}
 	binary.NativeEndian.PutUint32(b[4:], index)
 	binary.NativeEndian.PutUint16(b[8:], unix.NUD_PROBE)
-	// An entry without a MAC cannot be probed (EINVAL); one that is not there is not made (ENOENT).
+	// An entry without a MAC cannot be probed (EINVAL); a missing one is not created (ENOENT).
 	err := send(unix.RTM_NEWNEIGH, unix.NLM_F_REPLACE, appendAttribute(b, unix.NDA_DST, ip.AsSlice()))
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func (Net) Ask(index uint32, ip netip.Addr) error {
 	return look(index, ip)
 }
 
-// NextHops are the gateways of all routes by the device but those whose MAC is set by hand, those of default routes
+// NextHops are the gateways of all routes by the device, except those with a static MAC; those of default routes come
 // first.
 func (c *Config) NextHops() (list []netip.Addr) {
 	add := func(gw netip.Addr) {
@@ -91,7 +91,7 @@ func (c *Config) NextHops() (list []netip.Addr) {
 	return list
 }
 
-// Has reports whether the address is one of those that were read.
+// Has reports whether the address is in the configuration.
 func (c *Config) Has(ip netip.Addr) bool {
 	return slices.ContainsFunc(c.Prefixes, func(s string) bool {
 		p, err := netip.ParsePrefix(s)
@@ -99,8 +99,8 @@ func (c *Config) Has(ip netip.Addr) bool {
 	})
 }
 
-// OnLink reports whether a neighbour is in the network of one of the addresses that were read, so that it can answer
-// to them; link-local ones always are.
+// OnLink reports whether a neighbour is in the network of an address in the configuration, so that it can answer to
+// that; link-local ones always are.
 func (c *Config) OnLink(ip netip.Addr) bool {
 	return ip.IsLinkLocalUnicast() || slices.ContainsFunc(c.Prefixes, func(s string) bool {
 		p, err := netip.ParsePrefix(s)

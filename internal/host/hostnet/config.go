@@ -1,5 +1,5 @@
 // Package hostnet reads what the host's own IP stack has on a device — addresses, routes, permanent neighbours — and
-// moves it to another device, as it is: every message of the kernel is kept whole and sent back with the device
+// moves it to another device unchanged: every message of the kernel is stored whole and sent back with the device
 // changed. It works in the network namespace of the calling thread.
 package hostnet
 
@@ -22,25 +22,25 @@ type Object struct {
 	Text    string `json:"text"`
 }
 
-// Config is what a device has. It can be written down and used by a later process of the same boot.
+// Config is what a device has. It can be stored and used by a later process of the same boot.
 type Config struct {
 	// Device and Index say which device had all this when it was read.
 	Device    string   `json:"device"`
 	Index     uint32   `json:"ifindex"`
 	Addresses []Object `json:"addresses,omitempty"`
-	// Routes are those that the kernel does not make from addresses itself; those without a gateway come first.
+	// Routes are those that the kernel does not derive from addresses itself; those without a gateway come first.
 	Routes     []Object `json:"routes,omitempty"`
 	Neighbours []Object `json:"neighbours,omitempty"`
 	// Rules are the policy rules that name the device as iif or oif.
 	Rules []Object `json:"rules,omitempty"`
-	// ReadAt is when all this was read, by CLOCK_BOOTTIME: what has a lifetime is younger when it is put somewhere
-	// later.
+	// ReadAt is when all this was read, by CLOCK_BOOTTIME: what has a lifetime has less of it left when it is
+	// applied later.
 	ReadAt time.Duration `json:"readAt"`
 	// Prefixes are the addresses as a configuration file writes them.
 	Prefixes []string `json:"prefixes,omitempty"`
 	// Gateways are the default gateways.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
-	// Fixed are neighbours whose MAC is set by hand: the neighbour table does not show whether they answer.
+	// Fixed are neighbours with a static MAC: the neighbour table does not show whether they answer.
 	Fixed []netip.Addr `json:"fixed,omitempty"`
 	// survey: routes that cannot be moved alone are left out, and are no error.
 	survey bool
@@ -65,7 +65,7 @@ func (Net) Read(name string, index uint32) (*Config, error) {
 }
 
 // Survey is Read for a device from which nothing will be moved: of a route that cannot be moved, only the gateway is
-// kept.
+// included.
 func (Net) Survey(name string, index uint32) (*Config, error) {
 	return read(&Config{Device: name, Index: index, survey: true})
 }
@@ -83,7 +83,7 @@ func read(c *Config) (_ *Config, err error) {
 	return c, readRules(c, name)
 }
 
-// Boottime is the time since the machine started, suspended or not.
+// Boottime is the time since the machine started, including suspended time.
 func Boottime() (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -92,7 +92,7 @@ func Boottime() (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// dump asks for all messages of a kind; one that was interrupted by a change is asked for again.
+// dump requests all messages of a kind, again if a change interrupted the answer.
 func dump(request int, header nl.NetlinkRequestData, answer uint16) ([][]byte, error) {
 	for range 8 {
 		req := nl.NewNetlinkRequest(request, unix.NLM_F_DUMP)
@@ -122,7 +122,8 @@ func readAddresses(c *Config, index uint32) error {
 		p := netip.PrefixFrom(ip, int(b[1]))
 		o := Object{b, "address " + p.String()}
 		if ip.Is6() {
-			// the kernel has the newest one first: in this order, given one after the other, they come out as they were
+			// the kernel lists the newest one first: added one after the other in this order, they are as
+			// they were
 			c.Addresses = slices.Insert(c.Addresses, four, o)
 			c.Prefixes = slices.Insert(c.Prefixes, four, p.String())
 			continue
@@ -133,7 +134,7 @@ func readAddresses(c *Config, index uint32) error {
 	return nil
 }
 
-// addressOf is the host's own end: IFA_LOCAL where there is one.
+// addressOf is the host's own end: IFA_LOCAL if there is one.
 func addressOf(b []byte) (netip.Addr, bool) {
 	v := attribute(b, addressHeader, unix.IFA_LOCAL)
 	if v == nil {
@@ -159,7 +160,7 @@ func readRoutes(c *Config, index uint32) error {
 	return nil
 }
 
-// hopsOf orders routes: one by a gateway needs the route to it first.
+// hopsOf orders routes: a route by a gateway needs the route to that gateway first.
 func hopsOf(o Object) int {
 	if attribute(o.Message, routeHeader, unix.RTA_GATEWAY) != nil ||
 		attribute(o.Message, routeHeader, unix.RTA_VIA) != nil ||
@@ -169,9 +170,9 @@ func hopsOf(o Object) int {
 	return 0
 }
 
-// route takes a route in, where it is the device's and the kernel does not make it by itself. A connected route is
-// taken in too: one that goes with its address is there already when it is put, and one that a network manager made for
-// an address without is not.
+// route adds a route if it is the device's and the kernel does not make it by itself. It also adds connected routes:
+// one that belongs to an address exists already when it is put, but one that a network manager made for an address
+// without a route does not.
 func (c *Config) route(b []byte, index uint32) error {
 	const cloned = 0x200 // RTM_F_CLONED: a cache entry
 	if len(b) < routeHeader || binary.NativeEndian.Uint32(b[8:])&cloned != 0 || madeByKernel(b) {
@@ -198,7 +199,7 @@ func (c *Config) route(b []byte, index uint32) error {
 	return nil
 }
 
-// gateways takes in those of a default route.
+// gateways adds the gateways of a default route.
 func (c *Config) gateways(b []byte, index uint32) {
 	for _, gw := range gatewaysOf(b, index) {
 		if b[1] == 0 && !slices.Contains(c.Gateways, gw) {
@@ -207,7 +208,7 @@ func (c *Config) gateways(b []byte, index uint32) {
 	}
 }
 
-// madeByKernel reports whether the kernel makes the route with the device or with an address, whatever is put there.
+// madeByKernel reports whether the kernel makes the route itself, for the device or an address.
 func madeByKernel(b []byte) bool {
 	if b[5] != unix.RTPROT_KERNEL {
 		return false
@@ -223,7 +224,7 @@ const hopHeader = unix.SizeofRtNexthop
 
 func (h hop) index() uint32 { return binary.NativeEndian.Uint32(h[4:]) }
 
-// hops takes the value of RTA_MULTIPATH apart.
+// hops splits the value of RTA_MULTIPATH.
 func hops(b []byte) (all []hop) {
 	for len(b) >= hopHeader {
 		size := int(binary.NativeEndian.Uint16(b))
@@ -240,7 +241,7 @@ func usesHop(b []byte, index uint32) bool {
 	return slices.ContainsFunc(hops(b), func(h hop) bool { return h.index() == index })
 }
 
-// withoutOthers is the route with those next hops alone that go by the device.
+// withoutOthers is the route with only those next hops that use the device.
 func withoutOthers(b []byte, index uint32) []byte {
 	return each(slices.Clone(b[:routeHeader]), b[routeHeader:], func(kind uint16, v []byte) []byte {
 		if kind != unix.RTA_MULTIPATH {
@@ -256,7 +257,7 @@ func withoutOthers(b []byte, index uint32) []byte {
 	})
 }
 
-// gatewaysOf are the gateways that the route has behind the device.
+// gatewaysOf are the route's gateways behind the device.
 func gatewaysOf(b []byte, index uint32) (all []netip.Addr) {
 	add := func(v []byte) {
 		if gw, ok := netip.AddrFromSlice(v); ok {
@@ -337,7 +338,7 @@ func attribute(b []byte, header int, kind uint16) []byte {
 	return nil
 }
 
-// For is the same configuration as if it had been read on another device.
+// For is the configuration as if it had been read on another device.
 func (c *Config) For(device string, index uint32) *Config {
 	out := *c
 	out.Device, out.Index = device, index

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Managers are the programs that would configure the device again behind our back, each with what to do about it. What
-// systemd-networkd and NetworkManager say is about the machine's first network namespace.
+// Managers are the programs that would configure the device against the move, each with what to do about it. What
+// systemd-networkd and NetworkManager report concerns the machine's first network namespace.
 func (Net) Managers(name string, index uint32) (out []string) {
 	if firstNamespace() {
 		out = services("/run", name, index)
@@ -28,7 +28,7 @@ func firstNamespace() bool {
 	return err != nil || own == first
 }
 
-// services are those that say under the directory run what they manage.
+// services are the managers whose files below the directory run say what they manage.
 func services(run, name string, index uint32) (out []string) {
 	if b, err := os.ReadFile(fmt.Sprintf("%s/systemd/netif/links/%d", run, index)); err == nil &&
 		!bytes.Contains(b, []byte("ADMIN_STATE=unmanaged")) {

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Put returns a device all of it, beside whoever has it now. What the device has already is no error, so that it may
-// be done again after a crash; what fails does not keep back the rest. IPv6 addresses are usable at once: they have
-// been in use, so they are not searched for duplicates.
+// Put adds all of the configuration to a device, whoever else has it now. What the device has already is no error, so
+// that Put may be repeated after a crash; a failure does not stop the rest. IPv6 addresses are usable at once: they
+// have been in use, so duplicate detection is not needed.
 func (n Net) Put(c *Config, index uint32, name string) error {
 	return errors.Join(n.PutAddresses(c, index, name), n.PutRoutes(c, index, name))
 }
 
-// PutAddresses gives a device the addresses. One whose lifetime has ended since it was read is left out.
+// PutAddresses adds the addresses to a device. An address whose lifetime has ended since it was read is left out.
 func (Net) PutAddresses(c *Config, index uint32, name string) error {
 	age, err := c.age()
 	if err != nil {
@@ -37,7 +37,7 @@ func (Net) PutAddresses(c *Config, index uint32, name string) error {
 	return errors.Join(errs...)
 }
 
-// PutRoutes gives a device what refers to the addresses: routes, neighbours and policy rules.
+// PutRoutes adds to a device what refers to the addresses: routes, neighbours and policy rules.
 func (Net) PutRoutes(c *Config, index uint32, name string) error {
 	age, err := c.age()
 	if err != nil {
@@ -65,12 +65,12 @@ func (Net) PutRoutes(c *Config, index uint32, name string) error {
 	return errors.Join(errs...)
 }
 
-// Drop takes all of it from a device. What the device does not have is no error.
+// Drop removes all of the configuration from a device. What the device does not have is no error.
 func (n Net) Drop(c *Config, index uint32, name string) error {
 	return errors.Join(n.DropRoutes(c, index, name), n.DropAddresses(c, index, name))
 }
 
-// DropAddresses takes the addresses from a device.
+// DropAddresses removes the addresses from a device.
 func (Net) DropAddresses(c *Config, index uint32, name string) error {
 	var errs []error
 	for _, o := range slices.Backward(c.Addresses) {
@@ -82,7 +82,7 @@ func (Net) DropAddresses(c *Config, index uint32, name string) error {
 	return errors.Join(errs...)
 }
 
-// DropRoutes takes from a device what PutRoutes gives.
+// DropRoutes removes from a device what PutRoutes adds.
 func (Net) DropRoutes(c *Config, index uint32, name string) error {
 	var errs []error
 	for _, o := range slices.Backward(c.Rules) {
@@ -104,13 +104,13 @@ func (Net) DropRoutes(c *Config, index uint32, name string) error {
 	return errors.Join(errs...)
 }
 
-// age is how long ago it was read.
+// age is how long ago the configuration was read.
 func (c *Config) age() (time.Duration, error) {
 	now, err := Boottime()
 	return now - c.ReadAt, err
 }
 
-// raw is a message's body as it goes out.
+// raw is a message's body as it is sent.
 type raw []byte
 
 func (r raw) Len() int          { return len(r) }
@@ -128,8 +128,8 @@ func send(request, flags int, body []byte, fine ...error) error {
 	return err
 }
 
-// addressFor is the address on another device, older by age; false when its life has ended. The label of an IPv4
-// address begins with its device's name.
+// addressFor is the address on another device, with a lifetime reduced by age; false when its lifetime has ended. The
+// label of an IPv4 address begins with its device's name.
 func addressFor(b []byte, index uint32, name string, age time.Duration) (body []byte, lives bool) {
 	out := slices.Clone(b[:addressHeader])
 	binary.NativeEndian.PutUint32(out[4:], index)
@@ -150,7 +150,7 @@ func addressFor(b []byte, index uint32, name string, age time.Duration) (body []
 	}), lives
 }
 
-// lifetimes are those of a struct ifa_cacheinfo after age has passed; false when nothing is left.
+// lifetimes are the lifetimes of a struct ifa_cacheinfo after age has passed; false when nothing is left.
 func lifetimes(v []byte, age time.Duration) ([]byte, bool) {
 	const forever = 1<<32 - 1
 	out := slices.Clone(v)
@@ -176,8 +176,8 @@ func relabel(v []byte, name string) []byte {
 	return out
 }
 
-// routeFor is the route by another device than from. How long the kernel has known it is not part of it, nor whether
-// its link is up; how long an IPv6 route lives is.
+// routeFor is the route by another device than from. It does not include how long the kernel has known the route or
+// whether its link is up, but how long an IPv6 route is still valid.
 func routeFor(b []byte, from, index uint32, age time.Duration) []byte {
 	out := slices.Clone(b[:routeHeader])
 	flags := binary.NativeEndian.Uint32(out[8:])
@@ -201,7 +201,7 @@ func routeFor(b []byte, from, index uint32, age time.Duration) []byte {
 	return out
 }
 
-// expiry is the RTA_EXPIRES, in seconds, of a struct rta_cacheinfo, which has it in ticks of 10 ms; nil for none.
+// expiry is the RTA_EXPIRES, in seconds, for a struct rta_cacheinfo, which has it in ticks of 10 ms; nil for none.
 func expiry(v []byte, age time.Duration) []byte {
 	if len(v) < 12 {
 		return nil
@@ -214,7 +214,7 @@ func expiry(v []byte, age time.Duration) []byte {
 	return binary.NativeEndian.AppendUint32(nil, uint32(max(1, seconds/time.Second)))
 }
 
-// hopsFor changes the next hops that go by one device to the other.
+// hopsFor changes the next hops that use one device to the other.
 func hopsFor(v []byte, from, index uint32) []byte {
 	out := slices.Clone(v)
 	for _, h := range hops(out) { // they share the clone's memory
@@ -237,7 +237,7 @@ func neighbourFor(b []byte, index uint32) []byte {
 	})
 }
 
-// each appends the attributes, with the values that change gives; those without one are left out.
+// each appends the attributes with the values that change returns; those for which it returns none are left out.
 func each(to, attrs []byte, change func(kind uint16, v []byte) []byte) []byte {
 	for len(attrs) >= unix.SizeofRtAttr {
 		size, kind := int(binary.NativeEndian.Uint16(attrs)), binary.NativeEndian.Uint16(attrs[2:])

@@ -16,7 +16,7 @@ const (
 	ruleInvert = 0x2 // FIB_RULE_INVERT: "not"; the other flags are what the kernel found out
 )
 
-// readRules reads the policy rules that name the device. They name it by its name, so that they outlive it.
+// readRules reads the policy rules that name the device. They refer to its name, so they outlive the device.
 func readRules(c *Config, name string) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		all, err := dump(unix.RTM_GETRULE, familyOnly(family), unix.RTM_NEWRULE)
@@ -49,7 +49,7 @@ func ruleText(b []byte) string {
 	return text
 }
 
-// ruleFor is the rule with another device in the place of from.
+// ruleFor is the rule with another device instead of from.
 func ruleFor(b []byte, from, name string) []byte {
 	out := slices.Clone(b[:ruleHeader])
 	binary.NativeEndian.PutUint32(out[ruleFlags:], binary.NativeEndian.Uint32(b[ruleFlags:])&ruleInvert)

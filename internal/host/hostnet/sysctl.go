@@ -16,7 +16,7 @@ type Setting struct {
 }
 
 // carried are the parameters that say how the host takes part in a network by a device; a host port gets them from the
-// device whose place it takes. arp_ignore is not among them: the agent sets it on uplinks.
+// device that it adopts. arp_ignore is not among them: the agent sets it on uplinks.
 func carried() []Setting {
 	var all []Setting
 	for family, names := range map[string][]string{
@@ -36,7 +36,7 @@ func carried() []Setting {
 	return all
 }
 
-// Carried reads the parameters that go with the addresses; those that this kernel does not have are left out.
+// Carried reads the parameters that move with the addresses; those that this kernel does not have are left out.
 func (n Net) Carried(device string) ([]Setting, error) {
 	var kept []Setting
 	for _, s := range carried() {
@@ -73,8 +73,8 @@ func (Net) Get(device string, s Setting) (Setting, error) {
 	return s, nil
 }
 
-// Set makes the parameters of a device what they say. One that says it already is not written: a write may do more than
-// the value shows. One that this kernel, or the device, does not have is left out.
+// Set sets parameters of a device. One that has the value already is not written, because a write may do more than
+// change the value. One that this kernel, or the device, does not have is left out.
 func (n Net) Set(device string, all ...Setting) error {
 	var errs []error
 	for _, s := range all {

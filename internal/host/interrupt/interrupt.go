@@ -1,4 +1,4 @@
-// Package interrupt ends waits that the operating system does not: the opening of a pipe that nobody writes to, a read
+// Package interrupt ends waits that the operating system does not end: opening a pipe to which nobody writes, or a read
 // from a terminal.
 package interrupt
 
@@ -11,8 +11,8 @@ import (
 // ErrInterrupted says that a wait was ended from outside.
 var ErrInterrupted = errors.New("interrupted before there was anything to read")
 
-// Do is f, or ErrInterrupted when ctx ends first; f then goes on by itself, and what it gives is lost. It is for
-// reading, by a program that ends.
+// Do runs f and returns its result, or ErrInterrupted if ctx ends first; f then continues in the background, and its
+// result is lost. It is for reads by a program that is about to end.
 func Do[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		v   T
@@ -41,7 +41,7 @@ type reader struct {
 }
 
 func (r *reader) Read(p []byte) (int, error) {
-	// A read that goes on by itself must not write where the caller reads.
+	// A read that continues in the background must not write to the caller's buffer.
 	b, err := Do(r.ctx, func() ([]byte, error) {
 		own := make([]byte, min(len(p), 64<<10))
 		n, err := r.r.Read(own)

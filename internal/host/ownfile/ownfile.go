@@ -1,5 +1,5 @@
-// Package ownfile is how the agent, which runs as root, keeps files: in directories that are its own, and never through
-// a link that somebody else may have left there.
+// Package ownfile stores files for the agent, which runs as root: only in directories of its own, and never through a
+// link that somebody else may have put there.
 package ownfile
 
 import (
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeDir makes a directory and those it is in where they are missing, and says what is wrong with one that is there:
-// it must be root's or this process's user's, and nobody else may write into it. The same holds for the directory it is
-// in, whose owner could put another one in its place; a sticky one such as /tmp keeps others from that.
+// MakeDir makes a directory and its missing parents, and returns what is wrong with an existing one: it must belong to
+// root or to this process's user, and nobody else may be able to write to it. The same holds for its parent, whose
+// owner could replace it; a sticky parent such as /tmp prevents that.
 func MakeDir(path string, mode fs.FileMode) error {
 	if err := os.MkdirAll(path, mode); err != nil {
 		return err
@@ -49,7 +49,7 @@ func checkDir(path string, parent bool) error {
 	return nil
 }
 
-// foreign reports whether the file is neither root's nor this process's user's, and whose it is.
+// foreign reports whether the file belongs neither to root nor to this process's user, and to whom.
 func foreign(fi fs.FileInfo) (owner uint32, is bool) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == 0 || int64(st.Uid) == int64(os.Geteuid()) {
@@ -58,8 +58,8 @@ func foreign(fi fs.FileInfo) (owner uint32, is bool) {
 	return st.Uid, true
 }
 
-// Create makes an empty file for reading and writing, readable by its owner alone, in place of a file or link of the
-// name.
+// Create makes an empty file for reading and writing that only its owner can read. It replaces a file or link of the
+// same name.
 func Create(path string) (*os.File, error) {
 	if err := unix.Unlink(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, &fs.PathError{Op: "remove", Path: path, Err: err}
@@ -67,10 +67,10 @@ func Create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 }
 
-// Open opens a file that is there, with flags as of os.OpenFile; with os.O_CREATE it is made, empty, where it is
-// missing. A link, and a file of another user, are refused.
+// Open opens an existing file, with flags as for os.OpenFile; with os.O_CREATE it makes an empty one if it is missing.
+// It refuses a link, and a file of another user.
 func Open(path string, flag int) (*os.File, error) {
-	// What is no regular file is not waited for.
+	// Do not wait for something that is no regular file.
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fmt.Errorf("%s is a symbolic link: put the file itself there, or remove the link", path)
@@ -95,7 +95,7 @@ func Open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// Replace writes a file as a whole: a crash at any instant leaves the old or the new one. It is on disk when Replace
+// Replace writes a whole file: a crash at any instant leaves the old or the new one. It is on disk when Replace
 // returns.
 func Replace(path string, content []byte) error {
 	f, err := Create(path + ".new")

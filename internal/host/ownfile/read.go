@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// maxFile bounds what Read takes in, in bytes: a host's state with its configuration file is the largest.
+// maxFile limits what Read reads, in bytes: the largest file is a host's state with its configuration file.
 const maxFile = 256 << 20
 
-// Read is the content of a file as Open opens it.
+// Read returns the content of a file, which it opens like Open.
 func Read(path string) ([]byte, error) {
 	f, err := Open(path, os.O_RDONLY)
 	if err != nil {

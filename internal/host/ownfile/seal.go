@@ -7,25 +7,25 @@ import (
 	"hash/crc32"
 )
 
-// A sealed file is a JSON object whose last field is a checksum over all before it: programs that know nothing of it
-// read the object as ever.
+// A sealed file is a JSON object whose last field is a checksum over everything before it: programs that do not know
+// the seal read the object as before.
 
 // sealName begins the last field.
 const sealName = `,"crc32c":"`
 
-// sealEnd is what ends a sealed file behind the eight digits.
+// sealEnd ends a sealed file, after the eight digits.
 const sealEnd = "\"}\n"
 
 // ErrSum says that a file's checksum is not that of its content.
 var ErrSum = errors.New("its checksum does not match its content")
 
-// Seal ends the text of a JSON object, which has at least one field and lacks its closing bracket.
+// Seal completes the text of a JSON object, which must have at least one field and lack its closing bracket.
 func Seal(open []byte) []byte {
 	return append(fmt.Appendf(append(open, sealName...), "%08x", sum(open)), sealEnd...)
 }
 
-// CheckSeal reports whether a sealed text is as it was written. A text without a seal passes, as one of a program
-// that wrote none: it ends with a list or a number, and so not as a seal that was damaged.
+// CheckSeal returns an error if a sealed text is not as it was written. A text without a seal, from a program that
+// wrote none, passes: it ends with a list or a number, so it cannot be a text with a damaged seal.
 func CheckSeal(text []byte) error {
 	begin := len(text) - len(sealName) - 8 - len(sealEnd)
 	if begin > 0 && bytes.Equal(text[begin:begin+len(sealName)], []byte(sealName)) &&

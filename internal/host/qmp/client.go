@@ -1,5 +1,5 @@
 // Package qmp speaks QEMU's machine protocol (docs/interop/qmp-spec of QEMU) over a monitor's socket. The other side
-// may be broken or hostile: what it sends is bounded in size, depth and number, and every wait has an end.
+// may be broken or hostile: its messages are limited in size, depth and number, and every wait has a timeout.
 package qmp
 
 import (
@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// maxMessage bounds one message, in bytes; the longest that QEMU is known to send, its schema, has 200 kB.
+	// maxMessage limits one message, in bytes; the longest known message of QEMU, its schema, has 200 kB.
 	maxMessage = 1 << 20
-	// maxDepth bounds how deep a message's values are nested.
+	// maxDepth limits how deep a message's values are nested.
 	maxDepth = 32
-	// maxPerSecond bounds how many messages may come within a second.
+	// maxPerSecond limits how many messages may come within a second.
 	maxPerSecond = 2000
-	// maxBytesPerSecond bounds how much may come within a second. A guest that changes its filters all the time has an
-	// answer of some 30 kB a card read ten times a second; reading JSON costs a core 10 ns and more a byte.
+	// maxBytesPerSecond limits how much may come within a second. For a guest that changes its filters all the
+	// time, an answer of some 30 kB per card is read ten times a second; reading JSON takes a core 10 ns or more
+	// per byte.
 	maxBytesPerSecond = 4 << 20
 	// writeTimeout is how long the other side may take to accept a command.
 	writeTimeout = 10 * time.Second
@@ -43,7 +44,7 @@ func (e *Error) Error() string { return e.Class + ": " + e.Desc }
 // ErrClosed says that the connection has ended.
 var ErrClosed = errors.New("QEMU closed its control connection")
 
-// ErrFlood says that more was sent than a monitor has to say.
+// ErrFlood says that more was sent than a monitor may send.
 var ErrFlood = fmt.Errorf("it sent more than %d messages or %d MiB within a second", maxPerSecond,
 	maxBytesPerSecond>>20)
 
@@ -184,7 +185,7 @@ func (c *Client) deliver(m message) {
 	}
 }
 
-// fail ends all who wait.
+// fail ends all waiting calls.
 func (c *Client) fail(why error) {
 	c.conn.Close()
 	c.mu.Lock()
@@ -196,8 +197,8 @@ func (c *Client) fail(why error) {
 	}
 }
 
-// Err returns why the connection ended, nil before: ErrClosed, with ErrFlood when it is this side that closed it for
-// that.
+// Err returns why the connection ended, nil before: ErrClosed, together with ErrFlood if this side closed it for that
+// reason.
 func (c *Client) Err() error { return c.reason() }
 
 func (c *Client) reason() error {
@@ -206,10 +207,10 @@ func (c *Client) reason() error {
 	return c.dead
 }
 
-// Execute runs one command and gives its "return" value. args is anything that marshals to the JSON object of
+// Execute runs one command and returns its "return" value. args is anything that marshals to the JSON object of
 // arguments, or nil. A refusal is an *Error.
 func (c *Client) Execute(ctx context.Context, name string, args any) (json.RawMessage, error) {
-	if err := ctx.Err(); err != nil { // a monitor that answers at once must not win by chance
+	if err := ctx.Err(); err != nil { // otherwise a monitor that answers at once might win by chance
 		return nil, fmt.Errorf("QMP %s: %w", name, err)
 	}
 	answer := make(chan message, 1)
@@ -263,7 +264,7 @@ func (c *Client) send(id uint64, name string, args any) error {
 	return err
 }
 
-// limiter is the connection as it is read, with what comes counted by the second.
+// limiter reads the connection and counts what comes per second.
 type limiter struct {
 	from            io.Reader
 	now             func() time.Time
@@ -278,14 +279,14 @@ func (l *limiter) turn() {
 	}
 }
 
-// message counts one; false when it is one too many, or what is left of one that was too much.
+// message counts one message; false if it is one too many, or the rest of one that was too much.
 func (l *limiter) message() bool {
 	l.turn()
 	l.messages++
 	return l.messages <= maxPerSecond && l.bytes <= maxBytesPerSecond
 }
 
-// Read ends the reading when more has come than may.
+// Read fails when more has come than the limit allows.
 func (l *limiter) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
 	l.turn()

@@ -13,12 +13,12 @@ const (
 	Migration = "MIGRATION"
 )
 
-// Status is what a virtual machine does, as query-status says it: "running", "paused", "inmigrate" and others.
+// Status is the state of a virtual machine according to query-status: "running", "paused", "inmigrate" and others.
 func (c *Client) Status(ctx context.Context) (string, error) {
 	return c.status(ctx, "query-status")
 }
 
-// MigrationStatus is how the last migration to or from this QEMU stands: "active", "completed" and others; "" when
+// MigrationStatus is the status of the last migration to or from this QEMU: "active", "completed" and others; "" when
 // there was none.
 func (c *Client) MigrationStatus(ctx context.Context) (string, error) {
 	return c.status(ctx, "query-migrate")

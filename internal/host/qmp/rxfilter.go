@@ -12,16 +12,16 @@ import (
 // once and then not again until the filter has been read.
 const RxFilterChanged = "NIC_RX_FILTER_CHANGED"
 
-// RxFilter is what the guest has its adapter receive.
+// RxFilter is what the guest has configured its adapter to receive.
 type RxFilter struct {
 	Name string // the adapter's id in QEMU
 	MAC  [6]byte
-	// Promiscuous: the adapter takes unicast frames for any address, by its promiscuous mode or because its list of
-	// further addresses is full.
+	// Promiscuous: the adapter accepts unicast frames for any address, because of its promiscuous mode or because
+	// its list of further addresses is full.
 	Promiscuous bool
 }
 
-// maxFilters bounds how many adapters a guest may have.
+// maxFilters limits how many adapters a guest may have.
 const maxFilters = 256
 
 // RxFilters reads the receive filters of the guest's adapters. Of QEMU's cards only virtio-net reports its filter;

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/host/hostnet"
 )
 
-// Kind is what somebody is who can be asked.
+// Kind is the kind of somebody who can be asked.
 type Kind string
 
 // The kinds, the surest first.
@@ -21,21 +21,21 @@ const (
 	Neighbour Kind = "neighbour" // another host of the segment answers ARP or neighbour discovery
 )
 
-// Ask is somebody whose answer shows that the host is reached by an interface.
+// Ask is somebody whose answer shows that the host is reachable by an interface.
 type Ask struct {
 	Device  string     `json:"device"`
 	Kind    Kind       `json:"kind"`
 	Address netip.Addr `json:"address"`
-	// OnLink: before the change, an address of the interface had it in its network.
+	// OnLink: before the change, it was in the network of an address of the interface.
 	OnLink bool `json:"onLink,omitzero"`
 	// Local and Remote are the ends of a session.
 	Local  netip.AddrPort `json:"local,omitzero"`
 	Remote netip.AddrPort `json:"remote,omitzero"`
-	// Answered: by the question at hand.
+	// Answered: in the present round.
 	Answered bool `json:"answered,omitzero"`
 }
 
-// String is who is asked, and by which interface: "gateway 192.0.2.1 by vmk0".
+// String says who is asked, and by which interface: "gateway 192.0.2.1 by vmk0".
 func (a Ask) String() string {
 	if a.Kind == Session {
 		return fmt.Sprintf("TCP connection %s ← %s by %s", a.Local, a.Remote, a.Device)
@@ -45,8 +45,8 @@ func (a Ask) String() string {
 
 func (a Ask) key() Ask { a.Answered = false; return a }
 
-// Missing are those who have yet to answer before the host counts as reached: every gateway that was asked, and on an
-// interface without one anybody.
+// Missing are those who must still answer before the host counts as reachable: every gateway that was asked; on an
+// interface without one, anybody.
 func Missing(asks []Ask) (missing []Ask) {
 	for _, a := range asks {
 		anyone := func(b Ask) bool { return b.Device == a.Device && b.Answered }
@@ -57,7 +57,7 @@ func Missing(asks []Ask) (missing []Ask) {
 	return missing
 }
 
-// Net is what is asked of the host's network; hostnet.Net is one.
+// Net is the part of the host's network that is used here; hostnet.Net implements it.
 type Net interface {
 	Index(device string) (uint32, bool)
 	Survey(name string, index uint32) (*hostnet.Config, error)
@@ -66,26 +66,26 @@ type Net interface {
 	Sessions() ([]hostnet.Session, error)
 }
 
-// Interface is one by which somebody is looked for.
+// Interface is an interface by which others can be asked.
 type Interface struct {
 	Device string
-	// Outside: frames leave the host from there. Neighbours that are this host's own ports say nothing then; where no
-	// frame leaves, no neighbour does.
+	// Outside: frames leave the host from there. Then neighbours that are this host's own ports prove nothing;
+	// where no frame leaves, no neighbour does.
 	Outside bool
 }
 
 // Times of the questions before a change.
 const (
-	beforeMost = 2 * time.Second        // how long somebody has to answer
-	gather     = 300 * time.Millisecond // how long answers are gathered where one is enough
+	beforeMost = 2 * time.Second        // how long others have to answer
+	gather     = 300 * time.Millisecond // how long answers are collected when one is enough
 	pollBefore = 10 * time.Millisecond
-	// mostNeighbours and mostSessions bound how many are asked by one interface.
+	// mostNeighbours and mostSessions limit how many are asked by one interface.
 	mostNeighbours = 8
 	mostSessions   = 64
 )
 
-// Before looks for those who can be asked by the interfaces, asks them, and gives those who answer. On an interface
-// where a gateway answers, gateways alone count. local says whether the MAC is that of one of this host's own ports.
+// Before finds whom to ask by the interfaces, asks them, and returns those who answer. On an interface where a gateway
+// answers, only gateways count. local says whether the MAC is that of one of this host's own ports.
 func Before(ctx context.Context, net Net, interfaces []Interface, local func([6]byte) bool) ([]Ask, error) {
 	asks, err := candidates(net, interfaces, local)
 	if err != nil || len(asks) == 0 {
@@ -125,7 +125,7 @@ func settled(asks []Ask, took time.Duration) bool {
 	return true
 }
 
-// chosen are those who answered: of an interface where gateways did, these alone.
+// chosen are those who answered; on an interface where gateways did, only these.
 func chosen(asks []Ask) (list []Ask) {
 	for _, a := range asks {
 		gateway := slices.ContainsFunc(asks, func(b Ask) bool {
@@ -174,7 +174,7 @@ func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks
 	return asks, nil
 }
 
-// neighbours are the ones last used of those whose MAC is known, but for gateways.
+// neighbours are the most recently used ones whose MAC is known, without gateways.
 func neighbours(net Net, i Interface, c *hostnet.Config, local func([6]byte) bool) (asks []Ask, err error) {
 	if !i.Outside {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Package reach guards the way to the host's own addresses (S81): it says from the plan before and after a change which
-// of the host's interfaces the change concerns, and asks by them, before and after, whoever shows that the host is
-// reached.
+// Package reach guards the way to the host's own addresses (S81): from the plan before and after a change it derives
+// which of the host's interfaces the change concerns. Before and after the change it asks others by these interfaces,
+// whose answers show that the host is reachable.
 package reach
 
 import (
@@ -17,7 +17,7 @@ import (
 type Risk struct {
 	// Device is the host port's interface, or the device of an uplink.
 	Device string `json:"device"`
-	// ID is the host port's or the uplink's.
+	// ID is the host port or the uplink.
 	ID     plan.PortID `json:"id"`
 	Uplink bool        `json:"uplink,omitzero"`
 	// Outside: frames leave the host from there, by an uplink that has a device. Where none do, nobody else can be cut
@@ -30,7 +30,7 @@ type Risk struct {
 // String is the risk in a line: "vmk0: vlan: none → access 66".
 func (r Risk) String() string { return r.Device + ": " + strings.Join(r.What, "; ") }
 
-// Host is what has to be known of the host beside the plans; pure.
+// Host is what must be known about the host besides the plans; pure.
 type Host struct {
 	// Addressed says whether the host has addresses of its own on the device, or on a VLAN device of it.
 	Addressed func(device string) bool
@@ -38,7 +38,7 @@ type Host struct {
 	MAC func(plan.PortID) plan.MAC
 }
 
-// Risks are the interfaces with addresses of the host's own that a change from one plan to the other concerns.
+// Risks are the interfaces with addresses of the host's own that are concerned by a change from one plan to the other.
 func Risks(before, after *plan.Plan, h Host) (risks []Risk) {
 	for _, sw := range before.Switches {
 		for _, u := range sw.Uplinks {
@@ -107,7 +107,7 @@ func hostPort(p *plan.Plan, device string) (*plan.Switch, *plan.Port) {
 	return nil, nil
 }
 
-// members are the uplinks that the port's team uses, LAGs taken apart.
+// members are the uplinks that the port's team uses, with LAGs resolved to their members.
 func members(sw *plan.Switch, p *plan.Port) (list []*plan.Uplink) {
 	for _, name := range slices.Concat(p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V) {
 		names := []string{name}
@@ -157,7 +157,7 @@ func uplinkOf(p *plan.Plan, device string) (*plan.Switch, *plan.Uplink) {
 	return nil, nil
 }
 
-// taken are devices with addresses of the host's own that the change makes uplinks, or ports.
+// taken are devices with addresses of the host's own that the change turns into uplinks or ports.
 func taken(before, after *plan.Plan, h Host) (risks []Risk) {
 	had := map[string]bool{"": true}
 	for _, sw := range before.Switches {
@@ -179,7 +179,7 @@ func taken(before, after *plan.Plan, h Host) (risks []Risk) {
 			take(u.Device, u.ID, true, "uplink")
 		}
 		for _, p := range sw.Ports {
-			if p.Role != spec.Host { // the interface of a host port is not there before, or is not ours to take
+			if p.Role != spec.Host { // a host port's interface does not exist before, or is not one that can be taken
 				take(p.Device, p.ID, false, "port")
 			}
 		}
@@ -187,7 +187,7 @@ func taken(before, after *plan.Plan, h Host) (risks []Risk) {
 	return risks
 }
 
-// differences are collected in the words of the configuration.
+// differences collects changes in the words of the configuration.
 type differences struct{ what []string }
 
 func (d *differences) add(format string, args ...any) {
@@ -204,7 +204,7 @@ func (d *differences) number(field string, before, after int) {
 	d.text(field, fmt.Sprint(before), fmt.Sprint(after))
 }
 
-// team compares what lies behind the names in the port's team.
+// team compares the uplinks behind the names in the port's team.
 func (d *differences) team(sw *plan.Switch, p *plan.Port, after *plan.Switch) {
 	d.number("mtu of the switch", sw.MTU, after.MTU)
 	for _, u := range members(sw, p) {

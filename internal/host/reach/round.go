@@ -8,20 +8,20 @@ import (
 )
 
 // Round asks everybody once, by ARP, neighbour discovery, or by waiting for their next segment: what was heard before
-// it began counts for nothing. It does not wait: Look says what has become of it so far.
+// the round began does not count. It does not wait: Look returns the answers so far.
 type Round struct {
 	Asks    []Ask
 	net     Net
 	asked   map[Ask]bool
 	heard   map[Ask]uint64
-	read    map[string]time.Time // when an interface was surveyed
+	read    map[string]time.Time // when an interface was last surveyed
 	surveys map[string]*hostnet.Config
 }
 
 // rereadEvery is how often the addresses and routes of an interface are read again while an answer does not count.
 const rereadEvery = time.Second
 
-// NewRound begins to ask with the first Look.
+// NewRound makes a round; the first Look begins to ask.
 func NewRound(net Net, asks []Ask) *Round {
 	r := &Round{net: net, asked: map[Ask]bool{}, heard: map[Ask]uint64{}, read: map[string]time.Time{},
 		surveys: map[string]*hostnet.Config{}}

@@ -1,7 +1,6 @@
-// Package problem has the states in which a port or uplink is not in full service. A state is a code with what belongs
-// to it: the device, another port, a number. Codes decide what the product does, and are what scripts read; the
-// sentence for people is made of them in one place (Text), and may be reworded without changing anything else. It is
-// pure.
+// Package problem has the states in which a port or uplink is not in full service. A state is a code with details: the
+// device, another port, a number. Codes decide what the product does, and are what scripts read. One place (Text) makes
+// the sentence for people from them, which may be reworded without any other effect. The package is pure.
 package problem
 
 import (
@@ -10,10 +9,10 @@ import (
 	"time"
 )
 
-// Code names a state. "" is none: nothing is wrong.
+// Code names a state. "" means that nothing is wrong.
 type Code string
 
-// Of devices: there is none, or it can't serve.
+// States of devices: there is none, or it can't serve.
 const (
 	NoDevice       Code = "no-device"        // none is bound
 	DeviceMissing  Code = "device-missing"   // Device is not there
@@ -34,7 +33,7 @@ const (
 	RunsBefore     Code = "runs-before"      // programs of somebody else see frames before the switch
 )
 
-// Of adapters and guests.
+// States of adapters and guests.
 const (
 	DuplicateMAC      Code = "duplicate-mac"      // the adapter has the address MAC of port Peer
 	RivalGuest        Code = "rival-guest"        // the guest of port Peer runs with the same MAC
@@ -47,25 +46,25 @@ const (
 	MonitorUnreadable Code = "monitor-unreadable" // its answer can't be read
 	AdapterAmbiguous  Code = "adapter-ambiguous"  // it shows several adapters
 	AdapterUnknown    Code = "adapter-unknown"    // it does not show the adapter
-	GuestUnsure       Code = "guest-unsure"       // whether the guest runs here is not known yet: Detail
-	GuestArrives      Code = "guest-arrives"      // the guest is to arrive by a migration: Detail
-	GuestLeft         Code = "guest-left"         // the guest has left by a migration: Detail
-	GuestOverdue      Code = "guest-overdue"      // it was to arrive Since, and did not: port Peer, Detail
+	GuestUnsure       Code = "guest-unsure"       // it is not known yet whether the guest runs here: Detail
+	GuestArrives      Code = "guest-arrives"      // a migration is about to bring the guest: Detail
+	GuestLeft         Code = "guest-left"         // a migration has taken the guest away: Detail
+	GuestOverdue      Code = "guest-overdue"      // it was due Since, but did not arrive: port Peer, Detail
 )
 
-// Of loops.
+// States of loops.
 const (
-	// LoopSeen: the port is blocked because of a loop that devices show: Detail says how it goes.
+	// LoopSeen: the port is blocked because of a loop that devices show: Detail describes it.
 	LoopSeen Code = "loop-seen"
 	// LoopProbed: the port is blocked because of a loop that probes found.
 	LoopProbed Code = "loop-probed"
 )
 
-// Of uplinks whose link is up and that are not used.
+// States of uplinks that are up but not used.
 const (
-	UpDelay          Code = "up-delay"        // the link came back, and has to stay up For some time
+	UpDelay          Code = "up-delay"        // the link came back, and must stay up For some time
 	Flapping         Code = "flapping"        // it went down more than Want times within a minute
-	BeaconsLost      Code = "beacons-lost"    // Want rounds: neither are others heard nor is it
+	BeaconsLost      Code = "beacons-lost"    // for Want rounds it heard no other uplink, and none heard it
 	BeaconsDeaf      Code = "beacons-deaf"    // no beacon of another uplink arrives on it
 	BeaconsUnheard   Code = "beacons-unheard" // its beacons arrive on no other uplink
 	LACPNoCarrier    Code = "lacp-no-carrier"
@@ -78,11 +77,11 @@ const (
 	LACPNotInSync    Code = "lacp-not-in-sync"
 	LACPNotReady     Code = "lacp-partner-not-ready"
 	LACPIndividual   Code = "lacp-individual"    // the partner takes the link as one by itself
-	LACPOtherPartner Code = "lacp-other-partner" // partner Peer with key Have is not Other with key Want
+	LACPOtherPartner Code = "lacp-other-partner" // the partner treats the link as a single one
 	LACPNoSocket     Code = "lacp-no-socket"     // LACP can't be spoken on it: Detail
 )
 
-// Problem is a state with what belongs to it; which fields those are, the codes say. The zero value is none.
+// Problem is a state with its details; each code says which fields are set. The zero value means no problem.
 type Problem struct {
 	Code   Code
 	Device string // a device, or the socket of a QEMU monitor
@@ -91,17 +90,17 @@ type Problem struct {
 	Kind   string // of Device or Peer
 	MAC    string
 	Have   int // what is there
-	Want   int // what should be there, or a limit
+	Want   int // the expected value, or a limit
 	For    time.Duration
 	Since  time.Time
-	// Detail is what somebody else says, such as the kernel, or words for people alone. It decides nothing.
+	// Detail is text from elsewhere, such as the kernel, or words for people only. It decides nothing.
 	Detail string
 }
 
-// Of is a state to which nothing else belongs.
+// Of is a state without details.
 func Of(c Code) Problem { return Problem{Code: c} }
 
-// Failed is a state that an error leads to; Have is then the kernel's number of the error.
+// Failed is a state that an error causes; Have is then the kernel's number of the error.
 func Failed(c Code, device string, err error) Problem {
 	p := Problem{Code: c, Device: device, Detail: err.Error()}
 	var no syscall.Errno
@@ -123,7 +122,7 @@ func (p Problem) Same(o Problem) bool {
 	return p == o
 }
 
-// Ref is the state to keep in a plan.Fact, nil for none. What it points to is not changed.
+// Ref is the state for a plan.Fact, nil for none. Do not change what it points to.
 func (p Problem) Ref() *Problem {
 	if p.None() {
 		return nil
@@ -131,7 +130,7 @@ func (p Problem) Ref() *Problem {
 	return &p
 }
 
-// Value is what a Ref stands for.
+// Value is the inverse of Ref.
 func (p *Problem) Value() Problem {
 	if p == nil {
 		return Problem{}
@@ -139,7 +138,7 @@ func (p *Problem) Value() Problem {
 	return *p
 }
 
-// First is the first that is a state.
+// First is the first of all that is a problem.
 func First(all ...Problem) Problem {
 	for _, p := range all {
 		if !p.None() {

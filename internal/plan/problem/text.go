@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Text says the state in a sentence for people, "" for none. A code that is not known here is its own text.
+// Text says the state in a sentence for people, "" for none. An unknown code is its own text.
 func (p Problem) Text() string {
 	for _, of := range []func(Problem) string{Problem.ofDevice, Problem.ofMember, Problem.ofMonitor, Problem.ofGuest,
 		Problem.ofLoop, Problem.ofUplink, Problem.ofLACP} {
@@ -42,7 +42,7 @@ func (p Problem) ofDevice() string {
 	return ""
 }
 
-// failed is what whoever failed says, where that is known.
+// failed is the error text of whatever failed, if it is known.
 func (p Problem) failed() string {
 	if p.Detail != "" {
 		return p.Detail
@@ -51,7 +51,7 @@ func (p Problem) failed() string {
 		AttachFailed: "its device can't be attached"}[p.Code]
 }
 
-// ofMember: the device can't be what it is meant to be.
+// ofMember: the device can't be used as intended because of another one.
 func (p Problem) ofMember() string {
 	switch p.Code {
 	case Loopback:
@@ -135,7 +135,7 @@ func (p Problem) ofLoop() string {
 	return fmt.Sprintf("%s. It is tried again by itself; at once with \"heddle port unblock %s\"", text, p.Peer)
 }
 
-// Cause is how the loop goes that a port is blocked for: what the sentences of others go on with. Of other states it is
+// Cause describes the loop for which a port is blocked, as the continuation of other sentences. For other states it is
 // the text.
 func (p *Problem) Cause() string {
 	switch {

@@ -1,5 +1,5 @@
-// Package known says which names there are when somebody asks for one that there is not: the nearest one when there was
-// a typing error, else what there is. Every message about a name that does not exist is made here.
+// Package known helps when somebody gives a name that does not exist: it suggests the nearest existing one if there may
+// be a typing error, and else lists what exists. It makes every message about a missing name.
 package known
 
 import (
@@ -11,22 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// most is how many names a message lists; of the others it says how many there are.
+// most is how many names a message lists; it only counts the others.
 const most = 12
 
-// Names is what a name can be one of.
+// Names is the set of existing names.
 type Names struct {
-	// What is one of them, in words: port, port group.
+	// What is the kind of thing in words: port, port group.
 	What string
-	// Owner is what has them, such as "switch lab"; "" for the host.
+	// Owner is what contains them, such as "switch lab"; "" for the host.
 	Owner string
 	All   []string
-	// Else says what names mean that are none of these: "eno1" is "the device of uplink1".
+	// Else says what other names mean: "eno1" is "the device of uplink1".
 	Else map[string]string
 }
 
-// Missing is the message about a name that is none of them:
-// switch lab has no port group wbe; did you mean web?
+// Missing is the message about a name that does not exist: switch lab has no port group wbe; did you mean web?
 func (n Names) Missing(name string) string {
 	if n.Owner != "" {
 		return fmt.Sprintf("%s has no %s %s%s", n.Owner, n.What, Shown(name), n.Instead(name))
@@ -58,7 +57,7 @@ func (n Names) Instead(name string) string {
 	return "; " + has + " " + List(all)
 }
 
-// List is names with commas between, and how many more there are where there are many.
+// List is the names with commas between them; of many names only the first ones, and the number of the others.
 func List(all []string) string {
 	if len(all) <= most+1 { // "and 1 more" is no shorter than its name
 		return strings.Join(all, ", ")
@@ -66,10 +65,10 @@ func List(all []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
 }
 
-// maxShown is how many bytes of a name a message repeats.
+// maxShown is how many bytes of a name a message quotes.
 const maxShown = 60
 
-// Shown makes what somebody gave as a name fit for one line of a message: quoted when it is empty or holds a space or
+// Shown makes a name that somebody gave fit for one line of a message: quoted if it is empty or contains a space or
 // anything but printable text.
 func Shown(s string) string {
 	if len(s) > maxShown {
@@ -86,9 +85,9 @@ func Shown(s string) string {
 	return s
 }
 
-// Nearest is the known word that whoever wrote word most likely meant, "" when none is near: letter case apart, at most
-// two edits and fewer than half of its letters. Who writes vm9 where there is a vm1 has not made a typing error: names
-// that differ in their digits alone are not near.
+// Nearest is the known word that was most likely meant by word, "" if none is near. Near means, apart from letter case,
+// at most two edits and fewer than half of its letters. Names that differ only in their digits are not near: whoever
+// writes vm9 where there is a vm1 has not made a typing error.
 func Nearest(word string, all []string) string {
 	best, bestDist := "", 3
 	w := strings.ToLower(word)

@@ -23,5 +23,5 @@ func Parse(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is not a time: say 5s, 2m or a number of seconds", text)
 }
 
-// plain says whether it is a number as people write one: neither 0x1p-2 nor 1e3 nor infinity.
+// plain says whether it is a number as people write it: not 0x1p-2, 1e3 or infinity.
 func plain(number string) bool { return strings.Trim(number, "+-.0123456789") == "" }

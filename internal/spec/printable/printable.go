@@ -1,5 +1,5 @@
 // Package printable makes text from outside fit for a terminal, a log and a table: names that guests, neighbours and
-// files chose may hold control sequences, and characters that turn the direction of what stands beside them.
+// files chose may contain control sequences, and characters that change the direction of the text beside them.
 package printable
 
 import (
@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Text is s on one line, with every character escaped that acts on a terminal instead of being seen: \x1b, \n, \u202e.
-// Text without such characters comes back as it is.
+// Text is s in one line, with every character escaped that acts on a terminal instead of being visible: \x1b, \n,
+// \u202e. Text without such characters is returned unchanged.
 func Text(s string) string { return escape(s, odd) }
 
-// Lines is Text for text of several lines: line ends and tabs stay.
+// Lines is Text for several lines: line ends and tabs stay.
 func Lines(s string) string {
 	return escape(s, func(r rune) bool { return r != '\n' && r != '\t' && odd(r) })
 }
@@ -30,8 +30,8 @@ func Short(s string, most int) string {
 }
 
 // odd reports whether a character acts on a terminal: controls (C0, C1), formats (directions, joiners, marks of zero
-// width), ends of lines and paragraphs, and what is no character. A byte that is not UTF-8 comes as utf8.RuneError,
-// and so does U+FFFD itself.
+// width), ends of lines and paragraphs, and invalid characters. A byte that is not UTF-8 comes as utf8.RuneError, and
+// so does U+FFFD itself.
 func odd(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f
@@ -60,7 +60,7 @@ func escape(s string, odd func(rune) bool) string {
 	return b.String()
 }
 
-// escaped is how a character is written in Go, JSON and YAML alike where those agree.
+// escaped is a character's escape sequence, the same for Go, JSON and YAML where these agree.
 func escaped(r rune) string {
 	switch {
 	case r == '\n':

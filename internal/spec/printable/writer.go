@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Writer is what a command writes its text to: every character that acts on a terminal is escaped, but line ends, tabs
-// and the sequences that the program itself marks. It keeps JSON what it is: outside of strings there are no such
-// characters, and inside the escapes mean the same.
+// Writer is for a command's text output: it escapes every character that acts on a terminal, except line ends, tabs and
+// the sequences that the program itself marks. JSON stays valid: outside of strings it has no such characters, and
+// inside the escapes mean the same.
 type Writer struct {
 	to   io.Writer
 	mark string
-	part []byte // of a character whose end has not come yet
+	part []byte // the beginning of a character whose end has not come yet
 }
 
-// NewWriter writes to to. mark is a word that nobody else knows; Sequence makes what passes by it.
+// NewWriter writes to to. mark is a word that nobody else knows; Sequence uses it to mark what must not be escaped.
 func NewWriter(to io.Writer, mark string) *Writer { return &Writer{to: to, mark: mark} }
 
-// Sequence is a control sequence of the program's own, which a Writer of that mark lets pass.
+// Sequence is a control sequence of the program's own, which a Writer with that mark passes unchanged.
 func Sequence(mark, s string) string { return "\x00" + mark + s + "\x00" }
 
 // Write escapes and writes all of p.

@@ -56,8 +56,7 @@ func run(iana, enterprise, output string) error {
 	return os.WriteFile(output, text, 0o644)
 }
 
-// read takes the elements from a table, by the names of its columns. Rows without a type are ranges that are not
-// assigned.
+// read takes the elements from a table, by the names of its columns. Rows without a type are unassigned ranges.
 func read(path string) ([]element, error) {
 	f, err := os.Open(path)
 	if err != nil {
