@@ -10,12 +10,11 @@ import (
 // ErrAccounts is wrapped when the counters of a host of a lab did not add up.
 var ErrAccounts = errors.New("the counters do not add up")
 
-// accountsWait bounds what asking one agent for its accounts may take.
+// accountsWait limits how long asking one agent for its accounts may take.
 const accountsWait = 20 * time.Second
 
-// CheckAccounts holds the counters of every host of the lab against what must be true of them (S94): each frame
-// received from a port was delivered, or dropped with one reason. Agents that do not answer are passed over; an
-// experiment may have killed them.
+// CheckAccounts checks the counters of every host of the lab (S94): each frame received from a port must have been
+// delivered, or dropped with one reason. Agents that do not answer are skipped; an experiment may have killed them.
 func (r *Record) CheckAccounts(ctx context.Context) error {
 	var faults []error
 	for _, n := range r.Nodes {

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/lab/scenario"
 )
 
-// downTime bounds how long an interrupted or failed lab takes to be removed.
+// downTime limits how long removing an interrupted or failed lab may take.
 const downTime = 15 * time.Second
 
 // Options say how a lab is built.
@@ -41,8 +41,8 @@ type Lab struct {
 	opts      Options
 }
 
-// Build makes a lab and returns when everything in it is ready: every agent serves, every port that something is
-// connected to is up. When that fails, or ctx ends on the way, everything made so far is removed again.
+// Build makes a lab and returns when everything in it is ready: every agent serves, and every connected port is up. If
+// that fails, or ctx ends on the way, everything made so far is removed again.
 func Build(ctx context.Context, s *scenario.Scenario, o Options) (*Lab, error) {
 	l, err := prepare(s, o)
 	if err != nil {
@@ -54,7 +54,7 @@ func Build(ctx context.Context, s *scenario.Scenario, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// prepare writes the record of the lab to be.
+// prepare writes the record of the lab that will be built.
 func prepare(s *scenario.Scenario, o Options) (*Lab, error) {
 	if o.Name == "" {
 		o.Name = s.Name
@@ -92,7 +92,7 @@ func prepare(s *scenario.Scenario, o Options) (*Lab, error) {
 	}, nil
 }
 
-// nodes lists everything of the scenario that gets a namespace or is a machine.
+// nodes lists everything in the scenario that gets a namespace or is a machine.
 func (r *Record) nodes(s *scenario.Scenario) []Node {
 	var all []Node
 	add := func(name string, kind NodeKind, agent bool, addresses []netip.Prefix) {
@@ -120,7 +120,7 @@ func (r *Record) nodes(s *scenario.Scenario) []Node {
 	return all
 }
 
-// build makes everything, in an order in which devices are there before the agents that look for them.
+// build makes everything, devices before the agents that look for them.
 func (l *Lab) build(ctx context.Context) error {
 	steps := []struct {
 		what string
@@ -152,7 +152,7 @@ func (l *Lab) progress(what string) {
 	}
 }
 
-// Down removes the lab. It works also when the context that the lab was built under is done.
+// Down removes the lab. It also works when the context under which the lab was built has ended.
 func (l *Lab) Down() error {
 	ctx, cancel := context.WithTimeout(context.Background(), downTime)
 	defer cancel()
@@ -190,7 +190,8 @@ func settle(ns *netns.NS, n Node) error {
 	v6 := hasIPv6(n.Addresses)
 	set := map[string]string{}
 	if !v6 {
-		// Without IPv6 addresses of its own a node stays silent: its neighbour discovery would be in every count.
+		// A node without IPv6 addresses of its own is silenced, because its neighbour discovery would be in
+		// every count.
 		set["ipv6/conf/all/disable_ipv6"], set["ipv6/conf/default/disable_ipv6"] = "1", "1"
 	}
 	if n.Kind == NodeRouter {

@@ -10,8 +10,8 @@ import (
 	"heddle/internal/lab/scenario"
 )
 
-// Check returns why labs cannot be built on this machine, nil when they can. It tries what they take: it loads the
-// switch program, and makes a namespace with each kind of device, which it removes again.
+// Check returns why labs cannot be built on this machine, nil if they can. It tries what they need: it loads the switch
+// program, and makes a namespace with each kind of device, which it removes again.
 func Check() error { return check(os.Geteuid()) }
 
 func check(user int) error {

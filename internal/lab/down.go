@@ -18,19 +18,19 @@ import (
 
 const (
 	netnsDir = "/var/run/netns"
-	// graceful is how long processes get to end by themselves before they are killed.
+	// graceful is how long processes have to end by themselves before they are killed.
 	graceful = 3 * time.Second
-	// pollEvery is the pause between two looks at a condition that has no notification.
+	// pollEvery is the interval at which a condition without notification is checked.
 	pollEvery = 20 * time.Millisecond
 )
 
 // ErrLeft is wrapped when a lab could not be removed completely.
 var ErrLeft = errors.New("something is left of the lab")
 
-// Down removes everything the named lab consists of: processes in its namespaces, pinned kernel objects, namespaces
-// with their devices, its directory and its record, whatever part of it there is. ErrUnknown when there is no such lab.
-// It goes on after a failure and keeps the record then, so that it can be called again. Before, it looks whether the
-// counters of the lab's hosts add up; where they do not, the lab is gone all the same, and the error is ErrAccounts.
+// Down removes everything that the named lab consists of: processes in its namespaces, pinned kernel objects,
+// namespaces with their devices, its directory and its record, whatever exists of it. ErrUnknown if there is no such
+// lab. After a failure it continues and keeps the record, so that it can be called again. Before, it checks whether the
+// counters of the lab's hosts add up; if they do not, the lab is removed all the same, and the error is ErrAccounts.
 func Down(ctx context.Context, runDir, name string) error {
 	r, err := Find(runDir, name)
 	if err != nil {
@@ -54,8 +54,7 @@ func Down(ctx context.Context, runDir, name string) error {
 	if err := os.Remove(recordFile(runDir, name)); err != nil {
 		return err
 	}
-	// The directories above go with the last lab, unless something else is in them: a directory that is not empty
-	// stays.
+	// The parent directories are removed with the last lab, unless something else is in them.
 	for _, dir := range []string{recordDir(runDir), runDir} {
 		if err := os.Remove(dir); err != nil {
 			break
@@ -64,7 +63,7 @@ func Down(ctx context.Context, runDir, name string) error {
 	return unsound
 }
 
-// removeNamespace removes a named namespace, also one whose making was interrupted between its file and its mount.
+// removeNamespace removes a named namespace, even if its creation was interrupted between its file and its mount.
 func removeNamespace(name string) error {
 	path := filepath.Join(netnsDir, name)
 	err := unix.Unmount(path, unix.MNT_DETACH)
@@ -77,7 +76,7 @@ func removeNamespace(name string) error {
 	return nil
 }
 
-// endProcesses ends every process that runs in one of the lab's namespaces: first politely, then not.
+// endProcesses ends every process in the lab's namespaces: first with SIGTERM, then with SIGKILL.
 func endProcesses(ctx context.Context, r *Record) error {
 	inodes := namespaceInodes(r)
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
@@ -104,8 +103,8 @@ func endProcesses(ctx context.Context, r *Record) error {
 // inode identifies a namespace, or any other file.
 type inode struct{ device, number uint64 }
 
-// namespaceInodes identifies the lab's namespaces that there are. A half-made one is an ordinary file, which no process
-// has as its namespace, so it does no harm here.
+// namespaceInodes identifies the lab's existing namespaces. A half-made one is an ordinary file, which is no process'
+// namespace, so it does no harm here.
 func namespaceInodes(r *Record) map[inode]bool {
 	inodes := map[inode]bool{}
 	for _, n := range r.Nodes {
@@ -117,7 +116,7 @@ func namespaceInodes(r *Record) map[inode]bool {
 	return inodes
 }
 
-// pause waits for the next look at a condition; false when ctx is done.
+// pause waits for the next check of a condition; false when ctx has ended.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -129,11 +128,11 @@ func pause(ctx context.Context) bool {
 
 func signalAll(pids []int, sig unix.Signal) {
 	for _, pid := range pids {
-		_ = unix.Kill(pid, sig) // it may be gone by now; the next look tells
+		_ = unix.Kill(pid, sig) // it may be gone by now, which the next check shows
 	}
 }
 
-// processesIn lists the processes whose network namespace is one of these, this process excepted.
+// processesIn lists the processes whose network namespace is one of these, except this process.
 func processesIn(inodes map[inode]bool) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || len(inodes) == 0 {
@@ -153,7 +152,7 @@ func processesIn(inodes map[inode]bool) []int {
 	return pids
 }
 
-// unmountBelow unmounts what is mounted at or below dir, innermost first. With the mount go the pins in it, and with
+// unmountBelow unmounts what is mounted at or below dir, innermost first. With the mount its pins disappear, and with
 // the pins the kernel's programs and tables.
 func unmountBelow(dir string) error {
 	mounts, err := mountsBelow(dir)

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/lab/scenario"
 )
 
-// GuestSpec is what the process that keeps one QEMU guest has to know; it travels on its command line as JSON.
+// GuestSpec is what the process that runs one QEMU guest must know; it is passed on its command line as JSON.
 type GuestSpec struct {
 	Name      string   `json:"name"`
 	Tap       string   `json:"tap"`
@@ -27,7 +27,7 @@ type GuestSpec struct {
 }
 
 // startGuests starts, for every VM of kind qemu, a process in its host's namespace that runs the machine as long as the
-// lab is there.
+// lab exists.
 func (l *Lab) startGuests(context.Context) error {
 	for _, v := range l.Scenario.VMs {
 		if v.Kind != scenario.QEMU {
@@ -66,7 +66,7 @@ func (l *Lab) guestReady(_ context.Context, vm string) error {
 	return nil
 }
 
-// KeepGuest runs a QEMU guest in the namespace of the caller until ctx ends. It is the whole work of the process that
+// KeepGuest runs a QEMU guest in the caller's namespace until ctx ends. It is all that the process does which
 // startGuests starts.
 func KeepGuest(ctx context.Context, g GuestSpec) error {
 	mac, err := net.ParseMAC(g.MAC)
@@ -90,7 +90,7 @@ func KeepGuest(ctx context.Context, g GuestSpec) error {
 	return errors.Join(err, guest.Stop())
 }
 
-// prepareGuest waits for the machine, sets its route and says that it is ready.
+// prepareGuest waits for the machine, sets its route and signals that it is ready.
 func prepareGuest(ctx context.Context, guest *qemu.Guest, g GuestSpec) error {
 	if err := guest.Ready(ctx); err != nil {
 		return err

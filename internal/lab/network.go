@@ -21,8 +21,8 @@ type end struct {
 	mac    plan.MAC // zero: the kernel's choice
 }
 
-// cable makes a veth pair between two namespaces and sets both ends up. The devices are made where they belong: nothing
-// passes through the namespace of the caller.
+// cable makes a veth pair between two namespaces and sets both ends up. The devices are made in their own namespaces,
+// not in the caller's.
 func cable(a, b end, mtu int) error {
 	peer, err := b.ns.Handle()
 	if err != nil {
@@ -93,7 +93,7 @@ func bridge(ns *netns.NS, name string, devices []string) error {
 	return ns.Do(func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = name
-		snooping := false // it would hold back multicast until somebody asks for it
+		snooping := false // it would hold back multicast until somebody requests it
 		br := &netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping}
 		if err := netlink.LinkAdd(br); err != nil {
 			return fmt.Errorf("make bridge %s: %w", name, err)
@@ -111,8 +111,8 @@ func bridge(ns *netns.NS, name string, devices []string) error {
 	})
 }
 
-// Bounds of a shaped link's token bucket. The burst holds whole segmentation-offloaded frames of 64 KiB at 10 Gb/s, so
-// that they cross unsplit as they would on a NIC; on slow links it does not, and they are split as the rate demands.
+// Limits of a shaped link's token bucket. The burst has space for whole segmentation-offloaded frames of 64 KiB at 10
+// Gb/s, so that they cross unsplit as on a NIC; on slow links it does not, and they are split as the rate requires.
 const (
 	burstTime = time.Millisecond
 	minBurst  = 16 << 10 // bytes
@@ -122,7 +122,7 @@ const (
 	tick = 64 * time.Nanosecond
 )
 
-// shape limits what leaves by a device to rate.
+// shape limits the rate at which frames leave by a device.
 func shape(ns *netns.NS, device string, rate scenario.Rate) error {
 	bytesPerSecond := uint64(rate) / 8
 	burst := max(bytesPerSecond*uint64(burstTime)/uint64(time.Second), minBurst)

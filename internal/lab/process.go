@@ -22,8 +22,8 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// AgentNice is the priority of agents, the same as in the package's unit: guests that keep all CPUs busy must not
-// delay the agent's reaction to an operator or a failed link.
+// AgentNice is the priority of agents, the same as in the package's unit: guests that keep all CPUs busy must not delay
+// the agent's reaction to an operator or a failed link.
 const AgentNice = -10
 
 // start runs the heddle program in a namespace, in a session of its own: neither the terminal's Ctrl-C nor its closing
@@ -38,7 +38,7 @@ func (l *Lab) start(ns *netns.NS, log string, nice int, args ...string) (*proces
 	}
 	defer f.Close()
 	p := &process{cmd: exec.Command(l.opts.Program, args...), log: log, done: make(chan struct{})}
-	// What a process that is killed leaves in its temporary directory goes with the lab.
+	// What a killed process leaves in its temporary directory is removed with the lab.
 	temporary := filepath.Join(l.Dir, "tmp")
 	if err := os.MkdirAll(temporary, 0o700); err != nil {
 		return nil, err
@@ -56,9 +56,9 @@ func (l *Lab) start(ns *netns.NS, log string, nice int, args ...string) (*proces
 	return p, nil
 }
 
-// startNice starts a command with a priority, also where the kernel shares out CPU time by session (sched(7),
-// autogroup). The calling goroutine is locked to its thread, from which the command has its priority; the thread has
-// its own back afterwards.
+// startNice starts a command with a priority, even if the kernel divides CPU time by session (sched(7), autogroup). The
+// calling goroutine is locked to its thread, from which the command inherits the priority; afterwards the thread has
+// its own priority back.
 func startNice(cmd *exec.Cmd, nice int) error {
 	if nice == 0 {
 		return cmd.Start()
@@ -70,7 +70,7 @@ func startNice(cmd *exec.Cmd, nice int) error {
 	if err != nil {
 		return fmt.Errorf("give it priority: %w", err)
 	}
-	const zero = 20 // what the system call answers for a nice of 0; 1 less for each that it is nicer
+	const zero = 20 // what the system call returns for a nice value of 0; it decreases as the nice value increases
 	err = errors.Join(cmd.Start(), unix.Setpriority(unix.PRIO_PROCESS, 0, zero-own))
 	if err != nil {
 		return err

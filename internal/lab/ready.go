@@ -15,10 +15,10 @@ import (
 	"heddle/internal/spec"
 )
 
-// readyTime bounds how long agents, ports and machines may take to be ready; an emulated machine boots in seconds.
+// readyTime limits how long agents, ports and machines may take to be ready; an emulated machine boots in seconds.
 const readyTime = 60 * time.Second
 
-// startAgents starts the agent of every host and of every switch that is one.
+// startAgents starts the agent of every host and of every switch of kind heddle.
 func (l *Lab) startAgents(context.Context) error {
 	for name, config := range l.configs() {
 		file := filepath.Join(l.Dir, "config", name+".yaml")
@@ -61,7 +61,7 @@ func writeConfig(file string, c *spec.Config) error {
 	return os.WriteFile(file, data, 0o644)
 }
 
-// AgentRunDir is the run directory that all agents of the lab share; what they pin lies below it too.
+// AgentRunDir is the run directory that all agents of the lab share; their pins are below it too.
 func (r *Record) AgentRunDir() string { return filepath.Join(r.Dir, "run") }
 
 // Agent is the client of a node's agent.
@@ -90,7 +90,7 @@ func (l *Lab) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// await repeats look until it finds nothing that is missing. A process that ends meanwhile is an error at once.
+// await repeats look until nothing is missing. It is an error if a process ends meanwhile.
 func (l *Lab) await(ctx context.Context, node string, look func(context.Context, string) (missing error)) error {
 	for {
 		missing := look(ctx, node)
@@ -120,7 +120,7 @@ func (l *Lab) agentReady(ctx context.Context, host string) error {
 			return fmt.Errorf("uplink %s is %s: %s", u.Name, u.State, u.Reason)
 		}
 	}
-	if n := state.Agent.Announcing; n > 0 { // they would be in the counts of whatever is measured next
+	if n := state.Agent.Announcing; n > 0 { // announcements would be in the counts of the next measurement
 		return fmt.Errorf("the agent has still to announce its ports: %d frames", n)
 	}
 	expected := l.connected(host)

@@ -1,6 +1,6 @@
-// Package lab builds a scenario on one machine: hosts, virtual machines, physical switches and routers out of network
-// namespaces, cables out of veth pairs, and on every host the real agent. A lab outlives the process that builds it; a
-// record of everything it may consist of is written before anything is made, and taking it down goes by that record.
+// Package lab builds a scenario on one machine: hosts, virtual machines, physical switches and routers are network
+// namespaces, cables are veth pairs, and every host has a real agent. A lab outlives the process that builds it. Before
+// anything is made, a record of everything that it may consist of is written; taking the lab down uses that record.
 package lab
 
 import (
@@ -18,7 +18,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// State is how far a lab has come.
+// State is the state of a lab.
 type State string
 
 // The states of a lab.
@@ -27,13 +27,13 @@ const (
 	Up       State = "up"
 )
 
-// Record is what a lab consists of, as kept in <run-dir>/lab/NAME.json.
+// Record is what a lab consists of, stored in <run-dir>/lab/NAME.json.
 type Record struct {
 	Name     string    `json:"name"`
 	Scenario string    `json:"scenario"`
 	State    State     `json:"state"`
 	Since    time.Time `json:"since"`
-	// Dir holds the lab's configurations, logs, agents' state and pinned kernel objects.
+	// Dir contains the lab's configurations, logs, agents' state and pinned kernel objects.
 	Dir   string `json:"dir"`
 	Nodes []Node `json:"nodes"`
 }
@@ -117,7 +117,7 @@ func Find(runDir, name string) (*Record, error) {
 	return &r, nil
 }
 
-// unknown is the error about a lab that there is not, in a whole sentence, which wraps ErrUnknown.
+// unknown is the error for a lab that does not exist, in a whole sentence; it wraps ErrUnknown.
 type unknown string
 
 func (e unknown) Error() string { return string(e) }
@@ -137,7 +137,7 @@ func labNames(runDir string) (names []string) {
 	return names
 }
 
-// List reads the records of all labs, by name. None is an empty list.
+// List reads the records of all labs, sorted by name. Without labs it is an empty list.
 func List(runDir string) ([]*Record, error) {
 	entries, err := os.ReadDir(recordDir(runDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,7 +154,7 @@ func List(runDir string) ([]*Record, error) {
 		}
 		r, err := Find(runDir, name)
 		if errors.Is(err, ErrUnknown) {
-			continue // taken down between the listing and the look
+			continue // taken down between the listing and the reading
 		}
 		if err != nil {
 			return nil, err

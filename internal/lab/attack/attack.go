@@ -1,7 +1,7 @@
-// Package attack is the experiment "hostile-guest": a guest speaks the protocols of the link, which are not for guests,
-// fills the table of MACs, bridges its adapters, or poses as others, while two VMs exchange numbered packets over a LAG
-// between two hosts. It shows what these lose, what the LAG does, and what becomes of the addresses that another guest
-// has: nothing.
+// Package attack is the experiment "hostile-guest": a guest speaks link protocols that are not for guests, fills the
+// table of MACs, bridges its adapters, or poses as others, while two VMs exchange numbered packets over a LAG between
+// two hosts. It shows that these lose nothing, that the LAG does not change, and that the addresses of another guest
+// stay known.
 package attack
 
 import (
@@ -25,7 +25,7 @@ const (
 		"(real traffic only)"
 )
 
-// The packets of a row: those of the victims, and how many frames the attacker sends in each way.
+// The packets of a row: the victims', and how many frames the attacker sends of each way.
 const (
 	rate   = 500.0 // a second
 	warmup = 100 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 
 // Options say how it runs.
 type Options struct {
-	// RunDir and Program are those of lab.Options.
+	// RunDir and Program are as in lab.Options.
 	RunDir, Program string
 	// Quick takes less time for each row.
 	Quick bool
@@ -43,7 +43,7 @@ type Options struct {
 	Progress func(string)
 }
 
-// Check reports whether the rows selected exist.
+// Check reports whether the selected rows exist.
 func (o Options) Check() error {
 	_, err := o.selected()
 	return err
@@ -53,7 +53,8 @@ func (o Options) selected() ([]row, error) {
 	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, o.Rows)
 }
 
-// turns is how often each frame of a row is sent, and every how often: long enough for a LAG to fall apart, were it to.
+// turns is how often each frame of a row is sent, and at what interval: long enough that a LAG would fall apart if it
+// could.
 func (o Options) turns() (n int, every time.Duration) {
 	if o.Quick {
 		return 10, 80 * time.Millisecond
@@ -91,7 +92,7 @@ func (o Options) say(what string) {
 	}
 }
 
-// measured is what one row came to.
+// measured is the result of one row.
 type measured struct {
 	row            row
 	attacks        int
@@ -100,10 +101,10 @@ type measured struct {
 	lags           map[string]lag
 	came           uint64 // frames from attackers
 	refused        map[string]uint64
-	hijacked       uint64   // frames to one receiver that reached attackers
-	neighbours     int      // entries of the victims that have the other's MAC
-	routers        int      // that the victims believe in
-	stations       int      // of a guest that attacks nobody, still known
+	hijacked       uint64   // frames with one receiver that reached attackers
+	neighbours     int      // entries of the victims' tables that have the other's MAC
+	routers        int      // routers that the victims use
+	stations       int      // stations of the well-behaved guest that are still known
 	blocked        []string // ports
 	took           time.Duration
 }

@@ -10,14 +10,14 @@ import (
 	"heddle/internal/uplinks/lldp"
 )
 
-// protocol is a protocol of the link that the attacker speaks.
+// protocol is a link protocol that the attacker speaks.
 type protocol struct {
 	name    string
 	group   plan.MAC
-	payload func(from plan.MAC) []byte // with its EtherType or length in front
+	payload func(from plan.MAC) []byte // preceded by its EtherType or length
 }
 
-// protocols are those that a guest could harm a host or its physical switch with.
+// protocols are those by which a guest could harm a host or its physical switch.
 func protocols() []protocol {
 	return []protocol{
 		{"lacp", lacp.Destination, lacpdu},
@@ -28,7 +28,7 @@ func protocols() []protocol {
 	}
 }
 
-// lacpdu is the word of a partner that is ready to bundle.
+// lacpdu is a message of a partner that is ready to bundle.
 func lacpdu(from plan.MAC) []byte {
 	state := lacp.Activity | lacp.Aggregation | lacp.Synchronization | lacp.Collecting | lacp.Distributing
 	p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: from}, Key: 1, Port: lacp.Port{Number: 1},
@@ -36,7 +36,7 @@ func lacpdu(from plan.MAC) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, lacp.EtherType), p.Encode()...)
 }
 
-// lldpdu is the word of a neighbour that is not there.
+// lldpdu is a message of a neighbour that does not exist.
 func lldpdu(from plan.MAC) []byte {
 	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: from[:]},
 		Port: lldp.PortID{Subtype: lldp.PortMAC, Value: from[:]},
@@ -54,7 +54,7 @@ func probe(from plan.MAC) []byte {
 	return s.Frame(beacon.Beacon{Uplink: plan.PortID{Switch: "lab", Name: "uplink1"}, Round: 1}, from)[12:]
 }
 
-// pause asks for the longest silence (802.3 annex 31B).
+// pause requests the longest pause (802.3 annex 31B).
 func pause(plan.MAC) []byte {
 	return append([]byte{0x88, 0x08, 0x00, 0x01, 0xff, 0xff}, make([]byte, 42)...)
 }
@@ -66,7 +66,7 @@ func bpdu(from plan.MAC) []byte {
 	return append(b, 0x80, 0x01, 0, 0, 20, 0, 2, 0, 15, 0, 0, 0)
 }
 
-// destination is a kind of address that the frames go to; nil stands for the protocol's group.
+// destination is a kind of destination address; nil stands for the protocol's group.
 type destination struct {
 	name string
 	to   *plan.MAC
@@ -81,13 +81,13 @@ func destinations() []destination {
 	}
 }
 
-// way is a guest that attacks, and the tag of its frames.
+// way is an attacking guest and the tag of its frames.
 type way struct {
 	vm, name string
 	tag      []byte
 }
 
-// ways are the kinds of ports a guest may have, each with the tags that it may try.
+// ways are the kinds of ports that a guest may have, each with the tags that it may try.
 func ways() []way {
 	q, ad, priority := []byte{0x81, 0, 1, 44}, []byte{0x88, 0xa8, 1, 44}, []byte{0x81, 0, 0xe0, 0}
 	return []way{

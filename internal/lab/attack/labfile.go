@@ -11,7 +11,7 @@ const (
 
 func hosts() []string { return []string{attacked, "esx2"} }
 
-// labFile is the lab: two hosts, joined by two cables that both bundle.
+// labFile is the lab: two hosts, connected by two cables that both sides bundle.
 const labFile = `
 name: hostile-guest
 title: a guest speaks the protocols of the link

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// look fills in what the row has left behind on the hosts.
+// look reads the row's effects from the hosts.
 func (s *scene) look(ctx context.Context, m *measured, before suffered, began time.Time) (err error) {
 	n, err := s.news(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *scene) look(ctx context.Context, m *measured, before suffered, began ti
 	return err
 }
 
-// lag is what a host's LAG is like.
+// lag is the state of a host's LAG.
 type lag struct {
 	used, partners, neighbours int
 }
@@ -74,13 +74,13 @@ func (s *scene) lag(ctx context.Context, host string) (l lag, err error) {
 	return l, nil
 }
 
-// news is what the events report.
+// news is a summary of the events.
 type news struct {
 	changes int       // of links and neighbours
 	blocked time.Time // when the first port was blocked because of a loop
 }
 
-// news reads the events since it was last asked, on all hosts.
+// news reads the events since the previous call, on all hosts.
 func (s *scene) news(ctx context.Context) (n news, err error) {
 	for _, h := range hosts() {
 		err := s.lab.Agent(h).Events(ctx, api.Follow{After: s.seen[h], Last: -1, NoFollow: true},
@@ -103,8 +103,8 @@ func (s *scene) news(ctx context.Context) (n news, err error) {
 	return n, nil
 }
 
-// suffered is what came in from the attackers, what of it was dropped by reason, and what went to one receiver and
-// reached them.
+// suffered is what came in from the attackers, how many frames were dropped by reason, and how many frames with one
+// receiver reached them.
 type suffered struct {
 	came    uint64
 	went    uint64
@@ -118,7 +118,7 @@ func (s *scene) suffered(ctx context.Context) (n suffered, err error) {
 		return n, err
 	}
 	for _, p := range all {
-		// A guest's second port has its name with a 2.
+		// The name of a guest's second port ends with a 2.
 		if _, ok := attackers()[strings.TrimSuffix(p.Name, "2")]; !ok {
 			continue
 		}
@@ -135,8 +135,8 @@ func (s *scene) suffered(ctx context.Context) (n suffered, err error) {
 	return n, nil
 }
 
-// stationsEach are the addresses that the guest with stations sends from before a row's attack, and as many more after
-// it.
+// stationsEach is how many addresses the guest with stations sends from before a row's attack, and how many new ones
+// after it.
 const stationsEach = 16
 
 // speak makes the stations of the row send: those from before the attack, or those from after it.
@@ -151,10 +151,10 @@ func (s *scene) speak(after int) error {
 	return nil
 }
 
-// settleTime bounds how long a frame that was sent may be on its way.
+// settleTime limits how long a frame may be on its way.
 const settleTime = 2 * time.Second
 
-// stations counts those of the row that the switch knows where they are.
+// stations counts the row's stations whose location the switch knows.
 func (s *scene) stations(ctx context.Context) (n int, err error) {
 	for end := time.Now().Add(settleTime); ; {
 		all, err := s.lab.Agent(attacked).MACs(ctx)
@@ -182,7 +182,7 @@ func (s *scene) stations(ctx context.Context) (n int, err error) {
 	}
 }
 
-// blocked are the ports that are.
+// blocked are the blocked ports.
 func (s *scene) blocked(ctx context.Context) (names []string, err error) {
 	st, err := s.lab.Agent(attacked).State(ctx)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *scene) blocked(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// fix makes the ports be tried, and waits until they are in service again.
+// fix unblocks the ports, and waits until they are in service again.
 func (s *scene) fix(ctx context.Context, ports []string) error {
 	for _, p := range ports {
 		if _, err := s.lab.Agent(attacked).Block(ctx, api.Block{Port: p}); err != nil {
@@ -217,7 +217,7 @@ func (s *scene) fix(ctx context.Context, ports []string) error {
 // bridgeName is what the guest calls the bridge of its adapters.
 const bridgeName = "br0"
 
-// bridge makes the guest bridge its two adapters; "" is nobody.
+// bridge makes the guest bridge its two adapters; "" means no guest.
 func (s *scene) bridge(vm string) error {
 	if vm == "" {
 		return nil
@@ -242,7 +242,7 @@ func (s *scene) bridge(vm string) error {
 	})
 }
 
-// unbridge ends that.
+// unbridge undoes bridge.
 func (s *scene) unbridge(vm string) error {
 	if vm == "" {
 		return nil

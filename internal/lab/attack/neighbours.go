@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entries are those of the victims' neighbour tables: for each victim, the other one's IPv4 and IPv6 address.
+// entries is the number of entries that are checked in the victims' neighbour tables: for each victim, the other one's
+// IPv4 and IPv6 address.
 const entries = 4
 
 // met are the victims, each with the other one.
 func met() map[string]end { return map[string]end{client: serverEnd, server: clientEnd} }
 
-// settled reports whether the victims use their IPv6 addresses: until then, others' advertisements would take them
+// settled reports whether the victims use their IPv6 addresses: before that, advertisements of others would take them
 // away.
 func (s *scene) settled() (bool, error) {
 	for vm := range met() {
@@ -35,7 +36,7 @@ func (s *scene) settled() (bool, error) {
 	return true, nil
 }
 
-// meet gives each victim the other's right MAC, as its neighbour table would learn it, and no router.
+// meet enters the other's right MAC into each victim's neighbour table, as if learned, and removes routers.
 func (s *scene) meet() error {
 	for vm, other := range met() {
 		err := s.inside(vm, func(dev netlink.Link) error {
@@ -85,7 +86,7 @@ func (s *scene) believed() (right, routers int, err error) {
 	return right, routers, nil
 }
 
-// advertised are the routes of a guest that it has from routers' advertisements.
+// advertised are a guest's routes from router advertisements.
 func advertised(dev netlink.Link) ([]netlink.Route, error) {
 	of := &netlink.Route{LinkIndex: dev.Attrs().Index, Protocol: unix.RTPROT_RA}
 	return netlink.RouteListFiltered(netlink.FAMILY_V6, of, netlink.RT_FILTER_OIF|netlink.RT_FILTER_PROTOCOL)

@@ -56,7 +56,7 @@ func (m *measured) report(r *report.Report) {
 // openTime is how long a loop may last, in seconds (S110).
 const openTime = 1.0
 
-// ports are those that were blocked, and when.
+// ports are the blocked ports, and when they were blocked.
 func (m *measured) ports() string {
 	if len(m.blocked) == 0 {
 		return "-"
@@ -73,7 +73,7 @@ func (m *measured) lag() string {
 	return strings.Join(out, ", ")
 }
 
-// reasons are those that frames were refused for.
+// reasons are the reasons for which frames were refused.
 func (m *measured) reasons() string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(m.refused)) {

@@ -8,23 +8,23 @@ import (
 	"heddle/internal/plan"
 )
 
-// row is one attack. Others add theirs to rows.
+// row is one attack.
 type row struct {
 	name string
-	// frames are what is sent in a turn, the first being 0, of so many, by the guest that sends each.
+	// frames are the frames that each guest sends in a turn, where turn counts from 0 to turns-1.
 	frames func(turn, turns int) map[string][][]byte
 	// bridges names the guest that bridges its two adapters meanwhile, "" for none.
 	bridges string
-	// blocks: one of that guest's ports has to be blocked. In other rows no port may be.
+	// blocks: one of that guest's ports must be blocked. In other rows no port may be.
 	blocks bool
 	// spoofs names the guest that poses as the victims, "" for none.
 	spoofs string
-	// open: nothing protects the others. What they lose is shown, and held against no budget.
+	// open: nothing protects the others. Their losses are shown, but no budget applies.
 	open bool
 }
 
-// rows are every protocol of the link to every kind of address, each in all ways, what fills tables and goes round, and
-// who poses as another.
+// rows are every link protocol to every kind of address, each in all ways; the guests that fill tables; those that make
+// loops; and those that pose as others.
 func rows() []row {
 	return slices.Concat(linkRows(), starvationRows(), stormRows(), spoofRows())
 }
@@ -33,7 +33,7 @@ func linkRows() (list []row) {
 	for _, p := range protocols() {
 		for _, d := range destinations() {
 			if d.to != nil && *d.to == p.group {
-				continue // a beacon's group is everybody
+				continue // a beacon is always a broadcast
 			}
 			frames := map[string][][]byte{}
 			for _, w := range ways() {
@@ -71,7 +71,7 @@ func starvationRows() (list []row) {
 	return list
 }
 
-// stormRows are guests that bridge their two adapters: one broadcast goes round for ever.
+// stormRows are guests that bridge their two adapters: one broadcast circulates for ever.
 func stormRows() (list []row) {
 	for _, r := range []row{
 		{name: "loop-storm", bridges: looped, blocks: true},
@@ -93,7 +93,7 @@ func station(series byte, n int) plan.MAC {
 	return m
 }
 
-// experimental is the rest of a frame of no protocol: a type for local experiments (IEEE 802), and nothing.
+// experimental is the rest of a frame without a protocol: a type for local experiments (IEEE 802), and no content.
 func experimental() []byte {
 	return append([]byte{0x88, 0xb6}, make([]byte, 46)...)
 }

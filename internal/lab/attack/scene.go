@@ -24,9 +24,9 @@ const (
 	lookEvery = 20 * time.Millisecond
 )
 
-// The guests that fill the table of MACs: by a limit above their share of it, the same with a policy that lets what is
-// not learned pass, and by a low limit; and those that bridge their two adapters: as ports are, without loop detection
-// but with storm control, and with neither; and those that pose as the victims, under guards and without.
+// The guests that fill the table of MACs: with a limit above their quota, the same with a policy that lets frames pass
+// unlearned, and with a low limit. The guests that bridge their two adapters: with default settings, with storm control
+// instead of loop detection, and with neither. The guests that pose as the victims, with guards and without.
 const (
 	starver            = "starvation"
 	passer             = "starvation-passing"
@@ -38,7 +38,8 @@ const (
 	nest               = "nest"                 // has stations behind it, and attacks nobody
 )
 
-// attackers are the guests that attack, and the address of the adapter they send by. Their ports are named after them.
+// attackers are the guests that attack, with the address of the adapter by which they send. Their ports are named after
+// them.
 func attackers() map[string]plan.MAC {
 	return map[string]plan.MAC{
 		"access": {2, 0, 0, 0, 3, 1}, "none": {2, 0, 0, 0, 3, 2}, "trunk": {2, 0, 0, 0, 3, 3},
@@ -48,12 +49,12 @@ func attackers() map[string]plan.MAC {
 	}
 }
 
-// scene is the lab that is up.
+// scene is a running lab.
 type scene struct {
 	lab     *lab.Lab
 	nodes   map[string]*netns.NS
 	senders map[string]*sender
-	seen    map[string]uint64 // the last event looked at, by host
+	seen    map[string]uint64 // the last event that was read, by host
 	row     int               // that is being measured
 }
 
@@ -112,7 +113,7 @@ func (s *scene) prepare(ctx context.Context) error {
 	return err
 }
 
-// await looks until something is so; otherwise says what it is like if it never is.
+// await polls until so returns true; if it never does, otherwise describes the state.
 func (s *scene) await(ctx context.Context, otherwise string, so func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()

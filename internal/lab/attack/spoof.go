@@ -22,7 +22,7 @@ type end struct {
 	mac    plan.MAC
 }
 
-// spoofRows are guests of the victims' VLAN that pose as them: guarded, and with nothing that keeps them from it.
+// spoofRows are guests in the victims' VLAN that pose as them: with guards, and without.
 func spoofRows() []row {
 	list := []row{{name: "spoofing", spoofs: guarded}, {name: "spoofing-open", spoofs: unguarded, open: true}}
 	for i := range list {
@@ -33,8 +33,8 @@ func spoofRows() []row {
 	return list
 }
 
-// impostures are what such a guest sends in a turn, each from its own MAC: for each victim, packets and announcements
-// in its name; and, from addresses that are its own, an offer of a DHCP server and a router advertisement.
+// impostures are the frames of such a guest in a turn, each from its own MAC: packets and announcements in the name of
+// each victim, and, from its own addresses, a DHCP server's offer and a router advertisement.
 func impostures(from plan.MAC) (list [][]byte) {
 	everybody, nodes := plan.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, plan.MAC{0x33, 0x33, 0, 0, 0, 1}
 	for _, v := range []struct{ posesAs, to end }{{serverEnd, clientEnd}, {clientEnd, serverEnd}} {
@@ -86,7 +86,7 @@ func arpReply(from plan.MAC, sender netip.Addr, to plan.MAC, target netip.Addr) 
 	return slices.Concat([]byte{0, 1, 8, 0, 6, 4, 0, 2}, from[:], sender.AsSlice(), to[:], target.AsSlice())
 }
 
-// advertisement is a neighbour's that nobody asked for and that overrides what is known (RFC 4861, section 4.4).
+// advertisement is an unsolicited neighbour advertisement that overrides existing entries (RFC 4861, section 4.4).
 func advertisement(from plan.MAC, target netip.Addr) []byte {
 	return slices.Concat([]byte{136, 0, 0, 0, 0x20, 0, 0, 0}, target.AsSlice(), []byte{2, 1}, from[:])
 }

@@ -15,12 +15,12 @@ import (
 
 // CaptureOptions are the options of "heddle bench capture".
 type CaptureOptions struct {
-	// Rounds is how often everything is measured at most; at least 1, and 10 for numbers that are published.
+	// Rounds is how often everything is measured at most; at least 1, and 10 for published numbers.
 	Rounds int
-	// Within is the time that all rounds may take together; 0 = no bound. A round that is not expected to end in time
-	// is not begun, and one that doesn't is left out. The report says how many rounds there were.
+	// Within is the time that all rounds may take together; 0 = no limit. A round that is not expected to end in
+	// time is not begun, and one that does not is left out. The report says how many rounds there were.
 	Within time.Duration
-	// Warmup and Duration are those of one measurement.
+	// Warmup and Duration are for one measurement.
 	Warmup, Duration time.Duration
 	// Heddle is the command line of the heddle program.
 	Heddle []string
@@ -32,7 +32,7 @@ type CaptureOptions struct {
 	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
 }
 
-// QuickCaptures are options with which all of it takes less than a minute, on a machine that is busy too.
+// QuickCaptures are options with which everything takes less than a minute, even on a busy machine.
 func QuickCaptures() CaptureOptions {
 	return CaptureOptions{Rounds: 10, Within: 45 * time.Second, Warmup: 50 * time.Millisecond,
 		Duration: 200 * time.Millisecond}
@@ -46,7 +46,7 @@ func (o CaptureOptions) Check() error {
 	return nil
 }
 
-// captureRun is a benchmark of captures under way.
+// captureRun is a running benchmark of captures.
 type captureRun struct {
 	opts   CaptureOptions
 	path   *path
@@ -58,17 +58,17 @@ type captureRun struct {
 	rounds []captureRound
 }
 
-// captureRound is what one round has measured, each by the state's name.
+// captureRound is the results of one round, each by the state's name.
 type captureRound struct {
 	samples map[cell]traffic.Result
-	// lost are the lost parts of what was selected.
+	// lost is the lost share of the selected frames.
 	lost map[string]float64
 	// frames are the program's times per frame, in seconds.
 	frames map[string]float64
 }
 
-// Capture measures what captures cost the traffic between two guests and the program itself: in each round all states
-// follow one another, in an order that rotates. It leaves nothing behind, also when ctx ends.
+// Capture measures what captures cost the traffic between two guests, and the program itself: each round measures all
+// states one after the other, in an order that rotates. It leaves nothing behind, also when ctx ends.
 func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err error) {
 	if err := opts.Check(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err 
 	}
 	r := &captureRun{opts: opts}
 	for _, t := range switchTests() {
-		if t.name != "crr" { // it says what udp and rr say
+		if t.name != "crr" { // its result would be the same as for udp and rr
 			r.tests = append(r.tests, t)
 		}
 	}
@@ -95,7 +95,7 @@ func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err 
 	}
 	defer func() { err = orLeft(err, r.frames.close()) }()
 	if err := r.measure(ctx); err != nil {
-		if ctx.Err() != nil { // whatever was under way says only that it was ended
+		if ctx.Err() != nil { // errors then only say that the run was ended
 			return nil, ctx.Err()
 		}
 		return nil, err
@@ -103,7 +103,7 @@ func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err 
 	return r.report(env), nil
 }
 
-// setup joins the guests as setupHeddle does, and remembers how to ask the agent.
+// setup connects the guests like setupHeddle, and remembers how to reach the agent.
 func (r *captureRun) setup(_ context.Context, p *path) error {
 	host, err := p.hosted(peerHeddle, nil)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *captureRun) setup(_ context.Context, p *path) error {
 	return p.startAgent(r.host, r.opts.Heddle, r.dir, config)
 }
 
-// measure makes the rounds that there is time for.
+// measure makes as many rounds as there is time for.
 func (r *captureRun) measure(ctx context.Context) error {
 	n, err := inTime(ctx, r.opts.Rounds, r.opts.Within, func(ctx context.Context, n int) error {
 		done, err := r.round(ctx, n)
@@ -193,8 +193,8 @@ func (r *captureRun) round(ctx context.Context, n int) (captureRound, error) {
 	return m, nil
 }
 
-// under measures every test while the state's capture runs. Each round begins with another test: what has just been
-// started or ended disturbs the first.
+// under measures every test while the state's capture runs. Each round begins with another test, because starting or
+// ending something disturbs the first one after it.
 func (r *captureRun) under(ctx context.Context, s captureState, n int, into captureRound) error {
 	var c *runningCapture
 	if s.args != nil {

@@ -15,13 +15,13 @@ import (
 	"syscall"
 )
 
-// runningCapture is a "heddle capture" that writes into nothing.
+// runningCapture is a "heddle capture" that writes to /dev/null.
 type runningCapture struct {
 	cmd  *exec.Cmd
 	errs *bufio.Reader
 }
 
-// start starts a capture and returns when it captures. It is killed when ctx ends.
+// start starts a capture and returns when it is active. It is killed when ctx ends.
 func (r *captureRun) start(ctx context.Context, args []string) (*runningCapture, error) {
 	all := append(append(slices.Clone(r.opts.Heddle[1:]), "capture", "--agent", "bench", "--run-dir",
 		filepath.Join(r.dir, "run"), "-w", os.DevNull), args...)
@@ -43,7 +43,7 @@ func (r *captureRun) start(ctx context.Context, args []string) (*runningCapture,
 	return c, nil
 }
 
-// kill ends a capture that was not ended.
+// kill kills a capture that was not ended.
 func (c *runningCapture) kill() {
 	if c.cmd.ProcessState == nil {
 		_ = c.cmd.Process.Kill()
@@ -53,7 +53,7 @@ func (c *runningCapture) kill() {
 
 var captureSummary = regexp.MustCompile(`(\d+) selected by the switch, (\d+) lost`)
 
-// end ends a capture in order and reads its counts.
+// end ends a capture in an orderly way and reads its counts.
 func (c *runningCapture) end() (selected, lost uint64, err error) {
 	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
 		return 0, 0, fmt.Errorf("end the capture: %w", err)

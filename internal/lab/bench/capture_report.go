@@ -33,7 +33,7 @@ func (r *captureRun) report(env report.Environment) *report.Report {
 
 // row is one test in one state: its number, what it cost, and how that compares.
 func (r *captureRun) row(t test, s captureState) report.Row {
-	// What a unit of the test cost both ends: on a machine that does other work too it holds still where rates do not.
+	// What a unit of the test cost both ends: this is stable also on a machine that does other work, unlike rates.
 	cpu := func(res traffic.Result) float64 { x, y := t.cpu(res); return x + y }
 	compare := func(read func(traffic.Result) float64) report.Spread {
 		return report.Summarise(report.Ratios(r.of(t, s.name, read), r.of(t, captureOff, read)))
@@ -57,7 +57,7 @@ func (r *captureRun) row(t test, s captureState) report.Row {
 	return append(row, report.Field{Name: "samples", Value: r.of(t, s.name, t.value), Hidden: true})
 }
 
-// lost are the lost parts of what was selected, round by round.
+// lost is the lost share of the selected frames, round by round.
 func (r *captureRun) lost(state string) []float64 {
 	var v []float64
 	for _, m := range r.rounds {

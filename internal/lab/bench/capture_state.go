@@ -16,7 +16,7 @@ const (
 	captureShort = "filter of 1 instruction"
 	captureAll   = "everything, whole"
 	longFilter   = 101 // instructions
-	stagesPassed = 2   // that a frame from port to port passes: admit, deliver
+	stagesPassed = 2   // stages that a frame from port to port passes: admit, deliver
 	filterOfNone = "tcp port 1 or udp port 1"
 )
 
@@ -26,17 +26,17 @@ func captureLong() string { return fmt.Sprintf("filter of %d instructions", long
 // captureState is a capture that runs while something is measured.
 type captureState struct {
 	name string
-	// args are those of "heddle capture" while guests exchange traffic; nil = none runs.
+	// args are the arguments of "heddle capture" while guests exchange traffic; nil = none runs.
 	args []string
-	// The rest is what the program alone is given.
+	// The rest is for measuring the program alone.
 	segment      uint16
 	filter       string
-	instructions int // of a filter that runs through to its end and matches nothing
+	instructions int // of a filter that runs to its end and matches nothing
 	snap         int
 }
 
-// guestStates are those that guests' traffic is measured in. Their frames are Ethernet of IP, so that the filter looks
-// at each and matches none.
+// guestStates are the states in which guests' traffic is measured. Its frames are IP over Ethernet, so that the filter
+// evaluates each and matches none.
 func guestStates() []captureState {
 	return []captureState{
 		{name: captureOff},
@@ -46,7 +46,7 @@ func guestStates() []captureState {
 	}
 }
 
-// programStates are those that the program alone is measured in.
+// programStates are the states in which the program alone is measured.
 func programStates() []captureState {
 	return append(guestStates(),
 		captureState{name: captureShort, instructions: 1},
@@ -81,15 +81,15 @@ func (s captureState) selection(ctx context.Context) (dataplane.Selection, error
 	return out, err
 }
 
-// straightFilter is a filter of n instructions that all run, mixed as in compiled expressions: loads of a field and
-// comparisons in turns, and at the end a return that matches nothing.
+// straightFilter is a filter of n instructions that all run, mixed as in compiled expressions: loads of a field
+// alternate with comparisons, and a return at the end matches nothing.
 func straightFilter(n int) []abi.FilterInstruction {
 	const loadHalf, jumpEqual, end = 0x28, 0x15, 0x06
 	var f []abi.FilterInstruction
 	for len(f) < n-1 {
 		f = append(f, abi.FilterInstruction{Code: loadHalf, K: 12})
 		if len(f) < n-1 {
-			f = append(f, abi.FilterInstruction{Code: jumpEqual, K: 0x86dd}) // both ways lead on to the next
+			f = append(f, abi.FilterInstruction{Code: jumpEqual, K: 0x86dd}) // both branches lead to the next
 		}
 	}
 	return append(f, abi.FilterInstruction{Code: end})

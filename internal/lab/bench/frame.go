@@ -14,7 +14,7 @@ import (
 
 // FrameOptions are the options of "heddle bench frame".
 type FrameOptions struct {
-	// Rounds is how often every cell is measured, interleaved; at least 1, and 10 for numbers that are published.
+	// Rounds is how often every cell is measured, interleaved; at least 1, and 10 for published numbers.
 	Rounds int
 	// Quick leaves out the broadcast to 1,000 ports, whose devices take a while to make.
 	Quick bool
@@ -26,7 +26,7 @@ type FrameOptions struct {
 // frameCell is one kind of frame, measured by repeated test runs of the program in the kernel.
 type frameCell struct {
 	name string
-	// receivers is how many copies the frame leads to; 0 for cells that measure no frame.
+	// receivers is how many copies of the frame are made; 0 for cells that measure no frame.
 	receivers int
 	measure   func() (time.Duration, error)
 	samples   []float64 // seconds per frame
@@ -63,7 +63,7 @@ func Frame(ctx context.Context, opts FrameOptions) (rep *report.Report, err erro
 	return rep, err
 }
 
-// run measures the cells in turn, round by round, so that what disturbs the machine disturbs them alike.
+// run measures the cells in turn, round by round, so that a disturbance of the machine affects all alike.
 func (r *frameRig) run(ctx context.Context, opts FrameOptions) error {
 	for round := range opts.Rounds + 1 {
 		if opts.Progress != nil {
@@ -85,7 +85,7 @@ func (r *frameRig) run(ctx context.Context, opts FrameOptions) error {
 	return r.checkCounters()
 }
 
-// checkCounters makes sure that the frames took the way they were meant to: none was refused or dropped.
+// checkCounters makes sure that the frames took the intended path: none was refused or dropped.
 func (r *frameRig) checkCounters() error {
 	for _, b := range r.benches {
 		counters, err := b.Counters()
@@ -138,7 +138,7 @@ func (r *frameRig) report(env report.Environment) *report.Report {
 		r.samples(cellManyBase))
 	all := difference(r.samples(cellAll), r.samples(cellAllBase))
 	empty := report.Summarise(r.samples(cellEmpty))
-	// What an empty program takes belongs to the time of a frame that passes through a tested program.
+	// The time of an empty program is part of a frame's time in a tested program.
 	ratio := report.Summarise(report.Ratios(add(many, empty.Median), add(few, empty.Median)))
 	rep.Budgets = []report.Budget{
 		report.Hold("known unicast, all checks and counters on", known.Median, report.Seconds, report.AtMost, 80e-9),

@@ -29,7 +29,8 @@ const (
 	manyFlows = 1_000_000
 )
 
-// holdCPU keeps the calling thread on the first CPU it may use, as a flow is counted by CPU, until free is called.
+// holdCPU binds the calling thread to the first CPU that it may use, until free is called, because flows are counted by
+// CPU.
 func holdCPU() (free func() error, err error) {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -114,8 +115,8 @@ func (r *frameRig) addMetering() error {
 	return r.addNewFlows()
 }
 
-// addFlows measures frames of some of the flows that are in the table, in an order no prefetcher guesses; base, unless
-// "", is the harness alone.
+// addFlows measures frames of some of the flows in the table, in an order that no prefetcher predicts; base, unless "",
+// is the harness alone.
 func (r *frameRig) addFlows(all, some int, base, name string) error {
 	b, err := r.metering(max(some, 1), true, spec.ObserveEgress)
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *frameRig) addFlows(all, some int, base, name string) error {
 	if err := b.SetFlows(dataplane.NewFlows); err != nil {
 		return err
 	}
-	for left := all; left > 0; left -= repeatUnicast { // the flows come to be
+	for left := all; left > 0; left -= repeatUnicast { // the flows begin here
 		if _, err := b.Cycle(frame, min(left, repeatUnicast), false); err != nil {
 			return err
 		}
@@ -155,7 +156,7 @@ func (r *frameRig) addFlows(all, some int, base, name string) error {
 	return nil
 }
 
-// addNewFlows measures what a guest can cause at most: a flow that begins with every frame.
+// addNewFlows measures the worst that a guest can cause: a flow that begins with every frame.
 func (r *frameRig) addNewFlows() error {
 	b, err := r.metering(1, true, spec.ObserveEgress)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// frameRig holds the switches whose program is measured: one small, one with 1,000 ports and 100,000 MACs, and one per
-// size of broadcast.
+// frameRig contains the switches whose program is measured: one small, one with 1,000 ports and 100,000 MACs, and one
+// per size of broadcast.
 type frameRig struct {
 	benches []*dataplane.FrameBench
 	cells   []*frameCell
@@ -47,17 +47,17 @@ func newFrameRig(ctx context.Context, quick bool) (*frameRig, error) {
 
 func portID(n int) plan.PortID { return plan.PortID{Switch: "bench", Name: fmt.Sprint("vm", n)} }
 
-// portMAC is the MAC of port n, farMAC one of those behind ports, strangerMAC nobody's.
+// portMAC is the MAC of port n, farMAC one behind a port, strangerMAC a MAC that nobody has.
 func portMAC(n int) plan.MAC { return plan.MAC{2, 0, 0, 0, byte(n >> 8), byte(n)} }
 func farMAC(n int) plan.MAC  { return plan.MAC{6, 0, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// access100 is the ports' VLAN; untagged is for frames that leave by the uplink: a test run repeats the same buffer,
-// which would otherwise come back with the tag it left with.
+// access100 is the ports' VLAN. Frames that leave by the uplink are untagged, because a test run reuses the same
+// buffer, which would otherwise come back with the tag with which it left.
 func access100() *spec.VLAN { return &spec.VLAN{Access: 100} }
 func untagged() *spec.VLAN  { return &spec.VLAN{None: true} }
 
-// desired is a distributed switch with one uplink and n ports in one VLAN, every security policy on reject, as a user
-// who sets nothing gets it. ifindex gives each port's device.
+// desired is a distributed switch with one uplink and n ports in one VLAN and the default security policy, which
+// rejects everything. ifindex gives each port's device.
 func desired(n int, vlan *spec.VLAN, learning bool, ifindex func(port int) uint32) (binding.Desired, error) {
 	cfg := &spec.Config{Switches: []spec.Switch{{
 		Name: "bench", Kind: spec.Distributed, Uplinks: []spec.Uplink{{Name: "uplink1", Device: "up1"}},
@@ -67,7 +67,7 @@ func desired(n int, vlan *spec.VLAN, learning bool, ifindex func(port int) uint3
 		group := &cfg.Switches[0].PortGroups[0]
 		group.Security.ForgedTransmits = spec.Accept
 		group.Security.MACLearning.Enabled = &learning
-		quiet := false // frames with unknown destinations go to the uplink alone
+		quiet := false // frames to unknown destinations only go to the uplink
 		group.Security.MACLearning.UnicastFlooding = &quiet
 	}
 	uplink := plan.PortID{Switch: "bench", Name: "uplink1"}
@@ -134,7 +134,7 @@ func (r *frameRig) addOne(b *dataplane.FrameBench, name string, vlan *spec.VLAN,
 	return b.Apply(d)
 }
 
-// addStorm measures what storm control stops: one frame a second passes, all others leave by the uplink alone.
+// addStorm measures what storm control stops: one frame a second passes, all others only leave by the uplink.
 func (r *frameRig) addStorm() error {
 	b, err := r.bench(1)
 	if err != nil {
@@ -189,12 +189,12 @@ func (r *frameRig) addMany() error {
 	return r.addCycle(every, cellAllBase, cellAll, manyPorts, manyMACs, manyMACs)
 }
 
-// addCycle adds two cells: frames to n of the learned MACs in turn, each from the port after the one it goes to, and
-// the harness that writes their addresses alone.
+// addCycle adds two cells: frames to n of the learned MACs in turn, each from the port after its destination's, and the
+// harness alone, which writes their addresses.
 func (r *frameRig) addCycle(b *dataplane.FrameBench, base, name string, ports, macs, n int) error {
 	frames := make([]dataplane.BenchFrame, n)
 	for i := range frames {
-		// A step that is prime to the number of MACs visits them in an order no prefetcher guesses.
+		// A step that is prime to the number of MACs visits them in an order that no prefetcher predicts.
 		to := i * 7919 % macs
 		from := (to + 1) % ports
 		frames[i] = dataplane.BenchFrame{From: portID(from), Dst: farMAC(to), Src: portMAC(from)}
@@ -257,7 +257,7 @@ func (r *frameRig) addBroadcast(indexes []uint32) error {
 	if err != nil {
 		return err
 	}
-	// Without an uplink: its device would be the loopback of the test run.
+	// Without an uplink, because its device would be the loopback of the test run.
 	d.Plan.Switches[0].Uplinks = nil
 	if err := b.Apply(d); err != nil {
 		return err

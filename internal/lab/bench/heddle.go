@@ -12,7 +12,7 @@ import (
 // downPatience is how long "heddle down" may take.
 const downPatience = 15 * time.Second
 
-// heddleConfig is the switch under test: every security check on, as by default, and the MACs given.
+// heddleConfig is the switch under test: every security check on, as by default, and with configured MACs.
 func (p *path) heddleConfig() string {
 	return fmt.Sprintf(`switches:
   - name: bench
@@ -25,7 +25,7 @@ ports:
 `, portA, p.a.mac, portB, p.b.mac)
 }
 
-// setupHeddle joins the guests by a Heddle switch, run by an agent of its own that the program given starts.
+// setupHeddle connects the guests by a Heddle switch with its own agent, which the given program starts.
 func setupHeddle(program []string) func(context.Context, *path) error {
 	return func(_ context.Context, p *path) error {
 		host, err := p.hosted(peerHeddle, nil)
@@ -58,7 +58,7 @@ func (p *path) startAgent(m machine, program []string, dir, config string) error
 	p.alive = agent.failed
 	p.clean.add(func() error {
 		ended := agent.end()
-		// The path is cleaned after Ctrl-C too, so the caller's context is of no use here.
+		// The path is also cleaned up after Ctrl-C, when the caller's context has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), downPatience)
 		defer cancel()
 		return errors.Join(ended, m.run(ctx, program[0], with("down", "--agent", name, "--purge")...))

@@ -42,21 +42,21 @@ const (
 	exportBudget = 500_000
 )
 
-// codecCell is one thing that is done with records of one shape.
+// codecCell is one operation on records of one shape.
 type codecCell struct {
 	work  string
 	shape *codecShape
-	// run handles at least n records and returns how many they were.
+	// run processes at least n records and returns how many it processed.
 	run func(records int) (int, error)
-	// agent, when there is one, handles them.
+	// agent, if there is one, processes them.
 	agent *agentPath
-	// recordBytes is how long a record is.
+	// recordBytes is the length of a record.
 	recordBytes func() int
-	// seconds of CPU per record and allocations per record, one of each per round.
+	// seconds of CPU time per record and allocations per record, one value per round.
 	seconds, allocations []float64
 }
 
-// What is done with records.
+// The operations on records.
 const (
 	workEncode = "encode"
 	workDecode = "decode"
@@ -65,9 +65,9 @@ const (
 	workKernel = "agent: drain, fold, expire, encode, send"
 )
 
-// Codec measures on one core how many flow records a second are written as IPFIX, read, and sent over UDP on this
-// machine, and how many go the way through an agent, from what was counted to the message that is sent. Rates are by
-// the CPU time of the thread that works, so that other work on the machine spoils them little.
+// Codec measures on one core how many flow records per second are encoded as IPFIX, decoded, and sent over UDP on this
+// machine, and how many an agent processes, from the counts to the message that is sent. Rates are per CPU time of the
+// working thread, so that other work on the machine affects them little.
 func Codec(ctx context.Context, o CodecOptions) (rep *report.Report, err error) {
 	if o.Rounds < 1 || o.Records < 1 {
 		return nil, errors.New("rounds and records must be positive")
@@ -94,7 +94,7 @@ func Codec(ctx context.Context, o CodecOptions) (rep *report.Report, err error) 
 	return codecReport(env, cells, o), nil
 }
 
-// codecCells are all there is to measure. end closes what they opened.
+// codecCells are all cells. end closes what they opened.
 func codecCells(table int) (cells []*codecCell, end func() error, err error) {
 	var clean cleanup
 	defer func() {
@@ -171,7 +171,7 @@ type stopwatch struct {
 	mallocs uint64
 }
 
-// start goes on from what was measured before.
+// start continues from what was measured before.
 func (w *stopwatch) start() error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -190,12 +190,12 @@ func (w *stopwatch) stop() error {
 	return err
 }
 
-// aside does what is not to be measured.
+// aside does something that is not measured.
 func (w *stopwatch) aside(do func() error) error {
 	return errors.Join(w.stop(), do(), w.start())
 }
 
-// threadTime is the CPU time of the calling thread, with what the kernel did for it.
+// threadTime is the CPU time of the calling thread, including what the kernel did for it.
 func threadTime() (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

@@ -16,19 +16,19 @@ import (
 	"heddle/internal/plan"
 )
 
-// codecTable is how many flows the agent keeps at once, unless fewer records are asked for: its table is far larger
-// than the caches of a processor.
+// codecTable is how many flows the agent has at once, unless fewer records are requested: its table is far larger than
+// a processor's caches.
 const codecTable = 1 << 17
 
 // codecPart is how many flows come from the kernel at once.
 const codecPart = 2048
 
-// agentPath is an agent's part of flow export: what was counted is folded into its table, ended by idleTimeout, and
-// sent to a collector.
+// agentPath is an agent's part of flow export: counts are folded into its table, ended by idleTimeout, and sent to a
+// collector.
 type agentPath struct {
 	dir     string
 	source  codecSource
-	records int // that come of the source each time
+	records int // that come from the source each time
 	meter   *meter.Meter
 	x       *export.Exporter
 	now     meter.Instant
@@ -41,8 +41,7 @@ type codecSource interface {
 	close() error
 }
 
-// newAgentPath keeps its table where an agent has its own, in memory. With kernel, flows come out of the kernel's
-// tables.
+// newAgentPath has its table where an agent has it, in memory. With kernel, flows are drained from the kernel's tables.
 func newAgentPath(s *codecShape, to *net.UDPAddr, flows int, kernel bool) (p *agentPath, err error) {
 	p = &agentPath{now: meter.Instant{Wall: time.UnixMilli(1_700_000_000_000), Up: time.Hour}}
 	if p.dir, err = os.MkdirTemp("/dev/shm", "hb-flows-"); err != nil {
@@ -74,8 +73,7 @@ func newAgentPath(s *codecShape, to *net.UDPAddr, flows int, kernel bool) (p *ag
 	return p, p.meter.Configure(p.now, map[string]meter.Switch{"bench": {Settings: set, Exporter: p.x}})
 }
 
-// run sends at least n records, and checks that each flow has become one. Work that is not measured is done outside
-// of the measured time.
+// run sends at least n records, and checks that each flow has become one. aside does work that is not measured.
 func (p *agentPath) run(records int, aside func(func() error) error) (done int, err error) {
 	for done < records {
 		if err := aside(func() error { return p.source.refill(p.now) }); err != nil {
@@ -83,7 +81,7 @@ func (p *agentPath) run(records int, aside func(func() error) error) (done int, 
 		}
 		before := p.x.Status()[0]
 		for _, d := range []time.Duration{time.Second, 20 * time.Second} {
-			// drain; all are idle for longer than idleTimeout
+			// drain; all flows have been idle for longer than idleTimeout
 			p.now.Wall, p.now.Up = p.now.Wall.Add(d), p.now.Up+d
 			if _, err := p.meter.Step(p.now); err != nil {
 				return done, err
@@ -99,7 +97,7 @@ func (p *agentPath) run(records int, aside func(func() error) error) (done int, 
 	return done, nil
 }
 
-// recordBytes is what a record takes of the messages, headers and templates included.
+// recordBytes is a record's share of the messages, including headers and templates.
 func (p *agentPath) recordBytes() int {
 	s := p.x.Status()[0]
 	return int(s.Octets / max(s.Records, 1))
@@ -121,7 +119,7 @@ func (p *agentPath) close() error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// memorySource stands for the kernel: it has the same flows again and again.
+// memorySource replaces the kernel: it has the same flows again and again.
 type memorySource struct {
 	keys   []flow.Key
 	counts []flow.Counts
@@ -149,7 +147,7 @@ func newMemorySource(like []flow.Record, flows int, biflow bool) (s *memorySourc
 	for i := range records {
 		r := like[i%len(like)]
 		k := r.Key
-		k.Point, k.SrcPort = 1, uint16(1024+i/len(like)) // else their flows come again
+		k.Point, k.SrcPort = 1, uint16(1024+i/len(like)) // otherwise their flows would repeat
 		s.add(k, r.Delta)
 		if biflow {
 			k.Direction, k.SrcMAC, k.DstMAC = flow.Ingress, k.DstMAC, k.SrcMAC
@@ -165,7 +163,7 @@ func (s *memorySource) add(k flow.Key, c flow.Counts) {
 	s.keys, s.counts = append(s.keys, k), append(s.counts, c)
 }
 
-// refill makes the flows be counted once more.
+// refill makes the source count the flows once more.
 func (s *memorySource) refill(now meter.Instant) error {
 	s.full = true
 	for i := range s.counts {
@@ -176,7 +174,7 @@ func (s *memorySource) refill(now meter.Instant) error {
 
 func (s *memorySource) close() error { return nil }
 
-// Drain is flow.Source's.
+// Drain implements flow.Source.
 func (s *memorySource) Drain(add func(flow.Batch) error) error {
 	if !s.full {
 		return nil
@@ -192,10 +190,10 @@ func (s *memorySource) Drain(add func(flow.Batch) error) error {
 	return nil
 }
 
-// Points is flow.Source's.
+// Points implements flow.Source.
 func (s *memorySource) Points() flow.Points { return s.points }
 
-// Losses is flow.Source's: nothing is.
+// Losses implements flow.Source: there are none.
 func (s *memorySource) Losses() ([]flow.Loss, error) { return nil, nil }
 
 // kernelSource puts the flows into kernel tables, and drains them as the agent does.

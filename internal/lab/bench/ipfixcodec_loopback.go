@@ -9,7 +9,7 @@ import (
 	"heddle/internal/flow/udpbatch"
 )
 
-// loopback is a pair of UDP sockets of this machine. What one sends, the other receives and forgets.
+// loopback is a pair of UDP sockets of this machine. One sends; the other receives and discards.
 type loopback struct {
 	conn     *net.UDPConn
 	sender   *udpbatch.Sender
@@ -18,7 +18,7 @@ type loopback struct {
 	done     chan struct{}
 }
 
-// codecStall is how long a send may wait for room.
+// codecStall is how long a send may wait for space.
 const codecStall = time.Second
 
 func newLoopback() (*loopback, error) {
@@ -37,8 +37,8 @@ func newLoopback() (*loopback, error) {
 	return l, nil
 }
 
-// receive reads one datagram at a time, like a collector that knows nothing of batches: dividing what was sent in one
-// piece is a part of sending.
+// receive reads one datagram at a time, like a collector without batches: dividing what was sent in one piece is part
+// of the cost of sending.
 func (l *loopback) receive() {
 	defer close(l.done)
 	b := make([]byte, 1<<16)
@@ -49,7 +49,7 @@ func (l *loopback) receive() {
 	}
 }
 
-// send sends a message with those before it when they are many, as the exporter does.
+// send queues a message, and sends the queued ones if they are many, like the exporter.
 func (l *loopback) send(m []byte) error {
 	if l.batch.Full(len(m)) {
 		if err := l.flush(); err != nil {
@@ -66,7 +66,7 @@ func (l *loopback) encode(s *codecShape, records int) (int, error) {
 	return n, errors.Join(err, l.flush())
 }
 
-// flush sends what was kept.
+// flush sends the queued messages.
 func (l *loopback) flush() error {
 	_, err := l.sender.Send(&l.batch, codecStall)
 	l.batch.Reset()

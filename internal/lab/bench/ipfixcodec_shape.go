@@ -23,7 +23,7 @@ const (
 	codecFlows = 4096
 )
 
-// codecShape is a layout of records and how a flow's record is written in it.
+// codecShape is a layout of records and how a flow's record is encoded in it.
 type codecShape struct {
 	name     string
 	shape    export.Shape
@@ -56,7 +56,7 @@ func codecShapes() (shapes []*codecShape, err error) {
 	return shapes, nil
 }
 
-// exportedTemplate is that of a record which the exporter sends.
+// exportedTemplate is the template of a record that the exporter sends.
 func exportedTemplate(shape export.Shape, record []flow.Record) (found *ipfix.Template, err error) {
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -92,7 +92,7 @@ func exportedTemplate(shape export.Shape, record []flow.Record) (found *ipfix.Te
 	return found, nil
 }
 
-// codecPlaces are the positions in a record of what is known of a flow; a shape lacks some.
+// codecPlaces are the positions of a flow's fields in a record; a shape lacks some.
 type codecPlaces struct {
 	srcMAC, dstMAC, src4, dst4, src6, dst6 ipfix.Place
 	key                                    [10]ipfix.Place
@@ -174,7 +174,7 @@ func codecRecords(ipv6, biflow bool) []flow.Record {
 	return records
 }
 
-// encode writes n records into messages and hands them over when they are full.
+// encode encodes n records into messages and passes these to send when they are full.
 func (s *codecShape) encode(records int, send func([]byte) error) (int, error) {
 	for i := range records {
 		rec := s.builder.Record(s.template)

@@ -19,7 +19,7 @@ import (
 
 // MetricsOptions are the options of "heddle bench metrics".
 type MetricsOptions struct {
-	// Heddle is the program that runs the agent, and what comes before its arguments.
+	// Heddle is the program that runs the agent, with the arguments that precede the others.
 	Heddle []string
 	// Rounds is how many scrapes are measured, at least 1.
 	Rounds int
@@ -32,8 +32,8 @@ const agentPatience = 60 * time.Second
 // scrapeBudget is what a scrape of manyPorts may take, in seconds.
 const scrapeBudget = 0.05
 
-// Metrics measures how long a scrape of an agent with 1,000 ports takes, from the request to the last byte, beside how
-// many series and bytes it has. The ports have their counters in the kernel and MAC learning, and no devices. It leaves
+// Metrics measures how long a scrape of an agent with 1,000 ports takes, from the request to the last byte, and how
+// many series and bytes it has. The ports have their counters in the kernel and MAC learning, but no devices. It leaves
 // nothing behind.
 func Metrics(ctx context.Context, o MetricsOptions) (rep *report.Report, err error) {
 	if o.Rounds < 1 {
@@ -121,7 +121,7 @@ func (s *scraped) start(ctx context.Context) error {
 	}
 }
 
-// scrape asks as Prometheus does, without compression.
+// scrape requests the metrics like Prometheus, without compression.
 func (s *scraped) scrape(ctx context.Context) (string, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -153,7 +153,7 @@ func (s *scraped) end() error {
 		return err
 	}
 	err := down.Wait()
-	_ = s.agent.Process.Kill() // it has ended, where down did what it shall
+	_ = s.agent.Process.Kill() // it has ended already, if down worked
 	_ = s.agent.Wait()
 	return err
 }

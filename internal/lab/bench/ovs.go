@@ -39,7 +39,7 @@ func setupOVS(ctx context.Context, p *path) error {
 }
 
 // plainFrames makes the guest compute checksums and cut segments itself: the user-space datapath reads its frames from
-// a packet socket and passes on what the kernel has left undone as if it were done.
+// a packet socket and forwards unfinished checksums as if they were finished.
 func plainFrames() error {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {
@@ -52,8 +52,8 @@ func plainFrames() error {
 	return nil
 }
 
-// startOVS runs an Open vSwitch of our own: its database, sockets and logs are in the directory, so that it meets no
-// other one on the machine.
+// startOVS runs an Open vSwitch of our own: its database, sockets and logs are in the directory, so that it does not
+// touch another one on the machine.
 func startOVS(ctx context.Context, p *path, host *netns.NS, dir string) error {
 	m := machine{ns: host, env: []string{"OVS_RUNDIR=" + dir, "OVS_LOGDIR=" + dir, "OVS_DBDIR=" + dir,
 		"OVS_SYSCONFDIR=" + dir}}

@@ -1,4 +1,4 @@
-// Package bench measures Heddle against other ways to join two guests on one host, and the cost of its program per
+// Package bench measures Heddle against other ways to connect two guests on one host, and the cost of its program per
 // frame. A benchmark is a command: it prints a report and leaves nothing behind.
 package bench
 
@@ -28,15 +28,15 @@ type guest struct {
 	mac  string
 }
 
-// path is two guests joined by a peer.
+// path is two guests connected by a peer.
 type path struct {
 	a, b  *guest
 	clean cleanup
-	// alive, where set, says why the peer can no longer carry anything.
+	// alive, if set, returns why the peer can no longer carry anything.
 	alive func() error
 }
 
-// pair is the path as a measurement sees it, with the CPUs of its client and its server.
+// pair is the path for a measurement, with the CPUs of its client and its server.
 func (p *path) pair(client, server []int) traffic.Pair {
 	return traffic.Pair{
 		Client: traffic.Endpoint{NS: p.a.ns, CPUs: client},
@@ -45,11 +45,11 @@ func (p *path) pair(client, server []int) traffic.Pair {
 	}
 }
 
-// Peer is a way to join two guests.
+// Peer is a way to connect two guests.
 type Peer struct {
 	Name string
-	// setup joins two guests that have no adapter yet. What it made beyond their namespaces it gives to the path's
-	// clean.
+	// setup connects two guests that have no adapter yet. It adds what it makes besides their namespaces to the
+	// path's clean.
 	setup func(ctx context.Context, p *path) error
 }
 
@@ -104,7 +104,7 @@ func choose(all []Peer, names []string) ([]Peer, error) {
 	return chosen, nil
 }
 
-// open makes the peer's guests, joins them, and waits until they reach each other.
+// open makes the peer's guests, connects them, and waits until they reach each other.
 func (peer Peer) open(ctx context.Context) (*path, error) {
 	p := &path{}
 	err := p.makeGuests(peer.Name)
@@ -134,7 +134,7 @@ func (p *path) makeGuests(peer string) error {
 	return nil
 }
 
-// namespace makes a namespace that is removed with the path. Its name shows whose it is.
+// namespace makes a namespace that is removed with the path. Its name shows what it is for.
 func (p *path) namespace(hint string) (*netns.NS, error) {
 	ns, err := netns.New(fmt.Sprintf("hb%d-%s", os.Getpid(), hint))
 	if err == nil {
@@ -143,12 +143,12 @@ func (p *path) namespace(hint string) (*netns.NS, error) {
 	return ns, err
 }
 
-// cleanup undoes things, the last first.
+// cleanup undoes steps, the last one first.
 type cleanup struct{ steps []func() error }
 
 func (c *cleanup) add(step func() error) { c.steps = append(c.steps, step) }
 
-// run undoes everything, goes on after an error, and returns them all. A second run does nothing.
+// run undoes everything, continues after an error, and returns all errors. A second run does nothing.
 func (c *cleanup) run() error {
 	var errs []error
 	for _, step := range slices.Backward(c.steps) {

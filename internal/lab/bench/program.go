@@ -23,7 +23,7 @@ type machine struct {
 	env []string
 }
 
-// command prepares a program, in a process group of its own: Ctrl-C leaves its end to us.
+// command prepares a program in a process group of its own, so that Ctrl-C reaches only us and we end it.
 func (m machine) command(ctx context.Context, name string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), m.env...)
@@ -50,13 +50,13 @@ func (m machine) run(ctx context.Context, name string, args ...string) error {
 // daemon is a program that runs until it is stopped.
 type daemon struct {
 	name string
-	out  *bytes.Buffer // what it printed, to be read after it has ended
+	out  *bytes.Buffer // what it printed; read it after the daemon has ended
 	stop context.CancelFunc
 	done chan struct{}
 	err  error // valid after done
 }
 
-// start starts a daemon. Stopping it is the caller's.
+// start starts a daemon. The caller must stop it.
 func (m machine) start(name string, args ...string) (*daemon, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	cmd, out := m.command(ctx, name, args...)
@@ -83,7 +83,7 @@ func (d *daemon) failed() error {
 	}
 }
 
-// end stops the daemon and waits for it. That it ends by our signal is no error.
+// end stops the daemon and waits for it. It is no error that our signal ended it.
 func (d *daemon) end() error {
 	early := d.failed()
 	d.stop()

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/lab/netns"
 )
 
-// setupDirect joins the guests by one veth pair: the least a path between two namespaces can cost.
+// setupDirect connects the guests by one veth pair: the least that a path between two namespaces can cost.
 func setupDirect(_ context.Context, p *path) error {
 	mac, err := net.ParseMAC(p.a.mac)
 	if err != nil {
@@ -56,7 +56,7 @@ const (
 	portB = "vm-b"
 )
 
-// setupBridge joins the guests by a Linux bridge as it comes: no VLAN filtering, no spanning tree.
+// setupBridge connects the guests by a Linux bridge with default settings: no VLAN filtering, no spanning tree.
 func setupBridge(_ context.Context, p *path) error {
 	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0", MTU: guestMTU}}
 	host, err := p.hosted(peerBridge, func() error {
@@ -82,8 +82,8 @@ func setupBridge(_ context.Context, p *path) error {
 	})
 }
 
-// setupMacvlan returns each guest a macvlan device in bridge mode over one parent. The parent is a veth end that
-// carries nothing itself.
+// setupMacvlan gives each guest a macvlan device in bridge mode over one parent. The parent is a veth end that carries
+// nothing itself.
 func setupMacvlan(_ context.Context, p *path) error {
 	host, err := p.namespace(peerMacvlan + "-host")
 	if err != nil {

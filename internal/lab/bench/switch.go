@@ -15,8 +15,8 @@ import (
 
 // SwitchOptions are the options of "heddle bench switch".
 type SwitchOptions struct {
-	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for numbers that are published.
-	// Many short rounds pair better than few long ones on a machine that others use too.
+	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for published numbers. On a
+	// machine that others use too, many short rounds give better pairs than few long ones.
 	Rounds int
 	// Warmup and Duration are those of one cell.
 	Warmup, Duration time.Duration
@@ -40,12 +40,12 @@ type test struct {
 	kind  traffic.Kind
 	unit  report.Unit
 	value func(traffic.Result) float64
-	// cpu is the CPU time of the ends per unit carried, including the kernel's work on the way. It depends less than
-	// the rate on other work of the machine.
+	// cpu is the CPU time of the ends per unit, including the kernel's work on the way. It depends less than the
+	// rate on other work of the machine.
 	cpu     func(traffic.Result) (sender, sink float64)
 	cpuUnit string
-	// apart puts the ends on two CPUs. Where they take turns, both are on one: waking an idle virtual CPU takes longer
-	// than the path under test and varies far more.
+	// apart puts the ends on two CPUs. Ends that take turns share one: waking an idle virtual CPU takes longer than
+	// the path under test and varies far more.
 	apart bool
 }
 
@@ -69,14 +69,14 @@ func switchTests() []test {
 	}
 }
 
-// A sink counts from its start and a sender the measured interval only, so each is divided by what it carried itself.
-// Dividing by nothing gives NaN or infinity, which the statistics leave out.
+// A sink counts from its start, but a sender only in the measured interval, so each is divided by what it carried
+// itself. Dividing by zero gives NaN or infinity, which the statistics leave out.
 
 func cpuPerGB(r traffic.Result) (sender, sink float64) {
 	return 1e9 * r.Stream.CPUSeconds / float64(r.Stream.Bytes), 1e9 * r.Sink.CPUSeconds / float64(r.Sink.Bytes)
 }
 
-// cpuPerTransaction takes it that requests have one byte, so that the sink's bytes are its transactions.
+// cpuPerTransaction assumes that requests have one byte, so that the sink's bytes are its transactions.
 func cpuPerTransaction(r traffic.Result) (sender, sink float64) {
 	return r.Transactions.CPUSeconds / float64(r.Transactions.Count), r.Sink.CPUSeconds / float64(r.Sink.Bytes)
 }
@@ -85,7 +85,7 @@ func cpuPerPacket(r traffic.Result) (sender, sink float64) {
 	return r.Sent.CPUSeconds / float64(r.Sent.Packets), r.Sink.CPUSeconds / float64(r.Sink.Packets.Received)
 }
 
-// run is one benchmark of switches under way.
+// run is a running benchmark of switches.
 type run struct {
 	opts    SwitchOptions
 	tests   []test
@@ -99,7 +99,7 @@ type run struct {
 type cell struct{ test, peer string }
 
 // Switch measures all peers, interleaved: within a round and test they follow one another closely, in an order that
-// rotates from round to round, so that what disturbs the machine disturbs them alike. It leaves nothing behind, also
+// rotates from round to round, so that a disturbance of the machine affects all alike. It leaves nothing behind, also
 // when ctx ends.
 func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err error) {
 	if err := opts.Check(); err != nil {
@@ -122,7 +122,7 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 		err = r.measure(ctx)
 	}
 	switch {
-	case err != nil && ctx.Err() != nil: // whatever was under way says only that it was ended
+	case err != nil && ctx.Err() != nil: // errors then only say that the run was ended
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, err
@@ -165,7 +165,7 @@ func twoCPUs(asked []int) ([]int, error) {
 	return cpus, nil
 }
 
-// orLeft is err, unless something could not be removed: that is worth more than how the run ended.
+// orLeft is err, unless something could not be removed, which is more important than how the run ended.
 func orLeft(err, left error) error {
 	switch {
 	case left == nil:

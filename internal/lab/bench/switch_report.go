@@ -73,7 +73,7 @@ func (r *run) row(t test, peer string) report.Row {
 	return append(row, report.Field{Name: "samples", Value: values, Hidden: true})
 }
 
-// cpuFields say what a unit of the test cost both ends together, each of them, and compared with direct.
+// cpuFields are the CPU time per unit of the test: of both ends together, of each, and compared with direct.
 func (r *run) cpuFields(t test, peer string) []report.Field {
 	sender := func(s traffic.Result) float64 { x, _ := t.cpu(s); return x }
 	sink := func(s traffic.Result) float64 { _, x := t.cpu(s); return x }

@@ -64,7 +64,7 @@ func BenchCodec(ctx context.Context, o bench.CodecOptions) (*report.Report, erro
 	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Codec(ctx, o) })
 }
 
-// readyToMeasure turns what is wrong with the options into a Fault, asks for root, and gives the path of this program.
+// readyToMeasure turns faults of the options into a Fault, requires root, and returns the path of this program.
 func readyToMeasure(wrong error, what string) (self string, err error) {
 	if wrong != nil {
 		return "", &Fault{wrong}

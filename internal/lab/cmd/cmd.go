@@ -1,5 +1,5 @@
-// Package cmd has what the commands of the workshop do: "heddle lab …" and "heddle bench …". The command line reads
-// their flags and prints what they give.
+// Package cmd implements the commands of the workshop: "heddle lab …" and "heddle bench …". The command line parses
+// their flags and prints their results.
 package cmd
 
 import (
@@ -14,7 +14,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Fault is an error in what was asked for: nothing was begun.
+// Fault is an error in the request: nothing was begun.
 type Fault struct{ Err error }
 
 func (f *Fault) Error() string { return f.Err.Error() }
@@ -42,7 +42,7 @@ func needRoot(what string) error {
 	return nil
 }
 
-// toTheEnd runs f, whose context ends with the terminal too, and rewords the error of one that was interrupted.
+// toTheEnd runs f, whose context also ends with the terminal, and rewords the error of an interrupted run.
 func toTheEnd[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
@@ -50,7 +50,8 @@ func toTheEnd[T any](ctx context.Context, f func(context.Context) (T, error)) (T
 	return v, interrupted(ctx, err)
 }
 
-// untilHangup ends with the terminal too: a closed window must not leave half a lab behind. Under nohup it does not.
+// untilHangup also ends with the terminal: a closed window must not leave half a lab behind. Under nohup it does not
+// end.
 func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -58,7 +59,7 @@ func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// interrupted says what a person who has pressed Ctrl-C wants to know; any other error stays as it is.
+// interrupted rewords an error for a person who has pressed Ctrl-C; any other error is returned unchanged.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || errors.Is(err, lab.ErrLeft) {
 		return err

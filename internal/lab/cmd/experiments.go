@@ -20,17 +20,17 @@ type Entry struct {
 	Title string `json:"title"`
 }
 
-// program is an experiment with a program of its own, on real traffic only.
+// program is an experiment with code of its own, on real traffic only.
 type program struct {
 	Entry
 	// rows are the names of its rows.
 	rows func() []string
-	// check says what is wrong with what was asked for.
+	// check returns what is wrong with the request.
 	check func(Run) error
 	run   func(context.Context, Run) (*report.Report, error)
 }
 
-// programs lists the experiments with a program of their own.
+// programs lists the experiments with code of their own.
 func programs() []program {
 	return []program{
 		own(live.Name, live.Title, live.RowNames, liveOptions, live.Options.Check, runLive),
@@ -43,7 +43,7 @@ func programs() []program {
 	}
 }
 
-// own makes a program of the functions of its package, which has options of its own.
+// own makes a program from the functions of its package, which has its own options.
 func own[O any](name, title string, rows func() []string, options func(Run) O, check func(O) error,
 	run func(context.Context, O) (*report.Report, error)) program {
 	return program{
@@ -98,8 +98,8 @@ func runMsgsize(ctx context.Context, o msgsize.Options) (*report.Report, error) 
 	return m.Report(), nil
 }
 
-// Experiments lists everything that "lab run" runs: those of rows and scenarios, then those with a program of their
-// own.
+// Experiments lists everything that "lab run" runs: first the experiments with rows and scenarios, then those with code
+// of their own.
 func Experiments() ([]Entry, error) {
 	var all []Entry
 	for _, name := range experiment.Names() {
@@ -138,7 +138,7 @@ func RowNames(name string) []string {
 	return experiment.RowNames(e.Rows, func(r experiment.Row) string { return r.Name })
 }
 
-// title says what the experiment of a report shows; "" when there is none of that name.
+// title says what the experiment of a report shows; "" if there is no experiment with that name.
 func title(reported string) string {
 	name, _, _ := strings.Cut(reported, " ") // what follows says how it was run, as in "NAME (simulated)"
 	all, err := Experiments()

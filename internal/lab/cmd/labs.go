@@ -60,7 +60,7 @@ func Down(ctx context.Context, runDir, name string) error {
 	return lab.Down(ctx, runDir, name)
 }
 
-// List is what there is: labs that are up, and what can be built and run.
+// List is the labs that are up, and what can be built and run.
 type List struct {
 	Labs        []*lab.Record `json:"labs"`
 	Scenarios   []Entry       `json:"scenarios"`
@@ -93,8 +93,8 @@ type Exec struct {
 	Stdout, Stderr    io.Writer
 }
 
-// Run runs the command in the node's namespace and gives its exit status. Unlike "ip netns exec" it leaves the mounts
-// alone, so that what agents pinned stays visible.
+// Run runs the command in the node's namespace and returns its exit status. Unlike "ip netns exec" it does not change
+// the mounts, so that objects pinned by agents stay visible.
 func (e Exec) Run(ctx context.Context) (status int, err error) {
 	ns, err := lab.Namespace(e.RunDir, e.Lab, e.Node)
 	if err != nil {
@@ -117,7 +117,7 @@ func (e Exec) Run(ctx context.Context) (status int, err error) {
 	return 0, nil
 }
 
-// inNode has a command find what is its node's: on a host the agent, and this program as heddle.
+// inNode sets the command's environment so that it finds its node's agent, and this program as heddle.
 func (e Exec) inNode(c *exec.Cmd) error {
 	r, err := lab.Find(e.RunDir, e.Lab)
 	if err != nil {
@@ -127,7 +127,7 @@ func (e Exec) inNode(c *exec.Cmd) error {
 		if c.Path, err = os.Executable(); err != nil {
 			return fmt.Errorf("find this program: %w", err)
 		}
-		c.Err = nil // whatever the search of the path has found
+		c.Err = nil // ignore an error of the search in the path
 	}
 	for _, n := range r.Nodes {
 		if n.Name == e.Node && n.Agent {
@@ -137,7 +137,7 @@ func (e Exec) inNode(c *exec.Cmd) error {
 	return nil
 }
 
-// KeepGuest keeps one QEMU guest of a lab, of that description in JSON, until ctx ends.
+// KeepGuest runs one QEMU guest of a lab, described in JSON, until ctx ends.
 func KeepGuest(ctx context.Context, description string) error {
 	var g lab.GuestSpec
 	if err := json.Unmarshal([]byte(description), &g); err != nil {

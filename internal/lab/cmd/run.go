@@ -13,17 +13,17 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// Run is how an experiment is to be run.
+// Run is how to run an experiment.
 type Run struct {
 	// RunDir is the directory for labs and their agents.
 	RunDir string
 	// Rows selects rows by name, in their order; empty: all.
 	Rows []string
-	// Quick takes at most a minute, at the price of a wider spread.
+	// Quick takes at most a minute; the spread is wider.
 	Quick bool
-	// Simulate asks the model alone.
+	// Simulate uses the model only.
 	Simulate bool
-	// Progress is told what is being done now.
+	// Progress is called with what is being done now.
 	Progress func(string)
 }
 
@@ -60,7 +60,7 @@ func (r Run) experiment(ctx context.Context, name string) (*report.Report, error
 	return r.onTraffic(ctx, e)
 }
 
-// program runs an experiment that has a program of its own.
+// program runs an experiment with code of its own.
 func (r Run) program(ctx context.Context, p program) (*report.Report, error) {
 	if err := p.check(r); errors.Is(err, experiment.ErrUnknown) {
 		return nil, err
@@ -91,7 +91,7 @@ func (r Run) onTraffic(ctx context.Context, e *experiment.Experiment) (*report.R
 	})
 }
 
-// inLabs has measure run in real labs, until a hangup, and notes what else kept the machine busy.
+// inLabs runs measure in real labs, until a hangup, and notes what else kept the machine busy.
 func (r Run) inLabs(ctx context.Context, measure func(context.Context, Run) (*report.Report, error)) (*report.Report,
 	error) {
 	busy := run.BusyNote()

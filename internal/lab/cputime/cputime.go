@@ -15,8 +15,8 @@ import (
 const userHZ = 100
 
 // Machine is the time that all processors together have been busy since boot: user, system and interrupt time, in steps
-// of 10 ms. Forwarding happens in interrupts, on behalf of no process, so that nothing less than the whole machine
-// counts it all.
+// of 10 ms. Forwarding happens in interrupts, on behalf of no process, so only the whole machine's time includes all of
+// it.
 func Machine() (time.Duration, error) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -28,7 +28,8 @@ func Machine() (time.Duration, error) {
 func parseStat(stat string) (time.Duration, error) {
 	first, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(first)
-	// cpu user nice system idle iowait irq softirq steal guest guest_nice; the last two are in the first two already.
+	// cpu user nice system idle iowait irq softirq steal guest guest_nice; the last two are included in the first
+	// two.
 	if len(fields) < 8 || fields[0] != "cpu" {
 		return 0, fmt.Errorf("/proc/stat begins with %q, which is not the line of all CPUs", first)
 	}
@@ -44,7 +45,7 @@ func parseStat(stat string) (time.Duration, error) {
 }
 
 // Process is the CPU time of a process so far, user and system, exact to the nanosecond (proc_pid_schedstat of each
-// thread). Threads that have ended are not in it.
+// thread). Threads that have ended are not included.
 func Process(pid int) (sum time.Duration, err error) {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	threads, err := os.ReadDir(dir)

@@ -36,7 +36,7 @@ const (
 	secondPromiscuous, secondLearning = 0.177, 8.52
 )
 
-// nestedSources returns which articles the nested experiment repeats, and what they found.
+// nestedSources says which articles the nested experiment repeats, and what they found.
 func nestedSources() []string {
 	return []string{
 		fmt.Sprintf("Articles: (1) %s. (2) %s. The second names neither the kind of switch nor the number of "+

@@ -22,14 +22,14 @@ type Experiment struct {
 	Sources []string
 }
 
-// Row is one measurement: traffic from one node to another in a scenario. Rows that share a *scenario.Scenario share
+// Row is one measurement: traffic from one node to another in a scenario. Rows with the same *scenario.Scenario share
 // the lab.
 type Row struct {
 	Name string
-	// Setting says in a few words what is different in this row.
+	// Setting says in a few words what is special about this row.
 	Setting string
-	// Figure is what the row is compared with, in a word for the table; Published says it in full. Both are "" when
-	// nothing was published.
+	// Figure is the published result in a word for the table; Published is the full text. Both are "" if nothing
+	// was published.
 	Figure, Published string
 	Scenario          *scenario.Scenario
 	From, To          Endpoint
@@ -37,11 +37,11 @@ type Row struct {
 	SingleReply bool
 	// Counted are the uplinks whose copies are counted.
 	Counted []Uplink
-	// Apart names ports of one host that must use different uplinks for the row to mean what it says.
+	// Apart names ports of one host that must use different uplinks, or the row would measure something else.
 	Apart []Port
 }
 
-// Budgets hold the replies per ping that were counted in the row, on real traffic or in simulation, against its
+// Budgets check the replies per ping that were counted in the row, on real traffic or in simulation, against its
 // promise.
 func (r *Row) Budgets(repliesPerPing float64) []report.Budget {
 	if !r.SingleReply {
@@ -65,7 +65,7 @@ type Port struct{ Host, Switch, Port string }
 //go:embed scenarios/*.yaml
 var scenarios embed.FS
 
-// Scenario reads one of the scenarios that come with Heddle. Each call gives a value of the caller's own.
+// Scenario reads one of the scenarios that come with Heddle. Each call returns a new value.
 func Scenario(name string) (*scenario.Scenario, error) {
 	file := "scenarios/" + name + ".yaml"
 	data, err := scenarios.ReadFile(file)

@@ -17,7 +17,7 @@ const (
 	secondUplink     = "uplink2"
 )
 
-// policy changes the physical hosts' switch to what a row measures.
+// policy changes the physical hosts' switch for a row.
 type policy func(*spec.Switch)
 
 // NestedMACLearning compares promiscuous mode with MAC learning for traffic between two nested hosts: on one physical
@@ -62,7 +62,7 @@ func NestedMACLearning() (*Experiment, error) {
 	return e, nil
 }
 
-// nestedRow applies the policy, and the single uplink where asked for, to every physical host of the scenario.
+// nestedRow applies the policy and, if single is set, a single uplink to every physical host of the scenario.
 func nestedRow(s *scenario.Scenario, p policy, single bool) (Row, error) {
 	row := Row{Scenario: s}
 	for i := range s.Hosts {
@@ -89,8 +89,8 @@ func nestedRow(s *scenario.Scenario, p policy, single bool) (Row, error) {
 	return row, nil
 }
 
-// duplicates reports whether a host of the scenario shows the articles' effect: promiscuous ports of both ends, two
-// uplinks, and no check against what the physical switch sends back.
+// duplicates reports whether a host of the scenario shows the articles' effect: promiscuous ports at both ends, two
+// uplinks, and no check against frames that the physical switch sends back.
 func duplicates(s *scenario.Scenario) bool {
 	for _, h := range s.Hosts {
 		sw := h.Config.Switches[0]
@@ -111,8 +111,8 @@ func hostEndpoint(s *scenario.Scenario, host string) Endpoint {
 	return e
 }
 
-// dropUplink takes an uplink out of the switch and its cable out of the scenario: with one of two uplinks merely
-// unused, what the physical switch floods would still come in on it.
+// dropUplink removes an uplink from the switch and its cable from the scenario: if one of two uplinks were merely
+// unused, frames that the physical switch floods would still come in on it.
 func dropUplink(s *scenario.Scenario, host string, sw *spec.Switch, name string) {
 	var device string
 	sw.Uplinks = slices.DeleteFunc(sw.Uplinks, func(u spec.Uplink) bool {
@@ -129,16 +129,16 @@ func dropUplink(s *scenario.Scenario, host string, sw *spec.Switch, name string)
 	s.Links = slices.DeleteFunc(s.Links, func(l scenario.Link) bool { return l.A == gone || l.B == gone })
 }
 
-func macLearning(*spec.Switch) {} // what the scenario's file says
+func macLearning(*spec.Switch) {} // as in the scenario's file
 
-// promiscuousWithChecks is promiscuous mode in place of MAC learning, with the reverse-path checks of a Heddle switch.
+// promiscuousWithChecks is promiscuous mode instead of MAC learning, with the reverse-path checks of a Heddle switch.
 func promiscuousWithChecks(sw *spec.Switch) {
 	for i := range sw.PortGroups {
 		sw.PortGroups[i].Security = spec.Security{Promiscuous: spec.Accept, ForgedTransmits: spec.Accept}
 	}
 }
 
-// promiscuous is promiscuous mode as ESXi 8 ships it: the check for unicast copies is off.
+// promiscuous is promiscuous mode with the defaults of ESXi 8: the check for unicast copies is off.
 func promiscuous(sw *spec.Switch) {
 	promiscuousWithChecks(sw)
 	off := false

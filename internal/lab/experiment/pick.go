@@ -6,8 +6,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// Pick finds rows of an experiment by name, in the order of the names; without names it is all rows. name says what a
-// row is called. The error wraps ErrUnknown.
+// Pick finds rows of an experiment by name, in the order of the names; without names it is all rows. name returns a
+// row's name. The error wraps ErrUnknown.
 func Pick[R any](experiment string, all []R, name func(R) string, names []string) ([]R, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -33,7 +33,7 @@ func RowNames[R any](all []R, name func(R) string) []string {
 	return names
 }
 
-// unknown is the error about a name, in whole sentences, which wraps ErrUnknown.
+// unknown is the error for an unknown name, in whole sentences; it wraps ErrUnknown.
 type unknown string
 
 func (e unknown) Error() string { return string(e) }

@@ -5,7 +5,7 @@ import "fmt"
 // Placement is the name of the experiment with the paths between two VMs.
 const Placement = "placement-paths"
 
-// PlacementPaths follows the traffic between two VMs of one host in the four ways they can be placed.
+// PlacementPaths shows the path of the traffic between two VMs of one host in the four ways they can be placed.
 func PlacementPaths() (*Experiment, error) {
 	s, err := Scenario(Placement)
 	if err != nil {

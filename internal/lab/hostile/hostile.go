@@ -1,5 +1,5 @@
-// Package hostile is the experiment "hostile-neighbour": one VM floods while two others exchange traffic, and what
-// these notice is compared with what they notice of a neighbour that is as loud and does nothing wrong.
+// Package hostile is the experiment "hostile-neighbour": one VM floods while two others exchange traffic, and the
+// effect on these is compared with that of a neighbour that sends as much but does nothing wrong.
 package hostile
 
 import (
@@ -32,7 +32,7 @@ const (
 	client    = "a" // a and b are the victims
 	server    = "b"
 	neighbour = "c" // floods
-	partner   = "d" // whom the neighbour talks to when it behaves
+	partner   = "d" // the well-behaved neighbour sends to it
 	nest      = "n" // has stations behind it, whose entries must stay
 )
 
@@ -42,8 +42,7 @@ const guestDevice = "eth0"
 // serverAddress is b's.
 const serverAddress = "192.0.2.2"
 
-// What the neighbour's port groups allow: addresses it may have learned, frames per second of storm control, and its
-// burst.
+// What the neighbour's port groups allow: learned addresses, frames per second of storm control, and its burst.
 const (
 	macLimit   = 64
 	stormRate  = 1000
@@ -98,8 +97,8 @@ type Options struct {
 	Progress func(string)
 }
 
-// effort is how much is measured. Many short turns: what else a machine does comes and goes within seconds, and is then
-// beside both sides of a ratio.
+// effort is how much is measured: many short turns, because other work of a machine comes and goes within seconds, and
+// then affects both sides of a ratio.
 type effort struct {
 	rounds int
 	each   time.Duration // of each measurement; a round has two turns of each neighbour with two measurements
@@ -137,7 +136,7 @@ type rig struct {
 	victims, loud []int
 }
 
-// Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on
+// Run measures the rows and returns the result of each, in their order. It leaves nothing behind, also when ctx ends on
 // the way.
 func Run(ctx context.Context, o Options) ([]Measured, error) {
 	much, err := o.effort()
@@ -226,7 +225,7 @@ func (r *rig) speak(ctx context.Context) error {
 
 // table is what the switch has learned.
 type table struct {
-	others map[string]string // port by VLAN and MAC, of all ports but the neighbour's
+	others map[string]string // port by VLAN and MAC, for all ports except the neighbour's
 	held   int               // by the neighbour's port
 }
 
@@ -244,7 +243,7 @@ func (r *rig) table(ctx context.Context) (table, error) {
 	return t, err
 }
 
-// lost counts the entries of others that are not there any more, or are another port's.
+// lost counts the entries of others that are gone or belong to another port.
 func (t table) lost(later table) (n int) {
 	for who, port := range t.others {
 		if later.others[who] != port {

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// side is what the victims noticed of one neighbour, and what became of its frames; one value a round, of its two turns
-// together.
+// side is the effect of one neighbour on the victims, and what happened to its frames; one value per round, for its two
+// turns together.
 type side struct {
 	Throughput []float64 // bits per second
 	CPU        []float64 // of both victims, seconds per 10⁹ bytes of the stream
@@ -25,8 +25,8 @@ type side struct {
 // turn is one turn beside a neighbour, with the units of side.
 type turn struct{ throughput, cpu, rtt, sent, passed, busy float64 }
 
-// add takes in the two turns of a round: the mean of each, so that what drifts evenly over the round is the same for
-// both sides.
+// add adds the two turns of a round: the mean of each value, so that an even drift over the round is the same for both
+// sides.
 func (s *side) add(a, b turn) {
 	mean := func(to *[]float64, x, y float64) { *to = append(*to, (x+y)/2) }
 	mean(&s.Throughput, a.throughput, b.throughput)
@@ -37,16 +37,16 @@ func (s *side) add(a, b turn) {
 	mean(&s.Busy, a.busy, b.busy)
 }
 
-// Measured is what one row came to.
+// Measured is the result of one row.
 type Measured struct {
 	Row           row
 	Hostile, Good side
 	// loudest is the highest rate of the hostile neighbour so far, frames per second.
 	loudest float64
-	// Over is how many frames more went to many than storm control allows, at worst.
+	// Over is by how many frames the frames with many receivers exceeded what storm control allows, at worst.
 	Over int
-	// Held is how many addresses the neighbour's port had learned at most, Lost how many entries of others went or
-	// moved.
+	// Held is how many addresses the neighbour's port had learned at most, Lost how many entries of others
+	// disappeared or moved.
 	Held, Lost int
 }
 
@@ -55,7 +55,7 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 	for i, w := range rows {
 		all[i].Row = w
 	}
-	// Rows take turns, so that what disturbs the machine for a while disturbs all of them.
+	// Rows take turns, so that a temporary disturbance of the machine affects all of them.
 	for n := range r.rounds {
 		for i, w := range rows {
 			progress(fmt.Sprintf("round %d of %d: %s", n+1, r.rounds, w.name))
@@ -67,9 +67,9 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 	return all, nil
 }
 
-// order returns the turns of a round, true for the hostile neighbour: the two in the middle are the same neighbour's,
-// and this alternates between rounds. So an even drift is the same for both. The hostile one has the very first turn,
-// so that the rate for the other is known.
+// order is the order of turns in a round, true for the hostile neighbour: the two in the middle are the same
+// neighbour's, and this alternates between rounds. So an even drift is the same for both. The hostile one has the very
+// first turn, so that the rate for the other is known.
 func order(round int) [4]bool {
 	if round%2 == 0 {
 		return [4]bool{true, false, false, true}
@@ -114,8 +114,8 @@ func (r *rig) round(ctx context.Context, m *Measured, n int) error {
 // started is how many frames a flood has sent before its neighbours are measured.
 const started = 200
 
-// one measures the victims beside a neighbour. The well-behaved neighbour sends, as far as it can, at the highest
-// rate that the hostile one reached, and keeps its CPU as busy.
+// one measures the victims beside a neighbour. The well-behaved neighbour sends, as far as it can, at the highest rate
+// that the hostile one reached, and keeps its CPU as busy.
 func (r *rig) one(ctx context.Context, m *Measured, hostile bool, seed uint64) (t turn, err error) {
 	flood := traffic.Flood{Kind: m.Row.flood, Device: guestDevice, To: r.to, MinSize: m.Row.minSize,
 		MaxSize: m.Row.maxSize, Seed: seed, Busy: true}
@@ -152,8 +152,8 @@ func (r *rig) one(ctx context.Context, m *Measured, hostile bool, seed uint64) (
 	return t, nil
 }
 
-// clockLag is how far the kernel's clock of ticks, by which storm control goes, may be behind real time, in seconds:
-// while a hypervisor keeps a virtual CPU from running, it stands still, and goes on from the right time afterwards.
+// clockLag is how far the kernel's clock of ticks, which storm control uses, may be behind real time, in seconds: while
+// a hypervisor keeps a virtual CPU from running, it stands still, and afterwards continues from the right time.
 const clockLag = 0.2
 
 func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, t *turn) error {
@@ -178,17 +178,17 @@ func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, t *turn) e
 	}
 	sender, sink := stream.Stream, stream.Sink
 	t.throughput, t.rtt = sender.BitsPerSecond, rr.Transactions.Latency.P99
-	// The sink counts from its start and the sender the measured interval only: each is divided by what it carried
-	// itself.
+	// The sink counts from its start, but the sender only in the measured interval: each is divided by what it
+	// carried itself.
 	t.cpu = 1e9 * (sender.CPUSeconds/float64(sender.Bytes) + sink.CPUSeconds/float64(sink.Bytes))
 	return nil
 }
 
-// counted is what the switch has counted of the neighbour.
+// counted is the switch's counts for the neighbour.
 type counted struct{ delivered, kept uint64 }
 
-// passed is how many frames went to ports. A frame that storm control kept from them left by the uplink, and is
-// delivered too.
+// passed is how many frames went to ports. A frame that storm control kept from them left by the uplink, and also
+// counts as delivered.
 func (c counted) passed() uint64 { return c.delivered - c.kept }
 
 func (r *rig) counters(ctx context.Context) (c counted, err error) {

@@ -7,15 +7,15 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// The budgets: beside a hostile neighbour at least so much of the throughput, and at most so much of the round-trip
-// time, that there is beside a well-behaved one.
+// The budgets: the least throughput and the longest round-trip time beside a hostile neighbour, relative to those
+// beside a well-behaved one.
 const (
 	throughputBudget = 0.90
-	cpuBudget        = 1.10 // as the throughput, of CPU time per byte
+	cpuBudget        = 1.10 // like the throughput, for CPU time per byte
 	rttBudget        = 1.10
 )
 
-// Report lays out what the experiment came to.
+// Report makes the report of the results.
 func Report(all []Measured) *report.Report {
 	r := &report.Report{Name: Name, Environment: report.Collect(time.Now())}
 	for i := range all {

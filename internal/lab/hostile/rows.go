@@ -11,14 +11,14 @@ type row struct {
 	flood            traffic.FloodKind
 	minSize, maxSize int
 	limited          bool
-	// held: against the budgets of throughput and round-trip time.
+	// held: the budgets of throughput and round-trip time apply.
 	held bool
-	// bounded: what goes to many is all that passes, and storm control bounds it.
+	// bounded: only frames with many receivers pass, and storm control limits them.
 	bounded bool
 }
 
-// rows: a flood from random sources sends to one receiver and is stopped by the learning limit; storm control has no
-// part in it.
+// rows: a flood from random sources sends to one receiver, and the learning limit stops it; storm control does not
+// apply to it.
 func rows() []row {
 	return []row{
 		{name: "random-source", flood: traffic.RandomSource, minSize: 60, maxSize: 60, held: true},
@@ -34,12 +34,12 @@ func rows() []row {
 	}
 }
 
-// chosen finds rows by name; without names it is all of them.
+// chosen finds rows by name; without names it is all rows.
 func chosen(names []string) ([]row, error) {
 	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, names)
 }
 
-// Check says whether the rows selected exist.
+// Check says whether the selected rows exist.
 func (o Options) Check() error {
 	_, err := chosen(o.Rows)
 	return err

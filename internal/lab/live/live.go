@@ -1,5 +1,5 @@
-// Package live is the experiment "live-change": it changes the policy of ports that carry a numbered stream, on a
-// host with a great many ports, and measures when each change was active, what the stream lost, and what still
+// Package live is the experiment "live-change": it changes the policy of ports with a numbered stream between them, on
+// a host with a great many ports, and measures when each change was active, what the stream lost, and what still
 // reached the old segment.
 package live
 
@@ -30,8 +30,8 @@ const (
 	receiver = "b"
 )
 
-// leakAfter is when nothing may reach the old segment any more, counted from before the system call that makes the
-// change.
+// leakAfter is the time after which nothing may reach the old segment any more, counted from before the system call
+// that makes the change.
 const leakAfter = time.Millisecond
 
 // Options say how the experiment runs.
@@ -52,7 +52,7 @@ type effort struct {
 	rate          float64 // packets per second
 }
 
-// Check says whether the rows selected exist.
+// Check says whether the selected rows exist.
 func (o Options) Check() error {
 	_, err := chosen(o.Rows)
 	return err
@@ -74,7 +74,7 @@ type rig struct {
 	watchers map[int]*watcher // by VLAN
 }
 
-// Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on
+// Run measures the rows and returns the result of each, in their order. It leaves nothing behind, also when ctx ends on
 // the way.
 func Run(ctx context.Context, o Options) (_ []Measured, ports int, err error) {
 	rows, err := chosen(o.Rows)
@@ -104,7 +104,7 @@ func Run(ctx context.Context, o Options) (_ []Measured, ports int, err error) {
 	return all, r.ports, err
 }
 
-// prepare makes the idle ports' devices, has all ports attached, and watches both segments.
+// prepare makes the idle ports' devices, waits until all ports are attached, and watches both segments.
 func (r *rig) prepare(ctx context.Context, progress func(string)) error {
 	for _, node := range []string{host, sender, receiver, watcherIn(oldVLAN), watcherIn(newVLAN)} {
 		ns, err := r.lab.NS(node)
@@ -133,7 +133,7 @@ func (r *rig) prepare(ctx context.Context, progress func(string)) error {
 	return r.awaitStream(ctx)
 }
 
-// awaitStream waits until a short stream gets through whole.
+// awaitStream waits until a short stream arrives completely.
 func (r *rig) awaitStream(ctx context.Context) error {
 	for range 20 {
 		p, err := r.stream(ctx, 1000, func() error { return pause(ctx, 100*time.Millisecond) })
@@ -156,7 +156,7 @@ func (r *rig) close() error {
 	return errors.Join(errs...)
 }
 
-// apply activates a configuration, as "heddle apply" does: its content counts as the input that has been read.
+// apply activates a configuration, like "heddle apply": its content counts as the input that has been read.
 func (r *rig) apply(ctx context.Context, content string) (*api.Applied, error) {
 	read, err := dataplane.Monotonic()
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *rig) apply(ctx context.Context, content string) (*api.Applied, error) {
 	return r.agent.Apply(ctx, api.Apply{File: Name + ".yaml", Content: content, ReadAt: read})
 }
 
-// move puts the sender's port into another port group, as "heddle port move" does.
+// move moves the sender's port to another port group, like "heddle port move".
 func (r *rig) move(ctx context.Context, group string) (*api.Applied, error) {
 	read, err := dataplane.Monotonic()
 	if err != nil {

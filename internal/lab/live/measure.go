@@ -14,13 +14,13 @@ import (
 // around is how long the stream runs before and after a change.
 const around = 150 * time.Millisecond
 
-// restTime bounds how long the announcements of a change may take.
+// restTime limits how long the announcements of a change may take.
 const restTime = time.Minute
 
-// errStarved says that a round measured nothing, as on a machine that was busy with something else all the while.
+// errStarved says that a round measured nothing, because the machine was busy with something else all the while.
 var errStarved = errors.New("the watcher saw nothing of the stream before it left: this measures nothing")
 
-// Measured is what one row came to, one value a round.
+// Measured is the result of one row, one value per round.
 type Measured struct {
 	Row row
 	// InForce is the time from reading the command's input until the change was active, Returned until the command
@@ -28,14 +28,14 @@ type Measured struct {
 	InForce, Returned []float64
 	// Gap is the longest silence of the stream, in seconds.
 	Gap []float64
-	// LastInOld is when the last frame reached the old segment, in seconds after the change; only where the stream
+	// LastInOld is when the last frame reached the old segment, in seconds after the change; only if the stream
 	// leaves it.
 	LastInOld []float64
-	// Sums over all rounds: packets, and what became of them; frames that reached the old segment too late; link
+	// Sums over all rounds: packets, and what happened to them; frames that reached the old segment too late; link
 	// changes.
 	Sent, Lost, Duplicated, Reordered, Leaked uint64
 	Flaps                                     int
-	// Starved is how many changes were not followed by a watcher, since it saw nothing of the stream.
+	// Starved is for how many changes the watcher saw nothing of the stream.
 	Starved int
 }
 
@@ -44,7 +44,7 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 	for i, w := range rows {
 		all[i].Row = w
 	}
-	// Rows take turns, so that what disturbs the machine for a while disturbs all of them.
+	// Rows take turns, so that a temporary disturbance of the machine affects all of them.
 	for n := range r.rounds {
 		for i, w := range rows {
 			progress(fmt.Sprintf("round %d of %d: %s", n+1, r.rounds, w.name))
@@ -58,8 +58,8 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 	return all, nil
 }
 
-// take counts a round that was starved, and ends the experiment when most of the row's would be: there and back are two
-// a round.
+// take counts a starved round, and ends the experiment if most of the row's would be starved: there and back are two
+// per round.
 func (m *Measured) take(err error, rounds int) error {
 	if !errors.Is(err, errStarved) {
 		return err
@@ -129,8 +129,9 @@ func (r *rig) round(ctx context.Context, m *Measured, there bool) (err error) {
 	return m.leaks(arrivals, out.InForceAt.Before)
 }
 
-// awaitRest waits until the agent has announced what the round before changed: a thousand ports take seconds, and each
-// of those broadcasts comes back by the other uplink for all of them, which would be measured with the next change.
+// awaitRest waits until the agent has announced what the previous round changed: a thousand ports take seconds, and
+// each of those broadcasts comes back by the other uplink for all of them, which would be measured with the next
+// change.
 func (r *rig) awaitRest(ctx context.Context) error {
 	for deadline := time.Now().Add(restTime); ; {
 		state, err := r.agent.State(ctx)
@@ -173,7 +174,7 @@ func (m *Measured) leaks(arrivals []int64, changed int64) error {
 	return nil
 }
 
-// stream sends numbered packets while do runs, and says what became of them.
+// stream sends numbered packets while do runs, and returns what happened to them.
 func (r *rig) stream(ctx context.Context, rate float64, do func() error) (traffic.Received, error) {
 	sink, err := traffic.Listen(traffic.Endpoint{NS: r.ns[receiver]}, traffic.SinkOptions{
 		Kind: traffic.KindUDP, At: netip.AddrPortFrom(netip.MustParseAddr(receiverAddress), 0)})

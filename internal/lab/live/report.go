@@ -7,10 +7,10 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// The budgets for a VLAN change of running ports (docs/reference/benchmarks.md), held for every change.
+// The budgets for a VLAN change of running ports (docs/reference/benchmarks.md), checked for every change.
 const inForceBudget = 10e-3 // seconds
 
-// Report lays out what the experiment came to.
+// Report makes the report of the results.
 func Report(all []Measured, ports int) *report.Report {
 	r := &report.Report{Name: Name, Environment: report.Collect(time.Now())}
 	for i := range all {

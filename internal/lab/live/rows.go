@@ -54,7 +54,7 @@ links:
 // receiverAddress is b's.
 const receiverAddress = "192.0.2.2"
 
-// setting is what a row changes of the configuration; the zero value is how it is before.
+// setting is what a row changes of the configuration; the zero value is the initial state.
 type setting struct {
 	vlan, mtu int
 	group     string // more fields of the port group
@@ -92,7 +92,7 @@ ports:
 	return b.String()
 }
 
-// row is one kind of change: what the odd rounds do, and the even ones to go back.
+// row is one kind of change: what the odd rounds do, and what the even ones do to go back.
 type row struct {
 	name, setting string
 	there, back   func(context.Context, *rig) (*api.Applied, error)
@@ -123,7 +123,7 @@ func rows() []row {
 	}
 }
 
-// chosen finds rows by name; without names it is all of them.
+// chosen finds rows by name; without names it is all rows.
 func chosen(names []string) ([]row, error) {
 	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, names)
 }

@@ -21,7 +21,7 @@ const kept = 1 << 15
 // guestDevice is the name of a VM's only adapter inside the VM.
 const guestDevice = "eth0"
 
-// watcher notes when frames of one sender arrive at a VM: a program on its adapter reads CLOCK_MONOTONIC, the clock
+// watcher records when frames of one sender arrive at a VM: a program on its adapter reads CLOCK_MONOTONIC, the clock
 // in which the agent reports the time of a change, as each frame is handed over.
 type watcher struct {
 	count, times *ebpf.Map
@@ -29,7 +29,7 @@ type watcher struct {
 	attached     link.Link
 }
 
-// watch attaches the program, and has the VM ask for every frame of its segment.
+// watch attaches the program, and puts the VM's adapter into promiscuous mode.
 func watch(ns *netns.NS, from net.HardwareAddr) (w *watcher, err error) {
 	w = &watcher{}
 	defer func() {
@@ -105,7 +105,7 @@ func (w *watcher) seen() (n uint64, err error) {
 	return n, err
 }
 
-// since lists when the frames behind the first n arrived, in nanoseconds of CLOCK_MONOTONIC.
+// since lists when the frames after the first n arrived, in nanoseconds of CLOCK_MONOTONIC.
 func (w *watcher) since(n uint64) ([]int64, error) {
 	now, err := w.seen()
 	if err != nil {

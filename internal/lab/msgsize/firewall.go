@@ -16,7 +16,7 @@ import (
 )
 
 // rules make a router a firewall: connections begin inside, and what belongs to none of them does not pass. The
-// counters prove that it stands in the way.
+// counters prove that the traffic went through it.
 const rules = `table inet firewall {
 	counter established {}
 	counter begun {}
@@ -87,7 +87,7 @@ func parseCounters(text []byte) (map[string]counter, error) {
 
 const (
 	tryTime  = time.Minute
-	lookTime = 10 * time.Millisecond // between two looks at a counter
+	lookTime = 10 * time.Millisecond // between two reads of a counter
 )
 
 // tryFirewall makes sure that a set's firewall lets connections out and none in.
@@ -106,8 +106,8 @@ func (r *rig) tryFirewall(ctx context.Context, g guests) error {
 	return r.refuses(ctx, g, back)
 }
 
-// discard is a port at which nobody listens: whoever is asked there answers with a reset (RFC 863 gives it to a service
-// of that name).
+// discard is a port at which nobody listens: a host answers it with a reset (RFC 863 assigns it to a service of that
+// name).
 const discard = 9
 
 // refuses tries a connection from outside to an address until the firewall has counted it. An answer to it is an error.

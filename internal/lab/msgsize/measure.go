@@ -10,12 +10,12 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// Measured is what the experiment came to.
+// Measured is the result of the experiment.
 type Measured struct {
 	effort  effort
 	samples map[cell][]sample
-	// passed is what the firewalls together let through, in packets as the kernel counts them: of up to 64 KiB with
-	// offloads.
+	// passed is what the firewalls together let through, in packets as the kernel counts them: with offloads these
+	// have up to 64 KiB.
 	passed uint64
 }
 
@@ -25,7 +25,7 @@ type sample struct {
 	// perSegment is the mean payload of a segment in bytes.
 	perSegment  float64
 	retransmits uint64
-	// cpu is seconds of the two ends' threads per 10⁹ bytes; what is done on the way is done on the sender's thread.
+	// cpu is seconds of the two ends' threads per 10⁹ bytes; forwarding on the way runs in the sender's thread.
 	cpu float64
 }
 
@@ -44,7 +44,7 @@ func (r *rig) pair(s setting) (p traffic.Pair, err error) {
 	return p, err
 }
 
-// measure takes the rounds. Each begins with another cell, so that none always follows the same.
+// measure makes the rounds. Each begins with another cell, so that no cell always follows the same one.
 func (r *rig) measure(ctx context.Context, progress func(string)) (*Measured, error) {
 	m := &Measured{effort: r.effort, samples: map[cell][]sample{}}
 	all := r.cells()
@@ -73,11 +73,11 @@ func (r *rig) measure(ctx context.Context, progress func(string)) (*Measured, er
 	return m, nil
 }
 
-// gather is how many bytes wake the receiver. A machine whose adapter gathers interrupts avoids a wake-up of another
-// virtual CPU for every small segment; here the wake-ups would be most of what is measured.
+// gather is how many bytes wake the receiver. An adapter that combines interrupts spares the machine a wake-up of
+// another virtual CPU for every small segment; here the wake-ups would be most of what is measured.
 const gather = 16 << 10
 
-// errStarved says that an interval measured nothing, as on a machine that is busy with something else.
+// errStarved says that an interval measured nothing, because the machine was busy with something else.
 var errStarved = errors.New("nothing was carried")
 
 // tries is how often a cell is measured until an interval measures something.

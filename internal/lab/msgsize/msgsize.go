@@ -23,7 +23,7 @@ const (
 type Options struct {
 	// RunDir and Program are those of lab.Options; Program also sends and receives.
 	RunDir, Program string
-	// Quick measures fewer sizes, at an MTU of 1500 only, and fewer rounds, each as long as otherwise.
+	// Quick measures fewer sizes, only at an MTU of 1500, and fewer rounds of the same length.
 	Quick bool
 	// Rows selects message sizes, in bytes; empty: all, or those of a quick run.
 	Rows []string
@@ -40,7 +40,7 @@ type effort struct {
 	warmup   time.Duration
 }
 
-// effort is chosen so that all takes some five minutes, and with Quick less than one.
+// effort is chosen so that everything takes some five minutes, and with Quick less than one.
 func (o Options) effort() effort {
 	e := effort{mtus: []int{1500, 9000}, rounds: 6, duration: 450 * time.Millisecond, warmup: 100 * time.Millisecond}
 	for _, f := range article() {
@@ -58,7 +58,7 @@ func (o Options) Check() error {
 	return err
 }
 
-// selected is the effort with the sizes that were asked for.
+// selected is the effort with the selected sizes.
 func (o Options) selected() (effort, error) {
 	e := o.effort()
 	if len(o.Rows) == 0 {
@@ -75,12 +75,12 @@ func (o Options) selected() (effort, error) {
 	return e, nil
 }
 
-// path is the way from one VM to the other.
+// path is the path from one VM to the other.
 type path uint8
 
 const (
 	direct   path = iota // one port group
-	firewall             // two port groups, each with an arm of the firewall
+	firewall             // two port groups, and the firewall has an adapter in each
 )
 
 // key is the path in the names of values, String for people.
@@ -88,10 +88,10 @@ func (p path) key() string { return [...]string{"direct", "firewall"}[p] }
 
 func (p path) String() string { return [...]string{"VM-VM", "VM-FW-VM"}[p] }
 
-// short is the path in headings, where it makes a block of the table of each.
+// short is the path in headings, where each path has its own block of the table.
 func (p path) short() string { return [...]string{"VM-VM", "FW"}[p] }
 
-// guests is how the adapters of a set of VMs are.
+// guests is the settings of the adapters of a set of VMs.
 type guests struct {
 	offloads bool
 	mtu      int
@@ -125,14 +125,14 @@ func (e effort) sets() []guests {
 	return all
 }
 
-// cell is one place of the table.
+// cell is one cell of the table.
 type cell struct {
 	size int
 	setting
 }
 
 // cells lists what is measured in each round. The two paths of one size and one kind of guests follow one another, so
-// that what disturbs the machine is beside both sides of their ratio.
+// that a disturbance of the machine affects both sides of their ratio.
 func (e effort) cells() []cell {
 	var all []cell
 	for _, size := range e.sizes {
@@ -143,7 +143,7 @@ func (e effort) cells() []cell {
 	return all
 }
 
-// Run measures and returns what it came to. Nothing is left behind, also when ctx ends on the way.
+// Run measures and returns the result. It leaves nothing behind, also when ctx ends on the way.
 func Run(ctx context.Context, o Options) (*Measured, error) {
 	e, err := o.selected()
 	if err != nil {

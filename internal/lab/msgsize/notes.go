@@ -6,7 +6,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// notes say how it was measured, and hold the article's statements against what was measured.
+// notes say how the results were measured, and compare the article's statements with them.
 func (m *Measured) notes() []string {
 	list := []string{
 		fmt.Sprintf("Throughput of one TCP connection whose sender writes messages of the given size, in %d rounds "+
@@ -31,8 +31,7 @@ func (m *Measured) notes() []string {
 	return list
 }
 
-// compare returns what the firewall and the offloads made of the throughput, beside what they made of it in the
-// article.
+// compare says how the firewall and the offloads changed the throughput, and how they did in the article.
 func (m *Measured) compare(mtu, first, last int) []string {
 	on, off := setting{firewall, guests{true, mtu}}, setting{firewall, guests{false, mtu}}
 	ratio := func(rounds []float64) string { return report.Ratio.Format(report.Summarise(rounds).Median) }

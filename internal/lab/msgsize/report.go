@@ -25,7 +25,7 @@ func (m *Measured) columns() []setting {
 // articleKey names the article's figure that belongs to a setting.
 func (s setting) articleKey() string { return s.path.key() + "_" + s.offloadsKey() + "_article_bps" }
 
-// Report lays out what the experiment came to.
+// Report makes the report of the results.
 func (m *Measured) Report() *report.Report {
 	r := &report.Report{Name: Name, Title: Title, Environment: report.Collect(time.Now())}
 	for _, size := range m.effort.sizes {
@@ -41,7 +41,7 @@ func (m *Measured) Report() *report.Report {
 	return r
 }
 
-// row is a line of the table: the article's figures and ours for one size, and what programs get besides.
+// row is a line of the table: the article's figures and ours for one size, and further values for programs.
 func (m *Measured) row(size int) report.Row {
 	row := report.Row{{Name: "message_bytes", Title: "bytes", Value: size, Unit: report.Count}}
 	var details report.Row
@@ -83,13 +83,13 @@ func (m *Measured) details(c cell, figure float64) report.Row {
 	return row
 }
 
-// ofDirect compares a cell through the firewall with the direct way, round by round.
+// ofDirect compares a cell through the firewall with the direct path, round by round.
 func (m *Measured) ofDirect(c cell) []float64 {
 	return report.Ratios(m.rates(c), m.rates(cell{c.size, setting{direct, c.guests}}))
 }
 
-// budget holds a setting against all of the article's figures for it: the least of the ratios over the sizes. ok is
-// false where the article has none.
+// budget compares a setting with all of the article's figures for it: the value is the least ratio of all sizes. ok is
+// false if the article has none.
 func (m *Measured) budget(s setting) (b report.Budget, ok bool) {
 	least, at := math.Inf(1), 0
 	for _, size := range m.effort.sizes {
@@ -125,7 +125,7 @@ func (m *Measured) plots() []report.Plot {
 	add := func(to int, name, field string, reference bool) {
 		all[to].Series = append(all[to].Series, report.Series{Name: name, Field: field, Reference: reference})
 	}
-	// The kinds of guests come in one order, so that each has one colour in all pictures.
+	// The kinds of guests have a fixed order, so that each has one colour in all charts.
 	for _, way := range []path{direct, firewall} {
 		for _, on := range []bool{true, false} {
 			if s := (setting{way, guests{offloads: on}}); !math.IsNaN(published(m.effort.sizes[0], way, on)) {

@@ -48,7 +48,7 @@ const (
 )
 
 // labText is the lab: one host, one switch, and for every kind of guests two port groups with a VLAN each, three VMs,
-// and a firewall with an arm in both.
+// and a firewall with an adapter in both.
 func labText(sets []guests) string {
 	var groups, ports, vms, routers strings.Builder
 	for n, g := range sets {
@@ -76,7 +76,7 @@ func labText(sets []guests) string {
 		"vms:\n" + vms.String() + "routers:\n" + routers.String()
 }
 
-// portDevice is what the host's end of a port's adapter is called: "v0-client", at most 15 characters.
+// portDevice is the name of the host's end of a port's adapter: "v0-client", at most 15 characters.
 func portDevice(set int, port string) string {
 	short := strings.NewReplacer("-off", "", "-on", "", "-1500", "", "-9000", "").Replace(port)
 	return fmt.Sprintf("v%d-%s", set, short)
@@ -121,7 +121,7 @@ func build(ctx context.Context, o Options, e effort) (_ *rig, err error) {
 	return r, nil
 }
 
-// furnish loads the firewall's rules, and turns offloads off as the set demands.
+// furnish loads the firewall's rules, and turns offloads off if the set requires it.
 func (r *rig) furnish(g guests) error {
 	fw, err := r.lab.NS(g.node(filter))
 	if err != nil {
@@ -161,7 +161,7 @@ func offloads() []string {
 	}
 }
 
-// withoutOffloads turns off every offload that the device has, and looks whether they are off.
+// withoutOffloads turns off every offload of the device, and checks that they are off.
 func withoutOffloads(device string) error {
 	tool, err := ethtool.NewEthtool()
 	if err != nil {

@@ -58,7 +58,8 @@ func (n *NS) Path() string { return filepath.Join(dir, n.Name) }
 // Handle opens the namespace; the caller closes it.
 func (n *NS) Handle() (vns.NsHandle, error) { return vns.GetFromPath(n.Path()) }
 
-// Do runs f with the calling goroutine's thread inside the namespace. Threads and goroutines that f starts are not.
+// Do runs f with the calling goroutine's thread inside the namespace. Threads and goroutines that f starts are not
+// inside it.
 func (n *NS) Do(f func() error) error {
 	return onThread(func() error {
 		h, err := n.Handle()
@@ -92,7 +93,7 @@ func (n *NS) Output(name string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// Delete removes the name; the namespace goes when nothing uses it any more.
+// Delete removes the name; the namespace disappears when nothing uses it any more.
 func (n *NS) Delete() error {
 	if err := vns.DeleteNamed(n.Name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("delete network namespace %q: %w", n.Name, err)
@@ -100,8 +101,8 @@ func (n *NS) Delete() error {
 	return nil
 }
 
-// onThread runs f on a locked thread and puts the thread back into its namespace afterwards. A thread that can't be put
-// back is given up: its goroutine ends locked, and the runtime discards it.
+// onThread runs f on a locked thread and puts the thread back into its namespace afterwards. If that fails, the thread
+// is discarded: its goroutine ends while locked.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -8,10 +8,10 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// probe is the guest whose team is probed by beacons.
+// probe is the guest whose team uses beacon probing.
 const probe = "probe"
 
-// beaconTime is how long packets are counted: the three seconds of silence that beacons wait for, and room on both
+// beaconTime is how long packets are counted: the three seconds of silence that beacons wait for, and some time on both
 // sides.
 const beaconTime = 6 * time.Second
 
@@ -36,7 +36,7 @@ func (s *scene) beaconRound(ctx context.Context, m *measured) error {
 	return s.uses(ctx, probe, "uplink1")
 }
 
-// uses awaits that a port uses that uplink.
+// uses waits until a port uses that uplink.
 func (s *scene) uses(ctx context.Context, port, uplink string) error {
 	return s.await(ctx, port+" uses "+uplink, func(st *api.State) bool { return by(st, port) == uplink })
 }
@@ -51,7 +51,7 @@ func by(st *api.State, port string) string {
 	return ""
 }
 
-// reportBeacon adds the row, in the columns that it shares with that of the load.
+// reportBeacon adds the row, with the columns that it shares with the load's.
 func (m *measured) reportBeacon(r *report.Report) {
 	r.Rows = append(r.Rows, teamingRow(m.row.name, m.row.event.String(), map[string]any{
 		"gap_out_s": spread(m.out.gap), "gap_in_s": spread(m.in.gap), "lost_out": spread(m.out.lost),
@@ -70,7 +70,7 @@ func (m *measured) reportBeacon(r *report.Report) {
 			"Beacons leave every second, and three have to be missed; nothing but beacons sees such a failure.")
 }
 
-// teamingRow is a row with all columns of the experiment; what is not given was not measured.
+// teamingRow is a row with all columns of the experiment; values that are not given were not measured.
 func teamingRow(name, event string, values map[string]any) report.Row {
 	row := report.Row{{Name: "name", Title: "row", Value: name}, {Name: "event", Value: event}}
 	for _, c := range []report.Field{

@@ -18,13 +18,13 @@ import (
 
 const (
 	sampleEvery = 50 * time.Millisecond
-	// rampTime is what a stream may take to find its speed.
+	// rampTime is how long a stream may take to reach its speed.
 	rampTime = 500 * time.Millisecond
-	// queueTime is what waits at most in front of the slow link.
+	// queueTime is the longest queue in front of the slow link, as a time.
 	queueTime = 20 * time.Millisecond
 )
 
-// loaded is what the row of load-based teaming came to, one value a round.
+// loaded is the result of the row of load-based teaming, one value per round.
 type loaded struct {
 	window              time.Duration
 	took                []float64 // seconds from the beginning of the load until a port has moved
@@ -53,8 +53,8 @@ func (s *scene) slow(node string) error {
 	})
 }
 
-// loadRound begins with two senders on one uplink and ends when one of them has moved and what both get has been
-// measured.
+// loadRound begins with two senders on one uplink. It ends when one of them has moved and the throughput of both has
+// been measured.
 func (s *scene) loadRound(ctx context.Context, l *loaded, e teamingEffort) error {
 	if err := s.policy(ctx, "originating-port"); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *scene) policy(ctx context.Context, policy string) error {
 	return err
 }
 
-// load has both send streams to the outside until one has moved, and for a while after.
+// load makes both send streams to the outside until one has moved, and for a while after.
 func (s *scene) load(ctx context.Context, l *loaded, e teamingEffort, pair []string) error {
 	sending, stop := context.WithCancel(ctx)
 	defer stop()
@@ -147,7 +147,7 @@ func (s *scene) watchLoad(ctx context.Context, l *loaded, e teamingEffort, began
 	return nil
 }
 
-// meter is what had arrived at some times.
+// meter is how much had arrived at some times.
 type meter struct {
 	at    []time.Time
 	bytes []uint64
@@ -191,7 +191,7 @@ func (m *meter) rate(from, to time.Time) float64 {
 	return 8 * float64(m.bytes[last]-m.bytes[first]) / m.at[last].Sub(m.at[first]).Seconds()
 }
 
-// report adds the row and holds it against its budgets.
+// report adds the row and its budgets.
 func (l *loaded) report(r *report.Report) {
 	r.Rows = append(r.Rows, teamingRow(loadRow, "two streams on one uplink", map[string]any{
 		"moved_s": spread(l.took), "before_bps": spread(l.before), "after_bps": spread(l.after), "gain": spread(l.gain),

@@ -19,7 +19,7 @@ const (
 	Title = "what a guest notices when an uplink of its host fails (real traffic only)"
 )
 
-// Budget is how long traffic may be silent when an uplink fails, in seconds.
+// Budget is how long traffic may be interrupted when an uplink fails, in seconds.
 const Budget = 0.050
 
 // Options say how it runs.
@@ -28,7 +28,7 @@ type Options struct {
 	RunDir, Program string
 	// Quick takes fewer rounds and ports.
 	Quick bool
-	// Rounds, when set, is how many rounds the rows of the experiment on teaming have.
+	// Rounds, if set, is the number of rounds for the rows of the teaming experiment.
 	Rounds int
 	// Rows selects rows by name; empty: all.
 	Rows []string
@@ -53,7 +53,7 @@ const (
 	linkDown    outageEvent = iota // the far end of the cable goes down
 	adminDown                      // the host's device is set down
 	linkUp                         // the link that was down comes back
-	nothing                        // to show the machine's own unrest
+	nothing                        // shows the machine's own variation
 	networkGone                    // the network behind the far switch is gone; no link of the host sees that
 )
 
@@ -91,7 +91,7 @@ func (o Options) selected() ([]row, error) {
 type effort struct {
 	rounds int
 	many   int           // ports of the large switch
-	rest   time.Duration // that the agent is watched at rest
+	rest   time.Duration // how long the idle agent is watched
 }
 
 func (o Options) effort() effort {
@@ -101,11 +101,11 @@ func (o Options) effort() effort {
 	return effort{rounds: 10, many: 1000, rest: 10 * time.Second}
 }
 
-// measured is what one row came to, one value a round.
+// measured is the result of one row, one value per round.
 type measured struct {
 	row                         row
 	ports                       int       // that moved
-	took                        []float64 // seconds from the notification until it was in force
+	took                        []float64 // seconds from the notification until the change was active
 	out, in                     direction
 	duplicated, reordered, sent uint64
 }
@@ -156,7 +156,7 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 	return rep, nil
 }
 
-// measure takes the rounds of the rows that share a lab in turns, so that what disturbs the machine disturbs all.
+// measure makes the rounds of the rows that share a lab in turns, so that a disturbance of the machine affects all.
 func (o Options) measure(ctx context.Context, many bool, list []*measured) (rest atRest, err error) {
 	ports := 2
 	if many {

@@ -11,14 +11,14 @@ import (
 	"heddle/internal/lab/cputime"
 )
 
-// What the agent may take while nothing happens.
+// What an idle agent may use.
 const (
 	restCPU    = 0.01     // of a core
 	restMemory = 40 << 20 // bytes
 	settleTime = 5 * time.Second
 )
 
-// atRest is what the agent of a host takes while nothing happens.
+// atRest is what the agent of a host uses while nothing happens.
 type atRest struct {
 	ports  int
 	cpu    float64 // of a core
@@ -31,7 +31,7 @@ func (s *scene) watchRest(ctx context.Context, d time.Duration) (r atRest, err e
 	if err != nil {
 		return r, err
 	}
-	for _, wait := range []time.Duration{min(settleTime, d), d} { // first what the start left behind
+	for _, wait := range []time.Duration{min(settleTime, d), d} { // first wait for the effects of the start
 		before, err := cputime.Process(st.Agent.PID)
 		if err != nil {
 			return r, err

@@ -51,7 +51,7 @@ func (s *scene) round(ctx context.Context, m *measured) (err error) {
 		return err
 	}
 	m.ports = max(m.ports, moved.Ports)
-	if m.row.event != linkUp { // a way back begins with the end of the up-delay, and not with a notification
+	if m.row.event != linkUp { // a return begins at the end of the up-delay, not with a notification
 		m.took = append(m.took, moved.TookSeconds)
 	}
 	for _, fix := range []func() error{func() error { return s.set(host, "eno1", true) }, func() error {
@@ -79,7 +79,7 @@ func (s *scene) happen(e outageEvent) error {
 	return nil
 }
 
-// usesAll awaits that every port uses that uplink.
+// usesAll waits until every port uses that uplink.
 func (s *scene) usesAll(ctx context.Context, uplink string) error {
 	return s.await(ctx, "every port uses "+uplink, func(st *api.State) bool {
 		for _, p := range st.Ports {
@@ -91,7 +91,7 @@ func (s *scene) usesAll(ctx context.Context, uplink string) error {
 	})
 }
 
-// answers pings from the guest until all is answered: every switch on the way has learned where it is.
+// answers pings from the guest until all requests are answered: then every switch on the way has learned where it is.
 func (s *scene) answers(ctx context.Context, vm string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -107,7 +107,7 @@ func (s *scene) answers(ctx context.Context, vm string) error {
 	}
 }
 
-// count sends packets for that long in the row's directions and has the event happen in between.
+// count sends packets for that long in the row's directions and makes the event happen in between.
 func (s *scene) count(ctx context.Context, m *measured, length time.Duration) error {
 	load := traffic.Load{Kind: traffic.KindUDP, Warmup: warmup, Duration: length, Rate: rate}
 	guest, other := traffic.Endpoint{NS: s.nodes[m.row.vm]}, traffic.Endpoint{NS: s.nodes[outside]}
@@ -145,7 +145,7 @@ func (s *scene) count(ctx context.Context, m *measured, length time.Duration) er
 	return nil
 }
 
-// add takes one direction's packets in. When even the end did not come, the silence lasted until then.
+// add adds one direction's result. If even the end mark did not arrive, the interruption lasted until then.
 func (m *measured) add(d *direction, r traffic.Result) {
 	p := r.Sink.Packets
 	lost, gap := float64(r.Sent.Packets-min(p.Received, r.Sent.Packets)), p.LongestGap
@@ -158,10 +158,10 @@ func (m *measured) add(d *direction, r traffic.Result) {
 	m.sent += r.Sent.Packets
 }
 
-// errSeen ends the following of events.
+// errSeen ends reading events.
 var errSeen = errors.New("seen")
 
-// skipEvents passes over the events there are.
+// skipEvents skips the existing events.
 func (s *scene) skipEvents(ctx context.Context) error {
 	return s.agent.Events(ctx, api.Follow{After: s.seen, Last: -1, NoFollow: true}, func(b api.Events) error {
 		s.note(b)
@@ -187,7 +187,7 @@ func (s *scene) failover(ctx context.Context) (event.Event, error) {
 	return e, nil
 }
 
-// told is the next event of that kind.
+// told is the next event for which is returns true.
 func (s *scene) told(ctx context.Context, is func(event.Event) bool) (found event.Event, err error) {
 	err = s.agent.Events(ctx, api.Follow{After: s.seen, Last: -1}, func(b api.Events) error {
 		s.note(b)

@@ -19,7 +19,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// The guests that are measured: the MAC of one is announced, that of the other is not.
+// The guests that are measured: the MAC of one is announced, the other's is not.
 const (
 	loud  = "loud"
 	quiet = "quiet"
@@ -33,7 +33,8 @@ const (
 )
 
 // text is the scenario. The uplinks lead to two switches, and these to a third: when the link to one of the two is
-// lost, the third goes on sending there until it learns better. The measured guests are the last ports of the switch.
+// lost, the third one goes on sending there until it learns better. The measured guests are the last ports of the
+// switch.
 const text = `
 #   loud  quiet  rest…
 #      \    |    /
@@ -88,13 +89,13 @@ var ends = map[string]struct {
 	"a3":    {"10.7.0.13", plan.MAC{2, 0, 0, 0, 2, 0x13}},
 }
 
-// scene is a lab that is up, with all its ports.
+// scene is a running lab with all its ports.
 type scene struct {
 	lab   *lab.Lab
 	agent *api.Client
 	nodes map[string]*netns.NS
 	ports int
-	seen  uint64 // the number of the last event looked at
+	seen  uint64 // the number of the last event that was read
 }
 
 // build makes a lab whose switch has that many ports, two of them the guests'.
@@ -156,7 +157,7 @@ func (s *scene) find(nodes ...string) error {
 	return nil
 }
 
-// connect makes the devices of the ports that only are there; their other ends are in one namespace.
+// connect makes the devices of the ports without a guest; their other ends are in one namespace.
 func (s *scene) connect(n int) error {
 	here, there := s.nodes[host], s.nodes[rest]
 	h, err := there.Handle()
@@ -189,7 +190,7 @@ func (s *scene) connect(n int) error {
 	})
 }
 
-// resolve makes the address resolution of the ends last, so that no end asks, and is heard, while packets are counted.
+// resolve makes the address resolution of the ends permanent, so that no end sends requests while packets are counted.
 func (s *scene) resolve(pairs ...[2]string) error {
 	for _, pair := range pairs {
 		to := ends[pair[1]]
@@ -208,7 +209,7 @@ func (s *scene) resolve(pairs ...[2]string) error {
 	return nil
 }
 
-// await looks at the agent until it is as it should be.
+// await polls the agent's state until ok accepts it.
 func (s *scene) await(ctx context.Context, what string, ok func(*api.State) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()

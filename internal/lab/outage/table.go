@@ -7,7 +7,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// report adds the row and holds it against the budget.
+// report adds the row and its budget.
 func (m *measured) report(r *report.Report) {
 	r.Rows = append(r.Rows, report.Row{
 		{Name: "name", Title: "row", Value: m.row.name},
@@ -37,7 +37,7 @@ func (m *measured) report(r *report.Report) {
 	}
 }
 
-// report holds what the agent takes at rest against its budgets.
+// report compares what the idle agent uses with its budgets.
 func (a atRest) report(r *report.Report) {
 	r.Budgets = append(r.Budgets,
 		report.Hold(fmt.Sprintf("agent at rest, %d ports: CPU of a core", a.ports), a.cpu*100, report.Percent,
@@ -46,7 +46,7 @@ func (a atRest) report(r *report.Report) {
 			restMemory))
 }
 
-// spread is nil, not measured, without rounds.
+// spread is the spread of the rounds, or nil (not measured) without rounds.
 func spread(rounds []float64) any {
 	if s := report.Summarise(rounds); s.Rounds > 0 {
 		return s

@@ -23,12 +23,12 @@ const (
 
 // Budgets of the experiment.
 const (
-	// BeaconBudget is how long traffic may be silent when the network behind an uplink is gone: three beacons of a
-	// second each are missed, and a fourth second is what the failure and the sending have between them (S51).
+	// BeaconBudget is how long traffic may be interrupted when the network behind an uplink fails: three beacons at
+	// intervals of a second are missed, and a fourth second may pass between the failure and the next beacon (S51).
 	BeaconBudget = 4.0
-	// LoadWindows is within how many windows of load a port has moved: one may have begun before the load (S47).
+	// LoadWindows is within how many load windows a port must have moved: one may have begun before the load (S47).
 	LoadWindows = 2.0
-	// LoadGain is what two senders of one uplink get at least from two, in proportion.
+	// LoadGain is the least factor by which two senders of one uplink gain when they use two.
 	LoadGain = 1.7
 )
 
@@ -40,7 +40,7 @@ const (
 
 func teamingRows() []string { return []string{beaconRow, loadRow} }
 
-// CheckTeaming says whether the rows selected exist in that experiment.
+// CheckTeaming says whether the selected rows exist in that experiment.
 func (o Options) CheckTeaming() error {
 	_, err := experiment.Pick(TeamingName, teamingRows(), func(r string) string { return r }, o.Rows)
 	return err
@@ -52,7 +52,7 @@ func (o Options) has(row string) bool { return len(o.Rows) == 0 || slices.Contai
 type teamingEffort struct {
 	beacons, loads int           // rounds
 	window         time.Duration // of load
-	after          time.Duration // that the throughput is measured once a port has moved
+	after          time.Duration // how long the throughput is measured after a port has moved
 }
 
 func (o Options) teamingEffort() teamingEffort {
@@ -102,7 +102,7 @@ links:
   - {a: outside/eth0, b: core/out}
 `
 
-// teamingConfig is the host's configuration with the policy of the ports whose load is balanced.
+// teamingConfig is the host's configuration with a policy for the ports whose load is balanced.
 func teamingConfig(policy string) string {
 	return fmt.Sprintf(`switches:
   - name: lab
@@ -124,7 +124,7 @@ ports:
 // device reports to the agent.
 const uplinkSpeed = 100e6
 
-// senders are the guests that the load is of.
+// senders are the guests that send the load.
 func senders() []string { return []string{"a1", "a2", "a3"} }
 
 // RunTeaming builds the lab, measures, and removes it, also when ctx ends on the way.

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// maxCommand is what the guest's serial port takes in one line without anyone reading it yet.
+	// maxCommand is the longest line that the guest's serial port buffers before anyone reads it.
 	maxCommand = 32 << 10
-	// maxAnswer bounds the line of a command's output, so that a runaway command cannot fill this process's memory.
+	// maxAnswer limits the line of a command's output, so that a runaway command cannot fill this process's memory.
 	maxAnswer = 32 << 20
 	// writeTimeout is how long QEMU may take to accept a line.
 	writeTimeout = 10 * time.Second
 )
 
-// Result is what a command in the guest gave.
+// Result is the result of a command in the guest.
 type Result struct {
 	Stdout, Stderr string
 	ExitCode       int // 128+n when signal n ended it
@@ -33,7 +33,7 @@ type Result struct {
 type channel struct {
 	conn  net.Conn
 	write sync.Mutex
-	// ready is closed when the guest serves commands, or never will: then dead is set.
+	// ready is closed when the guest serves commands, or when it never will: then dead is set.
 	ready chan struct{}
 
 	mu      sync.Mutex
@@ -49,7 +49,7 @@ func newChannel(conn net.Conn) *channel {
 	c := &channel{conn: conn, ready: make(chan struct{}), pending: map[string]chan Result{}}
 	go func() {
 		c.end(c.read())
-		_ = conn.Close() // the guest is gone, or speaks nonsense
+		_ = conn.Close() // the guest is gone, or sends garbage
 	}()
 	return c
 }
@@ -83,7 +83,7 @@ func (c *channel) read() error {
 	return errors.New("the guest has ended")
 }
 
-// finish hands a command's result to who waits for it.
+// finish passes a command's result to the caller that waits for it.
 func (c *channel) finish(text string) error {
 	f := strings.Fields(text)
 	if len(f) != 4 {
@@ -126,7 +126,7 @@ func (c *channel) reason() error {
 	return c.dead
 }
 
-// run runs a shell command in the guest. When ctx ends first, the command is killed with all it started in its session.
+// run runs a shell command in the guest. If ctx ends first, the command is killed with all processes of its session.
 func (c *channel) run(ctx context.Context, command string) (Result, error) {
 	text := base64.StdEncoding.EncodeToString([]byte(command))
 	if len(text) > maxCommand {

@@ -27,7 +27,7 @@ type Guest struct {
 }
 
 // Start starts a guest and returns when QEMU runs; Ready waits until the guest has booted. The guest is killed when ctx
-// ends, and by the kernel should this process die. What Start made (the tap unless it existed, a private directory) is
+// ends, and by the kernel if this process dies. What Start made (the tap unless it existed, a private directory) is
 // removed when the guest ends.
 func Start(ctx context.Context, o Options) (*Guest, error) {
 	o, err := o.withDefaults()
@@ -81,7 +81,7 @@ func (o Options) start(ctx context.Context) (_ *Guest, err error) {
 	return o.launch(ctx, path, args, s, &undo)
 }
 
-// launch starts QEMU and takes its connections. Once the process runs, undo belongs to it.
+// launch starts QEMU and accepts its connections. Once the process runs, it owns undo.
 func (o Options) launch(ctx context.Context, path string, args []string, s sockets, undo *cleanup) (*Guest, error) {
 	qmpListener, err := net.Listen("unix", s.qmp)
 	if err != nil {
@@ -145,7 +145,7 @@ func (g *Guest) Run(ctx context.Context, command string) (Result, error) {
 	}
 	r, err := g.run.run(ctx, command)
 	if err != nil && g.run.reason() != nil {
-		err = g.proc.explain(err) // the guest is gone: its last words say why
+		err = g.proc.explain(err) // the guest is gone: its last output says why
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("guest %s: %w", g.name, err)
@@ -153,7 +153,7 @@ func (g *Guest) Run(ctx context.Context, command string) (Result, error) {
 	return r, nil
 }
 
-// QMP runs a command of QEMU's machine protocol, for instance "query-rx-filter", and gives what it returns. args is
+// QMP runs a command of QEMU's machine protocol, for instance "query-rx-filter", and returns its result. args is
 // anything that marshals to the JSON object of arguments, or nil.
 func (g *Guest) QMP(ctx context.Context, command string, args any) (json.RawMessage, error) {
 	out, err := g.qmp.Execute(ctx, command, args)
@@ -176,7 +176,7 @@ func (g *Guest) Release() string {
 	return g.run.release
 }
 
-// Done is closed when the guest has ended and all that Start made is gone.
+// Done is closed when the guest has ended and everything that Start made is removed.
 func (g *Guest) Done() <-chan struct{} { return g.proc.done }
 
 // Wait waits for the guest to end. The error is nil when QEMU ended by itself or by Stop and everything could be
@@ -189,13 +189,13 @@ func (g *Guest) Wait() error {
 	return nil
 }
 
-// Stop ends the guest as pulling the plug would: QEMU is asked to quit, and killed if it has not within 3 s. It waits
-// for the end, and may be called again.
+// Stop ends the guest like pulling the plug: QEMU is asked to quit, and killed if it has not within 3 s. It waits for
+// the end, and may be called again.
 func (g *Guest) Stop() error {
 	g.stop.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
-		// The answer may be lost in the closing of the connection: only the end of the process counts.
+		// The answer may be lost when the connection closes: only the end of the process counts.
 		_, _ = g.qmp.Execute(ctx, "quit", nil)
 		select {
 		case <-g.proc.done:
@@ -220,7 +220,7 @@ type cleanup struct{ steps []func() error }
 
 func (c *cleanup) add(f func() error) { c.steps = append(c.steps, f) }
 
-// take hands the steps on to another owner.
+// take moves the steps to another owner.
 func (c *cleanup) take() *cleanup {
 	taken := &cleanup{steps: c.steps}
 	c.steps = nil

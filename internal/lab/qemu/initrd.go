@@ -9,9 +9,9 @@ import (
 	"heddle/internal/lab/qemu/image"
 )
 
-// initrd returns the initramfs to boot: the image's own, or with files to add, a copy in dir with a second archive
-// behind it. The kernel unpacks both; the second is not compressed, because the emulated guest is slower at that than
-// the host at loading.
+// initrd returns the initramfs to boot: the image's own or, with files to add, a copy in dir followed by a second
+// archive. The kernel unpacks both; the second is not compressed, because the emulated guest decompresses more slowly
+// than the host loads.
 func (o Options) initrd(img *image.Image, dir string) (_ string, err error) {
 	if len(o.Files) == 0 {
 		return img.Initrd, nil

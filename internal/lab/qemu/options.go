@@ -1,5 +1,5 @@
 // Package qemu runs real guests: a Linux kernel with busybox under QEMU's emulation (TCG, no KVM needed) with one
-// network card on a tap device. The lab uses them where a namespace is not enough of a machine, the tests to see a real
+// network card on a tap device. The lab uses them if a namespace is not enough of a machine, the tests to see a real
 // driver's checksums and offloads.
 package qemu
 
@@ -55,8 +55,8 @@ type Options struct {
 	Name string // letters, digits, '-', '_' and '.': also the guest's host name
 	// NetNS is the namespace with the tap, where QEMU runs; nil means this process's.
 	NetNS *netns.NS
-	// Tap is the device the card is connected to. One that exists is used as it is; else it is created as by CreateTap
-	// and goes with the guest.
+	// Tap is the device to which the card is connected. An existing one is used as it is; otherwise it is created
+	// like by CreateTap and removed with the guest.
 	Tap string
 	NIC NIC              // empty means VirtioNet
 	MAC net.HardwareAddr // of the card; nil means a local address made from the name
@@ -68,14 +68,14 @@ type Options struct {
 	// Queues is the number of queue pairs and of the guest's CPUs, 1…8; 0 means 1. More than one needs VirtioNet.
 	Queues   int
 	MemoryMB int // 0 means 256
-	// Modules are loaded in the guest besides those its card needs; the image must have them (image.Image.Modules).
+	// Modules are loaded in the guest in addition to its card's; the image must have them (image.Image.Modules).
 	Modules []string
 	// Files are copied into the guest before it starts: path in the guest → file of this machine.
 	Files map[string]string
 	// Image is what to boot; nil means the one for the card from the default cache, built if needed.
 	Image *image.Image
-	// Console receives what the guest's kernel prints, and holds the guest up while it blocks; nil keeps only the end
-	// of that, for error messages.
+	// Console receives what the guest's kernel prints, and blocks the guest while it blocks; nil stores only the
+	// end of that, for error messages.
 	Console io.Writer
 	// OnEvent is called with QEMU's asynchronous events (QMP), in order, from one goroutine; it must not block. May be
 	// nil.
@@ -84,7 +84,7 @@ type Options struct {
 	ExtraArgs []string
 }
 
-// withDefaults fills in what may be left out and checks the rest. All that is wrong is reported at once.
+// withDefaults fills in what may be left out and checks the rest. All faults are reported at once.
 func (o Options) withDefaults() (Options, error) {
 	if o.NIC == "" {
 		o.NIC = VirtioNet
@@ -146,19 +146,19 @@ func (o Options) args(img *image.Image, initrd string, s sockets) ([]string, err
 		return nil, err
 	}
 	netdev := "tap,id=net0,script=no,downscript=no,vhost=off,ifname=" + o.Tap
-	// The boot ROM for network boot costs a second of start-up and has no use here.
+	// The ROM for network boot would take a second of the start and is not used here.
 	card := fmt.Sprintf("%s,netdev=net0,romfile=,mac=%s", device, o.MAC)
 	if o.Queues > 1 {
 		netdev += ",queues=" + strconv.Itoa(o.Queues)
 		// Two interrupt vectors for each queue pair, one for configuration changes and one for the control queue.
 		card += fmt.Sprintf(",mq=on,vectors=%d", 2*o.Queues+2)
 	}
-	// For a machine that can have one CPU only, QEMU before 8.1 leaves memory barriers out of the code it makes of the
-	// guest's, though its devices run in a thread of their own: a virtio card then stalls for ever when a notification
-	// is missed (QEMU commit c914d46d0a64).
+	// For a machine that can have only one CPU, QEMU before 8.1 leaves memory barriers out of the guest's
+	// translated code, although its devices run in a thread of their own: a virtio card then hangs for ever when a
+	// notification is missed (QEMU commit c914d46d0a64).
 	accel, cpus := "tcg", "1,maxcpus=2"
 	if o.Queues > 1 {
-		// With a thread for each CPU, QEMU 7 now and then lets one run into code that another is patching.
+		// With a thread for each CPU, QEMU 7 sometimes lets one run into code that another is patching.
 		accel, cpus = "tcg,thread=single", strconv.Itoa(o.Queues)
 	}
 	args := []string{
@@ -175,8 +175,8 @@ func (o Options) args(img *image.Image, initrd string, s sockets) ([]string, err
 
 // kernelCommandLine is the kernel's own words and those that the image's /init reads.
 func (o Options) kernelCommandLine(modules []string) string {
-	// A kernel that looks whether its timer ticks gives up where a loaded machine lets the guest wait.
-	// Its tests of its own ciphers are a fifth of an emulated boot.
+	// A kernel that checks whether its timer ticks gives up if a loaded machine lets the guest wait. Its tests of
+	// its own ciphers take a fifth of an emulated boot.
 	words := []string{"console=ttyS0", "panic=-1", "no_timer_check", "cryptomgr.notests", "heddle.name=" + o.Name}
 	if o.Console == nil {
 		// Each message costs milliseconds of emulated serial port.

@@ -37,7 +37,7 @@ func startProcess(ctx context.Context, ns *netns.NS, path string, args []string,
 	p.cmd.Stdout, p.cmd.Stderr = p.console, p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p.cmd.WaitDelay = 2 * time.Second
-	started := make(chan error, 2) // what Start gave, and the end of it all: neither may block
+	started := make(chan error, 2) // the result of Start, and of the process: sending neither may block
 	go func() {
 		defer close(p.done)
 		var ended error
@@ -50,7 +50,7 @@ func startProcess(ctx context.Context, ns *netns.NS, path string, args []string,
 			return nil
 		})
 		if ctx.Err() != nil {
-			ended = nil // killed as was asked for
+			ended = nil // it was killed on request
 		}
 		if ended != nil {
 			ended = fmt.Errorf("QEMU ended: %w%s", ended, p.stderr.quote("QEMU"))
@@ -100,10 +100,10 @@ func (p *process) explain(err error) error {
 	return fmt.Errorf("%w%s%s", err, p.stderr.quote("QEMU"), p.console.quote("the guest's console"))
 }
 
-// tailBytes is how much of an output is kept for error messages: enough for a kernel panic with its backtrace.
+// tailBytes is how much of an output is stored for error messages: enough for a kernel panic with its backtrace.
 const tailBytes = 6000
 
-// tail passes on what is written to it and remembers the end.
+// tail passes on what is written to it and stores the end.
 type tail struct {
 	to io.Writer // may be nil
 
@@ -125,7 +125,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// quote returns what is remembered as the end of an error message, or nothing.
+// quote returns the stored output as the end of an error message, or nothing.
 func (t *tail) quote(who string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,9 +23,9 @@ func inNS(ns *netns.NS, f func() error) error {
 	return f()
 }
 
-// CreateTap makes a persistent tap device as QEMU wants it (frames with a virtio-net header, so that checksums and
-// segmentation can be left to the other side) and brings it up. With more than one queue it is a multi-queue tap. An
-// MTU of 0 leaves the kernel's default.
+// CreateTap makes a persistent tap device in the form that QEMU needs (frames with a virtio-net header, so that
+// checksums and segmentation can be left to the other side) and brings it up. With more than one queue it is a
+// multi-queue tap. An MTU of 0 leaves the kernel's default.
 func CreateTap(ns *netns.NS, name string, queues, mtu int) error {
 	flags := netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_TUN_EXCL
 	if queues > 1 {
@@ -61,7 +61,7 @@ func CreateTap(ns *netns.NS, name string, queues, mtu int) error {
 	return nil
 }
 
-// DeleteTap removes a tap device; one that is gone already, also with its namespace, is no error.
+// DeleteTap removes a tap device; it is no error if it, or its namespace, is gone already.
 func DeleteTap(ns *netns.NS, name string) error {
 	err := inNS(ns, func() error {
 		link, err := netlink.LinkByName(name)
@@ -77,7 +77,8 @@ func DeleteTap(ns *netns.NS, name string) error {
 	return fmt.Errorf("delete tap %s: %w", name, err)
 }
 
-// ensureTap gives whether it had to create the tap. A device of that name that is no tap is an error.
+// ensureTap makes the tap if it does not exist, and returns whether it did. A device of that name that is no tap is an
+// error.
 func ensureTap(ns *netns.NS, name string, queues, mtu int) (created bool, err error) {
 	var link netlink.Link
 	err = inNS(ns, func() error {

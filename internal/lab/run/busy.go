@@ -13,7 +13,7 @@ import (
 func BusyNote() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		return "" // not the place to fail: the warning is all that is lost
+		return "" // this should not fail: only the warning is lost
 	}
 	return busyNote(string(data), runtime.NumCPU())
 }

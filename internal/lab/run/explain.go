@@ -8,8 +8,8 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// Explain says in sentences what the measured values show. It claims nothing that the values do not bear out; what
-// needs a row that was not measured is left out.
+// Explain says in sentences what the measured values show. It claims nothing that the values do not support, and leaves
+// out what needs a row that was not measured.
 func Explain(e *experiment.Experiment, all []Measured) []string {
 	rows := map[string]Measured{}
 	for _, m := range all {

@@ -21,10 +21,10 @@ import (
 // errNoIperf: iperf3 is not installed.
 var errNoIperf = errors.New("iperf3 is not installed")
 
-// iperfPort is iperf3's own; it runs in namespaces where nothing else listens.
+// iperfPort is iperf3's default; it runs in namespaces where nothing else listens.
 const iperfPort = "5201"
 
-// iperfResult is what a run of iperf3 came to.
+// iperfResult is the result of a run of iperf3.
 type iperfResult struct {
 	bitsPerSecond float64 // received
 	bytes         float64 // received
@@ -52,18 +52,19 @@ func iperf(ctx context.Context, p traffic.Pair, d time.Duration) (iperfResult, e
 	if err == nil {
 		res, err = iperfClient(ctx, p.Client.NS, p.Addr.String(), d)
 	}
-	if ctx.Err() != nil { // what the ends say then only follows from it
+	if ctx.Err() != nil { // the errors of the ends then only follow from that
 		res, err = iperfResult{}, ctx.Err()
 	}
 	if err != nil {
 		cancel() // a server without client would wait for ever
 	}
-	_, _ = io.Copy(io.Discard, lines) // what it prints is what the client tells; it must not block on a full pipe
+	_, _ = io.Copy(io.Discard, lines) // its output repeats the client's; it must not block on a full pipe
 	waitErr := server.Wait()
 	return res, errors.Join(err, ignoreIf(err != nil, waitErr))
 }
 
-// iperfCommand is a group of its own: a Ctrl-C reaches it by way of ctx alone, and is not reported as its failure.
+// iperfCommand is in a process group of its own: a Ctrl-C reaches it only through ctx, and is not reported as its
+// failure.
 func iperfCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "iperf3", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -138,7 +139,7 @@ func parseIperf(data []byte) (iperfResult, error) {
 	return iperfResult{doc.End.Received.BitsPerSecond, doc.End.Received.Bytes, doc.End.Sent.Retransmits}, nil
 }
 
-// firstLine is the first line of a program's complaint.
+// firstLine is the first line of a program's error output.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// answerTime bounds how long the first ping may stay unanswered after everything has come up.
+// answerTime limits how long the first ping may stay unanswered after everything is up.
 const answerTime = time.Minute
 
 // ends are the two namespaces that a row's traffic runs between.
@@ -31,7 +31,8 @@ func (r *runner) ends(row *experiment.Row) (traffic.Pair, error) {
 	}, nil
 }
 
-// firstAnswer pings until everything is answered: addresses are resolved and every switch on the way has learned them.
+// firstAnswer pings until all requests are answered: then addresses are resolved and every switch on the way has
+// learned them.
 func (r *runner) firstAnswer(ctx context.Context, row *experiment.Row) error {
 	p, err := r.ends(row)
 	if err != nil {
@@ -165,7 +166,7 @@ func (r *runner) streamRound(ctx context.Context, p traffic.Pair, m *Measured) e
 	return nil
 }
 
-// iperfRound is one round of iperf3, with the CPU time of the whole machine around it. Without iperf3 there is none.
+// iperfRound is one round of iperf3, with the CPU time of the whole machine during it. Without iperf3 it does nothing.
 func (r *runner) iperfRound(ctx context.Context, p traffic.Pair, m *Measured) error {
 	busy, err := cputime.Machine()
 	if err != nil {

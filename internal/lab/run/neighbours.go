@@ -8,8 +8,8 @@ import (
 	"heddle/internal/lab"
 )
 
-// keepNeighbours makes every address resolution of a lab's nodes last. The kernel confirms them from time to time, some
-// seconds after first use; those frames would be in the counts of whatever is measured at that moment.
+// keepNeighbours makes every address resolution of a lab's nodes permanent. The kernel would confirm them from time to
+// time, some seconds after first use; those frames would be in the counts of whatever is measured then.
 func keepNeighbours(l *lab.Lab) error {
 	for _, n := range l.Nodes {
 		if n.Namespace == "" {
@@ -26,7 +26,7 @@ func keepNeighbours(l *lab.Lab) error {
 	return nil
 }
 
-// makePermanent does so for the namespace of the calling thread.
+// makePermanent does this for the namespace of the calling thread.
 func makePermanent() error {
 	all, err := netlink.NeighList(0, netlink.FAMILY_ALL)
 	if err != nil {

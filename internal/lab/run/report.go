@@ -7,7 +7,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// Report lays out what an experiment came to, with the sentences that explain it.
+// Report makes the report of an experiment's results, with sentences that explain them.
 func Report(e *experiment.Experiment, all []Measured) *report.Report {
 	r := &report.Report{Name: e.Name, Environment: report.Collect(time.Now())}
 	for _, m := range all {
@@ -71,7 +71,7 @@ func placementRow(m Measured) report.Row {
 	}, spreads(m)...)
 }
 
-// details are what programs get beside the columns of the nested experiment's table.
+// details are values for programs besides the columns of the nested experiment's table.
 func details(m Measured) report.Row {
 	return append(report.Row{
 		{Name: "rtt_s", Value: m.RTT, Unit: report.Seconds, Hidden: true},
@@ -108,7 +108,7 @@ func words(s string) any {
 // uplinkShare is the bytes handed to uplinks per byte of payload.
 func (m Measured) uplinkShare() float64 { return m.UplinkBytes / m.Payload }
 
-// rates are a row's rounds by iperf3, or by our own sender where there is none.
+// rates are a row's rounds by iperf3 or, without iperf3, by our own sender.
 func (m Measured) rates() []float64 {
 	if len(m.Throughput) > 0 {
 		return m.Throughput

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// RunDir and Program are those of lab.Options.
 	RunDir, Program string
-	// Quick measures shorter, at the price of a wider spread.
+	// Quick measures for a shorter time; the spread is wider.
 	Quick bool
 	// Rows selects rows by name; empty: all.
 	Rows []string
@@ -45,20 +45,20 @@ func (o Options) effort() effort {
 	return effort{pings: 21, pingRate: 25, rounds: 4, stream: time.Second, warmup: 200 * time.Millisecond}
 }
 
-// Measured is what one row came to.
+// Measured is the result of one row.
 type Measured struct {
 	Row *experiment.Row
-	// Throughput is bits per second of payload by iperf3, one value a round; empty when iperf3 is not installed. The
-	// rounds of all rows are taken in turn, so that the n-th of each were measured one after the other.
+	// Throughput is bits per second of payload by iperf3, one value per round; empty if iperf3 is not installed.
+	// All rows take turns in each round, so that the n-th values were measured one after the other.
 	Throughput []float64
-	// Stream is the same by Heddle's own sender.
+	// Stream is the same, measured by Heddle's own sender.
 	Stream []float64
 	// Retransmits counts segments over all rounds of both.
 	Retransmits uint64
 	// RepliesPerPing is the mean over all but the last request; RTT, in seconds, the median time to the first reply.
 	RepliesPerPing, RTT float64
-	// PingUplinkFrames are the copies handed to uplinks per ping, UplinkFrames those during all rounds. A frame that
-	// the kernel keeps whole for segmentation counts once.
+	// PingUplinkFrames are the copies handed to uplinks per ping, UplinkFrames those during all rounds. A frame
+	// that the kernel holds whole for segmentation counts once.
 	PingUplinkFrames float64
 	UplinkFrames     uint64
 	// UplinkBytes are the bytes handed to uplinks during all rounds, Payload the bytes of payload that arrived in them.
@@ -67,9 +67,9 @@ type Measured struct {
 	CPU []float64
 }
 
-// Experiment runs the rows of an experiment and returns what was measured, in their order. All labs are up at the same
-// time, and the rows take turns in each round of throughput: what disturbs the machine for a while disturbs all rows.
-// Nothing is left behind, also when ctx ends on the way.
+// Experiment runs the rows of an experiment and returns their results, in their order. All labs are up at the same
+// time, and the rows take turns in each round of throughput, so that a temporary disturbance of the machine affects all
+// rows. It leaves nothing behind, also when ctx ends on the way.
 func Experiment(ctx context.Context, e *experiment.Experiment, o Options) (_ []Measured, err error) {
 	rows, err := e.Select(o.Rows)
 	if err != nil {
@@ -111,7 +111,7 @@ func Experiment(ctx context.Context, e *experiment.Experiment, o Options) (_ []M
 	return all, nil
 }
 
-// runner holds the labs that are up, by their scenario.
+// runner contains the running labs, by their scenario.
 type runner struct {
 	Options
 	effort effort
@@ -130,7 +130,7 @@ func (r *runner) clear() error {
 // labName is the name of the n-th lab of this process, so that experiments can run at the same time.
 func labName(n int) string { return fmt.Sprintf("run%d-%d", os.Getpid(), n) }
 
-// prepare brings up the row's lab, unless it is up already, and waits until its traffic gets through.
+// prepare builds the row's lab, unless it is up already, and waits until its traffic passes.
 func (r *runner) prepare(ctx context.Context, row *experiment.Row, progress func(string)) error {
 	if r.labs[row.Scenario] == nil {
 		l, err := lab.Build(ctx, row.Scenario, lab.Options{
@@ -151,7 +151,7 @@ func (r *runner) prepare(ctx context.Context, row *experiment.Row, progress func
 	return keepNeighbours(r.labs[row.Scenario])
 }
 
-// apart makes sure that the named ports use different uplinks: without it a row measures something else.
+// apart makes sure that the named ports use different uplinks; otherwise the row would measure something else.
 func (r *runner) apart(ctx context.Context, row *experiment.Row) error {
 	chosen := map[uint32]string{}
 	for _, p := range row.Apart {

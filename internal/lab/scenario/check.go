@@ -14,12 +14,12 @@ var (
 	devicePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$`)
 )
 
-// checker collects what holds between the objects of a scenario.
+// checker checks the relations between the objects of a scenario.
 type checker struct {
 	*parser
 	s     *Scenario
 	nodes map[string]string // node name → what it is
-	// taken names, for every device and port of a node that can have one thing connected, what is connected.
+	// taken contains what is connected, for every device and port of a node that can have one thing connected.
 	taken map[string]string
 }
 
@@ -107,7 +107,7 @@ func (c *checker) host(i int) {
 	}
 }
 
-// onPort checks that host and port exist and are free, and takes the port.
+// onPort checks that host and port exist and are free, and marks the port as taken.
 func (c *checker) onPort(path, host, port, owner string) {
 	if c.s.Host(host) == nil {
 		c.faultIn(path+".host", "there is no host %q", host)
@@ -138,7 +138,7 @@ func (c *checker) take(path, device, owner string) {
 	c.taken[device] = owner
 }
 
-// nesting refuses hosts that run, in the end, on themselves.
+// nesting refuses hosts that would, in the end, run on themselves.
 func (c *checker) nesting() {
 	for i := range c.s.Hosts {
 		name := c.s.Hosts[i].Name

@@ -37,7 +37,7 @@ func (c *checker) router(i int) {
 	}
 }
 
-// plugged checks how an interface of a router that no link connects is connected.
+// plugged checks an interface of a router to which no link is connected.
 func (c *checker) plugged(at string, r *Router, f Interface) {
 	if !f.OnPort() {
 		if f.MTU != 0 {
@@ -58,7 +58,7 @@ func (c *checker) link(i int) {
 	c.linkEnd(path+".b", l.B, l.A)
 }
 
-// linkEnd checks that the node has such a device for a cable, and takes it.
+// linkEnd checks that the node has such a device for a cable, and marks it as taken.
 func (c *checker) linkEnd(path string, e, other End) {
 	if e == (End{}) {
 		c.faultIn(path, "a link has two ends, a and b")
@@ -77,7 +77,7 @@ func (c *checker) linkEnd(path string, e, other End) {
 	c.take(path, e.String(), other.String())
 }
 
-// cannotTake returns why a cable can't be plugged in there, "" when it can.
+// cannotTake returns why a cable can't be connected there, "" if it can.
 func (c *checker) cannotTake(kind string, e End) string {
 	switch kind {
 	case "VM":
@@ -100,8 +100,7 @@ func (c *checker) cannotTake(kind string, e End) string {
 	return ""
 }
 
-// loose finds what should be connected by a cable and is not: it would come up without carrier, and silently do
-// nothing.
+// loose finds devices that need a cable but have none: they would have no carrier, and silently do nothing.
 func (c *checker) loose() {
 	for i, h := range c.s.Hosts {
 		if h.Config == nil {

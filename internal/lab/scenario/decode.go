@@ -11,11 +11,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// place is where a value stands in its file; both count from 1.
+// place is a value's position in its file, counted from 1.
 type place struct{ line, column int }
 
 // decoder turns a YAML tree into Go values. It is strict — unknown and repeated fields are faults — and remembers the
-// place of every value under its path ("links[1].a"), so that later checks can point at it.
+// position of every value under its path ("links[1].a"), so that later checks can refer to it.
 type decoder struct {
 	at     map[string]place
 	fault  func(place, string, ...any)

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// defaultMTU is Ethernet's, in bytes of layer 3.
+// defaultMTU is that of Ethernet, in bytes of layer 3.
 const defaultMTU = 1500
 
 func (s *Scenario) setDefaults() {
@@ -47,7 +47,7 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
-// tellMAC writes a machine's MAC into the configuration of its port: behind a tap the agent cannot see it.
+// tellMAC writes a machine's MAC into the configuration of its port, because the agent cannot see it behind a tap.
 func (s *Scenario) tellMAC(v *VM) {
 	if p := s.port(v.Host, v.Port); p != nil && p.MAC == "" {
 		p.MAC = v.MAC.String()
@@ -62,7 +62,7 @@ func orDefault[T comparable](v, fallback T) T {
 	return v
 }
 
-// adapterMAC is what the file says, else the port's configured MAC, else one made up from the adapter's name.
+// adapterMAC is the MAC in the file, else the port's configured MAC, else one derived from the adapter's name.
 func (s *Scenario) adapterMAC(given plan.MAC, host, port, name string) plan.MAC {
 	if !given.IsZero() {
 		return given

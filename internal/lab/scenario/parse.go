@@ -16,7 +16,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Fault and Faults are those of configurations: file:line:column, one line each.
+// Fault and Faults are as for configurations: file:line:column, one line each.
 type (
 	Fault  = spec.Fault
 	Faults = spec.Faults
@@ -24,7 +24,8 @@ type (
 
 var configType = reflect.TypeFor[*spec.Config]()
 
-// Load reads a scenario file and the configuration files it names. A scenario that is wrong gives Faults, all of them.
+// Load reads a scenario file and the configuration files that it names. For a faulty scenario the error is Faults, with
+// all of them.
 func Load(file string) (*Scenario, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -33,7 +34,7 @@ func Load(file string) (*Scenario, error) {
 	return Parse(file, data, os.ReadFile)
 }
 
-// Parse reads a scenario from data; file is the name that faults carry, and the folder of configFile references. read
+// Parse reads a scenario from data; file is the name in the faults, and its folder that of configFile references. read
 // opens those, and may be nil for a scenario that must not refer to files. The error is Faults.
 func Parse(file string, data []byte, read func(string) ([]byte, error)) (*Scenario, error) {
 	p := &parser{file: file, data: data, read: read}
@@ -70,7 +71,7 @@ func (p *parser) faultAt(at place, format string, args ...any) {
 	})
 }
 
-// faultIn points at the value with this path, or at the nearest one around it that the file has.
+// faultIn reports a fault at the value with this path, or at the nearest containing one in the file.
 func (p *parser) faultIn(path, format string, args ...any) {
 	for path != "" {
 		if at, ok := p.at[path]; ok {
@@ -104,7 +105,7 @@ func (p *parser) document(s *Scenario) bool {
 }
 
 // inlineConfig reads a host's configuration written in place. The parser of configurations gets the file with
-// everything else blanked, so that its faults carry the places of this file.
+// everything else blanked, so that its faults have positions in this file.
 func (p *parser) inlineConfig(n *yaml.Node, _ string, into reflect.Value) {
 	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle != 0 {
 		p.faultAt(nodePlace(n), "a configuration is an indented block here; or name its file with configFile")

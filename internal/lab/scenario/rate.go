@@ -9,8 +9,8 @@ import (
 // Rate is a link's speed in bits per second.
 type Rate uint64
 
-// The speeds a link can be limited to: below the lowest a single full-size frame takes longer than a connection waits,
-// above the highest the machine is slower than the limit.
+// The range of a link's speed: below it, a single full-size frame takes longer than a connection waits; above it, the
+// machine is slower than the limit.
 const (
 	minRate Rate = 1e6
 	maxRate Rate = 100e9

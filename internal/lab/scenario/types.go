@@ -1,5 +1,5 @@
 // Package scenario is the description of a lab: hosts, virtual machines, physical switches, routers and the links
-// between them, read strictly from one YAML file. It holds values only and never touches the kernel, so that the
+// between them, read strictly from one YAML file. It contains values only and does not use the kernel, so that the
 // simulation shares it with the real lab.
 package scenario
 
@@ -29,7 +29,7 @@ type Scenario struct {
 	Links []Link `yaml:"links,omitempty"`
 }
 
-// Host is one hypervisor. A host with NICs is a nested one: they are guest ends of ports of another host.
+// Host is one hypervisor. A host with NICs is a nested one: its NICs are guest ends of another host's ports.
 type Host struct {
 	Name string `yaml:"name"`
 	NICs []NIC  `yaml:"nics,omitempty"`
@@ -88,14 +88,15 @@ type VM struct {
 	NIC NICModel `yaml:"nic,omitempty"`
 }
 
-// SwitchKind says what plays a physical switch.
+// SwitchKind says what represents a physical switch.
 type SwitchKind string
 
 // The kinds of physical switch.
 const (
-	// Bridge is a Linux bridge: one broadcast domain that passes tags without looking at them.
+	// Bridge is a Linux bridge: one broadcast domain that ignores tags.
 	Bridge SwitchKind = "bridge"
-	// Heddle is a second Heddle host whose ports are the switch's: access and trunk ports separate VLANs.
+	// Heddle is a second Heddle host whose ports are the physical switch's ports: access and trunk ports separate
+	// VLANs.
 	Heddle SwitchKind = "heddle"
 )
 
@@ -114,16 +115,16 @@ type Router struct {
 	Interfaces []Interface `yaml:"interfaces"`
 }
 
-// Interface is one interface of a router. A link connects it, or it is plugged into a port of a host: a router all of
-// whose interfaces are is a virtual machine with as many adapters.
+// Interface is one interface of a router. Either a link connects it, or it is connected to a port of a host: a router
+// with all interfaces on ports is a virtual machine with as many adapters.
 type Interface struct {
 	Device    string         `yaml:"device"`
 	MAC       plan.MAC       `yaml:"mac,omitempty"`
 	Addresses []netip.Prefix `yaml:"addresses"`
-	// Host and Port name the port that it is plugged into; both or neither.
+	// Host and Port name the port to which it is connected; both or neither.
 	Host string `yaml:"host,omitempty"`
 	Port string `yaml:"port,omitempty"`
-	// MTU in bytes, 68–65535, default 1500; for an interface on a port only: a link has its own.
+	// MTU in bytes, 68–65535, default 1500; only for an interface on a port, because a link has its own.
 	MTU int `yaml:"mtu,omitempty"`
 }
 

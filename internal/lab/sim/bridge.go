@@ -10,7 +10,7 @@ import (
 const bridgeAgeing = 300 * time.Second
 
 // bridge is a transparent learning bridge in the sense of IEEE 802.1D, clause 7: the physical switch of a lab. It knows
-// nothing of Heddle's switches nor of VLANs, and runs no spanning tree.
+// neither Heddle's switches nor VLANs, and runs no spanning tree.
 type bridge struct {
 	w       *world
 	ports   []*device
@@ -27,8 +27,8 @@ func newBridge(w *world) *bridge { return &bridge{w: w, station: map[plan.MAC]si
 
 func (b *bridge) plug(d *device) { b.ports = append(b.ports, d) }
 
-// receive learns the source, then forwards: to where the destination was seen, to everywhere when it was not, never
-// back.
+// receive learns the source, then forwards the frame: to where the destination was seen, or everywhere if it was not,
+// but never back.
 func (b *bridge) receive(from *device, frame []byte) {
 	if len(frame) < etherHeader {
 		return
@@ -53,8 +53,8 @@ func (b *bridge) receive(from *device, frame []byte) {
 	}
 }
 
-// reserved reports whether a destination is for the next switch only (IEEE 802.1D, table 7-10). Without a spanning
-// tree of its own a bridge passes spanning-tree frames on, as Linux's does, so that others can find the loop.
+// reserved reports whether a destination is only for the next switch (IEEE 802.1D, table 7-10). A bridge without a
+// spanning tree of its own forwards spanning-tree frames, like Linux's, so that others can find the loop.
 func reserved(dst plan.MAC) bool {
 	return [5]byte(dst[:5]) == [5]byte{0x01, 0x80, 0xc2, 0, 0} && dst[5] > 0 && dst[5] <= 0x0f
 }

@@ -10,16 +10,16 @@ import (
 	"heddle/internal/spec"
 )
 
-// host is a hypervisor, nested or not, or a physical switch of kind heddle: its switches are the model's.
+// host is a hypervisor, nested or not, or a physical switch of kind heddle: the model implements its switches.
 type host struct {
 	w       *world
 	model   *model.Host
 	arrival map[*device]plan.PortID
 	devices map[plan.PortID]*device
-	copies  map[plan.PortID]uint64 // handed over since the counts were last cleared
+	copies  map[plan.PortID]uint64 // handed over since the counts were last reset
 }
 
-// newHost makes the plan of a configuration and shows it the devices of the node as the real agent would.
+// newHost makes the plan of a configuration and gives it facts about the node's devices like the real agent.
 func newHost(w *world, name string, cfg *spec.Config) (*host, error) {
 	p, err := plan.Resolve(cfg, nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *host) connect(id plan.PortID, d *device) {
 	d.node = h
 }
 
-// makeInterface makes a host interface and plugs it into the host's own stack.
+// makeInterface makes a host interface and connects it to the host's own stack.
 func (h *host) makeInterface(node string, p *plan.Port) (*device, error) {
 	if p.InitialMAC.IsZero() {
 		sum := sha256.Sum256([]byte(node + "/" + p.ID.String()))
@@ -92,8 +92,8 @@ func (h *host) makeInterface(node string, p *plan.Port) (*device, error) {
 	return c.a, nil
 }
 
-// receive gives a frame to the switch and sends its copies. Those for the host's own stack come to a device without an
-// address, where nothing answers: hosts of a lab answer ARP only on the interface that has the address.
+// receive passes a frame to the switch and sends its copies. Copies for the host's own stack arrive on a device without
+// an address, where nothing answers: hosts of a lab answer ARP only on the interface that has the address.
 func (h *host) receive(d *device, frame []byte) {
 	id, ok := h.arrival[d]
 	if !ok {

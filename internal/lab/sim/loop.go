@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// maxEvents bounds how much may happen between one request and the next: a hundred times what any experiment needs.
-// Frames that circle reach it within a blink.
+// maxEvents limits how much may happen between two requests: a hundred times what any experiment needs. Circulating
+// frames reach it at once.
 const maxEvents = 1 << 14
 
-// ErrStorm is wrapped when frames multiply or circle without end.
+// ErrStorm is wrapped when frames multiply or circulate without end.
 var ErrStorm = errors.New("frames circle in the simulated network")
 
 // event is something that happens at an instant of simulated time.
@@ -21,7 +21,7 @@ type event struct {
 	do  func()
 }
 
-// agenda is what is still to happen, the earliest first.
+// agenda is the list of future events, the earliest first.
 type agenda []event
 
 func (a agenda) Len() int { return len(a) }
@@ -30,20 +30,20 @@ func (a agenda) Less(i, j int) bool {
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (a *agenda) Push(x any) { *a = append(*a, x.(event)) }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (a *agenda) Pop() any {
 	last := len(*a) - 1
 	e := (*a)[last]
-	(*a)[last] = event{} // lets go of the frame
+	(*a)[last] = event{} // releases the frame's memory
 	*a = (*a)[:last]
 	return e
 }
 
-// loop lets events happen one after the other in simulated time. Nothing in it depends on the real clock or on chance:
-// the same events planned in the same order happen in the same order.
+// loop runs events one after the other in simulated time. Nothing in it depends on the real clock or on chance: the
+// same events planned in the same order happen in the same order.
 type loop struct {
 	now     time.Duration // since the beginning of the world
 	pending agenda
@@ -57,8 +57,8 @@ func (l *loop) after(d time.Duration, do func()) {
 	heap.Push(&l.pending, event{at: l.now + d, seq: l.planned, do: do})
 }
 
-// run lets everything happen that is due within d from now, which is then the time. The error is ErrStorm when more
-// happens than may.
+// run runs all events of the next d, and advances the time by d. The error is ErrStorm if there are more than
+// maxEvents.
 func (l *loop) run(d time.Duration) error {
 	end, limit := l.now+d, l.planned+l.limit
 	for len(l.pending) > 0 && l.pending[0].at <= end {

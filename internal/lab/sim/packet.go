@@ -48,7 +48,7 @@ func (a arp) bytes() []byte {
 	return append(append(b, a.target[:]...), a.targetIP.AsSlice()...)
 }
 
-// parseARP reads an ARP message; what is not one for IPv4 over Ethernet is not ok.
+// parseARP reads an ARP message; ok is false if it is not one for IPv4 over Ethernet.
 func parseARP(b []byte) (a arp, ok bool) {
 	if len(b) < arpLength || [6]byte(b) != [6]byte{0, 1, 8, 0, 6, 4} {
 		return a, false
@@ -78,7 +78,7 @@ func (p ipv4) bytes() []byte {
 	return append(b, p.payload...)
 }
 
-// parseIPv4 reads a packet; one that is cut short, has options or a wrong checksum is not ok.
+// parseIPv4 reads a packet; ok is false if it is cut short, has options or a wrong checksum.
 func parseIPv4(b []byte) (p ipv4, ok bool) {
 	if len(b) < ipHeader || b[0] != 0x45 || checksum(b[:ipHeader]) != 0 {
 		return p, false
@@ -118,7 +118,7 @@ func (e echo) bytes() []byte {
 	return b
 }
 
-// parseEcho reads an echo message; other ICMP messages are not ok.
+// parseEcho reads an echo message; ok is false for other ICMP messages.
 func parseEcho(b []byte) (e echo, ok bool) {
 	if len(b) < icmpHeader || checksum(b) != 0 || b[1] != 0 || b[0] != icmpEchoReply && b[0] != icmpEchoRequest {
 		return e, false
@@ -129,7 +129,7 @@ func parseEcho(b []byte) (e echo, ok bool) {
 	}, true
 }
 
-// checksum is the internet checksum (RFC 1071); over a header that holds its own it is 0.
+// checksum is the internet checksum (RFC 1071); over a header that contains its own checksum it is 0.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for ; len(b) >= 2; b = b[2:] {

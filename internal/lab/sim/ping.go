@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// pingData is how many bytes of payload a request carries, as the ping program's do.
+// pingData is how many bytes of payload a request has, as for the ping program.
 const pingData = 56
 
-// patience is how long replies are awaited after the last request.
+// patience is how long to wait for replies after the last request.
 const patience = time.Second
 
 // ping sends requests at an interval and counts the replies to each of them until patience ends.

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// Report lays out the result of a simulation in the shape of the real run's report. Throughput, retransmits, times
-// and CPU cannot be simulated: they count as not measured.
+// Report makes the report of a simulation in the form of the real run's. Throughput, retransmits, times and CPU cannot
+// be simulated: they count as not measured.
 func Report(e *experiment.Experiment, all []Result) *report.Report {
 	r := &report.Report{Name: e.Name + " (simulated)", Environment: report.Collect(time.Now())}
 	r.Plots = []report.Plot{
@@ -49,7 +49,7 @@ func counts(m Result) report.Row {
 	}
 }
 
-// links makes a column for every link: the frames per ping that leave the end it is named by, and those that come in
+// links makes a column for every link: the frames per ping that leave the end in its name, and those that come in
 // there.
 func links(m Result) report.Row {
 	var row report.Row
@@ -65,8 +65,8 @@ func links(m Result) report.Row {
 // leaves reports whether the traffic uses the wire.
 func (r Result) leaves() bool { return r.perPing(r.UplinkFrames) >= 1 }
 
-// Explain says in sentences what the counts show. It claims nothing that they do not bear out; what needs a row that
-// was not simulated is left out.
+// Explain says in sentences what the counts show. It claims nothing that they do not support, and leaves out what needs
+// a row that was not simulated.
 func Explain(e *experiment.Experiment, all []Result) []string {
 	var notes []string
 	if e.Name == experiment.Placement {

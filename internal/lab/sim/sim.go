@@ -16,7 +16,7 @@ type Options struct {
 	Rows []string
 }
 
-// What the real run does too.
+// Settings that are the same in the real run.
 const (
 	defaultPings = 21
 	maxPings     = 1 << 16
@@ -24,14 +24,14 @@ const (
 	warmupPings  = 5
 )
 
-// Result is what one row came to.
+// Result is the result of one row.
 type Result struct {
 	Row *experiment.Row
 	// Pings are the requests sent, RepliesPerPing the mean over all but the last.
 	Pings          int
 	RepliesPerPing float64
-	// UplinkFrames are the copies handed to the row's uplinks during all pings; Copies are all that the switches of
-	// these uplinks handed to ports and uplinks.
+	// UplinkFrames are the copies handed to the row's uplinks during all pings; Copies are all copies that the
+	// switches of these uplinks handed to ports and uplinks.
 	UplinkFrames, Copies uint64
 	// Links are the cables and adapters of the scenario, with the frames of all pings.
 	Links []Link
@@ -45,8 +45,8 @@ type Link struct {
 	BtoA uint64 `json:"frames_ba" yaml:"frames_ba"`
 }
 
-// Experiment simulates the rows of an experiment, each in a world of its own. The same experiment gives the same
-// results every time. The error wraps ErrStorm when frames circle.
+// Experiment simulates the rows of an experiment, each in a world of its own. The same experiment always gives the same
+// results. The error wraps ErrStorm when frames circulate.
 func Experiment(e *experiment.Experiment, o Options) ([]Result, error) {
 	if o.Pings == 0 {
 		o.Pings = defaultPings
@@ -101,7 +101,7 @@ func simulate(row *experiment.Row, pings int) (Result, error) {
 	return r, nil
 }
 
-// counts reads what was counted since the counts were cleared.
+// counts reads what was counted since the counts were reset.
 func (w *world) counts(r *Result) {
 	type vswitch struct{ host, name string }
 	counted := map[vswitch]bool{}

@@ -9,14 +9,14 @@ import (
 
 const (
 	defaultTTL = 64
-	// maxWaiting is how many packets an unresolved neighbour may keep waiting.
+	// maxWaiting is how many packets may wait for an unresolved neighbour.
 	maxWaiting = 16
-	// arpPatience is how long an ARP request stays the only one for its target.
+	// arpPatience is the shortest time between two ARP requests for the same target.
 	arpPatience = time.Second
 )
 
-// stack is the IP stack of a VM, a router or a host: it answers ARP where the address is, answers pings, and forwards
-// when it is a router's. What it has resolved stays resolved, so that a measurement holds no address resolution.
+// stack is the IP stack of a VM, a router or a host: it answers ARP for its addresses, answers pings, and forwards if
+// it is a router's. What it has resolved stays resolved, so that a measurement contains no address resolution.
 type stack struct {
 	w          *world
 	interfaces []*iface
@@ -26,14 +26,14 @@ type stack struct {
 	heard func(echo)
 }
 
-// iface is an interface of a stack with what is known of its neighbours.
+// iface is an interface of a stack with its neighbours.
 type iface struct {
 	*device
 	addresses  []netip.Prefix
 	neighbours map[netip.Addr]*neighbour
 }
 
-// neighbour is a resolved address, or the packets that wait for its being resolved.
+// neighbour is a resolved address, or the packets that wait for its resolution.
 type neighbour struct {
 	mac     plan.MAC // zero: unresolved
 	asked   time.Duration
@@ -54,8 +54,8 @@ func (s *stack) interfaceOf(d *device) *iface {
 	return nil
 }
 
-// receive takes untagged frames for the interface and for groups. Others, which a switch floods or copies to it, end
-// here, as in every stack that is not asked to look at them.
+// receive accepts untagged frames for the interface and for groups. It ignores others, which a switch floods or copies
+// to it, like every stack that is not in promiscuous mode.
 func (s *stack) receive(d *device, frame []byte) {
 	in := s.interfaceOf(d)
 	if in == nil || len(frame) < etherHeader {
@@ -77,7 +77,7 @@ func (s *stack) receive(d *device, frame []byte) {
 	}
 }
 
-// arp follows RFC 826, "packet reception": the sender is noted when it is known of, or when it asks for this very
+// arp follows RFC 826, "packet reception": the sender is stored if it is known already, or if it asks for this very
 // interface.
 func (s *stack) arp(in *iface, a arp) {
 	mine := in.has(a.targetIP)
@@ -109,8 +109,8 @@ func (i *iface) has(a netip.Addr) bool {
 	return false
 }
 
-// packet takes a packet that arrived; forMe says whether its frame was for this stack alone, without which none is
-// forwarded (RFC 1812, section 5.3.4).
+// packet processes a packet that arrived; forMe says whether its frame was for this stack alone, because no other
+// packet is forwarded (RFC 1812, section 5.3.4).
 func (s *stack) packet(p ipv4, forMe bool) {
 	for _, i := range s.interfaces {
 		if i.has(p.dst) {
@@ -124,7 +124,7 @@ func (s *stack) packet(p ipv4, forMe bool) {
 	}
 }
 
-// local answers echo requests and hands replies on.
+// local answers echo requests and passes replies on.
 func (s *stack) local(p ipv4) {
 	e, ok := parseEcho(p.payload)
 	switch {
@@ -139,8 +139,8 @@ func (s *stack) local(p ipv4) {
 	}
 }
 
-// output sends a packet on its way: to a neighbour on one of the networks, else to the gateway. It says whether there
-// is a way.
+// output sends a packet to a neighbour on one of the networks, else to the gateway. It returns whether there is a
+// route.
 func (s *stack) output(p ipv4) bool {
 	for _, next := range []netip.Addr{p.dst, s.gateway} {
 		for _, i := range s.interfaces {

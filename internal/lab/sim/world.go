@@ -1,6 +1,6 @@
 // Package sim runs experiments on the model alone: hosts, physical switches and guests are values, time is simulated,
-// and nothing touches the machine it runs on. Which frames go where, and so the replies to a ping and the frames on
-// every link, comes out exactly; how fast, does not, and is left out.
+// and nothing on the machine is changed. It shows exactly which frames go where, and so the replies to a ping and the
+// frames on every link. It does not show how fast this is.
 package sim
 
 import (
@@ -13,14 +13,14 @@ import (
 	"heddle/internal/spec"
 )
 
-// How long a frame is under way. The values decide nothing but the order of events; they are those of short cables and
-// of the hand-over between two network namespaces.
+// How long a frame is on its way. These values only decide the order of events; they are typical of short cables and of
+// the hand-over between two network namespaces.
 const (
 	cableLatency   = 5 * time.Microsecond
 	adapterLatency = time.Microsecond
 )
 
-// node is what is at a device: it takes the frames that come in there.
+// node is what owns a device: it receives the frames that come in there.
 type node interface{ receive(d *device, frame []byte) }
 
 // device is one end of a cable.
@@ -28,29 +28,29 @@ type device struct {
 	end         scenario.End
 	mac         plan.MAC
 	mtu         int
-	promiscuous bool // asks for the frames of others: uplinks and bridge ports do
+	promiscuous bool // receives the frames for others: uplinks and bridge ports do
 	hidden      bool // cannot be seen from the other end
 	node        node
 	peer        *device
 	cable       *cable
-	sent        uint64 // frames, since the counts were last cleared
+	sent        uint64 // frames, since the counts were last reset
 }
 
-// cable joins two devices: a link of the physical network, a guest's adapter, or a host's own interface.
+// cable connects two devices: a link of the physical network, a guest's adapter, or a host's own interface.
 type cable struct {
 	a, b    *device
 	latency time.Duration
 	inside  bool // leads from a host's switch to its own stack
 }
 
-// world is a scenario that runs.
+// world is a running scenario.
 type world struct {
 	loop   *loop
 	cables []*cable
 	byEnd  map[scenario.End]*device
 	hosts  map[string]*host
 	stacks map[string]*stack
-	pings  uint16 // series sent so far: the identifier of the next
+	pings  uint16 // number of series sent so far: the identifier of the next
 }
 
 // newWorld builds a scenario. Everything in it is up, and nothing has been learned.
@@ -123,7 +123,7 @@ func (w *world) adapter(s *scenario.Scenario, on, port string, owner *device, mt
 	return nil, fmt.Errorf("%s: host %q has no port %q", owner.end.Node, on, port)
 }
 
-// ask puts the uplink devices of a configuration into promiscuous mode, as an agent does.
+// ask puts the uplink devices of a configuration into promiscuous mode, like an agent.
 func (w *world) ask(node string, cfg *spec.Config) {
 	for _, sw := range cfg.Switches {
 		for _, u := range sw.Uplinks {
@@ -163,7 +163,7 @@ func (w *world) routers(s *scenario.Scenario) {
 	}
 }
 
-// switches starts the model's switches, when everything they look at is there.
+// switches starts the model's switches, when everything that they need exists.
 func (w *world) switches(s *scenario.Scenario) error {
 	for _, h := range s.Hosts {
 		sw, err := newHost(w, h.Name, h.Config)
@@ -217,7 +217,7 @@ func (w *world) stack(node string) *stack {
 	return w.stacks[node]
 }
 
-// lay joins two devices.
+// lay connects two devices.
 func (w *world) lay(a, b *device, latency time.Duration, mtu int) *cable {
 	c := &cable{a: a, b: b, latency: latency}
 	for _, d := range []*device{a, b} {

@@ -20,7 +20,7 @@ import (
 // listening is the first line a sink process prints.
 type listening struct {
 	Listening netip.AddrPort `json:"listening"`
-	// Sessions are where all sessions are served; the first of them is Listening.
+	// Sessions are the addresses of all sessions; the first of them is Listening.
 	Sessions []netip.AddrPort `json:"sessions,omitempty"`
 }
 
@@ -86,7 +86,7 @@ func beNice(n int) error {
 	return nil
 }
 
-// args are the flags that give the endpoint's CPUs; its namespace is entered before the process is started.
+// args are the flags for the endpoint's CPUs; its namespace is entered before the process is started.
 func (e Endpoint) args() []string {
 	var args []string
 	for _, c := range e.CPUs {
@@ -159,7 +159,7 @@ func sendCommand(kind Kind) *cobra.Command {
 	return c
 }
 
-// threadsFor lets the sessions of this process run without waiting for one another: each blocks a thread in system
+// threadsFor makes sure that the sessions of this process need not wait for one another: each blocks a thread in system
 // calls.
 func threadsFor(sessions int) {
 	if sessions > 1 {
@@ -210,7 +210,7 @@ func destination(kind Kind, to string) (netip.AddrPort, error) {
 	return a, nil
 }
 
-// args are the flags of sendCommand that ask for the load.
+// args are the flags of sendCommand for the load.
 func (l Load) args(to []netip.AddrPort) []string {
 	args := []string{
 		string(l.Kind), "--warmup", l.Warmup.String(), "--duration", l.Duration.String(),
@@ -296,7 +296,8 @@ func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions, sessions int)
 	eof := make(chan struct{})
 	go func() {
 		defer close(eof)
-		// Whatever ends the input ends the sink; a starter that dies closes it too, so that no sink is left behind.
+		// The end of the input ends the sink. If the process that started it dies, that closes the input too,
+		// so that no sink is left behind.
 		_, _ = io.Copy(io.Discard, c.InOrStdin())
 	}()
 	select {

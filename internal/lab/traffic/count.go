@@ -2,17 +2,17 @@ package traffic
 
 import "time"
 
-// window is how many packets back a late or repeated number is recognised.
+// window is up to how many packets later a late or repeated number is recognized.
 const window = 1 << 20
 
-// Received is what became of numbered packets.
+// Received is what happened to numbered packets.
 type Received struct {
 	Sent     uint64 `json:"sent"`     // as the end mark says; without one, the highest number seen + 1
 	Complete bool   `json:"complete"` // an end mark arrived
 	Received uint64 `json:"received"` // different packets
 	Lost     uint64 `json:"lost"`     // of Sent
-	// Overflowed are those of Lost that came as far as the sink's socket and found its buffer full: this machine's loss
-	// and not that of the path.
+	// Overflowed are the part of Lost that reached the sink's socket but found its buffer full: a loss of this
+	// machine and not of the path.
 	Overflowed uint64 `json:"overflowed"`
 	Duplicated uint64 `json:"duplicated"` // copies beyond the first
 	Reordered  uint64 `json:"reordered"`  // arrived after one with a higher number
@@ -20,12 +20,12 @@ type Received struct {
 	// packet.
 	LongestLoss uint64  `json:"longest_loss"`
 	LongestGap  float64 `json:"longest_gap_s"`
-	// TooLate are packets more than 2²⁰ behind the newest: late or repeated, which is unknown. They are in no other
-	// count.
+	// TooLate are packets more than 2²⁰ behind the newest: it is unknown whether they are late or repeated. No
+	// other count includes them.
 	TooLate uint64 `json:"too_late"`
 }
 
-// counter follows one run of numbered packets. It needs constant memory.
+// counter counts one run of numbered packets. It needs constant memory.
 type counter struct {
 	seen   [window / 64]uint64 // by number modulo window, for numbers in [base, next)
 	base   uint64              // numbers below are settled: received or lost
@@ -40,7 +40,7 @@ func (c *counter) bit(n uint64) (word *uint64, mask uint64) {
 	return &c.seen[n%window/64], 1 << (n % 64)
 }
 
-// warm notes a packet of the warm-up: from here on a silence is a gap.
+// warm notes a packet of the warm-up: from here on a pause counts as a gap.
 func (c *counter) warm(now time.Time) { c.last = now }
 
 // add counts the arrival of a measured packet.
@@ -73,7 +73,7 @@ func (c *counter) silence(now time.Time) {
 	c.last = now
 }
 
-// settle decides the numbers that leave the window when it is moved to end with n.
+// settle decides the numbers that leave the window when its end moves to n.
 func (c *counter) settle(n uint64) {
 	if n < window {
 		return
@@ -81,10 +81,10 @@ func (c *counter) settle(n uint64) {
 	c.settleTo(n - window + 1)
 }
 
-// settleTo decides all numbers below the limit: who has not come by now is lost.
+// settleTo decides all numbers below the limit: those that have not come by now are lost.
 func (c *counter) settleTo(limit uint64) {
 	if far := max(c.next, c.base); limit > far {
-		// Numbers from next on were never seen; there may be very many, so they are not looked at one by one.
+		// Numbers from next on were never seen; there may be very many, so they are not checked one by one.
 		c.settleTo(far)
 		c.lose(limit - far)
 		c.base = limit
@@ -107,7 +107,8 @@ func (c *counter) lose(n uint64) {
 	c.result.LongestLoss = max(c.result.LongestLoss, c.run)
 }
 
-// finish takes the end mark: how many packets there were. A packet that the mark has overtaken still counts.
+// finish processes the end mark, which says how many packets were sent. A packet that the mark has overtaken still
+// counts.
 func (c *counter) finish(sent uint64, now time.Time) {
 	if c.result.Complete {
 		return

@@ -17,8 +17,8 @@ type Echo struct {
 	// Replies counts all of them, Answered the requests that got at least one.
 	Replies  uint64 `json:"replies"`
 	Answered uint64 `json:"answered"`
-	// RepliesPerPing is the mean over all but the last request: the ping program ends with the first reply to the last
-	// one, so that numbers from its output leave the last out too. With one request, it is that one's.
+	// RepliesPerPing is the mean over all requests but the last: the ping program ends with the first reply to the
+	// last one, so numbers from its output leave the last out too. With one request, it is that one's.
 	RepliesPerPing float64 `json:"replies_per_ping"`
 	// RTT is the time to the first reply of each request.
 	RTT        Latency `json:"rtt"`
@@ -27,9 +27,9 @@ type Echo struct {
 
 const (
 	echoHeader = 8 // bytes: type, code, checksum, identifier, sequence number (RFC 792; RFC 4443, section 4.1)
-	// echoPatience is how long replies are awaited after the last request.
+	// echoPatience is how long to wait for replies after the last request.
 	echoPatience = time.Second
-	echoQuiet    = 200 * time.Millisecond // silence after which a completely answered measurement ends early
+	echoQuiet    = 200 * time.Millisecond // a completely answered measurement ends early after this pause
 )
 
 // pinger sends requests of one measurement and collects their replies.
@@ -49,7 +49,7 @@ type pinged struct {
 	rtt     time.Duration
 }
 
-// ping sends requests at the load's rate and counts what comes back for each of them.
+// ping sends requests at the load's rate and counts the replies to each.
 func ping(h *halt, load Load, to netip.Addr) (*Echo, error) {
 	p, err := newPinger(load, to)
 	if err != nil {
@@ -74,7 +74,7 @@ func ping(h *halt, load Load, to netip.Addr) (*Echo, error) {
 		}
 	}
 	if load.Duration == 0 {
-		h = &halt{} // being halted is this measurement's normal end: the last replies are still awaited
+		h = &halt{} // a halt is this measurement's normal end: it still waits for the last replies
 	}
 	if err := p.drain(h, first); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func newPinger(load Load, to netip.Addr) (*pinger, error) {
 	if p.fd, err = open(family, unix.SOCK_RAW, proto, pollInterval); err != nil {
 		return nil, fmt.Errorf("%w (raw ICMP sockets need root or CAP_NET_RAW)", err)
 	}
-	// A connected raw socket hears its peer only.
+	// A connected raw socket only receives from its peer.
 	if err := unix.Connect(p.fd, sa); err != nil {
 		unix.Close(p.fd)
 		return nil, fmt.Errorf("connect: %w", err)
@@ -115,7 +115,7 @@ func newPinger(load Load, to netip.Addr) (*pinger, error) {
 	return p, nil
 }
 
-// send sends the next request. What the kernel refuses stays a request without reply.
+// send sends the next request. If the kernel refuses it, it counts as a request without reply.
 func (p *pinger) send() error {
 	p.request[0] = 8
 	if p.v6 {
@@ -134,7 +134,7 @@ func (p *pinger) send() error {
 	return nil
 }
 
-// collect takes replies until the given time.
+// collect reads replies until the given time.
 func (p *pinger) collect(h *halt, until time.Time) error {
 	for !h.asked() {
 		left := time.Until(until)
@@ -155,7 +155,7 @@ func (p *pinger) collect(h *halt, until time.Time) error {
 	return nil
 }
 
-// drain waits for replies that are still on their way: until all are there, or none has come for a while, or patience
+// drain waits for replies that are still on their way: until all have come, none has come for a while, or patience
 // ends.
 func (p *pinger) drain(h *halt, first int) error {
 	end := time.Now().Add(echoPatience)
@@ -190,7 +190,7 @@ func (p *pinger) receive() error {
 	return nil
 }
 
-// reply finds the sequence number in a reply to us. A raw IPv4 socket gives the IP header too.
+// reply finds the sequence number in a reply to us. A raw IPv4 socket includes the IP header.
 func (p *pinger) reply(b []byte) (seq uint16, ok bool) {
 	kind := byte(129)
 	if !p.v6 {

@@ -60,12 +60,12 @@ func pin(cpus []int) (restore func(), err error) {
 	}, nil
 }
 
-// halt ends a measuring loop. It is one atomic word, which costs less per packet than checking a context.
+// halt ends a measuring loop. It is one atomic word; reading it costs less per packet than checking a context.
 type halt struct{ flag atomic.Bool }
 
 func (h *halt) asked() bool { return h.flag.Load() }
 
-// haltWith returns a halt that is asked for when the context ends; release forgets the context.
+// haltWith returns a halt that is set when the context ends; release forgets the context.
 func haltWith(ctx context.Context) (h *halt, release func() bool) {
 	h = &halt{}
 	return h, context.AfterFunc(ctx, func() { h.flag.Store(true) })
@@ -80,7 +80,7 @@ func threadCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// phase is where a measurement stands.
+// phase is the phase of a measurement.
 type phase uint8
 
 const (
@@ -89,7 +89,7 @@ const (
 	over
 )
 
-// clock steps a measurement through its phases. Each step costs one reading of the time.
+// clock steps a measurement through its phases. Each step reads the time once.
 type clock struct {
 	start, from time.Time
 	duration    time.Duration // 0: without end
@@ -100,7 +100,7 @@ type clock struct {
 	seconds, cpu float64
 }
 
-// newClock starts a measurement; one whose interval begins at a given time waits for its warm-up.
+// newClock starts a measurement; if its interval begins at a given time, it waits until the warm-up before that.
 func newClock(h *halt, load Load) *clock {
 	if !load.Begin.IsZero() {
 		fineTimer()
@@ -114,7 +114,7 @@ func newClock(h *halt, load Load) *clock {
 	return &clock{start: now, from: now.Add(load.Warmup), duration: load.Duration, halt: h}
 }
 
-// step moves on to the phase of the given time and says whether it has just changed.
+// step enters the phase of the given time and returns whether it has just changed.
 func (c *clock) step(now time.Time) (changed bool) {
 	switch {
 	case c.phase == over:

@@ -16,38 +16,38 @@ import (
 // FloodKind says what the frames of a flood are.
 type FloodKind string
 
-// The floods. WellBehaved is what an ordinary, loud station sends: to one receiver, from its own address.
+// The floods. WellBehaved is what an ordinary busy station sends: to one receiver, from its own address.
 const (
 	WellBehaved    FloodKind = "well-behaved"
 	RandomSource   FloodKind = "random-source"   // to one receiver, each frame from another address
-	RandomBytes    FloodKind = "random-bytes"    // nothing in the frame means anything
+	RandomBytes    FloodKind = "random-bytes"    // everything in the frame is random
 	BroadcastStorm FloodKind = "broadcast"       // from its own address, as ARP requests that nobody answers
-	UnknownUnicast FloodKind = "unknown-unicast" // from its own address, each frame to another one that nobody has
+	UnknownUnicast FloodKind = "unknown-unicast" // from its own address, each frame to another address that nobody has
 )
 
-// Flood is a load of raw frames that nobody counts at the other end.
+// Flood is a load of raw frames that the other end does not count.
 type Flood struct {
 	Kind FloodKind
 	// Device is the adapter it leaves by.
 	Device string
 	// To is the receiver of frames that have one.
 	To net.HardwareAddr
-	// MinSize and MaxSize bound the length of a frame in bytes, 60–1514; a length within is rolled for each.
+	// MinSize and MaxSize limit the length of a frame in bytes, 60–1514; each frame's length is random within.
 	MinSize, MaxSize int
-	// Rate in frames per second; 0: as fast as they go.
+	// Rate in frames per second; 0: as fast as possible.
 	Rate float64
-	// Busy makes a flood that is ahead of its rate spin instead of sleep: it then takes as much of its CPU as one at
-	// full rate.
+	// Busy makes a flood that is ahead of its rate spin instead of sleep, so that it uses as much of its CPU as one
+	// at full rate.
 	Busy bool
-	// Seed makes floods of one seed have the same lengths.
+	// Seed gives floods with the same seed the same lengths.
 	Seed uint64
 }
 
 // floodNoise is how many random bytes there are to take payloads from.
 const floodNoise = 1 << 16
 
-// floodNap is how long a flood rests that is ahead of its rate. Unlike a measured stream, a flood that was held up
-// catches up fully, so that it reaches the rate it was asked for.
+// floodNap is how long a flood that is ahead of its rate sleeps. Unlike a measured stream, a delayed flood catches up
+// fully, so that it reaches the requested rate.
 const floodNap = 100 * time.Microsecond
 
 // experimental is an Ethernet type that no stack knows (IEEE 802, local experimental 1).
@@ -93,20 +93,19 @@ func StartFlood(e Endpoint, f Flood) (*Flooding, error) {
 			return nil, err
 		}
 		return r, nil
-	case <-r.done: // the namespace or the CPU was not to be had
+	case <-r.done: // the namespace or the CPU was not available
 		cancel()
 		return nil, r.err
 	}
 }
 
-// Sent is how many frames the kernel has taken so far, Refused how many it has not.
+// Sent is how many frames the sender's kernel has accepted so far.
 func (r *Flooding) Sent() uint64 { return r.sent.Load() }
 
-// Refused is how many frames the sender's own kernel would not take.
+// Refused is how many frames the sender's own kernel did not accept.
 func (r *Flooding) Refused() uint64 { return r.refused.Load() }
 
-// CPU is the CPU time the flood has taken, valid after Stop: its sending with what the kernel did for it in the same
-// thread.
+// CPU is the CPU time of the flood, valid after Stop, including what the kernel did for it in the same thread.
 func (r *Flooding) CPU() time.Duration { return r.cpu }
 
 // Stop ends the flood; no frame is sent afterwards.
@@ -155,11 +154,11 @@ func (r *Flooding) send(h *halt, fd int, frames *floodFrames) error {
 	return nil
 }
 
-// floodFrames makes the frames of a flood, one in place of the other.
+// floodFrames makes the frames of a flood, all in the same memory.
 type floodFrames struct {
 	flood Flood
 	own   net.HardwareAddr
-	// sizes rolls the lengths and dice everything else, so that floods of two kinds have the same lengths.
+	// sizes generates the lengths and dice everything else, so that floods of two kinds have the same lengths.
 	sizes, dice *rand.Rand
 	noise, buf  []byte
 }
@@ -174,7 +173,7 @@ func newFloodFrames(f Flood, own net.HardwareAddr) *floodFrames {
 	return g
 }
 
-// next is valid until it is called again.
+// next returns a frame that is valid until the next call.
 func (g *floodFrames) next() []byte {
 	size := g.flood.MinSize
 	if span := g.flood.MaxSize - g.flood.MinSize; span > 0 {
@@ -183,7 +182,7 @@ func (g *floodFrames) next() []byte {
 	f := g.buf[:size]
 	copy(f, g.noise[g.dice.IntN(floodNoise-size):])
 	if g.flood.Kind == RandomBytes {
-		// addresses and type are not from the same few bytes again and again
+		// so that addresses and type are not always from the same few bytes
 		binary.NativeEndian.PutUint64(f, g.dice.Uint64())
 		binary.NativeEndian.PutUint64(f[6:], g.dice.Uint64())
 		return f
@@ -211,7 +210,7 @@ func (g *floodFrames) station(at []byte) {
 	at[0] = at[0]&^1 | 2
 }
 
-// arpRequest asks for an address in 240.0.0.0/4, which nobody has (RFC 826, RFC 1112 section 4).
+// arpRequest requests an address in 240.0.0.0/4, which nobody has (RFC 826, RFC 1112 section 4).
 func (g *floodFrames) arpRequest(f []byte) {
 	copy(f, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	binary.BigEndian.PutUint16(f[12:], 0x0806)

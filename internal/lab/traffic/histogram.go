@@ -47,7 +47,7 @@ func (h *histogram) add(d time.Duration) {
 	h.largest = max(h.largest, d)
 }
 
-// quantile is the value below which the part q (0–1) of the durations lies.
+// quantile is the value below which the fraction q (0–1) of the durations is.
 func (h *histogram) quantile(q float64) time.Duration {
 	rank := uint64(q * float64(h.count))
 	var seen uint64

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Pair is the two ends of a measurement and the address at which the server's is reached.
+// Pair is the two ends of a measurement and the server's address.
 type Pair struct {
 	Client, Server Endpoint
 	Addr           netip.Addr
@@ -17,7 +17,7 @@ type Pair struct {
 // ErrLate says that a sender was ready only after its interval had begun.
 var ErrLate = errors.New("the measured interval had begun before the sender was ready")
 
-// Send runs the client's end against a sink (or, for echo and scan, a host) at the address and returns its view.
+// Send runs the client's end against a sink (or, for echo and scan, a host) at the address and returns its result.
 func Send(ctx context.Context, e Endpoint, load Load, to netip.AddrPort) (Result, error) {
 	load, err := load.withDefaults()
 	if err != nil {
@@ -41,7 +41,7 @@ func Send(ctx context.Context, e Endpoint, load Load, to netip.AddrPort) (Result
 	return res, nil
 }
 
-// take measures and sets the result's member.
+// take measures and sets the result's field.
 func (r *Result) take(halt *halt, load Load, to netip.AddrPort) (err error) {
 	switch load.Kind {
 	case KindStream:

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// headerSize is what a numbered packet carries at least: mark, run, number. 18 bytes of payload make the shortest
+// headerSize is the least content of a numbered packet: mark, run, number. 18 bytes of payload make the shortest
 // Ethernet frame over IPv4, 60 bytes without its checksum.
 const headerSize = 18
 
@@ -22,7 +22,7 @@ const (
 	markEnd      = 'e' // carries how many measured packets were sent
 )
 
-// EndMarks is how many packets a sender adds to say that there are no more: the path may lose some.
+// EndMarks is how many packets a sender adds to say that there are no more, because the path may lose some.
 const EndMarks = 3
 
 // header is the start of a numbered packet.
@@ -38,7 +38,7 @@ func (p header) put(buf []byte) {
 	binary.BigEndian.PutUint64(buf[10:], p.number)
 }
 
-// parseHeader reads the start of a packet; ok is false for a packet that is none of ours.
+// parseHeader reads the start of a packet; ok is false for a packet that is not ours.
 func parseHeader(buf []byte) (p header, ok bool) {
 	if len(buf) < headerSize {
 		return p, false
@@ -47,7 +47,7 @@ func parseHeader(buf []byte) (p header, ok bool) {
 	return p, p.mark == markWarmup || p.mark == markMeasured || p.mark == markEnd
 }
 
-// sendPackets sends numbered packets, one system call each, as fast as they go or at the given rate.
+// sendPackets sends numbered packets, one system call each, as fast as possible or at the given rate.
 func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
 	fd, err := dialUDP(to)
 	if err != nil {
@@ -90,9 +90,9 @@ func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
 	}, nil
 }
 
-// refusal reports whether an error of send means that this one packet did not leave: no buffer, no neighbour, or the
-// answer to an earlier packet (RFC 1122, section 4.1.3.3). The path under test may be down for a while; that is for
-// the sink to count.
+// refusal reports whether an error of send means that only this packet did not leave: no buffer, no neighbour, or the
+// answer to an earlier packet (RFC 1122, section 4.1.3.3). The path under test may be down for a while; the sink counts
+// that.
 func refusal(err error) bool {
 	switch err {
 	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN,
@@ -118,20 +118,20 @@ func dialUDP(to netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// end sends the sink the number of packets.
+// end sends the number of packets to the sink.
 func end(fd int, p header, buf []byte) {
 	p.mark = markEnd
 	p.put(buf)
 	for i := range EndMarks {
 		if i > 0 {
-			time.Sleep(time.Millisecond) // apart, so that one overflow does not take them all
+			time.Sleep(time.Millisecond) // apart, so that one overflow does not lose them all
 		}
-		// A mark that can't be sent is like one that is lost: the sink goes on without.
+		// A mark that can't be sent is like a lost one: the sink can do without.
 		_, _ = unix.Write(fd, buf)
 	}
 }
 
-// pacer spaces packets evenly. A sender that was late catches up, so that the rate holds on average.
+// pacer spaces packets evenly. A delayed sender catches up, so that the average rate is right.
 type pacer struct {
 	every time.Duration // 0: no pace
 	next  time.Time
@@ -152,7 +152,7 @@ func newPacer(rate float64) *pacer {
 	return &pacer{every: time.Duration(float64(time.Second) / rate), next: time.Now()}
 }
 
-// fineTimer makes the calling thread's sleeps exact. Without it the pace only becomes more bursty.
+// fineTimer makes the calling thread's sleeps exact. If that fails, the packets only come in larger bursts.
 func fineTimer() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) }
 
 // nap sleeps in the kernel, without the Go scheduler; a signal may end it early.

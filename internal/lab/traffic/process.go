@@ -20,17 +20,17 @@ import (
 type Processes struct {
 	// Program is the command line up to and including "traffic", such as {"/usr/bin/heddle", "traffic"}.
 	Program []string
-	// Nice is the priority of the processes, 0–19: the higher, the more others come first (nice(2)). Each is then a
-	// session of its own, as the kernel may share out CPU time by session (sched(7), autogroup).
+	// Nice is the priority of the processes, 0–19: a higher number gives others priority (nice(2)). Each is then a
+	// session of its own, because the kernel may divide CPU time by session (sched(7), autogroup).
 	Nice int
 	// Env is added to the environment of the processes.
 	Env []string
 }
 
-// exitPatience is how long an end may take to exit after its work, beyond what it has to wait for.
+// exitPatience is how long an end may take to exit after its work, in addition to the time that it has to wait.
 const exitPatience = 5 * time.Second
 
-// Measure does what the function Measure does. When the context ends, both processes are killed.
+// Measure is like the function Measure. When the context ends, both processes are killed.
 func (p Processes) Measure(ctx context.Context, pair Pair, load Load) (Result, error) {
 	load, err := load.withDefaults()
 	if err != nil {
@@ -59,7 +59,8 @@ func (p Processes) Measure(ctx context.Context, pair Pair, load Load) (Result, e
 	return res, err
 }
 
-// command prepares a process of the end. It is in a process group of its own: Ctrl-C reaches it through the context.
+// command prepares a process for the end. It is in a process group of its own, so that Ctrl-C reaches it only through
+// the context.
 func (p Processes) command(ctx context.Context, args, more []string) (*exec.Cmd, *bytes.Buffer) {
 	all := append(append(append([]string{}, p.Program[1:]...), args...), more...)
 	cmd := exec.CommandContext(ctx, p.Program[0], all...)
@@ -153,9 +154,9 @@ func (s *sinkProcess) line(into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// finish ends the sink and returns what it has seen.
+// finish ends the sink and returns its result.
 func (s *sinkProcess) finish() (*SinkResult, error) {
-	_ = s.stdin.Close() // a second close, or that of a killed process's pipe, changes nothing
+	_ = s.stdin.Close() // a second close, or one of a killed process's pipe, changes nothing
 	stuck := time.AfterFunc(exitPatience, func() { _ = s.cmd.Process.Kill() })
 	defer stuck.Stop()
 	var res SinkResult

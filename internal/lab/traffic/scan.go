@@ -31,10 +31,10 @@ const (
 	scanSourceBase = 20000
 	scanWindow     = 1024
 	scanPatience   = 100 * time.Millisecond
-	// scanNap is how long a scan rests between bursts: one SYN at a time would cost a wake-up for each.
+	// scanNap is how long a scan sleeps between bursts: sending one SYN at a time would need a wake-up for each.
 	scanNap = time.Millisecond
-	// A scan that was held up catches up in bursts of scanBurst, or of what its rate sends in scanBurstTime: longer
-	// bursts would overflow the queues on the way.
+	// A delayed scan catches up in bursts of scanBurst, or of what its rate sends in scanBurstTime: longer bursts
+	// would overflow the queues on the way.
 	scanBurst     = 64
 	scanBurstTime = 5 * time.Millisecond
 	scanBuffer    = 1 << 20

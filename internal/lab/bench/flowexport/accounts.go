@@ -7,16 +7,17 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// accounts are what both agents say of the whole run: metering that leaves out flows costs less than metering.
+// accounts are the counts of both agents for the whole run: they show whether flows were left out, which would make
+// metering look cheap.
 type accounts struct {
 	packets uint64 // metered
-	noRoom  uint64 // packets whose flows found no room in the kernel's tables
-	early   uint64 // packets that were put in records at once, as the agent's table was full
+	noRoom  uint64 // packets whose flows did not fit into the kernel's tables
+	early   uint64 // packets that became records at once because the agent's table was full
 	sent    uint64 // records
-	notSent uint64 // records that no collector was sent
+	notSent uint64 // records that could not be sent to a collector
 }
 
-// noRoomBudget is the part of all packets that may be left out of flows. Whatever is, is counted.
+// noRoomBudget is the share of all packets that may be missing in flows; missing ones are counted.
 const noRoomBudget = 0.001
 
 func (r *rig) accounts(ctx context.Context) (a accounts, err error) {
@@ -43,7 +44,7 @@ func (r *rig) accounts(ctx context.Context) (a accounts, err error) {
 	return a, nil
 }
 
-// budget reports whether what was measured was metering of every packet.
+// budget reports whether every packet was metered while it was measured.
 func (a accounts) budget() report.Budget {
 	return report.Hold("part of all packets that found no room in the kernel's tables",
 		float64(a.noRoom)/float64(a.packets+a.noRoom), report.Ratio, report.AtMost, noRoomBudget)

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// background is a scan that opens flows between VMs of both hosts until it is stopped, as the article's did.
+// background is a scan that opens flows between VMs of both hosts until it is stopped, like the article's.
 type background struct {
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -28,7 +28,7 @@ func (r *rig) startBackground(ctx context.Context) *background {
 	return b
 }
 
-// end stops the scan and says what it has come to.
+// end stops the scan and returns its result.
 func (b *background) end() (traffic.Scanned, error) {
 	b.stop()
 	<-b.done

@@ -8,20 +8,20 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// maxPairs is how many pairs of VMs the lab has place for.
+// maxPairs is the largest number of pairs of VMs in the lab.
 const maxPairs = 16
 
 // load is what a pair of VMs exchanges.
 type load struct {
 	name     string
 	kind     traffic.Kind
-	size     int // of a packet's payload or a message, bytes; 0 = what is usual
+	size     int // of a packet's payload or a message, bytes; 0 = the default
 	sessions int
 	unit     report.Unit
-	// per is the number of units per second that CPU time is given for, and their name.
+	// per is the number of units per second to which CPU time refers, and their name.
 	per     float64
 	perName string
-	// atLeast is the budget: the part of the baseline's rate that every configuration keeps.
+	// atLeast is the budget: the share of the baseline's rate that every configuration must reach.
 	atLeast float64
 }
 
@@ -55,7 +55,7 @@ func loads() []load {
 	})
 }
 
-// LoadNames are the names of cells that can be asked for.
+// LoadNames are the names of the cells that can be selected.
 func LoadNames() []string {
 	var names []string
 	for _, l := range loads() {
@@ -64,7 +64,7 @@ func LoadNames() []string {
 	return names
 }
 
-// cell is a load of several pairs of VMs at once.
+// cell is a load by several pairs of VMs at once.
 type cell struct {
 	load
 	pairs int
@@ -80,9 +80,9 @@ func (c cell) String() string {
 // id identifies a cell.
 func (c cell) id() string { return fmt.Sprintf("%s/%d", c.name, c.pairs) }
 
-// cpus are those of the ends of a pair. The ends of one pair run on two CPUs where they do not wait for each other, and
-// share one where they take turns: waking an idle virtual CPU takes longer than the path. Several sessions or pairs are
-// spread over all CPUs.
+// cpus are the CPUs of a pair's ends. The ends of one pair run on two CPUs if they do not wait for each other, and
+// share one if they take turns, because waking an idle virtual CPU takes longer than the path. Several sessions or
+// pairs are spread over all CPUs.
 func (c cell) cpus(pair int, all []int) (client, server []int) {
 	one := []int{all[pair%len(all)]}
 	switch {
@@ -94,7 +94,7 @@ func (c cell) cpus(pair int, all []int) (client, server []int) {
 	return all[:1], all[len(all)-1:]
 }
 
-// times are those of one measurement of the cell. What is in the place of a metering has its times.
+// times are the times of one measurement of the cell. An interval that replaces a metered one has the same times.
 func (c cell) times(o Options, cfg configuration) (warmup, duration time.Duration) {
 	warmup, duration = o.Warmup, o.Duration
 	if c.endsFlows() {
@@ -107,21 +107,21 @@ func (c cell) times(o Options, cfg configuration) (warmup, duration time.Duratio
 		}
 		warmup = max(warmup, settle)
 	}
-	if cfg.metering != off && cfg.background { // in the interval all of its flows are metered
+	if cfg.metering != off && cfg.background { // so that all of its flows are metered in the interval
 		warmup = max(warmup, time.Duration(float64(time.Second)*float64(o.Flows)/o.FlowRate))
 	}
 	return warmup, duration
 }
 
-// bothDrained is when both sets of the kernel's tables have been drained once since metering was switched on: the first
-// time all tables are read, new memory is touched and templates are sent. That is what switching costs, and not
-// metering.
+// bothDrained is the time until both sets of the kernel's tables have been drained once since metering was switched on.
+// In that time all tables are read for the first time, new memory is touched and templates are sent, which is the cost
+// of switching and not of metering.
 const bothDrained = 2*drainEvery + 200*time.Millisecond
 
-// settledFor is how much longer a cell is measured that takes long to settle.
+// settledFor is how many times as long a cell is measured that takes long to settle.
 const settledFor = 2
 
-// turns are how often each configuration is in a series of the cell.
+// turns is how often each configuration is in a series of the cell.
 func (c cell) turns(o Options) int {
 	if c.endsFlows() {
 		return 1

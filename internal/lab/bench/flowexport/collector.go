@@ -12,8 +12,8 @@ import (
 	"heddle/internal/lab/netns"
 )
 
-// collector counts what a host exports, on the host's own loopback: the exporter's work is measured, the collector's
-// is not.
+// collector counts what a host exports, on the host's own loopback: the measurement includes the exporter's work, but
+// not the collector's.
 type collector struct {
 	conn *net.UDPConn
 	done chan struct{}
@@ -21,18 +21,18 @@ type collector struct {
 	mu       sync.Mutex
 	all      exported
 	sessions map[netip.AddrPort]*session // by the exporter's address
-	taken    exported                    // what was told of so far
+	taken    exported                    // what since has returned so far
 }
 
-// session is what is known of an exporter's.
+// session is the state of an exporter's session.
 type session struct {
-	// sequence is how many records it says that it sent before the newest message (RFC 7011, section 3.1), newest how
-	// many that has.
+	// sequence is how many records were sent before the newest message, according to the exporter (RFC 7011,
+	// section 3.1); newest is how many that message has.
 	sequence, newest uint32
 	lengths          map[uint16]int // of records in bytes, by template; 0 = they vary
 }
 
-// exported is what came in some time. Of the newest message of a session with records of varying length, these are
+// exported is what came in some time. For a session whose records vary in length, the records of the newest message are
 // missing.
 type exported struct{ messages, records, bytes uint64 }
 
@@ -55,7 +55,7 @@ func collect(ns *netns.NS) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a collector in %s: %w", ns.Name, err)
 	}
-	// the system's limit applies; sequence numbers tell of messages that are missing
+	// the system may limit the size; sequence numbers show missing messages
 	_ = c.conn.SetReadBuffer(collectorQueue)
 	r, err := udpbatch.NewReceiver(c.conn)
 	if err != nil {
@@ -67,7 +67,7 @@ func collect(ns *netns.NS) (*collector, error) {
 
 func (c *collector) port() uint16 { return uint16(c.conn.LocalAddr().(*net.UDPAddr).Port) }
 
-// receive reads until the socket is closed, what came in one piece with one call: the collector has a part of the same
+// receive reads until the socket is closed. One call reads what came in one piece, because the collector shares the
 // processors.
 func (c *collector) receive(r *udpbatch.Receiver) {
 	defer close(c.done)
@@ -75,7 +75,7 @@ func (c *collector) receive(r *udpbatch.Receiver) {
 	}
 }
 
-// take counts a message. A sequence number below the one before is a new session's at the same address.
+// take counts a message. A sequence number below the previous one means a new session at the same address.
 func (c *collector) take(from netip.AddrPort, b []byte) {
 	if len(b) < ipfixHeader || binary.BigEndian.Uint16(b) != ipfixVersion ||
 		int(binary.BigEndian.Uint16(b[2:])) != len(b) {
@@ -108,7 +108,7 @@ const (
 	variableLength = 1<<16 - 1
 )
 
-// records is how many the sets of a message have, as far as all records of a set have one length (RFC 7011, section
+// records is how many records the sets of a message have, if all records of each set have one length (RFC 7011, section
 // 3.3).
 func (s *session) records(sets []byte) (n uint32) {
 	for len(sets) >= setHeader {
@@ -127,7 +127,7 @@ func (s *session) records(sets []byte) (n uint32) {
 	return n
 }
 
-// learn keeps the lengths of a set of templates (section 3.4.1).
+// learn stores the record lengths of a set of templates (section 3.4.1).
 func (s *session) learn(templates []byte) {
 	for len(templates) >= setHeader {
 		id, fields := binary.BigEndian.Uint16(templates), int(binary.BigEndian.Uint16(templates[2:]))
@@ -156,7 +156,7 @@ func (c *collector) sum() exported {
 	return c.all
 }
 
-// since is what has come since it was asked before.
+// since is what has come since the previous call.
 func (c *collector) since() exported {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// metering is which part of the traffic is metered.
+// metering says which part of the traffic is metered.
 type metering string
 
-// The ways to meter. Each frame between VMs of two hosts is metered once on each host.
+// The kinds of metering. Each frame between VMs of two hosts is metered once on each host.
 const (
 	off metering = "baseline"
-	// again is another baseline instead of a metering: the difference between baselines is what the method cannot
-	// resolve.
+	// again is another baseline instead of metering: the method cannot resolve differences as small as those
+	// between baselines.
 	again metering = "baseline-again"
 	// uni meters what leaves the switch, at ports and at the uplink, and exports a record for each direction, as a VDS
 	// does.
@@ -37,12 +37,12 @@ func (c configuration) name() string {
 	return string(c.metering)
 }
 
-// metered4 are the article's configurations but for the baseline.
+// metered4 are the article's configurations without the baseline.
 func metered4() []configuration {
 	return []configuration{{uni, false}, {bi, false}, {uni, true}, {bi, true}}
 }
 
-// selectable are all that can be compared with a baseline: another baseline is, where it is asked for.
+// selectable are all configurations that can be compared with a baseline, including another baseline.
 func selectable() []configuration {
 	return append(metered4(), configuration{again, false}, configuration{again, true})
 }
@@ -89,8 +89,8 @@ func (s side) addresses(n int) string {
 	return strings.Join(all, ", ")
 }
 
-// export is where flows go and how, off for nowhere. It stays when metering is switched off: what was metered must
-// still be exported.
+// export is where flows go and how; off for nowhere. It stays when metering is switched off, because flows metered
+// before must still be exported.
 type export struct {
 	as        metering
 	collector uint16
@@ -105,7 +105,7 @@ func (e export) String() string {
 		e.as == bi, e.collector, shape)
 }
 
-// hostConfig is the configuration of a host with this many VMs beside that of the background.
+// hostConfig is the configuration of a host with this many VMs besides that of the background.
 func hostConfig(s side, m metering, to export, vms int) string {
 	var b strings.Builder
 	b.WriteString("switches:\n  - name: lab\n    kind: distributed\n")
@@ -138,7 +138,7 @@ func (m metering) atPorts() string {
 	return ""
 }
 
-// scenarioText is the lab: two hosts joined by a cable, with this many VMs on each beside that of the background.
+// scenarioText is the lab: two hosts connected by a cable, with this many VMs on each besides that of the background.
 func scenarioText(vms int) string {
 	var b strings.Builder
 	b.WriteString("name: flow-export\ntitle: two hosts whose VMs exchange traffic\nhosts:\n")

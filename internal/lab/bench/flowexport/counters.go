@@ -22,8 +22,8 @@ type passed struct{ sent, delivered uint64 }
 
 func (p passed) all() uint64 { return p.sent + p.delivered }
 
-// counters reads what the kernel counts in a VM. The switch hands a frame straight to the VM's own device, so that no
-// other has all of them.
+// counters reads what the kernel counts in a VM. The switch hands a frame straight to the VM's own device, so only that
+// device counts all frames.
 type counters struct {
 	handle *netlink.Handle
 	index  int      // of the adapter
@@ -44,7 +44,7 @@ func openCounters(vm *netns.NS) (c *counters, err error) {
 		}
 	}()
 	err = vm.Do(func() (err error) {
-		c.snmp, err = os.Open("/proc/thread-self/net/snmp") // stays that of this namespace
+		c.snmp, err = os.Open("/proc/thread-self/net/snmp") // it stays that of this namespace
 		return err
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *counters) acknowledged() (done, sent uint64, err error) {
 	return done, sent, nil
 }
 
-// transactions is how many the VM has completed: it ends the connection of each with a reset.
+// transactions is how many the VM has completed: it resets the connection of each.
 func (c *counters) transactions() (uint64, error) {
 	b := make([]byte, 8<<10)
 	n, err := c.snmp.ReadAt(b, 0)
@@ -111,7 +111,7 @@ func (c *counters) transactions() (uint64, error) {
 	return tcpResets(string(b[:n]))
 }
 
-// tcpResets is how many connections were reset by one side while they stood (RFC 4022, tcpEstabResets).
+// tcpResets is how many established connections were reset by one side (RFC 4022, tcpEstabResets).
 func tcpResets(snmp string) (uint64, error) {
 	var names []string
 	for line := range strings.Lines(snmp) {
@@ -129,7 +129,7 @@ func tcpResets(snmp string) (uint64, error) {
 	return 0, errors.New("the kernel does not count resets of TCP connections in /proc/net/snmp")
 }
 
-// frames are those that have passed at the VMs of a host: of the load alone, and with those of the background.
+// frames are the frames that have passed at the VMs of a host: those of the load alone, and all.
 type frames struct{ load, all uint64 }
 
 func (f frames) sub(g frames) frames { return frames{f.load - g.load, f.all - g.all} }
@@ -150,7 +150,7 @@ func (r *rig) frames() (f [len(sides)]frames, err error) {
 	return f, nil
 }
 
-// mark is how far a load has come at an instant, in its unit, and how far its sender has.
+// mark is the progress of a load at an instant, in its unit, and the progress of its sender.
 type mark struct {
 	at         time.Time
 	done, sent uint64
@@ -190,7 +190,7 @@ func (r *rig) packetMark(n int) (m mark, err error) {
 	return m, err
 }
 
-// rate is the sum of all pairs between two marks; lost is the lost part of what was sent.
+// rate is the sum of all pairs between two marks; lost is the lost share of what was sent.
 func rate(before, after []mark) (perSecond, lost float64) {
 	var done, sent float64
 	for i := range after {

@@ -8,29 +8,30 @@ import (
 	"heddle/internal/lab/cputime"
 )
 
-// sample is what one measurement found.
+// sample is the result of one measurement.
 type sample struct {
-	// rate is the sum of all pairs, in the load's unit; lost is the lost part of what was sent, where that is
+	// rate is the sum of all pairs, in the load's unit; lost is the lost share of what was sent, if that is
 	// counted.
 	rate, lost float64
-	// runs are those of a host's programs within a window of the warm-up, and watched the frames that passed in it.
+	// runs are the runs of a host's programs within a window of the warm-up, and watched the frames that passed in
+	// it.
 	runs    [len(sides)]runs
 	watched [len(sides)]frames
-	// middle is that of the measured interval, and took its length. passed are the frames in it, agents is the CPU time
-	// of the hosts' agents, machine that of everything, and records are what the hosts exported.
+	// middle is the middle of the measured interval, and took its length. passed are the frames in it, agents is
+	// the CPU time of the hosts' agents, machine that of everything, and records are what the hosts exported.
 	middle        time.Time
 	took, machine time.Duration
 	passed        [len(sides)]frames
 	agents        [len(sides)]time.Duration
 	records       [len(sides)]uint64
-	// before and after are the baselines next to it, round is that of its series.
+	// before and after are the neighbouring baselines, round is the round of its series.
 	before, after *sample
 	round         int
 }
 
 const (
-	// The programs are timed for watchTime or the last two thirds of the warm-up, whichever is shorter, but for the
-	// last unwatch of it.
+	// The programs are timed for watchTime or the last two thirds of the warm-up, whichever is shorter, but not for
+	// the last unwatch of it.
 	watchTime = 300 * time.Millisecond
 	unwatch   = 30 * time.Millisecond
 )
@@ -60,7 +61,7 @@ func (r *rig) timePrograms(ctx context.Context, s *sample, d time.Duration) erro
 	return errors.Join(err, stopErr)
 }
 
-// interval takes what is used and what passes in a while.
+// interval measures what is used and what passes in a time.
 func (r *rig) interval(ctx context.Context, s *sample, d time.Duration) error {
 	before, err := r.usage()
 	if err != nil {
@@ -79,7 +80,7 @@ func (r *rig) interval(ctx context.Context, s *sample, d time.Duration) error {
 	return err
 }
 
-// usage is what was used and exported until an instant.
+// usage is what was used and exported up to an instant.
 type usage struct {
 	at      time.Time
 	agents  [len(sides)]time.Duration

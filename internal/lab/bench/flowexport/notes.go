@@ -9,7 +9,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// methodNotes say how the figures came about.
+// methodNotes explain how the figures were measured.
 func (r *run) methodNotes() []string {
 	o := r.opts
 	least, most := math.MaxInt, 0
@@ -40,7 +40,7 @@ func (r *run) methodNotes() []string {
 	}
 }
 
-// sameNotes say what comes out where nothing is different.
+// sameNotes give the result of comparing baselines with one another.
 func (r *run) sameNotes() (notes []string) {
 	for _, cfg := range r.configs {
 		if cfg.metering.meters() {
@@ -70,7 +70,7 @@ func (r *run) sameNotes() (notes []string) {
 	return notes
 }
 
-// scanNote returns what the background was.
+// scanNote describes the background.
 func (r *run) scanNote() string {
 	if len(r.scans) == 0 {
 		return ""
@@ -86,7 +86,7 @@ func (r *run) scanNote() string {
 		r.opts.Flows, float64(sum.Sent)/sum.Seconds, 100*float64(sum.Answered)/float64(max(sum.Sent, 1)))
 }
 
-// keptUp is the part of ended flows from which on an agent is taken to have exported as fast as flows ended.
+// keptUp is the share of ended flows from which on an agent counts as having exported as fast as flows ended.
 const keptUp = 0.8
 
 // lagNotes name the cells in which agents did not keep up.
@@ -103,7 +103,7 @@ func (r *run) lagNotes() (notes []string) {
 	return notes
 }
 
-// exportNote returns what the collectors were sent.
+// exportNote says what the collectors received.
 func (r *run) exportNote() string {
 	var sum exported
 	for _, e := range r.exported {

@@ -16,32 +16,33 @@ import (
 
 // Options are the options of "heddle bench flow-export".
 type Options struct {
-	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured in a
-	// visit, cells whose flows end all the time apart: once.
+	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured
+	// in a visit; in cells whose flows end all the time it is once.
 	Rounds, Turns int
-	// Resolution is that of the ratios, as a standard error, from which on a cell is not visited again; one whose
-	// budget is clear is not with a rougher one either. 0: all rounds are measured.
+	// Resolution is the standard error of the ratios below which a cell is not visited again. If the ratio is
+	// clearly on one side of the budget, a larger error suffices. 0: all rounds are measured.
 	Resolution float64
-	// Warmup and Duration are those of one measurement. In the warm-up the time of the kernel's programs is taken.
-	// Cells whose flows end all the time are measured for twice the duration.
+	// Warmup and Duration are for one measurement. During the warm-up the kernel's programs are timed. Cells whose
+	// flows end all the time are measured for twice the duration.
 	Warmup, Duration time.Duration
-	// Settle is the warm-up of cells whose flows end all the time, where they are metered: the records of a flow are
-	// sent two to three seconds after its end (RST and two seconds of silence), and until then that work is not there.
-	// Such a cell is measured for a second at least, the time in which the kernel's tables are drained once. Others
-	// settle no longer than until all tables have been drained.
+	// Settle is the warm-up of metered cells whose flows end all the time: the records of a flow are sent two to
+	// three seconds after its end (RST and two seconds of silence), and before that this work does not occur. Such
+	// a cell is measured for at least a second, the time in which the kernel's tables are drained once. Others
+	// settle only until all tables have been drained.
 	Settle time.Duration
-	// Loads, Pairs and Configurations select what is measured; empty = all configurations, and of the cells those in
-	// which the article gives figures. The baselines come with the configurations.
+	// Loads, Pairs and Configurations select what is measured; empty = all configurations, and the cells for which
+	// the article gives figures. The baselines come with the configurations.
 	Loads          []string
 	Pairs          []int
 	Configurations []string
-	// Flows and FlowRate are the background's: the number of two-way flows, and of their packets per second each way.
+	// Flows and FlowRate are for the background: the number of two-way flows, and of their packets per second each
+	// way.
 	Flows    int
 	FlowRate float64
-	// Limit is when no visit is begun any more that would end later; 0 = without end. Each cell is visited once at
-	// least.
+	// Limit is the time after which no visit may end: one that would is not begun; 0 = no limit. Each cell is
+	// visited at least once.
 	Limit time.Duration
-	// RunDir is where the lab's record is, so that "heddle lab down" finds what a killed run leaves.
+	// RunDir is where the lab's record is, so that "heddle lab down" finds what a killed run has left.
 	RunDir string
 	// Heddle is the heddle program.
 	Heddle string
@@ -58,7 +59,7 @@ const (
 	quickLimit = 50 * time.Second
 	// drainEvery is how often agents drain the kernel's tables.
 	drainEvery = time.Second
-	// minWarmup leaves time for a look at the programs' times.
+	// minWarmup leaves time to read the programs' times.
 	minWarmup = 100 * time.Millisecond
 )
 
@@ -71,7 +72,7 @@ func (o *Options) Default() {
 }
 
 // Quick selects few cells, so that each is measured long enough to resolve a difference of 2 % within less than a
-// minute. Those of transactions have to settle for too long.
+// minute. Cells of transactions would have to settle too long.
 func (o *Options) Quick() {
 	o.Warmup, o.Turns, o.Limit = 200*time.Millisecond, 3, quickLimit
 	o.Loads, o.Pairs, o.Configurations = []string{"udp-18", "stream"}, []int{1}, []string{"ipfix"}
@@ -100,11 +101,11 @@ func (o Options) Check() error {
 	return nil
 }
 
-// manyPairs is how many pairs of VMs the whole system is measured with.
+// manyPairs is the number of pairs of VMs for measuring the whole system.
 const manyPairs = 8
 
-// worthwhile reports whether a cell is measured by default: of the whole system one size of packets and the most
-// sessions.
+// worthwhile reports whether a cell is measured by default: for the whole system only one size of packets and the
+// largest number of sessions.
 func worthwhile(c cell) bool {
 	return c.pairs == 1 || c.name == "udp-18" || c.name == "crr-4" || c.name == "stream"
 }
@@ -137,7 +138,7 @@ func (o Options) cells() ([]cell, error) {
 	return cells, nil
 }
 
-// configurations are those that are selected and their baselines, which come first.
+// configurations are the selected ones and their baselines, which come first.
 func (o Options) configurations() ([]configuration, error) {
 	for _, name := range o.Configurations {
 		if !slices.Contains(ConfigurationNames(), name) {

@@ -80,8 +80,8 @@ func (all programs) close() error {
 	return errors.Join(errs...)
 }
 
-// stopwatch makes the kernel time the programs of both hosts. That costs each run some 20 to 60 ns, so that it is on
-// for a moment only.
+// stopwatch makes the kernel time the programs of both hosts. This adds some 20 to 60 ns to each run, so it is on only
+// for a moment.
 type stopwatch struct {
 	timing io.Closer
 	hosts  [len(sides)]programs
@@ -93,7 +93,7 @@ func (r *rig) startWatch() (w *stopwatch, err error) {
 	w = &stopwatch{}
 	defer func() {
 		if err != nil {
-			_ = w.close() // what went wrong first is said
+			_ = w.close() // the first error is reported
 		}
 	}()
 	for _, s := range sides {
@@ -118,7 +118,7 @@ func (w *stopwatch) read() (all [len(sides)]runs, err error) {
 	return all, nil
 }
 
-// stop says what ran since start, and in what time.
+// stop returns what ran since start, and in what time.
 func (w *stopwatch) stop() (all [len(sides)]runs, took time.Duration, err error) {
 	took = time.Since(w.began)
 	if all, err = w.read(); err == nil {

@@ -7,14 +7,14 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// published are the article's figures for a cell in a configuration; nil and 0 where it gives none as text.
+// published are the article's figures for a cell in a configuration; nil and 0 if it gives none as text.
 type published struct {
 	loss *lossRange
 	// tx and rx are cores that the IPFIX module took on each host, per 100 kpps or per 1 k transactions per second.
 	tx, rx float64
 }
 
-// lossRange is a loss in percent. With more it is what flows in the background take in addition.
+// lossRange is a loss in percent. If more is set, it is the additional loss caused by flows in the background.
 type lossRange struct {
 	low, high float64
 	more      bool
@@ -35,7 +35,7 @@ func (l *lossRange) String() string {
 	return fmt.Sprintf("%s%g–%g %%", sign, l.low, l.high)
 }
 
-// percent is the range as numbers; nil for what is in addition to something else.
+// percent is the range as numbers; nil for an additional loss.
 func (l *lossRange) percent() any {
 	if l == nil || l.more {
 		return nil
@@ -44,7 +44,7 @@ func (l *lossRange) percent() any {
 }
 
 // article is "VDS IPFIX performance with NSX-V and vRNI", VMware knowledge base 314383 (build ESX 6.8): two 24-core
-// hosts with 10 Gb/s adapters, netperf. Of the whole system it gives the highest rates alone: 2 Mpps, 1.5 uni- and 1.8
+// hosts with 10 Gb/s adapters, netperf. For the whole system it only gives the highest rates: 2 Mpps, 1.5 uni- and 1.8
 // bidirectional; 86 and 49 k/s.
 func article(c cell, cfg configuration) published {
 	one, more := c.pairs == 1, cfg.background

@@ -64,7 +64,7 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 
 func (s side) String() string { return [...]string{"tx", "rx"}[s] }
 
-// lossFields compare with the baseline of the same background, and as the article does, with the one without any.
+// lossFields compare with the baseline of the same background and, like the article, with the one without any.
 func (r *run) lossFields(c cell, cfg configuration) []report.Field {
 	like, plain := r.kept(c, cfg), r.keptOfPlain(c, cfg)
 	fields := []report.Field{
@@ -84,7 +84,7 @@ func (r *run) lossFields(c cell, cfg configuration) []report.Field {
 	return fields
 }
 
-// percent is the loss that a ratio means.
+// percent is the loss that corresponds to a ratio.
 func percent(kept report.Spread) report.Spread {
 	loss := func(part float64) float64 { return 100 * (1 - part) }
 	return report.Spread{Median: loss(kept.Median), Q1: loss(kept.Q3), Q3: loss(kept.Q1), Min: loss(kept.Max),
@@ -119,7 +119,7 @@ func (r *run) costFields(c cell, cfg configuration) []report.Field {
 	return append(fields, report.Field{Name: "cost_machine", Value: report.Summarise(r.machine(c, cfg)), Hidden: true})
 }
 
-// plotted names the cost of a cell by its unit: costs of two units are in two pictures.
+// plotted names the cost of a cell by its unit: costs of two units are in two charts.
 func plotted(c cell, h side) string {
 	switch c.kind {
 	case traffic.KindUDP:
@@ -130,7 +130,7 @@ func plotted(c cell, h side) string {
 	return ""
 }
 
-// plots are the article's figures and tables as pictures.
+// plots are the article's figures and tables as charts.
 func plots() []report.Plot {
 	cost := func(title, field string) report.Plot {
 		return report.Plot{Title: title, Series: []report.Series{
@@ -147,12 +147,12 @@ func plots() []report.Plot {
 	}
 }
 
-// transactionFields are the values of a cell of transactions beside its rate, and the lost packets.
+// transactionFields are the values of a cell of transactions besides its rate, and the lost packets.
 func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
 	var fields []report.Field
 	switch c.kind {
 	case traffic.KindCRR:
-		// as many are under way all the time (Little's law)
+		// each(…) of them are always under way (Little's law)
 		each := func(s sample) float64 { return float64(c.sessions*c.pairs) / s.rate }
 		fields = append(fields,
 			report.Field{Name: "latency_mean_s", Value: report.Summarise(r.each(c, cfg, each)), Unit: report.Seconds,
@@ -175,7 +175,7 @@ func (r *run) metered() []configuration {
 	return slices.DeleteFunc(slices.Clone(r.configs), func(c configuration) bool { return !c.metering.meters() })
 }
 
-// rateBudgets hold, for each cell, the worst of its configurations.
+// rateBudgets check, for each cell, the worst of its configurations.
 func (r *run) rateBudgets() (budgets []report.Budget) {
 	for _, c := range r.cells {
 		worst, which := report.Spread{Median: math.Inf(1)}, configuration{}
@@ -193,7 +193,7 @@ func (r *run) rateBudgets() (budgets []report.Budget) {
 	return budgets
 }
 
-// costBudgets hold, for each configuration, the dearest of the cells of packets on either host: both have one
+// costBudgets check, for each configuration, the most expensive cell of packets on either host: both hosts have one
 // observation point for each packet.
 func (r *run) costBudgets() (budgets []report.Budget) {
 	for _, cfg := range r.metered() {
@@ -218,7 +218,8 @@ func (r *run) costBudgets() (budgets []report.Budget) {
 	return budgets
 }
 
-// exportBudget reports whether every host exported under every metering: one that did not was not measured exporting.
+// exportBudget checks that every host exported in every metered configuration; otherwise the cost of exporting was not
+// measured.
 func (r *run) exportBudget() (report.Budget, bool) {
 	want, got := 0, 0
 	for _, m := range []metering{uni, bi} {

@@ -19,7 +19,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// rig is the lab that is up.
+// rig is the running lab.
 type rig struct {
 	opts       Options
 	lab        *lab.Lab
@@ -31,13 +31,13 @@ type rig struct {
 	collectors [len(sides)]*collector
 	cpus       []int
 	metering   metering // in force
-	exporting  metering // the last in force that was not off
-	// meters says whether the agents meter flows at all; where flows cannot be metered, nothing is exported, which is a
-	// missed budget.
+	exporting  metering // the last active one that was not off
+	// meters says whether the agents meter flows at all; if flows cannot be metered, nothing is exported, which is
+	// a missed budget.
 	meters bool
 	// ending: flows have just ended that are not exported yet.
 	ending bool
-	// unfinished is how often agents were not done with that in time.
+	// unfinished is how often agents did not export them in time.
 	unfinished int
 }
 
@@ -142,8 +142,8 @@ func (r *rig) pair(n int, client, server []int) traffic.Pair {
 	}
 }
 
-// meter activates a metering on both hosts, and waits until the agents have applied it. With clean it also waits
-// until all flows that were metered before are exported.
+// meter activates a metering on both hosts, and waits until the agents have applied it. With clean it also waits until
+// all flows metered before are exported.
 func (r *rig) meter(ctx context.Context, m metering, clean bool) error {
 	if r.ending && clean {
 		if err := r.finish(ctx); err != nil {
@@ -237,14 +237,14 @@ func (r *rig) flows(ctx context.Context) (n int, err error) {
 }
 
 const (
-	// An agent that takes less than calmShare of a core over calmLook is taken to have finished.
+	// An agent that uses less than calmShare of a core over calmLook counts as finished.
 	calmShare    = 0.05
 	calmLook     = 50 * time.Millisecond
 	calmPatience = 3 * time.Second
 )
 
-// calm waits until both agents are: what a change of configuration asks of them, such as the export of all flows at its
-// end, is not to be in the next measurement. An agent that stays busy is measured so.
+// calm waits until both agents are idle, so that work caused by a change of configuration, such as the export of all
+// flows at its end, does not fall into the next measurement. If an agent stays busy, the measurement goes ahead.
 func (r *rig) calm(ctx context.Context) error {
 	before, err := r.agentTimes()
 	if err != nil {
@@ -275,7 +275,7 @@ func (r *rig) agentTimes() (times [len(sides)]time.Duration, err error) {
 	return times, nil
 }
 
-// close removes the lab; it holds the hosts' counters against one another on the way.
+// close removes the lab, and checks the hosts' counters on the way.
 func (r *rig) close() error {
 	var errs []error
 	for _, c := range r.collectors {

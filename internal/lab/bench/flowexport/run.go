@@ -12,7 +12,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// at names a cell in a configuration.
+// at identifies a cell in a configuration.
 type at struct{ cell, configuration string }
 
 // source is a host under a metering.
@@ -21,7 +21,7 @@ type source struct {
 	side     side
 }
 
-// run is a benchmark under way.
+// run is a running benchmark.
 type run struct {
 	opts     Options
 	rig      *rig
@@ -35,13 +35,14 @@ type run struct {
 	accounts accounts
 }
 
-// vmNice is the priority of VMs, below the kernel's own threads: VMs that keep all CPUs busy with short turns leave
-// next to nothing to RCU's, for which draining waits, and what draining and exporting cost would be in no rate.
+// vmNice is the priority of VMs, below that of the kernel's own threads. VMs that keep all CPUs busy with short turns
+// would leave next to nothing to RCU's threads, for which draining waits, and no rate would include the cost of
+// draining and exporting.
 const vmNice = 5
 
-// Run measures all that is selected. In a round each cell is visited once: without and with flows in the background its
-// configurations are measured in a series, each between two baselines. Cells whose comparisons are resolved are left
-// out of further rounds, for which others then have the time. It leaves nothing behind, also when ctx ends.
+// Run measures everything selected. Each round visits every cell once: its configurations are measured in two series,
+// without and with flows in the background, each between two baselines. Cells whose comparisons are resolved are left
+// out of further rounds, so that the others get the time. It leaves nothing behind, also when ctx ends.
 func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 		err = errors.Join(r.measure(ctx), r.rig.close())
 	}
 	switch {
-	// whatever was under way says only that it was ended
+	// errors then only say that the run was ended
 	case err != nil && ctx.Err() != nil && !errors.Is(err, lab.ErrLeft) && !errors.Is(err, lab.ErrAccounts):
 		return nil, ctx.Err()
 	case err != nil:
@@ -71,7 +72,7 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 	return r.report(env), nil
 }
 
-// measure fills the samples, round by round, until there are enough or there is no time for any cell.
+// measure takes samples, round by round, until there are enough or there is no time for any cell.
 func (r *run) measure(ctx context.Context) error {
 	r.began = time.Now()
 	for round := range r.opts.Rounds {
@@ -89,7 +90,7 @@ func (r *run) measure(ctx context.Context) error {
 	if r.accounts, err = r.rig.accounts(ctx); err != nil {
 		return err
 	}
-	r.rig.ending = true // what is left of flows is exported before the lab goes
+	r.rig.ending = true // so that remaining flows are exported before the lab is removed
 	return r.meter(ctx, off, true)
 }
 
@@ -98,7 +99,7 @@ func (r *run) with(background bool) []configuration {
 	return slices.DeleteFunc(slices.Clone(r.configs), func(c configuration) bool { return c.background != background })
 }
 
-// visit measures a cell in all configurations, those with and without the background in a series each.
+// visit measures a cell in all configurations, in one series each with and without the background.
 func (r *run) visit(ctx context.Context, round, index int, c cell) error {
 	began := time.Now()
 	for k := range 2 {
@@ -116,8 +117,8 @@ func (r *run) visit(ctx context.Context, round, index int, c cell) error {
 	return nil
 }
 
-// series measures a cell in the configurations, one after the other, and keeps what it found. The load and the flows in
-// the background go on throughout.
+// series measures a cell in the configurations, one after the other, and stores the results. The load and the flows in
+// the background run throughout.
 func (r *run) series(ctx context.Context, round int, c cell, configs []configuration, say func(configuration)) (
 	err error) {
 	if configs[0].background {
@@ -163,8 +164,8 @@ func (r *run) keep(c cell, series []taken) {
 	}
 }
 
-// in measures in a configuration. A baseline begins when all flows that were metered before it are exported, so that
-// no work of metering is in an interval without it.
+// in measures in a configuration. A baseline begins when all flows metered before it are exported, so that no work of
+// metering falls into an interval without metering.
 func (r *run) in(ctx context.Context, load *steady, cfg configuration) (sample, error) {
 	if err := r.meter(ctx, cfg.metering, cfg.metering == off); err != nil {
 		return sample{}, err
@@ -173,7 +174,7 @@ func (r *run) in(ctx context.Context, load *steady, cfg configuration) (sample, 
 	return load.sample(load.cell.times(r.opts, cfg))
 }
 
-// meter changes the metering and counts what was exported under the one before.
+// meter changes the metering and counts what was exported under the previous one.
 func (r *run) meter(ctx context.Context, m metering, clean bool) error {
 	before := r.rig.metering
 	if err := r.rig.meter(ctx, m, clean); err != nil {
@@ -187,7 +188,7 @@ func (r *run) meter(ctx context.Context, m metering, clean bool) error {
 	return nil
 }
 
-// progress shows what is measured, and how long all of it still takes.
+// progress shows what is being measured, and how much time is left.
 func (r *run) progress(round, index int, c cell, cfg configuration) {
 	if r.opts.Progress == nil {
 		return

@@ -13,8 +13,8 @@ type taken struct {
 	sample
 }
 
-// order is the order of a series: a baseline, and after each of the compared configurations another baseline, the
-// given number of times. The first given configuration is the baseline; each round begins with another of the others.
+// order is the order of a series: a baseline, and after each of the compared configurations another baseline, turns
+// times. configs begins with the baseline; each round begins with another one of the others.
 func order(configs []configuration, round, turns int) []configuration {
 	baseline, compared := configs[0], configs[1:]
 	all := []configuration{baseline}
@@ -24,8 +24,7 @@ func order(configs []configuration, round, turns int) []configuration {
 	return all
 }
 
-// neighbours gives each sample of a series the baselines next before and after it. Those at the ends of the series have
-// none on one side.
+// neighbours sets the baselines before and after each sample of a series. Samples at the ends have none on one side.
 func neighbours(series []taken) {
 	for i := range series {
 		for k := i - 1; k >= 0 && series[i].before == nil; k-- {
@@ -41,8 +40,9 @@ func neighbours(series []taken) {
 	}
 }
 
-// there is what the baselines next to a sample say of its own time: on the line through both. A machine that slows down
-// or recovers steadily does so in both sides of a comparison. NaN for a sample that has not got both.
+// there is a value that the neighbouring baselines give for the time of a sample: on the line through both. So a
+// machine that slows down or recovers steadily affects both sides of a comparison. NaN for a sample without both
+// neighbours.
 func (s sample) there(value func(sample) float64) float64 {
 	if s.before == nil || s.after == nil {
 		return math.NaN()
@@ -55,7 +55,7 @@ func (s sample) there(value func(sample) float64) float64 {
 	return value(*s.before)*(1-part) + value(*s.after)*part
 }
 
-// ratio is the sample's rate to that of the baselines next to it; NaN where in one of them nothing went at all.
+// ratio is the sample's rate relative to that of the neighbouring baselines; NaN if one of these has a rate of zero.
 func (s sample) ratio() float64 {
 	if s.before == nil || s.after == nil || s.before.rate <= 0 || s.after.rate <= 0 {
 		return math.NaN()
@@ -65,10 +65,10 @@ func (s sample) ratio() float64 {
 
 func (s sample) theRate() float64 { return s.rate }
 
-// beyond is what a sample has more of something than the baselines next to it.
+// beyond is by how much a value of a sample exceeds that of the neighbouring baselines.
 func (s sample) beyond(value func(sample) float64) float64 { return value(s) - s.there(value) }
 
-// each is a value of every sample of a cell in a configuration; those that have none are left out.
+// each is a value of every sample of a cell in a configuration; samples without it are left out.
 func (r *run) each(c cell, cfg configuration, value func(sample) float64) (all []float64) {
 	for _, s := range r.samples[at{c.id(), cfg.name()}] {
 		if v := value(s); !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -78,9 +78,8 @@ func (r *run) each(c cell, cfg configuration, value func(sample) float64) (all [
 	return all
 }
 
-// resolution is the standard error of the median of samples that lie about it as a normal distribution does, of the
-// distance of the quartiles: 1.253 σ/√n, and q3 − q1 = 1.349 σ. Of few samples the quartiles lie closer together, by
-// some 1.2/n.
+// resolution is the standard error of the median of normally distributed samples, computed from the distance of the
+// quartiles: 1.253 σ/√n, and q3 − q1 = 1.349 σ. With few samples the quartiles are closer together, by some 1.2/n.
 func resolution(s report.Spread) float64 {
 	if s.Rounds < 2 {
 		return math.NaN()
@@ -89,12 +88,12 @@ func resolution(s report.Spread) float64 {
 	return 1.253 / math.Sqrt(n) * (s.Q3 - s.Q1) / (1.349 * (1 - 1.2/n))
 }
 
-// shared is by how much neighbours that share a baseline, of which a third of the variance of both comes, make an error
-// larger: 1/6 of it is common to each two, √(1 + 2/6).
+// shared is the factor by which an error grows if neighbouring samples share a baseline, which contributes a third of
+// the variance of both: 1/6 of it is common to each two, √(1 + 2/6).
 const shared = 1.155
 
-// standardError is that of a median of comparisons. Where one configuration alone is compared, its neighbours share
-// their baselines.
+// standardError is the standard error of a median of comparisons. If only one configuration is compared, neighbouring
+// samples share their baselines.
 func (r *run) standardError(cfg configuration, s report.Spread) float64 {
 	if cfg.metering != off && len(r.with(cfg.background)) == 2 {
 		return shared * resolution(s)
@@ -116,10 +115,10 @@ func (r *run) enough(c cell) bool {
 }
 
 const (
-	// enoughSamples is how many there must be before their spread is believed.
+	// enoughSamples is how many samples are needed for a reliable spread.
 	enoughSamples = 6
-	// Where a ratio is known to roughEnough and lies clearSteps standard errors away from its budget, that is judged. A
-	// verdict asks for two; who looks again and again, and stops when he likes what he sees, must ask for more.
+	// If a ratio is known to roughEnough and is clearSteps standard errors away from its budget, the verdict is
+	// clear. A single test needs two; a test that is repeated until it gives a clear result must require more.
 	roughEnough = 0.01
 	clearSteps  = 3
 )
@@ -136,7 +135,7 @@ func (r *run) resolved(c cell, cfg configuration) bool {
 	return cfg.metering.meters() && e <= roughEnough && math.Abs(s.Median-c.atLeast) >= clearSteps*e
 }
 
-// timeFor reports whether another visit to the cell ends in time.
+// timeFor reports whether another visit to the cell would end in time.
 func (r *run) timeFor(c cell) bool {
 	v := r.visits[c.id()]
 	return v.count == 0 || r.opts.Limit <= 0 || time.Since(r.began)+v.last <= r.opts.Limit
@@ -148,12 +147,12 @@ type visits struct {
 	last  time.Duration
 }
 
-// expected is how long the next visit to a cell takes: what the last took, or where there was none, what it is made of.
+// expected is how long the next visit to a cell takes: as long as the last one or, without one, the sum of its parts.
 func (r *run) expected(c cell) (d time.Duration) {
 	if v := r.visits[c.id()]; v.count > 0 {
 		return v.last
 	}
-	const around = 400 * time.Millisecond // for what comes with a change of metering
+	const around = 400 * time.Millisecond // for the work around a change of metering
 	for _, background := range []bool{false, true} {
 		configs := r.with(background)
 		if len(configs) == 0 {
@@ -167,7 +166,7 @@ func (r *run) expected(c cell) (d time.Duration) {
 	return d
 }
 
-// left is how long the run still takes at most.
+// left is how long the run takes at most from now on.
 func (r *run) left(round, index int) (d time.Duration) {
 	for i := range r.cells {
 		c := r.cells[(i+round)%len(r.cells)]

@@ -6,16 +6,16 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// rates are a cell's in a configuration, in the order they were measured.
+// rates are the rates of a cell in a configuration, in the order in which they were measured.
 func (r *run) rates(c cell, cfg configuration) []float64 { return r.each(c, cfg, sample.theRate) }
 
-// kept is the part of the rate of the baselines next to it that a configuration keeps; that of a baseline is 1 but for
-// what the machine does by itself.
+// kept is the share of the neighbouring baselines' rate that a configuration reaches; for a baseline it is 1, apart
+// from what the machine does by itself.
 func (r *run) kept(c cell, cfg configuration) report.Spread {
 	return report.Summarise(r.each(c, cfg, sample.ratio))
 }
 
-// keptOfPlain is the part of the baseline without anything in the background, as the median of the same round.
+// keptOfPlain is the same share, relative to the median of the same round's baselines without background.
 func (r *run) keptOfPlain(c cell, cfg configuration) report.Spread {
 	plain := map[int][]float64{}
 	for _, s := range r.samples[at{c.id(), configuration{off, false}.name()}] {
@@ -30,8 +30,8 @@ func (r *run) keptOfPlain(c cell, cfg configuration) report.Spread {
 	}))
 }
 
-// framesPerUnit is how many frames of the load pass at the VMs of a host for a packet, transaction or bit: a property
-// of the load, and so the median of all intervals.
+// framesPerUnit is how many frames of the load pass at the VMs of a host per packet, transaction or bit. It is a
+// property of the load, so this is the median of all intervals.
 func (r *run) framesPerUnit(c cell, h side) float64 {
 	var v []float64
 	for _, cfg := range r.configs {
@@ -43,7 +43,7 @@ func (r *run) framesPerUnit(c cell, h side) float64 {
 }
 
 // cost is the CPU time of one host, in cores, for per units per second. All frames that pass at the host's VMs are
-// metered, those of the background too, and so it is shared out among all of them.
+// metered, including the background's, so it is divided among all of them.
 type cost struct {
 	program float64 // in the kernel, by its own clock
 	agent   float64 // draining, keeping and exporting
@@ -56,7 +56,7 @@ func (s sample) cost(c cell, h side, framesPerUnit float64) cost {
 	}
 }
 
-// costs are what metering took on a host: what a configuration took beyond the baselines next to it.
+// costs are the cost of metering on a host: by how much a configuration exceeds the neighbouring baselines.
 func (r *run) costs(c cell, cfg configuration, h side) (all, program, agent []float64) {
 	k := r.framesPerUnit(c, h)
 	beyond := func(part func(cost) float64) []float64 {
@@ -68,15 +68,15 @@ func (r *run) costs(c cell, cfg configuration, h side) (all, program, agent []fl
 		beyond(func(x cost) float64 { return x.program }), beyond(func(x cost) float64 { return x.agent })
 }
 
-// machine is what the machine as a whole took beyond the baselines, in cores for per units per second: both hosts,
-// their VMs and the collectors.
+// machine is by how much the whole machine exceeds the baselines, in cores for per units per second: both hosts, their
+// VMs and the collectors.
 func (r *run) machine(c cell, cfg configuration) []float64 {
 	return r.each(c, cfg, func(s sample) float64 {
 		return s.beyond(func(s sample) float64 { return s.machine.Seconds() / s.took.Seconds() / s.rate * c.per })
 	})
 }
 
-// exports is the rate of records that a host exported, by round, and the part of a core that its agent took.
+// exports is the rate at which a host exported records, by round, and the share of a core that its agent used.
 func (r *run) exports(c cell, cfg configuration, h side) (records, agent []float64) {
 	for _, s := range r.samples[at{c.id(), cfg.name()}] {
 		records = append(records, float64(s.records[h])/s.took.Seconds())
@@ -85,9 +85,9 @@ func (r *run) exports(c cell, cfg configuration, h side) (records, agent []float
 	return records, agent
 }
 
-// keepsUp is the part of the flows ending in the measured intervals that as many records were exported in them, on the
-// host where it is less; NaN where flows do not end. Where it is below 1 the agent did not get the CPU it needs: that
-// work is in no rate then.
+// keepsUp is the ratio of records exported in the measured intervals to flows that ended in them, for the host where it
+// is lower; NaN if flows do not end. Below 1 the agent did not get the CPU time it needs: then no rate includes that
+// work.
 func (r *run) keepsUp(c cell, cfg configuration) float64 {
 	if !c.endsFlows() || !cfg.metering.meters() {
 		return math.NaN()

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// steady is a load that runs through a whole series, while metering is switched on and off under it: no start of
-// processes and no chance of their placement is between two intervals that are compared.
+// steady is a load that runs through a whole series while metering is switched on and off under it, so that no start of
+// processes, and no chance of their placement, comes between two intervals that are compared.
 type steady struct {
 	rig   *rig
 	cell  cell
@@ -22,23 +22,23 @@ type steady struct {
 }
 
 const (
-	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience: the last of
-	// eight pairs start beside seven that leave them little of the CPUs.
+	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience: the last
+	// of eight pairs start while seven others leave them little CPU time.
 	steadyTime    = 24 * time.Hour
 	startPatience = time.Minute
-	// sinkBuffer holds some dozens of packets. A sink that gets no CPU for a while then leaves its packets to the
-	// kernel to throw away, after they came; megabytes of them would drive all else out of the caches, of which the
-	// sender has the loss.
+	// sinkBuffer has space for some dozens of packets. If a sink gets no CPU for a while, the kernel drops its
+	// packets after they arrived. A buffer of megabytes would evict everything else from the caches, at the expense
+	// of the sender.
 	sinkBuffer = 64 << 10
-	// sinkNap is how often all sinks together look for packets: waking them is the senders' CPUs' work too.
+	// sinkNap is how often all sinks together look for packets: the senders' CPUs must also wake them.
 	sinkNap = 200 * time.Microsecond
-	// flowing is by how many units a load has come forward that is under way.
+	// flowing is the number of units after which a load counts as under way.
 	flowing = 100
 )
 
 var errStopped = errors.New("the load was stopped")
 
-// startSteady begins with the load and returns when all pairs are under way.
+// startSteady starts the load and returns when all pairs are under way.
 func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
 	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Warmup: startPatience, Duration: steadyTime}
 	switch c.kind {
@@ -67,7 +67,7 @@ func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
 	}
 	go func() {
 		defer close(s.ended)
-		s.stop(group.Wait()) // of several causes the first stays
+		s.stop(group.Wait()) // the first of several causes is kept
 	}()
 	if err := s.await(before); err != nil {
 		return nil, errors.Join(err, s.end())
@@ -75,7 +75,7 @@ func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
 	return s, nil
 }
 
-// await waits until every pair has come forward, and then for the warm-up.
+// await waits until every pair has made progress, and then for the warm-up.
 func (s *steady) await(before []mark) error {
 	for end := time.Now().Add(startPatience); ; {
 		now, err := s.rig.marks(s.cell)
@@ -108,7 +108,7 @@ func (s *steady) pause(d time.Duration) error {
 	return nil
 }
 
-// sample measures an interval as the hosts are configured, after a warm-up.
+// sample measures an interval with the hosts' present configuration, after a warm-up.
 func (s *steady) sample(warmup, duration time.Duration) (out sample, err error) {
 	look := watchFor(s.rig.opts.Warmup)
 	if err = s.pause(warmup - look - unwatch); err != nil {
@@ -135,7 +135,7 @@ func (s *steady) sample(warmup, duration time.Duration) (out sample, err error) 
 	return out, nil
 }
 
-// why is what ended the load, where that is what an error comes of.
+// why is what ended the load, if that is the cause of an error.
 func (s *steady) why(err error) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// build makes the image beside its place and moves it there when it is whole.
+// build makes the image in a directory beside its final one and renames it when it is complete.
 func (o Options) build(ctx context.Context, final string) error {
-	// Holding the lock, any work directory of this flavour is a dead build's.
+	// While we hold the lock, any work directory of this flavour belongs to a dead build.
 	prefix := "build-" + string(o.Flavour) + "-"
 	old, _ := filepath.Glob(filepath.Join(o.CacheDir, prefix+"*"))
 	for _, dir := range old {
@@ -50,15 +50,15 @@ func (o Options) build(ctx context.Context, final string) error {
 	if err := os.WriteFile(filepath.Join(result, aboutFile), about, 0o644); err != nil {
 		return err
 	}
-	// A directory that load refused is in the way of the rename.
+	// A directory that load refused would prevent the rename.
 	if err := os.RemoveAll(final); err != nil {
 		return err
 	}
 	return os.Rename(result, final)
 }
 
-// packages downloads what the image is made of and unpacks it below root. What cannot be had by the system's package
-// lists is tried once more with fresh ones.
+// packages downloads the packages of the image and unpacks them below root. If the system's package lists do not work,
+// it tries once more with fresh ones.
 func (o Options) packages(ctx context.Context, work, root string) (names []string, err error) {
 	a := apt{dir: filepath.Join(o.CacheDir, "packages"), log: o.Log}
 	if err := os.MkdirAll(a.dir, 0o755); err != nil {
@@ -90,7 +90,7 @@ func (o Options) packages(ctx context.Context, work, root string) (names []strin
 	return names, nil
 }
 
-// fetch finds out which packages the image needs and gives them with the paths of their .deb files.
+// fetch finds out which packages the image needs and returns them with the paths of their .deb files.
 func (o Options) fetch(ctx context.Context, a apt) (list []*debPackage, debs []string, err error) {
 	if list, err = o.findKernel(ctx, a); err != nil {
 		return nil, nil, err
@@ -147,8 +147,8 @@ func (o Options) assemble(ctx context.Context, root, result string) (*Image, err
 	return img, o.placeKernel(ctx, kernel, result)
 }
 
-// addModules puts the flavour's modules below /modules of the initramfs: NAME.ko, and for each that a guest may ask for
-// NAME.order with the names to load, dependencies first.
+// addModules puts the flavour's modules below /modules of the initramfs: NAME.ko, and for each module that a guest may
+// request NAME.order with the names to load, dependencies first.
 func (o Options) addModules(ctx context.Context, a *Archive, dir string) ([]string, error) {
 	tree, err := readModuleTree(dir)
 	if err != nil {

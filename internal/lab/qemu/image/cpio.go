@@ -13,7 +13,8 @@ import (
 // unpacks (Documentation/driver-api/early-userspace/buffer-format.rst). Directories above a file need not be added.
 type Archive struct{ entries map[string]entry }
 
-// entry is one member: its mode with the file type bits, and either its bytes, or the host file that has them.
+// entry is one member: its mode with the file type bits, and either its bytes, or the file of this machine that
+// contains them.
 type entry struct {
 	mode  uint32
 	data  []byte

@@ -1,5 +1,5 @@
 // Package image makes the kernel and initramfs that Heddle's QEMU guests boot, from packages of the distribution that
-// are downloaded and unpacked but not installed. The result is kept in a cache directory and made once.
+// are downloaded and unpacked but not installed. The result is made once and stored in a cache directory.
 package image
 
 import (
@@ -26,14 +26,14 @@ type Flavour string
 const (
 	// Cloud is the distribution's kernel for virtual machines: small, with virtio-net and 802.1Q.
 	Cloud Flavour = "cloud"
-	// Full is the distribution's kernel for any machine: it has e1000 and e1000e too.
+	// Full is the distribution's kernel for any machine: it also has e1000 and e1000e.
 	Full Flavour = "full"
-	// Host is a kernel that Heddle runs on, for any machine: it also has what a hypervisor uses, such as taps, bonds
-	// and bridges. Options.Kernel says which; by default it is OldestKernel.
+	// Host is a kernel that Heddle runs on, for any machine: it also has what a hypervisor uses, such as taps,
+	// bonds and bridges. Options.Kernel selects it; by default it is OldestKernel.
 	Host Flavour = "host"
 )
 
-// OldestKernel is the oldest kernel series with tcx (Linux 6.6) that Debian 12 and 13 have packages of.
+// OldestKernel is the oldest kernel series with tcx (Linux 6.6) for which Debian 12 and 13 have packages.
 const OldestKernel = "6.12"
 
 // contents returns the kernel's meta packages, Debian's name before Ubuntu's, and the modules that guests may ask for.
@@ -83,9 +83,9 @@ func DefaultCacheDir() string {
 	return filepath.Join(dir, "heddle", "guests")
 }
 
-// Build returns the image from the cache, or makes it first: that needs apt, a network, and up to 600 MB of disk
-// for some seconds. Several processes may call it at once: one builds, the others wait until ctx ends. A build that was
-// interrupted leaves finished downloads for the next one and no half image.
+// Build returns the image from the cache, or makes it first: that needs apt, a network, and up to 600 MB of disk for
+// some seconds. Several processes may call it at once: one builds, the others wait until ctx ends. An interrupted build
+// leaves finished downloads for the next one and no half image.
 func Build(ctx context.Context, o Options) (*Image, error) {
 	if runtime.GOARCH != "amd64" {
 		return nil, fmt.Errorf("guest image: only made on amd64 so far, this is %s", runtime.GOARCH)
@@ -147,7 +147,7 @@ func (o Options) recipe() (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil))[:12], nil
 }
 
-// explain adds what to do to errors whose text does not say it.
+// explain adds what to do to errors that do not say it.
 func explain(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "No space left") {
 		return fmt.Errorf("%w (600 MB are needed for a moment; choose another cache directory)", err)
@@ -179,8 +179,8 @@ func load(dir string) (*Image, error) {
 	return img, nil
 }
 
-// lock takes an exclusive file lock, which the kernel releases should this process die, and gives the function to
-// release it.
+// lock takes an exclusive file lock, which the kernel releases if this process dies, and returns the function that
+// releases it.
 func lock(ctx context.Context, file string) (func(), error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
 	if err != nil {

@@ -23,9 +23,9 @@ const (
 // noteEntry is the type of the ELF note "Xen" with a 32-bit entry point, by which QEMU starts an ELF kernel (PVH).
 const noteEntry = 18
 
-// unpackKernel returns the ELF kernel inside a compressed one. The emulated guest takes seconds to undo xz or zstd,
-// the host a fraction of one. The error says why the kernel is better left as it is: another compression, or no entry
-// point for QEMU.
+// unpackKernel returns the ELF kernel inside a compressed one. Decompressing xz or zstd takes the emulated guest
+// seconds, the host a fraction of one. The error says why the kernel should stay as it is: another compression, or no
+// entry point for QEMU.
 func unpackKernel(ctx context.Context, packed []byte) ([]byte, error) {
 	if len(packed) < headerPayloadLength+4 || string(packed[headerMagic:headerMagic+4]) != "HdrS" {
 		return nil, errors.New("no boot header")
@@ -90,7 +90,7 @@ func checkEntry(kernel []byte) error {
 	return errors.New("the kernel has no entry point for QEMU")
 }
 
-// placeKernel puts the kernel into the image, unpacked where that makes guests boot sooner.
+// placeKernel puts the kernel into the image, decompressed if that makes guests boot faster.
 func (o Options) placeKernel(ctx context.Context, packed, result string) error {
 	data, err := os.ReadFile(packed)
 	if err != nil {

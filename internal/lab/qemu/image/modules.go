@@ -14,7 +14,7 @@ import (
 )
 
 // moduleTree is the /lib/modules/RELEASE directory of an unpacked kernel package. The package has no modules.dep
-// (depmod makes it at installation), so the dependencies are read where depmod has them from: the .modinfo section of
+// (depmod makes it at installation), so the dependencies are read from depmod's own source: the .modinfo section of
 // each module.
 type moduleTree struct {
 	files   map[string]string // module name → file
@@ -61,8 +61,8 @@ type module struct {
 	data []byte // the ELF object, not compressed
 }
 
-// closure returns the wanted modules and all they depend on, in an order in which each can be loaded by plain insmod.
-// What is built into the kernel is left out.
+// closure returns the wanted modules and all their dependencies, in an order in which plain insmod can load them.
+// Modules built into the kernel are left out.
 func (t *moduleTree) closure(ctx context.Context, wanted ...string) ([]module, error) {
 	var order []module
 	seen := map[string]bool{}
@@ -124,7 +124,8 @@ func moduleDepends(object []byte) ([]string, error) {
 	return nil, nil
 }
 
-// readModule reads a module; those of newer distributions are compressed, which not every busybox can undo.
+// readModule reads a module, and decompresses it: newer distributions compress modules, which not every busybox can
+// read.
 func readModule(ctx context.Context, file string) ([]byte, error) {
 	tool := map[string]string{".xz": "xz", ".zst": "zstd"}[filepath.Ext(file)]
 	if tool == "" {

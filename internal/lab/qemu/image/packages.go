@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// apt fetches packages without installing them, and keeps what it fetched in dir.
+// apt downloads packages without installing them, and stores them in dir.
 type apt struct {
 	dir string
 	log func(format string, args ...any)
-	// lists is a directory with package lists of our own; empty means the system's.
+	// lists is a directory with our own package lists; empty means the system's.
 	lists string
 }
 
-// options are the options of apt's programs: where the lists are, and not to drop to the user _apt for downloads,
-// which cannot write to a private directory.
+// options are the options of apt's programs: where the lists are, and not to switch to the user _apt for downloads, who
+// cannot write to a private directory.
 func (a apt) options() []string {
 	var o []string
 	if os.Geteuid() == 0 {
@@ -33,8 +33,8 @@ func (a apt) options() []string {
 	return o
 }
 
-// update fetches current package lists into dir and gives an apt that uses them; the system's are left as they are. It
-// serves machines whose lists are missing, or so old that the mirror has dropped what they name.
+// update downloads current package lists into dir and returns an apt that uses them; the system's are not changed. This
+// is for machines whose lists are missing, or so old that the mirror has dropped the packages in them.
 func (a apt) update(ctx context.Context, dir string) (apt, error) {
 	a.log("fetching package lists")
 	a.lists = dir
@@ -53,12 +53,12 @@ func (a apt) update(ctx context.Context, dir string) (apt, error) {
 // debPackage is one package of the package lists.
 type debPackage struct {
 	name, version string
-	depends       []string // names only; of alternatives the first
+	depends       []string // names only; the first one of alternatives
 }
 
-// show reads the candidate version of a package from apt's lists; nil when there is none of that name.
+// show reads the candidate version of a package from apt's lists; nil if there is none with that name.
 func (a apt) show(ctx context.Context, name string) (*debPackage, error) {
-	// apt-cache fails for a name it does not know, which is an answer and not an error.
+	// apt-cache fails for an unknown name, which is an answer and not an error.
 	out, err := output(ctx, "", "apt-cache", append(a.options(), "show", "--no-all-versions", name)...)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -91,7 +91,7 @@ func parsePackage(text string) *debPackage {
 	return &p
 }
 
-// kernel resolves the first known of the meta packages to the packages that hold the kernel image and its modules.
+// kernel resolves the first known one of the meta packages to the packages with the kernel image and its modules.
 func (a apt) kernel(ctx context.Context, metas []string) ([]*debPackage, error) {
 	for _, meta := range metas {
 		p, err := a.show(ctx, meta)
@@ -137,7 +137,7 @@ func (a apt) kernelParts(ctx context.Context, meta *debPackage) ([]*debPackage, 
 	return found, nil
 }
 
-// fetch downloads the package unless an earlier run has it already, and gives the path of the .deb file.
+// fetch downloads the package unless an earlier run has done so, and returns the path of the .deb file.
 func (a apt) fetch(ctx context.Context, p *debPackage) (string, error) {
 	final := filepath.Join(a.dir, p.name+"_"+strings.ReplaceAll(p.version, ":", "%3a")+".deb")
 	if _, err := os.Stat(final); err == nil {
@@ -177,7 +177,7 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
-	// A process group of its own, so that a download's helper processes go with it.
+	// A process group of its own, so that a download's helper processes are ended with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var stderr bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// seriesForm is a kernel series as packages are named after it.
+// seriesForm is the form of a kernel series in the names of packages.
 var seriesForm = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
 // checkKernel returns what is wrong with Options.Kernel.
@@ -23,7 +23,7 @@ func (o Options) checkKernel() error {
 	return fmt.Errorf("guest image: kernel %q: give a series (%s) or paths of .deb files", o.Kernel, OldestKernel)
 }
 
-// kernelFiles are the .deb files to take the kernel from, when it is not the distribution's.
+// kernelFiles are the .deb files of the kernel, if it is not the distribution's.
 func (o Options) kernelFiles() []string {
 	if !strings.Contains(o.Kernel, "/") {
 		return nil
@@ -31,7 +31,7 @@ func (o Options) kernelFiles() []string {
 	return strings.Split(o.Kernel, ",")
 }
 
-// kernelSeries is the series asked for, empty when the kernel comes from files.
+// kernelSeries is the selected series, empty if the kernel comes from files.
 func (o Options) kernelSeries() string {
 	if len(o.kernelFiles()) > 0 {
 		return ""
@@ -52,7 +52,7 @@ func (o Options) findKernel(ctx context.Context, a apt) ([]*debPackage, error) {
 	if series == "" {
 		return nil, nil
 	}
-	// A release that has the series as its own kernel has no meta package named after it.
+	// In a release whose own kernel is of the series, no meta package is named after it.
 	for _, meta := range []string{"linux-image-" + series + "-amd64", "linux-image-amd64"} {
 		found, err := a.kernel(ctx, []string{meta})
 		if err == nil && strings.HasPrefix(found[0].name, "linux-image-"+series+".") {

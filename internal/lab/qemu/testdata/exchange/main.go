@@ -102,7 +102,7 @@ func tcp(addr string, size int) error {
 	}
 	defer conn.Close()
 	own := random(size, 1)
-	// In pieces, as the patience is with each; a bytes.Reader would write itself in one.
+	// Written in pieces, because patience applies to each; a bytes.Reader would write itself in one.
 	if _, err := io.CopyBuffer(steady{conn}, struct{ io.Reader }{bytes.NewReader(own)},
 		make([]byte, 64<<10)); err != nil {
 		return err
@@ -129,7 +129,7 @@ func tcp(addr string, size int) error {
 	return nil
 }
 
-// patience is how long nothing at all may move: an emulated guest on a busy machine is slow, but not dead.
+// patience is for how long no byte may move: an emulated guest on a busy machine is slow, but not dead.
 const patience = 30 * time.Second
 
 // steady is a connection that may take as long as it needs while bytes move.
@@ -161,7 +161,7 @@ func dial(addr string) (net.Conn, error) {
 	return nil, err
 }
 
-// udp sends one datagram after the other, each when the one before was answered, and tells how many it had to repeat.
+// udp sends one datagram after the other, each when the one before was answered, and reports how many it had to repeat.
 func udp(addr string, size int) error {
 	conn, err := net.Dial("udp", addr)
 	if err != nil {
@@ -195,8 +195,8 @@ func udp(addr string, size int) error {
 	return nil
 }
 
-// awaitAnswer waits so long for the answer that it is lost and not late. Others are late ones, to a datagram that was
-// repeated, and say nothing of this one.
+// awaitAnswer waits for the answer until it must be lost and not merely late. Other answers are late ones, to a
+// repeated datagram, and say nothing about this one.
 func awaitAnswer(conn net.Conn, want, buf []byte) (bool, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(patience / 6)); err != nil {
 		return false, err
