@@ -21,9 +21,9 @@ ports:
   - {name: b, switch: s, portGroup: g, device: tap1, mac: "02:00:00:00:00:0b"}
 `
 
-// Processors read the clock one after the other, but do not use what they have read in that order: a frame can find an
-// entry that another processor has stamped a tick after this frame read the clock. No time has passed then; taken as a
-// very long time it would be an expired entry, and the frame would be flooded to the uplink.
+// Processors read the clock one after the other, but may use the value later: a frame can find an entry that another
+// processor has stamped a tick after this frame read the clock. Then no time has passed. If the difference wrapped
+// around to a very long time, the entry would count as expired, and the frame would be flooded to the uplink.
 func TestS17_S92_AnEntryFromATickAheadIsAlive(t *testing.T) {
 	testkit.Root(t)
 	cfg, err := spec.Parse("clock.yaml", []byte(clockConfig))
@@ -62,7 +62,7 @@ func TestS17_S92_AnEntryFromATickAheadIsAlive(t *testing.T) {
 	}
 	must(r.Frame(b, frame(far, inner), later))
 	must(nil, r.Sweep(earlier))
-	// heard from outside: of a MAC silent for a second it would say that it has moved
+	// heard from outside: if the MAC had been silent for a second, it would have moved
 	must(r.Frame(u, frame(far, inner), earlier))
 	got, err := r.Frame(a, frame(inner, far), earlier)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestGuestsTalkAndKernelIsAdopted(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ping() // nobody runs, the kernel forwards
+	ping() // no process runs, the kernel forwards
 	k = open()
 	if err := host.Do(func() error { return k.Apply(d) }); err != nil {
 		t.Fatal(err)

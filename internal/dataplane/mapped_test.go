@@ -12,7 +12,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// An agent at rest maps none of the plan tables: they are the kernel's, and 8 MB.
+// An idle agent maps none of the plan tables, which have 8 MB.
 func TestPlanTablesAreMappedOnlyWhileTheyAreWritten(t *testing.T) {
 	dir := bpffs(t)
 	host, _, d := twoPorts(t)
@@ -54,7 +54,7 @@ func mappedOfTables(t *testing.T) (sum int64) {
 
 func TestATableIsReadAndWrittenAtAnyPlace(t *testing.T) {
 	testkit.Root(t)
-	const size, n = 24, 1000 // records that lie across the ends of pages
+	const size, n = 24, 1000 // records that cross page boundaries
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: n,
 		Flags: memoryMapped})
 	if err != nil {

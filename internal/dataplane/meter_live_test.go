@@ -13,8 +13,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Frames of a TCP stream stand for several packets each: what is metered is what the wire would carry, header by
-// header, and its payload is what was sent, to the byte.
+// Frames of a TCP stream stand for several packets each: the metered bytes are those that the wire would carry, header
+// by header, and the payload is what was sent, to the byte.
 func TestTheBytesOfAStreamAreThoseThatWereSent(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -33,7 +33,7 @@ func TestTheBytesOfAStreamAreThoseThatWereSent(t *testing.T) {
 			c.Add(x)
 		}
 	}
-	// 20 bytes of IP and 32 of TCP with its time stamps, and 8 more of options with the SYN.
+	// 20 bytes of IP and 32 of TCP with its time stamps, and 8 more bytes of options in the SYN.
 	const header, more = 52, 8
 	if c.TCPFlags&3 != 3 {
 		t.Errorf("flags %x: SYN and FIN are not among them", c.TCPFlags)
@@ -57,7 +57,7 @@ func TestTheBytesOfAStreamAreThoseThatWereSent(t *testing.T) {
 	}
 }
 
-// transfer sends so many bytes over TCP and returns how many came.
+// transfer sends that many bytes over TCP and returns how many arrived.
 func transfer(t *testing.T, from, to *netns.NS, addr string, bytes int) (came int64) {
 	t.Helper()
 	var l net.Listener

@@ -18,8 +18,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// placed is a program with so many places and so much patience. Who drains takes it for one with more: inTables is to
-// be set where flows fill fewer than a bucket.
+// placed is a program with the given number of fast slots and the given patience. A drain assumes more of them: set
+// inTables if flows fill less than a bucket.
 func placed(places, patience uint32) tweak {
 	return tweak{spec: func(spec *ebpf.CollectionSpec) {
 		if err := setPlaces(spec, places, patience); err != nil {
@@ -28,7 +28,7 @@ func placed(places, patience uint32) tweak {
 	}}
 }
 
-// sorted keeps flows, and says how many packets came from places and how many from tables.
+// sorted collects flows, and counts how many packets came from fast slots and how many from tables.
 type sorted struct {
 	*kept
 	fromPlaces, fromTables uint64
@@ -45,8 +45,8 @@ func (s *sorted) add(b flow.Batch) error {
 	return s.kept.add(b)
 }
 
-// Flows that ask for the same place are counted at it, in the table, and one after the other at both, while drains come
-// between: each packet once.
+// Flows that compete for a fast slot are counted in it, in the table, or first in one and then in the other, while
+// drains come in between: each packet once.
 func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
 	for _, c := range []struct{ places, patience uint32 }{{1, 2}, {1, 32}, {2, 3}, {fewestPlaces, abi.PlacePatience}} {
 		t.Run(fmt.Sprintf("%d places, patience %d", c.places, c.patience), func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
 	}
 }
 
-// What another round left at a place is nobody's: the place is free.
+// What another round left in a fast slot belongs to nobody: the slot is free.
 func TestAPlaceOfAnotherRoundIsFree(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -102,7 +102,7 @@ func TestAPlaceOfAnotherRoundIsFree(t *testing.T) {
 	}
 }
 
-// flowRig runs the program over the frames of so many flows between two guests, metered on their way out.
+// flowRig runs the program over frames of a number of flows between two guests, metered on their way out.
 type flowRig struct {
 	*FrameBench
 	t      *testing.T
@@ -125,7 +125,7 @@ func newFlowRig(t *testing.T, flows int) *flowRig {
 	return &flowRig{b, t, guests, d, flows}
 }
 
-// send has as many frames of each flow be metered, in turn; address is the flow's.
+// send meters each frames of each flow in turn; address is a flow's source address.
 func (r *flowRig) send(each int, address func(uint32) uint32) {
 	r.t.Helper()
 	cycle := make([]BenchFrame, r.flows)
@@ -145,7 +145,7 @@ func (r *flowRig) send(each int, address func(uint32) uint32) {
 
 func forget(flow.Batch) error { return nil }
 
-// Flows that differ in little spread over the cells as if by chance: of 1,000 nearly all find one of 4,096.
+// Flows that differ in little spread over the cells as if at random: of 1,000 flows nearly all find one of 4,096 cells.
 func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 	const flows = 1000
 	r := newFlowRig(t, flows)
@@ -178,8 +178,8 @@ func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 	}
 }
 
-// Flows of which only four find a cell take places from one another all the time, and each is counted exactly, at its
-// place and in the table.
+// When only four of many flows find a cell, they take fast slots from one another all the time, and each is counted
+// exactly, in its slot and in the table.
 func TestFlowsThatShareABucketAreCountedExactly(t *testing.T) {
 	for _, flows := range []int{bucketCells + 1, 50} {
 		t.Run(fmt.Sprintf("%d flows", flows), func(t *testing.T) { shareABucket(t, flows) })
@@ -219,8 +219,8 @@ func shareABucket(t *testing.T, flows int) {
 	}
 }
 
-// placedByChance is how many flows find a cell, of which a bucket has 4: those that fall on one are distributed as
-// Poisson has it.
+// placedByChance is how many flows are expected to find a cell, with 4 cells to a bucket: the number of flows per
+// bucket has a Poisson distribution.
 func placedByChance(flows, cells int) float64 {
 	buckets := float64(cells) / 4
 	mean := float64(flows) / buckets
@@ -232,7 +232,7 @@ func placedByChance(flows, cells int) float64 {
 	return buckets * (placed + 4*left)
 }
 
-// leaveAtPlaces leaves a flow of the round before at every place of the set that is not written.
+// leaveAtPlaces leaves a flow of the previous round in every fast slot of the set that is not written.
 func leaveAtPlaces(t *testing.T, f *Flows) {
 	t.Helper()
 	c, err := f.control()
@@ -257,7 +257,7 @@ func leaveAtPlaces(t *testing.T, f *Flows) {
 	}
 }
 
-// A process may die at any step for any of the tables: those of each CPU, and each CPU's places.
+// A process may die at any step for any of the tables: those of each CPU, and each CPU's fast slots.
 func TestADrainOfPlacesThatIsKilledIsDoneAgain(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -306,7 +306,7 @@ func TestADrainOfPlacesThatIsKilledIsDoneAgain(t *testing.T) {
 	}
 }
 
-// withoutPlaces makes of an agent, and of what it will leave, those that know of no places.
+// withoutPlaces turns an agent, and what it will leave, into one without fast slots.
 func withoutPlaces(t *testing.T, k *Kernel) {
 	t.Helper()
 	for _, tables := range k.flows.tables {
@@ -326,7 +326,7 @@ func withoutPlaces(t *testing.T, k *Kernel) {
 	}
 }
 
-// An agent that stops leaves all that is counted since where also one without places finds it, and one with places
+// An agent that stops leaves its counts where an agent without fast slots also finds them, and one with fast slots
 // takes over from one without: nothing is lost and nothing doubled.
 func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 	dir := bpffs(t)
@@ -375,8 +375,8 @@ func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 	}
 }
 
-// Programs of a version whose places look otherwise count in tables that both know: places that are open are not
-// theirs.
+// A program of a version with another layout of fast slots counts in the tables that both know: open fast slots are not
+// its own.
 func TestProgramsLeavePlacesOfAnotherLayoutAlone(t *testing.T) {
 	host, guests, d := meteredPorts(t, 1000)
 	all := &sorted{kept: newKept(t)}
@@ -396,7 +396,7 @@ func TestProgramsLeavePlacesOfAnotherLayoutAlone(t *testing.T) {
 	}
 }
 
-// An agent that is started where another has stopped opens the places again.
+// An agent that starts after another has stopped opens the fast slots again.
 func TestPlacesAreUsedAgainByTheNextAgent(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// plant counts flows in the CPUs' own tables of the round under way, and one in the table that all CPUs share, as if
-// they had found no place.
+// plant counts flows in the CPUs' own tables of the present round, and one in the table that all CPUs share, as if they
+// had found no fast slot.
 func plant(t *testing.T, f *Flows) {
 	t.Helper()
 	c, err := f.control()
@@ -33,8 +33,8 @@ func plant(t *testing.T, f *Flows) {
 	}
 }
 
-// A drain reads tables when flows may be there: when some filled a bucket, when it does not know how the round began,
-// and when flows may begin there for another reason.
+// A drain reads tables if there may be flows in them: if some flows filled a bucket, if it does not know how the round
+// began, or if flows may begin there for another reason.
 func TestTablesAreReadWhereFlowsMayHaveNoPlace(t *testing.T) {
 	cpus := ebpf.MustPossibleCPU()
 	for _, c := range []struct {
@@ -98,8 +98,8 @@ func TestTablesAreReadWhereFlowsMayHaveNoPlace(t *testing.T) {
 	}
 }
 
-// Cells of an earlier round that look like cells of a coming round are free before it begins: its flows find places,
-// however few there are.
+// Cells of an earlier round that would look taken in a coming round are free before it begins: its flows find fast
+// slots, however few there are.
 func TestCellsAreClearedBeforeTheirRoundComesAgain(t *testing.T) {
 	const alike = 1 << 11 // rounds
 	r := newFlowRig(t, 1)
@@ -135,7 +135,7 @@ func TestCellsAreClearedBeforeTheirRoundComesAgain(t *testing.T) {
 	}
 }
 
-// leaveCells has every cell say that it was taken in a round.
+// leaveCells marks every cell as taken in a round.
 func leaveCells(t *testing.T, p *places, round uint64) {
 	t.Helper()
 	for i := range p.count() {
@@ -146,8 +146,8 @@ func leaveCells(t *testing.T, p *places, round uint64) {
 	}
 }
 
-// With as many flows as fill all cells but one, and one more than that, each is counted exactly, whether the tables are
-// read or not.
+// With one flow fewer than there are cells, with as many, and with one more, each is counted exactly, whether the
+// tables are read or not.
 func TestFlowsAroundAFullBucketAreCountedExactly(t *testing.T) {
 	for flows := 1; flows <= bucketCells+1; flows++ {
 		t.Run(fmt.Sprintf("%d flows", flows), func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 	"heddle/internal/spec"
 )
 
-// kept is who keeps flows as flow.Batch says: each flow knows the number that was added to it last.
+// kept stores flows as flow.Batch describes: each flow has the number of the batch that was added last.
 type kept struct {
 	t      *testing.T
 	flows  map[flow.Key]flow.Counts
 	number map[flow.Key]uint64
 	last   uint64
-	// seen is what came in the batches of the last number, so that a repeat can be compared.
+	// seen is the content of the last batch number, so that a repeat can be compared.
 	seen map[flow.Key]flow.Counts
 }
 
@@ -95,7 +95,8 @@ func inForce(t *testing.T, host *netns.NS, dir string, d binding.Desired, w twea
 	return k
 }
 
-// checkBooks holds what was metered against the ports' counters, to the packet and the byte: no frame is on its way.
+// checkBooks compares what was metered with the ports' counters, to the packet and the byte: no frame may be on its
+// way.
 func checkBooks(t *testing.T, k *Kernel, all *kept) {
 	t.Helper()
 	counters, err := k.Counters()
@@ -115,8 +116,8 @@ func checkBooks(t *testing.T, k *Kernel, all *kept) {
 	}
 }
 
-// drainAtRest drains until no frame has passed meanwhile, so that what was metered is what the ports have counted: now
-// and then a guest says something by itself.
+// drainAtRest drains until no frame has passed meanwhile, so that the metered packets are those that the ports have
+// counted: guests sometimes send something by themselves.
 func drainAtRest(t *testing.T, k *Kernel, add func(flow.Batch) error) {
 	t.Helper()
 	for range 200 {
@@ -194,7 +195,7 @@ func TestADrainThatIsKilledIsDoneAgain(t *testing.T) {
 	checkBooks(t, k, all)
 }
 
-// waitFor awaits that so many more packets have passed.
+// waitFor waits until that many more packets have passed.
 func waitFor(t *testing.T, k *Kernel, packets uint64) {
 	t.Helper()
 	var first uint64

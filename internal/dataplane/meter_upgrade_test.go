@@ -12,7 +12,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// A program whose other tables look different goes on counting in the same flow tables, wherever it dies on the way.
+// A program whose other tables have another layout continues to count in the same flow tables, at whatever step it
+// dies.
 func TestAnUpgradeLosesNoFlow(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -42,7 +43,7 @@ func TestAnUpgradeLosesNoFlow(t *testing.T) {
 	checkBooks(t, k, all)
 }
 
-// Where the flow tables themselves look different, what was not drained is lost, and said to be.
+// If the flow tables themselves have another layout, what was not drained is lost, and the log says so.
 func TestAnUpgradeToOtherFlowTablesSaysWhatIsLost(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -80,8 +81,8 @@ func TestAnUpgradeToOtherFlowTablesSaysWhatIsLost(t *testing.T) {
 	}
 }
 
-// A place that a port gave up is given to another when what was counted at it has been drained, and not before, also by
-// a process that was started since.
+// A slot that a port gave up is reused only after its counts have been drained, even by a process that was started
+// since.
 func TestAPlaceIsGivenAwayWhenItsFlowsAreDrained(t *testing.T) {
 	dir := bpffs(t)
 	host, _, d := meteredPorts(t, 1000)

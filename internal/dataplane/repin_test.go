@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Pins that somebody removed under a running agent are put back, and the switch outlives the process after all.
+// Pins that somebody removed while the agent runs are restored, so that the switch outlives the process.
 func TestPinsRemovedByOthersArePutBack(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := twoPorts(t)

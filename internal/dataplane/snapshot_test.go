@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// A table that is new must be looked at: if what it holds decides about frames, a snapshot has to copy it, or dry runs
-// on a live host are wrong. Say here which it is.
+// For each new table, decide here: if its content influences what happens to frames, a snapshot must copy it, or dry
+// runs on a live host are wrong.
 func TestEveryTableThatDecidesIsInASnapshot(t *testing.T) {
 	copied := []string{"ports", "vlan_sets", "teams", "segments", "groups", "members", "owners", "guard_addresses",
 		"control", "macs", "held", "own_marks", "marks", "storm_buckets", "awake", "speakers"}
-	// They count, meter, name, tell and capture, say which device is which port's, hold the frame at hand, or are a dry
-	// run's and a benchmark's own.
+	// They count, meter, name, report and capture, map devices to ports, contain the present frame, or belong to a
+	// dry run or a benchmark.
 	others := []string{"counts", "counts_before", "rare_counts", "rare_counts_before", "port_names", "switch_names",
 		"tells", "told", "slot_by_ifindex", "slot_by_high_ifindex",
 		"grace", "flows", "wide_flows", "shared_flows", "flow_places", "meter_control", "meter_points", "flow_rooms",

@@ -8,8 +8,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// While a port learns, a sweep looks through what is learned. Behind a change after which none does, nothing is left of
-// it, and no sweep looks.
+// While a port learns, a sweep visits all learned entries. After a change after which no port learns, none is left, and
+// no sweep visits them.
 func TestD5_SweepsAreSparedWhileNoPortLearns(t *testing.T) {
 	dir := bpffs(t)
 	host, _, d := twoPorts(t)
@@ -25,7 +25,7 @@ func TestD5_SweepsAreSparedWhileNoPortLearns(t *testing.T) {
 		}
 		return n
 	}
-	forget := func() { // an entry that nobody would use
+	forget := func() { // an entry that no look-up would use
 		t.Helper()
 		if err := k.objects.Macs.Update(key, abi.Learned{Slot: abi.MaxPorts - 1}, ebpf.UpdateAny); err != nil {
 			t.Fatal(err)

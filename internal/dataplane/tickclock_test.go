@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The kernel is asked once and then once in a while; between, its clock goes with the host's.
+// The kernel's clock is read once and then from time to time; in between it advances with the host's.
 func TestTheKernelsClockIsNotAskedEachTime(t *testing.T) {
 	asked := 0
 	c := &tickClock{hz: 250, read: func() (clocks, error) { asked++; return clocks{Ticks: 1 << 40}, nil }}
@@ -14,7 +14,7 @@ func TestTheKernelsClockIsNotAskedEachTime(t *testing.T) {
 		if ticks, _, err := c.now(); err != nil || ticks < 1<<40 {
 			t.Fatal(ticks, err)
 		}
-		if c.at.IsZero() { // asking was kept waiting: the answer is not used again
+		if c.at.IsZero() { // the reading took too long: its result is not used again
 			asked = 0
 		}
 	}
@@ -44,7 +44,7 @@ func TestTheWallClockOfTicks(t *testing.T) {
 		t.Errorf("now is %d, not from %d to %d", at, before, after)
 	}
 	back := uint32(10)
-	back -= 250 * 3 // of the lower half, which has begun anew since
+	back -= 250 * 3 // of the lower half, which has wrapped around since
 	if d := ms(10) - ms(back); d != 3000 {
 		t.Errorf("750 ticks are %d ms", d)
 	}

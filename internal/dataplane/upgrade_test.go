@@ -31,7 +31,7 @@ func grown(spec *ebpf.CollectionSpec) {
 
 var errDied = errors.New("the process died here")
 
-// diesAt is a program of the given size that dies at a step; "" is none.
+// diesAt is a program of the given size that dies at a step; "" means none.
 func diesAt(step string, size func(*ebpf.CollectionSpec)) tweak {
 	return tweak{spec: size, step: func(name string) error {
 		if name == step {
@@ -41,7 +41,7 @@ func diesAt(step string, size func(*ebpf.CollectionSpec)) tweak {
 	}}
 }
 
-// life opens the instance, puts the plan into force and closes again, as a process does that is started and ends.
+// life opens the instance, activates the plan and closes it again, like a process that starts and ends.
 func life(t *testing.T, host *netns.NS, dir string, d binding.Desired, w tweak, look func(*Kernel)) error {
 	t.Helper()
 	var k *Kernel
@@ -64,11 +64,11 @@ const (
 	seededMACs    = 500
 	seededDrops   = 7
 	seededRefused = 5
-	// rare is a number among those of the reasons that are counted once for all CPUs.
+	// rare is a reason that is counted once for all CPUs.
 	rare = abi.ReasonsPerCPU + abi.ReasonsRare - 1
 )
 
-// seed has vm1 know learned MACs, and have met a rare reason.
+// seed gives vm1 learned MACs, and a drop with a rare reason.
 func seed(t *testing.T, k *Kernel) {
 	t.Helper()
 	now, err := k.ticks()
@@ -127,7 +127,7 @@ func (n *numbered) finish() traffic.Received {
 	return p
 }
 
-// end fails the test when a packet was lost or doubled. A sender that moves to another CPU overtakes itself.
+// end fails the test if a packet was lost or doubled. Packets may be reordered when the sender moves to another CPU.
 func (n *numbered) end() traffic.Received {
 	n.t.Helper()
 	n.stop()
@@ -145,7 +145,7 @@ func (n *numbered) end() traffic.Received {
 	return p
 }
 
-// what vm1 has is the same after every life: its learned MACs, and every frame it sent is counted.
+// checkCarried checks that vm1 has the same after every life: its learned MACs, and every frame it sent is counted.
 func checkCarried(t *testing.T, k *Kernel, least uint64) (received uint64) {
 	t.Helper()
 	macs, err := k.MACs()
@@ -174,8 +174,8 @@ func checkCarried(t *testing.T, k *Kernel, least uint64) (received uint64) {
 	return c.Received()
 }
 
-// A program with larger tables, and one with smaller, takes over from the other under traffic; and where it dies on the
-// way, whichever of the two comes next does.
+// A program with larger tables, and one with smaller ones, takes over from the other under traffic; and if it dies on
+// the way, whichever of the two starts next continues.
 func TestAnUpgradeLosesNothingWhereverItDies(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := twoPorts(t)
@@ -266,7 +266,7 @@ func pins(t *testing.T, dir string) string {
 	return strings.Join(all, "\n")
 }
 
-// Programs from before tables were described pinned them in the directory itself.
+// Programs from before tables had descriptions pinned them in the directory itself.
 func TestTablesFromBeforeTheyWereDescribedAreTakenOver(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := twoPorts(t)
@@ -370,7 +370,7 @@ func TestD27_AnUpgradeKeepsWhatPortsHaveSpent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.Plan.Switches[0].Ports = d.Plan.Switches[0].Ports[1:] // vm1 goes, and another comes in its place
+	d.Plan.Switches[0].Ports = d.Plan.Switches[0].Ports[1:] // vm1 is removed, and another port gets its slot
 	fresh := *d.Plan.Switches[0].Ports[0]
 	fresh.ID, fresh.Number, fresh.InitialMAC = plan.PortID{Switch: "lab", Name: "vm3"}, 3, plan.MAC{2, 0, 0, 0, 0, 9}
 	if err := life(t, host, dir, d, tweak{}, nil); err != nil {
@@ -398,7 +398,7 @@ func TestS111_AnUpgradeKeepsWhereABondsMACIs(t *testing.T) {
 		policy.ForgedTransmits.V, policy.MACChanges.V = true, true
 		p.Owner, p.Policy = "guest", &policy
 	}
-	quiet := plan.MAC{2, 0, 0, 0, 0, 0x77} // the guests of the test speak from their own
+	quiet := plan.MAC{2, 0, 0, 0, 0, 0x77} // the guests of the test send from their own MACs
 	want := []observe.Speaker{{Owner: vm1.ID, MAC: quiet, Port: vm2.ID}}
 	err := life(t, host, dir, d, tweak{}, func(k *Kernel) {
 		var mac [8]byte
@@ -421,7 +421,7 @@ func TestS111_AnUpgradeKeepsWhereABondsMACIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	vm2.Owner = "another" // It is over as soon as they share no more.
+	vm2.Owner = "another" // It ends as soon as they are no longer siblings.
 	err = life(t, host, dir, d, tweak{}, func(k *Kernel) {
 		if got, err := k.Speakers(); err != nil || len(got) > 0 {
 			t.Errorf("%v, %v", got, err)

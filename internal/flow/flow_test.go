@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// What is added later or elsewhere extends the times, keeps what the first packet said and takes the way of the last.
+// Counts of a later time or another place extend the times, keep the traffic class of the first packet and take the
+// ports of the last.
 func TestCountsAdd(t *testing.T) {
 	a := Counts{Packets: 2, Bytes: 200, FrameBytes: 228, First: 10, Last: 20, In: 1, Out: 2, TCPFlags: 0x02, TOS: 8,
 		MinTTL: 60, MaxTTL: 64}

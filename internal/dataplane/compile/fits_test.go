@@ -36,8 +36,8 @@ func TestEveryPortMayHaveItsOwnVLANSet(t *testing.T) {
 	}
 }
 
-// Nested ranges give every VLAN other receivers: more memberships than there is room for are refused before any device
-// is there, with what to do.
+// Nested ranges give every VLAN other receivers: if there are more memberships than the tables can hold, the plan is
+// refused before any device exists, with what to do.
 func TestTooManyMembershipsAreRefusedAtOnce(t *testing.T) {
 	nested := func(i int) (s plan.VLANSet) {
 		s.AddRange(1, uint16(1+2*i))
@@ -49,7 +49,7 @@ func TestTooManyMembershipsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// The rough bound never promises room that there is not, up to the brim of each table.
+// The rough bound never accepts a plan that does not fit, right up to the capacity of each table.
 func TestTheRoughBoundIsABound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 2000).Draw(t, "ports")
@@ -78,7 +78,7 @@ func TestTheRoughBoundIsABound(t *testing.T) {
 	})
 }
 
-// What hosts look like is answered by the bound.
+// For typical hosts the bound alone decides.
 func TestTheRoughBoundIsOfUse(t *testing.T) {
 	p := trunks(1000, func(int) plan.VLANSet { return plan.AllVLANs() })
 	for i, port := range p.Switches[0].Ports[10:] {

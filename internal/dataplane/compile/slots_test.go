@@ -25,7 +25,7 @@ func switches(prefix string, n int) *plan.Plan {
 	return p
 }
 
-// Frames still pass through the old switches while the new ones are written, so that both need a place.
+// Frames still pass through the old switches while the new ones are written, so both need a slot.
 func TestAssign_WhatLeavesHoldsItsPlaceUntilReleased(t *testing.T) {
 	s := NewSlots()
 	if _, err := s.Assign(switches("old", 20)); err != nil {

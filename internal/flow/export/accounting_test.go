@@ -13,8 +13,8 @@ import (
 	"heddle/internal/flow/meter"
 )
 
-// For any sequence of packets, timeouts, overflows of the agent's table and outages of the collector: what it was told
-// and what counts as lost is together what was counted, to the packet and byte.
+// For any sequence of packets, timeouts, overflows of the agent's table and outages of the collector: what the
+// collector received plus what counts as lost is what was counted, to the packet and byte.
 func TestAccountsBalanceAcrossOutages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -38,7 +38,7 @@ func TestAccountsBalanceAcrossOutages(t *testing.T) {
 	})
 }
 
-// account is an agent's way from the kernel to a collector, whose time goes on by hand.
+// account is an agent's path from the kernel to a collector; the test advances its clock.
 type account struct {
 	t       *testing.T
 	c       *collector
@@ -68,7 +68,7 @@ func newAccount(t *testing.T, shape Shape, maxFlows int) *account {
 	return a
 }
 
-// count has the kernel count packets of a flow that leaves by a port.
+// count makes the kernel count packets of a flow that leaves by a port.
 func (a *account) count(i int, packets uint64) {
 	r := record(i)
 	c := r.Delta
@@ -86,8 +86,9 @@ func (a *account) pass(d time.Duration) {
 	}
 }
 
-// outage has the collector go until that is seen, and come back later. It leaves nothing behind unread, and comes back
-// when nothing is on its way to where it was: what became of that nobody could know.
+// outage stops the collector until the exporter notices, and starts it again later. The collector leaves nothing
+// unread, and comes back when no message is on its way to the old port, because nobody could know what happened to such
+// a message.
 func (a *account) outage() {
 	a.await("everything is at the collector", func() bool { return a.read() == a.x.Status()[0].Records })
 	a.c.close()
@@ -122,7 +123,7 @@ func (a *account) await(what string, holds func() bool) {
 	}
 }
 
-// read adds up what the collector was told since the last time, and returns of how many records it was told in all.
+// read adds up what the collector received since the last call, and returns the total number of records.
 func (a *account) read() uint64 {
 	for _, f := range a.c.flows() {
 		a.told.records++

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/test/testkit/certs"
 )
 
-// files are what an exporter is given, in a directory.
+// files writes an exporter's certificate files to a directory.
 func files(t *testing.T, dir string, ca []byte, own certs.Pair) TLS {
 	t.Helper()
 	f := TLS{CA: filepath.Join(dir, "ca.pem"), Certificate: filepath.Join(dir, "certificate.pem"),

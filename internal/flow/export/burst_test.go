@@ -24,7 +24,7 @@ func together(s *session) (n int) {
 	return n
 }
 
-// oneByOne has the kernel refuse to divide what a session sends: it does not without checksums.
+// oneByOne makes the kernel refuse to divide what a session sends, as it does without checksums.
 func oneByOne(t *testing.T, s *session) {
 	t.Helper()
 	var err error
@@ -39,7 +39,7 @@ func oneByOne(t *testing.T, s *session) {
 	}
 }
 
-// takeUnsummed has a collector take IPv6 datagrams without checksums.
+// takeUnsummed makes a collector accept IPv6 datagrams without checksums.
 func (c *collector) takeUnsummed() {
 	c.t.Helper()
 	raw, err := c.conn.SyscallConn()
@@ -55,8 +55,8 @@ func (c *collector) takeUnsummed() {
 	}
 }
 
-// RFC 7011 §3.1: what leaves in one piece arrives as messages, each a datagram with its header, and in order; so it
-// does where the kernel refuses to divide.
+// RFC 7011 §3.1: what leaves in one piece arrives as messages, each a datagram with its own header, and in order; also
+// if the kernel refuses to divide.
 func TestBurstArrivesAsMessages(t *testing.T) {
 	for _, divided := range []bool{true, false} {
 		for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -108,7 +108,7 @@ func testBurst(t *testing.T, divided bool, at string, shape Shape) {
 	}
 }
 
-// A collector that closes its port in the midst of a burst: what arrived before is told, and everything from the first
+// A collector closes its port in the middle of a burst: what arrived before was received, and everything from the first
 // refused message on is lost.
 func TestRefusalInTheMidstOfABurst(t *testing.T) {
 	for _, divided := range []bool{true, false} {
@@ -121,7 +121,7 @@ func TestRefusalInTheMidstOfABurst(t *testing.T) {
 		w.r.pass(0)
 		w.r.send(many(1)...)
 		w.c.await(1)
-		// The next 66 kB pass: the first piece of a burst, which is as long as a piece can be, and not the second.
+		// The first 66 kB pass: the first piece of a burst, which has the maximal length, but not the second.
 		for _, rule := range []string{"add table ip f", "add chain ip f in { type filter hook input priority 0; }",
 			fmt.Sprintf("add rule ip f in udp dport %d quota over 66 kbytes reject", w.c.port())} {
 			if out, err := w.far.Output("nft", rule); err != nil {
@@ -146,7 +146,7 @@ func TestRefusalInTheMidstOfABurst(t *testing.T) {
 	}
 }
 
-// A burst of an address that the host does not have.
+// A burst from an address that the host does not have.
 func TestS67_BurstFromTheAddressOfTheSwitch(t *testing.T) {
 	w := newWire(t, Config{Source: netip.MustParseAddr("203.0.113.9")})
 	w.ip(w.far, "route", "add", "203.0.113.9/32", "via", "198.51.100.1")
@@ -174,8 +174,8 @@ func TestBurstLeavesByADeviceWithoutChecksums(t *testing.T) {
 	}
 }
 
-// A way whose MTU becomes smaller: a router drops what is too long of a burst, which counts as lost, and what is not is
-// told.
+// A path whose MTU becomes smaller: a router drops the part of a burst that is too long, which counts as lost; the rest
+// is received.
 func TestBurstThatIsTooLongForARouter(t *testing.T) {
 	for _, d := range []detour{detour4(), detour6()} {
 		for _, divided := range []bool{true, false} {
@@ -210,7 +210,7 @@ func testTooLong(t *testing.T, d detour, divided bool) {
 	}
 }
 
-// Messages that are configured to be longer than the way's MTU go out in fragments, and nothing counts as lost.
+// Messages configured to be longer than the path's MTU leave in fragments, and nothing counts as lost.
 func TestBurstOfMessagesLongerThanTheMTU(t *testing.T) {
 	w := newWire(t, Config{MTU: 4000})
 	for i := range 3 {

@@ -44,7 +44,7 @@ func (w *wire) ip(n *netns.NS, args ...string) {
 	}
 }
 
-// The address of the switch is not one of the host: a collector sees all hosts of a switch as one exporter.
+// The switch's address is not one of the host's: a collector sees all hosts of a switch as one exporter.
 func TestS67_SwitchAddressNeedNotBeOneOfTheHost(t *testing.T) {
 	w := newWire(t, Config{Source: netip.MustParseAddr("203.0.113.9")})
 	w.ip(w.far, "route", "add", "203.0.113.9/32", "via", "198.51.100.1")
@@ -55,8 +55,8 @@ func TestS67_SwitchAddressNeedNotBeOneOfTheHost(t *testing.T) {
 	}
 }
 
-// RFC 5471 §3.6.1: the network is away for some time. What could not be sent is counted, and records come again when it
-// is back.
+// RFC 5471 §3.6.1: the network is away for some time. What could not be sent is counted, and records arrive again when
+// it is back.
 func TestRFC5471_3_6_1_NetworkThatIsAwayForAWhile(t *testing.T) {
 	w := newWire(t, Config{})
 	for range 12 {
@@ -101,15 +101,15 @@ func sequence(c *collector) error {
 	return nil
 }
 
-// detour is what the addresses of a way with a router begin with: on the exporter's side, and on the collector's.
+// detour is the prefixes of the addresses on a path with a router: on the exporter's side, and on the collector's.
 type detour struct{ near, far, prefix string }
 
 func detour4() detour { return detour{"198.51.100.", "192.0.2.", "/24"} }
 
 func detour6() detour { return detour{"2001:db8:1::", "2001:db8:2::", "/64"} }
 
-// newDetour is an exporter's host and a collector's, with a router between them, and MTUs of 1500 but for the router's
-// way to the collector.
+// newDetour is an exporter's host and a collector's with a router between them. All MTUs are 1500 except that of the
+// router's link to the collector.
 func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 	t.Helper()
 	testkit.Tool(t, "ip", "ping")

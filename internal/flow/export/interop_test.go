@@ -21,10 +21,10 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// totals are what a collector made of records.
+// totals are the sums that a collector computed from records.
 type totals struct{ records, packets, octets uint64 }
 
-// sent is what records of a shape say in all; both is whether directions of a biflow count as records of their own.
+// totals are the sums of records in a shape; both says whether directions of a biflow count as separate records.
 func (r *rig) totals(s shape, records []flow.Record, both bool) (t totals) {
 	for i := range records {
 		l, v := s.of(&records[i])
@@ -42,7 +42,7 @@ func (r *rig) totals(s shape, records []flow.Record, both bool) (t totals) {
 	return t
 }
 
-// freePort is a UDP port that nobody has at the moment.
+// freePort is a UDP port that is not in use at the moment.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -62,7 +62,7 @@ type daemon struct {
 	done chan error
 }
 
-// said is what a daemon prints.
+// said is a daemon's output.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -107,8 +107,8 @@ func run(t *testing.T, port uint16, name string, args ...string) *daemon {
 	return d
 }
 
-// awaitQueue waits until the kernel shows the daemon's socket as wanted: rx is how many bytes it has not read, in
-// hexadecimal.
+// awaitQueue waits until the kernel shows the daemon's socket in the wanted state: rx is how many bytes it has not
+// read, in hexadecimal.
 func (d *daemon) awaitQueue(what string, want func(rx string) bool) {
 	d.t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -138,7 +138,7 @@ func (d *daemon) drained() {
 	d.awaitQueue("read everything", func(rx string) bool { return strings.Trim(rx, "0") == "" })
 }
 
-// stop ends the daemon, which writes out what it has.
+// stop ends the daemon, which then writes its records.
 func (d *daemon) stop(s os.Signal) string {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(s); err != nil {
@@ -152,8 +152,8 @@ func (d *daemon) stop(s os.Signal) string {
 	return d.said.String()
 }
 
-// export sends records in portions that the daemon has room for, with an active time in between so that templates come
-// again.
+// export sends records in portions that fit into the daemon's socket, one active timeout apart, so that templates are
+// sent again.
 func (d *daemon) export(s Shape, records []flow.Record) *rig {
 	r := newRig(d.t, Config{Domain: 7, DomainName: "lab on host1",
 		Collectors: []Collector{{Address: "127.0.0.1", Port: d.port, Shape: s}}})
@@ -167,7 +167,8 @@ func (d *daemon) export(s Shape, records []flow.Record) *rig {
 		r.pass(10 * time.Second)
 		d.drained()
 	}
-	// A collector that has read the last message may not have worked on it yet. One that has read another after it has.
+	// A collector that has read the last message may not have processed it yet. Once it has read another one, it
+	// has.
 	r.pass(10 * time.Second)
 	d.drained()
 	if st := r.x.Status()[0]; st.Lost.Records > 0 || st.State != Sending {
@@ -176,7 +177,7 @@ func (d *daemon) export(s Shape, records []flow.Record) *rig {
 	return r
 }
 
-// plain are records of one direction and of IP.
+// plain are the records with one direction and with IP.
 func plain(records []flow.Record) (some []flow.Record) {
 	for _, r := range records {
 		if r.Reverse == nil && (r.Key.EtherType == flow.IPv4 || r.Key.EtherType == flow.IPv6) {
@@ -215,7 +216,7 @@ func TestNfcapdReadsBothShapes(t *testing.T) {
 				}
 			}
 		}
-		// It does not count options records, which RFC 7011 §3.1 does, and sees a gap where they were sent again.
+		// It does not count options records as RFC 7011 §3.1 does, and sees a gap when they are sent again.
 		if gaps := len(records) / 100 * 10 / 60; !strings.Contains(said, "Bad Packets: 0") || !s.options() &&
 			!strings.Contains(said, "Sequence Errors: 0,") ||
 			s.options() && !strings.Contains(said, fmt.Sprintf("Sequence Errors: %d,", gaps)) {
@@ -228,8 +229,7 @@ func TestNfcapdReadsBothShapes(t *testing.T) {
 	})
 }
 
-// nfdumpTotals adds up what nfdump reads, both directions of a record. Its CSV has other columns from release to
-// release.
+// nfdumpTotals adds up what nfdump reads, both directions of a record. The columns of its CSV differ between releases.
 func nfdumpTotals(t *testing.T, dir string) (sum totals) {
 	out, err := exec.Command("nfdump", "-q", "-N", "-R", dir, "-o", "fmt:%pkt %opkt %byt %obyt").Output()
 	if err != nil {
@@ -262,8 +262,8 @@ func TestNfacctdReadsBothShapes(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := run(t, port, "nfacctd", "-f", conf)
-		d.awaitText("Purging cache - END") // a signal before that makes it forget what it has
-		// It counts one direction, and of what is not IP nothing.
+		d.awaitText("Purging cache - END") // a signal before that would make it lose its records
+		// It only counts one direction, and leaves out flows without IP.
 		records := append(plain(kinds()), many(1000)...)
 		r := d.export(name, records)
 		want := r.totals(s, records, true)

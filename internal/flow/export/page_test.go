@@ -9,7 +9,7 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// layoutsOf are the tables of a page on templates: each field with its number and length.
+// layoutsOf are the tables of templates on a page: each field with its number and length.
 func layoutsOf(templates []*ipfix.Template) string {
 	var s strings.Builder
 	for _, t := range templates {

@@ -44,8 +44,8 @@ func millionBatches(number uint64) (all []flow.Batch) {
 	return all
 }
 
-// The way of a flow through the agent: taking it over into a table of a million, making its record, encoding and
-// sending it. The time for each, without that of the kernel's tables.
+// The path of a flow through the agent: moving it into a table of a million, making its record, encoding and sending
+// it. The result is the time for each, without that of the kernel's tables.
 func BenchmarkAgent(b *testing.B) {
 	for _, shape := range []Shape{Standard, VDS} {
 		b.Run(fmt.Sprint(shape), func(b *testing.B) {
@@ -102,7 +102,7 @@ func BenchmarkAgent(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has used; others on the machine do not count.
+// cpuTime is the CPU time of the process, so that others on the machine do not count.
 func cpuTime(b *testing.B) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 // RFC 5471 lists what to test of an exporter. Its tests of the collecting process (§3.5.2 to §3.5.5, §3.6.4 to §3.6.8)
-// are not of this package, §3.2.4, §3.3.3 and §3.4.6 are about what is never sent, and §3.7 about transports that there
-// are not.
+// do not concern this package, §3.2.4, §3.3.3 and §3.4.6 are about what is never sent, and §3.7 is about transports
+// that are not offered.
 
-// §3.1.1: templates and records arrive, from and to the addresses and ports that were asked for, over IPv4 and IPv6.
+// §3.1.1: templates and records arrive, from and to the configured addresses and ports, over IPv4 and IPv6.
 func TestRFC5471_3_1_1_Connectivity(t *testing.T) {
 	for _, at := range []string{"127.0.0.1", "::1"} {
 		c := collect(t, netip.AddrPortFrom(netip.MustParseAddr(at), 0).String())
@@ -112,7 +112,7 @@ func TestRFC5471_3_3_EnterpriseElementsAndReducedSize(t *testing.T) {
 	}
 }
 
-// §3.5.1: a large number of records of one template arrives whole.
+// §3.5.1: a large number of records of one template arrives completely.
 func TestRFC5471_3_5_1_ManyRecordsOfOneTemplate(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	r := newRig(t, to(c, Standard))
@@ -133,7 +133,7 @@ func TestRFC5471_3_5_1_ManyRecordsOfOneTemplate(t *testing.T) {
 	}
 }
 
-// §3.6.2: an exporter that ends in the midst and begins again can be decoded at once, in a session of its own.
+// §3.6.2: an exporter that is killed and starts again can be decoded at once, in a session of its own.
 func TestRFC5471_3_6_2_ExporterThatRestarts(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	newRig(t, to(c, Standard)).send(many(20)...) // never closed: it was killed

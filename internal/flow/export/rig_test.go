@@ -19,7 +19,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// collector is a socket that decodes what it is sent.
+// collector is a socket that decodes what it receives.
 type collector struct {
 	t        *testing.T
 	conn     *net.UDPConn
@@ -47,8 +47,8 @@ func collect(t *testing.T, at string) *collector {
 }
 
 // close closes the collector's port. A program that another test is starting at this moment has a copy of the socket
-// until it runs, in which messages arrive that nobody reads and nobody refuses; so it waits until the kernel has no
-// such socket. It may be called again.
+// until it runs; messages would arrive in the copy without being read or refused. So close waits until the kernel has
+// no such socket. It may be called again.
 func (c *collector) close() {
 	inode := ""
 	if raw, err := c.conn.SyscallConn(); err == nil {
@@ -76,8 +76,8 @@ func (c *collector) close() {
 	}
 }
 
-// own is where a collector can close its port and open it again without another process taking it meanwhile: at an
-// address of this process alone, and no port that the kernel hands out.
+// own is an address and port that a collector can close and open again without another process taking it meanwhile: the
+// address belongs to this process alone, and the kernel does not assign the port.
 func own(port uint16) netip.AddrPort {
 	pid := os.Getpid() // 22 bits at most
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(64 | pid>>16&63), byte(pid >> 8), byte(pid)}), port)
@@ -87,7 +87,7 @@ func (c *collector) address() netip.AddrPort { return c.conn.LocalAddr().(*net.U
 
 func (c *collector) port() uint16 { return c.address().Port() }
 
-// await reads until n records of flows have come, for some seconds at most, and returns all that came.
+// await reads until n flow records have come, for some seconds at most, and returns all that came.
 func (c *collector) await(n int) []map[string]ipfix.Value {
 	c.t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -143,8 +143,8 @@ func (c *collector) read() {
 	}
 }
 
-// there reads what has arrived without waiting. On a machine that did not let the process run for so long a deadline is
-// over before anything was tried; EAGAIN is that there is nothing.
+// there reads what has arrived without waiting. On a machine that did not let the process run for so long, a deadline
+// is over before anything was tried; EAGAIN means that there is nothing.
 func (c *collector) there(b []byte) (n int, from netip.AddrPort, err error) {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *collector) there(b []byte) (n int, from netip.AddrPort, err error) {
 	return n, from, nil
 }
 
-// flows are the records of flow templates, by what has the element.
+// with are the flow records that have the element.
 func (c *collector) with(element string) (found []map[string]ipfix.Value) {
 	c.read()
 	for _, r := range c.records {
@@ -193,7 +193,7 @@ func number(t *testing.T, r map[string]ipfix.Value, element string) uint64 {
 
 var begin = meter.Instant{Wall: time.UnixMilli(1_700_000_000_000), Up: 1000 * time.Second}
 
-// rig is an exporter whose time goes on by hand.
+// rig is an exporter whose clock the test advances.
 type rig struct {
 	t     *testing.T
 	x     *Exporter
@@ -219,7 +219,7 @@ func (r *rig) pass(d time.Duration) {
 
 func (r *rig) send(records ...flow.Record) { r.x.Export(r.now, r.state.Points, records) }
 
-// sendTo sends many records, no more at once than the collector's socket has room for.
+// sendTo sends many records, at most as many at once as fit into the collector's socket.
 func (r *rig) sendTo(c *collector, records []flow.Record) {
 	for len(records) > 0 {
 		n := min(200, len(records))
@@ -260,7 +260,7 @@ func many(n int) []flow.Record {
 	return rs
 }
 
-// kinds are records of every form: IPv4 and IPv6, with ports, with all flags of TCP, ICMP, others, and MACs alone; one
+// kinds are records of every kind: IPv4 and IPv6, with ports, with all flags of TCP, ICMP, others, and MACs alone; one
 // of each in both directions.
 func kinds() []flow.Record {
 	var all []flow.Record
@@ -306,7 +306,7 @@ func to(c *collector, s Shape) Config {
 		Collectors: []Collector{{Address: c.address().Addr().Unmap().String(), Port: c.port(), Shape: s}}}
 }
 
-// text is a value as people read it, without the zeros behind a string of fixed length.
+// text is a value for people, without the padding of a string of fixed length.
 func text(r map[string]ipfix.Value, element string) string {
 	v := r[element]
 	v.Bytes = bytes.TrimRight(v.Bytes, "\x00")
@@ -316,8 +316,8 @@ func text(r map[string]ipfix.Value, element string) string {
 	return fmt.Sprint(v)
 }
 
-// What is closed is closed also while programs are started: else a test of outages counts packets that went to a socket
-// nobody reads.
+// A closed collector is really gone, even while programs are being started; otherwise a test of outages would count
+// packets that went to a socket that nobody reads.
 func TestAClosedCollectorIsGoneWhileProgramsStart(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan error)
 	go func() {

@@ -64,7 +64,7 @@ func TestS70_TemplatesAreSentAgainByNumberOfMessages(t *testing.T) {
 	}
 }
 
-// Messages that are not full, one whenever something is due, count as well.
+// Messages that are not full, because one is sent whenever something is due, count as well.
 func TestS70_TemplatesAreSentAgainByNumberOfMessagesThatAreNotFull(t *testing.T) {
 	for _, shape := range []Shape{Standard, VDS} {
 		c := collect(t, "127.0.0.1:0")
@@ -135,7 +135,7 @@ func TestSequenceNumbersCountDataRecords(t *testing.T) {
 	for _, m := range c.messages {
 		sessions[m.from] = true
 	}
-	// What comes after a restart is another session: it has another port, and begins with sequence 0 and templates.
+	// After a restart there is another session: it has another port, and begins with sequence 0 and templates.
 	again := newRig(t, to(c, Standard))
 	n = len(c.messages)
 	again.send(record(0))
@@ -209,8 +209,8 @@ func TestRFC5471_3_5_6_CollectorsHaveSessionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// RFC 5471 §3.6.3. A collector that closes its port: what was refused counts as lost, then records wait, then count as
-// lost, and when it is back it is told what it missed.
+// RFC 5471 §3.6.3. A collector closes its port: refused messages count as lost, then records wait, then they count as
+// lost. When it is back it is told the number of records it missed.
 func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
 	c := collect(t, own(4740).String())
 	r := newRig(t, to(c, Standard))

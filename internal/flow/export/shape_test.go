@@ -158,7 +158,8 @@ func TestStandardRecordsSayEverything(t *testing.T) {
 	}
 }
 
-// What a flow is told by is in its id, and nothing else: records of one flow have the same, also from another agent.
+// A flow's id depends on everything that identifies the flow, and on nothing else: all records of a flow have the same
+// id, also from another agent.
 func TestFlowsHaveIDsOfTheirOwn(t *testing.T) {
 	seen := map[uint64]bool{}
 	id := func(change func(*flow.Record)) uint64 {
@@ -209,7 +210,7 @@ func TestFlowsHaveIDsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Every kind of record has a form in the standard shape, and both directions of a biflow add up.
+// The standard shape has a template for every kind of record, and both directions of a biflow add up.
 func TestStandardHasAFormForEveryRecord(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	r := newRig(t, to(c, Standard))
@@ -277,7 +278,7 @@ func TestRFC5471_3_4_OptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *tes
 	if all != 12 {
 		t.Errorf("%d packets were ignored in all, want 12", all)
 	}
-	// A slot that goes to another port begins anew; the sum goes on.
+	// When a slot gets another port its count begins anew, but the sum continues.
 	r.state.Losses = []flow.Loss{{Point: 1, Packets: 2, Bytes: 200}}
 	r.x.Tick(r.now, func() meter.State { return r.state })
 	if r.x.ignored.total.Packets != 14 {
@@ -285,7 +286,7 @@ func TestRFC5471_3_4_OptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *tes
 	}
 }
 
-// The names of many ports are told one part after the other, and of one that comes at once.
+// The names of many ports are sent in portions, the name of a new one at once.
 func TestNamesOfManyPortsAreSpreadOverTime(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	r := newRig(t, to(c, Standard))

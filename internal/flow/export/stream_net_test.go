@@ -41,8 +41,8 @@ func newStreamWire(t *testing.T, dead time.Duration) (*rig, *streamCollector, *n
 	return r, c, w.host
 }
 
-// A collector's host that has gone without a word is found, whether or not it is being sent something; what it had not
-// confirmed comes again when it is back, and as much is said to be unsure.
+// The exporter notices when a collector's host disappears, whether or not it is sending something. It sends again what
+// was not confirmed when the host is back, and reports that much as unsure.
 func TestTCPHostThatGoesWithoutAWord(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprint("busy ", busy), func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// streamCollector decodes what it is sent over TCP, or over TLS.
+// streamCollector decodes what it receives over TCP or TLS.
 type streamCollector struct {
 	t       *testing.T
 	at      netip.AddrPort
@@ -36,11 +36,11 @@ type streamCollector struct {
 type received struct {
 	results   []ipfix.Result
 	lengths   []int
-	templates int // data records before which all templates had come have no unknown sets
+	templates int // data records after which no set was without its template
 	told      totals
 	notSent   uint64 // as the last options record says
 	names     int    // options records of ports' names
-	err       error  // but for the end of the connection
+	err       error  // except the end of the connection
 	partial   int    // bytes of a message that was cut off
 }
 
@@ -63,7 +63,7 @@ func (c *streamCollector) listen() {
 	c.gone.Go(func() { c.accept(l) })
 }
 
-// stop closes the port and every connection, as the kernel does for a process that is killed.
+// stop closes the port and every connection, like the kernel for a killed process.
 func (c *streamCollector) stop() {
 	_ = c.listens.Close()
 	c.mu.Lock()
@@ -163,7 +163,7 @@ func (c *streamCollector) sessions() []received {
 	return all
 }
 
-// pause has it read nothing more of sessions that begin, until goOn is called.
+// pause makes it read nothing of new sessions until goOn is called.
 func (c *streamCollector) pause() (goOn func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +193,7 @@ func (r *rig) awaitRead(c *streamCollector) {
 	}
 }
 
-// told is what all sessions told of.
+// told is the sum of what all sessions reported.
 func (c *streamCollector) told() (sum totals) {
 	for _, r := range c.sessions() {
 		sum.records, sum.packets, sum.octets = sum.records+r.told.records, sum.packets+r.told.packets, sum.octets+
@@ -202,7 +202,7 @@ func (c *streamCollector) told() (sum totals) {
 	return sum
 }
 
-// sound fails the test where a session did not begin with templates, had a gap, or data before its template.
+// sound fails the test if a session did not begin with templates, had a gap, or had data before its template.
 func (c *streamCollector) sound() {
 	c.t.Helper()
 	for i, s := range c.sessions() {
@@ -228,7 +228,7 @@ func streaming(c *streamCollector, transport Transport) Config {
 	return Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{to}, pace: p}
 }
 
-// until lets time pass until f is so.
+// until lets time pass until f returns true.
 func (r *rig) until(what string, f func(Status) bool) Status {
 	r.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -294,9 +294,9 @@ func TestTCPSendsTemplatesOnceAndOptionsAgain(t *testing.T) {
 	}
 }
 
-// A collector that is away is not waited for: what is due is kept for it, up to a bound; what is more counts as lost,
-// and it is told so when it is back. Its sums and what counts as lost are together what was counted, to the packet and
-// byte.
+// The exporter does not wait for a collector that is away: records that are due are stored for it, up to a limit;
+// further ones count as lost, and the collector is told so when it is back. What it received plus what counts as lost
+// is what was counted, to the packet and byte.
 func TestTCPCollectorThatGoesAndComesBack(t *testing.T) {
 	c := collectStream(t, own(4740), nil)
 	r := newRig(t, streaming(c, TCP))
@@ -349,8 +349,8 @@ func (s *stream) idle() bool {
 	return len(s.queue)+len(s.flight) == 0
 }
 
-// A collector that is connected and reads nothing keeps nobody waiting: what it does not take waits for it up to a
-// bound, the rest is lost, and others are sent everything. When it reads again it gets whole messages.
+// A collector that is connected but reads nothing delays nobody: messages wait for it up to a limit, the rest is lost,
+// and others get everything. When it reads again it gets whole messages.
 func TestTCPCollectorThatDoesNotRead(t *testing.T) {
 	stuck, other := collectStream(t, own(4741), nil), collectStream(t, own(4742), nil)
 	goOn := stuck.pause()
@@ -386,8 +386,7 @@ func TestTCPCollectorThatDoesNotRead(t *testing.T) {
 	other.sound()
 }
 
-// A collector that is killed with what it has not read: nobody here can know how much of that it had read. So much is
-// said.
+// A collector is killed with data it has not read: nobody here can know how much that was. It is reported as unsure.
 func TestTCPWhatAKilledCollectorHadNotReadIsUnsure(t *testing.T) {
 	c := collectStream(t, own(4743), nil)
 	goOn := c.pause()
@@ -453,7 +452,7 @@ func TestTCPNobodyListens(t *testing.T) {
 	}
 }
 
-// A name that gets another address: what is under way goes to the old one, and what follows to the new one.
+// A collector's name gets another address: messages under way go to the old one, and the following ones to the new one.
 func TestTCPFollowsTheNameOfTheCollector(t *testing.T) {
 	first := collectStream(t, own(4746), nil)
 	second := collectStream(t, netip.AddrPortFrom(own(1).Addr().Next(), 4746), nil)
@@ -498,15 +497,15 @@ func TestS67_SwitchAddressOverTCP(t *testing.T) {
 	}
 }
 
-// What the kernel's socket has of a message when the connection breaks off is sent again whole: a session never has a
-// part of a message that another began.
+// If the connection breaks while the kernel's socket has a part of a message, the whole message is sent again: a
+// session never contains part of a message that another one began.
 func TestTCPMessageThatWasCutOffIsSentAgainWhole(t *testing.T) {
 	c := collectStream(t, own(4748), nil)
 	goOn := c.pause()
 	r := newRig(t, streaming(c, TCP))
 	r.until("it is connected", sending)
 	stream := r.x.sessions[0].stream
-	for i := 0; ; i++ { // until the kernel has no room
+	for i := 0; ; i++ { // until the kernel's buffer is full
 		r.send(many(500)...)
 		stream.mu.Lock()
 		_, _, room := stream.line.wire.progress()

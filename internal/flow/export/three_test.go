@@ -29,30 +29,30 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// reading is what a collector makes of one flow record.
+// reading is how a collector understands one flow record.
 type reading struct {
 	Port            uint64 // the source's
-	Packets, Octets uint64 // scaled up by the rate of sampling
+	Packets, Octets uint64 // scaled up by the sampling rate
 	Start, End      int64  // ms
 	Flags, VLAN     uint64
 	Direction       uint64
 }
 
-// rate is bits a second, as a graph has it that spreads a record over its time.
+// rate is bits per second, as in a graph that spreads a record over its time.
 func (r reading) rate() float64 { return float64(r.Octets*8) / (float64(r.End-r.Start) / 1000) }
 
 // Traffic of the three: a flow that lasts longer than the active timeout, one of TCP, and one of TCP with a flag beyond
 // the lower byte.
 const (
 	longPort, tcpPort, allFlagsPort = 1000, 2000, 3000
-	longPackets, longBytes          = 5, 1024 // a second, of which one packet in so many is metered
+	longPackets, longBytes          = 5, 1024 // per second, of which some packets are metered
 	longSeconds                     = 140
 	tcpFlags, allFlags              = 0x1b, 0x1c2
 	segment                         = 100
 	unknownDirection                = 2
 )
 
-// three sends the same traffic to nfcapd, nfacctd and goflow2, in the standard shape, and returns what each makes of
+// three sends the same traffic to nfcapd, nfacctd and goflow2, in the standard shape, and returns how each understands
 // it.
 func three(t *testing.T, samplingRate int) (nfdump, nfacctd, goflow2 []reading) {
 	dump, acct := startNfcapd(t), startNfacctd(t)
@@ -95,7 +95,7 @@ func three(t *testing.T, samplingRate int) (nfdump, nfacctd, goflow2 []reading) 
 	return dump.readings(), acct.readings(), goflow2Readings(t, flow2)
 }
 
-// batches is a kernel that counts the traffic of the three at two ports.
+// batches is a kernel that counts the traffic of the three tests at two ports.
 type batches struct {
 	points  flow.Points
 	batch   uint64
@@ -126,7 +126,7 @@ func (b *batches) second(at time.Time, n int) {
 	}
 }
 
-// count counts packets at both ports, the last 800 ms behind the first.
+// count counts packets at both ports, the last one 800 ms after the first.
 func (b *batches) count(at time.Time, port uint16, protocol uint8, packets, octets uint64, flags uint16) {
 	for _, d := range []flow.Direction{flow.Ingress, flow.Egress} {
 		k := flow.Key{Point: 1 + uint16(d), VLAN: segment, EtherType: flow.IPv4, Direction: d, Protocol: protocol,
@@ -154,7 +154,7 @@ func startNfcapd(t *testing.T) dumper {
 
 func (d dumper) readings() (all []reading) {
 	said := d.stop(syscall.SIGTERM)
-	// Its CSV has other columns from release to release.
+	// The columns of its CSV differ between releases.
 	cmd := exec.Command("nfdump", "-q", "-N", "-R", d.dir, "-o", "fmt:%ts|%td|%sp|%pkt|%byt|%flg|%svln|%dvln|%dir")
 	cmd.Env = append(os.Environ(), "TZ=UTC")
 	out, err := cmd.Output()
@@ -186,7 +186,7 @@ func (d dumper) readings() (all []reading) {
 		r := reading{Port: parsed(d.t, f[2]), Packets: parsed(d.t, f[3]), Octets: parsed(d.t, f[4]),
 			Start: start.UnixMilli(),
 			End:   start.UnixMilli() + int64(math.Round(seconds*1000)), Flags: flags}
-		// It keeps the VLAN where a frame came in and where it went out.
+		// It stores the VLAN where a frame came in and where it went out.
 		switch f[8] {
 		case "I", "0":
 			r.VLAN = parsed(d.t, f[6])
@@ -216,9 +216,9 @@ type accounter struct {
 	twoVLANs bool
 }
 
-// nfacctdHasTwoVLANs reports whether nfacctd has a column for the VLAN where a frame came in and one for where it
-// went out, as it has from release 1.7.8 on; before, it has one column. It reads TCP flags of two bytes since the
-// same release.
+// nfacctdHasTwoVLANs reports whether nfacctd has one column for the VLAN where a frame came in and another for where it
+// went out, as from release 1.7.8 on; before, it has one column. Since the same release it reads TCP flags of two
+// bytes.
 func nfacctdHasTwoVLANs(t *testing.T) bool {
 	t.Helper()
 	testkit.Tool(t, "nfacctd")
@@ -248,7 +248,7 @@ func startNfacctd(t *testing.T) accounter {
 		t.Fatal(err)
 	}
 	d := run(t, port, "nfacctd", "-f", conf)
-	d.awaitText("Purging cache - END") // a signal before that makes it forget what it has
+	d.awaitText("Purging cache - END") // a signal before that would make it lose its records
 	return accounter{d, out, twoVLANs}
 }
 
@@ -369,7 +369,7 @@ func of(all []reading, port uint64) (some []reading) {
 	return some
 }
 
-// checkShort compares the records of a flow that one record at each of two ports tells of.
+// checkShort compares the records of a flow that has one record at each of two ports.
 func checkShort(t *testing.T, name string, all []reading, directions []uint64, port uint64, want reading) {
 	t.Helper()
 	want.Port, want.VLAN = port, segment
@@ -385,8 +385,7 @@ func checkShort(t *testing.T, name string, all []reading, directions []uint64, p
 	}
 }
 
-// checkLong holds the records of the flow that lasts: each has the rate that the traffic had, and together they have
-// all of it.
+// checkLong checks the records of the long flow: each has the traffic's rate, and together they contain all of it.
 func checkLong(t *testing.T, name string, all []reading, scale uint64) {
 	t.Helper()
 	long, rate := of(all, longPort), float64(longPackets*longBytes*8*scale)

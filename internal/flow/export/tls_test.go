@@ -19,7 +19,7 @@ func overTLS(c *streamCollector, f TLS) Config {
 	return conf
 }
 
-// Both ends know each other by certificates (RFC 7011 §11.3), over either version of TLS.
+// Both ends authenticate each other by certificates (RFC 7011 §11.3), over either version of TLS.
 func TestTLSWithCertificatesOfBothEnds(t *testing.T) {
 	a := certs.New(t, "site")
 	for i, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -150,7 +150,7 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// Files that are exchanged are used without a restart, and nothing is lost; ones that can't be used are said, and the
+// Replaced files are used without a restart, and nothing is lost; files that can't be used are reported, and the
 // session goes on.
 func TestTLSFilesThatChangeAreUsed(t *testing.T) {
 	a, dir := certs.New(t, "site"), t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDecode reads messages one after the other with one decoder: what came before decides how the next is read. The
-// input is messages, each behind a byte that picks its session and two with its length.
+// FuzzDecode reads messages one after the other with one decoder: earlier messages decide how the next is read. The
+// input is a series of messages, each preceded by a byte that selects its session and two with its length.
 func FuzzDecode(f *testing.F) {
 	whole := message(f, 0, rfcTemplateSet, rfcDataSet, rfcOptionsTemplateSet, rfcOptionsDataSet)
 	variable := message(f, 0, `0002 0020 0100 0004  0052 ffff  81f4 ffff 00001ad7  0001 0003  8055 0002 00007279`,
@@ -44,7 +44,7 @@ func chain(session byte, messages ...[]byte) []byte {
 	return b
 }
 
-// read decodes a message and looks at all there is to see of it.
+// read decodes a message and reads everything in the result.
 func read(t *testing.T, d *Decoder, s Session, message []byte) {
 	records, bytes := 0, 0
 	result, err := d.Decode(s, noon, message, func(r *Record) error {
@@ -71,7 +71,7 @@ func read(t *testing.T, d *Decoder, s Session, message []byte) {
 	}
 }
 
-// bounded holds what the decoder keeps against its limits and its own accounts.
+// bounded checks the decoder's state against its limits and its own accounts.
 func bounded(t *testing.T, d *Decoder, l Limits) {
 	cost, used := 0, map[Session]usage{}
 	for _, e := range d.domains {

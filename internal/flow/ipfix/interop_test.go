@@ -21,7 +21,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// filled is a record whose fields all have different bytes that their types allow.
+// filled is a record whose fields have different bytes, all valid for their types.
 func filled(tpl *Template, seed byte) []byte {
 	var record []byte
 	for i, f := range tpl.fields {
@@ -146,7 +146,7 @@ func goflow2Records(t *testing.T, set any) (records []string) {
 	return records
 }
 
-// TestTsharkReadsEveryField has tshark take our messages apart: at the place of every field it must see one, with the
+// TestTsharkReadsEveryField makes tshark dissect our messages: at the position of every field it must see one, with the
 // same bytes.
 func TestTsharkReadsEveryField(t *testing.T) {
 	messages := interopMessages(t)
@@ -180,8 +180,8 @@ func TestTsharkReadsEveryField(t *testing.T) {
 	}
 }
 
-// sees reports whether tshark's bytes are the value. Of times in the format of NTP, and of reverse ones, it marks the
-// first half alone.
+// sees reports whether tshark's bytes are the value. For times in the format of NTP, and for reverse elements of such
+// times, it only marks the first half.
 func sees(v Value, shown string) bool {
 	want := hex.EncodeToString(v.Bytes)
 	half := v.Field.PEN == Reverse || v.Element().Type == DateTimeMicroseconds
@@ -214,7 +214,7 @@ func datagram(message []byte) []byte {
 
 // dissected is what tshark found in a packet.
 type dissected struct {
-	values map[int][]string // by their place in the frame, in hexadecimal
+	values map[int][]string // by their offset in the frame, in hexadecimal
 	faults string           // what it complains about
 }
 

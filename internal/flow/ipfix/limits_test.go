@@ -21,7 +21,7 @@ func template(t testing.TB, id uint16, n int) []byte {
 	return b.Message(noon)
 }
 
-// exporter is the n-th of many.
+// exporter is the n-th of many exporters.
 func exporter(n int) Session {
 	s := udp
 	s.Exporter = netip.AddrPortFrom(s.Exporter.Addr(), uint16(n))

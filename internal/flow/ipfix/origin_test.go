@@ -126,7 +126,7 @@ func TestASessionWhoseTemplateWasRefusedBorrowsNone(t *testing.T) {
 
 func TestWhatIsKeptOfOriginsIsBounded(t *testing.T) {
 	d := NewDecoder(Limits{Domains: 64})
-	for n := range 5000 { // of one address, and each from an address of its own
+	for n := range 5000 { // all at one address, and then each at its own address
 		decode(t, d, exporter(n+1), message(t, 0, rfcTemplateSet))
 		s := udp
 		s.Exporter = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), 1000)

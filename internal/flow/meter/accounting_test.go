@@ -11,8 +11,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// For any sequence of packets, drains, kills, clock steps, slow exporters and ports that come and go, what is told is
-// what was counted: the largest totals of every flow, and without a kill the deltas too.
+// For any sequence of packets, drains, kills, clock steps, slow exporters and ports that are added and removed, the
+// records contain what was counted: the largest totals of every flow, and without a kill the deltas too.
 func TestAccountsBalance(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		set := Settings{ActiveTimeout: 10 * time.Second, IdleTimeout: 4 * time.Second,
@@ -81,13 +81,13 @@ func TestAccountsBalance(t *testing.T) {
 	})
 }
 
-// dieSomewhere steps and is killed at one of the places that ask, or behind the step.
+// dieSomewhere steps and is killed at one of the points that ask, or after the step.
 func (w *world) dieSomewhere() {
 	defer func() {
 		if p := recover(); p != nil && p != errDied {
 			panic(p)
 		}
-		// The panic may have left a lock behind: it went with the agent.
+		// The panic may have left a lock held: it is discarded with the agent.
 	}()
 	w.sink.left = w.sink.budget
 	if _, err := w.m.Step(w.now); err != nil && !errors.Is(err, errDied) {
@@ -95,7 +95,7 @@ func (w *world) dieSomewhere() {
 	}
 }
 
-// What was added last may come again as long as the source does not confirm: the entry that knows of it stays.
+// The last batch may come again as long as the source has no confirmation: the entry that has its number stays.
 func TestUnconfirmedBatchKeepsItsEntry(t *testing.T) {
 	w := newWorld(t, Settings{ActiveTimeout: 10 * time.Second, IdleTimeout: 4 * time.Second, MaxFlows: 10})
 	w.send(key(1), 3)

@@ -88,7 +88,7 @@ func BenchmarkNothingDue(b *testing.B) {
 	}
 }
 
-// Making a record and noting that it was told: the time for each.
+// Making a record and noting that it was reported: the time for each.
 func BenchmarkTell(b *testing.B) {
 	t, _, now := filled(b, DefaultSettings())
 	t.settled = 1

@@ -17,7 +17,7 @@ import (
 // connections.
 const perSecond = 35_000
 
-// churning stands for the kernel while short flows come all the time.
+// churning replaces the kernel while short flows come all the time.
 type churning struct {
 	*kernel
 	begun  uint32 // flows
@@ -68,7 +68,7 @@ func (s *churning) Drain(add func(flow.Batch) error) error {
 	return nil
 }
 
-// last has so many flows begin that last.
+// last begins that many flows that last.
 func (s *churning) last(b *testing.B, m *Meter, now Instant, flows int) {
 	if _, err := m.Step(now); err != nil {
 		b.Fatal(err)
@@ -101,8 +101,8 @@ func memoryDir(b *testing.B) string {
 	return dir
 }
 
-// Short flows come, end, are told of 2 s later and freed, all the time: the time for each. What else runs on the host
-// has emptied the caches between two rounds.
+// Short flows begin, end, are reported 2 s later and freed, all the time: the time for each. Other work on the host has
+// emptied the caches between two rounds.
 func BenchmarkChurn(b *testing.B) { benchmarkChurn(b, false, 0) }
 
 // The same with both directions in one record: the time for each direction.
@@ -111,7 +111,7 @@ func BenchmarkChurnBiflow(b *testing.B) { benchmarkChurn(b, true, 0) }
 // The same beside a million flows that last.
 func BenchmarkChurnBesideAMillion(b *testing.B) { benchmarkChurn(b, false, million) }
 
-// threadTime is how long this thread has had a CPU.
+// threadTime is the CPU time of this thread.
 func threadTime(b *testing.B) time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {

@@ -15,8 +15,8 @@ func (t *table) checkBounds(fail func(string, ...any)) {
 	}
 }
 
-// Whatever the limit, each flow that is due has its turn before another has its second, and the search goes on where it
-// stopped.
+// Whatever the limit, each flow that is due has its turn before another has its second, and the search continues where
+// it stopped.
 func TestEveryFlowThatIsDueHasItsTurn(t *testing.T) {
 	for _, limit := range []int{1, 7, groupEntries, groupEntries + 1, 1000} {
 		tab, err := newTable(t.TempDir()+"/t", originSum("boot"), Settings{ActiveTimeout: time.Minute,
@@ -34,7 +34,7 @@ func TestEveryFlowThatIsDueHasItsTurn(t *testing.T) {
 		h, turns := newHarvest(limit), map[int]int{}
 		const rounds = 3
 		for n, tick := 0, floorTick(now.Up); n < rounds*len(b.Keys); n += len(h.items) {
-			tick += ticks(time.Minute) // all are due anew each time, those that were told of too
+			tick += ticks(time.Minute) // all are due again each time, including those that were reported
 			h.reset()
 			tab.collect(tick, limit, nil, h)
 			for k := range h.items {
@@ -43,7 +43,7 @@ func TestEveryFlowThatIsDueHasItsTurn(t *testing.T) {
 			}
 			tab.settle(h.items, tick)
 			for _, x := range h.items {
-				tab.file.entries[x.first].current().sentPackets = 0 // there is more to tell of
+				tab.file.entries[x.first].current().sentPackets = 0 // there is more to report
 			}
 			tab.checkBounds(t.Fatalf)
 			if len(h.items) == 0 {
@@ -58,7 +58,7 @@ func TestEveryFlowThatIsDueHasItsTurn(t *testing.T) {
 	}
 }
 
-// A look while nothing is due leaves the times of the entries alone.
+// While nothing is due, a search does not read the times of single entries.
 func TestGroupsThatAreNotDueAreNotLookedThrough(t *testing.T) {
 	tab, err := newTable(t.TempDir()+"/t", originSum("boot"), minute.withDefaults(), slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/flow"
 )
 
-// A kill at any step of freeing what was told of leaves nothing untold, and nothing that is told again with other
+// A kill at any step of freeing reported flows leaves no flow unreported, and none that is reported again with other
 // totals. The steps are those of settle.
 func TestKillAtEachStepOfAnEndDoublesNothing(t *testing.T) {
 	for _, pair := range []bool{false, true} {
@@ -69,7 +69,7 @@ func TestKillAtEachStepOfAnEndDoublesNothing(t *testing.T) {
 	}
 }
 
-// Room that is free is kept for a while, and then given back; what comes later gets it anew.
+// Free space is kept for a while, and then released; later flows allocate it again.
 func TestRoomThatIsNotUsedIsGivenBack(t *testing.T) {
 	set := minute
 	set.MaxFlows = 3 * chunkEntries

@@ -92,7 +92,7 @@ func TestS65_LongFlowIsExportedEveryActiveTimeoutWithDeltas(t *testing.T) {
 	}
 }
 
-// A packet after a pause that is longer than activeTimeout is told of activeTimeout later at the latest.
+// A packet after a pause longer than activeTimeout is reported within another activeTimeout.
 func TestS65_PacketAfterAPauseIsToldInTime(t *testing.T) {
 	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 10 * time.Minute, MaxFlows: 10})
 	w.send(key(1), 1)
@@ -136,8 +136,8 @@ func TestFlowsOfAPortThatWentAreEnded(t *testing.T) {
 	}
 }
 
-// The slot has another port's counts when the drain comes: they must not be told as those of the port before, also
-// after a restart.
+// The slot has another port's counts when the drain comes: they must not be reported as those of the previous port,
+// also after a restart.
 func TestSlotThatIsUsedAgainKeepsPortsApart(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		w := newWorld(t, minute)
@@ -248,7 +248,7 @@ func TestNoFileWithoutAFlow(t *testing.T) {
 	}
 }
 
-// What an exporter does not take waits in the table.
+// Records that an exporter does not accept wait in the table.
 func TestExporterThatTakesLittleLosesNothing(t *testing.T) {
 	w := newWorld(t, minute)
 	w.sink.budget = 7
@@ -326,7 +326,7 @@ func TestSecondAgentIsRefused(t *testing.T) {
 	}
 }
 
-// The flows of a port that goes are told of as fast as the exporter takes them, as that port's.
+// The flows of a removed port are reported as fast as the exporter accepts them, as that port's.
 func TestFlowsOfAPortThatWentAreToldOfInTime(t *testing.T) {
 	w := newWorld(t, minute)
 	w.sink.budget = 7
@@ -352,7 +352,7 @@ func TestFlowsOfAPortThatWentAreToldOfInTime(t *testing.T) {
 	}
 }
 
-// What the exporter does not take before the agent must stop is there for the next agent, with its ports.
+// What the exporter does not accept before the agent must stop is there for the next agent, with its ports.
 func TestStopThatIsCutShortLeavesTheRest(t *testing.T) {
 	w := newWorld(t, minute)
 	w.sink.budget, w.sink.left = 7, 7

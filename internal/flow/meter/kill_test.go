@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // lastBatch is how many batches there are in all.
 const lastBatch = 3000
 
-// batchAt is what the kernel counted before the drain of that number: the same whoever asks.
+// batchAt is what the kernel counted before the drain with that number: always the same.
 func batchAt(n uint64) flow.Batch {
 	r := rand.New(rand.NewPCG(n, 5))
 	b := flow.Batch{Number: n}
@@ -64,8 +64,7 @@ func instantOf(n uint64) Instant {
 		time.Duration(n)*time.Second}
 }
 
-// numbered is a source whose memory of what was confirmed is a file, which survives the agent as the kernel's tables
-// do.
+// numbered is a source that stores in a file what was confirmed; the file survives the agent like the kernel's tables.
 type numbered struct {
 	file  *os.File
 	next  uint64
@@ -113,7 +112,7 @@ func (j *journal) Export(_ Instant, _ flow.Points, records []flow.Record) {
 	j.err = errors.Join(j.err, err)
 }
 
-// victim is an agent that folds and exports until it is killed, or all batches are through.
+// victim is an agent that folds and exports until it is killed, or all batches are processed.
 func victim(dir string) error {
 	state, err := os.OpenFile(filepath.Join(dir, "confirmed"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -145,8 +144,8 @@ func victim(dir string) error {
 	return errors.Join(err, j.err)
 }
 
-// told is what records said: the largest totals of each flow, since a record that comes twice says at least as much the
-// second time.
+// told is the content of records: the largest totals of each flow, because a repeated record has totals at least as
+// large.
 type told map[flowName]uint64
 
 type flowName struct {
@@ -164,7 +163,7 @@ func (t told) add(r flow.Record) {
 	}
 }
 
-// perKey is how many packets were told of.
+// perKey is how many packets were reported.
 func (t told) perKey() map[flow.Key]uint64 {
 	sum := map[flow.Key]uint64{}
 	for n, packets := range t {
@@ -196,8 +195,8 @@ func readJournal(t *testing.T, name string, to told) (records int) {
 	return records
 }
 
-// An agent that is killed at any instant, again and again, leaves nothing untold and tells nothing twice that could not
-// be recognised.
+// An agent that is killed at any instant, again and again, leaves nothing unreported and reports nothing twice that
+// could not be recognized.
 func TestKillsAtAnyInstantLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -38,8 +38,8 @@ func TestRoundsFollowTheRateOfNewFlows(t *testing.T) {
 	}
 }
 
-// Flows that begin at any steady rate have rounds of a steady length, and within five rounds of none it is the usual
-// one again.
+// With flows that begin at a steady rate, rounds have a steady length; within five rounds after the last one begins,
+// the length is the usual one again.
 func TestRoundsDoNotGoUpAndDown(t *testing.T) {
 	for _, rate := range []int{100, 4000, 5000, 35_000, 80_000, 500_000} {
 		var all []time.Duration
@@ -64,7 +64,7 @@ func TestRoundsDoNotGoUpAndDown(t *testing.T) {
 	}
 }
 
-// follow steps when Step asks for it, for so long, and returns how often the source was drained and the exporter
+// follow steps when Step asks for it, for that long, and returns how often the source was drained and the exporter
 // ticked.
 func (w *world) follow(d time.Duration, each func()) (drains, ticks int) {
 	w.t.Helper()
@@ -89,8 +89,8 @@ func (w *world) follow(d time.Duration, each func()) (drains, ticks int) {
 	return drains, ticks
 }
 
-// While short flows come in numbers the source is drained more often, but what is done once a second stays so; flows
-// that last and are counted again and again change nothing. What was counted is told, to the packet.
+// While many short flows come, the source is drained more often, but what is done once a second is not done more often;
+// flows that last and are counted again and again change nothing. What was counted is reported, to the packet.
 func TestShortRoundsAccountForEverything(t *testing.T) {
 	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 200_000})
 	w.kernel.size = 500
@@ -147,7 +147,7 @@ func TestShortRoundsAccountForEverything(t *testing.T) {
 	}
 }
 
-// An exporter that takes nothing is asked less and less often, one that takes some records soon again.
+// An exporter that accepts nothing is asked less and less often, one that accepts some records soon again.
 func TestExporterThatTakesNothingIsAskedLessOften(t *testing.T) {
 	pause := time.Duration(0)
 	for _, want := range []time.Duration{8, 16, 32, 50, 50} {
@@ -160,8 +160,8 @@ func TestExporterThatTakesNothingIsAskedLessOften(t *testing.T) {
 	}
 }
 
-// The agent's table is full and new flows go on to come faster than the kernel has room for in a second: rounds become
-// shorter all the same, and what the kernel can't take becomes little.
+// The agent's table is full and new flows still come faster than the kernel can store in a second: rounds become
+// shorter all the same, and the kernel loses only a little.
 func TestRoundsAreShortWhileTheTableIsFull(t *testing.T) {
 	const perSecond, kernelRoom = 20_000, 6250
 	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 10_000})
@@ -190,7 +190,7 @@ func TestRoundsAreShortWhileTheTableIsFull(t *testing.T) {
 	}
 }
 
-// Flows that last and have no room do not begin with every drain: they are told of once a second as ever.
+// Flows that last but do not fit do not begin with every drain: they are reported once a second as before.
 func TestFlowsThatLastWithoutRoomDoNotShortenRounds(t *testing.T) {
 	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 100})
 	w.kernel.size = 500

@@ -74,7 +74,7 @@ func TestSubscriptionBringsRecordsAndCountsWhatHasNoRoom(t *testing.T) {
 	}
 }
 
-// Those who look do so while flows come and go.
+// Other goroutines may read while flows begin and end.
 func TestLookingWhileFlowsComeAndGo(t *testing.T) {
 	w := newWorld(t, Settings{ActiveTimeout: 10 * time.Second, IdleTimeout: 3 * time.Second, MaxFlows: 5000,
 		Biflow: true})

@@ -11,8 +11,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// kernel stands for the kernel's tables: what is counted in it comes out in batches, and comes again until it was
-// confirmed.
+// kernel replaces the kernel's tables: counts come out in batches, and come again until they were confirmed.
 type kernel struct {
 	counting map[flow.Key]flow.Counts
 	order    []flow.Key
@@ -21,7 +20,7 @@ type kernel struct {
 	size     int // of a batch
 	points   flow.Points
 	losses   []flow.Loss
-	// dies is asked before a batch is confirmed and after it.
+	// dies is called before a batch is confirmed and after it.
 	dies func() bool
 }
 
@@ -89,7 +88,7 @@ func (k *kernel) deliver(add func(flow.Batch) error) error {
 func (k *kernel) Points() flow.Points          { return k.points }
 func (k *kernel) Losses() ([]flow.Loss, error) { return k.losses, nil }
 
-// sink is an exporter that keeps all it gets.
+// sink is an exporter that stores all it gets.
 type sink struct {
 	budget  int // per step; 0 = no limit
 	left    int
@@ -122,7 +121,7 @@ func (s *sink) Export(now Instant, _ flow.Points, records []flow.Record) {
 
 func (s *sink) Tick(_ Instant, state func() State) { s.state = state() }
 
-// world is a host whose time goes on by hand.
+// world is a host whose clock the test advances.
 type world struct {
 	t      *testing.T
 	dir    string
@@ -153,7 +152,7 @@ func (w *world) start() {
 	}
 }
 
-// kill ends the agent as a kill between two calls does, and starts its successor.
+// kill ends the agent like a kill between two calls, and starts its successor.
 func (w *world) kill() {
 	w.m.release()
 	w.start()

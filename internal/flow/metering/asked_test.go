@@ -109,7 +109,7 @@ func TestS66_WhoLooksIsToldThatPacketsAreSampled(t *testing.T) {
 	}
 }
 
-// Drains and views have the same period, each its own phase: no view may fall between two drains.
+// Drains and views have the same period but different phases: no view may fall between two drains.
 func TestEveryViewOfRatesHasADrainInIt(t *testing.T) {
 	g := newRig(t)
 	g.src.drain = func() { g.src.count(key(1, 1), 1) }
@@ -130,7 +130,7 @@ func TestEveryViewOfRatesHasADrainInIt(t *testing.T) {
 	}
 }
 
-// While nothing is metered the export is told of no change: what is shown goes by the plan.
+// While nothing is metered the export does not learn of changes: the status shows the plan's collectors.
 func TestStatusShowsTheCollectorsOfThePlanAlone(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle, "vm1")

@@ -18,7 +18,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// exporting is an exporter of switch lab whose events are kept; its clock goes when the test says so.
+// exporting is an exporter of switch lab whose events are stored; the test advances its clock.
 type exporting struct {
 	*exporter
 	t      *testing.T
@@ -26,7 +26,7 @@ type exporting struct {
 	events []event.Event
 }
 
-// newExporting makes the exporter of the agent of that directory.
+// newExporting makes the exporter of an agent with that directory.
 func newExporting(t *testing.T, dir string, x plan.IPFIX) *exporting {
 	t.Helper()
 	now, err := meter.Now()
@@ -46,11 +46,11 @@ func (e *exporting) pass(seconds int) {
 	for range seconds {
 		e.now.Up, e.now.Wall = e.now.Up+time.Second, e.now.Wall.Add(time.Second)
 		e.Tick(e.now, func() meter.State { return meter.State{} })
-		time.Sleep(time.Millisecond) // for what comes back from the network
+		time.Sleep(time.Millisecond) // for refusals from the network
 	}
 }
 
-// counted is since when losses are counted, which has to be as it was.
+// counted is since when losses are counted, which must not have changed.
 func (e *exporting) counted(was *export.Span) export.Span {
 	e.t.Helper()
 	all, err := e.Status()
@@ -65,7 +65,7 @@ func (e *exporting) counted(was *export.Span) export.Span {
 	return span
 }
 
-// lose has a record lost, and says how many are in all, by the status.
+// lose makes a record get lost, and returns the total according to the status.
 func (e *exporting) lose() uint64 {
 	e.t.Helper()
 	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17},
@@ -78,8 +78,8 @@ func (e *exporting) lose() uint64 {
 	return all[0].Lost.Records
 }
 
-// closedPort is a collector on this machine where nobody listens, nor will: it is at an address of this process alone,
-// and no port that the kernel hands out.
+// closedPort is a collector on this machine where nobody listens or will listen: at an address of this process alone,
+// and at a port that the kernel does not assign.
 func closedPort() plan.IPFIX {
 	pid := os.Getpid() // 22 bits at most
 	own := netip.AddrFrom4([4]byte{127, byte(64 | pid>>16&63), byte(pid >> 8), byte(pid)})
@@ -167,7 +167,7 @@ func TestCollectorsThatComeAndGoAreEvents(t *testing.T) {
 	}
 }
 
-// What is lost between the last look at the collectors and a change of the settings is counted on, not forgotten.
+// What is lost between the last check of the collectors and a change of the settings is added, not forgotten.
 func TestWhatIsLostRightBeforeAChangeIsCounted(t *testing.T) {
 	x := closedPort()
 	e := newExporting(t, t.TempDir(), x)
@@ -183,8 +183,8 @@ func TestWhatIsLostRightBeforeAChangeIsCounted(t *testing.T) {
 	}
 }
 
-// What waits in memory for a collector over TCP is lost when the agent is killed: the next one says so. A collector
-// over UDP at the same address and port is another one.
+// What waits in memory for a collector over TCP is lost when the agent is killed: the next agent reports it. A
+// collector over UDP at the same address and port is a different one.
 func TestWhatWaitsForACollectorIsLostWhenTheAgentIsKilled(t *testing.T) {
 	dir, x := t.TempDir(), closedPort()
 	udp := x.Collectors[0]

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/flow"
 )
 
-// idle is a timeout that no test waits for, short one that is waited for.
+// idle is a timeout that no test waits for, short is one that tests wait for.
 const (
 	idle  = time.Hour
 	short = 200 * time.Millisecond
@@ -59,14 +59,14 @@ func onlyPoints(files []os.DirEntry) bool {
 	return true
 }
 
-// Metering that is switched off at one port ends that port's flows, of which nothing is missing, and no others.
+// When metering is switched off at one port, that port's flows end completely counted, and no others end.
 func TestFlowsOfAPortThatIsMeteredNoLongerAreEnded(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle, "vm1", "vm2")
 	g.src.pass(key(1, 1), 5)
 	g.src.pass(key(2, 2), 6)
 	g.await("two flows", func() bool { l, _ := g.Flows(query()); return l.Total == 2 })
-	g.src.pass(key(1, 1), 50) // counted before the change was in force
+	g.src.pass(key(1, 1), 50) // counted before the change was active
 	g.settle(idle, "vm2")
 	g.await("the record", func() bool { return g.sent.sum()[flow.ForcedEnd] == 55 })
 	if l, err := g.Flows(query()); err != nil || l.Total != 1 || l.Flows[0].Port != "vm2" {
@@ -108,7 +108,7 @@ func TestChangedSettingsAreTakenOverLive(t *testing.T) {
 	}
 }
 
-// A kernel that fails is a problem that is shown, and no reason to give up.
+// A kernel that fails is a problem that the status shows, and the runner tries again.
 func TestAFailureIsShownAndGoesAway(t *testing.T) {
 	g := newRig(t)
 	g.src.failing = errors.New("no such table")
@@ -128,7 +128,7 @@ func TestAFailureIsShownAndGoesAway(t *testing.T) {
 	g.await("its end", func() bool { return problem() == "" && g.sent.sum()[flow.IdleTimeout] == 5 })
 }
 
-// The agent's loop does not wait for records that take long, and neither do those who look.
+// Neither the agent's loop nor readers wait for records that take long.
 func TestWhoTellsOfAPlanDoesNotWaitForCollectors(t *testing.T) {
 	g := newRig(t)
 	g.sent.gate = make(chan struct{})
@@ -137,7 +137,7 @@ func TestWhoTellsOfAPlanDoesNotWaitForCollectors(t *testing.T) {
 	g.settle(idle, "vm1")
 	g.src.pass(key(1, 1), 5)
 	g.await("a flow", func() bool { l, _ := g.Flows(query()); return l.Total == 1 })
-	g.settle(idle) // ends the flow, whose record does not get out
+	g.settle(idle) // ends the flow, whose record can't be sent
 	g.await("the loop waits", func() bool { n := g.src.drained(); time.Sleep(10 * every); return g.src.drained() == n })
 	done := make(chan error)
 	go func() {

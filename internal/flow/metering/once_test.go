@@ -10,8 +10,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// What passes between two metered ports is seen at both. The sum of a view has each packet once, whatever is asked for,
-// and whichever ports are metered.
+// Packets between two metered ports are seen at both. The sum of a view has each packet once, whatever the filter, and
+// whichever ports are metered.
 func TestTheSumOfTopHasEachPacketOnce(t *testing.T) {
 	out := func(k flow.Key, point uint16) flow.Key {
 		k.Point, k.Direction = point, flow.Egress

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// source is a kernel whose frames are what the test says.
+// source is a kernel that counts the frames that the test names.
 type source struct {
 	mu      sync.Mutex
 	number  uint64
@@ -22,7 +22,7 @@ type source struct {
 	points  flow.Points
 	losses  []flow.Loss
 	drains  int
-	drain   func() // called before each, unless nil
+	drain   func() // called before each drain, unless nil
 	failing error
 }
 
@@ -64,14 +64,14 @@ func (s *source) Points() flow.Points {
 
 func (s *source) Losses() ([]flow.Loss, error) { return s.losses, nil }
 
-// pass has frames of a flow pass.
+// pass counts frames of a flow.
 func (s *source) pass(k flow.Key, packets uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(k, packets)
 }
 
-// count is pass for who holds the lock.
+// count is pass for callers that hold the lock.
 func (s *source) count(k flow.Key, packets uint64) {
 	now := time.Now().UnixMilli()
 	c := flow.Counts{Packets: packets, Bytes: 100 * packets, FrameBytes: 114 * packets, First: now, Last: now, In: 1,
@@ -89,7 +89,7 @@ func (s *source) drained() int {
 	return s.drains
 }
 
-// collectors keep what they are given.
+// collectors stores what it gets.
 type collectors struct {
 	mu       sync.Mutex
 	settings []plan.IPFIX
@@ -123,7 +123,7 @@ func (c *collectors) Close(meter.Instant) {
 	c.closed = true
 }
 
-// sum is how many packets the records tell of, by reason.
+// sum is how many packets the records contain, by reason.
 func (c *collectors) sum() map[flow.EndReason]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func newRig(t *testing.T) *rig {
 	return g
 }
 
-// start begins a runner, as the next agent does.
+// start begins a runner, like the next agent.
 func (g *rig) start() {
 	g.sent = &collectors{}
 	r := Start(Options{Log: slog.New(slog.DiscardHandler), Dir: g.dir, Origin: "boot", Source: g.src, Every: every,
@@ -166,7 +166,7 @@ func (g *rig) start() {
 	g.t.Cleanup(g.ends)
 }
 
-// settle puts a plan into force in which the ports named are metered.
+// settle activates a plan in which the named ports are metered.
 func (g *rig) settle(idle time.Duration, names ...string) {
 	g.t.Helper()
 	on := func(name string) plan.Monitoring {
@@ -188,7 +188,7 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 	g.Settled(g.plan, map[string][]string{"lab": {"web", "db", "empty"}})
 }
 
-// await waits until f is so.
+// await waits until f returns true.
 func (g *rig) await(what string, f func() bool) {
 	g.t.Helper()
 	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {

@@ -26,9 +26,9 @@ func byName(s api.FlowSums) sumsByName {
 	return all
 }
 
-// talk has two conversations pass between vm1, vm2 and the uplink, each frame seen where it comes in and where it goes
-// out: 30 packets to and 20 from vm2's port 443, 10 to 53 of who is beyond the uplink and 40 from there, and 5 for all,
-// of VLAN 200.
+// talk makes two conversations pass between vm1, vm2 and the uplink, each frame seen where it comes in and where it
+// goes out: 30 packets to and 20 from vm2's port 443, 10 to port 53 of a station beyond the uplink and 40 from there,
+// and 5 to all, in VLAN 200.
 func (g *rig) talk() {
 	one := flow.Key{EtherType: flow.IPv4, Protocol: 6, Src: [16]byte{192, 0, 2, 1}, Dst: [16]byte{192, 0, 2, 2},
 		SrcPort: 40000, DstPort: 443, VLAN: 100,
@@ -51,7 +51,7 @@ func (g *rig) talk() {
 	}
 }
 
-// both has packets pass from one port to another, and be seen at both.
+// both makes packets pass from one port to another, seen at both.
 func (g *rig) both(k flow.Key, from, to uint16, packets uint64) {
 	g.src.mu.Lock()
 	defer g.src.mu.Unlock()
@@ -66,7 +66,7 @@ func sumQuery(by string) api.FlowSumQuery {
 	return api.FlowSumQuery{By: by, Of: api.SumsOfFlows, Sort: "packets", Limit: 100}
 }
 
-// sumsOf are the sums of the flows there are.
+// sumsOf are the sums of the present flows.
 func (g *rig) sumsOf(q api.FlowSumQuery) (out api.FlowSums) {
 	g.t.Helper()
 	if err := g.Sums(g.t.Context(), q, func(s api.FlowSums) error { out = s; return nil }); err != nil {
@@ -75,7 +75,7 @@ func (g *rig) sumsOf(q api.FlowSumQuery) (out api.FlowSums) {
 	return out
 }
 
-// Each packet counts once, though it was metered where it came in and where it went out, and each conversation is one
+// Each packet counts once, although it was metered where it came in and where it went out, and each conversation is one
 // row.
 func TestSumsHaveEachPacketOnce(t *testing.T) {
 	g := newRig(t)
@@ -99,7 +99,7 @@ func TestSumsHaveEachPacketOnce(t *testing.T) {
 		}
 	}
 	q := sumQuery(api.ByAddress)
-	q.Port = "vm2" // what vm2 was sent was metered where it came in too, and that is not asked for
+	q.Port = "vm2" // packets to vm2 were also metered where they came in, which this filter does not select
 	if got, want := byName(g.sumsOf(q)), (sumsByName{"192.0.2.1": {50, 20, 2}, "192.0.2.2": {50, 30, 2},
 		"02:00:00:00:00:01": {5, 0, 1}, "ff:ff:ff:ff:ff:ff": {5, 5, 1},
 		"total": {55, 0, 3}}); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -119,7 +119,7 @@ func TestSumsHaveEachPacketOnce(t *testing.T) {
 	}
 }
 
-// With more groups than are kept apart what is left out of the rows is in the rest, to the packet.
+// With more groups than are kept apart, what is not in the rows is in the rest, to the packet.
 func TestSumsCostBoundedMemoryAndLoseNothing(t *testing.T) {
 	g := newRig(t)
 	q := sumQuery(api.ByAddress)
@@ -188,7 +188,7 @@ func TestSumsOfRates(t *testing.T) {
 	}
 }
 
-// What the records of all intervals say is what was counted.
+// The records of all intervals together contain what was counted.
 func TestSumsOfRecords(t *testing.T) {
 	g := newRig(t)
 	g.settle(30*time.Millisecond, "vm1", "vm2", "u1")

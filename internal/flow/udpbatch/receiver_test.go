@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Receiver hands over the same datagrams, with fewer calls.
+// A Receiver passes on the same datagrams, with fewer calls.
 func TestReceiverReadsWhatCameInOnePiece(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
 		to := listen(t, at)

@@ -15,7 +15,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// patience bounds what is waited for.
+// patience limits every wait.
 const patience = time.Minute
 
 func listen(t *testing.T, at string) *net.UDPConn {

@@ -14,8 +14,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A receiver that knows nothing of batches sees datagrams, in order and of their own lengths; those of one length left
-// in one piece.
+// A receiver without batches sees datagrams, in order and with their own lengths; those of one length left in one
+// piece.
 func TestDatagramsArriveOneByOne(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
 		to := listen(t, at)
@@ -38,7 +38,7 @@ func TestLongRunsHaveSeveralPieces(t *testing.T) {
 	s := dial(t, to.LocalAddr())
 	for _, c := range []struct {
 		b     *Batch
-		first []int // behind which so many left
+		first []int // the datagrams after which that many left in the same piece
 	}{
 		{batch(times(100, 50)...), []int{63, 35}},
 		{batch(times(50, 1472)...), []int{43, 5}},
@@ -59,7 +59,7 @@ func TestLongRunsHaveSeveralPieces(t *testing.T) {
 	}
 }
 
-// A socket without checksums is one whose datagrams the kernel does not divide; that is found out once.
+// The kernel does not divide datagrams of a socket without checksums; the sender finds this out once.
 func TestDatagramsGoOneByOneWhereTheKernelDoesNotDivide(t *testing.T) {
 	for _, c := range []struct {
 		at          string
@@ -94,8 +94,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A device that computes no checksums: kernels before 6.11 do not divide for it, later ones do the sums themselves.
-// Either way all arrive.
+// A device that computes no checksums: kernels before 6.11 do not divide for it, later ones compute the checksums
+// themselves. Either way all arrive.
 func TestDatagramsLeaveByADeviceWithoutChecksums(t *testing.T) {
 	testkit.Tool(t, "ethtool")
 	c := newCable(t)
@@ -135,14 +135,14 @@ func TestDatagramsLongerThanTheMTU(t *testing.T) {
 	}
 }
 
-// What the socket was told of datagrams before does not keep a batch back.
+// Errors that the socket got for earlier datagrams do not hold back a batch.
 func TestBatchIsSentThoughTheOneBeforeWasRefused(t *testing.T) {
 	to := listen(t, "127.0.0.1:0")
 	address := to.LocalAddr().(*net.UDPAddr).AddrPort()
 	s := dial(t, to.LocalAddr())
 	_ = to.Close()
 	b := batch(times(10, 100)...)
-	s.all(t, b) // the kernel takes it, and is told then
+	s.all(t, b) // the kernel accepts it, and reports the error later
 	to = listen(t, netip.AddrPortFrom(address.Addr(), address.Port()).String())
 	s.all(t, b)
 	expect(t, to, b)
@@ -151,7 +151,7 @@ func TestBatchIsSentThoughTheOneBeforeWasRefused(t *testing.T) {
 	}
 }
 
-// Datagrams wait in the kernel while it looks for who has the address, and take the socket's room.
+// Datagrams wait in the kernel while it resolves the address, and fill the socket's buffer.
 func TestSendWaitsForRoom(t *testing.T) {
 	c := newCable(t)
 	to, s := c.sockets()

@@ -73,9 +73,9 @@ func startNumbered(t *testing.T, from, to *netns.NS, address string) *numbered {
 	return n
 }
 
-// finish ends the stream and fails the test when the switch lost, doubled or reordered a packet: the switch's loss is
-// what was sent and neither received nor thrown away by the receiver's own socket, which the kernel counts. It returns
-// how many frames the sender's port has given the switch for it.
+// finish ends the stream and fails the test if the switch lost, doubled or reordered a packet. The switch's loss is
+// what was sent minus what was received and minus what the receiver's own socket dropped, which the kernel counts. It
+// returns how many frames of the stream the sender's port has passed to the switch.
 func (n *numbered) finish() (frames uint64) {
 	n.t.Helper()
 	n.stop()

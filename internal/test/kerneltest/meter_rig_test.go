@@ -96,7 +96,7 @@ func (r *meterRig) frame(at string, frame []byte) {
 	}
 }
 
-// drained is what was counted since the last time, in a form to compare: by point and flow.
+// drained is what was counted since the last call, in a form for comparison: by point and flow.
 func (r *meterRig) drained() map[string]string {
 	r.t.Helper()
 	counts := map[flow.Key]flow.Counts{}

@@ -238,7 +238,7 @@ func TestS110_AGuestThatBridgesTwoOfItsAdaptersIsFoundInItsStorm(t *testing.T) {
 	}
 }
 
-// advice are the ports that a rule has something to say of.
+// advice are the ports for which a rule has a finding.
 func (h *host) advice(rule string) (ports []string) {
 	h.T.Helper()
 	a, err := h.Advise(h.T.Context(), api.AdviseRequest{})
