@@ -172,7 +172,7 @@ func (l *lines) topic(t *explain.Topic) {
 		l.put("  " + fmt.Sprintf("%-14s", "command:") + t.Command) // whole, to be copied
 	}
 	if len(t.Statements) > 0 {
-		l.add(2, "behaviour:", 14, strings.Join(t.Statements, ", ")+" of docs/reference/behaviour.md")
+		l.add(2, "behaviour:", 14, strings.Join(t.Statements, ", ")+" in reference/behaviour.md of the documentation")
 	}
 }
 

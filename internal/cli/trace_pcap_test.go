@@ -51,7 +51,7 @@ func conversation() []api.CaptureEvent {
 		at(api.CaptureFrame{Port: 1, Stage: api.StageAdmit, SegmentSize: 1448}, big),           // 7
 		at(api.CaptureFrame{Port: 5, Stage: api.StageAdmit}, outside),                          // 8
 		at(api.CaptureFrame{Port: 5, Stage: api.StageAdmit, FromHost: true}, request),          // 9
-		{Counts: &api.CaptureCounts{Selected: 9, Ended: "done"}},
+		{Counts: &api.CaptureCounts{Selected: 9, Ended: api.CaptureAsked}},
 	}
 }
 

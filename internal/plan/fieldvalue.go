@@ -11,8 +11,8 @@ import (
 )
 
 // FieldValue is a field's value in the field's own type: a truth value, a whole number, a word, a list of words, a
-// duration or a VLAN policy; a field that is no policy may also be an object, or a list of objects. Its zero value is no
-// value, or a value of an unknown type, which a newer agent may send.
+// duration or a VLAN policy; a field that is no policy may also be an object, or a list of objects. Its zero value is
+// no value, or a value of an unknown type, which a newer agent may send.
 type FieldValue struct{ v any }
 
 // Members are the fields of an object of the configuration file, such as a LAG, in its order.

@@ -20,12 +20,17 @@ type exception struct{ file, text, why string }
 // to know what happened asks for a code.
 func exceptions() []exception {
 	const commands = "the name of a command, as cobra makes it of the tree"
+	const captured = "the words of a capture file, whose form docs/reference/capture.md gives"
 	const again = "an error is logged again when it says something else; its words decide nothing more"
 	return []exception{
 		{"internal/flow/export/session.go", errorText, again},
 		{"internal/flow/export/stream.go", errorText, again},
 		{"internal/flow/meter/table.go", errorText, again},
 		{"internal/flow/metering/flowing.go", errorText, again},
+		{"internal/diagnose/trace/pcapng.go", "heddle capture", captured},
+		{"internal/diagnose/trace/pcapown.go", "uplink of switch ", captured},
+		{"internal/diagnose/trace/pcapown.go", "in segments of ", captured},
+		{"internal/diagnose/trace/pcapown.go", "from the host", captured},
 		{"internal/cli/completenames.go", "heddle ", commands},
 		{"internal/cli/spelling.go", "heddle ", commands},
 		{"internal/flow/export/tls.go", "remote error",

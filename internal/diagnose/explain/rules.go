@@ -34,15 +34,23 @@ func ruleFixes() map[string]string {
 		"single-uplink": "Name a second uplink in teaming.active or teaming.standby.",
 		"lag-member": "Make the bundle on the physical switch as the LAG is here: the same links, speed and LACP " +
 			"mode.",
-		"mtu":            "Raise the MTU of the device, the switch or the guest that has the smaller one.",
-		"neighbour-mtu":  "Raise the MTU of the physical switch's port, or lower the switch's here.",
-		"device-missing": "Start what makes the device, or correct its name.",
-		"program-before": "Detach the program, or see to it that it runs behind the switch.",
-		"past-switch":    "Connect those guests to ports of the switch, or give their devices another parent.",
-		"device-losses":  "Look at cable and optics, enlarge the device's rings, or spread its queues over more CPUs.",
-		"device-refused": "Give the guest more queues or CPU, or a longer queue.",
-		"guest-overdue":  "Say that the guest runs here, if it does: heddle port activate PORT.",
-		"flow-room":      "Raise ipfix.maxFlows, or meter fewer ports.",
-		"flow-collector": "Start the collector, or correct its address, port and transport.",
+		"lag-degraded": "Bring the LAG's other members back before the last one fails.",
+		"learning-forged": "Set forgedTransmits: accept where MAC learning is on: behind such a port are several " +
+			"addresses.",
+		"learning-promiscuous": "Set promiscuous: reject where MAC learning is on: learning gives the guest what it " +
+			"needs.",
+		"promiscuous-uplinks": "Set checks.reversePathPromiscuous to true, or use MAC learning instead.",
+		"guest-offloads":      "Give the guest a virtio adapter with checksum and segmentation offload, or vhost-net.",
+		"single-queue":        "Give the device more receive queues: ethtool -L DEVICE combined N.",
+		"mtu":                 "Raise the MTU of the device, the switch or the guest that has the smaller one.",
+		"neighbour-mtu":       "Raise the MTU of the physical switch's port, or lower the switch's here.",
+		"device-missing":      "Start what makes the device, or correct its name.",
+		"program-before":      "Detach the program, or see to it that it runs behind the switch.",
+		"past-switch":         "Connect those guests to ports of the switch, or give their devices another parent.",
+		"device-losses":       "Look at cable and optics, enlarge the device's rings, or spread its queues over more CPUs.",
+		"device-refused":      "Give the guest more queues or CPU, or a longer queue.",
+		"guest-overdue":       "Say that the guest runs here, if it does: heddle port activate PORT.",
+		"flow-room":           "Raise ipfix.maxFlows, or meter fewer ports.",
+		"flow-collector":      "Start the collector, or correct its address, port and transport.",
 	}
 }
