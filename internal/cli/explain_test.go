@@ -34,7 +34,7 @@ func TestExplainShowsAWordInFull(t *testing.T) {
   fix:          Set ` + "`security: {forgedTransmits: accept}`" + ` on the port group, for guests that are
                 hypervisors, bridges or routers with a virtual MAC.
   command:      heddle apply -f FILE
-  behaviour:    S1, S2 of docs/reference/behaviour.md
+  behaviour:    S1, S2 in reference/behaviour.md of the documentation
 `,
 		"teaming.failback": `field teaming.failback
   Whether traffic returns to an uplink that works again.

@@ -47,7 +47,7 @@ func ruleFixes() map[string]string {
 		"device-missing":      "Start what makes the device, or correct its name.",
 		"program-before":      "Detach the program, or see to it that it runs behind the switch.",
 		"past-switch":         "Connect those guests to ports of the switch, or give their devices another parent.",
-		"device-losses":       "Look at cable and optics, enlarge the device's rings, or spread its queues over more CPUs.",
+		"device-losses":       "Look at cable and optics, enlarge the rings, or spread the queues over more CPUs.",
 		"device-refused":      "Give the guest more queues or CPU, or a longer queue.",
 		"guest-overdue":       "Say that the guest runs here, if it does: heddle port activate PORT.",
 		"flow-room":           "Raise ipfix.maxFlows, or meter fewer ports.",
