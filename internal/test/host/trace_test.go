@@ -281,7 +281,7 @@ func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
 }
 
 // TestEndsOfATraceAreNamedByAddress: on a live host a port's own and a learned MAC, and the IP address of a host port,
-// of the host's neighbour and of a metered flow, name the ends; else the answer says where was looked.
+// of the host's neighbour, of a refused frame and of a metered flow, name the ends; else it is said where was looked.
 func TestEndsOfATraceAreNamedByAddress(t *testing.T) {
 	h, guest := traceLab(t)
 	want := func(r *diagnose.Report, from, to string) {
@@ -303,7 +303,9 @@ func TestEndsOfATraceAreNamedByAddress(t *testing.T) {
 		!strings.Contains(errs, "no port is metered") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	text := faultyLab + "- {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.254/24]}\n"
+	text := strings.Replace(faultyLab, "{name: far, vlan: {access: 30}}",
+		"{name: far, vlan: {access: 30}, security: {addressGuard: {enabled: true}}}", 1) +
+		"- {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.254/24]}\n"
 	h.must("apply", "-f", h.file("heddle.yaml", text))
 	h.await("the host reaches vm1", func() bool { return pings(h.ns, "192.0.2.1") })
 	r := h.traced([]string{"trace", "192.0.2.1", "192.0.2.254"})
@@ -311,6 +313,17 @@ func TestEndsOfATraceAreNamedByAddress(t *testing.T) {
 	if !slices.Equal(r.Notes[:2], []string{"192.0.2.1 is at port vm1/eth0: the host's neighbour",
 		"192.0.2.254 is at port vmk0: the host port's address"}) {
 		t.Errorf("notes %q", r.Notes)
+	}
+
+	h.await("the guard's refusal shows the address", func() bool {
+		reaches(guest["vm4"], "192.0.2.200")
+		_, errs, _ := h.heddle("trace", "192.0.2.5", "vm1/eth0")
+		return errs == ""
+	})
+	r = h.traced([]string{"trace", "192.0.2.5", "vm1/eth0"})
+	if r.From != "lab/vm4/eth0" || r.Answer.Reason != "arp-sender-not-allowed" ||
+		r.Notes[0] != "192.0.2.5 is at port vm4/eth0: frames in its name were refused there" {
+		t.Errorf("from %s: %+v, notes %q", r.From, r.Answer, r.Notes)
 	}
 
 	h.must("apply", "-f", h.file("heddle.yaml", strings.Replace(text, "{name: web, vlan: {access: 10}}",

@@ -1,0 +1,37 @@
+package docgen
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heddle/internal/diagnose/explain"
+)
+
+// TestThePageOfTheFileHasEveryField: what "heddle explain" says of fields that are no policies is written by hand, as
+// the page's tables of them are; each has a row there that names it, and the defaults that are single words are its.
+func TestThePageOfTheFileHasEveryField(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(configurationPath)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range explain.Topics() {
+		if x.Kind != explain.Field {
+			continue
+		}
+		name := x.Name[strings.LastIndexByte(x.Name, '.')+1:]
+		found := false
+		for line := range strings.Lines(string(b)) {
+			if !strings.HasPrefix(line, "|") || !strings.Contains(line, name) {
+				continue
+			}
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+			last := strings.ReplaceAll(cells[len(cells)-1], "`", "")
+			found = found || strings.ContainsAny(x.Default, " ,") || strings.Contains(last, x.Default)
+		}
+		if !found {
+			t.Errorf("%s has no row for %s with the default %s", configurationPath, x.Name, x.Default)
+		}
+	}
+}
