@@ -79,7 +79,7 @@ func rules() map[string]Rule {
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise",
 		"internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
-		"internal/lab/report/page", "internal/lab/scenario",
+		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
 	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/attack", "internal/lab/bench",
 		"internal/lab/bench/flowexport",

@@ -15,6 +15,7 @@ import (
 
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/topology"
 	"heddle/internal/lab/traffic"
 )
 
@@ -73,7 +74,9 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	rep := &report.Report{Name: Name, Environment: report.Collect(time.Now()), Notes: notes()}
+	rep := &report.Report{Name: Name, Environment: report.Collect(time.Now()), Notes: notes(),
+		Labs: topology.OfText(labFile)}
+	var held sums
 	for i, r := range list {
 		o.say(fmt.Sprintf("%s, row %d of %d", r.name, i+1, len(list)))
 		s.row = i
@@ -82,7 +85,9 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
 		}
 		m.report(rep)
+		held.add(&m)
 	}
+	rep.Conclusions = held.conclusions()
 	return rep, nil
 }
 

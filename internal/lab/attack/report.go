@@ -117,3 +117,26 @@ func notes() []string {
 			"them for their neighbour's.",
 	}
 }
+
+// sums is what the rows came to in which the others are protected.
+type sums struct {
+	rows, attacks, changes int
+	sent, lost             uint64
+}
+
+func (a *sums) add(m *measured) {
+	if m.row.open {
+		return
+	}
+	a.rows, a.attacks, a.changes = a.rows+1, a.attacks+m.attacks, a.changes+m.changes
+	a.sent, a.lost = a.sent+m.sent, a.lost+m.sent-m.received
+}
+
+// conclusions say what the rows show.
+func (a *sums) conclusions() []string {
+	if a.rows == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Under %d attacks of %d kinds by guests, the victims lost %d of %d packets, and %d "+
+		"things changed at the uplinks.", a.attacks, a.rows, a.lost, a.sent, a.changes)}
+}

@@ -20,6 +20,8 @@ type Experiment struct {
 	Rows  []Row
 	// Sources say what was published and where, a sentence each.
 	Sources []string
+	// Explained is the page of the documentation about it.
+	Explained string
 }
 
 // Row is one measurement: traffic from one node to another in a scenario. Rows with the same *scenario.Scenario share

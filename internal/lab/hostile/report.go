@@ -2,9 +2,11 @@ package hostile
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/topology"
 )
 
 // The budgets: the least throughput and the longest round-trip time beside a hostile neighbour, relative to those
@@ -17,7 +19,9 @@ const (
 
 // Report makes the report of the results.
 func Report(all []Measured) *report.Report {
-	r := &report.Report{Name: Name, Environment: report.Collect(time.Now())}
+	r := &report.Report{Name: Name, Environment: report.Collect(time.Now()),
+		Explained: "docs/explanation/hostile-neighbour.md", Labs: topology.OfText(labFile),
+		Conclusions: conclusions(all)}
 	for i := range all {
 		m := &all[i]
 		r.Rows = append(r.Rows, m.fields())
@@ -41,6 +45,27 @@ func Report(all []Measured) *report.Report {
 			"the learning limit stops: their storm reaches the victims, as on any switch.",
 	}
 	return r
+}
+
+// conclusions say what the rows show that are held against the budgets.
+func conclusions(all []Measured) []string {
+	least, most, lost, rows := math.Inf(1), 0.0, 0, 0
+	for i := range all {
+		m := &all[i]
+		lost += m.Lost
+		if m.Row.held {
+			rows++
+			least = min(least, report.Summarise(m.throughput()).Median)
+			most = max(most, report.Summarise(m.rtt()).Median)
+		}
+	}
+	if rows == 0 || math.IsInf(least, 1) {
+		return nil
+	}
+	return []string{fmt.Sprintf("Beside a hostile neighbour that the switch holds, two VMs keep at least %s of the "+
+		"throughput that they have beside a well-behaved one, and their 99th percentile of the round-trip time is at "+
+		"most %s times as long, by the middle of the rounds of %d rows. Of the other ports' addresses %d were lost.",
+		report.Ratio.Format(least), report.Ratio.Format(most), rows, lost)}
 }
 
 func (m *Measured) throughput() []float64 {

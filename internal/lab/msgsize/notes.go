@@ -6,9 +6,9 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// notes say how the results were measured, and compare the article's statements with them.
+// notes say how the results were measured.
 func (m *Measured) notes() []string {
-	list := []string{
+	return []string{
 		fmt.Sprintf("Throughput of one TCP connection whose sender writes messages of the given size, in %d rounds "+
 			"of %v after %v; the middle of the rounds. As in netperf's TCP test, Nagle's algorithm is on: while "+
 			"something is unacknowledged, small messages wait and share a segment. The receiver is woken for every "+
@@ -24,6 +24,10 @@ func (m *Measured) notes() []string {
 		fmt.Sprintf("The firewalls counted %d packets of established connections, at least what was measured through "+
 			"them, and refused a connection from outside.", m.passed),
 	}
+}
+
+// conclusions hold the article's statements against what was measured.
+func (m *Measured) conclusions() (list []string) {
 	first, last := m.effort.sizes[0], m.effort.sizes[len(m.effort.sizes)-1]
 	for _, mtu := range m.effort.mtus {
 		list = append(list, m.compare(mtu, first, last)...)

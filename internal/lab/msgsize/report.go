@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/topology"
 )
 
 // columns are the settings in the order of the table: the article's first table beside its second and third.
@@ -36,7 +37,8 @@ func (m *Measured) Report() *report.Report {
 			r.Budgets = append(r.Budgets, b)
 		}
 	}
-	r.Notes = m.notes()
+	r.Conclusions, r.Notes = m.conclusions(), m.notes()
+	r.Labs = topology.OfText(labText(m.effort.sets()))
 	r.Plots = m.plots()
 	return r
 }

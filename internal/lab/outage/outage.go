@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/topology"
 )
 
 // Name is the experiment's name for "heddle lab run", Title what it shows.
@@ -108,12 +109,14 @@ type measured struct {
 	took                        []float64 // seconds from the notification until the change was active
 	out, in                     direction
 	duplicated, reordered, sent uint64
+	happened                    time.Time // of the round at hand
 }
 
 // direction is one direction's rounds.
 type direction struct {
 	gap  []float64 // the longest silence, seconds
 	lost []float64 // packets
+	when []report.Lane
 }
 
 // Run builds the labs, measures, and removes them, also when ctx ends on the way.
@@ -122,7 +125,9 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rep := &report.Report{Name: Name, Environment: report.Collect(time.Now())}
+	rep := &report.Report{Name: Name, Environment: report.Collect(time.Now()),
+		Explained: "docs/explanation/failover.md",
+		Labs:      topology.OfText(labText(""))}
 	var all []*measured
 	var rests []atRest
 	for _, many := range []bool{false, true} {
@@ -147,7 +152,8 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 	for _, rest := range rests {
 		rest.report(rep)
 	}
-	rep.Notes = notes(all)
+	rep.Conclusions, rep.Notes = conclusions(all), notes()
+	rep.Timelines = []report.Timeline{timeline(all)}
 	rep.Plots = []report.Plot{
 		{Title: "Longest silence of the traffic", Series: []report.Series{{Name: "from the guest", Field: "gap_out_s"},
 			{Name: "to the guest", Field: "gap_in_s"}}},

@@ -128,6 +128,7 @@ func (s *scene) count(ctx context.Context, m *measured, length time.Duration) er
 	g.Go(func() error {
 		select {
 		case <-time.After(lead):
+			m.happened = time.Now()
 			return s.happen(m.row.event)
 		case <-gctx.Done():
 			return gctx.Err()
@@ -153,6 +154,7 @@ func (m *measured) add(d *direction, r traffic.Result) {
 		gap = max(gap, lost/rate)
 	}
 	d.gap, d.lost = append(d.gap, gap), append(d.lost, lost)
+	d.when = append(d.when, m.lane(p, gap))
 	m.duplicated += p.Duplicated
 	m.reordered += p.Reordered
 	m.sent += r.Sent.Packets

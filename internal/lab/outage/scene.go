@@ -75,6 +75,9 @@ links:
   - {a: rest/eth0, b: core/rest}
 `
 
+// labText is the scenario with more ports, in YAML.
+func labText(ports string) string { return fmt.Sprintf(text, ports) }
+
 // addresses and MACs of the ends.
 var ends = map[string]struct {
 	ip  string
@@ -105,7 +108,7 @@ func build(ctx context.Context, o Options, ports int) (*scene, error) {
 		fmt.Fprintf(&more, "        - {name: p%d, switch: lab, portGroup: plain, device: port%d, mac: "+
 			"\"02:00:00:01:%02x:%02x\"}\n", i, i, i>>8, i&255)
 	}
-	sc, err := scenario.Parse("failover.yaml", fmt.Appendf(nil, text, more.String()), nil)
+	sc, err := scenario.Parse("failover.yaml", []byte(labText(more.String())), nil)
 	if err != nil {
 		return nil, err
 	}

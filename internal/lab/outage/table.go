@@ -54,23 +54,33 @@ func spread(rounds []float64) any {
 	return nil
 }
 
-func notes(all []*measured) []string {
+// conclusions say what the rows show.
+func conclusions(all []*measured) (list []string) {
 	by := map[string]*measured{}
+	var worst, held float64
 	for _, m := range all {
 		by[m.row.name] = m
+		if m.row.held {
+			held++
+			for _, d := range []direction{m.out, m.in} {
+				worst = max(worst, report.Summarise(d.gap).Median)
+			}
+		}
+	}
+	if held > 0 {
+		text := fmt.Sprintf("When an uplink failed or came back, the guest's traffic was silent for at most %s, by "+
+			"the middle of the rounds of each row", report.Seconds.Format(worst))
+		if rest := by["baseline"]; rest != nil {
+			text += fmt.Sprintf("; the machine's own unrest, with nothing happening, is %s",
+				report.Seconds.Format(max(report.Summarise(rest.out.gap).Median, report.Summarise(rest.in.gap).Median)))
+		}
+		list = append(list, text+".")
 	}
 	median := func(name string) float64 {
 		if m := by[name]; m != nil {
 			return report.Summarise(m.in.gap).Median
 		}
 		return math.NaN()
-	}
-	list := []string{
-		fmt.Sprintf("A gap is the longest silence at a receiver of %.0f numbered packets a second, out from the "+
-			"guest and in to it; the baseline is the machine's own unrest. What was lost is the better measure on a "+
-			"busy machine: one packet is 1 ms.", rate),
-		"In force: from the kernel's notification, or the reading of the carrier, until the switch sends by the " +
-			"other uplink.",
 	}
 	if told, untold := median("receive-only"), median("receive-only-unannounced"); told > 0 && untold > 0 {
 		list = append(list, fmt.Sprintf("A guest that only receives is reached again after %s, when its MAC is "+
@@ -83,4 +93,15 @@ func notes(all []*measured) []string {
 			"a silent guest, here the last one, waits for its turn.")
 	}
 	return list
+}
+
+// notes say how it was measured.
+func notes() []string {
+	return []string{
+		fmt.Sprintf("A gap is the longest silence at a receiver of %.0f numbered packets a second, out from the "+
+			"guest and in to it; the baseline is the machine's own unrest. What was lost is the better measure on a "+
+			"busy machine: one packet is 1 ms.", rate),
+		"In force: from the kernel's notification, or the reading of the carrier, until the switch sends by the " +
+			"other uplink.",
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/topology"
 	"heddle/internal/lab/scenario"
 )
 
@@ -138,7 +139,8 @@ func RunTeaming(ctx context.Context, o Options) (_ *report.Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.lab.Down()) }()
-	rep := &report.Report{Name: TeamingName, Environment: report.Collect(time.Now())}
+	rep := &report.Report{Name: TeamingName, Environment: report.Collect(time.Now()),
+		Labs: topology.OfText(teamingText("originating-port"))}
 	if o.has(beaconRow) {
 		m := &measured{row: row{name: beaconRow, vm: probe, event: networkGone, out: true, in: true}}
 		for n := range e.beacons {
@@ -162,9 +164,14 @@ func RunTeaming(ctx context.Context, o Options) (_ *report.Report, err error) {
 	return rep, nil
 }
 
+// teamingText is the lab with that teaming policy, in YAML.
+func teamingText(policy string) string {
+	config := "      " + strings.ReplaceAll(strings.TrimSpace(teamingConfig(policy)), "\n", "\n      ")
+	return fmt.Sprintf(teamingNetwork, config)
+}
+
 func buildTeaming(ctx context.Context, o Options, e teamingEffort) (*scene, error) {
-	config := "      " + strings.ReplaceAll(strings.TrimSpace(teamingConfig("originating-port")), "\n", "\n      ")
-	sc, err := scenario.Parse("teaming.yaml", fmt.Appendf(nil, teamingNetwork, config), nil)
+	sc, err := scenario.Parse("teaming.yaml", []byte(teamingText("originating-port")), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,35 @@ type Report struct {
 	Environment Environment `json:"environment" yaml:"environment"`
 	Rows        []Row       `json:"rows" yaml:"rows"`
 	Budgets     []Budget    `json:"budgets" yaml:"budgets"`
-	// Notes are sentences for people: what was left out and why, what the numbers show.
+	// Simulated: the numbers were calculated by the model, and not measured.
+	Simulated bool `json:"simulated,omitempty" yaml:"simulated,omitempty"`
+	// Conclusions are sentences for people that say what the numbers show.
+	Conclusions []string `json:"conclusions,omitempty" yaml:"conclusions,omitempty"`
+	// Notes are sentences for people: how it was measured, what was left out and why.
 	Notes []string `json:"notes,omitempty" yaml:"notes,omitempty"`
 	// Plots are the pictures that show the rows best; nil: see Drawn.
 	Plots []Plot `json:"-" yaml:"-"`
+	// Labs are pictures of what it was measured in, Timelines of what came when.
+	Labs      []Picture  `json:"-" yaml:"-"`
+	Timelines []Timeline `json:"-" yaml:"-"`
+	// Explained is the page of the documentation that explains the subject: "docs/explanation/failover.md".
+	Explained string `json:"-" yaml:"-"`
+}
+
+// Picture is a drawing with its title. SVG is markup: who draws escapes what it holds.
+type Picture struct{ Title, SVG string }
+
+// Timeline says when packets came and when not, in seconds from an event at 0.
+type Timeline struct {
+	Title, Event string
+	From, To     float64
+	Lanes        []Lane
+}
+
+// Lane is one receiver: packets were awaited from Start to End, and its longest silence lasted from From to To.
+type Lane struct {
+	Label                string
+	Start, From, To, End float64
 }
 
 // Row is one line of a report: named values in the order they are shown.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,7 +31,7 @@ func (r *Report) writeTable(w io.Writer) error {
 		b.WriteByte('\n')
 		budgetGrid(r.Budgets).write(&b)
 	}
-	for i, note := range r.Notes {
+	for i, note := range slices.Concat(r.Conclusions, r.Notes) {
 		if i == 0 {
 			b.WriteByte('\n')
 		}
@@ -69,7 +70,26 @@ func (r *Report) grid() grid {
 		}
 		g = append(g, line)
 	}
-	return g
+	return g.measured()
+}
+
+// measured leaves out the columns in which nothing was measured in any row.
+func (g grid) measured() grid {
+	var keep []int
+	for i := range g[0] {
+		if i == 0 || len(g) == 1 || slices.ContainsFunc(g[1:], func(line []string) bool {
+			return line[i] != notMeasured
+		}) {
+			keep = append(keep, i)
+		}
+	}
+	out := make(grid, len(g))
+	for n, line := range g {
+		for _, i := range keep {
+			out[n] = append(out[n], line[i])
+		}
+	}
+	return out
 }
 
 // Heading is the field's column heading.

@@ -5,11 +5,13 @@ import (
 
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/topology"
+	"heddle/internal/lab/scenario"
 )
 
 // Report makes the report of an experiment's results, with sentences that explain them.
 func Report(e *experiment.Experiment, all []Measured) *report.Report {
-	r := &report.Report{Name: e.Name, Environment: report.Collect(time.Now())}
+	r := &report.Report{Name: e.Name, Explained: e.Explained, Environment: report.Collect(time.Now())}
 	for _, m := range all {
 		if e.Name == experiment.Placement {
 			r.Rows = append(r.Rows, placementRow(m))
@@ -18,7 +20,12 @@ func Report(e *experiment.Experiment, all []Measured) *report.Report {
 		}
 		r.Budgets = append(r.Budgets, m.Row.Budgets(m.RepliesPerPing)...)
 	}
-	r.Notes = append(append(Explain(e, all), columns(e)), e.Sources...)
+	r.Conclusions, r.Notes = Explain(e, all), append([]string{columns(e)}, e.Sources...)
+	var labs []*scenario.Scenario
+	for i := range all {
+		labs = append(labs, all[i].Row.Scenario)
+	}
+	r.Labs = topology.Distinct(labs...)
 	r.Plots = []report.Plot{
 		{Title: "Throughput of one TCP connection", Series: []report.Series{
 			{Name: "iperf3", Field: "throughput_spread_bps"},

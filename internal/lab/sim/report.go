@@ -7,12 +7,15 @@ import (
 
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/topology"
+	"heddle/internal/lab/scenario"
 )
 
 // Report makes the report of a simulation in the form of the real run's. Throughput, retransmits, times and CPU cannot
 // be simulated: they count as not measured.
 func Report(e *experiment.Experiment, all []Result) *report.Report {
-	r := &report.Report{Name: e.Name + " (simulated)", Environment: report.Collect(time.Now())}
+	r := &report.Report{Name: e.Name + " (simulated)", Simulated: true, Explained: e.Explained,
+		Environment: report.Collect(time.Now())}
 	r.Plots = []report.Plot{
 		{Title: "Replies to each ping", Series: []report.Series{{Field: "replies_per_ping"}}},
 		{Title: "Frames that each ping puts on uplinks", Series: []report.Series{{Field: "ping_uplink_frames"}}},
@@ -28,7 +31,12 @@ func Report(e *experiment.Experiment, all []Result) *report.Report {
 		r.Rows = append(r.Rows, append(append(row, counts(m)...), links(m)...))
 		r.Budgets = append(r.Budgets, m.Row.Budgets(m.RepliesPerPing)...)
 	}
-	r.Notes = Explain(e, all)
+	r.Conclusions, r.Notes = Explain(e, all), []string{method}
+	var labs []*scenario.Scenario
+	for i := range all {
+		labs = append(labs, all[i].Row.Scenario)
+	}
+	r.Labs = topology.Distinct(labs...)
 	return r
 }
 
@@ -74,11 +82,14 @@ func Explain(e *experiment.Experiment, all []Result) []string {
 	} else {
 		notes = explainNested(all)
 	}
-	return append(notes, "Columns: replies: answers to each ping; more than one are duplicates. to uplinks/ping: "+
-		"frames that a ping puts on uplinks. copies/ping: copies that the hosts' switches deliver of it. out/in: "+
-		"frames per ping that leave the named end of a link and that come in there.",
-		"Simulated on the model alone: the counts are exact, and a simulation has no throughput to measure.")
+	return notes
 }
+
+// method says how the counts came about.
+const method = "Simulated on the model alone: the counts are exact, and a simulation has no throughput to measure. " +
+	"Columns: replies: answers to each ping; more than one are duplicates. to uplinks/ping: frames that a ping puts " +
+	"on uplinks. copies/ping: copies that the hosts' switches deliver of it. out/in: frames per ping that leave the " +
+	"named end of a link and that come in there."
 
 func explainNested(all []Result) []string {
 	rows := map[string]Result{}

@@ -20,6 +20,10 @@ type Received struct {
 	// packet.
 	LongestLoss uint64  `json:"longest_loss"`
 	LongestGap  float64 `json:"longest_gap_s"`
+	// FirstAt is when the first packet came that is counted, LongestGapAt when the longest gap began: nanoseconds since
+	// 1970, 0 for never.
+	FirstAt      int64 `json:"first_at_ns"`
+	LongestGapAt int64 `json:"longest_gap_at_ns"`
 	// TooLate are packets more than 2²⁰ behind the newest: it is unknown whether they are late or repeated. No
 	// other count includes them.
 	TooLate uint64 `json:"too_late"`
@@ -33,6 +37,7 @@ type counter struct {
 	run    uint64              // length of the current run of lost numbers at base
 	last   time.Time           // newest arrival of any mark
 	gap    time.Duration
+	gapAt  time.Time // when it began
 	result Received
 }
 
@@ -46,6 +51,9 @@ func (c *counter) warm(now time.Time) { c.last = now }
 // add counts the arrival of a measured packet.
 func (c *counter) add(n uint64, now time.Time) {
 	c.silence(now)
+	if c.result.FirstAt == 0 {
+		c.result.FirstAt = now.UnixNano()
+	}
 	switch {
 	case n < c.base:
 		c.result.TooLate++
@@ -67,8 +75,8 @@ func (c *counter) add(n uint64, now time.Time) {
 
 // silence updates the longest gap.
 func (c *counter) silence(now time.Time) {
-	if !c.last.IsZero() {
-		c.gap = max(c.gap, now.Sub(c.last))
+	if length := now.Sub(c.last); !c.last.IsZero() && length > c.gap {
+		c.gap, c.gapAt = length, c.last
 	}
 	c.last = now
 }
@@ -124,5 +132,8 @@ func (c *counter) total() Received {
 	}
 	c.settleTo(max(c.result.Sent, c.next))
 	c.result.LongestGap = c.gap.Seconds()
+	if !c.gapAt.IsZero() {
+		c.result.LongestGapAt = c.gapAt.UnixNano()
+	}
 	return c.result
 }

@@ -41,7 +41,7 @@ func TestCounter(t *testing.T) {
 	for _, tt := range tests {
 		tt.want.Complete = true
 		if tt.want.Received > 0 {
-			tt.want.LongestGap = ms
+			tt.want.LongestGap, tt.want.FirstAt, tt.want.LongestGapAt = ms, 1e6, 1e6
 		}
 		if tt.got != tt.want {
 			t.Errorf("%s:\n got %+v\nwant %+v", tt.name, tt.got, tt.want)
@@ -55,7 +55,8 @@ func TestCounterWithoutEndMark(t *testing.T) {
 	c.warm(at)
 	c.add(0, at.Add(20*time.Millisecond))
 	c.add(2, at.Add(25*time.Millisecond))
-	want := Received{Sent: 3, Received: 2, Lost: 1, LongestLoss: 1, LongestGap: 0.02}
+	want := Received{Sent: 3, Received: 2, Lost: 1, LongestLoss: 1, LongestGap: 0.02,
+		FirstAt: 20_000_000}
 	if got := c.total(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -87,7 +88,7 @@ func TestCounterAgainstSets(t *testing.T) {
 			want.LongestLoss = max(want.LongestLoss, run)
 		}
 		got := arrive(sent, numbers...)
-		got.LongestGap = 0
+		got.LongestGap, got.FirstAt, got.LongestGapAt = 0, 0, 0
 		if got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
@@ -143,5 +144,19 @@ func TestChecksum(t *testing.T) {
 	}
 	if got := Checksum([]byte{0xff}); got != ^uint16(0xff00) {
 		t.Errorf("checksum of one byte %#04x", got)
+	}
+}
+
+func TestCounter_SaysWhenTheLongestGapBegan(t *testing.T) {
+	c := &counter{}
+	at := func(ms int64) time.Time { return time.Unix(1, 0).Add(time.Duration(ms) * time.Millisecond) }
+	c.warm(at(0))
+	for n, ms := range []int64{5, 10, 60, 65, 95} { // 50 ms of silence from 10 on
+		c.add(uint64(n), at(ms))
+	}
+	c.finish(5, at(100))
+	if got := c.total(); got.LongestGap != 0.05 || got.LongestGapAt != at(10).UnixNano() ||
+		got.FirstAt != at(5).UnixNano() {
+		t.Errorf("%+v", got)
 	}
 }

@@ -25,9 +25,8 @@ type Group struct {
 }
 
 const (
-	barHeight  = 14
-	groupGap   = 10
-	barsWidth  = 440
+	barHeight  = 18
+	groupGap   = 12
 	maxLabel   = 40 // characters
 	whisker    = 4
 	marksFrom  = 100
@@ -55,13 +54,15 @@ func (b Bars) SVG() string {
 		most = 1
 	}
 	left += 2 * gap
+	right += gap // of the longest bar's quartile
 	perGroup := float64(len(b.Names)*barHeight + groupGap)
-	x := axis{from: 0, to: most * 1.02, at: left, until: left + barsWidth, log: least > 0 && most > marksFrom*least}
+	x := axis{from: 0, to: most * 1.02, at: left, until: fullWidth - right - 3*gap,
+		log: least > 0 && most > marksFrom*least}
 	if x.log {
 		x.from, x.to = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most)))
 	}
 	bottom := topMargin + perGroup*float64(len(b.Groups))
-	c := &canvas{width: x.until + right + 3*gap, height: bottom + 1.5*lineHeight}
+	c := &canvas{width: fullWidth, height: bottom + 1.5*lineHeight}
 	if len(b.Names) > 1 {
 		c.height += float64(len(b.Names)) * lineHeight
 	}
@@ -128,9 +129,11 @@ func (b Bars) group(c *canvas, x axis, y float64, g Group) {
 }
 
 // shorten cuts a label that would leave no space for the bars.
-func shorten(s string) string {
-	if r := []rune(s); len(r) > maxLabel {
-		return string(r[:maxLabel-1]) + "…"
+func shorten(s string) string { return shortenTo(s, maxLabel) }
+
+func shortenTo(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
 	}
 	return s
 }

@@ -13,6 +13,9 @@ import (
 // Value is a number with the range it lies in; all three are finite, and Low ≤ Y ≤ High.
 type Value struct{ Y, Low, High float64 }
 
+// fullWidth is how wide a picture is: its page is about as wide.
+const fullWidth = 1100
+
 // canvas collects the elements of one picture. Lengths are in pixels at the picture's own size; it scales with its
 // page.
 type canvas struct {
@@ -21,15 +24,15 @@ type canvas struct {
 }
 
 // charWidth is about what a character of the labels is wide: texts are placed by it, never measured.
-const charWidth = 6.6
+const charWidth = 7.6
 
 func textWidth(s string) float64 { return charWidth * float64(len([]rune(s))) }
 
 // open begins the picture. Its title is for readers who cannot see it.
 func (c *canvas) open(title string) {
 	fmt.Fprintf(c,
-		`<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" role="img" aria-label="%s">`+"\n",
-		px(c.width), px(c.height), px(c.width), Escape(title))
+		`<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="%s">`+"\n",
+		px(c.width), px(c.height), Escape(title))
 }
 
 func (c *canvas) close() string {

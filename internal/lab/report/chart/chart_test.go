@@ -113,7 +113,7 @@ func TestBars(t *testing.T) {
 			}
 		})
 	}
-	width := regexp.MustCompile(`width="([^"]+)" height="12"><title>(\S+), (in|out): (\S+)</title>`)
+	width := regexp.MustCompile(`width="([^"]+)" height="16"><title>(\S+), (in|out): (\S+)</title>`)
 	lengths := map[string]float64{}
 	for _, m := range width.FindAllStringSubmatch(svg, -1) {
 		lengths[m[4]], _ = strconv.ParseFloat(m[1], 64)
@@ -163,5 +163,51 @@ func TestStepsAreRound(t *testing.T) {
 func TestEscape(t *testing.T) {
 	if got := Escape("a\x00<\x1b[1m>\xff&\"'\ttab\u2028"); got != "a&lt;[1m&gt;\ufffd&amp;&#34;&#39;\ttab\u2028" {
 		t.Errorf("Escape = %q", got)
+	}
+}
+
+func TestTimeline(t *testing.T) {
+	line := Timeline{Title: "silence", From: -0.2, To: 0.8, Event: "link <down>", X: plain, Lanes: []Lane{
+		{Label: "out", Start: -0.2, From: 0.1, To: 0.3, End: 0.8},
+		{Label: "never again", Start: -0.1, From: 0, To: 0.8, End: 0.8},
+	}}
+	svg := line.SVG()
+	wellFormed(t, svg)
+	inside(t, svg)
+	for want, n := range map[string]int{`<rect class="bar s0"`: 3, `<rect class="silence"`: 2, `class="event"`: 1,
+		"link &lt;down&gt;</text>": 1, ">out</text>": 1, "out: nothing for 0.19999999999999998</title>": 1} {
+		t.Run(want, func(t *testing.T) {
+			if got := strings.Count(svg, want); got != n {
+				t.Errorf("%d times, want %d:\n%s", got, n, svg)
+			}
+		})
+	}
+	gap := regexp.MustCompile(`<rect class="silence" x="([^"]+)" y="[^"]+" width="([^"]+)"`).FindAllStringSubmatch(svg, -1)
+	first, _ := strconv.ParseFloat(gap[0][2], 64)
+	second, _ := strconv.ParseFloat(gap[1][2], 64)
+	if r := second / first; math.Abs(r-4) > 0.02 {
+		t.Errorf("a silence of four times the length is drawn %.2f times as long", r)
+	}
+	if svg := (Timeline{X: plain}).SVG(); svg != "" {
+		t.Errorf("a picture of nothing: %s", svg)
+	}
+}
+
+func TestDrawing(t *testing.T) {
+	d := Drawing{Boxes: []Box{{Name: "a<b", Kind: "VM", Class: "guest", Level: 1, At: 0.5},
+		{Name: "esx1", Kind: "host", Class: "host", Level: 0, At: 0.5, Lines: []string{strings.Repeat("long ", 20)}}},
+		Wires: []Wire{{From: 0, To: 1, FromText: "eth0"}, {From: 0, To: 1, ToText: "eth1"}}}
+	svg := d.SVG("a lab")
+	wellFormed(t, svg)
+	inside(t, svg)
+	lines := regexp.MustCompile(`<line class="wire" x1="([^"]+)"`).FindAllStringSubmatch(svg, -1)
+	if len(lines) != 2 || lines[0][1] == lines[1][1] {
+		t.Errorf("two cables between two boxes are drawn as one: %v", lines)
+	}
+	if !strings.Contains(svg, "a&lt;b</text>") || !strings.Contains(svg, "…</text>") || strings.Count(svg, `class="label"`) != 2 {
+		t.Errorf("%s", svg)
+	}
+	if (Drawing{}).SVG("") != "" {
+		t.Error("a picture of nothing")
 	}
 }

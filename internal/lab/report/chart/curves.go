@@ -35,7 +35,6 @@ type Point struct {
 
 const (
 	curveHeight = 340
-	plotWidth   = 560
 	topMargin   = 14
 	lineHeight  = 20
 	gap         = 10
@@ -65,8 +64,8 @@ func (k Curves) SVG() string {
 		left = max(left, textWidth(k.Y(t)))
 	}
 	left += 2 * gap
-	x := axis{log: true, from: xs[0] / 1.3, to: xs[len(xs)-1] * 1.3, at: left, until: left + plotWidth}
-	c := &canvas{width: x.until + gap + k.legendWidth(), height: y.at + 2*lineHeight + gap}
+	x := axis{log: true, from: xs[0] / 1.3, to: xs[len(xs)-1] * 1.3, at: left, until: fullWidth - gap - k.legendWidth()}
+	c := &canvas{width: fullWidth, height: y.at + 2*lineHeight + gap}
 	c.height = max(c.height, topMargin+float64(len(k.Series)+1)*lineHeight)
 	c.open(k.Title)
 	k.axes(c, x, y, xs, ticks)

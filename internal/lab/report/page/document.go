@@ -30,27 +30,45 @@ func (d *document) section(heading string, inside func()) {
 	d.raw("</section>\n")
 }
 
-// table writes rows under a heading; the first cell of a row names it. class, when set, gives the class of a cell.
+// table writes rows under a heading; the first cell of a row names it. class gives the class of a cell and, with those
+// of its column, of a heading; nil for none. A table that is wider than its page is scrolled, and shows at its edges
+// that it can be.
 func (d *document) table(head []string, rows [][]string, class func(row, column int) string) {
-	d.raw("<div class=\"wide\"><table>\n<thead><tr>")
-	for _, h := range head {
-		d.element("th", "", h)
+	of := func(row, column int) string {
+		if class == nil {
+			return ""
+		}
+		return class(row, column)
+	}
+	d.raw("<div class=\"wide\" tabindex=\"0\"><table>\n<thead><tr>")
+	for j, h := range head {
+		heading := ""
+		if len(rows) > 0 && of(0, j) == "words" {
+			heading = "words"
+		}
+		d.element("th", heading, h)
 	}
 	d.raw("</tr></thead>\n<tbody>\n")
 	for i, row := range rows {
 		d.raw("<tr>")
 		for j, cell := range row {
-			of := ""
-			if class != nil {
-				of = class(i, j)
-			}
+			name := "td"
 			if j == 0 {
-				d.element("th", of, cell)
-			} else {
-				d.element("td", of, cell)
+				name = "th"
 			}
+			d.cell(name, of(i, j), cell)
 		}
 		d.raw("</tr>\n")
 	}
 	d.raw("</tbody>\n</table></div>\n")
+}
+
+// cell writes one cell. A spread in brackets may go below its median, and is smaller.
+func (d *document) cell(name, class, text string) {
+	median, rest, spread := strings.Cut(text, " (")
+	if !spread || class != "" || !strings.HasSuffix(rest, ")") || !strings.Contains(rest, "–") {
+		d.element(name, class, text)
+		return
+	}
+	d.raw("<" + name + ">" + chart.Escape(median) + ` <span class="spread">(` + chart.Escape(rest) + "</span></" + name + ">")
 }

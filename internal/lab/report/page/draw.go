@@ -101,3 +101,12 @@ func curves(r *report.Report, p report.Plot) chart.Curves {
 	}
 	return k
 }
+
+// timeline is a report's timeline as it is drawn.
+func timeline(t report.Timeline) chart.Timeline {
+	out := chart.Timeline{Title: t.Title, Event: t.Event, From: t.From, To: t.To, X: report.Seconds.Format}
+	for _, l := range t.Lanes {
+		out.Lanes = append(out.Lanes, chart.Lane{Label: l.Label, Start: l.Start, From: l.From, To: l.To, End: l.End})
+	}
+	return out
+}

@@ -26,7 +26,7 @@ func TestAReportReplacesTheOldOneWhole(t *testing.T) {
 	if err := f.Write(curvesReport(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := os.ReadFile(file); !strings.Contains(string(text), "<h1>message-size</h1>") {
+	if text, _ := os.ReadFile(file); !strings.Contains(string(text), "<h1>Message size</h1>") {
 		t.Errorf("the file holds %.60q", text)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {

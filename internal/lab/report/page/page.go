@@ -1,6 +1,6 @@
-// Package page writes a report as one HTML file that needs nothing else: what was done and where, pictures, tables with
-// their spread, budgets. It has no script and refers to nothing outside, so that it can be mailed, archived and
-// printed.
+// Package page writes a report as one HTML file that needs nothing else: what it shows, the lab, tables with their
+// spread, charts, budgets, how and where it was measured. It has no script and needs nothing from outside, so that it
+// can be mailed, archived and printed.
 package page
 
 import (
@@ -8,31 +8,32 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/chart"
 )
 
 //go:embed page.css
 var style string
 
 // Write writes the report as an HTML page that is well-formed XML too. command is what was run, for the reader who
-// wants to run it again; may be empty.
+// wants to run it again; may be empty. What it shows comes first, how it was measured last.
 func Write(w io.Writer, r *report.Report, command string) error {
 	d := &document{}
-	title := r.Name
-	if r.Title != "" {
-		title += ": " + r.Title
-	}
 	d.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n")
 	d.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" " +
 		"content=\"light dark\"/>\n")
-	d.element("title", "", title)
+	d.element("title", "", strings.TrimSuffix(title(r)+": "+about(r), ": "))
 	d.raw("\n<style>\n" + style + "</style>\n</head>\n<body>\n<main>\n")
 	d.heading(r, command)
+	d.sentences("What it shows", r.Conclusions)
+	d.labs(r.Labs)
+	d.timelines(r.Timelines)
 	d.results(r)
-	d.pictures(r)
+	d.charts(r)
 	d.budgets(r.Budgets)
-	d.notes(r.Notes)
+	d.sentences(map[bool]string{true: "How it was calculated", false: "How it was measured"}[r.Simulated], r.Notes)
 	d.environment(r.Environment)
 	d.spreads(r)
 	d.raw("</main>\n</body>\n</html>\n")
@@ -40,13 +41,35 @@ func Write(w io.Writer, r *report.Report, command string) error {
 	return err
 }
 
+// title is a report's name in words: "nested-mac-learning (simulated)" is "Nested MAC learning".
+func title(r *report.Report) string {
+	words := strings.Fields(strings.ReplaceAll(strings.TrimSuffix(r.Name, " (simulated)"), "-", " "))
+	for i, w := range words {
+		switch w {
+		case "mac", "vm", "ipfix", "lag":
+			words[i] = strings.ToUpper(w)
+		case "bench":
+			words[i] = "benchmark:"
+		}
+	}
+	text := []rune(strings.Join(words, " "))
+	if len(text) > 0 {
+		text[0] = unicode.ToUpper(text[0])
+	}
+	return string(text)
+}
+
+// about says in a sentence what it is about; that a list of experiments says which run on real traffic alone is no
+// matter here.
+func about(r *report.Report) string { return strings.TrimSuffix(r.Title, " (real traffic only)") }
+
 // heading says what it is, when it was measured and how it came out.
 func (d *document) heading(r *report.Report, command string) {
-	d.element("h1", "", r.Name)
-	if r.Title != "" {
-		d.element("p", "title", r.Title)
+	d.element("h1", "", title(r))
+	if text := about(r); text != "" {
+		d.element("p", "title", text)
 	}
-	d.raw("<p class=\"when\">Measured ")
+	d.raw("<p class=\"when\">" + map[bool]string{true: "Calculated", false: "Measured"}[r.Simulated] + " ")
 	d.element("time", "", r.Environment.Date.Format("2006-01-02 15:04 MST"))
 	if command != "" {
 		d.raw(" by ")
@@ -68,6 +91,52 @@ func (d *document) heading(r *report.Report, command string) {
 		d.element("strong", "met", fmt.Sprintf("%d of %d budgets met", len(r.Budgets), len(r.Budgets)))
 	}
 	d.raw("</p>\n")
+	if r.Explained != "" {
+		d.raw("<p class=\"when\">Explained in ")
+		d.raw(`<a href="` + chart.Escape(docs+r.Explained) + `">` + chart.Escape(r.Explained) + "</a>")
+		d.raw(" of Heddle's documentation</p>\n")
+	}
+}
+
+// docs is where the package of Heddle puts the documentation.
+const docs = "file:///usr/share/doc/heddle/"
+
+// labs are the pictures of what it was measured in.
+func (d *document) labs(labs []report.Picture) {
+	if len(labs) == 0 {
+		return
+	}
+	d.section("The lab", func() {
+		for _, p := range labs {
+			d.figure(p.Title, p.SVG)
+		}
+	})
+}
+
+// figure is a picture with its title. On a narrow screen it is scrolled: shrunk, nobody could read it.
+func (d *document) figure(title, svg string) {
+	d.raw("<figure>\n")
+	d.element("figcaption", "", title)
+	d.raw("\n<div class=\"wide\" tabindex=\"0\">" + svg + "</div></figure>\n")
+}
+
+func (d *document) timelines(all []report.Timeline) {
+	var svgs, titles []string
+	for _, t := range all {
+		if svg := timeline(t).SVG(); svg != "" {
+			svgs, titles = append(svgs, svg), append(titles, t.Title)
+		}
+	}
+	if len(svgs) == 0 {
+		return
+	}
+	d.section("When packets came", func() {
+		d.element("p", "small", "One round of each row: the one in the middle, by its longest silence. Packets "+
+			"come where the bar is; the gap in it is that silence.")
+		for i, svg := range svgs {
+			d.figure(titles[i], svg)
+		}
+	})
 }
 
 func (d *document) results(r *report.Report) {
@@ -75,10 +144,35 @@ func (d *document) results(r *report.Report) {
 		return
 	}
 	grid := r.Grid()
-	d.section("Results", func() { d.table(grid[0], grid[1:], nil) })
+	words := wordColumns(r, grid[0])
+	d.section("Results", func() {
+		d.table(grid[0], grid[1:], func(_, column int) string {
+			if words[column] {
+				return "words"
+			}
+			return ""
+		})
+	})
 }
 
-func (d *document) pictures(r *report.Report) {
+// wordColumns are the columns that hold texts: they are read from the left.
+func wordColumns(r *report.Report, head []string) map[int]bool {
+	texts := map[string]bool{}
+	for _, row := range r.Rows {
+		for _, f := range row {
+			if _, isText := f.Value.(string); isText && !f.Hidden {
+				texts[f.Heading()] = true
+			}
+		}
+	}
+	columns := map[int]bool{}
+	for i, h := range head {
+		columns[i] = texts[h]
+	}
+	return columns
+}
+
+func (d *document) charts(r *report.Report) {
 	var svgs, titles []string
 	for _, p := range r.Drawn() {
 		if svg := draw(r, p); svg != "" {
@@ -88,14 +182,27 @@ func (d *document) pictures(r *report.Report) {
 	if len(svgs) == 0 {
 		return
 	}
-	d.section("Pictures", func() {
-		d.element("p", "small", "The middle of all rounds; the thin lines reach from the first to the third quartile.")
+	d.section("Charts", func() {
+		if hasSpreads(r) {
+			d.element("p", "small", "The middle of all rounds; the thin lines reach from the first to the third "+
+				"quartile.")
+		}
 		for i, svg := range svgs {
-			d.raw("<figure>\n")
-			d.element("figcaption", "", titles[i])
-			d.raw("\n" + svg + "</figure>\n")
+			d.figure(titles[i], svg)
 		}
 	})
+}
+
+// hasSpreads reports whether something was measured in several rounds.
+func hasSpreads(r *report.Report) bool {
+	for _, row := range r.Rows {
+		for _, f := range row {
+			if s, ok := f.Value.(report.Spread); ok && s.Rounds > 1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (d *document) budgets(budgets []report.Budget) {
@@ -108,6 +215,8 @@ func (d *document) budgets(budgets []report.Budget) {
 	}
 	class := func(row, column int) string {
 		switch {
+		case column == 0:
+			return "words"
 		case column != 3:
 			return ""
 		case budgets[row].Met:
@@ -118,12 +227,12 @@ func (d *document) budgets(budgets []report.Budget) {
 	d.section("Budgets", func() { d.table([]string{"budget", "value", "wanted", "met"}, rows, class) })
 }
 
-func (d *document) notes(notes []string) {
-	if len(notes) == 0 {
+func (d *document) sentences(heading string, all []string) {
+	if len(all) == 0 {
 		return
 	}
-	d.section("What was done, and what it shows", func() {
-		for _, n := range notes {
+	d.section(heading, func() {
+		for _, n := range all {
 			d.element("p", "", n)
 			d.raw("\n")
 		}
@@ -132,7 +241,7 @@ func (d *document) notes(notes []string) {
 
 // environment lists what is known of where it was measured.
 func (d *document) environment(e report.Environment) {
-	d.section("Where", func() {
+	d.section("Test system", func() {
 		d.raw("<dl>\n")
 		for _, x := range [][2]string{
 			{"System", strings.TrimSpace(e.OS + " " + e.Kernel + " " + e.Arch)},
@@ -175,7 +284,7 @@ func (d *document) spreads(r *report.Report) {
 		d.raw("<details>\n")
 		d.element("summary", "", "median, quartiles, least and most of the rounds")
 		d.table([]string{"row", "value", "median", "first quartile", "third quartile", "least", "most", "rounds"}, rows,
-			nil)
+			func(_, column int) string { return map[bool]string{true: "words", false: ""}[column < 2] })
 		d.raw("</details>\n")
 	})
 }
