@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	times "heddle/internal/spec/period"
 )
 
 func newAdvise(d Deps) *cobra.Command {
@@ -107,7 +108,8 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 		count(a.Ports, "port", "ports"), count(a.Uplinks, "uplink", "uplinks"), period)
 	if a.Older > 0 {
 		fmt.Fprintf(&b, "%s not seen in the last %s; heddle advise --all shows %s.\n",
-			count(a.Older, "older finding was", "older findings were"), shortTime(a.SinceSeconds),
+			count(a.Older, "older finding was", "older findings were"),
+			times.Age(time.Duration(a.SinceSeconds*float64(time.Second))),
 			map[bool]string{true: "it", false: "them"}[a.Older == 1])
 	}
 	_, err := io.WriteString(w, b.String())
@@ -155,7 +157,7 @@ func seenText(f *api.Finding, now time.Time) string {
 	case f.Now:
 		return "now, since " + clockText(f.FirstSeen, now)
 	}
-	last := fmt.Sprintf("last %s (%s ago)", clockText(f.LastSeen, now), shortTime(now.Sub(f.LastSeen).Seconds()))
+	last := fmt.Sprintf("last %s (%s ago)", clockText(f.LastSeen, now), times.Age(now.Sub(f.LastSeen)))
 	if f.FirstSeen.IsZero() || f.FirstSeen.Equal(f.LastSeen) {
 		return last
 	}
@@ -169,26 +171,4 @@ func clockText(at, now time.Time) string {
 		return at.Format("15:04:05")
 	}
 	return at.Format("2006-01-02 15:04:05")
-}
-
-// shortTime is a time in its two largest units: 45s, 10m, 3h20m, 2d5h.
-func shortTime(seconds float64) string {
-	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
-	two := func(n, large, small int, largeName, smallName string) string {
-		text := fmt.Sprint(n/large) + largeName
-		if rest := n % large / small; rest > 0 {
-			text += fmt.Sprint(rest) + smallName
-		}
-		return text
-	}
-	switch n := max(0, int(seconds+0.5)); {
-	case n < minute:
-		return fmt.Sprintf("%ds", n)
-	case n < hour:
-		return two(n, minute, 1, "m", "s")
-	case n < day:
-		return two(n, hour, minute, "h", "m")
-	default:
-		return two(n, day, hour, "d", "h")
-	}
 }

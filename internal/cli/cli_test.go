@@ -278,7 +278,7 @@ func TestTablesReadAsMeant(t *testing.T) {
 		{[]string{"switch", "list"}, "SWITCH  KIND          MTU  PORT GROUPS  PORTS UP  UPLINKS UP  UPLINKS\nlab     " +
 			"distributed  9000            1  1 of 2    1 of 1      uplink1\n"},
 		{[]string{"mac", "list", "--learned"}, "SWITCH  VLAN  MAC                PORT      KIND     IDLE\nlab     " +
-			"100   02:00:00:00:05:05  vm1/eth0  learned   4 s\n"},
+			"100   02:00:00:00:05:05  vm1/eth0  learned    4s\n"},
 		{[]string{"stats", "vm1/eth0"}, "port vm1/eth0 of switch lab\n\nCOUNTER                   " +
 			"VALUE\npacketsInUnicast             12\npacketsInBroadcast            3\npacketsInDropped              " +
 			"7\ndelivered                    15\ndropped, forged-transmit      7\n"},

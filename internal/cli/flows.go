@@ -16,6 +16,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/diagnose/stats"
 	"heddle/internal/plan"
+	times "heddle/internal/spec/period"
 )
 
 func newFlows(d Deps) *cobra.Command {
@@ -109,7 +110,7 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	for _, f := range list.Flows {
 		tab.add(seenAt(f), direction(f), vlanShort(f), protocolText(f), flowEnd(f.Source, f.SourceMAC, f.SourcePort),
 			flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort),
-			countText(f.Packets), countText(f.Bytes), ago(now.Sub(f.Last)))
+			countText(f.Packets), countText(f.Bytes), times.Age(now.Sub(f.Last)))
 	}
 	if err := tab.write(w); err != nil {
 		return err
@@ -192,17 +193,4 @@ func flowEnd(a netip.Addr, mac plan.MAC, port uint16) string {
 		return a.String()
 	}
 	return net.JoinHostPort(a.String(), strconv.Itoa(int(port)))
-}
-
-// ago is how long ago something was, in a few letters.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "now"
-	case d < 100*time.Second:
-		return strconv.Itoa(int(d/time.Second)) + "s"
-	case d < 100*time.Minute:
-		return strconv.Itoa(int(d/time.Minute)) + "m"
-	}
-	return strconv.Itoa(int(d/time.Hour)) + "h"
 }

@@ -104,13 +104,13 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 	c := newConsole(t, s)
 	c.width = tableWidth
 	want := "PORT      DIR  VLAN  PROTO  SOURCE           DESTINATION       PACKETS  BYTES  LAST\n" +
-		"vm1/eth0  in   100   tcp    192.0.2.1:40000  198.51.100.7:443       12   3456   now\n"
+		"vm1/eth0  in   100   tcp    192.0.2.1:40000  198.51.100.7:443       12   3456    0s\n"
 	if d := cmp.Diff(want, c.must("flows", "list")); d != "" {
 		t.Error(d)
 	}
 	s.flows.list = api.FlowList{Flows: []api.Flow{web, ping, arp}, Total: 1000, Kept: 5000, Metered: true}
 	text := c.must("flows", "list", "--sort", "last", "--limit", "3")
-	for _, part := range []string{"uplink1 ^", "out", "icmp6 128/0", "2001:db8:1", "02:00:00:00:00:", "1.2E", "60m",
+	for _, part := range []string{"uplink1 ^", "out", "icmp6 128/0", "2001:db8:1", "02:00:00:00:00:", "1.2E", "1h",
 		"3 of 1000 flows that match"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)

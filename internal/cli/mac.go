@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	times "heddle/internal/spec/period"
 )
 
 func newMAC(d Deps) *cobra.Command {
@@ -37,7 +39,7 @@ func macTable(list []api.MAC) func(io.Writer) error {
 		for _, m := range list {
 			idle := "-"
 			if m.Kind == "learned" {
-				idle = fmt.Sprintf("%.0f s", m.IdleSeconds)
+				idle = times.Age(time.Duration(m.IdleSeconds * float64(time.Second)))
 			}
 			tab.add(m.Switch, m.VLAN.String(), m.MAC, m.Port, m.Kind, idle)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	times "heddle/internal/spec/period"
 )
 
 func newPort(d Deps) *cobra.Command {
@@ -124,8 +125,7 @@ func refusals(list []api.Refusal, now time.Time) (lines []string) {
 		if r.Address != "" {
 			who = r.Address
 		}
-		ago := now.Sub(r.Time).Round(time.Second)
-		lines = append(lines, fmt.Sprintf("%s %s ago, from %s", r.Reason, max(ago, 0), who))
+		lines = append(lines, fmt.Sprintf("%s %s ago, from %s", r.Reason, times.Age(now.Sub(r.Time)), who))
 	}
 	return lines
 }

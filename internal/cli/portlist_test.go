@@ -190,7 +190,7 @@ func TestPortList_Wide(t *testing.T) {
 		"file 02:00:00:00:01:01 tap1 1500 vm1 - 192.0.2.1 its adapter uses the address of vm2",
 		"run-time 02:00:00:00:01:02 tap2 1500 - 2 of 16 192.0.2.10,2001:db8::/64 -",
 		"file+command - - - - - - there is no device tap3",
-		"file - - - - - - refused forged-transmit 1m0s ago, from 02:00:00:00:09:09",
+		"file - - - - - - refused forged-transmit 1m ago, from 02:00:00:00:09:09",
 		"file - - - - - - -",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); !strings.HasSuffix(got, want) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	times "heddle/internal/spec/period"
 	"heddle/internal/spec/printable"
 )
 
@@ -170,7 +171,7 @@ const mostShown = 10
 func (s *Status) write(d Deps, w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "agent       %s, Heddle %s, for %s (process %d)\n", printable.Text(s.Agent.Name), s.Agent.Version,
-		age(time.Since(s.Agent.Started)), s.Agent.PID)
+		times.Age(time.Since(s.Agent.Started)), s.Agent.PID)
 	fmt.Fprintf(&b, "config      %s\n", s.configText())
 	for _, text := range s.Agent.Warnings {
 		fmt.Fprintf(&b, "            %s\n", d.coloured(yellow, printable.Text(text)))
@@ -272,18 +273,4 @@ func states(n map[string]int) string {
 		return "none"
 	}
 	return fmt.Sprintf("%d: %s", all, strings.Join(parts, ", "))
-}
-
-// age is a time in the two units that a person would use: "3d 4h", "12m 5s".
-func age(t time.Duration) string {
-	sec := int(t / time.Second)
-	switch {
-	case sec >= 24*3600:
-		return fmt.Sprintf("%dd %dh", sec/86400, sec%86400/3600)
-	case sec >= 3600:
-		return fmt.Sprintf("%dh %dm", sec/3600, sec%3600/60)
-	case sec >= 60:
-		return fmt.Sprintf("%dm %ds", sec/60, sec%60)
-	}
-	return fmt.Sprintf("%ds", sec)
 }

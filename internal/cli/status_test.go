@@ -26,7 +26,7 @@ func wellKept() *standIn {
 
 func TestStatusOfAHealthyHost(t *testing.T) {
 	out, errs, status := newConsole(t, wellKept()).run("status")
-	for _, want := range []string{"agent       default, Heddle 1.2.3, for 1h 30m (process 7)", "(version 4, applied ",
+	for _, want := range []string{"agent       default, Heddle 1.2.3, for 1h30m (process 7)", "(version 4, applied ",
 		"lab: 1 of 3 ports up, 1 of 1 uplinks up",
 		"ports       3: 1 up, 1 blocked, 1 waiting\n", "uplinks     1: 1 up\n",
 		"problems    port vm2/eth0 is blocked: blocked by command\n", "all is well\n"} {

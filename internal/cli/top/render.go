@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"heddle/internal/diagnose/stats"
+	"heddle/internal/spec/period"
 )
 
 // Line is one line of the screen.
@@ -161,19 +162,7 @@ func (m *Model) lastDrop(d Drop) string {
 	if d.Refused {
 		way = "out "
 	}
-	return way + d.Reason + " " + age(m.now.Sub(d.At))
-}
-
-func age(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return "now"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	}
-	return fmt.Sprintf("%dh", d/time.Hour)
+	return way + d.Reason + " " + period.Age(m.now.Sub(d.At))
 }
 
 // clean replaces what a terminal could take for a command.

@@ -91,18 +91,18 @@ func TestTheReasonOfTheLastDropIsThatOfMostOfThem(t *testing.T) {
 	}
 	at(2, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}},
 		[]api.ReasonNo{{Reason: "mtu-exceeded", Value: 2}})
-	if got := last(); got != "in forged-transmit now" {
+	if got := last(); got != "in forged-transmit 0s" {
 		t.Errorf("%q", got)
 	}
 	at(3, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}},
 		[]api.ReasonNo{{Reason: "mtu-exceeded", Value: 3}})
 	at(70, []api.ReasonNo{{Reason: "old", Value: 1001}, {Reason: "forged-transmit", Value: 3}},
 		[]api.ReasonNo{{Reason: "mtu-exceeded", Value: 3}})
-	if got := last(); got != "out mtu-exceeded 1m" {
+	if got := last(); got != "out mtu-exceeded 1m7s" {
 		t.Errorf("%q", got)
 	}
 	at(71, nil, nil) // counters that began anew
-	if got := last(); got != "out mtu-exceeded 1m" {
+	if got := last(); got != "out mtu-exceeded 1m8s" {
 		t.Errorf("%q", got)
 	}
 	m.Update(nil, start.Add(72*time.Second))
