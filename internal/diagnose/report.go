@@ -2,6 +2,8 @@
 // change. Its sub-packages find the answers. Pure.
 package diagnose
 
+import "heddle/internal/plan"
+
 // Report answers a request: exactly one of Frames and Talk is set.
 type Report struct {
 	// From is the port or uplink, with its switch.
@@ -84,8 +86,10 @@ type Cause struct {
 	// Port is who gets nothing, "" when it is the whole frame.
 	Port string `json:"port,omitempty"`
 	Why  string `json:"why"`
-	// Policy is the setting that causes it, as a path in the configuration; Value what it is and From the object that
-	// sets it.
+	// Setting is what in the configuration causes it: the field, its value and the level that it comes from; nil where
+	// no setting does.
+	Setting *plan.Row `json:"setting,omitempty"`
+	// Policy, Value and From say it to people: the setting or what else it is, what it is, and who has it so.
 	Policy string `json:"policy"`
 	Value  string `json:"value,omitempty"`
 	From   string `json:"from"`

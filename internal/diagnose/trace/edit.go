@@ -44,9 +44,20 @@ func (s *subject) set(c *diagnose.Cause, p *plan.Port, path, value string) {
 func setRow(c *diagnose.Cause, p *plan.Port, policy string) {
 	for _, r := range p.Rows() {
 		if r.Policy == policy {
-			c.Policy, c.Value, c.From = r.Policy, r.Value.String(), r.From.String()
+			setBy(c, r.Policy, r)
 		}
 	}
+}
+
+// setBy says which setting causes it; policy is its place in the file, in words.
+func setBy(c *diagnose.Cause, policy string, r plan.Row) {
+	c.Setting = &r
+	c.Policy, c.Value, c.From = policy, r.Value.String(), r.From.String()
+}
+
+// notSet says that no setting causes it, but something else that has a value.
+func notSet(c *diagnose.Cause, what, value, from string) {
+	c.Setting, c.Policy, c.Value, c.From = nil, what, value, from
 }
 
 // fix proposes to change a port's policy at the level that it comes from, or at the level that affects the fewest

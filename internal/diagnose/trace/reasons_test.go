@@ -328,6 +328,7 @@ func (f fault) test(t *testing.T) {
 	if c.Why == "" || c.Change == "" {
 		t.Errorf("nothing is said: %+v", c)
 	}
+	settingIsTyped(t, c)
 	if c.Edit == nil {
 		return
 	}
@@ -338,6 +339,28 @@ func (f fault) test(t *testing.T) {
 	}
 	if still := f.find(run(t, next, q)); still != nil {
 		t.Errorf("after %q it is still so: %+v", edit, still)
+	}
+}
+
+// settingIsTyped: the setting that causes it says the same as the words beside it.
+func settingIsTyped(t *testing.T, c *diagnose.Cause) {
+	t.Helper()
+	objects := []string{"switch ", "port group ", "port ", "uplink ", string(plan.FromBuiltIn)}
+	set := slices.ContainsFunc(objects, func(o string) bool { return strings.HasPrefix(c.From, o) }) &&
+		c.Reason != "other-switch" && c.Value != ""
+	if set != (c.Setting != nil) {
+		t.Errorf("%s is set by the configuration: %v; setting %+v", c.Policy, set, c.Setting)
+	}
+	if c.Setting == nil {
+		return
+	}
+	values := []string{c.Setting.Value.String(), strings.ReplaceAll(c.Setting.Value.String(), ", ", ",")}
+	if !strings.HasSuffix(c.Policy, c.Setting.Policy) || !slices.Contains(values, c.Value) ||
+		c.Setting.From.String() != c.From {
+		t.Errorf("%s = %s by %s, and setting %+v", c.Policy, c.Value, c.From, c.Setting)
+	}
+	if f, policy := plan.FieldOf(c.Setting.Policy); policy && c.Setting.Unit != f.Counts() {
+		t.Errorf("%s counts %q", c.Policy, c.Setting.Unit)
 	}
 }
 

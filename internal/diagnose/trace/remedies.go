@@ -17,7 +17,7 @@ import (
 // blocked: the port, or the uplink, lets nothing pass.
 func (s *subject) blocked(c *diagnose.Cause, at *place) {
 	if at.uplink != nil {
-		c.Policy, c.Value, c.From = "uplinks[].blocked", "true", "uplink "+at.id.Name
+		setBy(c, "uplinks[].blocked", plan.Row{Policy: "blocked", Value: plan.FieldValueOf(true), From: uplinkOf(at)})
 		c.Why, c.Change = "the uplink is blocked", "Unblock the uplink."
 		s.edit(c, diagnose.EditUplink, at.id.Name, "blocked: false")
 		return
@@ -35,7 +35,8 @@ func (s *subject) blocked(c *diagnose.Cause, at *place) {
 
 // check: one of the switch's guards.
 func (s *subject) check(c *diagnose.Cause, name, when string) {
-	c.Policy, c.Value, c.From = "checks."+name, "true", "switch "+s.from.id.Switch
+	setBy(c, "checks."+name, plan.Row{Policy: "checks." + name, Value: plan.FieldValueOf(true),
+		From: plan.Source{Level: plan.FromSwitch, Name: s.from.id.Switch}})
 	c.Change = fmt.Sprintf("Switch the check off, if %s.", when)
 	s.edit(c, diagnose.EditSwitch, s.from.id.Switch, "checks: {"+name+": false}")
 }
@@ -250,7 +251,8 @@ func (s *subject) nobody(c *diagnose.Cause, at *place, why abi.Reason) {
 // tooLong: the packet is longer than the switch's MTU, or than the receiver's.
 func (s *subject) tooLong(c *diagnose.Cause, at *place) {
 	if s.layer3 > at.sw.MTU {
-		c.Policy, c.Value, c.From = "mtu", strconv.Itoa(at.sw.MTU), "switch "+at.id.Switch
+		setBy(c, "mtu", plan.Row{Policy: "mtu", Value: plan.FieldValueOf(at.sw.MTU), Unit: "bytes",
+			From: plan.Source{Level: plan.FromSwitch, Name: at.id.Switch}})
 		c.Why = fmt.Sprintf("the packet has %d bytes, and the switch's MTU is %d", s.layer3, at.sw.MTU)
 		c.Change = "Lower the MTU at the sender, or raise the switch's and then that of the devices on the way."
 		if s.layer3 > spec.MaxMTU {
@@ -261,13 +263,14 @@ func (s *subject) tooLong(c *diagnose.Cause, at *place) {
 		return
 	}
 	mtu := s.Facts[at.id].MTU
-	c.Policy, c.Value, c.From = "the device's MTU", strconv.Itoa(mtu), "device "+at.device()
+	notSet(c, "the device's MTU", strconv.Itoa(mtu), "device "+at.device())
 	c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of device %s, or of its owner's end, is %d", s.layer3,
 		at.device(), mtu)
 	c.Change = "Lower the MTU at the sender, or raise the device's and that of the adapter on its other end."
 	c.Command = fmt.Sprintf("ip link set dev %s mtu %d", at.device(), s.layer3)
 	if at.port != nil && at.port.Role == spec.Host {
-		c.Policy, c.From = "ports[].mtu", "port "+at.id.Name
+		setBy(c, "ports[].mtu", plan.Row{Policy: "mtu", Value: plan.FieldValueOf(mtu), Unit: "bytes",
+			From: plan.Source{Level: plan.FromPort, Name: at.id.Name}})
 		s.mendHostMTU(c, at.port)
 	}
 }
@@ -287,7 +290,9 @@ func (s *subject) uplinkVLAN(c *diagnose.Cause, at *place) {
 		vid = s.res.Segment.VLAN
 	}
 	carried := at.uplink.VLANs
-	c.Policy, c.Value, c.From = "uplinks[].vlans", carried.String(), "uplink "+at.id.Name
+	ranges := strings.FieldsFunc(carried.String(), func(r rune) bool { return r == ',' })
+	setBy(c, "uplinks[].vlans", plan.Row{Policy: "vlans", Value: plan.FieldValueOf(ranges), From: uplinkOf(at)})
+	c.Value = carried.String()
 	what := fmt.Sprintf("VLAN %d", vid)
 	if vid == 0 {
 		what = "untagged frames (0)"
@@ -298,6 +303,9 @@ func (s *subject) uplinkVLAN(c *diagnose.Cause, at *place) {
 	s.edit(c, diagnose.EditUplink, at.id.Name,
 		fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
 }
+
+// uplinkOf is the source of what an uplink sets.
+func uplinkOf(at *place) plan.Source { return plan.Source{Level: plan.FromUplink, Name: at.id.Name} }
 
 func none(s string) string {
 	if s == "" {

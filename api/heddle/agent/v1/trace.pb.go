@@ -634,17 +634,19 @@ type TraceCause struct {
 	// port is who gets nothing, "" when it is the whole frame.
 	Port string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
 	Why  string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
-	// policy is the setting that causes it, as a path in the configuration; value what it is and from the object that
-	// sets it.
+	// policy, value and from say to people what causes it: the setting or what else it is, what it is, and who has it
+	// so.
 	Policy string `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
 	Value  string `protobuf:"bytes,5,opt,name=value,proto3" json:"value,omitempty"`
 	From   string `protobuf:"bytes,6,opt,name=from,proto3" json:"from,omitempty"`
 	// change says what to do; edit what to write into the configuration for that; command carries it out or, where
 	// nothing is to
 	// be changed, shows what is behind it.
-	Change        string     `protobuf:"bytes,7,opt,name=change,proto3" json:"change,omitempty"`
-	Edit          *TraceEdit `protobuf:"bytes,8,opt,name=edit,proto3" json:"edit,omitempty"`
-	Command       string     `protobuf:"bytes,9,opt,name=command,proto3" json:"command,omitempty"`
+	Change  string     `protobuf:"bytes,7,opt,name=change,proto3" json:"change,omitempty"`
+	Edit    *TraceEdit `protobuf:"bytes,8,opt,name=edit,proto3" json:"edit,omitempty"`
+	Command string     `protobuf:"bytes,9,opt,name=command,proto3" json:"command,omitempty"`
+	// setting is what in the configuration causes it; absent where no setting does.
+	Setting       *PolicyRow `protobuf:"bytes,10,opt,name=setting,proto3" json:"setting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -740,6 +742,13 @@ func (x *TraceCause) GetCommand() string {
 		return x.Command
 	}
 	return ""
+}
+
+func (x *TraceCause) GetSetting() *PolicyRow {
+	if x != nil {
+		return x.Setting
+	}
+	return nil
 }
 
 // TraceFrame is what becomes of one frame.
@@ -1340,7 +1349,7 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.heddle.agent.v1.TraceCopyKindR\x04kind\x12\x16\n" +
 	"\x06device\x18\x03 \x01(\tR\x06device\x12\x10\n" +
 	"\x03tag\x18\x04 \x01(\tR\x03tag\x12\x16\n" +
-	"\x06length\x18\x05 \x01(\x05R\x06length\"\xee\x01\n" +
+	"\x06length\x18\x05 \x01(\x05R\x06length\"\xa4\x02\n" +
 	"\n" +
 	"TraceCause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
@@ -1351,7 +1360,9 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\x04from\x18\x06 \x01(\tR\x04from\x12\x16\n" +
 	"\x06change\x18\a \x01(\tR\x06change\x12.\n" +
 	"\x04edit\x18\b \x01(\v2\x1a.heddle.agent.v1.TraceEditR\x04edit\x12\x18\n" +
-	"\acommand\x18\t \x01(\tR\acommand\"\x91\x03\n" +
+	"\acommand\x18\t \x01(\tR\acommand\x124\n" +
+	"\asetting\x18\n" +
+	" \x01(\v2\x1a.heddle.agent.v1.PolicyRowR\asetting\"\x91\x03\n" +
 	"\n" +
 	"TraceFrame\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x18\n" +
@@ -1445,6 +1456,7 @@ var file_heddle_agent_v1_trace_proto_goTypes = []any{
 	(*TraceReport)(nil),    // 14: heddle.agent.v1.TraceReport
 	(*TraceAnswer)(nil),    // 15: heddle.agent.v1.TraceAnswer
 	(*TraceEdit)(nil),      // 16: heddle.agent.v1.TraceEdit
+	(*PolicyRow)(nil),      // 17: heddle.agent.v1.PolicyRow
 }
 var file_heddle_agent_v1_trace_proto_depIdxs = []int32{
 	6,  // 0: heddle.agent.v1.TraceRequest.frame:type_name -> heddle.agent.v1.TraceFields
@@ -1455,25 +1467,26 @@ var file_heddle_agent_v1_trace_proto_depIdxs = []int32{
 	5,  // 5: heddle.agent.v1.TraceFields.udp:type_name -> heddle.agent.v1.TracePorts
 	0,  // 6: heddle.agent.v1.TraceCopy.kind:type_name -> heddle.agent.v1.TraceCopyKind
 	16, // 7: heddle.agent.v1.TraceCause.edit:type_name -> heddle.agent.v1.TraceEdit
-	7,  // 8: heddle.agent.v1.TraceFrame.steps:type_name -> heddle.agent.v1.TraceStep
-	8,  // 9: heddle.agent.v1.TraceFrame.copies:type_name -> heddle.agent.v1.TraceCopy
-	9,  // 10: heddle.agent.v1.TraceFrame.causes:type_name -> heddle.agent.v1.TraceCause
-	1,  // 11: heddle.agent.v1.TraceProtocol.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	1,  // 12: heddle.agent.v1.TraceHop.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	11, // 13: heddle.agent.v1.TraceTalk.protocols:type_name -> heddle.agent.v1.TraceProtocol
-	12, // 14: heddle.agent.v1.TraceTalk.hops:type_name -> heddle.agent.v1.TraceHop
-	9,  // 15: heddle.agent.v1.TraceTalk.causes:type_name -> heddle.agent.v1.TraceCause
-	10, // 16: heddle.agent.v1.TraceReport.frames:type_name -> heddle.agent.v1.TraceFrame
-	13, // 17: heddle.agent.v1.TraceReport.talk:type_name -> heddle.agent.v1.TraceTalk
-	15, // 18: heddle.agent.v1.TraceReport.answer:type_name -> heddle.agent.v1.TraceAnswer
-	1,  // 19: heddle.agent.v1.TraceAnswer.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	2,  // 20: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
-	3,  // 21: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
-	21, // [21:22] is the sub-list for method output_type
-	20, // [20:21] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	17, // 8: heddle.agent.v1.TraceCause.setting:type_name -> heddle.agent.v1.PolicyRow
+	7,  // 9: heddle.agent.v1.TraceFrame.steps:type_name -> heddle.agent.v1.TraceStep
+	8,  // 10: heddle.agent.v1.TraceFrame.copies:type_name -> heddle.agent.v1.TraceCopy
+	9,  // 11: heddle.agent.v1.TraceFrame.causes:type_name -> heddle.agent.v1.TraceCause
+	1,  // 12: heddle.agent.v1.TraceProtocol.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	1,  // 13: heddle.agent.v1.TraceHop.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	11, // 14: heddle.agent.v1.TraceTalk.protocols:type_name -> heddle.agent.v1.TraceProtocol
+	12, // 15: heddle.agent.v1.TraceTalk.hops:type_name -> heddle.agent.v1.TraceHop
+	9,  // 16: heddle.agent.v1.TraceTalk.causes:type_name -> heddle.agent.v1.TraceCause
+	10, // 17: heddle.agent.v1.TraceReport.frames:type_name -> heddle.agent.v1.TraceFrame
+	13, // 18: heddle.agent.v1.TraceReport.talk:type_name -> heddle.agent.v1.TraceTalk
+	15, // 19: heddle.agent.v1.TraceReport.answer:type_name -> heddle.agent.v1.TraceAnswer
+	1,  // 20: heddle.agent.v1.TraceAnswer.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	2,  // 21: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
+	3,  // 22: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
+	22, // [22:23] is the sub-list for method output_type
+	21, // [21:22] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_trace_proto_init() }
