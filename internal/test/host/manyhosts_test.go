@@ -195,7 +195,10 @@ func TestHostsAreKeptEqualByAnsible(t *testing.T) {
 		t.Errorf("the same play changes something again:\n%s", out)
 	}
 	vlan("201")
-	play("with --check", true, "playbook.yaml", "--check")
+	out := play("with --check", true, "playbook.yaml", "--check")
+	if says := `"port vmk0 of port group lab/web changes vlan access 200`; strings.Count(out, says) != 2 {
+		t.Errorf("it does not say for both hosts %s:\n%s", says, out)
+	}
 	f.want("with --check", "web=200", "web=200")
 
 	// vmk0's way leads nowhere here, so that nobody can be asked: the change needs a confirmation.
