@@ -8,8 +8,9 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A fresh and healthy lab, in which everybody reaches everybody, shows no drop and no loss: what is counted there means
-// something. Two uplinks to one network bring every broadcast back, which is left out by design and stands apart.
+// A fresh and healthy lab, in which everybody reaches everybody, shows no drop and no loss, so that counts of these
+// mean something. With two uplinks to one network every broadcast comes back; refusing it is normal, and these refusals
+// are counted separately.
 func TestAFreshHealthyLabShowsNoDropsAndNoLosses(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), readyTime)

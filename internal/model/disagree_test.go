@@ -60,7 +60,7 @@ func traced(t *testing.T, right difftest.Subject, fault string) *diagnose.Report
 	return r
 }
 
-// A model with a mistake is told from the right one, in words, and from nothing else.
+// A trace reports that a faulty model differs from the right one, in words, and reports nothing without a fault.
 func TestATraceSaysThatModelAndKernelDisagree(t *testing.T) {
 	disagrees(t, difftest.NewModel(model.New))
 }

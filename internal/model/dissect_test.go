@@ -12,8 +12,8 @@ import (
 	"heddle/internal/capture/dissect"
 )
 
-// TestPeopleAreShownThePacketThatTheSwitchReads holds what is said of a frame against the model's reader, which the
-// kernel's is held against: the same extension headers are followed, and the same is a fragment.
+// TestPeopleAreShownThePacketThatTheSwitchReads compares the description of a frame with the model's reader, with which
+// the kernel's is compared too: both follow the same extension headers, and treat the same packets as fragments.
 func TestPeopleAreShownThePacketThatTheSwitchReads(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]int{}
@@ -32,7 +32,7 @@ func TestPeopleAreShownThePacketThatTheSwitchReads(t *testing.T) {
 	}
 }
 
-// inWords is what has to be said of an IPv6 packet, and its kind.
+// inWords is the expected description of an IPv6 packet, and its kind.
 func inWords(p packet) (want, kind string) {
 	src, dst := addressOf(p.src), addressOf(p.dst)
 	switch {

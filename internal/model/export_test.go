@@ -10,8 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// faults are deliberate mistakes, at least one in every stage, for the proof that the differential test finds what is
-// wrong. They exist in tests only.
+// faults are deliberate mistakes, at least one in every stage, to prove that the differential test finds mistakes. They
+// exist only in tests.
 var faults = map[string]func(*stages){
 	"admit: forged transmits pass": func(s *stages) {
 		right := s.admit
@@ -402,7 +402,7 @@ var faults = map[string]func(*stages){
 	},
 }
 
-// misread spoils what was read of layers 3 and 4.
+// misread corrupts what was read of layers 3 and 4.
 func misread(spoil func(*packet)) func(*stages) {
 	return func(s *stages) {
 		s.packet = func(frame []byte) packet {

@@ -13,8 +13,8 @@ import (
 // within is the number of frames in which every deliberate mistake must be found. Most need a few hundred.
 const within = 40_000
 
-// TestEveryDeliberateFaultIsFound proves that the differential test can fail: a model with one mistake is told from the
-// right one.
+// TestEveryDeliberateFaultIsFound proves that the differential test can fail: it finds a difference between a model
+// with one mistake and the right one.
 func TestEveryDeliberateFaultIsFound(t *testing.T) {
 	found(t, difftest.Reference(), within)
 }

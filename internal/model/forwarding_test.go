@@ -160,7 +160,7 @@ func TestS91_OurOwnFrameComingBackIsRefused(t *testing.T) {
 	r.expect(r.send("u", back), outcome{reason: abi.ReasonReflected, refused: both})
 	r.expect(r.send("u", eth(all, m(7))), outcome{copies: map[string][]byte{"host": eth(all, m(7))}, refused: both})
 	r.delivered(r.send("u", tagged(eth(all, m(7)), typeQ, 9)), tagged(eth(all, m(7)), typeQ, 9), "host")
-	owned := eth(portMAC(2), m(7)) // what the known receiver owns is its, a promiscuous copy is not
+	owned := eth(portMAC(2), m(7)) // a copy for the known receiver is its own, a promiscuous copy is not
 	r.expect(r.send("u", owned), outcome{copies: map[string][]byte{"b": owned},
 		refused: map[string]abi.Reason{"a": abi.ReasonReflected}})
 	r.now += time.Millisecond
@@ -243,7 +243,7 @@ func TestS96_D16_APortThatOwnsTheDevicesMACGetsItsUnicast(t *testing.T) {
 	r := newRig(t, vnic("vmk0", owns, access(10)), up("u"))
 	f := eth(uplinkMAC(1), m(9))
 	r.delivered(r.send("u", tagged(f, typeQ, 10)), f, "vmk0")
-	r.delivered(r.send("u", f), f, "host") // another segment: the port has no share in it
+	r.delivered(r.send("u", f), f, "host") // another segment: the port does not get it
 	r.change(func(r *rig) { r.sw.Uplinks[0].Blocked = true })
 	r.delivered(r.send("u", tagged(f, typeQ, 10)), tagged(f, typeQ, 10), "host")
 	r.change(func(r *rig) { r.sw.Uplinks[0].Blocked = false; r.fact("vmk0", func(f *plan.Fact) { f.Up = false }) })

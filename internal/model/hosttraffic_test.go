@@ -27,7 +27,7 @@ func TestS96_TheHostBehindAnUplinkIsAMemberOfItsSegments(t *testing.T) {
 	r.copies(r.send("b", eth(uplinkMAC(2), portMAC(2))), "host narrow")
 	r.copies(r.send("a", eth(uplinkMAC(2), portMAC(1))), "u") // a segment that the uplink does not carry
 	r.copies(r.send("a", eth(uplinkMAC(3), portMAC(1))), "u") // no address of the host there
-	r.copies(r.send("other", eth(uplinkMAC(1), m(9))))        // from outside the host has its own way in
+	r.copies(r.send("other", eth(uplinkMAC(1), m(9))))        // frames from outside reach the host in another way
 	long := append(eth(uplinkMAC(1), portMAC(1)), make([]byte, 1400)...)
 	r.change(func(r *rig) { r.fact("u", func(f *plan.Fact) { f.MTU = 1280 }) })
 	if got := r.send("a", long); got.Reason != abi.ReasonMTUExceeded {

@@ -216,7 +216,7 @@ func (r *rig) expect(res Result, want outcome) {
 	}
 }
 
-// delivered expects the same bytes at every receiver named, and nothing else.
+// delivered expects the same bytes at every named receiver, and nothing else.
 func (r *rig) delivered(res Result, frame []byte, to ...string) {
 	r.t.Helper()
 	w := outcome{copies: map[string][]byte{}}

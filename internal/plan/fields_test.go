@@ -72,7 +72,7 @@ func TestTheTableHasEveryPolicyField(t *testing.T) {
 	}
 }
 
-// TestEachFieldReadsWhatItWrites: what is parsed is what is set, it alone, and the plan has it.
+// TestEachFieldReadsWhatItWrites: parsing sets exactly that field, and the plan has its value.
 func TestEachFieldReadsWhatItWrites(t *testing.T) {
 	examples := map[Kind][2]string{KindTruth: {"true", "false"}, KindAnswer: {"accept", "reject"},
 		KindNumber: {"0", "7"}, KindDuration: {"1s", "2s"},

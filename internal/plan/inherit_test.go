@@ -77,7 +77,7 @@ func drawPolicy(t *rapid.T) spec.Policy {
 	return p
 }
 
-// wish is one field of a policy: whether a level sets it and to what, and what it comes to in the plan.
+// wish is one field of a policy: whether a level sets it and to what, and its value in the plan.
 type wish struct {
 	name    string
 	set     func(p spec.Policy) (any, bool)
@@ -98,7 +98,7 @@ func accepts(a spec.Answer) (any, bool) { return a == "accept", a != "" }
 
 func of[T any](v Value[T]) (any, Level) { return v.V, v.From }
 
-// wishes lists every field, written apart from Resolve.
+// wishes lists every field, independently of Resolve.
 func wishes() []wish {
 	return []wish{
 		{"blocked", func(p spec.Policy) (any, bool) { return pointer(p.Blocked) }, func(e Effective) (any, Level) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Two faults a port, one of reading and one of checking, which come from two passes over the file.
+// faultyPorts has two faults per port, one found by reading and one by checking, in two passes over the file.
 func faultyPorts(n int) string {
 	var b strings.Builder
 	b.WriteString("switches:\n  - {name: s, portGroups: [{name: g}]}\nports:\n")
@@ -69,7 +69,7 @@ func TestCollection_KeepsTheFirstOfTheFile(t *testing.T) {
 	}
 }
 
-// What cannot be a configuration for one host is refused before the YAML is read, which takes much memory for each
+// A file too large for one host's configuration is refused before the YAML is parsed, which takes much memory for each
 // value.
 func TestParse_RefusesMoreValuesThanAHostHasUseFor(t *testing.T) {
 	for name, text := range map[string]string{
@@ -91,7 +91,7 @@ func TestParse_RefusesMoreValuesThanAHostHasUseFor(t *testing.T) {
 	}
 }
 
-// A name is repeated in messages about other things than itself; none of them may be long, or act on a terminal.
+// Messages about other things also quote names; they must not be long, or act on a terminal.
 func TestFaults_MessagesArePrintableAndShort(t *testing.T) {
 	for _, name := range []string{`\e[31mX`, `\e]0;pwn\a`, `\u202egnp.exe`, `\u0085x\u009b31m`, `a\nb`, `\u2066x`,
 		strings.Repeat("long", 50_000)} {

@@ -110,7 +110,7 @@ func TestWithPorts_LeavesOutWhatDoesNotFit(t *testing.T) {
 
 func TestValidate_AfterAPortIsTakenOut(t *testing.T) {
 	cfg := mustParse(t, base)
-	cfg.Ports = cfg.Ports[1:] // the positions of the first port's fields must not be held against the one now first
+	cfg.Ports = cfg.Ports[1:] // positions must not be those of the first port
 	if err := cfg.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -235,8 +235,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A guard without addresses leaves its guest no more than to ask for one: that is said, and where it is not so nothing
-// is.
+// A guard without addresses leaves its guest nothing but asking for one: there is a warning for that case, and for no
+// other.
 func TestWarnings_NameAGuardedPortWithoutAddresses(t *testing.T) {
 	const file = `
 switches:

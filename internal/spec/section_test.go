@@ -25,8 +25,8 @@ const sectionPorts = `ports:
     device: tap2
 `
 
-// sameReading reports whether a file is read alike behind another and by itself: the values, where each stands, and
-// all faults.
+// sameReading compares reading a file after another with reading it alone: the values, the position of each, and all
+// faults.
 func sameReading(before *Config, data string) error {
 	want, wantErr := Parse("h.yaml", []byte(data))
 	got, gotErr := ParseAfter(before, "h.yaml", []byte(data))
@@ -62,7 +62,7 @@ func sameReading(before *Config, data string) error {
 	return nil
 }
 
-// A file whose ports are as they were takes them over, wherever they have moved to.
+// A file with unchanged ports reuses them, wherever they have moved to.
 func TestParseAfter_PortsThatStayAreNotReadAgain(t *testing.T) {
 	before, err := Parse("h.yaml", []byte(sectionHead+sectionPorts))
 	if err != nil {
@@ -84,8 +84,8 @@ func TestParseAfter_PortsThatStayAreNotReadAgain(t *testing.T) {
 	}
 }
 
-// What stands before and in the ports in all sorts of ways: read behind each other they are what they are by
-// themselves.
+// Variations of what is before and in the ports: a file read after another has the same result as when it is read
+// alone.
 func TestParseAfter_IsParse(t *testing.T) {
 	heads := []string{
 		sectionHead,
@@ -165,7 +165,7 @@ func TestParseAfter_IsParse(t *testing.T) {
 	}
 }
 
-// Any cut of any two files, some of which fit.
+// Any cut of any two files, some of which fit together.
 func TestParseAfter_IsParse_Cuts(t *testing.T) {
 	full := sectionHead + sectionPorts
 	rapid.Check(t, func(t *rapid.T) {

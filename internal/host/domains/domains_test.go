@@ -18,7 +18,7 @@ const (
 	vm2 = "99999999-2222-3333-4444-555555555555"
 )
 
-// fakeDaemon is a libvirt whose answers the test gives.
+// fakeDaemon is a libvirt whose answers the test provides.
 type fakeDaemon struct {
 	events  chan happened
 	asked   chan string // the domain that is asked for
@@ -120,10 +120,10 @@ func TestADaemonIsFollowedAndItsSuccessorAsked(t *testing.T) {
 	second.events <- happened{vm2, guest.RunHere}
 	r.expect(vm2, guest.RunHere)
 	r.Want(nil)
-	<-second.closed // no connection is kept for nobody
+	<-second.closed // while nothing is wanted no connection is open
 }
 
-// What is answered about the time before an event is not used.
+// An answer about the time before an event is not used.
 func TestAnEventGoesBeforeALateAnswer(t *testing.T) {
 	r := newRig(t)
 	r.Want(map[string]bool{vm1: true, vm2: true})
@@ -188,8 +188,8 @@ func TestUUIDs(t *testing.T) {
 	}
 }
 
-// A message that says to be larger than any that is asked for, or shorter than its own beginning, ends the connection;
-// nobody makes room for it.
+// A message whose length field is larger than any expected message, or smaller than its own header, ends the
+// connection; no memory is allocated for it.
 func TestMessagesHaveABoundedLength(t *testing.T) {
 	for length, good := range map[uint32]bool{headBytes: true, 100: true, maxMessage + 1: false, 1<<32 - 1: false,
 		headBytes - 1: false, 0: false} {
@@ -217,7 +217,7 @@ func TestMessagesHaveABoundedLength(t *testing.T) {
 	}
 }
 
-// A daemon that accepts and then says nothing holds nobody.
+// A daemon that accepts and then says nothing does not block anybody.
 func TestADaemonThatSaysNothingIsLeft(t *testing.T) {
 	ours, theirs := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())

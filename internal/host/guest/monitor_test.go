@@ -91,7 +91,7 @@ func TestNextTry(t *testing.T) {
 	delay := monitorRetry
 	var wait time.Duration
 	var waits []time.Duration
-	for range 8 { // a monitor that serves, and ends every session soon
+	for range 8 { // a monitor that works, but ends every session soon
 		wait, delay = nextTry(delay, true, time.Second)
 		waits = append(waits, wait)
 	}

@@ -17,8 +17,8 @@ func pastText(h *Host, d Device) string {
 	return strings.Join(got, ", ")
 }
 
-// Devices for others than the host are seen on a device and on VLAN devices on it; the host's own VLAN devices are none
-// of them, nor is what lies on a device of another namespace that has the same index.
+// Devices that carry traffic of others are found on a device and on VLAN devices on it. The host's own VLAN devices are
+// not among them, nor are devices on a device of another namespace that has the same index.
 func TestWhatSendsPastASwitchIsToldFromTheHostsOwn(t *testing.T) {
 	h := &Host{links: map[uint32]link{}}
 	for _, l := range []link{

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// monitor answers as QEMU would: script gives what is sent back for a command's name, with %d for its id.
+// monitor answers like QEMU: script contains the answer for each command's name, with %d for its id.
 func monitor(t *testing.T, script map[string]string) net.Conn {
 	t.Helper()
 	here, there := net.Pipe()

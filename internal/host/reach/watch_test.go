@@ -15,7 +15,7 @@ var (
 	vm      = netip.MustParseAddr("192.0.2.8")
 )
 
-// fakeNet is a network of one interface. A neighbour that is there answers what it is asked.
+// fakeNet is a network of one interface. Neighbours that exist answer.
 type fakeNet struct {
 	there    map[netip.Addr]bool
 	known    map[netip.Addr]*hostnet.Neighbour
@@ -30,7 +30,7 @@ func newFakeNet(there ...netip.Addr) *fakeNet {
 		routes: []netip.Addr{gateway}, prefix: "192.0.2.10/24"}
 	for i, a := range there {
 		f.there[a] = true
-		// What was heard before the question says nothing.
+		// What was heard before the question does not count.
 		f.known[a] = &hostnet.Neighbour{Address: a, MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, Reachable: true}
 	}
 	return f
@@ -162,7 +162,8 @@ func TestS81_EveryGatewayHasToAnswerAndOneOfTheOthers(t *testing.T) {
 	}
 }
 
-// A gateway answers also to a host that has no address of its network any more: that is no way to the host.
+// A gateway also answers a host that no longer has an address in its network: such an answer does not show that the
+// host is reachable.
 func TestS81_AnAnswerToAnotherNetworkIsNoWay(t *testing.T) {
 	f := newFakeNet(gateway)
 	w, now := NewWatch(f, f.before(t, true)), time.Now()

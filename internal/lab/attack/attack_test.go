@@ -21,7 +21,7 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 	}
 }
 
-// runRows measures these rows, and sees to it that nothing is left behind.
+// runRows measures these rows, and checks that nothing is left behind.
 func runRows(t *testing.T, names ...string) *report.Report {
 	t.Helper()
 	testkit.Root(t)
@@ -45,8 +45,8 @@ func runRows(t *testing.T, names ...string) *report.Report {
 	return rep
 }
 
-// What attackers send to link control addresses goes nowhere, what they send to everybody changes nothing, and each row
-// says so.
+// What attackers send to link control addresses is dropped, what they send to everybody changes nothing, and each row
+// shows that.
 func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
 	names := []string{"lacp-group", "lacp-broadcast", "lldp-multicast", "bpdu-group"}
 	rep := runRows(t, names...)
@@ -62,12 +62,12 @@ func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
 	}
 }
 
-// A guest that sends from 10,000 addresses holds no more than its share of a table of 4,096; what is not learned is
-// dropped with the reason of the table, passes, or is dropped with the reason of the port's own limit, as the policy
-// says. Others' stations are known, also those that speak afterwards.
+// A guest that sends from 10,000 addresses has no more entries than its quota of a table of 4,096. Frames from the
+// others are dropped with the reason of the table, pass unlearned, or are dropped with the reason of the port's own
+// limit, as the policy says. Others' stations stay known, and those that speak only afterwards become known.
 func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
 	rep := runRows(t, "mac-starvation", "mac-starvation-passing", "mac-starvation-limit")
-	for i, refused := range []string{"mac-table-full 8656", "-", "mac-limit 9936"} { // of 10,000, but for 1,344 and 64
+	for i, refused := range []string{"mac-table-full 8656", "-", "mac-limit 9936"} { // of 10,000, without 1,344 and 64
 		if row := rep.Rows[i]; row.Get("attacks") != 10000 || row.Get("refused") != refused ||
 			row.Get("blocked") != "-" {
 			t.Errorf("row %d: %+v", i, row)
@@ -76,7 +76,7 @@ func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
 }
 
 // A guest whose port has the guards takes nothing from those it poses as: no packet is lost, their neighbour tables
-// keep their MACs, and nobody believes in its router. Without guards it gets what they send.
+// keep their MACs, and nobody uses its router. Without guards it gets what they send.
 func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
 	rep := runRows(t, "spoofing", "spoofing-open")
 	good, open := rep.Rows[0], rep.Rows[1]
@@ -105,7 +105,7 @@ func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
 }
 
 // One port of a guest that bridges its two adapters is blocked, and the others notice nothing; without loop detection,
-// storm control bounds what the loop does. What happens without both is shown.
+// storm control limits what the loop does. What happens without both is only shown.
 func TestS110_AStormOfAGuestThatBridgesConcernsNobodyElse(t *testing.T) {
 	rep := runRows(t, "loop-storm", "loop-storm-limited", "loop-storm-open")
 	for i, want := range []struct{ blocked, refused string }{{"looped2 after ", "loop-blocked "},

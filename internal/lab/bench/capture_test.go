@@ -26,7 +26,7 @@ func TestCaptureMeasuresEveryStateAndLeavesNothing(t *testing.T) {
 	}
 	measured := 0
 	for _, row := range rep.Rows {
-		// A difference of two short measurements may come out below nothing.
+		// The difference of two short measurements may be below zero.
 		if s, ok := row.Get("value").(report.Spread); !ok || s.Rounds != 1 || s.Median <= 0 &&
 			row.Get("test") != "cost" {
 			t.Errorf("%v, capture %v: %+v", row.Get("test"), row.Get("capture"), s)
@@ -73,7 +73,7 @@ func TestRoundsEndWithTheirTime(t *testing.T) {
 			}
 		})
 	}
-	// How many are over before the one without an end is begun depends on the machine; that one is none of them.
+	// How many have ended before the endless one is begun depends on the machine; the endless one never counts.
 	if n, err := inTime(t.Context(), 5, 10*time.Millisecond, endless(3)); n < 1 || n > 3 || err != nil {
 		t.Errorf("%d rounds of 3 that end, %v", n, err)
 	}

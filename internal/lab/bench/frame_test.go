@@ -7,7 +7,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// The benchmark's frames take the way they are meant to take: Frame fails when one is dropped or refused.
+// The benchmark's frames take the intended path: Frame fails if one is dropped or refused.
 func TestFrameMeasuresWhatItSays(t *testing.T) {
 	testkit.Root(t)
 	rep, err := Frame(t.Context(), FrameOptions{Rounds: 1, Quick: true, Now: time.Now})

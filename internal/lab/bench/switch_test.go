@@ -255,7 +255,7 @@ func TestCleanupGoesBackwardsAndOnAfterErrors(t *testing.T) {
 	}
 }
 
-// heddleProgram is the command line of the program under test: this test binary, which TestMain makes behave as it.
+// heddleProgram is the command line of the program under test: this test binary, which TestMain makes behave like it.
 func heddleProgram(t *testing.T) []string {
 	t.Helper()
 	self, err := os.Executable()

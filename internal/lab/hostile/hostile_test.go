@@ -12,8 +12,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// Every flood, for a moment: the limits hold and nobody else's entry goes. How much the victims notice is the
-// experiment's matter.
+// Every flood runs for a moment: the limits hold and nobody else's entry is lost. How much the victims notice is for
+// the experiment to measure.
 func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)

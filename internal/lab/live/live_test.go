@@ -18,8 +18,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A thousand ports change their VLAN while two of them carry a stream: nothing is lost, no link flaps, and nothing that
-// is sent after the command has returned reaches the old segment. How long it takes is the experiment's matter.
+// A thousand ports change their VLAN while two of them carry a stream: nothing is lost, no link flaps, and nothing sent
+// after the command has returned reaches the old segment. How long it takes is for the experiment to measure.
 func TestAThousandPortsChangeTheirVLANUnderAStream(t *testing.T) {
 	testkit.Root(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)

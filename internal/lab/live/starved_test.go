@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A change of which the watcher saw nothing is counted; an experiment that is made of such changes ends.
+// A change of which the watcher saw nothing is counted; an experiment with only such changes ends.
 func TestStarvedChangesAreCounted(t *testing.T) {
 	const rounds = 3
 	m := Measured{Row: row{name: "vlan"}}

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A watcher notes the time of its sender's frames, in the clock of dataplane.Instant, and of no others.
+// A watcher records the times of its sender's frames, and of no others, by the clock of dataplane.Instant.
 func TestAWatcherNotesWhenItsSendersFramesArrive(t *testing.T) {
 	ns := testkit.NS(t, "watch")
 	testkit.Tool(t, "ip")

@@ -23,7 +23,7 @@ func TestAnUnknownRowIsRefused(t *testing.T) {
 	}
 }
 
-// Counts only: what times come out depends on the machine.
+// Only counts are checked: times depend on the machine.
 func TestS43_S49_OutagesAreCountedAndNothingIsLeftBehind(t *testing.T) {
 	testkit.Root(t)
 	dir := t.TempDir()

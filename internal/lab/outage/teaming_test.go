@@ -23,8 +23,8 @@ func TestAnUnknownRowOfTeamingIsRefused(t *testing.T) {
 	}
 }
 
-// Beacons find a failure that no link shows, and a port moves off a loaded uplink, with real traffic. What times and
-// throughput come out depends on the machine, and is not looked at.
+// Beacons detect a failure that no link shows, and a port moves off a loaded uplink, with real traffic. Times and
+// throughput depend on the machine, and are not checked.
 func TestS47_S51_TeamingInTheLab(t *testing.T) {
 	testkit.Root(t)
 	t.Parallel()

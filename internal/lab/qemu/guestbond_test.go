@@ -15,7 +15,7 @@ import (
 	"heddle/internal/lab/qemu/image"
 )
 
-// bondConfig has no MAC learning anywhere: nothing of what these tests see can come of an entry that ages.
+// bondConfig has no MAC learning anywhere, so that no result of these tests can come from an entry that ages.
 const bondConfig = `
 switches:
   - name: lab
@@ -118,7 +118,7 @@ func (g *bondGuest) bothLinks(t *testing.T, ctx context.Context) {
 		`n=0; until [ "$(grep -c '^MII Status: up' /proc/net/bonding/bond0)" = 3 ]; do n=$((n+1)); [ $n -lt 1500 ] || exit 1; usleep 20000; done`)
 }
 
-// link takes the cable out of a card, or puts it back, as QEMU's user does.
+// link disconnects the cable of a card or connects it again, like QEMU's user.
 func (g *bondGuest) link(t *testing.T, ctx context.Context, nic string, up bool) {
 	t.Helper()
 	if _, err := g.QMP(ctx, "set_link", map[string]any{"name": nic, "up": up}); err != nil {
@@ -126,7 +126,7 @@ func (g *bondGuest) link(t *testing.T, ctx context.Context, nic string, up bool)
 	}
 }
 
-// bothWays has the two ping each other.
+// bothWays makes the two ping each other.
 func (g *bondGuest) bothWays(t *testing.T, ctx context.Context, when string) {
 	t.Helper()
 	for _, way := range []struct {
@@ -134,8 +134,8 @@ func (g *bondGuest) bothWays(t *testing.T, ctx context.Context, when string) {
 		from machine
 		to   string
 	}{{"to the guest", g.vm, "192.0.2.1"}, {"from the guest", g.guest, "192.0.2.2"}} {
-		// With both, ping sends until three answers are in: an answer that is late on a busy machine is none that is
-		// lost.
+		// With both options, ping sends until three answers have come: an answer that is late on a busy machine
+		// does not count as lost.
 		out, err := way.from.run(ctx, "ping -c 3 -w 20 "+way.to+" 2>&1; true")
 		if err != nil || !strings.Contains(out, " 3 received") && !strings.Contains(out, " 3 packets received") {
 			ports, _ := g.Output(ctx, "mac", "list")
@@ -146,8 +146,7 @@ func (g *bondGuest) bothWays(t *testing.T, ctx context.Context, when string) {
 
 var received = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
 
-// outage pings the guest every 10 ms while something happens, and gives how long no ping was answered, by those that
-// were not.
+// outage pings the guest every 10 ms while something happens, and returns for how long no ping was answered.
 func (g *bondGuest) outage(t *testing.T, ctx context.Context, happens func()) time.Duration {
 	t.Helper()
 	answer, wrong := make(chan string, 1), make(chan error, 1)
@@ -166,7 +165,8 @@ func (g *bondGuest) outage(t *testing.T, ctx context.Context, happens func()) ti
 	return time.Duration(sent-got) * 10 * time.Millisecond
 }
 
-// failOver lets the bond lose the adapter that it uses, by the guest's own doing and by the card's cable, and go back.
+// failOver makes the bond lose its active adapter, first by a command in the guest and then by the card's cable, and
+// return.
 func (g *bondGuest) failOver(t *testing.T, ctx context.Context) {
 	t.Helper()
 	g.active(t, ctx, "eth0")
@@ -197,8 +197,8 @@ func (g *bondGuest) failOver(t *testing.T, ctx context.Context) {
 	}
 }
 
-// TestS111_ABondInARealGuestFailsOver: Linux' active-backup bond over two ports of one switch, in each of its ways with
-// MACs.
+// TestS111_ABondInARealGuestFailsOver: Linux' active-backup bond over two ports of one switch, with each of its MAC
+// policies.
 func TestS111_ABondInARealGuestFailsOver(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -226,7 +226,7 @@ func TestS111_ABondInARealGuestFailsOver(t *testing.T) {
 	}
 }
 
-// TestS111_OtherBondsInARealGuest: the modes that need nothing of the switch work, over both adapters and over one.
+// TestS111_OtherBondsInARealGuest: the modes that need nothing from the switch work, over both adapters and over one.
 // 802.3ad needs LACP, which the switch does not speak with guests, so that no adapter is used.
 func TestS111_OtherBondsInARealGuest(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
@@ -240,7 +240,8 @@ func TestS111_OtherBondsInARealGuest(t *testing.T) {
 			g.bothWays(t, ctx, "over both adapters")
 			g.do(t, ctx, g.guest, "ip link set eth0 down")
 			g.bothWays(t, ctx, "over the second")
-			// These take an adapter back only when it tells its speed, which QEMU's virtio does when it is told one.
+			// These use an adapter again only when it reports its speed, which QEMU's virtio does if a
+			// speed is configured.
 			if mode == "balance-tlb" || mode == "balance-alb" {
 				return
 			}

@@ -32,8 +32,8 @@ ports:
      security: {addressGuard: {addresses: [192.0.2.4]}}}
 `
 
-// guardGuest is a guest under an address guard, with namespaces beside it: vm is not guarded, and wire is what comes to
-// it.
+// guardGuest is a guest under an address guard, with namespaces beside it: vm is not guarded, and wire records what
+// reaches it.
 type guardGuest struct {
 	*heddleHost
 	guest
@@ -68,7 +68,7 @@ func (g *guardGuest) do(t *testing.T, ctx context.Context, m machine, command st
 	return out
 }
 
-// comes waits until a frame comes to vm that is said to be this, and gives what came until then.
+// comes waits until a frame with that description reaches vm, and returns everything that came until then.
 func (g *guardGuest) comes(why, line string) (lines []string) {
 	g.wire.Gather(why+": a frame with "+line, func(all [][]byte) bool {
 		f := all[len(all)-1]
@@ -78,7 +78,7 @@ func (g *guardGuest) comes(why, line string) (lines []string) {
 	return lines
 }
 
-// reaches has a machine ping until three answers are in; source is the address it pings from, "" for any.
+// reaches makes a machine ping until three answers have come; source is the address from which it pings, "" for any.
 func (g *guardGuest) reaches(t *testing.T, ctx context.Context, from machine, source, to string) {
 	t.Helper()
 	command := "ping -c 3 -w 20 " + to + " 2>&1; true"
@@ -92,7 +92,7 @@ func (g *guardGuest) reaches(t *testing.T, ctx context.Context, from machine, so
 	}
 }
 
-// unanswered has a machine ping twice, in vain.
+// unanswered makes a machine ping twice, without an answer.
 func (g *guardGuest) unanswered(t *testing.T, ctx context.Context, from machine, source, to string) {
 	t.Helper()
 	if out := g.do(t, ctx, from, "ping -c 2 -W 1 -I "+source+" "+to+" 2>&1; true"); !strings.Contains(out,
@@ -119,7 +119,7 @@ func (g *guardGuest) drops(t *testing.T, ctx context.Context, port string) map[s
 	return by
 }
 
-// says runs a command of the program and fails unless its output has these words.
+// says runs a command of the program and fails unless its output contains these words.
 func (g *guardGuest) says(t *testing.T, ctx context.Context, args []string, words ...string) {
 	t.Helper()
 	command := g.Command(args...)
@@ -128,7 +128,7 @@ func (g *guardGuest) says(t *testing.T, ctx context.Context, args []string, word
 	if err := g.Launch(command); err != nil {
 		t.Fatal(err)
 	}
-	_ = command.Wait() // advise and trace end with 1 where something is wrong
+	_ = command.Wait() // advise and trace exit with 1 if something is wrong
 	for _, w := range words {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), w) {
 			t.Errorf("heddle %s does not say %q:\n%s", strings.Join(args, " "), w, out.String())
@@ -136,7 +136,7 @@ func (g *guardGuest) says(t *testing.T, ctx context.Context, args []string, word
 	}
 }
 
-// ownAddresses: all that a guest does to get and use its own addresses passes.
+// ownAddresses: everything that a guest does to get and use its own addresses passes.
 func (g *guardGuest) ownAddresses(t *testing.T, ctx context.Context) {
 	g.do(t, ctx, g.guest, "udhcpc -i eth0 -f -n -q -t 1 -T 1 -s /bin/true >/dev/null 2>&1; true")
 	g.comes("a DHCP client without an address", "IPv4 0.0.0.0:68 > 255.255.255.255:67: UDP")
@@ -160,7 +160,7 @@ func (g *guardGuest) ownAddresses(t *testing.T, ctx context.Context) {
 	}
 }
 
-// foreignAddresses: what it sends from addresses that it adds itself is dropped, and everybody says why.
+// foreignAddresses: what it sends from addresses that it adds itself is dropped, and every command says why.
 func (g *guardGuest) foreignAddresses(t *testing.T, ctx context.Context) {
 	g.wire.Forget()
 	g.do(t, ctx, g.guest, "ip addr add 192.0.2.99/24 dev eth0; ip addr add 2001:db8::99/64 dev eth0 nodad "+
@@ -183,7 +183,7 @@ func (g *guardGuest) foreignAddresses(t *testing.T, ctx context.Context) {
 	}
 	g.reaches(t, ctx, g.guest, "192.0.2.1", "192.0.2.2")
 	came := g.comes("its own address after that", "IPv4 192.0.2.1 > 192.0.2.2: ICMP echo request")
-	// That others ask for the addresses is another matter: duplicate address detection passes.
+	// Duplicate address detection for these addresses passes, because it claims nothing yet.
 	if i := slices.IndexFunc(came, func(l string) bool {
 		return strings.Contains(l, "tell 192.0.2.99") || strings.Contains(l, "192.0.2.99 is at") ||
 			strings.Contains(l, "IPv4 192.0.2.99") || strings.Contains(l, "IPv6 2001:db8::99")
@@ -192,7 +192,7 @@ func (g *guardGuest) foreignAddresses(t *testing.T, ctx context.Context) {
 	}
 }
 
-// sharedAddress: an address listed at two ports is the one's that has it, and nobody else's.
+// sharedAddress: an address listed at two ports can be used by either of them, and by nobody else.
 func (g *guardGuest) sharedAddress(t *testing.T, ctx context.Context) {
 	const add, del = "ip addr add 192.0.2.100/24 dev eth0", "ip addr del 192.0.2.100/24 dev eth0"
 	held := func(by machine, mac string) {

@@ -113,7 +113,7 @@ func needGuests(t *testing.T, cards ...qemu.NIC) {
 	}
 }
 
-// start starts a guest that goes with the test.
+// start starts a guest that ends with the test.
 func start(t *testing.T, ctx context.Context, o qemu.Options) guest {
 	t.Helper()
 	g, err := qemu.Start(ctx, o)
@@ -128,8 +128,8 @@ func start(t *testing.T, ctx context.Context, o qemu.Options) guest {
 	return guest{g}
 }
 
-// exchange has data go between two machines in both directions over TCP and UDP, opened from either side, and holds
-// both ends to zero checksum errors. The addresses are of one family.
+// exchange sends data between two machines in both directions over TCP and UDP, opened from either side, and checks
+// that neither end counts a wrong checksum. The addresses are of one family.
 func exchange(t *testing.T, ctx context.Context, a machine, addrA string, b machine, addrB string) {
 	t.Helper()
 	for _, way := range []struct {
@@ -144,7 +144,7 @@ func exchange(t *testing.T, ctx context.Context, a machine, addrA string, b mach
 				continue
 			}
 			t.Logf("to %s: %s", way.to, strings.TrimSpace(out))
-			// A frame may be late on a busy machine, but repeating must not be what makes it work.
+			// A frame may be late on a busy machine, but it must not work only because of repeats.
 			if _, text, ok := strings.Cut(out, "repeated "); ok {
 				if n, err := strconv.Atoi(strings.TrimSpace(text)); err != nil || n > datagramBytes/1400/20 {
 					t.Errorf("%s: too many datagrams had to be repeated", strings.TrimSpace(out))

@@ -15,9 +15,9 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// TestS99_LibvirtsEventsSilenceTheSource: no monitor of ours, and the hook is called too late. libvirt's events at its
-// read-only socket have the source's port silent when a migration stops the guest, and have it speak again when that is
-// given up; a libvirtd that was restarted meanwhile is asked.
+// TestS99_LibvirtsEventsSilenceTheSource: there is no monitor of ours, and the hook is called too late. libvirt's
+// events at its read-only socket make the source's port silent when a migration stops the guest, and active again when
+// the migration is cancelled; after a restart of libvirtd the agent asks it.
 func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
@@ -44,7 +44,7 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 		}
 	}
 	answers()
-	// Too slow to end by itself; stopped by hand, libvirt has the guest paused for the migration.
+	// Too slow to end by itself; when it is stopped by hand, libvirt has the guest paused for the migration.
 	slow := from.begins(ctx, to, "vm1", "slow", "--bandwidth", "1")
 	from.migrates(t, ctx, "vm1", slow)
 	from.must(t, ctx, "", "suspend", "vm1")
@@ -57,7 +57,7 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	from.toldInOrder(t, ctx, port, "waiting: libvirt says that it was stopped", "awake: ")
 	answers()
 
-	// Stopped once more, and libvirtd ends: the next one gives the migration up and goes on with the guest.
+	// Stopped once more, and libvirtd ends: the next one cancels the migration and resumes the guest.
 	slow = from.begins(ctx, to, "vm1", "again", "--bandwidth", "1")
 	from.migrates(t, ctx, "vm1", slow)
 	from.must(t, ctx, "", "suspend", "vm1")
@@ -74,7 +74,7 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	answers()
 	to.awaitNoPorts(t, ctx, "vm1")
 
-	// And moved: the source's port is silent before its QEMU ends.
+	// Then it is really moved: the source's port is silent before its QEMU ends.
 	if err := <-from.begins(ctx, to, "vm1", "fast"); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 		"waiting: libvirt says that it was stopped", "disconnected: ")
 }
 
-// begins begins to move a domain; the result comes when that has ended.
+// begins begins to migrate a domain; the result comes when that has ended.
 func (l *libvirtd) begins(ctx context.Context, to *libvirtd, name, socket string, args ...string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -95,7 +95,7 @@ func (l *libvirtd) begins(ctx context.Context, to *libvirtd, name, socket string
 	return ended
 }
 
-// migrates waits until memory of the domain is moved.
+// migrates waits until the domain's memory is being transferred.
 func (l *libvirtd) migrates(t *testing.T, ctx context.Context, name string, ended <-chan error) {
 	t.Helper()
 	for {
@@ -113,7 +113,7 @@ func (l *libvirtd) migrates(t *testing.T, ctx context.Context, name string, ende
 	}
 }
 
-// toldInOrder checks that such events of a port were told, in this order, each as "kind: part of the text".
+// toldInOrder checks that such events of a port were reported in this order, each as "kind: part of the text".
 func (h *heddleHost) toldInOrder(t *testing.T, ctx context.Context, port string, want ...string) {
 	t.Helper()
 	all := h.told(t, ctx, port)

@@ -21,7 +21,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// domain is the XML of a guest that boots the test image; metadata is what stands in Heddle's element.
+// domain is the XML of a guest that boots the test image; metadata is the content of Heddle's element.
 func domain(t *testing.T, ctx context.Context, dir, name, mac, metadata string) string {
 	t.Helper()
 	img, err := image.Build(ctx, image.Options{Flavour: image.Cloud})
@@ -97,7 +97,7 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	h.awaitPort(t, ctx, "vm1/net0", "connected again", func(p portView) bool { return p.State == "up" })
 	answers()
 
-	// libvirt calls no hook when an adapter is plugged: the hook is called by hand, as the how-to has it.
+	// libvirt calls no hook when an adapter is plugged: the hook is called by hand, as in the how-to.
 	l.must(t, ctx, plugged, "attach-device", "vm1", "/dev/stdin", "--live")
 	h.hookByHand(t, ctx, "vm1", l.must(t, ctx, "", "dumpxml", "vm1"))
 	h.awaitPort(t, ctx, "vm1/net1", "connected", func(p portView) bool {
@@ -202,8 +202,8 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 		return p.State == "up" &&
 			p.PortGroup == "web"
 	})
-	// S99: it waited for the guest, as libvirt had told the hook; what came first ended that, the guest's first frame
-	// or libvirt's word that it runs.
+	// S99: it waited for the guest, as libvirt had told the hook. The guest's first frame or libvirt's report that
+	// it runs ended the wait, whichever came first.
 	for kind, want := range map[string]string{"waiting": "is to arrive by a migration",
 		"awake": "its guest runs here: (it has sent a frame|libvirt says that it runs)"} {
 		out, err := to.Output(ctx, "events", "--kind", kind, "--port", "vm1/net0", "--last", "-1", "--no-follow")
@@ -239,7 +239,7 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	from.noPorts(t, ctx, "vm3")
 	to.must(t, ctx, "", "destroy", "vm3")
 
-	// A domain whose port group the other host lacks stays where it is, and runs on.
+	// A domain whose port group the other host lacks stays where it is, and keeps running.
 	from.must(t, ctx, domain(t, ctx, from.Dir, "vm2", "52:54:00:00:02:02", `<heddle:port portGroup="here"/>`), "create",
 		"/dev/stdin", "--paused")
 	if err := migrate("vm2"); err == nil ||
@@ -256,7 +256,8 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	to.noPorts(t, ctx, "vm1")
 	to.must(t, ctx, "", "restore", saved)
 	answers(1)
-	// As a crash, since libvirt was not asked to. The answer may be lost with the guest: what counts is that it ends.
+	// Like a crash, because libvirt did not ask for it. The answer may be lost with the guest: what counts is that
+	// it ends.
 	_, _ = to.virsh(ctx, "", "qemu-monitor-command", "vm1", "--hmp", "quit")
 	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if out := to.must(t, ctx, "", "list", "--name"); !strings.Contains(out, "vm1") {
@@ -266,9 +267,9 @@ func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	to.awaitNoPorts(t, ctx, "vm1")
 }
 
-// sourceWasCalledLate holds what libvirt tells the host that a domain leaves against what the how-to says of it:
-// nothing before its QEMU has ended, when the port has gone with its tap. A later libvirt that tells more could have
-// the port wait without a monitor.
+// sourceWasCalledLate checks what the how-to says about the host that a domain leaves: libvirt calls nothing before its
+// QEMU has ended, when the port has gone with its tap. A later libvirt that calls more could make the port wait without
+// a monitor.
 func (l *libvirtd) sourceWasCalledLate(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	var got []string
@@ -325,7 +326,7 @@ func (h *heddleHost) awaitNoPorts(t *testing.T, ctx context.Context, domain stri
 	}
 }
 
-// hookByHand runs the hook as an operator does after plugging an adapter.
+// hookByHand runs the hook like an operator after plugging an adapter.
 func (h *heddleHost) hookByHand(t *testing.T, ctx context.Context, name, xml string) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, h.Binary(), "libvirt-hook", name, "attach", "begin", "-")

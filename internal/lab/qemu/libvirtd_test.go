@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// libvirtd is a libvirt daemon in the namespaces of a test: its configuration, state, log and processes are its own,
-// and go with the test, also when that is killed.
+// libvirtd is a libvirt daemon in the namespaces of a test. Its configuration, state, log and processes are its own,
+// and are removed with the test, even if that is killed.
 type libvirtd struct {
 	*heddleHost
 	name   string         // the host's
@@ -25,8 +25,8 @@ type libvirtd struct {
 }
 
 // keeper is the first process of the daemon's PID namespace. It makes the daemon's directories in a mount namespace,
-// and starts and stops the daemon as told line by line; its end ends all there. Guests outlive the daemon, as on a
-// host.
+// and starts and stops the daemon by commands on its input; when it ends, all processes there end. Guests outlive the
+// daemon, as on a host.
 const keeper = `set -e
 mount --make-rprivate /
 mount -t sysfs sysfs /sys
@@ -94,12 +94,12 @@ func (l *libvirtd) configuration(t *testing.T, dir string) {
 		"etc/qemu.conf": "user = \"root\"\ngroup = \"root\"\ndynamic_ownership = 0\nremember_owner = " +
 			"0\nsecurity_driver = \"none\"\ncgroup_controllers = []\nnamespaces = []\nstdio_handler = \"file\"\n",
 		"etc/hooks/qemu.d/heddle": string(hook),
-		// Behind Heddle's: when libvirt called the hooks, and with which arguments.
+		// Called after Heddle's hook: it records when libvirt called the hooks, and with which arguments.
 		"etc/hooks/qemu.d/recorder": "#!/bin/sh\ncat >/dev/null\necho \"$(date +%s.%N) $*\" >>" +
 			filepath.Join(dir, "calls") + "\n",
 	}
-	// libvirt looks its users up by name; its package for system daemons, which is not needed otherwise, would make
-	// them.
+	// libvirt looks its users up by name; its package for system daemons, which is not needed otherwise, would
+	// create them.
 	for name, line := range map[string]string{
 		"passwd": "libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin\n",
 		"group":  "libvirt-qemu:x:64055:\n"} {
@@ -159,12 +159,12 @@ func hostUUID(name string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// uri is where the daemon answers.
+// uri is the daemon's address.
 func (l *libvirtd) uri() string {
 	return "qemu+unix:///system?socket=" + filepath.Join(l.Dir, "libvirt/run/libvirt-sock")
 }
 
-// settings is the hook's /etc/default/heddle-libvirt; the last of a name counts.
+// settings is the hook's /etc/default/heddle-libvirt; the last line with a name counts.
 func (l *libvirtd) settings(t *testing.T, more ...string) {
 	t.Helper()
 	text := "HEDDLE_RUN_DIR=" + filepath.Join(l.Dir, "run") + "\n" + strings.Join(more, "\n") + "\n"
@@ -197,8 +197,8 @@ func (l *libvirtd) start(t *testing.T, ctx context.Context) {
 	}
 }
 
-// controls waits until a daemon that was started again has taken over the domain, its hooks included. Before that it
-// answers questions, and orders to the domain may fail.
+// controls waits until a restarted daemon has taken over the domain, including its hooks. Before that it answers
+// questions, but commands to the domain may fail.
 func (l *libvirtd) controls(t *testing.T, ctx context.Context, domain string) {
 	t.Helper()
 	for {
@@ -226,7 +226,7 @@ func (l *libvirtd) stop(t *testing.T, ctx context.Context) {
 	t.Fatal("libvirtd does not stop")
 }
 
-// virsh runs a command of libvirt's, with that on its standard input.
+// virsh runs a command of libvirt's with that standard input.
 func (l *libvirtd) virsh(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "virsh", append([]string{"-q", "-c", l.uri()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -238,7 +238,7 @@ func (l *libvirtd) virsh(ctx context.Context, stdin string, args ...string) (str
 	return out.String(), nil
 }
 
-// must is virsh where nothing may go wrong.
+// must is virsh that may not fail.
 func (l *libvirtd) must(t *testing.T, ctx context.Context, stdin string, args ...string) string {
 	t.Helper()
 	out, err := l.virsh(ctx, stdin, args...)

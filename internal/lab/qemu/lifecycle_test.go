@@ -17,7 +17,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// TestGuest_LeavesNothing: what Start made goes with the guest, whichever way it ends.
+// TestGuest_LeavesNothing: what Start made is removed with the guest, however that ends.
 func TestGuest_LeavesNothing(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	for name, end := range map[string]func(*qemu.Guest, context.CancelFunc) error{
@@ -59,7 +59,7 @@ func TestGuest_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestGuest_FailuresSayWhy: the error has what QEMU or the guest said, and nothing stays.
+// TestGuest_FailuresSayWhy: the error contains what QEMU or the guest said, and nothing is left.
 func TestGuest_FailuresSayWhy(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// TestS99_ALiveMigrationOnOneHost: both QEMUs on one host. The port keeps its name and goes from tap to tap with the
+// TestS99_ALiveMigrationOnOneHost: both QEMUs on one host. The port keeps its name and moves from tap to tap with the
 // guest.
 func TestS99_ALiveMigrationOnOneHost(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
@@ -51,7 +51,7 @@ func TestS99_ALiveMigrationOnOneHost(t *testing.T) {
 	reachable(t, ctx, s.outside, s.near[0])
 }
 
-// TestS99_ACancelledMigrationChangesNothing: and one in whose midst both agents are killed.
+// TestS99_ACancelledMigrationChangesNothing: also one during which both agents are killed.
 func TestS99_ACancelledMigrationAndKilledAgents(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -65,8 +65,8 @@ func TestS99_ACancelledMigrationAndKilledAgents(t *testing.T) {
 	}
 	reachable(t, ctx, s.outside, s.near[0], s.near[1])
 
-	// A migration that is given up while memory is sent: the guest goes on where it was, and the other host never spoke
-	// for it.
+	// A migration that is cancelled while memory is sent: the guest stays where it was, and the other host never
+	// spoke for it.
 	socket := filepath.Join(s.hosts[1].Dir, "migration")
 	early := s.listen(t, "to-host1")
 	given, err := qemu.Start(ctx, s.migrantOptions(t, 1, "vm", nil, "-incoming", "unix:"+socket))
@@ -90,12 +90,12 @@ func TestS99_ACancelledMigrationAndKilledAgents(t *testing.T) {
 	if n, _ := early.count(); n != 0 {
 		t.Errorf("the second host sent %d frames of a guest that never came", n)
 	}
-	_ = given.Stop() // with an error of its own, since what it waited for did not come
+	_ = given.Stop() // with an error of its own, because what it waited for did not come
 	if _, err := s.hosts[1].Output(ctx, "port", "disconnect", "vm"); err != nil {
 		t.Fatal(err)
 	}
 
-	// Once more, and both agents are gone when the guest moves: the programs know what to do.
+	// Once more, and both agents are gone when the guest moves: the kernel programs do what is needed.
 	if _, err := source.QMP(ctx, "migrate-set-parameters", map[string]int{"max-bandwidth": 1 << 30}); err != nil {
 		t.Fatal(err)
 	}

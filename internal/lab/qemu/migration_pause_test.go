@@ -55,8 +55,8 @@ func (h *heddleHost) delivered(t *testing.T, ctx context.Context, port string) (
 }
 
 // TestS99_APausedGuestKeepsItsPort: a guest that is only paused runs nowhere else. It keeps its port and its MAC, also
-// through a restart of the agent; what is sent to it waits in its tap. Migrated while it is paused, its port moves with
-// it, though it sends nothing.
+// through a restart of the agent; frames for it wait in its tap. If it is migrated while paused, its port moves with
+// it, although it sends nothing.
 func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
@@ -98,7 +98,7 @@ func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	reachable(t, ctx, s.outside, s.near[0])
 	kept("after it goes on")
 
-	// Paused, it is migrated: it arrives paused, and no frame of its own tells of it.
+	// It is migrated while paused: it arrives paused, and no frame of its own shows that.
 	source.must(t, ctx, "stop", nil)
 	socket := filepath.Join(s.hosts[1].Dir, "migration")
 	target := s.migrant(t, ctx, 1, "vm", nil, "-incoming", "unix:"+socket)
@@ -115,7 +115,7 @@ func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 }
 
 // TestS99_APostCopyMigration: the guest runs on the second host while most of its memory is still on the first one,
-// whose QEMU goes on for as long as that takes. The port moves when the guest does, not when its memory has.
+// whose QEMU continues until that is transferred. The port moves when the guest does, not when its memory has.
 func TestS99_APostCopyMigration(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
@@ -137,8 +137,8 @@ func TestS99_APostCopyMigration(t *testing.T) {
 	target.must(t, ctx, "migrate-set-capabilities", capability)
 	socket := filepath.Join(s.hosts[1].Dir, "migration")
 	target.must(t, ctx, "migrate-incoming", map[string]string{"uri": "unix:" + socket})
-	// What the guest asks for comes at once; of the rest so little a second that the migration goes on until the test
-	// says otherwise.
+	// Pages that the guest needs come at once; the others so slowly that the migration continues until the test
+	// ends it.
 	source.must(t, ctx, "migrate-set-parameters", map[string]int{"max-bandwidth": 100_000,
 		"max-postcopy-bandwidth": 1_000_000})
 	s.hosts[1].awaitPort(t, ctx, "vm", "waiting", func(p portView) bool { return p.State == "waiting" })

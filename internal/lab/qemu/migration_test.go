@@ -108,7 +108,7 @@ func (s *site) cable(t *testing.T, to *netns.NS, here, there string) {
 	}
 }
 
-// moves follows a migration by what the two QEMUs say.
+// moves follows a migration by the events of the two QEMUs.
 type moves struct {
 	mu             sync.Mutex
 	stopped, again time.Time // STOP at the source, RESUME at the target
@@ -134,7 +134,7 @@ func (m *moves) target(e qmp.Event) {
 	}
 }
 
-// pause is how long QEMU itself had the guest stopped.
+// pause is how long QEMU itself had stopped the guest.
 func (m *moves) pause() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,7 @@ func awaitMigration(t *testing.T, ctx context.Context, from guest, want string) 
 	}
 }
 
-// pinger asks the guest that moves every 10 ms, from a namespace.
+// pinger pings the guest that moves every 10 ms, from a namespace.
 type pinger struct {
 	what string
 	cmd  *exec.Cmd
@@ -220,7 +220,7 @@ func startPinger(t *testing.T, ctx context.Context, what string, from vm) *pinge
 
 var reply = regexp.MustCompile(`(?m)^\[(\d+\.\d+)\] .*icmp_seq=\d+ .*time=`)
 
-// gap ends the pinger and gives how long the guest was not reachable at a stretch, with how many answers came.
+// gap ends the pinger and returns the longest time without an answer, and the number of answers.
 func (p *pinger) gap(t *testing.T) (longest time.Duration, answers int) {
 	t.Helper()
 	_ = p.cmd.Process.Signal(syscall.SIGINT)
@@ -316,7 +316,7 @@ func (s *site) connect(t *testing.T, ctx context.Context, host int, name, tap st
 	}
 }
 
-// reachable waits until somebody has an answer of the guest that moves.
+// reachable waits until all of from have an answer from the guest that moves.
 func reachable(t *testing.T, ctx context.Context, from ...vm) {
 	t.Helper()
 	for _, v := range from {
@@ -326,9 +326,9 @@ func reachable(t *testing.T, ctx context.Context, from ...vm) {
 	}
 }
 
-// beyond is how much longer than QEMU's own pause the guest may be away for anybody. On a quiet machine it is less than
-// 50 ms, which the test prints; frames that go astray are missed until the source's QEMU ends, or somebody asks for the
-// guest's address anew.
+// beyond is how much longer than QEMU's own pause the guest may be unreachable for anybody. On an idle machine it is
+// less than 50 ms, which the test prints; frames sent to the wrong host would be missing until the source's QEMU ends,
+// or somebody resolves the guest's address again.
 const beyond = time.Second
 
 // within reports whether all could reach the guest again soon after it ran again, and prints both times.
@@ -347,7 +347,8 @@ func within(t *testing.T, pause time.Duration, pingers ...*pinger) {
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // TestS99_ALiveMigrationBetweenTwoHosts: two agents whose uplinks meet in a switch that learns MACs. Before the guest
-// runs on the second host, that one says nothing of it and takes nothing for it; from then on the first one does not.
+// runs on the second host, that host sends nothing from its MAC and receives nothing for it; from then on the first
+// host does neither.
 func TestS99_ALiveMigrationBetweenTwoHosts(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")

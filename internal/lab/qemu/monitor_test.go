@@ -49,8 +49,8 @@ ports:
   - {name: other, switch: lab, portGroup: strict, device: other, mac: "02:00:00:00:02:03"}
 `
 
-// tapGuest is a guest on a tap whose monitor Heddle watches, and two namespaces beside it. Nobody asks for anybody's
-// address: the neighbours are set, so that nothing but what a test sends reaches the guest.
+// tapGuest is a guest on a tap whose monitor Heddle watches, and two namespaces beside it. Neighbour entries are
+// static, so that nothing but what a test sends reaches the guest.
 type tapGuest struct {
 	*heddleHost
 	guest
@@ -98,13 +98,13 @@ func (g *tapGuest) do(t *testing.T, ctx context.Context, m machine, command stri
 	return out
 }
 
-// reach has the namespaces send to the guest at that MAC from now on.
+// reach makes the namespaces send to the guest at that MAC from now on.
 func (g *tapGuest) reach(t *testing.T, ctx context.Context, mac string) {
 	t.Helper()
 	g.do(t, ctx, g.vm, "ip neigh replace 192.0.2.1 lladdr "+mac+" dev eth0")
 }
 
-// pings says how many of three pings are answered.
+// pings returns how many of three pings are answered.
 func (g *tapGuest) pings(t *testing.T, ctx context.Context, from machine, to string) string {
 	t.Helper()
 	out := g.do(t, ctx, from, "ping -c 3 -i 0.2 -W 1 "+to+"; true")
@@ -125,7 +125,7 @@ func (g *tapGuest) told(t *testing.T, ctx context.Context, what string) {
 	}
 }
 
-// overheard is how many of three pings between the namespaces, and their answers, the guest was handed.
+// overheard is how many frames of three pings between the namespaces, and of their answers, the guest received.
 func (g *tapGuest) overheard(t *testing.T, ctx context.Context) uint64 {
 	t.Helper()
 	before := g.unicastHanded(t, ctx)
@@ -188,7 +188,7 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 	if n := g.pings(t, ctx, g.vm, "192.0.2.1"); n != "0" {
 		t.Errorf("S4: at its old MAC the guest answered %s pings", n)
 	}
-	// S3 again: back at its first MAC, all is well.
+	// S3 again: with its first MAC, the violation ends.
 	if _, err := g.Output(ctx, "port", "move", "guest", "--port-group", "strict"); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 }
 
 // TestS5_S6_AGuestBehindATapAsksForPromiscuousMode: seen through QEMU's receive filter, with a real guest. When the
-// monitor is gone, so is what it told.
+// monitor is gone, what it showed is unknown.
 func TestS5_S6_AGuestBehindATapAsksForPromiscuousMode(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -17,8 +17,7 @@ import (
 	"heddle/internal/lab/qemu"
 )
 
-// paused is a QEMU that ran its scripts and waits, without a guest: the user's command line, and the user's
-// environment.
+// paused is a QEMU that has run its scripts and waits, without a guest, with the given command line and environment.
 func (h *heddleHost) paused(t *testing.T, ctx context.Context, env []string, taps ...string) (*exec.Cmd,
 	*bytes.Buffer) {
 	t.Helper()
@@ -61,7 +60,7 @@ func (h *heddleHost) qemu(t *testing.T, ctx context.Context, env []string, args 
 // macOfTap is the MAC of the card on tap-N.
 func macOfTap(tap string) string { return "52:54:00:00:01:0" + tap[len(tap)-1:] }
 
-// TestScriptsOfAUser: QEMU runs heddle-ifup and heddle-ifdown as the how-to has it.
+// TestScriptsOfAUser: QEMU runs heddle-ifup and heddle-ifdown as in the how-to.
 func TestScriptsOfAUser(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -71,7 +70,7 @@ func TestScriptsOfAUser(t *testing.T) {
 		macOfTap("t-1"), "HEDDLE_PORT_t_1=vm1/eth0",
 		"HEDDLE_QMP_NIC_t_1=nic-t-1", "HEDDLE_MAC_t_2=" + macOfTap("t-2"), "HEDDLE_PORT_GROUP_t_2=db",
 		"HEDDLE_QMP_NIC_t_2=nic-t-2"}
-	// The taps of a QEMU are one guest's: by the port's name, by QEMU's, or as the user says (S111).
+	// The taps of a QEMU belong to one guest: by the port's name, by QEMU's, or as the user says (S111).
 	owner := "vm1"
 	connected := func(p portView, group, mac string) bool {
 		return p.State == "up" && (p.Owner == owner || group == "web" && p.Owner == "vm1") && p.PortGroup == group &&
@@ -109,9 +108,9 @@ func TestScriptsOfAUser(t *testing.T) {
 	}
 }
 
-// TestS99_TheScriptsOfAUserMoveAPort: two QEMUs on one host with the packaged scripts, the second with -incoming: the
-// port waits beside the first one and goes to the second tap when the guest does. No guest is needed: one without a
-// system to boot is as good, and is silent.
+// TestS99_TheScriptsOfAUserMoveAPort: two QEMUs on one host with the packaged scripts, the second with -incoming: its
+// port waits beside the first one, and the port moves to the second tap when the guest does. No real guest is needed:
+// one without a system to boot does as well, and sends nothing.
 func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	for _, incoming := range []string{"-incoming", "--incoming"} {
@@ -156,7 +155,7 @@ func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 			source, sourceSays, sourceControl := run("t-1")
 			at("vm1/eth0", "t-1", "up")
 
-			// A migration that is given up: what came goes, and nothing else has changed.
+			// A migration that is cancelled: the new port is removed, and nothing else has changed.
 			given, givenSays, givenControl := run("t-2", incoming, "defer")
 			at("vm1/eth0:incoming", "t-2", "waiting")
 			at("vm1/eth0", "t-1", "up")

@@ -56,7 +56,7 @@ func newHeddleHost(t *testing.T, yaml string) *heddleHost {
 	return h
 }
 
-// portStats is what the books need of a port's counters.
+// portStats is the part of a port's counters that checkBooks needs.
 type portStats struct {
 	Name                   string
 	Counters, Extra, Drops map[string]uint64
@@ -72,8 +72,8 @@ func sum(counters map[string]uint64, prefix string, except ...string) (n uint64)
 	return n
 }
 
-// checkBooks holds S94 for every port: each frame received was delivered or dropped for one reason. A frame may be on
-// its way while the counters are read, so they are given a second to agree.
+// checkBooks checks S94 for every port: each frame received was delivered or dropped for one reason. A frame may be on
+// its way while the counters are read, so they have a second to agree.
 func (h *heddleHost) checkBooks(t *testing.T, ctx context.Context) {
 	t.Helper()
 	var wrong []string
@@ -162,7 +162,7 @@ ip addr add 198.51.100.%d/24 dev eth0.7`, host)
 	}
 }
 
-// largeFrames tells whether a tap carried whole segments of more than 2000 bytes to the guest in an exchange.
+// largeFrames says whether a tap carried whole segments of more than 2000 bytes to the guest during an exchange.
 func largeFrames(t *testing.T, h *heddleHost, device string, during func()) bool {
 	t.Helper()
 	before := statistics(t, h.NS, device)

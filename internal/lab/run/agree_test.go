@@ -16,9 +16,9 @@ import (
 	"heddle/internal/spec"
 )
 
-// The real lab and the simulated one count the same: replies to every ping, and frames in each direction at every
-// device of every agent. Nothing but pings is under way while they are counted, so that no difference is allowed for:
-// hosts without IPv6 addresses have no IPv6 (no neighbour discovery, no MLD), the bridge runs no spanning tree and no
+// The real lab and the simulated one have the same counts: replies to every ping, and frames in each direction at every
+// device of every agent. Nothing but pings is on the way while they are counted, so no difference is allowed: hosts
+// without IPv6 addresses have no IPv6 (no neighbour discovery, no MLD), the bridge runs no spanning tree and no
 // queries, and what ARP has resolved is permanent (no probes).
 func TestSimulationAgreesWithTheRealLab(t *testing.T) {
 	for _, name := range experiment.Names() {

@@ -15,7 +15,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// testTime bounds every test that builds labs.
+// testTime limits every test that builds labs.
 const testTime = 2 * time.Minute
 
 // newRunner prepares to run rows with little effort.

@@ -37,7 +37,7 @@ func TestBusyNote(t *testing.T) {
 	}
 }
 
-// measured is a made-up outcome of an experiment.
+// measured is an invented result of an experiment.
 func measured(t *testing.T, name string, set func(row string, m *Measured)) (*experiment.Experiment, []Measured) {
 	t.Helper()
 	e, err := experiment.Find(name)

@@ -105,8 +105,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Each case replaces text of the good scenario. The fault is where "@@" stands in the new text, or, where that has
-// none, at the first place of the text "at".
+// Each case replaces text of the good scenario. The fault must be reported where "@@" is in the new text or, without
+// that, at the first occurrence of the text "at".
 func TestParseFaults(t *testing.T) {
 	const innerBlock = "config:\n      switches:\n        - name: inner\n          uplinks: [{name: uplink1, device: " +
 		"vmnic0}]\n          portGroups: [{name: web}]"

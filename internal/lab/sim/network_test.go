@@ -72,7 +72,7 @@ func TestBridgeLearnsFloodsMovesAndForgets(t *testing.T) {
 		{0, macB, macA, 0, []int{1, 2}},                // unknown: to all others
 		{1, macA, macB, 0, []int{0}},                   // A was learned
 		{0, macB, macA, 0, []int{1}},                   // and so was B
-		{1, macB, macA, 0, nil},                        // A has moved next to B: what is for B comes from where B is
+		{1, macB, macA, 0, nil},                        // A is now where B is: frames for B come from B's own port
 		{2, macA, macB, 0, []int{1}},                   // B moves too
 		{0, broadcast, plan.MAC{2, 1}, 0, []int{1, 2}}, // groups to all others
 		{0, stp, plan.MAC{2, 1}, 0, []int{1, 2}},
@@ -183,7 +183,7 @@ func TestParsersGiveBackWhatWasWrittenAndRefuseTheRest(t *testing.T) {
 	}
 }
 
-// wired is a stack with one interface, its far end in the hand of the test.
+// wired is a stack with one interface; the test has its far end.
 func wired(t *testing.T) (*world, *stack, *device, *station) {
 	t.Helper()
 	w := &world{loop: &loop{limit: 1000}, byEnd: map[scenario.End]*device{}, stacks: map[string]*stack{}}
@@ -222,7 +222,7 @@ func TestGuestAnswersForItselfAlone(t *testing.T) {
 			ttl: 5, proto: 17}.bytes()), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The far end is known, so that an answer is not held up by a question.
+			// The far end is resolved, so that no ARP request delays an answer.
 			s.interfaces[0].neighbours = map[netip.Addr]*neighbour{addr("192.0.2.2"): {mac: d.mac}}
 			far.got = nil
 			w.send(d, c.frame)

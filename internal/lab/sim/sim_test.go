@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// onePing is what one ping comes to in a row.
+// onePing is the result of one ping in a row.
 type onePing struct {
 	replies float64
 	uplinks uint64
@@ -115,7 +115,7 @@ func find(t *testing.T, name string) *experiment.Experiment {
 	return e
 }
 
-// What one ping does, the next one does too: nothing is learned or forgotten on the way.
+// Every ping has the same result: nothing is learned or forgotten in between.
 func TestEveryPingIsLikeTheFirst(t *testing.T) {
 	for _, name := range experiment.Names() {
 		e := find(t, name)
@@ -225,7 +225,7 @@ func TestBadExperimentsSayWhatIsWrong(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// Two cables between the same two physical switches are a loop: what is flooded once circles for ever.
+// Two cables between the same two physical switches are a loop: a frame that is flooded once circulates for ever.
 func TestAStormIsReportedAndEnds(t *testing.T) {
 	e := find(t, experiment.Nested)
 	row := &e.Rows[0]
@@ -242,8 +242,8 @@ func TestAStormIsReportedAndEnds(t *testing.T) {
 	}
 }
 
-// A guest under QEMU cannot be seen from the host: its port needs its MAC, and hears the frames of others on request
-// only by policy.
+// A guest under QEMU cannot be seen from the host: its port needs its MAC, and gets the frames of others only by
+// policy.
 func TestQEMUGuestIsNotSeen(t *testing.T) {
 	s := find(t, experiment.Placement).Rows[0].Scenario
 	s.VMs[0].Kind = scenario.QEMU
@@ -275,8 +275,8 @@ func TestHostInterfaceKeepsAConfiguredMAC(t *testing.T) {
 	}
 }
 
-// A router whose interfaces are on ports of a host, a virtual firewall say, joins two VLANs without a frame that leaves
-// the host.
+// A router whose interfaces are on ports of a host, such as a virtual firewall, connects two VLANs without a frame
+// leaving the host.
 func TestARouterOnPortsKeepsTrafficInTheHost(t *testing.T) {
 	s, err := scenario.Parse("x.yaml", []byte(`name: vfw
 hosts:
@@ -314,7 +314,7 @@ links: [{a: esx1/eno1, b: tor/p1}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Request and answer each go to one arm and from the other to the VM: four copies.
+	// Request and answer each go to one adapter of the router and from the other to the VM: four copies.
 	if m := all[0]; m.RepliesPerPing != 1 || m.UplinkFrames != 0 || m.Copies != 4*uint64(m.Pings) {
 		t.Errorf("%.1f replies to %d pings, %d frames on the uplink, %d copies", m.RepliesPerPing, m.Pings,
 			m.UplinkFrames, m.Copies)

@@ -42,8 +42,8 @@ const (
 	tcpSYN, tcpRST, tcpACK = 0x02, 0x04, 0x10
 )
 
-// scanner sends the SYNs of one scan. The sequence number of each says which it is, and its answer acknowledges that
-// (RFC 9293, section 3.10.7.1), so that what comes back is counted exactly.
+// scanner sends the SYNs of one scan. The sequence number of each identifies it, and its answer acknowledges that
+// number (RFC 9293, section 3.10.7.1), so that answers are counted exactly.
 type scanner struct {
 	fd    int
 	v6    bool
@@ -59,7 +59,7 @@ type scanner struct {
 	buf   [1 << 11]byte
 }
 
-// flags are looked up by number.
+// flags are bits, indexed by number.
 type flags []uint64
 
 func (b flags) set(n uint32) (fresh bool) {
@@ -133,13 +133,13 @@ func (s *scanner) prepare(to unix.Sockaddr) error {
 	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, scanBuffer) != nil {
 		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, scanBuffer) // the system's limit applies
 	}
-	if s.v6 { // the kernel sums, also over the pseudo header (RFC 3542, section 3.1)
+	if s.v6 { // the kernel computes the checksum, also over the pseudo header (RFC 3542, section 3.1)
 		if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_CHECKSUM, 16); err != nil {
 			return fmt.Errorf("set IPV6_CHECKSUM: %w", err)
 		}
 	}
 	if err := unix.Connect(s.fd, to); err != nil {
-		// a connected raw socket hears its peer only, and knows its own address
+		// a connected raw socket only receives from its peer, and knows its own address
 		return fmt.Errorf("connect: %w", err)
 	}
 	if to4, ok := to.(*unix.SockaddrInet4); ok {
@@ -164,13 +164,13 @@ func sum16(b []byte) (sum uint32) {
 	return sum
 }
 
-// ports are those of the flow that a SYN belongs to.
+// ports are the ports of the flow that a SYN belongs to.
 func (s *scanner) ports(n uint32) (src, dst uint16) {
 	flow := int(n) % s.flows
 	return uint16(scanSourceBase + flow/scanPorts), uint16(1 + flow%scanPorts)
 }
 
-// send sends the next SYN. One that the kernel refuses is not sent again.
+// send sends the next SYN. If the kernel refuses it, it is not sent again.
 func (s *scanner) send() error {
 	src, dst := s.ports(s.next)
 	b := s.seg[:]
@@ -202,10 +202,10 @@ func (s *scanner) send() error {
 	return nil
 }
 
-// scanWindowed is how many SYNs back an answer is still counted: more than any rate sends in scanPatience.
+// scanWindowed is for how many SYNs an answer is still counted: more than any rate sends in scanPatience.
 const scanWindowed = 1 << 17
 
-// collect takes every answer that has come.
+// collect reads every answer that has come.
 func (s *scanner) collect() error {
 	for {
 		n, err := unix.Read(s.fd, s.buf[:])
@@ -220,7 +220,7 @@ func (s *scanner) collect() error {
 	}
 }
 
-// take counts a segment that answers one of the measured SYNs, once. A raw IPv4 socket gives the IP header too.
+// take counts a segment that answers one of the measured SYNs, once. A raw IPv4 socket includes the IP header.
 func (s *scanner) take(b []byte) {
 	if !s.v6 {
 		if len(b) < 20 || len(b) < int(b[0]&15)*4 {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serve is a sink's work, until it is stopped.
+// serve does the sink's work until it is stopped.
 func (s *Sink) serve() error {
 	if s.opts.Kind == KindUDP {
 		return s.countPackets()
@@ -25,16 +25,16 @@ func (s *Sink) serve() error {
 		}
 		s.result.Connections++
 		if s.serveConn(conn) != nil {
-			// A client may leave in the middle of something, as one does whose time is up; if it did not want to, it
-			// says why.
+			// A client whose time is up may leave in the middle of something; a client that did not want to
+			// reports why.
 			s.result.Broken++
 		}
 		unix.Close(conn)
 	}
 }
 
-// accept takes the next connection. The system call is made by hand as the library's would allocate an address each
-// time.
+// accept accepts the next connection. It makes the system call itself because the library's would allocate an address
+// each time.
 func (s *Sink) accept() (int, error) {
 	for {
 		conn, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(s.fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
@@ -60,7 +60,7 @@ func (s *Sink) serveConn(conn int) error {
 	return s.answer(conn, 1)
 }
 
-// swallow reads until the sender closes.
+// swallow reads until the sender closes the connection.
 func (s *Sink) swallow(conn int) error {
 	buf := make([]byte, sinkBuffer)
 	for !s.abort.Load() {
@@ -79,7 +79,7 @@ func (s *Sink) swallow(conn int) error {
 	return errHalted
 }
 
-// answer gives back each request; after the given number of them, or when the client leaves, the connection ends.
+// answer returns each request; the connection ends after the given number of them, or when the client leaves.
 func (s *Sink) answer(conn, requests int) error {
 	buf := make([]byte, s.opts.Size)
 	for ; requests != 0 && !s.abort.Load(); requests-- {
@@ -106,7 +106,7 @@ func (s *Sink) countPackets() error {
 	}
 	for !s.abort.Load() {
 		n, err := unix.Read(s.fd, buf)
-		// A socket that was shut down gives what it has, then nothing without an error.
+		// A socket that was shut down returns what it has, then nothing without an error.
 		if s.stopping() && (err != nil || n == 0) {
 			return nil
 		}
@@ -126,8 +126,8 @@ func (s *Sink) countPackets() error {
 
 func (s *Sink) take(p header, size int, now time.Time) {
 	if s.count == nil || p.run != s.run {
-		if s.count != nil { // what overflowed before the first packet was read is of the first run
-			s.overflowed, _ = overflow(s.fd) // an error is the same when the sink ends, and told then
+		if s.count != nil { // packets that overflowed before the first one was read belong to the first run
+			s.overflowed, _ = overflow(s.fd) // an error occurs again when the sink ends, and is reported then
 		}
 		s.count, s.run, s.cpu = &counter{}, p.run, 0
 		s.result = SinkResult{}

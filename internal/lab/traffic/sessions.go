@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// readyTime is how long the sessions of one end may take until all of them can send.
+// readyTime is the longest time until all sessions of one end can send.
 const readyTime = 20 * time.Millisecond
 
 // session is the end of the i-th of several sessions: each has one of the CPUs, in turn. A single session may use all.
@@ -20,8 +20,8 @@ func (e Endpoint) session(i, of int) Endpoint {
 	return e
 }
 
-// SendEach runs a session to each of the addresses, all in the same interval, and returns what they found together:
-// counts, rates and CPU time are sums, latencies those of all transactions. The first error ends all.
+// SendEach runs a session to each of the addresses, all in the same interval, and returns their combined result:
+// counts, rates and CPU time are sums, latencies are those of all transactions. The first error ends all.
 func SendEach(ctx context.Context, e Endpoint, load Load, to []netip.AddrPort) (Result, error) {
 	load.Sessions = len(to)
 	if _, err := load.withDefaults(); err != nil {
@@ -89,7 +89,7 @@ func merge(results []Result) Result {
 // Sinks are those of one end, one for each session.
 type Sinks []*Sink
 
-// ListenEach opens a sink for each session, at least one, at ports that are free. They serve until Finish.
+// ListenEach opens a sink for each session, at least one, at free ports. They serve until Finish.
 func ListenEach(e Endpoint, opts SinkOptions, sessions int) (Sinks, error) {
 	var sinks Sinks
 	for i := range max(sessions, 1) {
@@ -112,7 +112,7 @@ func (s Sinks) Addrs() []netip.AddrPort {
 	return addrs
 }
 
-// Finish ends all sinks, as Sink.Finish does, and adds up what they have seen.
+// Finish ends all sinks, like Sink.Finish, and adds up their results.
 func (s Sinks) Finish() (SinkResult, error) {
 	results, errs := make([]SinkResult, len(s)), make([]error, len(s))
 	var wg sync.WaitGroup

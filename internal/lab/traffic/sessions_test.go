@@ -136,7 +136,7 @@ func TestSessionsAndFlowsAreChecked(t *testing.T) {
 }
 
 // resolve waits until the ends of a new path know each other's MAC. A request that is lost while the path comes up is
-// repeated after a second only, and the kernel keeps no more than some 200 SYNs for its answer.
+// repeated only after a second, and the kernel stores at most some 200 SYNs until its answer.
 func resolve(t *testing.T, pair Pair) {
 	t.Helper()
 	for range 100 {

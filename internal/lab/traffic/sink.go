@@ -17,27 +17,27 @@ const (
 	// endPatience is how long a finishing sink waits for the end mark, or for a connection's last bytes.
 	endPatience = 500 * time.Millisecond
 	packetWake  = 10 * time.Millisecond
-	// fullRateNap is the time of some dozens of packets at the highest rates, a hundredth of what the receive buffer
-	// holds.
+	// fullRateNap is the time of some dozens of packets at the highest rates, a hundredth of what fits into the
+	// receive buffer.
 	fullRateNap = 200 * time.Microsecond
 )
 
 // SinkOptions are the options of a sink.
 type SinkOptions struct {
-	Kind Kind           // one that has a sink
+	Kind Kind           // a kind that has a sink
 	At   netip.AddrPort // port 0: one that is free
 	Size int            // of requests and answers; 0 = 1
 	// Nap makes a sink of packets look for them at this interval instead of being woken by each. Waking a thread on
-	// another CPU is the sender's work, and on virtual CPUs dearer than the path. Times of arrival are only as exact as
-	// this. 0 = woken.
+	// another CPU is work of the sender, and on virtual CPUs more expensive than the path. Times of arrival are
+	// only as exact as this. 0 = it is woken.
 	Nap time.Duration
-	// Buffer is how many bytes of packets, with the kernel's book-keeping, the sink may lag behind; 0 = 4 MiB.
+	// Buffer is how many bytes of packets, with the kernel's overhead, the sink may lag behind; 0 = 4 MiB.
 	Buffer int
-	// Gather is that of Load.
+	// Gather is as in Load.
 	Gather int
 }
 
-// Sink is a receiving end: it swallows a stream, answers requests, or counts packets, for one client at a time.
+// Sink is a receiving end: it reads a stream, answers requests, or counts packets, for one client at a time.
 type Sink struct {
 	opts   SinkOptions
 	addr   netip.AddrPort
@@ -51,7 +51,7 @@ type Sink struct {
 	result SinkResult
 	count  *counter
 	run    uint64
-	// overflowed is what the socket had thrown away before the run.
+	// overflowed is how many packets the socket had dropped before the run.
 	overflowed uint32
 	cpu        time.Duration
 	err        error
@@ -82,7 +82,7 @@ func Listen(e Endpoint, opts SinkOptions) (*Sink, error) {
 	}()
 	select {
 	case err = <-opened:
-	case <-s.done: // the namespace or the CPU was not to be had
+	case <-s.done: // the namespace or the CPU was not available
 		err = s.err
 	}
 	if err != nil {
@@ -94,8 +94,8 @@ func Listen(e Endpoint, opts SinkOptions) (*Sink, error) {
 // Addr is where the sink listens.
 func (s *Sink) Addr() netip.AddrPort { return s.addr }
 
-// Finish lets the sink read what is on the way, for half a second at most, ends it and returns what it has seen. It is
-// called once.
+// Finish lets the sink read what is on the way, for half a second at most, ends it and returns its result. Call it
+// once.
 func (s *Sink) Finish() (SinkResult, error) {
 	patience := time.NewTimer(endPatience)
 	defer patience.Stop()
@@ -108,7 +108,7 @@ func (s *Sink) Finish() (SinkResult, error) {
 		}
 	}
 	s.finish.Store(true)
-	// Wakes whoever is blocked in it; a packet socket answers ENOTCONN and does so all the same.
+	// This wakes whoever is blocked in the socket; a packet socket returns ENOTCONN but does so all the same.
 	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR)
 	select {
 	case <-s.done:
@@ -151,7 +151,7 @@ func (s *Sink) open() error {
 func (s *Sink) bind(sa unix.Sockaddr, kind int) error {
 	if kind == unix.SOCK_DGRAM {
 		size := cmp.Or(s.opts.Buffer, receiveBuffer)
-		// The forced size needs CAP_NET_ADMIN; without it the system's limit applies.
+		// Forcing the size needs CAP_NET_ADMIN; without it the system's limit applies.
 		if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
 			_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size)
 		}

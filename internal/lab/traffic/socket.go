@@ -15,7 +15,7 @@ var errHalted = errors.New("halted")
 
 const (
 	connectPatience = 3 * time.Second
-	pollInterval    = 50 * time.Millisecond // how late a blocked end notices that it shall stop
+	pollInterval    = 50 * time.Millisecond // how late a blocked end notices that it must stop
 )
 
 // sockaddr is the address in the form of system calls, and its family.
@@ -64,9 +64,9 @@ func open(family, kind, proto int, wake time.Duration) (int, error) {
 // again reports whether a system call must simply be repeated.
 func again(err error) bool { return err == unix.EAGAIN || err == unix.EINTR }
 
-// connect connects a blocking socket, and waits for the answer as long as one may take.
+// connect connects a blocking socket, and waits for the answer for the allowed time.
 func connect(h *halt, fd int, to unix.Sockaddr) error {
-	// The time is read only when the first attempt has to wait: this runs once per transaction in crr.
+	// The time is read only if the first attempt has to wait, because this runs once per transaction in crr.
 	var deadline time.Time
 	for {
 		err := unix.Connect(fd, to)
@@ -90,7 +90,7 @@ func connect(h *halt, fd int, to unix.Sockaddr) error {
 	}
 }
 
-// dial opens a TCP connection without delay of small writes.
+// dial opens a TCP connection that sends small writes at once.
 func dial(h *halt, to netip.AddrPort) (int, error) {
 	sa, family, err := sockaddr(to)
 	if err != nil {
@@ -110,8 +110,8 @@ func dial(h *halt, to netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// readFull fills the buffer. stop is asked whenever there was nothing to read for a while. A connection that the other
-// side has closed or reset before the first byte gives n = 0 without an error.
+// readFull fills the buffer. It calls stop whenever there was nothing to read for a while. If the other side has closed
+// or reset the connection before the first byte, n is 0 and there is no error.
 func readFull(fd int, buf []byte, stop func() bool) (n int, err error) {
 	for n < len(buf) {
 		k, err := unix.Read(fd, buf[n:])
@@ -134,7 +134,7 @@ func readFull(fd int, buf []byte, stop func() bool) (n int, err error) {
 	return n, nil
 }
 
-// writeFull writes the whole buffer, asking stop whenever nothing could be written for a while.
+// writeFull writes the whole buffer. It calls stop whenever nothing could be written for a while.
 func writeFull(fd int, buf []byte, stop func() bool) error {
 	for len(buf) > 0 {
 		k, err := unix.Write(fd, buf)
@@ -149,7 +149,7 @@ func writeFull(fd int, buf []byte, stop func() bool) error {
 	return nil
 }
 
-// overflow is how many packets the socket has thrown away as its buffer was full (SK_MEMINFO_DROPS,
+// overflow is how many packets the socket has dropped because its buffer was full (SK_MEMINFO_DROPS,
 // include/uapi/linux/sock_diag.h).
 func overflow(fd int) (uint32, error) {
 	const drops = 8 // the index of the count

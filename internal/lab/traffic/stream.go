@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendStream writes into one connection and takes the measured bytes from the kernel's count of acknowledged ones: what
-// waits in a buffer has not been carried.
+// sendStream writes into one connection. The measured bytes are those that the kernel counts as acknowledged: bytes
+// that wait in a buffer do not count.
 func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
 	fd, err := dialStream(h, load, to)
 	if err != nil {
@@ -66,13 +66,13 @@ func dialStream(h *halt, load Load, to netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// unwatched is how many bytes may be written without a look at the clock, which costs a tenth of a small write.
+// unwatched is how many bytes may be written before the time is read again, which costs a tenth of a small write.
 const unwatched = 1 << 10
 
-// writeSome writes the message, and a small one several times; first of all what is left of the last one, if there is
-// any. What fits into the socket's buffer is written by a call that the Go scheduler does not watch over: it never
-// blocks, and watching costs another tenth. Then it waits once, as a blocking write does, and returns what neither call
-// could write: a signal or the socket's timeout ends a blocking write in the middle of a message.
+// writeSome writes what is left of the last message, if anything, then the message, and a small one several times. What
+// fits into the socket's buffer is written by a call that bypasses the Go scheduler: it never blocks, and the scheduler
+// would cost another tenth. Then it waits once, like a blocking write, and returns what neither call could write: a
+// signal or the socket's timeout ends a blocking write in the middle of a message.
 func writeSome(fd int, message, rest []byte) ([]byte, error) {
 	if len(rest) == 0 {
 		rest = message
@@ -84,7 +84,7 @@ func writeSome(fd int, message, rest []byte) ([]byte, error) {
 		case errno == 0 && int(n) == len(rest):
 			rest = message
 			continue
-		case errno == 0: // the rest of the message follows when there is room for it
+		case errno == 0: // the rest of the message follows when there is space
 			rest = rest[n:]
 		case !again(errno):
 			return nil, errno
@@ -98,7 +98,7 @@ func writeSome(fd int, message, rest []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// writeRest ends a stream with a whole message, unless its receiver takes nothing any more.
+// writeRest completes the last message of a stream, unless the receiver reads no more.
 func writeRest(h *halt, fd int, rest []byte) error {
 	deadline := time.Now().Add(connectPatience)
 	err := writeFull(fd, rest, func() bool { return h.asked() || time.Now().After(deadline) })

@@ -65,7 +65,7 @@ func TestWhatIsForStreamsOnlyIsChecked(t *testing.T) {
 	}
 }
 
-// A receiver that gathers is not woken by less, and gets everything all the same.
+// A receiver that gathers is not woken by less, but still gets everything.
 func TestAReceiverThatGathersMissesNothing(t *testing.T) {
 	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure,
 		"by processes": processes(t).Measure} {

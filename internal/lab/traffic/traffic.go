@@ -20,17 +20,17 @@ type Kind string
 
 // The kinds of measurement.
 const (
-	// KindStream writes into one TCP connection as fast as it takes it.
+	// KindStream writes into one TCP connection as fast as possible.
 	KindStream Kind = "stream"
 	// KindRR sends a request and waits for the answer, over and over on one TCP connection.
 	KindRR Kind = "rr"
-	// KindCRR does so with a new TCP connection for every transaction.
+	// KindCRR does the same with a new TCP connection for every transaction.
 	KindCRR Kind = "crr"
-	// KindUDP sends numbered UDP packets, at a given rate or as fast as the path takes them.
+	// KindUDP sends numbered UDP packets, at a given rate or as fast as possible.
 	KindUDP Kind = "udp"
 	// KindEcho sends ICMP echo requests and counts the replies to each; it needs no sink.
 	KindEcho Kind = "echo"
-	// KindScan sends TCP SYNs to closed ports and counts what comes back: many two-way flows of two packets. It needs
+	// KindScan sends TCP SYNs to closed ports and counts the answers: many two-way flows of two packets. It needs
 	// no sink.
 	KindScan Kind = "scan"
 )
@@ -52,36 +52,36 @@ type Load struct {
 	// (rr, crr: default 1, at most 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over
 	// IPv4; at least 18; echo: default 56).
 	Size int
-	// Nagle lets small writes of a stream wait for one another while something is unacknowledged (RFC 896), as TCP
-	// does by default. Without it each leaves at once.
+	// Nagle makes small writes of a stream wait while something is unacknowledged (RFC 896), the default of TCP.
+	// Without it each leaves at once.
 	Nagle bool
-	// Gather is how many bytes of a stream must have come before its receiver is woken, 0–1 MiB: what an adapter does
-	// that gathers interrupts. 0: by whatever comes. Waking a thread on another CPU is the sender's work, and can cost
+	// Gather is how many bytes of a stream must have come before its receiver is woken, 0–1 MiB, like an adapter
+	// that combines interrupts. 0: any number. Waking a thread on another CPU is work of the sender, and can cost
 	// more than the path.
 	Gather int
-	// Buffer is how many bytes of packets the sink may lag behind, and Nap how often it looks for them where Rate is 0;
-	// 0 = as SinkOptions.Buffer, and 200 µs. A sender that is never slower than its sink's queue is long writes to
-	// memory that no cache holds.
+	// Buffer is how many bytes of packets the sink may lag behind, and Nap how often it looks for them if Rate is
+	// 0; 0 = as SinkOptions.Buffer, and 200 µs. If the sender is always faster than the sink, a long queue means
+	// writes to memory that is in no cache.
 	Buffer int
 	Nap    time.Duration
 	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10, scan default 1000.
 	Rate float64
-	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr
-	// only, at most 64.
+	// Sessions is the number of simultaneous sessions, each with its own sink; 0 = 1. More than one: stream, rr and
+	// crr only, at most 64.
 	Sessions int
-	// Addresses is how many consecutive ones the server has, from that of the pair: connections of crr go to each in
-	// turn, so that one with the same addresses and ports comes again later; 0 = 1, at most 256. There are some 14,000
-	// ports for each.
+	// Addresses is how many consecutive addresses the server has, beginning with that of the pair: connections of
+	// crr use them in turn, so that the same addresses and ports recur later; 0 = 1, at most 256. There are some
+	// 14,000 ports for each.
 	Addresses int
-	// Begin, where it is set, is when the measured interval begins: that of several senders is then the same. Nothing
-	// is sent until Warmup before. A sender that is ready only after it fails with ErrLate.
+	// Begin, if set, is when the measured interval begins, so that several senders can have the same interval.
+	// Nothing is sent until Warmup before. A sender that is ready too late fails with ErrLate.
 	Begin time.Time
 	// Flows is how many different flows a scan has, 1–1,000,000; 0 = 5000. They take turns.
 	Flows int
 }
 
 const (
-	maxPayload       = 65000 // bytes that fit into one IP packet with room for every header
+	maxPayload       = 65000 // bytes that fit into one IP packet with all headers
 	maxTransaction   = 65536
 	maxEchoRequests  = 65535 // sequence numbers of ICMP
 	defaultEchoRate  = 10
@@ -135,7 +135,7 @@ func (l Load) withDefaults() (Load, error) {
 	return l, l.checkMany()
 }
 
-// checkStream checks what is for streams only, or for packets.
+// checkStream checks the settings that are for streams only, or for packets only.
 func (l Load) checkStream() error {
 	switch {
 	case l.Kind != KindStream && l.Nagle:
@@ -152,7 +152,7 @@ func (l Load) checkStream() error {
 	return nil
 }
 
-// checkMany checks what says how many there are of something.
+// checkMany checks the settings that are numbers of things.
 func (l Load) checkMany() error {
 	if l.Kind == KindScan && (l.Flows < 1 || l.Flows > maxScanFlows) {
 		return fmt.Errorf("%d flows of a scan: want 1–%d", l.Flows, maxScanFlows)
@@ -179,7 +179,7 @@ func unspecified(like netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// reached are where sinks that listen at all of a host's addresses are reached, by one of them.
+// reached are the addresses of sinks that listen at all of a host's addresses, given one of these.
 func reached(sinks []netip.AddrPort, at netip.Addr) []netip.AddrPort {
 	all := make([]netip.AddrPort, 0, len(sinks))
 	for _, s := range sinks {
@@ -211,7 +211,7 @@ func (l Load) sink(at netip.Addr) SinkOptions {
 	return o
 }
 
-// Result is what one measurement found; the member of its kind is set. Times are seconds, CPU time is that of the
+// Result is the result of one measurement; the field of its kind is set. Times are seconds; CPU time is that of the
 // measuring thread alone, user and system.
 type Result struct {
 	Kind         Kind          `json:"kind"`
@@ -220,7 +220,7 @@ type Result struct {
 	Sent         *Sent         `json:"sent,omitempty"`
 	Echo         *Echo         `json:"echo,omitempty"`
 	Scan         *Scanned      `json:"scan,omitempty"`
-	// Sink is what the other end counted; nil for echo and scan.
+	// Sink is the other end's counts; nil for echo and scan.
 	Sink *SinkResult `json:"sink,omitempty"`
 }
 
@@ -254,7 +254,7 @@ type Sent struct {
 	CPUSeconds       float64 `json:"cpu_s"`
 }
 
-// SinkResult is what a sink has seen since it was opened.
+// SinkResult is what a sink has received since it was opened.
 type SinkResult struct {
 	Connections uint64    `json:"connections,omitempty"`
 	Broken      uint64    `json:"broken,omitempty"` // connections that did not end between two transactions

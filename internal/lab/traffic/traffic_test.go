@@ -50,7 +50,7 @@ func short(k Kind) Load {
 	return Load{Kind: k, Warmup: 20 * time.Millisecond, Duration: 250 * time.Millisecond}
 }
 
-// check holds a result against what must be true of any working path.
+// check checks a result against what must be true of any working path.
 func check(t *testing.T, res Result, load Load) {
 	t.Helper()
 	if res.Kind != load.Kind {
@@ -79,7 +79,8 @@ func check(t *testing.T, res Result, load Load) {
 	case KindUDP:
 		seconds = res.Sent.Seconds
 		got := res.Sink.Packets
-		// A sink that does not get a CPU loses what its buffer has no room for, the end marks among it.
+		// A sink that does not get a CPU loses what does not fit into its buffer, which may include the end
+		// marks.
 		counted := got.Complete && got.Sent == res.Sent.Packets || !got.Complete && got.Overflowed >= EndMarks &&
 			got.Sent <= res.Sent.Packets
 		if !counted || got.Received+got.Lost != got.Sent || got.Received == 0 || got.Duplicated != 0 {
@@ -309,8 +310,8 @@ func TestEchoCountsReplies(t *testing.T) {
 	}
 }
 
-// What a sink's own socket throws away is told apart from what the path loses: on a path that loses nothing, the one is
-// all.
+// Drops of a sink's own socket are distinguished from losses of the path: on a path that loses nothing, every loss is
+// such a drop.
 func TestWhatTheSocketThrowsAwayIsNotThePathsLoss(t *testing.T) {
 	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindUDP, At: netip.MustParseAddrPort("127.0.0.1:0"),
 		Buffer: 16 << 10, Nap: 50 * time.Millisecond})
@@ -329,7 +330,7 @@ func TestWhatTheSocketThrowsAwayIsNotThePathsLoss(t *testing.T) {
 	if p.Overflowed == 0 {
 		t.Fatalf("%+v: nothing was thrown away, this test is void", *p)
 	}
-	// The marks of the end may be among what is thrown away.
+	// The dropped packets may include the end marks.
 	if all := p.Received + p.Overflowed; all < sent.Sent.Packets || all > sent.Sent.Packets+EndMarks {
 		t.Errorf("%d sent; %d received and %d thrown away", sent.Sent.Packets, p.Received, p.Overflowed)
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// requestResponse bounces a message on one connection.
+// requestResponse exchanges a message again and again on one connection.
 func requestResponse(h *halt, load Load, to netip.AddrPort) (*Transactions, error) {
 	fd, err := dial(h, to)
 	if err != nil {
@@ -20,7 +20,7 @@ func requestResponse(h *halt, load Load, to netip.AddrPort) (*Transactions, erro
 	return transact(h, load, func(stop func() bool) error { return exchange(fd, buf, stop) })
 }
 
-// connectRequestResponse makes a connection per transaction. The client ends it with a reset once it has the answer, as
+// connectRequestResponse makes a connection per transaction. The client resets it once it has the answer, because
 // TIME_WAIT would use up the ports within seconds (RFC 9293, section 3.6.1); every path carries the same frames.
 func connectRequestResponse(h *halt, load Load, to netip.AddrPort) (*Transactions, error) {
 	servers, family, err := consecutive(to, load.Addresses)
@@ -47,7 +47,7 @@ func connectRequestResponse(h *halt, load Load, to netip.AddrPort) (*Transaction
 	})
 }
 
-// consecutive are n addresses in a row, from the first given, at one port.
+// consecutive are n consecutive addresses, from the given one, at one port.
 func consecutive(from netip.AddrPort, n int) (all []unix.Sockaddr, family int, err error) {
 	for range max(n, 1) {
 		sa, f, err := sockaddr(from)
@@ -86,7 +86,7 @@ func transact(h *halt, load Load, do func(stop func() bool) error) (*Transaction
 			return nil, err
 		}
 		now := time.Now()
-		// A transaction counts when it lies within the interval as a whole.
+		// A transaction counts if it is completely within the interval.
 		if was == measuring && c.phase == measuring {
 			latency.add(now.Sub(last))
 		}

@@ -124,7 +124,7 @@ func TestCellsSettleWhereTheyAreMetered(t *testing.T) {
 			case l.kind == traffic.KindCRR && cfg.metering != off:
 				want = o.Settle
 			case cfg.metering != off:
-				want = bothDrained // 5,000 flows, 5,000 of their packets a second, are there sooner
+				want = bothDrained // 5,000 flows at 5,000 packets a second have begun before that
 			}
 			if warmup != want || duration < o.Duration || l.kind == traffic.KindCRR && duration != 2*o.Duration {
 				t.Errorf("%s under %s: warm-up %v, want %v, interval %v", l.name, cfg.name(), warmup, want, duration)
@@ -189,8 +189,8 @@ func TestCollectorCountsTheRecordsOfTheNewestMessage(t *testing.T) {
 	}
 }
 
-// madeUp is a run of one cell with known figures: a series in which the baseline has rate 1e6 and metering keeps the
-// given part of it. The programs run twice per packet, for 100 ns each, and 20 ns more with metering.
+// madeUp is a run of one cell with invented figures: a series in which the baseline has rate 1e6 and metering reaches
+// the given share of it. The programs run twice per packet, for 100 ns each, and 20 ns more with metering.
 func madeUp(l string, kept ...float64) *run {
 	o := defaults()
 	o.Loads, o.Pairs, o.Configurations = []string{l}, []int{1}, []string{"ipfix"}

@@ -15,7 +15,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// short measures for moments: what comes out are numbers, not figures.
+// short are options for a run of moments: it yields numbers, but no valid figures.
 func short(t *testing.T) flowexport.Options {
 	t.Helper()
 	testkit.Root(t)

@@ -31,7 +31,7 @@ func TestEveryComparedIntervalLiesBetweenTwoBaselines(t *testing.T) {
 	}
 }
 
-// seriesOf is one in which what is compared keeps a part of what the machine can do at the time.
+// seriesOf is a series in which the compared configuration keeps a share of what the machine can do at the time.
 func seriesOf(able func(i int) float64, kept float64, configs []configuration, times []int) []taken {
 	var all []taken
 	for i, cfg := range configs {
@@ -61,7 +61,7 @@ func TestANoisyMachineThatDriftsIsResolved(t *testing.T) {
 	r := madeUp("udp-18")
 	r.samples = map[at][]sample{}
 	dice := rand.New(rand.NewPCG(1, 2))
-	able := func(i int) float64 { // 20 % to and fro, and 2 % of noise
+	able := func(i int) float64 { // 20 % up and down, and 2 % of noise
 		return 1e6 * (1 + 0.2*math.Sin(float64(i)/15) + 0.02*dice.NormFloat64())
 	}
 	configs := order([]configuration{{off, false}, {uni, false}}, 0, 40)

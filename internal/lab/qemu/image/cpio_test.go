@@ -10,7 +10,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// TestArchive_UnpacksWithBusybox lets a cpio we did not write unpack the archive, and compares what comes out.
+// TestArchive_UnpacksWithBusybox unpacks the archive with a cpio that is not ours, and compares the result.
 func TestArchive_UnpacksWithBusybox(t *testing.T) {
 	testkit.Tool(t, "busybox")
 	host := filepath.Join(t.TempDir(), "tool")

@@ -36,7 +36,7 @@ Description: Linux for machines
 	}
 }
 
-// fakeTools puts shell scripts named as apt's programs in front of all others.
+// fakeTools puts shell scripts with the names of apt's programs before all others in the path.
 func fakeTools(t *testing.T, scripts map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -147,8 +147,8 @@ func TestBuild_FailuresSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestFetch_RefreshesOldLists: when the mirror has dropped what the system's lists name, lists of our own are fetched,
-// and the version that they name is taken.
+// TestFetch_RefreshesOldLists: when the mirror has dropped the packages in the system's lists, our own lists are
+// downloaded, and the version in them is used.
 func TestFetch_RefreshesOldLists(t *testing.T) {
 	fakeTools(t, map[string]string{
 		"apt-cache": `

@@ -29,8 +29,8 @@ func elfWithNotes(t *testing.T, notes string) []byte {
 	return bytes.Replace(object, []byte(".modinfo"), []byte(".notes\x00\x00"), 1)
 }
 
-// TestUnpackKernel: what is compressed slowly and can be started unpacked is unpacked, all else is refused with a
-// reason.
+// TestUnpackKernel: a kernel whose decompression is slow and that can be started decompressed is decompressed,
+// everything else is refused with a reason.
 func TestUnpackKernel(t *testing.T) {
 	note := func(kind byte) string {
 		return "\x04\x00\x00\x00\x04\x00\x00\x00" + string(kind) + "\x00\x00\x00Xen\x00ABCD"
