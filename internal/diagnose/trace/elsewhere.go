@@ -13,7 +13,7 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 	p, seg := to.port, s.res.Segment
 	v := &p.Policy.VLAN
 	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, %s", seg, v.V,
-		setBy(p, v.From)),
+		whoSet(p, v.From)),
 		Change: "Put the two into one VLAN, if they are meant to talk without a router."}
 	set, flags := inSegment(seg)
 	s.fix(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
@@ -25,8 +25,8 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 	return c
 }
 
-// setBy says what set a value of a port.
-func setBy(p *plan.Port, l plan.Level) string {
+// whoSet says what set a value of a port.
+func whoSet(p *plan.Port, l plan.Level) string {
 	if l == plan.FromBuiltIn {
 		return "the built-in default"
 	}
