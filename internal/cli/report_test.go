@@ -20,8 +20,8 @@ func TestAnExperimentWritesItsReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"<h1>nested-mac-learning (simulated)</h1>", "traffic between two nested hosts", "<th>promiscuous-dual</th>",
-		"<th>mac-learning-dual</th>", "<svg",
+		"<h1>Nested MAC learning</h1>", "traffic between two nested hosts", `<th class="words">promiscuous-dual</th>`,
+		`<th class="words">mac-learning-dual</th>`, "<svg",
 		"<code>heddle lab run nested-mac-learning --row=promiscuous-dual,mac-learning-dual --simulate</code>",
 	} {
 		if !strings.Contains(string(text), want) {

@@ -45,7 +45,7 @@ func NestedMACLearning() (*Experiment, error) {
 		{"two-hosts-mac-learning", "MAC learning", "(1) equal", twoHosts, twoHostsScenario, macLearning, false},
 	}
 	e := &Experiment{Name: Nested, Title: "traffic between two nested hosts: promiscuous mode against MAC learning",
-		Sources: nestedSources(), Explained: "docs/explanation/nested-mac-learning.md"}
+		Sources: nestedSources(), Explained: "explanation/nested-mac-learning.md"}
 	for _, r := range rows {
 		s, err := Scenario(r.scenario)
 		if err != nil {

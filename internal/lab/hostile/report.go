@@ -20,7 +20,7 @@ const (
 // Report makes the report of the results.
 func Report(all []Measured) *report.Report {
 	r := &report.Report{Name: Name, Environment: report.Collect(time.Now()),
-		Explained: "docs/explanation/hostile-neighbour.md", Labs: topology.OfText(labFile),
+		Explained: "explanation/hostile-neighbour.md", Labs: topology.OfText(labFile),
 		Conclusions: conclusions(all)}
 	for i := range all {
 		m := &all[i]

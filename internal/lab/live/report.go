@@ -14,7 +14,7 @@ const inForceBudget = 10e-3 // seconds
 // Report makes the report of the results.
 func Report(all []Measured, ports int) *report.Report {
 	r := &report.Report{Name: Name, Environment: report.Collect(time.Now()),
-		Explained: "docs/explanation/live-change.md",
+		Explained: "explanation/live-change.md",
 		Labs:      topology.OfText(labFile), Conclusions: conclusions(all)}
 	for i := range all {
 		m := &all[i]

@@ -126,7 +126,7 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 		return nil, err
 	}
 	rep := &report.Report{Name: Name, Environment: report.Collect(time.Now()),
-		Explained: "docs/explanation/failover.md",
+		Explained: "explanation/failover.md",
 		Labs:      topology.OfText(labText(""))}
 	var all []*measured
 	var rests []atRest

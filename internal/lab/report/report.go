@@ -28,7 +28,7 @@ type Report struct {
 	// Labs are pictures of what it was measured in, Timelines of what came when.
 	Labs      []Picture  `json:"-" yaml:"-"`
 	Timelines []Timeline `json:"-" yaml:"-"`
-	// Explained is the page of the documentation that explains the subject: "docs/explanation/failover.md".
+	// Explained is the page of the documentation that explains the subject: "explanation/failover.md".
 	Explained string `json:"-" yaml:"-"`
 }
 

@@ -99,7 +99,7 @@ func (d *document) heading(r *report.Report, command string) {
 }
 
 // docs is where the package of Heddle puts the documentation.
-const docs = "file:///usr/share/doc/heddle/"
+const docs = "file:///usr/share/doc/heddle/docs/"
 
 // labs are the pictures of what it was measured in.
 func (d *document) labs(labs []report.Picture) {

@@ -37,7 +37,7 @@ func curvesReport() *report.Report {
 		Name: "message-size", Title: "throughput by message size", Environment: environmentOfTests(),
 		Budgets: []report.Budget{report.Hold("least of the article's", 3.5, report.Ratio, report.AtLeast, 1)},
 		Notes:   []string{"A sentence."}, Conclusions: []string{"It is fast."},
-		Explained: "docs/explanation/failover.md",
+		Explained: "explanation/failover.md",
 		Labs:      []report.Picture{{Title: "The lab", SVG: `<svg class="plot"></svg>` + "\n"}},
 		Timelines: []report.Timeline{{Title: "silence", Event: "cut", From: -0.2, To: 0.8, Lanes: []report.Lane{
 			{Label: "in", Start: -0.2, From: 0.01, To: 0.03, End: 0.8}}}},
@@ -206,7 +206,7 @@ func TestTheOrderIsThatOfAReader(t *testing.T) {
 		}
 		at = next
 	}
-	if !strings.Contains(page, ">docs/explanation/failover.md</a>") {
+	if !strings.Contains(page, ">explanation/failover.md</a>") {
 		t.Error("no way to the explanation")
 	}
 }
