@@ -11,6 +11,7 @@ import (
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/binding"
 	"heddle/internal/diagnose/advise"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/observe/sightings"
@@ -35,6 +36,8 @@ type dated struct {
 	file   string // "" keeps none
 	place  string
 	kept   time.Time     // when the file was written last
+	causes advise.Causes // of the plan at hand
+	of     *binding.Desired
 	due    chan struct{} // holds one when the counters shall be read soon
 	// reading is held from the reading of the counters until they are dated; never in the loop.
 	reading sync.Mutex
@@ -67,7 +70,7 @@ func (a *Agent) followSightings() {
 	a.closers = append(a.closers, func() error {
 		cancel()
 		<-done
-		return a.dated.keep() // the loop has ended
+		return a.dated.keep()
 	})
 }
 
@@ -99,7 +102,19 @@ func (an *answers) sight(ctx context.Context, devices func(*state.Held) bool, s 
 	if s.Stats, err = an.read(ctx, devices); err != nil {
 		return err
 	}
-	return an.do(ctx, func() error { an.dated.note(s.Stats, s.Flows); return nil })
+	var write []byte
+	err = an.do(ctx, func() (err error) { write, err = an.dated.note(s.Stats, s.Flows); return err })
+	if err != nil || write == nil {
+		return err
+	}
+	// A slow disk keeps nobody but the next reading waiting, and a full one nobody from an answer.
+	if failed := ownfile.Replace(an.dated.file, write); failed != nil {
+		return an.do(ctx, func() error {
+			an.complain("remember when findings were seen", failed)
+			return nil
+		})
+	}
+	return nil
 }
 
 func everyDevice(*state.Held) bool { return true }
@@ -114,19 +129,20 @@ func (da *dated) soon() {
 	}
 }
 
-// note dates, in the loop, what was read just now.
-func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) {
+// note dates, in the loop, what was read just now, and returns what is to be written down, nil for nothing.
+func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) ([]byte, error) {
 	d := da.effect.applied
 	if d == nil {
-		return
+		return nil, nil
 	}
-	da.ledger.Note(time.Now(), advise.Readings(d.Plan, d.Facts, stats, flows))
+	if da.of != d {
+		da.of, da.causes = d, advise.CausesOf(d.Plan, d.Facts)
+	}
+	da.ledger.Note(time.Now(), advise.Readings(da.causes, stats, flows))
 	if time.Since(da.kept) < keepSightingsEvery {
-		return
+		return nil, nil
 	}
-	if err := da.keep(); err != nil {
-		da.complain("remember when findings were seen", err)
-	}
+	return da.encoded()
 }
 
 // watch notes, in the loop, which ports and uplinks have a device.
@@ -136,14 +152,19 @@ func (da *dated) watch() {
 	da.ledger.Watch(time.Now(), has)
 }
 
-// keep writes the dates down if they are not.
-func (da *dated) keep() error {
+// encoded is what is to be written down, nil for nothing new.
+func (da *dated) encoded() ([]byte, error) {
 	if da.file == "" || !da.ledger.Changed() {
-		return nil
+		return nil, nil
 	}
 	da.kept = time.Now()
-	b, err := da.ledger.Encode(da.place)
-	if err != nil {
+	return da.ledger.Encode(da.place)
+}
+
+// keep writes the dates down if they are not; the loop has ended.
+func (da *dated) keep() error {
+	b, err := da.encoded()
+	if err != nil || b == nil {
 		return err
 	}
 	return ownfile.Replace(da.file, b)

@@ -22,9 +22,8 @@ func dropsOf(r abi.Reason) string   { return "drops/" + r.String() }
 func refusedOf(r abi.Reason) string { return "refused/" + r.String() }
 
 // Readings are the counters that rules judge by, for a ledger to date. flows is nil where it is not known.
-func Readings(p *plan.Plan, facts plan.Facts, stats []api.Stats,
-	flows *api.FlowStatus) map[plan.PortID][]sightings.Count {
-	all, causes := make(map[plan.PortID][]sightings.Count, len(stats)), causesOf(p, facts)
+func Readings(causes Causes, stats []api.Stats, flows *api.FlowStatus) map[plan.PortID][]sightings.Count {
+	all := make(map[plan.PortID][]sightings.Count, len(stats))
 	for i := range stats {
 		s := &stats[i]
 		id := plan.PortID{Switch: s.Switch, Name: s.Name}
@@ -67,9 +66,30 @@ func notRecorded(sw *api.FlowSwitch) uint64 {
 	return n
 }
 
-// causesOf gives what stands for the settings that decide whether frames of a port or uplink meet a reason: when it
+// Causes gives what stands for the settings that decide whether frames of a port or uplink meet a reason: when it
 // changes, the frames that met it before may be of a fault that was fixed.
-func causesOf(p *plan.Plan, facts plan.Facts) func(id plan.PortID, reason string) string {
+type Causes func(id plan.PortID, reason string) string
+
+// CausesOf makes the Causes of a plan and of what is seen of its devices. They remember what they were asked, so that
+// readings between two changes cost no hashing.
+func CausesOf(p *plan.Plan, facts plan.Facts) Causes {
+	type asked struct {
+		id     plan.PortID
+		reason string
+	}
+	known, find := map[asked]string{}, findCauses(p, facts)
+	return func(id plan.PortID, reason string) string {
+		k := asked{id, reason}
+		c, ok := known[k]
+		if !ok {
+			c = find(id, reason)
+			known[k] = c
+		}
+		return c
+	}
+}
+
+func findCauses(p *plan.Plan, facts plan.Facts) Causes {
 	decides := map[string][]plan.Field{}
 	for _, f := range plan.Fields() {
 		for _, r := range f.Reasons {

@@ -13,7 +13,7 @@ import (
 // sees keeps the rig's counters in a ledger, of which the first reading is so long ago.
 func (r *rig) sees(l *sightings.Ledger, ago time.Duration) {
 	r.t.Helper()
-	l.Note(r.Now.Add(-ago), Readings(r.Host.Plan, r.Host.Facts, r.Stats, r.Flows))
+	l.Note(r.Now.Add(-ago), Readings(CausesOf(r.Host.Plan, r.Host.Facts), r.Stats, r.Flows))
 	r.Seen = l.Seen()
 }
 
@@ -184,5 +184,28 @@ func TestAnUplinkWithoutAVLANStaysANote(t *testing.T) {
 	f := r.found("uplink-vlan")
 	if len(f) == 0 || f[0].Level != api.FindingNote || !f[0].Now {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestCauses_ChangeWithWhatDecides: and not with what does not.
+func TestCauses_ChangeWithWhatDecides(t *testing.T) {
+	before := newRig(t, sound)
+	was := CausesOf(before.Host.Plan, before.Host.Facts)
+	r := newRig(t, strings.Replace(sound, "{name: web, vlan: {access: 10}",
+		"{name: web, vlan: {access: 10}, security: {forgedTransmits: accept}", 1))
+	r.fact("b", func(f *plan.Fact) { f.MTU = 9000 })
+	now := CausesOf(r.Host.Plan, r.Host.Facts)
+	for _, c := range []struct {
+		port, reason string
+		changed      bool
+	}{{"a", "forged-transmit", true}, {"a", "guest-tagged", false}, {"n", "forged-transmit", false},
+		{"b", "mtu-exceeded", true}, {"a", "mtu-exceeded", false}, {"u1", "uplink-vlan", false},
+		{"gone", "mtu-exceeded", false}} {
+		t.Run(c.port+" "+c.reason, func(t *testing.T) {
+			first := now(id(c.port), c.reason)
+			if (was(id(c.port), c.reason) != first) != c.changed || now(id(c.port), c.reason) != first {
+				t.Errorf("changed: %v", !c.changed)
+			}
+		})
 	}
 }
