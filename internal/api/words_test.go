@@ -38,6 +38,7 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 		{"../diagnose", "CopyKind", "TraceCopyKind"},
 		{"../diagnose", "EditObject", "TraceEditObject"},
 		{"../diagnose", "Verdict", "TraceVerdict"},
+		{"../diagnose", "KernelSays", "TraceKernel"},
 		{"../observe/event", "Kind", "EventKind"},
 		{"../observe/event", "FailoverCause", "FailoverCause"},
 		{"../host/reach", "Kind", "WitnessKind"},

@@ -195,8 +195,8 @@ func (l *lines) remedy(c *diagnose.Cause) {
 }
 
 // kernel prints what came of the comparison with the kernel program, where users need to know it.
-func (l *lines) kernel(state string, differences []string) {
-	if len(differences) == 0 && (state == "agrees" || state == "") && !l.verbose {
+func (l *lines) kernel(says diagnose.KernelSays, differences []string) {
+	if len(differences) == 0 && (says == diagnose.KernelAgrees || says == "") && !l.verbose {
 		return
 	}
 	l.blank()
@@ -204,14 +204,27 @@ func (l *lines) kernel(state string, differences []string) {
 	case len(differences) > 0:
 		l.add(0, "", 0, l.d.coloured(red, "model and kernel program disagree")+
 			": this is a fault of Heddle; what the kernel program does is what happens")
-	case state == "agrees":
+	case says == diagnose.KernelAgrees:
 		l.add(0, "", 0, "model and kernel program agree")
+	case says == diagnose.KernelNone:
+		l.add(0, "", 0, "by the model; the kernel program was not asked: there is none here")
+	case says == diagnose.KernelTooShort:
+		l.add(0, "", 0,
+			"by the model; the kernel program was not asked: it is never given less than an Ethernet header")
 	default:
-		l.add(0, "", 0, "by the model; the kernel program was "+state)
+		l.add(0, "", 0, "by the model; the kernel program was not asked: "+string(says))
 	}
 	for _, line := range differences {
 		l.add(2, "", 0, line)
 	}
+}
+
+// agreement is what the kernel program says of several frames.
+func agreement(differ []string) diagnose.KernelSays {
+	if len(differ) > 0 {
+		return diagnose.KernelDisagrees
+	}
+	return diagnose.KernelAgrees
 }
 
 // summary prints each of several frames in one line.
@@ -235,11 +248,7 @@ func (l *lines) summary(r *diagnose.Report) error {
 	if err := tab.write(l.w); err != nil {
 		return err
 	}
-	state := "agrees"
-	if len(differ) > 0 {
-		state = "disagrees"
-	}
-	l.kernel(state, differ)
+	l.kernel(agreement(differ), differ)
 	l.blank()
 	l.add(0, "", 0, "one of them in full: --packet N")
 	return nil
@@ -272,10 +281,6 @@ func (l *lines) talk(r *diagnose.Report) error {
 		return err
 	}
 	l.others(r)
-	state := "agrees"
-	if len(differ) > 0 {
-		state = "disagrees"
-	}
-	l.kernel(state, differ)
+	l.kernel(agreement(differ), differ)
 	return nil
 }

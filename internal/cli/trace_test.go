@@ -227,3 +227,21 @@ why nobody (no-uplink): none is usable
 		})
 	}
 }
+
+// What the kernel program says is a word; the sentence is made here.
+func TestTraceSaysWhyTheKernelProgramWasNotAsked(t *testing.T) {
+	for says, want := range map[diagnose.KernelSays]string{
+		diagnose.KernelAgrees:   "model and kernel program agree",
+		diagnose.KernelNone:     "by the model; the kernel program was not asked: there is none here",
+		diagnose.KernelTooShort: "it is never given less than an Ethernet header",
+	} {
+		t.Run(string(says), func(t *testing.T) {
+			s := &standIn{trace: diagnose.Report{From: "lab/vm1", Agree: true,
+				Frames: []diagnose.Frame{{Number: 1, Kernel: says, Delivered: true}}}}
+			out := newConsole(t, s).must("trace", "--from", "vm1", "--hex", "00", "--verbose")
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+				t.Errorf("no %q in\n%s", want, out)
+			}
+		})
+	}
+}

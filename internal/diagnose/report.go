@@ -47,10 +47,21 @@ type Frame struct {
 	Copies []Copy `json:"copies"`
 	// Causes explain the drop, every refused copy, and why the port asked about got none.
 	Causes []Cause `json:"causes,omitempty"`
-	// Kernel says what the kernel program did: "agrees", "disagrees" or why it was not asked.
-	Kernel      string   `json:"kernel"`
-	Differences []string `json:"differences,omitempty"`
+	// Kernel says whether the kernel program does the same.
+	Kernel      KernelSays `json:"kernel"`
+	Differences []string   `json:"differences,omitempty"`
 }
+
+// KernelSays is whether the kernel program does with a frame what the model says.
+type KernelSays string
+
+// What the kernel program says.
+const (
+	KernelAgrees    KernelSays = "agrees"
+	KernelDisagrees KernelSays = "disagrees"
+	KernelNone      KernelSays = "no-program" // it was not asked: there is none here
+	KernelTooShort  KernelSays = "too-short"  // it was not asked: it is never given less than an Ethernet header
+)
 
 // Step is one decision on the way.
 type Step struct {
@@ -156,13 +167,13 @@ type Protocol struct {
 
 // Hop is one frame of a conversation.
 type Hop struct {
-	Protocol string   `json:"protocol"`
-	Frame    string   `json:"frame"` // "request", "reply", …
-	From     string   `json:"from"`
-	To       string   `json:"to"`
-	Verdict  Verdict  `json:"verdict"`
-	Path     string   `json:"path"`
-	Reason   string   `json:"reason,omitempty"`
-	Kernel   string   `json:"kernel"`
-	Differ   []string `json:"differences,omitempty"`
+	Protocol string     `json:"protocol"`
+	Frame    string     `json:"frame"` // "request", "reply", …
+	From     string     `json:"from"`
+	To       string     `json:"to"`
+	Verdict  Verdict    `json:"verdict"`
+	Path     string     `json:"path"`
+	Reason   string     `json:"reason,omitempty"`
+	Kernel   KernelSays `json:"kernel"`
+	Differ   []string   `json:"differences,omitempty"`
 }

@@ -179,19 +179,14 @@ func (t *tracer) copy(c model.Copy) diagnose.Copy {
 	return diagnose.Copy{To: c.To.Name, Kind: kind, Device: at.device(), Tag: outerTag(c.Frame), Length: len(c.Frame)}
 }
 
-// Statements about the kernel program.
-const (
-	agrees    = "agrees"
-	disagrees = "disagrees"
-)
-
 // askKernel runs the kernel program on the frame and compares.
-func (t *tracer) askKernel(at plan.PortID, b []byte, res *model.Result) (string, []string, error) {
+func (t *tracer) askKernel(at plan.PortID, b []byte, res *model.Result) (diagnose.KernelSays, []string,
+	error) {
 	switch {
 	case t.Kernel == nil:
-		return "not asked: there is none here", nil, nil
+		return diagnose.KernelNone, nil, nil
 	case len(b) < 14:
-		return "not asked: it is never given less than an Ethernet header", nil, nil
+		return diagnose.KernelTooShort, nil, nil
 	}
 	got, err := t.Kernel.Frame(at, b)
 	if err != nil {
@@ -199,9 +194,9 @@ func (t *tracer) askKernel(at plan.PortID, b []byte, res *model.Result) (string,
 	}
 	differ := compare(res, &got)
 	if len(differ) > 0 {
-		return disagrees, differ, nil
+		return diagnose.KernelDisagrees, differ, nil
 	}
-	return agrees, nil, nil
+	return diagnose.KernelAgrees, nil, nil
 }
 
 // outcomeWords is a disposition in words.

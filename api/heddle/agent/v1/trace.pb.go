@@ -130,6 +130,64 @@ func (TraceVerdict) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{1}
 }
 
+// TraceKernel is whether the kernel program does with a frame what the model says.
+type TraceKernel int32
+
+const (
+	TraceKernel_TRACE_KERNEL_UNSPECIFIED TraceKernel = 0
+	TraceKernel_TRACE_KERNEL_AGREES      TraceKernel = 1
+	TraceKernel_TRACE_KERNEL_DISAGREES   TraceKernel = 2
+	// it was not asked: there is none
+	TraceKernel_TRACE_KERNEL_NO_PROGRAM TraceKernel = 3
+	// it was not asked: it is never given less than an Ethernet header
+	TraceKernel_TRACE_KERNEL_TOO_SHORT TraceKernel = 4
+)
+
+// Enum value maps for TraceKernel.
+var (
+	TraceKernel_name = map[int32]string{
+		0: "TRACE_KERNEL_UNSPECIFIED",
+		1: "TRACE_KERNEL_AGREES",
+		2: "TRACE_KERNEL_DISAGREES",
+		3: "TRACE_KERNEL_NO_PROGRAM",
+		4: "TRACE_KERNEL_TOO_SHORT",
+	}
+	TraceKernel_value = map[string]int32{
+		"TRACE_KERNEL_UNSPECIFIED": 0,
+		"TRACE_KERNEL_AGREES":      1,
+		"TRACE_KERNEL_DISAGREES":   2,
+		"TRACE_KERNEL_NO_PROGRAM":  3,
+		"TRACE_KERNEL_TOO_SHORT":   4,
+	}
+)
+
+func (x TraceKernel) Enum() *TraceKernel {
+	p := new(TraceKernel)
+	*p = x
+	return p
+}
+
+func (x TraceKernel) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TraceKernel) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_trace_proto_enumTypes[2].Descriptor()
+}
+
+func (TraceKernel) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_trace_proto_enumTypes[2]
+}
+
+func (x TraceKernel) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TraceKernel.Descriptor instead.
+func (TraceKernel) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{2}
+}
+
 // TraceRequest asks what becomes of frames that enter at a port or uplink.
 type TraceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -769,9 +827,9 @@ type TraceFrame struct {
 	Copies []*TraceCopy `protobuf:"bytes,9,rep,name=copies,proto3" json:"copies,omitempty"`
 	// causes explain the drop, every refused copy, and why the port asked about got none.
 	Causes []*TraceCause `protobuf:"bytes,10,rep,name=causes,proto3" json:"causes,omitempty"`
-	// kernel says what the kernel program did: "agrees", "disagrees" or why it was not asked.
-	Kernel        string   `protobuf:"bytes,11,opt,name=kernel,proto3" json:"kernel,omitempty"`
-	Differences   []string `protobuf:"bytes,12,rep,name=differences,proto3" json:"differences,omitempty"`
+	// kernel says whether the kernel program does the same.
+	Kernel        TraceKernel `protobuf:"varint,11,opt,name=kernel,proto3,enum=heddle.agent.v1.TraceKernel" json:"kernel,omitempty"`
+	Differences   []string    `protobuf:"bytes,12,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -876,11 +934,11 @@ func (x *TraceFrame) GetCauses() []*TraceCause {
 	return nil
 }
 
-func (x *TraceFrame) GetKernel() string {
+func (x *TraceFrame) GetKernel() TraceKernel {
 	if x != nil {
 		return x.Kernel
 	}
-	return ""
+	return TraceKernel_TRACE_KERNEL_UNSPECIFIED
 }
 
 func (x *TraceFrame) GetDifferences() []string {
@@ -963,7 +1021,7 @@ type TraceHop struct {
 	Verdict       TraceVerdict `protobuf:"varint,5,opt,name=verdict,proto3,enum=heddle.agent.v1.TraceVerdict" json:"verdict,omitempty"`
 	Path          string       `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`
 	Reason        string       `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
-	Kernel        string       `protobuf:"bytes,8,opt,name=kernel,proto3" json:"kernel,omitempty"`
+	Kernel        TraceKernel  `protobuf:"varint,8,opt,name=kernel,proto3,enum=heddle.agent.v1.TraceKernel" json:"kernel,omitempty"`
 	Differences   []string     `protobuf:"bytes,9,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1048,11 +1106,11 @@ func (x *TraceHop) GetReason() string {
 	return ""
 }
 
-func (x *TraceHop) GetKernel() string {
+func (x *TraceHop) GetKernel() TraceKernel {
 	if x != nil {
 		return x.Kernel
 	}
-	return ""
+	return TraceKernel_TRACE_KERNEL_UNSPECIFIED
 }
 
 func (x *TraceHop) GetDifferences() []string {
@@ -1362,7 +1420,7 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\x04edit\x18\b \x01(\v2\x1a.heddle.agent.v1.TraceEditR\x04edit\x12\x18\n" +
 	"\acommand\x18\t \x01(\tR\acommand\x124\n" +
 	"\asetting\x18\n" +
-	" \x01(\v2\x1a.heddle.agent.v1.PolicyRowR\asetting\"\x91\x03\n" +
+	" \x01(\v2\x1a.heddle.agent.v1.PolicyRowR\asetting\"\xaf\x03\n" +
 	"\n" +
 	"TraceFrame\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x18\n" +
@@ -1375,13 +1433,13 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\x06reason\x18\b \x01(\tR\x06reason\x122\n" +
 	"\x06copies\x18\t \x03(\v2\x1a.heddle.agent.v1.TraceCopyR\x06copies\x123\n" +
 	"\x06causes\x18\n" +
-	" \x03(\v2\x1b.heddle.agent.v1.TraceCauseR\x06causes\x12\x16\n" +
-	"\x06kernel\x18\v \x01(\tR\x06kernel\x12 \n" +
+	" \x03(\v2\x1b.heddle.agent.v1.TraceCauseR\x06causes\x124\n" +
+	"\x06kernel\x18\v \x01(\x0e2\x1c.heddle.agent.v1.TraceKernelR\x06kernel\x12 \n" +
 	"\vdifferences\x18\f \x03(\tR\vdifferences\"p\n" +
 	"\rTraceProtocol\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
 	"\averdict\x18\x02 \x01(\x0e2\x1d.heddle.agent.v1.TraceVerdictR\averdict\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\"\xff\x01\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\"\x9d\x02\n" +
 	"\bTraceHop\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\tR\bprotocol\x12\x14\n" +
 	"\x05frame\x18\x02 \x01(\tR\x05frame\x12\x12\n" +
@@ -1389,8 +1447,8 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\x02to\x18\x04 \x01(\tR\x02to\x127\n" +
 	"\averdict\x18\x05 \x01(\x0e2\x1d.heddle.agent.v1.TraceVerdictR\averdict\x12\x12\n" +
 	"\x04path\x18\x06 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\a \x01(\tR\x06reason\x12\x16\n" +
-	"\x06kernel\x18\b \x01(\tR\x06kernel\x12 \n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\x124\n" +
+	"\x06kernel\x18\b \x01(\x0e2\x1c.heddle.agent.v1.TraceKernelR\x06kernel\x12 \n" +
 	"\vdifferences\x18\t \x03(\tR\vdifferences\"\xad\x01\n" +
 	"\tTraceTalk\x12<\n" +
 	"\tprotocols\x18\x01 \x03(\v2\x1e.heddle.agent.v1.TraceProtocolR\tprotocols\x12-\n" +
@@ -1420,7 +1478,15 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\x19TRACE_VERDICT_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x11TRACE_VERDICT_YES\x10\x01\x1a\a\x8a\xb5\x18\x03yes\x12\x1c\n" +
 	"\x10TRACE_VERDICT_NO\x10\x02\x1a\x06\x8a\xb5\x18\x02no\x12&\n" +
-	"\x15TRACE_VERDICT_UNKNOWN\x10\x03\x1a\v\x8a\xb5\x18\aunknown2V\n" +
+	"\x15TRACE_VERDICT_UNKNOWN\x10\x03\x1a\v\x8a\xb5\x18\aunknown*\xd3\x01\n" +
+	"\vTraceKernel\x12\x1c\n" +
+	"\x18TRACE_KERNEL_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x13TRACE_KERNEL_AGREES\x10\x01\x1a\n" +
+	"\x8a\xb5\x18\x06agrees\x12)\n" +
+	"\x16TRACE_KERNEL_DISAGREES\x10\x02\x1a\r\x8a\xb5\x18\tdisagrees\x12+\n" +
+	"\x17TRACE_KERNEL_NO_PROGRAM\x10\x03\x1a\x0e\x8a\xb5\x18\n" +
+	"no-program\x12)\n" +
+	"\x16TRACE_KERNEL_TOO_SHORT\x10\x04\x1a\r\x8a\xb5\x18\ttoo-short2V\n" +
 	"\fTraceService\x12F\n" +
 	"\x05Trace\x12\x1d.heddle.agent.v1.TraceRequest\x1a\x1e.heddle.agent.v1.TraceResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 
@@ -1436,57 +1502,60 @@ func file_heddle_agent_v1_trace_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_trace_proto_rawDescData
 }
 
-var file_heddle_agent_v1_trace_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_heddle_agent_v1_trace_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_heddle_agent_v1_trace_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_heddle_agent_v1_trace_proto_goTypes = []any{
 	(TraceCopyKind)(0),     // 0: heddle.agent.v1.TraceCopyKind
 	(TraceVerdict)(0),      // 1: heddle.agent.v1.TraceVerdict
-	(*TraceRequest)(nil),   // 2: heddle.agent.v1.TraceRequest
-	(*TraceResponse)(nil),  // 3: heddle.agent.v1.TraceResponse
-	(*TraceAddresses)(nil), // 4: heddle.agent.v1.TraceAddresses
-	(*TracePorts)(nil),     // 5: heddle.agent.v1.TracePorts
-	(*TraceFields)(nil),    // 6: heddle.agent.v1.TraceFields
-	(*TraceStep)(nil),      // 7: heddle.agent.v1.TraceStep
-	(*TraceCopy)(nil),      // 8: heddle.agent.v1.TraceCopy
-	(*TraceCause)(nil),     // 9: heddle.agent.v1.TraceCause
-	(*TraceFrame)(nil),     // 10: heddle.agent.v1.TraceFrame
-	(*TraceProtocol)(nil),  // 11: heddle.agent.v1.TraceProtocol
-	(*TraceHop)(nil),       // 12: heddle.agent.v1.TraceHop
-	(*TraceTalk)(nil),      // 13: heddle.agent.v1.TraceTalk
-	(*TraceReport)(nil),    // 14: heddle.agent.v1.TraceReport
-	(*TraceAnswer)(nil),    // 15: heddle.agent.v1.TraceAnswer
-	(*TraceEdit)(nil),      // 16: heddle.agent.v1.TraceEdit
-	(*PolicyRow)(nil),      // 17: heddle.agent.v1.PolicyRow
+	(TraceKernel)(0),       // 2: heddle.agent.v1.TraceKernel
+	(*TraceRequest)(nil),   // 3: heddle.agent.v1.TraceRequest
+	(*TraceResponse)(nil),  // 4: heddle.agent.v1.TraceResponse
+	(*TraceAddresses)(nil), // 5: heddle.agent.v1.TraceAddresses
+	(*TracePorts)(nil),     // 6: heddle.agent.v1.TracePorts
+	(*TraceFields)(nil),    // 7: heddle.agent.v1.TraceFields
+	(*TraceStep)(nil),      // 8: heddle.agent.v1.TraceStep
+	(*TraceCopy)(nil),      // 9: heddle.agent.v1.TraceCopy
+	(*TraceCause)(nil),     // 10: heddle.agent.v1.TraceCause
+	(*TraceFrame)(nil),     // 11: heddle.agent.v1.TraceFrame
+	(*TraceProtocol)(nil),  // 12: heddle.agent.v1.TraceProtocol
+	(*TraceHop)(nil),       // 13: heddle.agent.v1.TraceHop
+	(*TraceTalk)(nil),      // 14: heddle.agent.v1.TraceTalk
+	(*TraceReport)(nil),    // 15: heddle.agent.v1.TraceReport
+	(*TraceAnswer)(nil),    // 16: heddle.agent.v1.TraceAnswer
+	(*TraceEdit)(nil),      // 17: heddle.agent.v1.TraceEdit
+	(*PolicyRow)(nil),      // 18: heddle.agent.v1.PolicyRow
 }
 var file_heddle_agent_v1_trace_proto_depIdxs = []int32{
-	6,  // 0: heddle.agent.v1.TraceRequest.frame:type_name -> heddle.agent.v1.TraceFields
-	14, // 1: heddle.agent.v1.TraceResponse.report:type_name -> heddle.agent.v1.TraceReport
-	4,  // 2: heddle.agent.v1.TraceFields.arp:type_name -> heddle.agent.v1.TraceAddresses
-	4,  // 3: heddle.agent.v1.TraceFields.ip:type_name -> heddle.agent.v1.TraceAddresses
-	5,  // 4: heddle.agent.v1.TraceFields.tcp:type_name -> heddle.agent.v1.TracePorts
-	5,  // 5: heddle.agent.v1.TraceFields.udp:type_name -> heddle.agent.v1.TracePorts
+	7,  // 0: heddle.agent.v1.TraceRequest.frame:type_name -> heddle.agent.v1.TraceFields
+	15, // 1: heddle.agent.v1.TraceResponse.report:type_name -> heddle.agent.v1.TraceReport
+	5,  // 2: heddle.agent.v1.TraceFields.arp:type_name -> heddle.agent.v1.TraceAddresses
+	5,  // 3: heddle.agent.v1.TraceFields.ip:type_name -> heddle.agent.v1.TraceAddresses
+	6,  // 4: heddle.agent.v1.TraceFields.tcp:type_name -> heddle.agent.v1.TracePorts
+	6,  // 5: heddle.agent.v1.TraceFields.udp:type_name -> heddle.agent.v1.TracePorts
 	0,  // 6: heddle.agent.v1.TraceCopy.kind:type_name -> heddle.agent.v1.TraceCopyKind
-	16, // 7: heddle.agent.v1.TraceCause.edit:type_name -> heddle.agent.v1.TraceEdit
-	17, // 8: heddle.agent.v1.TraceCause.setting:type_name -> heddle.agent.v1.PolicyRow
-	7,  // 9: heddle.agent.v1.TraceFrame.steps:type_name -> heddle.agent.v1.TraceStep
-	8,  // 10: heddle.agent.v1.TraceFrame.copies:type_name -> heddle.agent.v1.TraceCopy
-	9,  // 11: heddle.agent.v1.TraceFrame.causes:type_name -> heddle.agent.v1.TraceCause
-	1,  // 12: heddle.agent.v1.TraceProtocol.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	1,  // 13: heddle.agent.v1.TraceHop.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	11, // 14: heddle.agent.v1.TraceTalk.protocols:type_name -> heddle.agent.v1.TraceProtocol
-	12, // 15: heddle.agent.v1.TraceTalk.hops:type_name -> heddle.agent.v1.TraceHop
-	9,  // 16: heddle.agent.v1.TraceTalk.causes:type_name -> heddle.agent.v1.TraceCause
-	10, // 17: heddle.agent.v1.TraceReport.frames:type_name -> heddle.agent.v1.TraceFrame
-	13, // 18: heddle.agent.v1.TraceReport.talk:type_name -> heddle.agent.v1.TraceTalk
-	15, // 19: heddle.agent.v1.TraceReport.answer:type_name -> heddle.agent.v1.TraceAnswer
-	1,  // 20: heddle.agent.v1.TraceAnswer.verdict:type_name -> heddle.agent.v1.TraceVerdict
-	2,  // 21: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
-	3,  // 22: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
-	22, // [22:23] is the sub-list for method output_type
-	21, // [21:22] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	17, // 7: heddle.agent.v1.TraceCause.edit:type_name -> heddle.agent.v1.TraceEdit
+	18, // 8: heddle.agent.v1.TraceCause.setting:type_name -> heddle.agent.v1.PolicyRow
+	8,  // 9: heddle.agent.v1.TraceFrame.steps:type_name -> heddle.agent.v1.TraceStep
+	9,  // 10: heddle.agent.v1.TraceFrame.copies:type_name -> heddle.agent.v1.TraceCopy
+	10, // 11: heddle.agent.v1.TraceFrame.causes:type_name -> heddle.agent.v1.TraceCause
+	2,  // 12: heddle.agent.v1.TraceFrame.kernel:type_name -> heddle.agent.v1.TraceKernel
+	1,  // 13: heddle.agent.v1.TraceProtocol.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	1,  // 14: heddle.agent.v1.TraceHop.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	2,  // 15: heddle.agent.v1.TraceHop.kernel:type_name -> heddle.agent.v1.TraceKernel
+	12, // 16: heddle.agent.v1.TraceTalk.protocols:type_name -> heddle.agent.v1.TraceProtocol
+	13, // 17: heddle.agent.v1.TraceTalk.hops:type_name -> heddle.agent.v1.TraceHop
+	10, // 18: heddle.agent.v1.TraceTalk.causes:type_name -> heddle.agent.v1.TraceCause
+	11, // 19: heddle.agent.v1.TraceReport.frames:type_name -> heddle.agent.v1.TraceFrame
+	14, // 20: heddle.agent.v1.TraceReport.talk:type_name -> heddle.agent.v1.TraceTalk
+	16, // 21: heddle.agent.v1.TraceReport.answer:type_name -> heddle.agent.v1.TraceAnswer
+	1,  // 22: heddle.agent.v1.TraceAnswer.verdict:type_name -> heddle.agent.v1.TraceVerdict
+	3,  // 23: heddle.agent.v1.TraceService.Trace:input_type -> heddle.agent.v1.TraceRequest
+	4,  // 24: heddle.agent.v1.TraceService.Trace:output_type -> heddle.agent.v1.TraceResponse
+	24, // [24:25] is the sub-list for method output_type
+	23, // [23:24] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_trace_proto_init() }
@@ -1501,7 +1570,7 @@ func file_heddle_agent_v1_trace_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_trace_proto_rawDesc), len(file_heddle_agent_v1_trace_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
