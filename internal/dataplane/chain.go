@@ -190,11 +190,11 @@ func pinnedLink(dir string, index uint32) (link.ID, error) {
 	return info.ID, nil
 }
 
-// place returns the position in a device's chain where the program is attached. This is first, because a program before
-// it may consume or pass on frames that the switch would refuse; but after a program of another instance of the same
-// run directory, whose ports would lose their traffic. Programs behind it, whoever attached them, see the frames that
-// go on to the host's stack or to the wire.
-func (l *links) place(index uint32) (link.Anchor, error) {
+// anchor returns the position in a device's chain where the program is attached. This is first, because a program
+// before it may consume or pass on frames that the switch would refuse; but after a program of another instance of the
+// same run directory, whose ports would lose their traffic. Programs behind it, whoever attached them, see the frames
+// that go on to the host's stack or to the wire.
+func (l *links) anchor(index uint32) (link.Anchor, error) {
 	beside := linksBeside(l.dir, index)
 	if len(beside) == 0 {
 		return link.Head(), nil

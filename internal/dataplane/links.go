@@ -194,7 +194,7 @@ func (l *links) ensure(index uint32) error {
 			return err
 		}
 	}
-	where, err := l.place(index)
+	where, err := l.anchor(index)
 	if err != nil {
 		return err
 	}

@@ -51,9 +51,9 @@ func sameTables(names []string, a, b layout) bool {
 	})
 }
 
-// tellLostFlows logs what was counted but not drained in tables of another layout, which are removed. An agent drains
+// reportLostFlows logs what was counted but not drained in tables of another layout, which are removed. An agent drains
 // every few seconds, so this is only what came since.
-func (k *Kernel) tellLostFlows() error {
+func (k *Kernel) reportLostFlows() error {
 	for _, g := range k.from {
 		var flows int
 		var packets uint64

@@ -129,7 +129,7 @@ func (k *Kernel) finishUpgrade() error {
 	if err := k.step("complete"); err != nil {
 		return err
 	}
-	if err := k.tellLostFlows(); err != nil {
+	if err := k.reportLostFlows(); err != nil {
 		k.log.Warn("what the version before had metered could not be looked at", "error", err)
 	}
 	for len(k.from) > 0 {

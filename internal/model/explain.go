@@ -141,7 +141,7 @@ func (r *run) sayRefusal(at plan.PortID, reason abi.Reason) {
 // why phrases the reasons for which a run dropped or refused something.
 type why struct{ *run }
 
-func (w why) whyRefused(at place, reason abi.Reason) string {
+func (w why) whyRefused(at arrivalPoint, reason abi.Reason) string {
 	switch reason {
 	case abi.ReasonReceiverBlocked:
 		if at.port != nil {

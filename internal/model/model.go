@@ -17,7 +17,7 @@ import (
 // are durations since any fixed instant. They never go backwards and have millisecond granularity.
 type Host struct {
 	switches map[string]*vswitch
-	places   map[plan.PortID]place
+	places   map[plan.PortID]arrivalPoint
 	tallies  map[plan.PortID]*tally
 	rules    stages
 	explain  bool
@@ -25,8 +25,8 @@ type Host struct {
 	run      run                       // reused, so that a frame costs few allocations
 }
 
-// place is where a frame can arrive: exactly one of its fields is set.
-type place struct {
+// arrivalPoint is where a frame can arrive: exactly one of its fields is set.
+type arrivalPoint struct {
 	sw     *vswitch
 	port   *port
 	uplink *uplink
@@ -67,7 +67,7 @@ func New(p *plan.Plan, f plan.Facts, now time.Duration) *Host {
 func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	before := h.switches
 	h.switches = make(map[string]*vswitch, len(p.Switches))
-	h.places = map[plan.PortID]place{}
+	h.places = map[plan.PortID]arrivalPoint{}
 	for _, ps := range p.Switches {
 		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{},
 			speaks: map[string]speaker{}}
@@ -77,10 +77,10 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 		sw := h.index(ps, f, t)
 		h.switches[ps.Name] = sw
 		for _, o := range sw.ports {
-			h.places[o.ID] = place{sw: sw, port: o}
+			h.places[o.ID] = arrivalPoint{sw: sw, port: o}
 		}
 		for _, u := range sw.uplinks {
-			h.places[u.ID] = place{sw: sw, uplink: u}
+			h.places[u.ID] = arrivalPoint{sw: sw, uplink: u}
 		}
 		sw.rebind()
 	}

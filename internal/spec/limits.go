@@ -31,9 +31,9 @@ func (v *validator) host() {
 	}
 }
 
-// room checks that the declared switches, uplinks and ports do not exceed the capacity of a host. If they do, that is
-// one fault, at the first that is too many.
-func (v *validator) room() {
+// capacity checks that the declared switches, uplinks and ports do not exceed the capacity of a host. If they do, that
+// is one fault, at the first that is too many.
+func (v *validator) capacity() {
 	if len(v.cfg.Switches) > MaxSwitches {
 		v.fault(at{}.field("switches").item(MaxSwitches, ""), "",
 			"a host can have at most %d switches, and here are %d", MaxSwitches, len(v.cfg.Switches))

@@ -78,7 +78,7 @@ func (c *Config) takes(s *section) bool {
 	for _, k := range s.special {
 		v.port(at{}.field("ports").item(k, c.Ports[k].Name), &c.Ports[k])
 	}
-	v.room()
+	v.capacity()
 	return len(v.found.faults) == 0
 }
 

@@ -122,7 +122,7 @@ func (v *validator) config() {
 		v.port(a, p)
 		v.claim(i)
 	}
-	v.room()
+	v.capacity()
 }
 
 // allSwitches checks the switches; the maps are sized for the number of ports.

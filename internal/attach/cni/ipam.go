@@ -91,8 +91,8 @@ func parseResult(version string, b []byte) (*current.Result, error) {
 	return result, err
 }
 
-// tellIPAM passes on a command whose answer does not matter.
-func (a *attachment) tellIPAM(ctx context.Context, command string) error {
+// callIPAM passes on a command whose answer does not matter.
+func (a *attachment) callIPAM(ctx context.Context, command string) error {
 	if a.conf.IPAM.IsEmpty() {
 		return nil
 	}

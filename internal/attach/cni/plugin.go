@@ -113,7 +113,7 @@ func add(ctx context.Context, a *attachment) (err error) {
 	if err != nil {
 		return explain(err)
 	}
-	sw, err := a.place(state)
+	sw, err := a.findSwitch(state)
 	if err != nil {
 		return err
 	}
@@ -151,8 +151,8 @@ func add(ctx context.Context, a *attachment) (err error) {
 	return types.PrintResult(result, a.conf.CNIVersion)
 }
 
-// place finds the switch and checks the port group, before anything is made.
-func (a *attachment) place(state *api.State) (api.Switch, error) {
+// findSwitch finds the switch and checks the port group, before anything is made.
+func (a *attachment) findSwitch(state *api.State) (api.Switch, error) {
 	i := slices.IndexFunc(state.Switches, func(s api.Switch) bool {
 		return s.Name == a.conf.Switch || a.conf.Switch == "" && len(state.Switches) == 1
 	})
@@ -246,7 +246,7 @@ func (a *attachment) portState(ctx context.Context) (api.Port, error) {
 func del(ctx context.Context, a *attachment) error { return undo(ctx, a) }
 
 func undo(ctx context.Context, a *attachment) error {
-	return firstOf([]error{disconnect(ctx, a.client(), a.port()), dropPair(a.hostDevice()), a.tellIPAM(ctx, "DEL")})
+	return firstOf([]error{disconnect(ctx, a.client(), a.port()), dropPair(a.hostDevice()), a.callIPAM(ctx, "DEL")})
 }
 
 // firstOf preserves the code of the first error, which joining would hide.
@@ -292,7 +292,7 @@ func check(ctx context.Context, a *attachment) error {
 	if err := a.verify(s, r); err != nil {
 		return err
 	}
-	return a.tellIPAM(ctx, "CHECK")
+	return a.callIPAM(ctx, "CHECK")
 }
 
 // gc disconnects every port of the network whose container the runtime does not know any more.
@@ -311,7 +311,7 @@ func gc(ctx context.Context, a *attachment) error {
 			errs = append(errs, disconnect(ctx, a.client(), p.Name), dropPair(p.Device))
 		}
 	}
-	return firstOf(append(errs, a.tellIPAM(ctx, "GC")))
+	return firstOf(append(errs, a.callIPAM(ctx, "GC")))
 }
 
 // status says whether ADD would find an agent, the switch and the port group.
@@ -323,8 +323,8 @@ func status(ctx context.Context, a *attachment) error {
 	if err != nil {
 		return types.NewError(types.ErrPluginNotAvailable, "Heddle's agent does not answer", err.Error())
 	}
-	if _, err := a.place(state); err != nil {
+	if _, err := a.findSwitch(state); err != nil {
 		return types.NewError(types.ErrPluginNotAvailable, "the network's port group is not there", err.Error())
 	}
-	return a.tellIPAM(ctx, "STATUS")
+	return a.callIPAM(ctx, "STATUS")
 }

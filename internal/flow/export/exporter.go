@@ -166,7 +166,7 @@ func (x *Exporter) Close(now meter.Instant) {
 	var ending sync.WaitGroup
 	for _, s := range x.sessions {
 		if s.sync(); (s.socket != nil || s.stream != nil) && s.status.State == Sending && s.shape.options() {
-			s.tellOptions(now)
+			s.sendOptions(now)
 		}
 		ending.Go(s.close)
 	}

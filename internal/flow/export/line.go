@@ -45,8 +45,8 @@ func (l *line) send(p parcel) parcel {
 	return p
 }
 
-// room reports whether the connection accepts a message now.
-func (l *line) room() bool {
+// accepts reports whether the connection accepts a message now.
+func (l *line) accepts() bool {
 	_, _, room := l.wire.progress()
 	return room && !l.leaving && !l.failed
 }

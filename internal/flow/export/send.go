@@ -145,7 +145,7 @@ func (s *session) announce(now meter.Instant) {
 	s.push(now)
 	if s.shape.options() && s.status.State == Sending {
 		s.untold = changed(nil, s.x.state.Points)
-		s.tellOptions(now)
+		s.sendOptions(now)
 	}
 	s.messages = 0
 }
@@ -159,9 +159,9 @@ func (s *session) templates() []*ipfix.Template {
 	return all
 }
 
-// tellOptions sends the options, and the next few of the ports' names. The options count everything that was sent
+// sendOptions sends the options, and the next few of the ports' names. The options count everything that was sent
 // before.
-func (s *session) tellOptions(now meter.Instant) {
+func (s *session) sendOptions(now meter.Instant) {
 	o := optionsOf{templates: s.x.options, add: func(t *ipfix.Template, rec []byte) error {
 		return s.add(now, func() error { return s.b.Append(t, rec) })
 	}}

@@ -215,7 +215,7 @@ func (s *session) tick(now meter.Instant) {
 		s.announce(now)
 		s.listen(now)
 	case len(s.untold) > 0:
-		s.tellOptions(now)
+		s.sendOptions(now)
 		s.listen(now)
 	}
 }

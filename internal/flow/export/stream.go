@@ -113,7 +113,7 @@ func (s *stream) advance() {
 		return
 	}
 	for len(s.queue) > 0 {
-		if !l.room() {
+		if !l.accepts() {
 			return
 		}
 		p := s.queue[0]

@@ -72,8 +72,8 @@ func (s *session) tickStream(now meter.Instant) {
 	switch {
 	case s.fresh || now.Up-s.announced >= s.x.c.TemplateEvery:
 		s.fresh, s.announced = false, now.Up
-		s.tellOptions(now)
+		s.sendOptions(now)
 	case len(s.untold) > 0:
-		s.tellOptions(now)
+		s.sendOptions(now)
 	}
 }

@@ -91,14 +91,14 @@ type domainKey struct {
 // domain is the stored state of an observation domain.
 type domain struct {
 	key       domainKey
-	templates map[uint16]*kept
+	templates map[uint16]*storedTemplate
 	sequence  Sequence
 	used      *usage // of its session
 	refused   bool   // a template of the session was refused
 }
 
-// kept is a stored template and when it came last.
-type kept struct {
+// storedTemplate is a stored template and when it came last.
+type storedTemplate struct {
 	*Template
 	at time.Time
 }
@@ -216,7 +216,7 @@ func (d *Decoder) domainOf(key domainKey) *domain {
 		d.used[key.session] = u
 	}
 	u.domains++
-	it := &domain{key: key, templates: map[uint16]*kept{}, used: u}
+	it := &domain{key: key, templates: map[uint16]*storedTemplate{}, used: u}
 	d.domains[key] = d.recent.PushFront(it)
 	return it
 }

@@ -47,11 +47,11 @@ func (d *Decoder) silence(it *domain) {
 // borrow finds the template for the set between two offsets in the exporter's other sessions. It finds none if they do
 // not agree, if the records do not fit, or if a template of the session was refused, because a wrong template makes
 // wrong records.
-func (m *reading) borrow(set uint16, at, end int) *kept {
+func (m *reading) borrow(set uint16, at, end int) *storedTemplate {
 	if m.domain.refused || m.domain.key.session.Protocol != UDP {
 		return nil
 	}
-	var found *kept
+	var found *storedTemplate
 	for _, other := range m.origins[m.domain.key.origin()] {
 		t := other.templates[set]
 		switch {

@@ -133,17 +133,17 @@ func (m *reading) keep(t *Template) {
 		m.result.Redefined++
 		m.forget(t.id) // also if the new one is refused: the records that follow are no longer those of the old one
 	}
-	if len(t.fields) > m.limits.TemplateFields || len(m.domain.templates) >= m.limits.Templates || !m.room(t.cost()) {
+	if len(t.fields) > m.limits.TemplateFields || len(m.domain.templates) >= m.limits.Templates || !m.fit(t.cost()) {
 		m.result.Refused++
 		m.domain.refused = true
 		return
 	}
-	m.domain.templates[t.id] = &kept{t, m.at}
+	m.domain.templates[t.id] = &storedTemplate{t, m.at}
 	m.charge(m.domain, t.cost())
 }
 
-// room reports whether a template of that cost may be stored; it may drop templates of other domains for that.
-func (m *reading) room(cost int) bool {
+// fit reports whether a template of that cost may be stored; it may drop templates of other domains for that.
+func (m *reading) fit(cost int) bool {
 	for m.cost+cost > m.limits.Fields {
 		victim := m.victim(func(u *usage) bool {
 			if u == m.domain.used {

@@ -4,16 +4,16 @@ package meter
 type chunk struct {
 	live     int32
 	reserved bool
-	idle     uint8 // number of calls of giveBack in which no entry of it was in use
+	idle     uint8 // number of calls of freeIdle in which no entry of it was in use
 }
 
-// keepIdle is for how many calls of giveBack, one a second, a chunk keeps its space when no entry in it is in use:
+// keepIdle is for how many calls of freeIdle, one a second, a chunk keeps its space when no entry in it is in use:
 // where flows come and go all the time, allocating it again costs more than keeping it.
 const keepIdle = 10
 
-// giveBack frees the memory of chunks that have not been used for long, a few at a time. What the file system does not
+// freeIdle frees the memory of chunks that have not been used for long, a few at a time. What the file system does not
 // free stays.
-func (t *table) giveBack() {
+func (t *table) freeIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, left := 0, 16; i < len(t.chunks) && left > 0; i++ {
@@ -25,6 +25,6 @@ func (t *table) giveBack() {
 		if c.idle++; c.idle <= keepIdle {
 			continue
 		}
-		*c, left = chunk{reserved: t.file.giveBack(i) != nil}, left-1
+		*c, left = chunk{reserved: t.file.freeChunk(i) != nil}, left-1
 	}
 }

@@ -59,7 +59,7 @@ func (m *Meter) leave(before, points flow.Points) {
 // look does the work that is done once per Options.Every, after a drain, however short rounds are.
 func (m *Meter) look(now Instant) {
 	for _, k := range m.switches {
-		k.table.giveBack()
+		k.table.freeIdle()
 		if k.exporter != nil {
 			k.exporter.Tick(now, func() State { return m.state(k) })
 		}
@@ -67,7 +67,7 @@ func (m *Meter) look(now Instant) {
 }
 
 // state is what can be reported about a switch besides its records.
-func (m *Meter) state(k *kept) State {
+func (m *Meter) state(k *switchFlows) State {
 	s := State{Points: flow.Points{}, Statistics: k.statistics(), Sampling: k.table.set.Sampling}
 	for slot, p := range m.points {
 		if p.ID.Switch == k.name {
@@ -127,7 +127,7 @@ func (m *Meter) fold(b flow.Batch, now Instant) error {
 
 // foldRun adds the next part of the batch that belongs to one switch, and returns where that part ends. Flows that do
 // not fit into the table become records.
-func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
+func (m *Meter) foldRun(k *switchFlows, b flow.Batch, i int, now Instant) int {
 	t := k.table
 	t.mu.Lock()
 	t.begin(b.Number)
@@ -158,7 +158,7 @@ func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 
 // reapWithin makes records that are due, as many as the exporter accepts. It returns how many it made, and whether
 // there are more.
-func (m *Meter) reapWithin(k *kept, now Instant) (made int, more bool) {
+func (m *Meter) reapWithin(k *switchFlows, now Instant) (made int, more bool) {
 	for {
 		budget := slice
 		if k.exporter != nil {
@@ -175,7 +175,7 @@ func (m *Meter) reapWithin(k *kept, now Instant) (made int, more bool) {
 }
 
 // reap makes at most limit records that are due, and returns how many it made. Flows at the slots in gone are due.
-func (m *Meter) reap(k *kept, now Instant, limit int, gone map[uint16]bool) int {
+func (m *Meter) reap(k *switchFlows, now Instant, limit int, gone map[uint16]bool) int {
 	m.harvest.reset()
 	tick := floorTick(now.Up)
 	k.table.collect(tick, limit, gone, m.harvest)
@@ -185,7 +185,7 @@ func (m *Meter) reap(k *kept, now Instant, limit int, gone map[uint16]bool) int 
 }
 
 // emit hands records to the exporter and to subscribers.
-func (m *Meter) emit(k *kept, now Instant, records []flow.Record) {
+func (m *Meter) emit(k *switchFlows, now Instant, records []flow.Record) {
 	if len(records) == 0 {
 		return
 	}

@@ -166,8 +166,8 @@ func chunkAt(chunk int) (offset, length int64) {
 // reserveChunk allocates space for a chunk of entries; they are free.
 func (t *file) reserveChunk(chunk int) error { return t.reserve(chunkAt(chunk)) }
 
-// giveBack frees the space of a chunk, all of whose entries are free.
-func (t *file) giveBack(chunk int) error {
+// freeChunk frees the space of a chunk, all of whose entries are free.
+func (t *file) freeChunk(chunk int) error {
 	offset, length := chunkAt(chunk)
 	return unix.Fallocate(int(t.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
 }

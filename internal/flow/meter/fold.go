@@ -30,7 +30,7 @@ func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now
 			return added
 		}
 	}
-	i, err := t.room()
+	i, err := t.allocate()
 	if err != nil {
 		t.refuse(err)
 		if t.outside.begins(hash) { // it takes as much space in the kernel as one with an entry

@@ -44,15 +44,15 @@ type Meter struct {
 	pause    time.Duration // how long it waits for exporters that accept nothing
 
 	mu       sync.Mutex // held to change the fields below, and to read them from other goroutines
-	switches map[string]*kept
+	switches map[string]*switchFlows
 	points   flow.Points
 	rounds   rounds
-	bySlot   []*kept // whose a slot is
+	bySlot   []*switchFlows // the switch to which a slot belongs
 	unknown  Sum
 }
 
-// kept is a switch whose flows are stored.
-type kept struct {
+// switchFlows is a switch whose flows are stored.
+type switchFlows struct {
 	name       string
 	table      *table
 	exporter   Exporter
@@ -68,7 +68,7 @@ func New(o Options) (*Meter, error) {
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
-	m := &Meter{o: o, switches: map[string]*kept{}, harvest: newHarvest(slice), overflow: newHarvest(slice)}
+	m := &Meter{o: o, switches: map[string]*switchFlows{}, harvest: newHarvest(slice), overflow: newHarvest(slice)}
 	points, err := readPoints(o.Dir)
 	if err != nil {
 		o.Log.Warn("the observation points of the agent before are unknown: its flows keep their numbers only if the "+
@@ -99,7 +99,7 @@ const (
 )
 
 // keep finds the switch, or begins to store its flows.
-func (m *Meter) keep(name string, set Settings) (*kept, error) {
+func (m *Meter) keep(name string, set Settings) (*switchFlows, error) {
 	if k := m.switches[name]; k != nil {
 		return k, nil
 	}
@@ -108,7 +108,7 @@ func (m *Meter) keep(name string, set Settings) (*kept, error) {
 	if err != nil {
 		return nil, fmt.Errorf("flows of switch %s: %w", name, err)
 	}
-	k := &kept{name: name, table: t}
+	k := &switchFlows{name: name, table: t}
 	m.mu.Lock()
 	m.switches[name] = k
 	m.mu.Unlock()
@@ -143,7 +143,7 @@ func (m *Meter) Configure(now Instant, switches map[string]Switch) error {
 }
 
 // end reports every flow of the switch one last time.
-func (m *Meter) end(k *kept, now Instant) {
+func (m *Meter) end(k *switchFlows, now Instant) {
 	k.table.stop(true)
 	for m.reap(k, now, slice, nil) > 0 {
 	}

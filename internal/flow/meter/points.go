@@ -98,7 +98,7 @@ func (m *Meter) setPoints(points flow.Points) error {
 
 // route records to which switch each slot belongs. A switch without settings gets the default ones.
 func (m *Meter) route() error {
-	var bySlot []*kept
+	var bySlot []*switchFlows
 	var errs []error
 	for slot, p := range m.points {
 		k, err := m.keep(p.ID.Switch, DefaultSettings())
@@ -116,7 +116,7 @@ func (m *Meter) route() error {
 }
 
 // at is the switch that a slot belongs to, nil if that is not known.
-func (m *Meter) at(slot uint16) *kept {
+func (m *Meter) at(slot uint16) *switchFlows {
 	if int(slot) >= len(m.bySlot) {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (m *Meter) at(slot uint16) *kept {
 }
 
 // owner is like at, and asks the source about a point that is newer than the drain.
-func (m *Meter) owner(slot uint16) (*kept, error) {
+func (m *Meter) owner(slot uint16) (*switchFlows, error) {
 	if k := m.at(slot); k != nil {
 		return k, nil
 	}
@@ -133,7 +133,7 @@ func (m *Meter) owner(slot uint16) (*kept, error) {
 }
 
 // observed says whether the switch has a point.
-func (m *Meter) observed(k *kept) bool {
+func (m *Meter) observed(k *switchFlows) bool {
 	for _, other := range m.bySlot {
 		if other == k {
 			return true

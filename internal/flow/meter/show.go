@@ -24,7 +24,7 @@ type Flow struct {
 // Flows calls f with every flow that has an entry, switch by switch, until it returns false. Flows that begin or end
 // meanwhile may be left out. Any goroutine may call it; f must not call the Meter.
 func (m *Meter) Flows(f func(*Flow) bool) {
-	m.each(func(k *kept, points flow.Points, i int, e *entry) bool {
+	m.each(func(k *switchFlows, points flow.Points, i int, e *entry) bool {
 		fl := k.flow(points, e)
 		if d := float64(max(fl.Total.Last-fl.Start, 1000)) / 1000; d > 0 {
 			fl.PacketRate, fl.BitRate = float64(fl.Total.Packets)/d, float64(fl.Total.FrameBytes)*8/d
@@ -33,21 +33,21 @@ func (m *Meter) Flows(f func(*Flow) bool) {
 	})
 }
 
-func (k *kept) flow(points flow.Points, e *entry) Flow {
+func (k *switchFlows) flow(points flow.Points, e *entry) Flow {
 	start := e.start()
 	return Flow{Switch: k.name, Point: points[e.key.Point], Key: e.key, Start: start, Total: e.current().total(start)}
 }
 
 // each calls f with every entry in use. The tables are locked for a moment at a time.
-func (m *Meter) each(f func(k *kept, points flow.Points, i int, e *entry) bool) {
+func (m *Meter) each(f func(k *switchFlows, points flow.Points, i int, e *entry) bool) {
 	m.mu.Lock()
 	points := m.points
-	var all []*kept
+	var all []*switchFlows
 	for _, k := range m.switches {
 		all = append(all, k)
 	}
 	m.mu.Unlock()
-	slices.SortFunc(all, func(a, b *kept) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b *switchFlows) int { return cmp.Compare(a.name, b.name) })
 	for _, k := range all {
 		for from, more := 0, true; more; from += chunkEntries {
 			var goOn bool
@@ -125,7 +125,7 @@ func (s *Sampler) Top(now Instant, n int, by Order, keep func(*Flow) bool) (top 
 		return f.BitRate
 	}
 	order := func(a, b Flow) int { return cmp.Compare(rate(&b), rate(&a)) }
-	s.m.each(func(k *kept, points flow.Points, i int, e *entry) bool {
+	s.m.each(func(k *switchFlows, points flow.Points, i int, e *entry) bool {
 		f := k.flow(points, e)
 		d := elapsed
 		old := s.swap(k.name, i, sample{start: f.Start, point: f.Key.Point, packets: f.Total.Packets,
@@ -181,7 +181,7 @@ func (m *Meter) Statistics() map[string]Statistics {
 	return all
 }
 
-func (k *kept) statistics() Statistics {
+func (k *switchFlows) statistics() Statistics {
 	t := k.table
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -134,7 +134,7 @@ func (t *table) adoptChunk(c int) error {
 	}
 	t.chunks[c].reserved = t.chunks[c].live > 0
 	if !t.chunks[c].reserved {
-		return t.file.giveBack(c)
+		return t.file.freeChunk(c)
 	}
 	return nil
 }
@@ -227,8 +227,8 @@ func (t *table) tidy(expected bool) error {
 // errFull is that the configured number of flows is reached.
 var errFull = errors.New("maxFlows is reached")
 
-// room allocates a free entry and returns it.
-func (t *table) room() (int, error) {
+// allocate takes a free entry and returns its number.
+func (t *table) allocate() (int, error) {
 	if t.live >= t.set.MaxFlows {
 		return 0, errFull
 	}

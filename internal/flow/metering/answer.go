@@ -17,7 +17,7 @@ import (
 
 // opened is the meter and whether anything is metered; the meter is nil before flows were first metered.
 func (r *Runner) opened() (m *meter.Meter, metered bool) {
-	for _, w := range r.wish() {
+	for _, w := range r.demands() {
 		metered = metered || len(w.metered) > 0
 	}
 	r.mu.Lock()
@@ -194,7 +194,7 @@ func (r *Runner) awaitMeter(ctx context.Context) (*meter.Meter, error) {
 
 // Status returns the state of metering and export.
 func (r *Runner) Status() (*api.FlowStatus, error) {
-	wanted := r.wish()
+	wanted := r.demands()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := &api.FlowStatus{Switches: []api.FlowSwitch{}}

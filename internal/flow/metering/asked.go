@@ -17,36 +17,35 @@ func nothingMetered() api.FlowNote {
 		"group, a port or an uplink, or in defaults"}
 }
 
-// place is a port or an uplink of the plan, with what filters ask about.
-type place struct {
+// member is a port or an uplink of the plan, with what filters ask about.
+type member struct {
 	uplink bool
 	group  string // of a port
 }
 
-// placesOf are the ports and uplinks of the switch.
-func placesOf(sw *plan.Switch) map[plan.PortID]place {
-	places := map[plan.PortID]place{}
+// membersOf are the ports and uplinks of the switch.
+func membersOf(sw *plan.Switch) map[plan.PortID]member {
+	places := map[plan.PortID]member{}
 	for _, p := range sw.Ports {
-		places[p.ID] = place{group: p.PortGroup}
+		places[p.ID] = member{group: p.PortGroup}
 	}
 	for _, u := range sw.Uplinks {
-		places[u.ID] = place{uplink: true}
+		places[u.ID] = member{uplink: true}
 	}
 	return places
 }
 
 // about says whether the filter selects flows at the port or uplink with that name.
-func (m *matcher) about(id plan.PortID, p place) bool {
+func (m *matcher) about(id plan.PortID, p member) bool {
 	return (m.Switch == "" || m.Switch == id.Switch) && (m.Port == "" || m.Port == id.Name) &&
 		(m.Uplink == "" || p.uplink && m.Uplink == id.Name) &&
 		(m.PortGroup == "" || !p.uplink && m.PortGroup == p.group)
 }
 
-// asked says whether there can be flows of those that a filter means: the note why not, and what to do. The error is
-// that the filter names something that exists neither in the configuration nor among the points whose flows are still
-// kept.
+// asked says whether the filter can match any flows: the note says why not, and what to do. The error is that the
+// filter names something that exists neither in the configuration nor among the points whose flows are still stored.
 func (r *Runner) asked(m *matcher, points flow.Points) (note api.FlowNote, err error) {
-	wanted := r.wish()
+	wanted := r.demands()
 	if wanted == nil { // no plan is active yet
 		return note, nil
 	}
@@ -71,7 +70,7 @@ func (r *Runner) asked(m *matcher, points flow.Points) (note api.FlowNote, err e
 
 // samplingRate is the largest sampling rate of the switches whose flows the filter selects.
 func (r *Runner) samplingRate(m *matcher) (rate int) {
-	for name, w := range r.wish() {
+	for name, w := range r.demands() {
 		if m.Switch == "" || m.Switch == name {
 			for id := range w.metered {
 				if m.about(id, w.places[id]) {
@@ -83,8 +82,8 @@ func (r *Runner) samplingRate(m *matcher) (rate int) {
 	return rate
 }
 
-// unmetered is the note for a filter that means ports or uplinks none of which is metered, while others are.
-func (m *matcher) unmetered(wanted map[string]wish) api.FlowNote {
+// unmetered is the note for a filter that only selects ports or uplinks that are not metered, while others are.
+func (m *matcher) unmetered(wanted map[string]demand) api.FlowNote {
 	for _, w := range wanted {
 		for id, p := range w.places {
 			switch {
@@ -111,7 +110,7 @@ func (m *matcher) unmetered(wanted map[string]wish) api.FlowNote {
 }
 
 // named is an error when the filter names something that does not exist; with a switch, on that switch.
-func (m *matcher) named(wanted map[string]wish, points flow.Points) error {
+func (m *matcher) named(wanted map[string]demand, points flow.Points) error {
 	known := newNames()
 	for name, w := range wanted {
 		known.switches[name] = true
@@ -128,7 +127,7 @@ func (m *matcher) named(wanted map[string]wish, points flow.Points) error {
 	for _, p := range points { // points that are gone but whose flows are still stored
 		known.switches[p.ID.Switch] = true
 		if m.Switch == "" || m.Switch == p.ID.Switch {
-			known.see(p.ID, place{uplink: p.Uplink, group: p.PortGroup})
+			known.see(p.ID, member{uplink: p.Uplink, group: p.PortGroup})
 		}
 	}
 	return known.check(m)
@@ -141,7 +140,7 @@ func newNames() names {
 	return names{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 }
 
-func (n names) see(id plan.PortID, p place) {
+func (n names) see(id plan.PortID, p member) {
 	n.ports[id.Name] = true // uplinks too
 	if p.uplink {
 		n.uplinks[id.Name] = true

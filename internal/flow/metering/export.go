@@ -20,12 +20,12 @@ import (
 // exporter sends the records of a switch to the collectors that the plan names. One goroutine uses it; any goroutine
 // may call Status.
 type exporter struct {
-	o    ExportOptions
-	sw   string // its name
-	log  *slog.Logger
-	last export.Config
-	lost lost // what later exporters must not forget
-	told told
+	o        ExportOptions
+	sw       string // its name
+	log      *slog.Logger
+	last     export.Config
+	lost     lost // what later exporters must not forget
+	reporter reporter
 
 	mu   sync.Mutex
 	now  *export.Exporter // nil while it is closed, and if it could not be made
@@ -45,7 +45,7 @@ type ExportOptions struct {
 // Exporters returns a function that makes the exporter of a switch.
 func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX) Collectors {
 	return func(now meter.Instant, sw string, x plan.IPFIX) Collectors {
-		e := &exporter{o: o, sw: sw, log: o.Log.With("switch", sw), told: newTold(sw, o.Publish)}
+		e := &exporter{o: o, sw: sw, log: o.Log.With("switch", sw), reporter: newReporter(sw, o.Publish)}
 		var err error
 		if e.lost, err = readLost(o.Dir, sw); err != nil {
 			e.log.Warn("what flow collectors were not sent before is not known", "err", err)
@@ -136,7 +136,7 @@ func (e *exporter) note(now meter.Instant) {
 	if err := e.lost.note(all); err != nil {
 		e.log.Warn("what flow collectors were not sent is forgotten if the agent is killed", "err", err)
 	}
-	e.told.tell(all, now.Wall)
+	e.reporter.report(all, now.Wall)
 }
 
 // Status returns the state of the export to each collector, or the error that prevents the export.
@@ -176,7 +176,7 @@ func (e *exporter) Close(now meter.Instant) {
 	}
 	e.now.Close(now)
 	e.note(now)
-	e.told.forget()
+	e.reporter.forget()
 	all, _ := e.Status() // fails only without an export
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -63,12 +63,12 @@ type Runner struct {
 	done     chan struct{}
 
 	wishes sync.Mutex
-	wanted map[string]wish // of the active plan, by switch; replaced as a whole
+	wanted map[string]demand // of the active plan, by switch; replaced as a whole
 
 	// mu is held by the loop while it changes the fields below, and by readers; never for long.
 	mu      sync.Mutex
 	meter   *meter.Meter // nil until it could be opened
-	kept    map[string]*kept
+	kept    map[string]*switchMeter
 	exports map[string]Collectors // of those switches in the plan that were ever metered
 	failure error                 // why metering does not work, nil when it does
 	begun   bool                  // a drain has succeeded
@@ -81,7 +81,7 @@ func Start(o Options) *Runner {
 	}
 	r := &Runner{o: o, words: newWords(), changed: make(chan struct{}, 1), stop: make(chan struct{}),
 		done: make(chan struct{}),
-		kept: map[string]*kept{}, exports: map[string]Collectors{}}
+		kept: map[string]*switchMeter{}, exports: map[string]Collectors{}}
 	go r.run()
 	return r
 }
@@ -89,14 +89,14 @@ func Start(o Options) *Runner {
 // Settled applies the settings of the active plan. portGroups are the names of each switch's port groups, including
 // those without a port. It does not block.
 func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string) {
-	wanted := map[string]wish{}
+	wanted := map[string]demand{}
 	for _, sw := range p.Switches {
-		wanted[sw.Name] = wish{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }),
+		wanted[sw.Name] = demand{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }),
 			metered(sw, plan.Monitoring.Ingress),
-			placesOf(sw), portGroups[sw.Name]}
+			membersOf(sw), portGroups[sw.Name]}
 	}
 	r.wishes.Lock()
-	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool {
+	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b demand) bool {
 		return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings)
 	})
 	r.wanted = wanted
@@ -219,12 +219,12 @@ func flows(m *meter.Meter) (n int) {
 // follow makes the meter store the wanted flows. The flows of a switch that is no longer metered are ended once their
 // counts have been drained from the kernel. configure: even if no switch was removed.
 func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error {
-	left, wanted := m.Statistics(), r.wish()
-	var gone []*kept
+	left, wanted := m.Statistics(), r.demands()
+	var gone []*switchMeter
 	for name, w := range wanted {
 		k := r.kept[name]
 		if k == nil && (len(w.metered) > 0 || left[name].Flows > 0) {
-			k = &kept{settings: w.settings, export: r.export(now, name, w.settings),
+			k = &switchMeter{settings: w.settings, export: r.export(now, name, w.settings),
 				leaving: map[plan.PortID]time.Duration{}}
 			r.keep(name, k)
 			configure = true

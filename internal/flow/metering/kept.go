@@ -8,17 +8,17 @@ import (
 	"heddle/internal/plan"
 )
 
-// wish is what the plan demands for a switch.
-type wish struct {
+// demand is what the plan demands for a switch.
+type demand struct {
 	settings plan.IPFIX
 	metered  map[plan.PortID]bool // ports and uplinks
 	ingress  map[plan.PortID]bool // those of them where incoming frames are metered
-	places   map[plan.PortID]place
+	places   map[plan.PortID]member
 	groups   []string // all port groups, including those without a port
 }
 
-// kept is a switch whose flows are stored. Only the loop uses it, except for the export.
-type kept struct {
+// switchMeter is a switch whose flows are stored. Only the loop uses it, except for the export.
+type switchMeter struct {
 	settings plan.IPFIX
 	export   Collectors
 	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. Counts from before that may
@@ -30,14 +30,14 @@ type kept struct {
 	leaving map[plan.PortID]time.Duration
 }
 
-func (r *Runner) wish() map[string]wish {
+func (r *Runner) demands() map[string]demand {
 	r.wishes.Lock()
 	defer r.wishes.Unlock()
 	return r.wanted
 }
 
 // keep records that a switch's flows are stored or, with nil, no longer.
-func (r *Runner) keep(name string, k *kept) {
+func (r *Runner) keep(name string, k *switchMeter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k == nil {
@@ -48,7 +48,7 @@ func (r *Runner) keep(name string, k *kept) {
 }
 
 // forget drops the exports of switches that no longer exist.
-func (r *Runner) forget(wanted map[string]wish) {
+func (r *Runner) forget(wanted map[string]demand) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name := range r.exports {
@@ -69,7 +69,7 @@ func (r *Runner) export(now meter.Instant, name string, x plan.IPFIX) Collectors
 }
 
 // meter updates which ports and uplinks are metered.
-func (k *kept) meter(now map[plan.PortID]bool, at meter.Instant) {
+func (k *switchMeter) meter(now map[plan.PortID]bool, at meter.Instant) {
 	for id := range k.metered {
 		if !now[id] {
 			k.leaving[id] = at.Up

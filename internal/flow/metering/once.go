@@ -27,7 +27,7 @@ const mostCopies = 1 << 16
 func (r *Runner) once(only *matcher, points flow.Points) *once {
 	o := &once{only: only, entered: map[plan.PortID]bool{}, points: points, seed: maphash.MakeSeed(),
 		copies: map[uint64]amount{}}
-	for _, w := range r.wish() {
+	for _, w := range r.demands() {
 		for id := range w.ingress {
 			o.entered[id] = true
 		}

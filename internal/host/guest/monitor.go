@@ -29,8 +29,8 @@ const (
 	monitorRefresh = time.Minute
 	// monitorPoll is how often a QEMU is asked whether its guest runs, while a migration may end without an event.
 	monitorPoll = time.Second
-	// tellPause is the shortest time between two reports to the agent's loop about all monitors.
-	tellPause = 20 * time.Millisecond
+	// reportPause is the shortest time between two reports to the agent's loop about all monitors.
+	reportPause = 20 * time.Millisecond
 	// hurryPause is the shortest time between two immediate reports to the loop that a monitor's guest runs, or
 	// does not.
 	hurryPause = 100 * time.Millisecond
@@ -180,7 +180,7 @@ func (m *Monitors) passOn() {
 		case <-m.ctx.Done():
 			return
 		case <-m.hurry:
-		case <-time.After(tellPause):
+		case <-time.After(reportPause):
 		}
 	}
 }

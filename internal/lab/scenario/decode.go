@@ -11,25 +11,25 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// place is a value's position in its file, counted from 1.
-type place struct{ line, column int }
+// position is a value's position in its file, counted from 1.
+type position struct{ line, column int }
 
 // decoder turns a YAML tree into Go values. It is strict — unknown and repeated fields are faults — and remembers the
 // position of every value under its path ("links[1].a"), so that later checks can refer to it.
 type decoder struct {
-	at     map[string]place
-	fault  func(place, string, ...any)
+	at     map[string]position
+	fault  func(position, string, ...any)
 	config func(n *yaml.Node, path string, into reflect.Value) // reads an in-place Heddle configuration
 }
 
-func nodePlace(n *yaml.Node) place { return place{n.Line, n.Column} }
+func nodeAt(n *yaml.Node) position { return position{n.Line, n.Column} }
 
 // value decodes n into v.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	d.at[path] = nodePlace(n)
+	d.at[path] = nodeAt(n)
 	if v.Type() == configType {
 		d.config(n, path, v)
 		return
@@ -50,7 +50,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
-		d.fault(nodePlace(n), "a mapping belongs here, with some of the fields %s",
+		d.fault(nodeAt(n), "a mapping belongs here, with some of the fields %s",
 			strings.Join(fieldNames(v.Type()), ", "))
 		return
 	}
@@ -61,9 +61,9 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 		field := fieldByName(v, name)
 		switch {
 		case !field.IsValid():
-			d.fault(nodePlace(key), "unknown field %q; known here: %s", name, strings.Join(fieldNames(v.Type()), ", "))
+			d.fault(nodeAt(key), "unknown field %q; known here: %s", name, strings.Join(fieldNames(v.Type()), ", "))
 		case seen[name]:
-			d.fault(nodePlace(key), "field %q is here twice; keep one", name)
+			d.fault(nodeAt(key), "field %q is here twice; keep one", name)
 		default:
 			d.value(value, field, join(path, name))
 		}
@@ -73,7 +73,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.SequenceNode {
-		d.fault(nodePlace(n), "a list belongs here; begin each element with a dash")
+		d.fault(nodeAt(n), "a list belongs here; begin each element with a dash")
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -85,7 +85,7 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) text(n *yaml.Node, u encoding.TextUnmarshaler) {
 	if n.Kind != yaml.ScalarNode {
-		d.fault(nodePlace(n), "a single value belongs here")
+		d.fault(nodeAt(n), "a single value belongs here")
 		return
 	}
 	err := u.UnmarshalText([]byte(n.Value))
@@ -94,11 +94,11 @@ func (d *decoder) text(n *yaml.Node, u encoding.TextUnmarshaler) {
 	}
 	switch u.(type) {
 	case *netip.Prefix:
-		d.fault(nodePlace(n), "%q is no address with its prefix length; write one such as 10.0.0.1/24", n.Value)
+		d.fault(nodeAt(n), "%q is no address with its prefix length; write one such as 10.0.0.1/24", n.Value)
 	case *netip.Addr:
-		d.fault(nodePlace(n), "%q is no address; write one such as 10.0.0.1", n.Value)
+		d.fault(nodeAt(n), "%q is no address; write one such as 10.0.0.1", n.Value)
 	default:
-		d.fault(nodePlace(n), "%v", err)
+		d.fault(nodeAt(n), "%v", err)
 	}
 }
 
@@ -106,7 +106,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value) {
 	wanted := map[reflect.Kind]string{reflect.String: "text", reflect.Int: "a whole number"}[v.Kind()]
 	tagOK := v.Kind() == reflect.String || n.Tag == "!!int"
 	if n.Kind != yaml.ScalarNode || !tagOK || n.Decode(v.Addr().Interface()) != nil {
-		d.fault(nodePlace(n), "%s belongs here, not %q", wanted, n.Value)
+		d.fault(nodeAt(n), "%s belongs here, not %q", wanted, n.Value)
 	}
 }
 

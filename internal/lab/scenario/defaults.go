@@ -27,7 +27,7 @@ func (s *Scenario) setDefaults() {
 		v.MAC = s.adapterMAC(v.MAC, v.Host, v.Port, v.Name)
 		if v.Kind == QEMU {
 			v.NIC = orDefault(v.NIC, VirtioNet)
-			s.tellMAC(v)
+			s.setPortMAC(v)
 		}
 	}
 	for i := range s.Switches {
@@ -47,8 +47,8 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
-// tellMAC writes a machine's MAC into the configuration of its port, because the agent cannot see it behind a tap.
-func (s *Scenario) tellMAC(v *VM) {
+// setPortMAC writes a machine's MAC into the configuration of its port, because the agent cannot see it behind a tap.
+func (s *Scenario) setPortMAC(v *VM) {
 	if p := s.port(v.Host, v.Port); p != nil && p.MAC == "" {
 		p.MAC = v.MAC.String()
 	}

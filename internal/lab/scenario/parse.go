@@ -38,7 +38,7 @@ func Load(file string) (*Scenario, error) {
 // opens those, and may be nil for a scenario that must not refer to files. The error is Faults.
 func Parse(file string, data []byte, read func(string) ([]byte, error)) (*Scenario, error) {
 	p := &parser{file: file, data: data, read: read}
-	p.decoder = decoder{at: map[string]place{}, fault: p.faultAt, config: p.inlineConfig}
+	p.decoder = decoder{at: map[string]position{}, fault: p.faultAt, config: p.inlineConfig}
 	var s Scenario
 	if p.document(&s) {
 		p.configFiles(&s)
@@ -65,7 +65,7 @@ type parser struct {
 	faults Faults
 }
 
-func (p *parser) faultAt(at place, format string, args ...any) {
+func (p *parser) faultAt(at position, format string, args ...any) {
 	p.faults = append(p.faults, Fault{
 		File: p.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...),
 	})
@@ -89,17 +89,17 @@ func (p *parser) document(s *Scenario) bool {
 	var doc yaml.Node
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) || (err == nil && len(doc.Content) == 0) {
-		p.faultAt(place{}, "the file is empty; a scenario has at least a name and a list of hosts")
+		p.faultAt(position{}, "the file is empty; a scenario has at least a name and a list of hosts")
 		return false
 	}
 	if err != nil {
-		p.faultAt(place{}, "this is not YAML: %v", err)
+		p.faultAt(position{}, "this is not YAML: %v", err)
 		return false
 	}
 	p.value(doc.Content[0], reflect.ValueOf(s).Elem(), "")
 	var second yaml.Node
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		p.faultAt(nodePlace(&second), "a second YAML document starts here; a scenario is one document")
+		p.faultAt(nodeAt(&second), "a second YAML document starts here; a scenario is one document")
 	}
 	return doc.Content[0].Kind == yaml.MappingNode
 }
@@ -108,7 +108,7 @@ func (p *parser) document(s *Scenario) bool {
 // everything else blanked, so that its faults have positions in this file.
 func (p *parser) inlineConfig(n *yaml.Node, _ string, into reflect.Value) {
 	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle != 0 {
-		p.faultAt(nodePlace(n), "a configuration is an indented block here; or name its file with configFile")
+		p.faultAt(nodeAt(n), "a configuration is an indented block here; or name its file with configFile")
 		return
 	}
 	p.parseConfig(p.file, blockAt(p.data, n.Line, n.Column), into)

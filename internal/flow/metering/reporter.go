@@ -7,9 +7,9 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// told publishes the state changes of a switch's collectors. A rate limiter holds back a collector that appears and
+// reporter publishes the state changes of a switch's collectors. A rate limiter holds back a collector that appears and
 // disappears all the time.
-type told struct {
+type reporter struct {
 	sw      string
 	publish func(event.Event)
 	limit   event.Limiter[export.Collector]
@@ -18,17 +18,17 @@ type told struct {
 
 // The rate limit of each collector.
 const (
-	toldBurst = 20
-	toldEvery = 30 * time.Second
+	reportBurst = 20
+	reportEvery = 30 * time.Second
 )
 
-func newTold(sw string, publish func(event.Event)) told {
-	return told{sw, publish, event.Limiter[export.Collector]{Burst: toldBurst, Every: toldEvery},
+func newReporter(sw string, publish func(event.Event)) reporter {
+	return reporter{sw, publish, event.Limiter[export.Collector]{Burst: reportBurst, Every: reportEvery},
 		map[export.Collector]export.State{}}
 }
 
-// tell publishes the states that have changed.
-func (t *told) tell(all []export.Status, now time.Time) {
+// report publishes the states that have changed.
+func (t *reporter) report(all []export.Status, now time.Time) {
 	for i := range all {
 		s := &all[i]
 		before := t.states[s.Collector]
@@ -49,5 +49,5 @@ func (t *told) tell(all []export.Status, now time.Time) {
 	}
 }
 
-// forget makes tell publish all states again.
-func (t *told) forget() { clear(t.states) }
+// forget makes report publish all states again.
+func (t *reporter) forget() { clear(t.states) }
