@@ -63,7 +63,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	defer func() {
 		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(),
 			cg.ports.macTableWarnings(cfg, cg.ports.plan),
-			cg.looping.pastWarnings(cfg))
+			cg.looping.pastWarnings(cfg), cg.ports.maintained(cfg))
 		cg.chains.warnBefore(out, cg.effect.allMembers()...)
 	}()
 	was, before := cg.ports.file, cg.ports.plan

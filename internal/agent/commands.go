@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"heddle/internal/agent/state"
@@ -62,27 +61,20 @@ func (ps *ports) noPort(name string) error {
 	return api.NewError(api.NotFound, n.Missing(name))
 }
 
-// notBlockable is the answer about a port that there is not and is to be blocked, or unblocked. For an uplink, it says
-// how that is done.
+// notBlockable is the answer about a port that there is not and is to be blocked, or unblocked. Uplinks have commands
+// of their own.
 func (ps *ports) notBlockable(q api.Block) error {
-	var at []string
+	verb := "restore"
+	if q.Blocked {
+		verb = "block"
+	}
 	for _, sw := range ps.plan.Switches {
-		for _, u := range sw.Uplinks {
-			if u.ID.Name == q.Port {
-				at = append(at, fmt.Sprintf("switches[%s].uplinks[%s].blocked", sw.Name, q.Port))
-			}
+		if sw.Uplink(q.Port) != nil || sw.LAG(q.Port) != nil {
+			return api.NewError(api.NotFound, fmt.Sprintf("%s is an uplink: use \"heddle uplink %s %s\"", q.Port, verb,
+				q.Port))
 		}
 	}
-	if len(at) == 0 {
-		return ps.noPort(q.Port)
-	}
-	verb := "blocked"
-	if !q.Blocked {
-		verb = "unblocked"
-	}
-	return api.NewError(api.NotFound, fmt.Sprintf("%s is an uplink, and an uplink is %s in the configuration file: "+
-		"set %s to %t, then run "+
-		"\"heddle apply -f FILE\"", q.Port, verb, strings.Join(at, " or "), q.Blocked))
+	return ps.noPort(q.Port)
 }
 
 // Block sets or lifts the blocked state of one port (S41), where its port group lets a port do that (S9).

@@ -24,7 +24,7 @@ func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*
 		return nil, err
 	}
 	if ask != nil {
-		out.Trial, err = cg.trials.plannedTrial(ctx, ask, q)
+		out.Trial, err = cg.trials.plannedTrial(ctx, ask, "apply "+q.File, q.Window)
 	}
 	return out, err
 }
@@ -43,7 +43,8 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error)
 	if err != nil {
 		return nil, err
 	}
-	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), cg.looping.pastWarnings(cfg))
+	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), cg.looping.pastWarnings(cfg),
+		cg.ports.maintained(cfg))
 	out.Effects, out.Kept = changes.Effects(cg.ports.plan, after), cg.ports.keptBeside(cfg)
 	if out.Changes, err = changes.Between(cg.ports.file, cfg); err != nil {
 		return nil, err
@@ -57,8 +58,8 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error)
 }
 
 // plannedTrial is how the change would be tried.
-func (tr *trials) plannedTrial(ctx context.Context, n *needsAsking, q api.Apply) (*api.Trial, error) {
-	t := &api.Trial{State: api.TrialPlanned, Change: "apply " + q.File, AtRisk: n.risks, Asked: []reach.Ask{}}
+func (tr *trials) plannedTrial(ctx context.Context, n *needsAsking, what string, q api.Window) (*api.Trial, error) {
+	t := &api.Trial{State: api.TrialPlanned, Change: what, AtRisk: n.risks, Asked: []reach.Ask{}}
 	asks, err := reach.Before(ctx, tr.records.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })
 	if err != nil {
 		return nil, err

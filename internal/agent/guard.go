@@ -11,6 +11,7 @@ import (
 	"heddle/internal/agent/adopt"
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/instance"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane/compile"
 	"heddle/internal/host/hostnet"
@@ -282,6 +283,10 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	}
 	if before.config != tr.state.Config {
 		c.File = &before.config
+	}
+	if !slices.EqualFunc(before.uplinks, tr.state.Maintenance, state.Maintenance.Same) {
+		was := append([]state.Maintenance{}, before.uplinks...) // none is not the same as unchanged
+		c.Uplinks = &was
 	}
 	for _, i := range g.interfaces {
 		if has, ok := tr.hasNow(i.Device); ok {

@@ -13,12 +13,14 @@ type layers struct {
 	file      *spec.Config
 	ports     []spec.Port
 	overrides map[string]state.Override
+	uplinks   []state.Maintenance
 }
 
 // merge makes the configuration to activate: the file's, with the overrides on its ports, and the ports connected by
 // command. The faults, without lines, are about what commands made and does not fit the file; that is left out.
 func (l layers) merge() (*spec.Config, spec.Faults) {
 	base := *l.file
+	base.Switches = l.maintained(base.Switches)
 	if len(l.ports)+len(l.overrides) == 0 {
 		return &base, nil
 	}
@@ -44,6 +46,25 @@ func (l layers) merge() (*spec.Config, spec.Faults) {
 	cfg.Ports = append(cfg.Ports, l.lost(cfg.Ports)...)
 	slices.SortStableFunc(cfg.Ports, func(a, b spec.Port) int { return order[a.Name] - order[b.Name] })
 	return cfg, faults
+}
+
+// maintained are the file's switches with the uplinks that commands have drained or blocked.
+func (l layers) maintained(switches []spec.Switch) []spec.Switch {
+	for _, m := range l.uplinks {
+		i := slices.IndexFunc(switches, func(s spec.Switch) bool { return s.Name == m.ID.Switch })
+		if i < 0 {
+			continue
+		}
+		k := slices.IndexFunc(switches[i].Uplinks, func(u spec.Uplink) bool { return u.Name == m.ID.Name })
+		if k < 0 {
+			continue
+		}
+		switches = slices.Clone(switches)
+		sw := &switches[i]
+		sw.Uplinks = slices.Clone(sw.Uplinks)
+		sw.Uplinks[k].Drained, sw.Uplinks[k].Blocked = true, sw.Uplinks[k].Blocked || m.Blocked
+	}
+	return switches
 }
 
 // withoutRunTimePort merges without a port that the file declares too, and says so.

@@ -88,7 +88,7 @@ func (an *answers) samplePorts() (ports []metrics.Port, switches []string) {
 	for _, sw := range an.ports.plan.Switches {
 		switches = append(switches, sw.Name)
 		for _, u := range sw.Uplinks {
-			state, _ := src.StateOf(u.ID, u.Blocked)
+			state, _ := src.UplinkState(u)
 			ports = append(ports, metrics.Port{ID: u.ID, Uplink: true, State: state})
 		}
 		for _, p := range sw.Ports {

@@ -34,6 +34,7 @@ type owners struct {
 	answers    *answers           // what is shown
 	adoptions  *adoptions         // moves of the host's own addresses
 	commands   *commands          // commands on ports
+	maintain   *maintaining       // commands on uplinks
 }
 
 // join makes the owners.
@@ -74,6 +75,9 @@ func join(s *shared) (o owners) {
 		chains:  o.chains,
 		looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer, quit: func() {}}
 
+	o.maintain = &maintaining{shared: s, ports: o.ports, effect: o.effect, teaming: o.teaming, trials: o.trials,
+		changer: o.changer}
+
 	o.settler.reconcile = o.reconciler.reconcile
 	o.attaching.attached = o.chains.lookAtNew
 	o.holding.doubt = o.waiting.doubt
@@ -84,6 +88,7 @@ func join(s *shared) (o owners) {
 // service answers what comes by the API: every command is the one's whose state it asks for or changes.
 type service struct {
 	*commands
+	*maintaining
 	*changer
 	*history
 	*trials
@@ -96,5 +101,6 @@ type service struct {
 var _ api.Service = service{}
 
 func (a *Agent) service() service {
-	return service{a.commands, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures, a.flowing}
+	return service{a.commands, a.maintain, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures,
+		a.flowing}
 }

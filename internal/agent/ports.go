@@ -34,7 +34,8 @@ type ports struct {
 }
 
 func (ps *ports) layers() layers {
-	return layers{file: ps.file, ports: ps.state.Ports, overrides: ps.state.Overrides}
+	return layers{file: ps.file, ports: ps.state.Ports, overrides: ps.state.Overrides,
+		uplinks: ps.state.Maintenance}
 }
 
 // intent is what commands change; the devices in hand are not part of it.
@@ -46,16 +47,18 @@ type intent struct {
 	kept      []state.Kept
 	cfg       *spec.Config
 	waits     []state.Wait
+	uplinks   []state.Maintenance
 }
 
 func (ps *ports) intent() intent {
 	return intent{ps.file, ps.state.Config, slices.Clone(ps.state.Ports), maps.Clone(ps.state.Overrides), ps.state.Kept,
-		ps.cfg, ps.state.Waits}
+		ps.cfg, ps.state.Waits, ps.state.Maintenance}
 }
 
 func (ps *ports) restore(i intent) {
 	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
+	ps.state.Maintenance = i.uplinks
 }
 
 // newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was
@@ -115,7 +118,7 @@ func (ps *ports) keptBeside(file *spec.Config) (kept []api.KeptPort) {
 	return kept
 }
 
-// forgetOverrides drops what was set on ports that no longer are.
+// forgetOverrides drops what was set on ports and uplinks that no longer are.
 func (ps *ports) forgetOverrides() {
 	there := make(map[string]bool, len(ps.cfg.Ports))
 	for _, p := range ps.cfg.Ports {
@@ -124,6 +127,7 @@ func (ps *ports) forgetOverrides() {
 	maps.DeleteFunc(ps.state.Overrides, func(name string, o state.Override) bool {
 		return !there[name] || o == state.Override{}
 	})
+	ps.forgetMaintenance()
 }
 
 // declared finds a port of the file by name.

@@ -79,6 +79,9 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 		}
 	}
 	ps.state.Ports, ps.state.Kept = ports, c.Kept
+	if c.Uplinks != nil {
+		ps.state.Maintenance = *c.Uplinks
+	}
 	ps.numbersBack(c)
 	return nil
 }
@@ -100,6 +103,9 @@ func (ps *ports) numbersBack(c *adopt.Change) {
 func (ps *ports) wasMade(c *adopt.Change) bool {
 	if c.File != nil && ps.state.Config.Content == c.File.Content {
 		return false
+	}
+	if c.Uplinks != nil && !slices.EqualFunc(*c.Uplinks, ps.state.Maintenance, state.Maintenance.Same) {
+		return true
 	}
 	now := portsByName(ps.state.Ports)
 	for _, p := range c.Ports {

@@ -109,6 +109,12 @@ func (a *adapter) MovePort(ctx context.Context, m *agentv1.MovePortRequest) (*ag
 	return answer[agentv1.MovePortResponse](ctx, a, m, a.service.Move)
 }
 
+// MaintainUplink drains or blocks an uplink, or takes it back into use.
+func (a *adapter) MaintainUplink(ctx context.Context, m *agentv1.MaintainUplinkRequest) (
+	*agentv1.MaintainUplinkResponse, error) {
+	return answer[agentv1.MaintainUplinkResponse](ctx, a, m, a.service.Maintain)
+}
+
 // ListHostPorts are the host's own interfaces on its switches.
 func (a *adapter) ListHostPorts(ctx context.Context, m *agentv1.ListHostPortsRequest) (*agentv1.ListHostPortsResponse,
 	error) {

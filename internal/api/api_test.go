@@ -83,6 +83,10 @@ func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
 	e.got = q
 	return &Applied{}, e.err
 }
+func (e *echo) Maintain(_ context.Context, q Maintain) (*Maintained, error) {
+	e.got = q
+	return &Maintained{Switch: "s", Uplinks: []string{q.Uplink}, Use: q.Use, Applied: &Applied{}}, e.err
+}
 func (e *echo) Progress(context.Context) (*Progress, error) {
 	return &Progress{Attaching: 3, Of: 5}, e.err
 }
@@ -196,6 +200,11 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 			Block{Port: "p", Blocked: true, ReadAt: 7}},
 		{func() error { _, err := c.Move(ctx, Move{Port: "p", PortGroup: "g", ReadAt: 7}); return err },
 			Move{Port: "p", PortGroup: "g", ReadAt: 7}},
+		{func() error {
+			_, err := c.Maintain(ctx, Maintain{Uplink: "u", Use: IsDrained, Force: true})
+			return err
+		},
+			Maintain{Uplink: "u", Use: IsDrained, Force: true}},
 		{func() error { _, err := c.Adopt(ctx, adopt); return err }, adopt},
 		{func() error { _, err := c.Adoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p"}},
 		{func() error { _, err := c.ConfirmAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p confirmed"}},

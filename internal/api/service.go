@@ -36,6 +36,7 @@ type Service interface {
 	Move(context.Context, Move) (*Applied, error)
 	Progress(context.Context) (*Progress, error)
 	Stop(context.Context) error
+	UplinkService
 	HostPortService
 	TrialService
 	ConfigService

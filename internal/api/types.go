@@ -84,6 +84,7 @@ const (
 	Blocked PortState = "blocked" // by policy
 	Pending PortState = "pending" // its device is not there, or not usable
 	Waiting PortState = "waiting" // its guest runs elsewhere: it is to arrive by a migration, or has left by one
+	Drained PortState = "drained" // an uplink that no team uses, for its maintenance; what arrives is accepted
 	Out     PortState = "out"     // an uplink whose link is up and that is not used all the same
 )
 
@@ -107,6 +108,8 @@ type Uplink struct {
 	Monitoring string `json:"monitoring"`
 	// LAG is the LAG the uplink is a member of, and what LACP has found out; nil for an uplink by itself.
 	LAG *LAGMember `json:"lag,omitempty"`
+	// Maintenance says that the uplink is drained or blocked; nil for one in use.
+	Maintenance *UplinkMaintenance `json:"maintenance,omitempty"`
 	// LLDP is what is known of the device at the other end; nil when LLDP is off on the switch.
 	LLDP *LLDP `json:"lldp,omitempty"`
 	// RunsBefore are programs of somebody else that see the device's frames before the switch does.

@@ -27,6 +27,7 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 		{".", "TrialState", "TrialState"},
 		{".", "PortState", "PortState"},
 		{".", "Origin", "Origin"},
+		{".", "UplinkUse", "UplinkUse"},
 		{".", "ChangeKind", "ChangeKind"},
 		{".", "EffectKind", "EffectKind"},
 		{".", "ObjectKind", "ObjectKind"},

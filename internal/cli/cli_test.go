@@ -32,13 +32,15 @@ type standIn struct {
 	accounts []api.PortAccount
 	metrics  string
 	applied  api.Applied
-	configs  []api.AppliedConfig
-	running  string
-	events   []api.Events
-	trace    diagnose.Report
-	advice   api.Advice
-	err      error
-	asked    []any
+	// maintained is what becomes of an uplink, with applied.
+	maintained api.Maintained
+	configs    []api.AppliedConfig
+	running    string
+	events     []api.Events
+	trace      diagnose.Report
+	advice     api.Advice
+	err        error
+	asked      []any
 	// adoption is the answer about host ports, hostPorts the list.
 	adoption  api.Adoption
 	then      []api.Adoption // what the adoption comes to, each time it is asked about
@@ -95,6 +97,14 @@ func (s *standIn) Block(_ context.Context, q api.Block) (*api.Applied, error) {
 func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 	q.ReadAt = 0
 	return &s.applied, s.note(q)
+}
+func (s *standIn) Maintain(_ context.Context, q api.Maintain) (*api.Maintained, error) {
+	q.ReadAt = 0
+	out := s.maintained
+	applied := s.applied
+	applied.DryRun = q.DryRun
+	out.Use, out.Applied = q.Use, &applied
+	return &out, s.note(q)
 }
 func (s *standIn) Progress(context.Context) (*api.Progress, error)  { return &api.Progress{}, s.err }
 func (s *standIn) Expect(_ context.Context, q api.Expect) error     { return s.note(q) }

@@ -28,6 +28,8 @@ func argumentSource(path, word string) source {
 		return both(ports, uplinkNames, words(anyPort))
 	case "heddle host-port show PORT", "heddle host-port confirm PORT", "heddle host-port release PORT":
 		return hostPorts
+	case "heddle uplink drain UPLINK", "heddle uplink block UPLINK", "heddle uplink restore UPLINK":
+		return both(uplinkNames, lagNames)
 	case "heddle port disconnect PORT":
 		return runTimePorts
 	}

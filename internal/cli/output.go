@@ -209,7 +209,7 @@ func stateColour(state string) string {
 		return green
 	case "down":
 		return red
-	case "blocked", "pending", "out", "degraded", "single":
+	case "blocked", "drained", "pending", "out", "degraded", "single":
 		return yellow
 	}
 	return ""

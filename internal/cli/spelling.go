@@ -33,6 +33,8 @@ func also(name string) []string {
 		return []string{"flow"}
 	case "events":
 		return []string{"event"}
+	case "restore":
+		return []string{"undrain", "unblock"}
 	case "list":
 		return []string{"ls"}
 	case "disconnect":

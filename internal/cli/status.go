@@ -19,8 +19,8 @@ import (
 
 // Status is a host at one look.
 type Status struct {
-	// Healthy: every port and uplink is up, blocked by an operator or waiting for its guest, no finding is wrong and
-	// every collector is reached.
+	// Healthy: every port and uplink is up, blocked or drained by an operator or waiting for its guest, no finding is
+	// wrong and every collector is reached.
 	Healthy    bool           `json:"healthy"`
 	Agent      api.AgentInfo  `json:"agent"`
 	Version    int            `json:"configVersion"`
@@ -63,7 +63,9 @@ func newStatus(d Deps) *cobra.Command {
 			"the\n" +
 			"findings of \"heddle advise\" and the flow collectors.\n\n" +
 			"The exit status is 0 when all is well and 1 when something is wrong or no agent answers, so that a\n" +
-			"monitoring system can run it. Blocked ports, ports that wait for a migration, and notes leave it 0.",
+			"monitoring system can run it. Blocked ports, drained uplinks, ports that wait for a migration, and " +
+			"notes leave\n" +
+			"it 0.",
 		Example: "  heddle status\n  heddle status -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -147,7 +149,7 @@ func (s *Status) lookAtUplink(u *api.Uplink) {
 	s.Uplinks[string(u.State)]++
 	if u.State != api.Up {
 		s.Problems = append(s.Problems, Problem{Object: "uplink " + u.Switch + "/" + u.Name, State: string(u.State),
-			Text: u.Reason, Harmless: u.State == api.Blocked})
+			Text: u.Reason, Harmless: u.State == api.Blocked || u.State == api.Drained})
 	}
 }
 

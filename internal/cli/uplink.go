@@ -4,6 +4,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,9 +13,13 @@ import (
 
 func newUplink(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("uplink", "Show the uplinks", "  heddle uplink list\n  heddle uplink show uplink1")
+	c := group("uplink", "Show the uplinks, and take one out of use for its maintenance",
+		"  heddle uplink list\n  heddle uplink show uplink1\n  heddle uplink drain uplink1")
 	t.flags(d, c)
 	c.AddCommand(newUplinkList(d, t), newUplinkShow(d, t))
+	for _, m := range theMaintenance() {
+		c.AddCommand(newUplinkMaintain(d, t, m))
+	}
 	return c
 }
 
@@ -24,6 +29,17 @@ func number(n int) string {
 		return "-"
 	}
 	return strconv.Itoa(n)
+}
+
+// maintenanceText says since when an uplink is drained or blocked, "no" for one that is in use.
+func maintenanceText(m *api.UplinkMaintenance) string {
+	switch {
+	case m == nil:
+		return "no"
+	case m.ByCommand:
+		return string(m.Use) + " by command since " + m.Since.Local().Format(time.DateTime)
+	}
+	return string(m.Use) + " by the configuration"
 }
 
 func newUplinkShow(d Deps, t *target) *cobra.Command {
@@ -51,7 +67,8 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 			return o.print(d, u, func(w io.Writer) error {
 				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device},
 					{"state", string(u.State)},
-					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"speed", speedText(u.Speed)},
+					{"reason", u.Reason}, {"out of use", maintenanceText(u.Maintenance)}, {"mac", u.MAC},
+					{"mtu", number(u.MTU)}, {"speed", speedText(u.Speed)},
 					{"vlans", u.VLANs.String()}, {"monitoring", u.Monitoring},
 					{"changed", strings.Join(u.Changed, ", ")}}
 				for _, text := range u.Warnings {

@@ -116,7 +116,7 @@ func (l *Lab) agentReady(ctx context.Context, host string) error {
 		return err
 	}
 	for _, u := range state.Uplinks {
-		if u.State != api.Up && u.State != api.Blocked {
+		if u.State != api.Up && u.State != api.Blocked && u.State != api.Drained {
 			return fmt.Errorf("uplink %s is %s: %s", u.Name, u.State, u.Reason)
 		}
 	}

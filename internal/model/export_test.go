@@ -295,6 +295,13 @@ var faults = map[string]func(*stages){
 			return right(r, tagged)
 		}
 	},
+	"team: a drained uplink is used": func(s *stages) {
+		s.choose = func(p *port, f *header, source plan.MAC) path {
+			other := *p
+			other.active, other.standby = undrained(p.active), undrained(p.standby)
+			return choose(&other, f, source)
+		}
+	},
 	"team: what rests is used": func(s *stages) {
 		s.choose = func(p *port, f *header, source plan.MAC) path {
 			other := *p
@@ -419,6 +426,19 @@ func pardon(reason, forgiven abi.Reason) abi.Reason {
 		return abi.ReasonNone
 	}
 	return reason
+}
+
+// undrained are the uplinks of a list as if none was drained.
+func undrained(list []path) []path {
+	list = slices.Clone(list)
+	for i := range list {
+		if u := list[i].uplink; u != nil && u.Drained {
+			plain, copied := *u.Uplink, *u
+			plain.Drained = false
+			copied.Uplink, list[i].uplink = &plain, &copied
+		}
+	}
+	return list
 }
 
 // Faults names the deliberate mistakes.

@@ -74,7 +74,9 @@ type uplink struct {
 }
 
 // usable reports whether teaming may choose the uplink; nil stands for a name that is not in the plan.
-func (u *uplink) usable() bool { return u != nil && u.connected && u.fact.Usable() }
+func (u *uplink) usable() bool {
+	return u != nil && u.connected && u.fact.Up && u.fact.Out == nil && !u.Drained
+}
 
 // index prepares a switch for forwarding: it resolves names to pointers, and adds facts and effective MACs.
 func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {

@@ -20,6 +20,16 @@ func (p *Plan) Switch(name string) *Switch {
 	return nil
 }
 
+// Uplink is the switch's uplink of that name, nil when there is none.
+func (s *Switch) Uplink(name string) *Uplink {
+	for _, u := range s.Uplinks {
+		if u.ID.Name == name {
+			return u
+		}
+	}
+	return nil
+}
+
 // LAG is the LAG of that name, nil when there is none.
 func (s *Switch) LAG(name string) *LAG {
 	for _, g := range s.LAGs {
@@ -64,11 +74,7 @@ func (p *Port) Family() string {
 // Uplink is the uplink of that id, nil when there is none.
 func (p *Plan) Uplink(id PortID) *Uplink {
 	if s := p.Switch(id.Switch); s != nil {
-		for _, u := range s.Uplinks {
-			if u.ID == id {
-				return u
-			}
-		}
+		return s.Uplink(id.Name)
 	}
 	return nil
 }

@@ -75,8 +75,12 @@ type Uplink struct {
 	Device     string     `json:"device,omitzero"` // "" when this host binds none
 	VLANs      VLANSet    `json:"vlans"`
 	Blocked    bool       `json:"blocked"`
+	Drained    bool       `json:"drained,omitzero"` // no team uses it; what arrives on it counts
 	Monitoring Monitoring `json:"monitoring"`
 }
+
+// Usable says whether frames of ports may leave by the uplink, its device being as f says.
+func (u *Uplink) Usable(f Fact) bool { return f.Usable() && !u.Drained }
 
 // Port is a port with its effective policy.
 type Port struct {
@@ -235,7 +239,7 @@ type Fact struct {
 // Waits says whether the port waits for its guest, as far as is known here.
 func (f Fact) Waits() bool { return f.Wait != 0 && !f.Awake }
 
-// Usable says whether frames may leave by the uplink with that fact.
+// Usable says whether frames may leave by the device of that fact, where its uplink is not drained.
 func (f Fact) Usable() bool { return f.Up && f.Out == nil }
 
 // Asks says whether something is requested, as far as that can be seen.

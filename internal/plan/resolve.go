@@ -104,7 +104,7 @@ func resolveSwitch(s *spec.Switch) *Switch {
 	for i := range s.Uplinks {
 		u := &s.Uplinks[i]
 		up := &Uplink{ID: PortID{s.Name, u.Name}, Device: u.Device, VLANs: AllVLANs(), Blocked: u.Blocked,
-			Monitoring: uplinkMonitoring(s, u.Monitoring)}
+			Drained: u.Drained, Monitoring: uplinkMonitoring(s, u.Monitoring)}
 		if len(u.VLANs) > 0 {
 			up.VLANs = vlanSet(u.VLANs)
 		}

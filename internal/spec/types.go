@@ -153,6 +153,9 @@ type Uplink struct {
 	VLANs []string `yaml:"vlans,omitempty" json:"vlans,omitzero"`
 	// Blocked stops every frame of the switch on this uplink (S41), but not the host's own frames on the device.
 	Blocked bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
+	// Drained takes the uplink out of every team, for its maintenance: ports use others, and what still arrives on it
+	// is accepted.
+	Drained bool `yaml:"drained,omitempty" json:"drained,omitzero"`
 	// Monitoring is what is metered of the uplink's traffic. An uplink inherits nothing: the switch's defaults are for
 	// ports.
 	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`

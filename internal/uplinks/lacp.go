@@ -82,7 +82,7 @@ func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID,
 		status = r.Status
 	} else {
 		st := p.host.Memory.LAG(lagID)
-		l := lacp.New(st.Config(g))
+		l := lacp.New(st.Config(sw, g))
 		l.Restore(time.Now(), st.Saved(devices))
 		status = l.Status()
 	}
@@ -110,7 +110,7 @@ func (p *LAGs) Settled(now InForce) {
 			if st.Snapshot.System.MAC.IsZero() { // no member has a device yet
 				continue
 			}
-			lag := linkproto.LAG{ID: st.ID, Config: st.Config(g), Saved: st.Saved(devices),
+			lag := linkproto.LAG{ID: st.ID, Config: st.Config(sw, g), Saved: st.Saved(devices),
 				Devices: map[string]linkproto.Uplink{}}
 			for _, u := range sw.Uplinks {
 				d, ok := now.Devices[u.ID]

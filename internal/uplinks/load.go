@@ -151,7 +151,7 @@ func (p *Load) uplinks(now *binding.Desired, sw *plan.Switch, rates map[plan.Por
 	list []loadbalance.Uplink) {
 	for _, u := range sw.Uplinks {
 		r, known := rates[u.ID]
-		if f, ok := now.Facts[u.ID]; known && ok && f.Usable() {
+		if f, ok := now.Facts[u.ID]; known && ok && u.Usable(f) {
 			list = append(list, loadbalance.Uplink{Name: u.ID.Name, Speed: p.speed(u.Device), In: r.In, Out: r.Out})
 		}
 	}
@@ -181,8 +181,9 @@ func (p *Load) ports(now *binding.Desired, sw *plan.Switch, rates map[plan.PortI
 		}
 		x := loadbalance.Port{Name: port.ID.Name, Uplink: use[0], In: r.In, Out: r.Out}
 		for _, name := range port.Policy.Teaming.Active.V {
-			u, ok := now.Facts[plan.PortID{Switch: sw.Name, Name: name}]
-			if ok && u.Usable() && !slices.Contains(f.Resting, name) {
+			u := sw.Uplink(name)
+			at, ok := now.Facts[plan.PortID{Switch: sw.Name, Name: name}]
+			if ok && u != nil && u.Usable(at) && !slices.Contains(f.Resting, name) {
 				x.Choices = append(x.Choices, name)
 			}
 		}

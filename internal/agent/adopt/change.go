@@ -27,6 +27,8 @@ type Change struct {
 	// Kept and Numbers are state.State's before the change.
 	Kept    []state.Kept   `json:"kept,omitempty"`
 	Numbers []state.Number `json:"numbers,omitempty"`
+	// Uplinks are the uplinks that commands had drained or blocked before, where the change changes that.
+	Uplinks *[]state.Maintenance `json:"uplinks,omitempty"`
 	// Interfaces are what the host had on those at risk.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	// Asks answered before the change. Without any, only the operator's word counts.

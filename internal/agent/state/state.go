@@ -34,6 +34,8 @@ type State struct {
 	Ports []spec.Port `json:"ports"`
 	// Overrides were set by command on top of what a port says for itself, by the port's name.
 	Overrides map[string]Override `json:"overrides"`
+	// Maintenance are the uplinks that commands have drained or blocked.
+	Maintenance []Maintenance `json:"maintenance,omitzero"`
 	// Kept is what ports had set for themselves when they were disconnected from a port group that keeps it (S10), the
 	// oldest first.
 	Kept []Kept `json:"kept,omitzero"`
@@ -87,6 +89,27 @@ type Override struct {
 	// Reset: what the port had set for itself ended with its owner's connection (S10). A command that connects it may
 	// set it anew.
 	Reset bool `json:"reset,omitzero"`
+}
+
+// Maintenance is an uplink that a command has drained, or blocked as well. The list is replaced and not changed in
+// place.
+type Maintenance struct {
+	ID      plan.PortID `json:"id"`
+	Blocked bool        `json:"blocked,omitzero"`
+	Since   time.Time   `json:"since"`
+}
+
+// Same says whether both are of one uplink and mean the same, whenever that was.
+func (m Maintenance) Same(o Maintenance) bool { return m.ID == o.ID && m.Blocked == o.Blocked }
+
+// MaintenanceOf is what a command has said about the uplink, nil for nothing.
+func (s *State) MaintenanceOf(id plan.PortID) *Maintenance {
+	for i := range s.Maintenance {
+		if s.Maintenance[i].ID == id {
+			return &s.Maintenance[i]
+		}
+	}
+	return nil
 }
 
 // Kept is what a port had set for itself, for when it is connected to its port group again.

@@ -104,6 +104,42 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, problem.
 	return api.Up, why
 }
 
+// UplinkState is what has become of an uplink, and why where it is not up.
+func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
+	at, why := src.StateOf(u.ID, u.Blocked)
+	p := problem.Problem{Code: problem.Drained, Peer: u.ID.Name}
+	m := src.Remembered.MaintenanceOf(u.ID)
+	if m != nil {
+		p.Since = m.Since
+	}
+	switch {
+	case at == api.Blocked && why.None():
+		if m != nil && !m.Blocked { // a command only drained what the configuration blocks
+			p.Since = time.Time{}
+		}
+		p.Code = problem.UplinkBlocked
+		return at, p
+	case u.Drained && (at == api.Up && why.None() || at == api.Out):
+		return api.Drained, p
+	}
+	return at, why
+}
+
+// maintenance says whether the uplink is drained or blocked, and by whom.
+func (src Source) maintenance(u *plan.Uplink) *api.UplinkMaintenance {
+	if !u.Drained && !u.Blocked {
+		return nil
+	}
+	v := &api.UplinkMaintenance{Use: api.IsDrained}
+	if u.Blocked {
+		v.Use = api.IsBlocked
+	}
+	if m := src.Remembered.MaintenanceOf(u.ID); m != nil && (m.Blocked || !u.Blocked) {
+		v.ByCommand, v.Since = true, m.Since
+	}
+	return v
+}
+
 // reason is why a port is not in full service, as a sentence and as a code. What runs before the switch is added to the
 // sentence, and is the code where there is no other.
 func reason(why problem.Problem, list []api.ProgramBefore) (string, problem.Code) {
@@ -121,7 +157,8 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs, Number: u.Number,
 		Monitoring: u.Monitoring.String()}
 	var why problem.Problem
-	v.State, why = src.StateOf(u.ID, u.Blocked)
+	v.State, why = src.UplinkState(u)
+	v.Maintenance = src.maintenance(u)
 	v.RunsBefore = src.Before[u.ID]
 	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
 	if f, ok := src.Applied.Facts[u.ID]; ok {

@@ -130,10 +130,11 @@ func (c *compiler) entries(sw *plan.Switch, names, resting []string) []entry {
 	return out
 }
 
-// uplinkSlot is the uplink's slot, 0 when it is not usable at present.
+// uplinkSlot is the uplink's slot, 0 when it is not usable at present, or not of the switch.
 func (c *compiler) uplinkSlot(sw *plan.Switch, name string) uint16 {
 	id := plan.PortID{Switch: sw.Name, Name: name}
-	if f, _, ok := c.connected(id); !ok || !f.Usable() {
+	u := sw.Uplink(name)
+	if f, _, ok := c.connected(id); !ok || u == nil || !u.Usable(f) {
 		return 0
 	}
 	return uint16(c.slots.Ports[id])

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
@@ -20,6 +21,9 @@ func redundancyRules() []Rule {
 		{"team-degraded", api.FindingNote, "some uplinks that a port group's teaming names cannot be used",
 			"the state of each uplink",
 			"it works with what is left, and the next failure cuts the ports off", teamDegraded},
+		{"uplink-drained", api.FindingNote, "an uplink is out of use for its maintenance",
+			"that it is drained, or blocked by command, and since when",
+			"no team uses it until it is taken back, which is easily forgotten", uplinkDrained},
 		{"single-uplink", api.FindingNote, "a port group has one uplink, and the switch has more",
 			"uplinks named by the teaming, uplinks that can be used",
 			"when that uplink fails, the others that carry its VLAN do not take over", singleUplink},
@@ -62,6 +66,27 @@ func teamDegraded(l *look) (found []api.Finding) {
 	return found
 }
 
+func uplinkDrained(l *look) (found []api.Finding) {
+	for _, sw := range l.Host.Plan.Switches {
+		for _, u := range sw.Uplinks { // also one whose device was taken out
+			v := l.uplink[u.ID]
+			if v == nil || v.Maintenance == nil || !v.Maintenance.ByCommand && !u.Drained {
+				continue
+			}
+			f := onUplink(u, "%s by the configuration file", v.Maintenance.Use)
+			f.Change = "Take `drained: true` out of the file once the work is done."
+			f.Command = "heddle uplink show " + u.ID.Name
+			if v.Maintenance.ByCommand {
+				f = onUplink(u, "%s by command for %s", v.Maintenance.Use,
+					l.Now.Sub(v.Maintenance.Since).Round(time.Second))
+				f.Change, f.Command = "Take it back once the work is done.", "heddle uplink restore "+u.ID.Name
+			}
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
 func singleUplink(l *look) (found []api.Finding) {
 	for _, t := range l.teams() {
 		vlans := vlansOf(&t.first.Policy.VLAN.V)
@@ -93,7 +118,7 @@ func singleUplink(l *look) (found []api.Finding) {
 func lagMember(l *look) (found []api.Finding) {
 	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, _ *counts) {
 		v := l.uplink[u.ID]
-		if v == nil || v.LAG == nil || v.LAG.Used || !l.up(u.ID) {
+		if v == nil || v.LAG == nil || v.LAG.Used || !l.up(u.ID) || u.Drained {
 			return
 		}
 		why := v.LAG.Reason

@@ -307,6 +307,16 @@ func uplinkCases() []ruleCase {
 			delete(r.Host.Facts, id("u2"))
 		}, near: none, object: "port group web",
 			sign: "not u2 (not connected)", fix: "heddle uplink list --switch lab", level: note},
+		{rule: "uplink-drained", provoke: func(r *rig) {
+			r.uplink(2).Maintenance = &api.UplinkMaintenance{Use: api.IsBlocked, ByCommand: true,
+				Since: r.Now.Add(-time.Hour)}
+		}, near: func(r *rig) { // as the file says
+			r.uplink(2).Maintenance = &api.UplinkMaintenance{Use: api.IsBlocked}
+		}, object: "uplink u2", sign: "blocked by command for 1h0m0s", fix: "heddle uplink restore u2", level: note},
+		{rule: "uplink-drained", old: "device: eno2}", new: "device: eno2, drained: true}", provoke: func(r *rig) {
+			r.uplink(2).Maintenance = &api.UplinkMaintenance{Use: api.IsDrained}
+		}, near: none, object: "uplink u2", sign: "drained by the configuration file", fix: "heddle uplink show u2",
+			level: note},
 		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: down("u2"),
 			object: "port group web", sign: "its teaming names u1 alone, and 2 can be used: u1, u2",
 			fix: "teaming: {standby: [u2]}", level: note},

@@ -49,7 +49,7 @@ func links(sw *plan.Switch, list []string) (out []link) {
 // usable are those of the links that frames may leave by.
 func (l *look) usable(of []link) (out []link) {
 	for _, k := range of {
-		if slices.ContainsFunc(k.members, func(u *plan.Uplink) bool { return l.Host.Facts[u.ID].Usable() }) {
+		if slices.ContainsFunc(k.members, func(u *plan.Uplink) bool { return u.Usable(l.Host.Facts[u.ID]) }) {
 			out = append(out, k)
 		}
 	}
@@ -77,6 +77,8 @@ func (l *look) whyNot(k link) string {
 			why = "not connected"
 		case !f.Up:
 			why = "down"
+		case u.Drained:
+			why = "drained"
 		default:
 			why = f.Out.Value().Text()
 		}

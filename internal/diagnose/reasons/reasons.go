@@ -65,7 +65,9 @@ func admission() []Reason {
 			"IEEE 802.3, 802.1Q", "Nothing: the sender's driver or program makes broken frames.", showPort,
 			[]string{"S94"}},
 		{abi.ReasonPortBlocked, Frame, "The port or uplink the frame came in on is blocked.",
-			"blocked", "Unblock the port; for a port group or an uplink, take `blocked: true` out of the file.",
+			"blocked",
+			"Unblock the port, or take the uplink back (`heddle uplink restore`); where the file blocks it, " +
+				"or its port group, take `blocked: true` out.",
 			unblock, []string{"S41"}},
 		{abi.ReasonSourceGroup, Frame, "The source address is a multicast or broadcast address, which no sender can " +
 			"have.",
@@ -184,7 +186,9 @@ func guards() []Reason {
 func delivery() []Reason {
 	return []Reason{
 		{abi.ReasonReceiverBlocked, Copy, "The receiving port or uplink is blocked.",
-			"blocked", "Unblock the port; for a port group or an uplink, take `blocked: true` out of the file.",
+			"blocked",
+			"Unblock the port, or take the uplink back (`heddle uplink restore`); where the file blocks it, " +
+				"or its port group, take `blocked: true` out.",
 			unblock, []string{"S41"}},
 		{abi.ReasonReceiverDown, Copy, "The receiver's device, or its owner's end of it, is down.",
 			"none: the device's state", "Bring the device or the guest's adapter up.", showPort, []string{"S94"}},

@@ -19,6 +19,10 @@ func (s *subject) blocked(c *diagnose.Cause, at *place) {
 	if at.uplink != nil {
 		setBy(c, "uplinks[].blocked", plan.Row{Policy: "blocked", Value: plan.FieldValueOf(true), From: uplinkOf(at)})
 		c.Why, c.Change = "the uplink is blocked", "Unblock the uplink."
+		if at.uplink.Drained { // as "heddle uplink block" leaves it
+			c.Change, c.Command = "Take the uplink back into use.", "heddle uplink restore "+at.id.Name
+			return
+		}
 		s.edit(c, diagnose.EditUplink, at.id.Name, "blocked: false")
 		return
 	}
@@ -329,6 +333,8 @@ func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 			state = "not connected"
 		case !f.Up:
 			state = "down"
+		case u.Drained:
+			state = "drained"
 		case f.Out != nil:
 			state = f.Out.Text()
 		case !named:

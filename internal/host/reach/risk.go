@@ -215,6 +215,7 @@ func (d *differences) team(sw *plan.Switch, p *plan.Port, after *plan.Switch) {
 		}
 		d.text("device of uplink "+u.ID.Name, u.Device, after.Uplinks[i].Device)
 		d.uplink(u, after.Uplinks[i])
+		d.drained(u, after.Uplinks[i])
 	}
 	for _, name := range slices.Concat(p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V) {
 		if g := sw.LAG(name); g != nil {
@@ -227,6 +228,11 @@ func (d *differences) uplink(u, after *plan.Uplink) {
 	of := func(field string) string { return field + " of uplink " + u.ID.Name }
 	d.text(of("vlans"), u.VLANs.String(), after.VLANs.String())
 	d.text(of("blocked"), fmt.Sprint(u.Blocked), fmt.Sprint(after.Blocked))
+}
+
+// drained compares whether ports may use an uplink. The host's own traffic on the uplink's device goes on.
+func (d *differences) drained(u, after *plan.Uplink) {
+	d.text("drained of uplink "+u.ID.Name, fmt.Sprint(u.Drained), fmt.Sprint(after.Drained))
 }
 
 func lagText(g *plan.LAG) string {

@@ -33,13 +33,16 @@ const (
 	// such a change stays: the operator confirmed it, or the host is known to be reachable
 	Confirmed Kind = "confirmed"
 	Reverted  Kind = "reverted" // such a change was undone automatically
-	Program   Kind = "program"  // somebody else's program runs before the switch's on a device, or no longer does
+	// an uplink was drained or blocked for its maintenance, or taken back into use
+	Maintenance Kind = "maintenance"
+	Program     Kind = "program" // somebody else's program runs before the switch's on a device, or no longer does
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
-		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Program}
+		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Maintenance,
+		Program}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.

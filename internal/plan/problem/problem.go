@@ -62,6 +62,8 @@ const (
 
 // States of uplinks that are up but not used.
 const (
+	Drained          Code = "drained"         // uplink Peer: no team uses it; Since a command, zero: the file
+	UplinkBlocked    Code = "uplink-blocked"  // nothing passes it; Peer and Since as of Drained
 	UpDelay          Code = "up-delay"        // the link came back, and must stay up For some time
 	Flapping         Code = "flapping"        // it went down more than Want times within a minute
 	BeaconsLost      Code = "beacons-lost"    // for Want rounds it heard no other uplink, and none heard it

@@ -151,6 +151,10 @@ func (p *Problem) Cause() string {
 
 func (p Problem) ofUplink() string {
 	switch p.Code {
+	case Drained:
+		return "it is drained" + p.setBy("ports use other uplinks, and what arrives is accepted")
+	case UplinkBlocked:
+		return "it is blocked" + p.setBy("nothing passes in either direction")
 	case UpDelay:
 		return fmt.Sprintf("its link came back: it is used again once it has stayed up for %v", p.For)
 	case Flapping:
@@ -165,6 +169,19 @@ func (p Problem) ofUplink() string {
 		return fmt.Sprintf("%d rounds of beacons lost: its beacons arrive on no other uplink", p.Want)
 	}
 	return ""
+}
+
+// setBy says what an uplink being drained or blocked means, how it came to be so, and how it comes back; "" where that
+// is not known.
+func (p Problem) setBy(meaning string) string {
+	switch {
+	case p.Peer == "":
+		return ""
+	case p.Since.IsZero():
+		return " by the configuration file: " + meaning
+	}
+	return fmt.Sprintf(" by command since %s: %s (heddle uplink restore %s)", p.Since.Local().Format(time.DateTime),
+		meaning, p.Peer)
 }
 
 func (p Problem) ofLACP() string {

@@ -154,8 +154,10 @@ func (g *generator) changeUplink(s *spec.Switch) {
 	}
 	u := &s.Uplinks[g.IntN(len(s.Uplinks))]
 	switch g.IntN(5) {
-	case 0, 1:
+	case 0:
 		u.Blocked = !u.Blocked
+	case 1:
+		u.Drained = !u.Drained
 	case 2, 3:
 		if u.VLANs = nil; g.chance(60) {
 			u.VLANs = g.vlanList()

@@ -42,6 +42,10 @@ const badlySet = `switches:
   uplinks: [{name: h1, device: h1}, {name: h2, device: h2}]
   portGroups:
   - {name: hashed, teaming: {policy: ip-hash}}
+- name: works
+  uplinks: [{name: x1, device: x1, drained: true}]
+  portGroups:
+  - {name: idle}
 - name: half
   kind: distributed
   uplinks: [{name: o1, device: o1}]
@@ -266,7 +270,8 @@ func adviseFaults() map[string]string {
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
 		"lag-degraded": "switch wide", "learning-forged": "port group unheard", "learning-promiscuous": "port eager",
 		"promiscuous-uplinks": "switch choices", "guest-offloads": "port plain", "single-queue": "uplink b1",
-		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent",
+		"uplink-drained": "uplink x1",
+		"mtu":            "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent",
 		"device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
 		"guest-overdue": "port late", "guest-link-control": "port a", "loop": "port roundb", "flood": "port flooder",
@@ -334,7 +339,7 @@ func (l *adviceLab) late() {
 // TestAdvise_EveryRuleFindsItsFaultOnALiveHost: all faults at once, by real frames.
 func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 	l := newAdviceLab(t)
-	l.plug(badlySet, "u1", "u2", "h1", "h2", "m1", "m2", "l1", "l2", "w1", "w2", "c1", "c2")
+	l.plug(badlySet, "u1", "u2", "h1", "h2", "m1", "m2", "l1", "l2", "w1", "w2", "c1", "c2", "x1")
 	l.silentTap("o1")
 	l.oneQueueOfTwo("b1")
 	plain := l.plainGuest("plaintap")

@@ -36,6 +36,8 @@ type Config struct {
 	Fast     bool   // asks for a PDU every second and gives up after three; otherwise 30 and 90
 	Fallback Fallback
 	Members  []Member // in order: the first is the first choice of FallbackSingle
+	// Drained names members that are to carry nothing: they go on speaking, and say that they are not in the LAG.
+	Drained []string
 }
 
 // Member is one link of a LAG.
@@ -111,7 +113,7 @@ func New(cfg Config) *LAG {
 // Configure makes the LAG what cfg says. Members keep what they know of their partners unless the system, the key or
 // their own port changes. One that is no longer a member says goodbye.
 func (l *LAG) Configure(now time.Time, cfg Config) Effects {
-	cfg.Members = slices.Clone(cfg.Members)
+	cfg.Members, cfg.Drained = slices.Clone(cfg.Members), slices.Clone(cfg.Drained)
 	var fx Effects
 	same := l.cfg.System == cfg.System && l.cfg.Key == cfg.Key
 	old := l.members

@@ -21,9 +21,9 @@ type group struct {
 	alone  string // the member's name, when its partner is individual
 }
 
-// group is the partner's, ok only when there is one and it is not this system itself.
+// group is the partner's, ok only when there is one, it is not this system itself, and the member is not drained.
 func (m *member) group(own System) (group, bool) {
-	if !m.up || m.actor.has(Defaulted) || m.partner.System.MAC == own.MAC {
+	if !m.up || m.drained || m.actor.has(Defaulted) || m.partner.System.MAC == own.MAC {
 		return group{}, false
 	}
 	g := group{system: m.partner.System, key: m.partner.Key}

@@ -1,6 +1,9 @@
 package lacp
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // rxState is the state of a member's receive machine (802.1AX 6.4.12).
 type rxState string
@@ -25,6 +28,7 @@ const (
 type member struct {
 	Member
 	up      bool
+	drained bool // it is to carry nothing
 	rx      rxState
 	mux     muxState
 	actor   State
@@ -55,6 +59,7 @@ func (m *member) configure(cfg Config) {
 	if now != m.actor {
 		m.actor, m.ntt = now, true
 	}
+	m.drained = slices.Contains(cfg.Drained, m.Name)
 	if m.actor.has(Defaulted) {
 		m.recordDefault(cfg)
 	}

@@ -61,7 +61,7 @@ func (l *LAG) single() *member {
 		switch {
 		case m.up && !m.actor.has(Defaulted):
 			return nil
-		case m.rx == rxDefaulted && first == nil:
+		case m.rx == rxDefaulted && first == nil && !m.drained:
 			first = m
 		}
 	}
@@ -75,6 +75,8 @@ func (l *LAG) reason(m, single *member) problem.Problem {
 		return problem.Problem{}
 	case !m.up:
 		return problem.Of(problem.LACPNoCarrier)
+	case m.drained:
+		return problem.Of(problem.Drained)
 	case m.actor.has(Defaulted) && single != nil:
 		return problem.Problem{Code: problem.LACPSingleOther, Peer: single.Name}
 	case m.rx == rxExpired && m.actor.has(Defaulted):

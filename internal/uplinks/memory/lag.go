@@ -110,12 +110,15 @@ func (m *Memory) chooseKey(st *LAG) {
 	}
 }
 
-// Config is what LACP is asked to do for a LAG.
-func (st *LAG) Config(g *plan.LAG) lacp.Config {
+// Config is what LACP is asked to do for a LAG of the switch.
+func (st *LAG) Config(sw *plan.Switch, g *plan.LAG) lacp.Config {
 	c := lacp.Config{System: st.Snapshot.System, Key: st.Snapshot.Key, Active: g.Mode == spec.LACPActive,
 		Fast:     g.Timeout == spec.LACPFast,
 		Fallback: lacp.Fallback(g.Fallback)}
 	for _, name := range g.Uplinks {
+		if u := sw.Uplink(name); u != nil && u.Drained {
+			c.Drained = append(c.Drained, name)
+		}
 		for _, m := range st.Snapshot.Members {
 			if m.Name == name {
 				c.Members = append(c.Members, lacp.Member{Name: name, Port: m.Port})

@@ -6,6 +6,7 @@ import (
 
 	"heddle/internal/binding"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // Move is a number of ports of one switch that changed their uplinks in the same way for the same reason.
@@ -101,6 +102,8 @@ func (r reasons) whyUnusable(sw *plan.Switch, entry string) Why {
 	switch {
 	case u == nil:
 		return Why{Kind: NoUplink}
+	case u.Drained:
+		return Why{Kind: NotUsed, Problem: problem.Of(problem.Drained)}
 	case r.inForce.Facts[u.ID].Out != nil:
 		return Why{Kind: NotUsed, Problem: r.inForce.Facts[u.ID].Out.Value()}
 	}

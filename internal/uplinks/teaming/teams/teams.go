@@ -79,7 +79,7 @@ func (u Use) before(now *Use) failover.Use {
 func (t *Teams) weigh(sw *plan.Switch, facts plan.Facts) {
 	for _, u := range sw.Uplinks {
 		f, ok := facts[u.ID]
-		t.Usable[u.ID] = ok && f.Usable()
+		t.Usable[u.ID] = ok && u.Usable(f)
 	}
 	for _, l := range sw.LAGs {
 		t.Usable[plan.PortID{Switch: sw.Name, Name: l.Name}] = slices.ContainsFunc(l.Uplinks, func(name string) bool {

@@ -1,0 +1,67 @@
+package adopttest
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"heddle/internal/api"
+)
+
+// useOf is the state of an uplink.
+func (e *estate) useOf(uplink string) api.PortState {
+	e.T.Helper()
+	s, err := e.State(e.T.Context())
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	for _, u := range s.Uplinks {
+		if u.Name == uplink {
+			return u.State
+		}
+	}
+	e.T.Fatalf("there is no uplink %s", uplink)
+	return ""
+}
+
+// An uplink is drained by which the host is reached, and the other one of the team leads nowhere: it is taken back.
+func TestS81_ADrainThatCutsTheHostOffGoesBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ what, team, command string }{
+		{"the standby uplink leads nowhere", "active: [uplink1], standby: [uplink2]", "uplink drain uplink1"},
+		{"it is the only one", "active: [uplink1]", "uplink drain uplink1 --force"},
+		{"blocked at once", "active: [uplink1]", "uplink block uplink1 --force --wait 0"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			e := newManaged(t)
+			e.Configure(strings.Replace(managed, "name: management, teaming: {active: [uplink1]}",
+				"name: management, teaming: {"+c.team+"}", 1))
+			e.reaches()
+			before := e.settled()
+			out, errs, status, took := e.answer(append(strings.Fields(c.command), "-o", "json",
+				"--confirm-within=3s")...)
+			e.back(before, out, errs, status, took)
+			if s := e.useOf("uplink1"); s != api.Up {
+				t.Errorf("the uplink is %s: %s", s, errs)
+			}
+		})
+	}
+}
+
+// Where the agent dies before it is known whether the host is reached, the next one takes the drain back.
+func TestS81_TheNextAgentTakesADrainBack(t *testing.T) {
+	t.Parallel()
+	e := newManaged(t)
+	before := e.settled()
+	cmd := e.Command("uplink", "drain", "uplink1", "--force", "--confirm-within", "5s")
+	if err := e.Launch(cmd); err != nil {
+		t.Fatal(err)
+	}
+	e.Await("the uplink is drained", func() bool { return e.useOf("uplink1") == api.Drained })
+	e.End(syscall.SIGKILL)
+	_ = cmd.Wait() // it lost the agent
+	e.Start("")
+	e.Await("it goes back", func() bool { return e.useOf("uplink1") == api.Up })
+	e.reaches()
+	e.restored(before, "after the agent was killed")
+}
