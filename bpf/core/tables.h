@@ -220,8 +220,9 @@ struct counters {
 	u64 packets_from_host; /* the host's own frames that were looked up */
 	u64 packets_from_host_kept; /* of these, delivered to a port here instead of leaving */
 	u64 packets_from_host_dropped; /* of these, refused by the port they are for */
-	u64 unknown_not_flooded; /* frames that storm control kept from the ports but not from the uplink */
-	u64 reserved[2];
+	u64 unknown_not_flooded; /* frames for unknown destinations that storm control kept from the ports but not from the uplink */
+	u64 unknown_flooded; /* frames for unknown destinations of which ports got a copy */
+	u64 reserved[1];
 	u64 drops[REASONS_PER_CPU]; /* by enum reason, of frames received here */
 	u64 refused[REASONS_PER_CPU]; /* by enum reason, of copies for this port */
 };

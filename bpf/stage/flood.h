@@ -179,6 +179,8 @@ NOINLINE s32 flood(struct frame *f)
 	g = group_of(f);
 	if (g)
 		consider_all(f, f->class == CLASS_UNICAST ? &g->unknown : &g->all);
+	if (f->class == CLASS_UNICAST && f->pending)
+		f->count->unknown_flooded++;
 	consider_uplink(f, uplink);
 	return finish(f);
 }

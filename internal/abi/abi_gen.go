@@ -458,7 +458,8 @@ type Counters struct {
 	PacketsFromHostKept    uint64
 	PacketsFromHostDropped uint64
 	UnknownNotFlooded      uint64
-	Reserved               [2]uint64
+	UnknownFlooded         uint64
+	Reserved               [1]uint64
 	Drops                  [24]uint64
 	Refused                [24]uint64
 }

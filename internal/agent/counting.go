@@ -23,6 +23,7 @@ type counting struct {
 	members []view.Member
 	reader  *dataplane.CounterReader
 	devices map[plan.PortID]hostdev.Device // of the ports that are connected; nil when not asked for
+	speeds  map[plan.PortID]uint64         // of the uplinks' devices
 }
 
 // counting takes in the loop what reading the counters needs. devices says which devices are asked what they lost; nil
@@ -33,6 +34,7 @@ func (an *answers) counting(devices func(*state.Held) bool) (c counting, err err
 		return c, nil
 	}
 	c.devices = make(map[plan.PortID]hostdev.Device, len(an.effect.applied.Attachments))
+	c.speeds = map[plan.PortID]uint64{}
 	for i := range an.state.Held {
 		h := &an.state.Held[i]
 		if !devices(h) {
@@ -44,6 +46,9 @@ func (an *answers) counting(devices func(*state.Held) bool) (c counting, err err
 		}
 		if at, attached := an.effect.applied.Attachments[h.ID]; ok && attached && at.Ifindex == d.Index {
 			c.devices[h.ID] = d
+			if h.Uplink {
+				c.speeds[h.ID] = uint64(an.dev.Speed(d.Name))
+			}
 		}
 	}
 	return c, nil
@@ -90,7 +95,9 @@ func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, view.Stats(m, n, at))
+		s := view.Stats(m, n, at)
+		s.Speed = c.speeds[m.ID]
+		out = append(out, s)
 	}
 	if err := an.addLosses(c, out); err != nil {
 		return nil, err

@@ -212,6 +212,9 @@ type Stats struct {
 	Refused  ReasonCounts `json:"refused"`
 	// PortGroup is a port's; "" of an uplink.
 	PortGroup string `json:"portGroup,omitempty"`
+	// Speed is an uplink's: what its device says its link carries in each direction, in bits per second; 0 of a port,
+	// and when it does not say.
+	Speed uint64 `json:"speed,omitempty"`
 	// ReadAt is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
 	ReadAt int64 `json:"readAt"`
 	// Device is what the port's device lost by its own account, Peer what the other end of a veth did; nil where it

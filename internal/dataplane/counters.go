@@ -45,6 +45,7 @@ func sum(perCPU []abi.Counters) observe.Counters {
 		c.MACMoves += p.MACMoves
 		c.MACNotLearnedAllowed += p.MACNotLearnedAllowed
 		c.UnknownNotFlooded += p.UnknownNotFlooded
+		c.UnknownFlooded += p.UnknownFlooded
 		addReasons(c.Drops, 0, p.Drops[:])
 		addReasons(c.Refused, 0, p.Refused[:])
 	}

@@ -47,6 +47,8 @@ type Counters struct {
 	// UnknownNotFlooded are frames to unknown destinations that storm control kept from the ports, but not from the
 	// uplink.
 	UnknownNotFlooded uint64 `json:"unknownNotFlooded"`
+	// UnknownFlooded are frames for unknown destinations that ports got a copy of.
+	UnknownFlooded uint64 `json:"unknownFlooded"`
 }
 
 // tally counts for one port or uplink; it lives as long as the plan has the port.
@@ -59,7 +61,7 @@ type tally struct {
 	moves                                    uint64
 	notLearnedAllowed, notLearnedDropped     uint64
 	held                                     int // entries learned on the port
-	notFlooded                               uint64
+	notFlooded, flooded                      uint64
 	buckets                                  [3]bucket // storm control, by class
 	// packets to skip before the next one that is metered, by flow.Direction
 	skip [2]int
@@ -92,7 +94,7 @@ func (t *tally) counters() Counters {
 		PacketsFromHost: t.fromHost, PacketsFromHostKept: t.fromHostKept, PacketsFromHostDropped: t.fromHostDropped,
 		MACsLearned: uint64(t.held), MACMoves: t.moves,
 		MACNotLearnedAllowed: t.notLearnedAllowed, MACNotLearnedDropped: t.notLearnedDropped,
-		UnknownNotFlooded: t.notFlooded,
+		UnknownNotFlooded: t.notFlooded, UnknownFlooded: t.flooded,
 	}
 	c.DropsIn, c.PacketsInDropped, c.PacketsInException = split(&t.drops, abi.ReasonMalformed)
 	c.RefusedOut, c.PacketsOutDropped, c.PacketsOutException = split(&t.refusals, abi.ReasonDeviceRefused)

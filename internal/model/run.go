@@ -141,8 +141,12 @@ func (r *run) deliver() {
 		r.from.tally.notFlooded++
 		r.refuse(plan.PortID{}, nil, abi.ReasonStormControl)
 	}
+	copies := len(r.res.Copies)
 	for _, p := range ports {
 		r.toPort(p)
+	}
+	if r.head.class == unicast && r.target == unknown && len(r.res.Copies) > copies {
+		r.arrival().flooded++
 	}
 	for _, u := range r.hostsConsidered() {
 		r.toHostBehind(u)

@@ -19,7 +19,9 @@ type Counters struct {
 	// UnknownNotFlooded are frames to unknown destinations that storm control kept from the ports, but not from the
 	// uplink.
 	UnknownNotFlooded uint64
-	Drops, Refused    map[abi.Reason]uint64
+	// UnknownFlooded are frames for unknown destinations of which ports got a copy.
+	UnknownFlooded uint64
+	Drops, Refused map[abi.Reason]uint64
 }
 
 // Received is the number of frames received from the port. Received = Delivered + every drop (S94).

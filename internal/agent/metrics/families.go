@@ -56,6 +56,8 @@ func Families() []Family {
 			Labels: portLabels},
 		Family{Name: macOver, Type: Counter, Help: "Frames passed although the port was at its limit and their " +
 			"source could not be learned.", Labels: portLabels},
+		Family{Name: unknownFlooded, Type: Counter, Help: "Unicast frames from the port to unknown destinations, of " +
+			"which other ports got copies.", Labels: portLabels},
 		Family{Name: uplinkUp, Type: Gauge, Help: "1 when frames pass the uplink, 0 when not; the uplink's state is " +
 			"the label.", Labels: with(uplinkLabels, "state")})
 	return slices.Concat(own, traffic("heddle_uplink_", "uplink", uplinkLabels), flowFamilies())
@@ -73,8 +75,10 @@ const (
 	macLimit      = "heddle_port_mac_limit"
 	macMoves      = "heddle_port_mac_moves_total"
 	macOver       = "heddle_port_mac_not_learned_total"
-	portUp        = "heddle_port_up"
-	uplinkUp      = "heddle_uplink_up"
+
+	unknownFlooded = "heddle_port_unknown_unicast_flooded_total"
+	portUp         = "heddle_port_up"
+	uplinkUp       = "heddle_uplink_up"
 )
 
 // Endings of the metrics that ports and uplinks have in common.

@@ -124,6 +124,7 @@ func (s *series) port(p *Port) {
 	s.gauge(macEntries, float64(c.MACsHeld), labels)
 	s.count(macMoves, c.MACMoves, labels)
 	s.count(macOver, c.MACNotLearnedAllowed, labels)
+	s.count(unknownFlooded, c.UnknownFlooded, labels)
 }
 
 func bit(b bool) float64 {

@@ -56,6 +56,7 @@ func full(name, group string, uplink bool) Port {
 	p.Counters.PacketsIn, p.Counters.BytesIn = [abi.Classes]uint64{10, 20, 30}, [abi.Classes]uint64{1000, 2000, 3000}
 	p.Counters.PacketsOut, p.Counters.BytesOut = [abi.Classes]uint64{1, 2, 3}, [abi.Classes]uint64{100, 200, 300}
 	p.Counters.Delivered, p.Counters.MACsHeld, p.Counters.MACMoves, p.Counters.MACNotLearnedAllowed = 50, 7, 8, 9
+	p.Counters.UnknownFlooded = 11
 	p.Counters.Drops, p.Counters.Refused = map[abi.Reason]uint64{}, map[abi.Reason]uint64{}
 	for r := range abi.Reasons() {
 		p.Counters.Drops[r], p.Counters.Refused[r] = uint64(r), uint64(r)

@@ -70,6 +70,7 @@ func statsOf(id plan.PortID, uplink bool, c observe.Counters) api.Stats {
 		{Name: "macNotLearnedAllowed", Value: c.MACNotLearnedAllowed},
 		{Name: "macNotLearnedDropped", Value: c.Drops[abi.ReasonMACLimit] + c.Drops[abi.ReasonMACTableFull]},
 		{Name: "unknownNotFlooded", Value: c.UnknownNotFlooded},
+		{Name: "unknownFlooded", Value: c.UnknownFlooded},
 	}
 	return s
 }

@@ -98,7 +98,7 @@ func (m *Model) Key(key string) Action {
 
 // pick sorts by the column of a digit.
 func (m *Model) pick(key string) {
-	if len(key) == 1 && key[0] >= '1' && key[0] < '1'+byte(columns) {
+	if len(key) == 1 && key[0] >= '1' && key[0] <= '9' {
 		m.sortBy(Column(key[0] - '1'))
 	}
 }
@@ -160,7 +160,9 @@ func helpLines() []Line {
 		lines = append(lines, Line{Text: "  " + fit(k[0], keyWidth, false) + k[1]})
 	}
 	for _, text := range []string{"", "In is from the port's owner into the switch; ^ marks an uplink.",
-		"BCAST/s: broadcast, multicast and unknown-unicast frames that the port sent.",
+		"BCAST/s: broadcast, multicast and unknown-unicast frames that the port sent. UNKNOWN/s, in a wide window: " +
+			"the last.",
+		"% at an uplink: of its speed, in the direction with more traffic.",
 		"Yellow: frames that the port itself sent are dropped, or it floods.", "Any key shows the ports again."} {
 		lines = append(lines, Line{Text: text})
 	}

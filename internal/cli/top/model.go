@@ -28,12 +28,13 @@ const (
 	DropRate
 	Drops
 	LastDrop
+	Unknown // unicast for unknown destinations that the port sent: a part of ToMany
 	columns
 )
 
 // words are what --sort calls the columns.
 var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "broadcast", "drop-rate",
-	"drops", "last-drop"}
+	"drops", "last-drop", "unknown"}
 
 // Columns are the words for the columns.
 func Columns() []string { return slices.Clone(words[:]) }
@@ -47,7 +48,8 @@ func ColumnOf(word string) (Column, bool) {
 // Row is one port or uplink.
 type Row struct {
 	stats.Line
-	// Last is the last drop seen since the view began; its Reason is "" before the first.
+	// Last is the last drop seen since the view began or, before the first, the most frequent one until then; its
+	// Reason is "" where nothing was dropped.
 	Last Drop `json:"lastDrop,omitzero"`
 }
 
@@ -57,7 +59,7 @@ type Drop struct {
 	// Refused: copies to this port; otherwise frames from it.
 	Refused bool      `json:"refused,omitempty"`
 	Count   uint64    `json:"count"`
-	At      time.Time `json:"at"`
+	At      time.Time `json:"at,omitzero"` // zero: before the view began
 }
 
 // Model is the state of a view.
@@ -84,6 +86,8 @@ type Model struct {
 	before  stats.Reading
 	last    map[stats.Key]Drop
 	several bool // switches
+	grouped bool // some port has a port group
+	links   []link
 }
 
 // Update takes a reading in, made at that time.
@@ -93,7 +97,7 @@ func (m *Model) Update(all []api.Stats, now time.Time) {
 		m.last = map[stats.Key]Drop{}
 	}
 	lines := stats.Lines(m.before, all)
-	m.rows, m.several = make([]Row, len(lines)), false
+	m.rows, m.several, m.grouped, m.links = make([]Row, len(lines)), false, false, nil
 	there := make(map[stats.Key]bool, len(lines))
 	for i, l := range lines {
 		k := stats.Key{Switch: l.Switch, Name: l.Port}
@@ -102,7 +106,10 @@ func (m *Model) Update(all []api.Stats, now time.Time) {
 			m.last[k] = d
 		}
 		m.rows[i] = Row{Line: l, Last: m.last[k]}
-		m.several = m.several || l.Switch != lines[0].Switch
+		m.several, m.grouped = m.several || l.Switch != lines[0].Switch, m.grouped || l.PortGroup != ""
+		if u, ok := linkOf(&all[i], &m.rows[i]); ok {
+			m.links = append(m.links, u)
+		}
 	}
 	for k := range m.last {
 		if !there[k] {
@@ -112,10 +119,11 @@ func (m *Model) Update(all []api.Stats, now time.Time) {
 	m.before = stats.Read(all)
 }
 
-// newest is what was dropped, or refused, between two readings, most of it for one reason.
+// newest is what was dropped, or refused, between two readings, most of it for one reason; in the first reading all
+// until then.
 func newest(before, now *api.Stats, at time.Time) (d Drop, dropped bool) {
 	if before == nil {
-		return Drop{}, false
+		before, at = &api.Stats{}, time.Time{}
 	}
 	look := func(was, is []api.ReasonNo, refused bool) { // what is left out by design is no drop
 		old := make(map[string]uint64, len(was))
@@ -204,6 +212,22 @@ func (r *Row) value(c Column) float64 {
 		return r.Rates.PacketsOut
 	case ToMany:
 		return r.Rates.ToMany()
+	case Unknown:
+		return r.Rates.UnknownIn
 	}
 	return r.Rates.InDropped + r.Rates.OutDropped
+}
+
+// link is how much of an uplink's speed is used.
+type link struct {
+	row     *Row
+	percent float64 // in the direction with more
+}
+
+// linkOf is the link of an uplink whose speed is known and that has rates.
+func linkOf(s *api.Stats, r *Row) (link, bool) {
+	if s.Speed == 0 || r.Rates == nil {
+		return link{}, false
+	}
+	return link{r, 100 * 8 * max(r.Rates.BytesIn, r.Rates.BytesOut) / float64(s.Speed)}, true
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,16 +28,34 @@ const above = 4
 func (m *Model) body() int { return max(0, m.Height-above) }
 
 var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "BCAST/s", "DROP/s", "DROPS",
-	"LAST DROP"}
+	"LAST DROP", "UNKNOWN/s"}
 
 // widths of the columns of numbers, with the space before them: for the heading with its arrow, and a number of 5
 // characters. The port has what its name needs.
-var widths = [columns]int{BitsIn: 10, BitsOut: 10, PacketsIn: 10, PacketsOut: 10, ToMany: 9, DropRate: 8, Drops: 7}
+var widths = [columns]int{BitsIn: 10, BitsOut: 10, PacketsIn: 10, PacketsOut: 10, ToMany: 9, DropRate: 8, Drops: 7,
+	Unknown: 11}
 
 const (
-	lastWidth = 28
-	leastName = 12
+	lastWidth  = 28
+	leastName  = 12
+	groupWidth = 24
 )
+
+// wide says whether there is room for what a narrow window leaves out: unknown unicast and the port group.
+func (m *Model) wide() bool { return m.Width >= wideWidth }
+
+// wideWidth is the least width for all columns.
+const wideWidth = 160
+
+// shown are the columns of numbers, in the order of the screen. Unknown unicast is shown where there is room, and where
+// it is what ports are sorted by.
+func (m *Model) shown() []Column {
+	list := []Column{BitsIn, BitsOut, PacketsIn, PacketsOut, ToMany, DropRate, Drops}
+	if m.wide() || m.Sort == Unknown {
+		list = slices.Insert(list, 5, Unknown)
+	}
+	return list
+}
 
 // Screen is what the terminal shows: Height lines at most, none longer than Width.
 func (m *Model) Screen() []Line {
@@ -61,8 +80,12 @@ func (m *Model) first(rows []Row) string {
 	if n := m.body(); len(rows) > n {
 		shown = fmt.Sprintf("%d-%d of %d ports", m.offset+1, m.offset+n, len(rows))
 	}
-	return fmt.Sprintf("heddle top  %s  %s  every %v  %s", clean(m.Title), m.now.Format(time.TimeOnly), m.Interval,
+	line := fmt.Sprintf("heddle top  %s  %s  every %v  %s", clean(m.Title), m.now.Format(time.TimeOnly), m.Interval,
 		shown)
+	for _, u := range m.links {
+		line += fmt.Sprintf("  %s %.0f%%", m.name(u.row), u.percent)
+	}
+	return line
 }
 
 func (m *Model) sums(rows []Row) string {
@@ -104,8 +127,8 @@ func (m *Model) status() string {
 // nameWidth is what the longest name needs, as far as there is room: numbers far from their name are hard to read.
 func (m *Model) nameWidth() int {
 	longest, numbers := 0, 0
-	for _, w := range widths {
-		numbers += w
+	for _, c := range m.shown() {
+		numbers += widths[c]
 	}
 	for i := range m.rows {
 		longest = max(longest, utf8.RuneCountInString(m.name(&m.rows[i])))
@@ -131,26 +154,29 @@ func (m *Model) heading() string {
 		mark = "↑"
 	}
 	cells[m.Sort] += mark
-	return m.join(cells)
+	return m.join(cells, "PORT GROUP")
 }
 
-func (m *Model) join(cells [columns]string) string {
+func (m *Model) join(cells [columns]string, group string) string {
 	var b strings.Builder
 	b.WriteString(fit(cells[Name], m.nameWidth(), false))
-	for c := BitsIn; c < LastDrop; c++ {
+	for _, c := range m.shown() {
 		b.WriteString(fit(cells[c], widths[c], true))
 	}
 	b.WriteString("  " + fit(cells[LastDrop], lastWidth, false))
+	if m.wide() && m.grouped {
+		b.WriteString("  " + fit(group, groupWidth, false))
+	}
 	return b.String()
 }
 
 func (m *Model) row(r *Row) string {
 	cells := [columns]string{Name: m.name(r)}
-	for c := BitsIn; c < LastDrop; c++ {
+	for _, c := range m.shown() {
 		cells[c] = stats.Short(r.value(c))
 	}
 	cells[LastDrop] = m.lastDrop(r.Last)
-	return m.join(cells)
+	return m.join(cells, clean(r.PortGroup))
 }
 
 // lastDrop is the reason of the last drop and its age: "in forged-transmit 3s".
@@ -161,6 +187,9 @@ func (m *Model) lastDrop(d Drop) string {
 	way := "in "
 	if d.Refused {
 		way = "out "
+	}
+	if d.At.IsZero() {
+		return way + d.Reason + " before"
 	}
 	return way + d.Reason + " " + period.Age(m.now.Sub(d.At))
 }

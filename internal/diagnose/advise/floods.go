@@ -14,11 +14,9 @@ import (
 func floodRules() []Rule {
 	return []Rule{
 		{"flood", api.FindingWrong, "a port floods the others",
-			fmt.Sprintf("broadcast and multicast frames that a port sends in a second, in the last half second or "+
-				"the time "+
-				"of `--for`: %d, or %d of multicast, and more without storm control; with it, what storm control "+
-				"keeps from the others",
-				stats.BroadcastFlood, stats.MulticastFlood),
+			fmt.Sprintf("broadcast, multicast and unknown-unicast frames that a port sends to others in a second, in "+
+				"the last half second or the time of `--for`: %d, or %d of multicast, and more without storm control; "+
+				"with it, what storm control keeps from the others", stats.BroadcastFlood, stats.MulticastFlood),
 			"every port of its VLAN, and every host behind the uplinks, gets a copy of each frame and has " +
 				"to look at it", flooding},
 	}
@@ -39,16 +37,20 @@ type floodKind struct {
 	level api.FindingLevel
 }
 
-// floodKinds has no unknown unicast: where storm control does not limit that, no counter tells it from other unicast.
-// Much multicast may be meant, as of a camera or a cluster, and is a note.
+// floodKinds: much multicast may be meant, as of a camera or a cluster, and is a note. So is unknown unicast: it is
+// what a guest sends to stations outside, where ports of its VLAN take what is unknown, and no fault of its own.
 func floodKinds() []floodKind {
 	return []floodKind{
 		{"broadcast", "packetsInBroadcast", "broadcast", func(s *plan.StormControl) int { return s.Broadcast.V },
 			stats.BroadcastFlood, api.FindingWrong},
 		{"multicast", "packetsInMulticast", "multicast", func(s *plan.StormControl) int { return s.Multicast.V },
 			stats.MulticastFlood, api.FindingNote},
+		{unknownKind, "unknownFlooded", "unknownUnicast", func(s *plan.StormControl) int { return s.UnknownUnicast.V },
+			stats.UnknownFlood, api.FindingNote},
 	}
 }
+
+const unknownKind = "unknown-unicast"
 
 // flooding finds the ports that send much to many now: what they did an hour ago is nothing to act on.
 func flooding(l *look) (found []api.Finding) {
@@ -92,6 +94,9 @@ func (l *look) floods(sw *plan.Switch, p *plan.Port, c *counts, k *floodKind) (f
 	for _, n := range c.drops {
 		dropped += n
 	}
+	if k.what == unknownKind { // counts what others got
+		dropped = 0
+	}
 	rate := l.aSecond(diff(c.named[k.counter], dropped))
 	if rate < k.from || k.limit(&p.Policy.StormControl) > 0 {
 		return f, false
@@ -99,9 +104,20 @@ func (l *look) floods(sw *plan.Switch, p *plan.Port, c *counts, k *floodKind) (f
 	f = onPort(p, "it sends %s a second (%s); each can reach %s", many(rate, k.what+" frame"), l.measured(),
 		l.hearers(sw, p))
 	f.Level = k.level
+	if k.what == unknownKind {
+		f = onPort(p, "it sends %s a second (%s), of which the ports that take unknown unicast get copies",
+			many(rate, k.what+" frame"), l.measured())
+		f.Level = k.level
+		f.Why =
+			"every nested host and every promiscuous port of its VLAN gets a copy of each frame; the way out does " +
+				"not need that"
+	}
 	to := plan.Setting{Path: "stormControl." + k.field, Value: fmt.Sprint(k.from)}
-	return remedy(f, l.explain.Fix(p, "Limit what it may send to many by storm control; then see in the guest why it "+
-		"sends that.", to)), true
+	change := "Limit what it may send to many by storm control; then see in the guest why it sends that."
+	if k.what == unknownKind {
+		change = "Limit the copies by storm control: what is for outside still leaves by the uplink."
+	}
+	return remedy(f, l.explain.Fix(p, change, to)), true
 }
 
 // hearers are those that get what a port sends to all.

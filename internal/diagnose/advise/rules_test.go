@@ -79,6 +79,7 @@ func floodCases() []ruleCase {
 	}
 	drops := func(reason string, n uint64) api.ReasonNo { return api.ReasonNo{Reason: reason, Value: n} }
 	const broadcast, multicast, notFlooded = "packetsInBroadcast", "packetsInMulticast", "unknownNotFlooded"
+	const unknown = "unknownFlooded"
 	const web = "{name: web, vlan: {access: 10}"
 	return []ruleCase{
 		{rule: "flood", provoke: sends(broadcast, 600), near: sends(broadcast, 249), object: "port a",
@@ -99,6 +100,10 @@ func floodCases() []ruleCase {
 			sign: "it sends 1,200 broadcast frames and 0 multicast frames a second (measured for 500ms); storm " +
 				"control (broadcast 200/s, unknown unicast 50/s) " +
 				"holds it: it keeps 1,000 frames a second from the others"},
+		{rule: "flood", provoke: sends(unknown, 250, drops("forged-transmit", 400)), near: sends(unknown, 249),
+			object: "port a", level: api.FindingNote, fix: "stormControl: {unknownUnicast: 500}",
+			sign: "it sends 500 unknown-unicast frames a second (measured for 500ms), of which the ports that take " +
+				"unknown unicast get copies"},
 		{rule: "flood", old: web, new: web + ", stormControl: {unknownUnicast: 50}", provoke: sends(notFlooded, 5),
 			near: sends(notFlooded, 4), object: "port a",
 			level: api.FindingNote, fix: "heddle capture a", sign: "it keeps 10 frames a second from the others"},

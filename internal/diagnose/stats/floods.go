@@ -25,13 +25,13 @@ func (c *Counts) countFlooded(s *api.Stats) {
 			c.MulticastIn = n.Value
 		}
 	}
-	if s.Uplink { // what the physical network floods for nobody here is left out by design
-		return
-	}
 	for _, n := range s.Extra {
-		if n.Name == "unknownNotFlooded" {
+		if n.Name == "unknownFlooded" || n.Name == "unknownNotFlooded" {
 			c.UnknownIn += n.Value
 		}
+	}
+	if s.Uplink { // what the physical network floods for nobody here is left out by design
+		return
 	}
 	for _, d := range s.Drops {
 		if d.Reason == abi.ReasonUnknownUnicast.String() {
@@ -40,7 +40,7 @@ func (c *Counts) countFlooded(s *api.Stats) {
 	}
 }
 
-// ToMany is the rate of frames sent to more than one receiver.
+// ToMany is the rate of frames sent to any number of receivers.
 func (r *Rates) ToMany() float64 { return r.BroadcastIn + r.MulticastIn + r.UnknownIn }
 
 // Floods reports whether that is more than guests need.

@@ -28,9 +28,8 @@ type Counts struct {
 	// BroadcastIn and MulticastIn are the part of PacketsIn that goes to many.
 	BroadcastIn uint64 `json:"broadcastIn"`
 	MulticastIn uint64 `json:"multicastIn"`
-	// UnknownIn are unicast frames for unknown destinations, as far as they are counted apart from other unicast: those
-	// that found no receiver, and those that storm control kept from the ports. Those that were flooded are not among
-	// them.
+	// UnknownIn are unicast frames for unknown destinations that were for many: those of which ports got copies, those
+	// that storm control kept from them, and those that found no receiver.
 	UnknownIn uint64 `json:"unknownIn"`
 }
 

@@ -50,7 +50,11 @@ func TestWhatIsLeftOutByDesignIsNoDrop(t *testing.T) {
 	if got, want := Of(&s), (Counts{InDropped: 111, OutDropped: 3, Filtered: 30, UnknownIn: 10}); got != want {
 		t.Errorf("a port: %+v, want %+v", got, want)
 	}
-	s.Uplink = true
+	s.Extra = []api.Counter{{Name: "unknownFlooded", Value: 1000}, {Name: "unknownNotFlooded", Value: 10000}}
+	if got := Of(&s).UnknownIn; got != 11010 {
+		t.Errorf("%d frames of unknown unicast", got)
+	}
+	s.Extra, s.Uplink = nil, true
 	if got, want := Of(&s), (Counts{InDropped: 1, OutDropped: 3, Filtered: 140}); got != want {
 		t.Errorf("an uplink: %+v, want %+v", got, want)
 	}

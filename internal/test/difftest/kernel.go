@@ -143,7 +143,7 @@ func counters(c observe.Counters) model.Counters {
 		PacketsFromHostDropped: c.PacketsFromHostDropped,
 		MACsLearned:            c.MACsHeld, MACMoves: c.MACMoves, MACNotLearnedAllowed: c.MACNotLearnedAllowed,
 		MACNotLearnedDropped: c.Drops[abi.ReasonMACLimit] + c.Drops[abi.ReasonMACTableFull],
-		UnknownNotFlooded:    c.UnknownNotFlooded,
+		UnknownNotFlooded:    c.UnknownNotFlooded, UnknownFlooded: c.UnknownFlooded,
 	}
 	out.DropsIn, out.PacketsInDropped, out.PacketsInException = split(c.Drops, abi.ReasonMalformed)
 	out.RefusedOut, out.PacketsOutDropped, out.PacketsOutException = split(c.Refused, abi.ReasonDeviceRefused)

@@ -15,9 +15,13 @@ type expectation struct {
 	copies  map[string][]byte // by receiver; "host" is the host's stack
 	refused map[string]string // reason by receiver; "" is the refusal that has none
 	dropped string            // reason; "" = delivered
+	flooded bool              // ports get copies of unknown unicast
 }
 
 type outcome func(e *expectation, sent string)
+
+// flooded expects that the frame counts as one of unknown unicast that is flooded.
+func flooded(e *expectation, _ string) { e.flooded = true }
 
 // to expects copies at the named receivers, in the bytes sent or those given.
 func to(names string, frame ...string) outcome {

@@ -21,9 +21,9 @@ const twoUplinks = `
 func TestS31_NothingGoesFromUplinkToUplink(t *testing.T) {
 	r := newRig(t, twoUplinks, "vm1 learn, txUplink: true", "vm2 sniff")
 	r.send("u2", "all ext1 0806", to("vm1 host"), refused("vm2", "reverse-path"))
-	r.send("u1", "ext2 ext1 0800", to("vm2"), refused("vm1", "reverse-path"))
+	r.send("u1", "ext2 ext1 0800", flooded, to("vm2"), refused("vm1", "reverse-path"))
 	r.send("u2", "vm1 ext1 0800", to("vm1"), refused("vm2", "reverse-path"))
-	r.send("u1", "dev2 ext1 0800", to("vm2"), refused("vm1", "reverse-path")) // the other uplink's own MAC
+	r.send("u1", "dev2 ext1 0800", flooded, to("vm2"), refused("vm1", "reverse-path")) // the other uplink's own MAC
 	r.learned()
 }
 
@@ -47,10 +47,10 @@ func TestS32_WhoElseWantsUnknownUnicastIsAskedInEachVLAN(t *testing.T) {
   - {name: sniffs, vlan: {access: 7}, security: {promiscuous: accept}}
 `, "vm1 trunk", "vm2 five", "vm3 six", "vm4 learns", "vm5 sniffs")
 	r.send("vm1", "ext1 vm1 q5 0800", to("u1"))
-	r.send("vm1", "ext1 vm1 q6 0800", to("vm4", "ext1 vm1 0800"), to("u1"))
-	r.send("vm1", "ext1 vm1 q7 0800", to("vm5", "ext1 vm1 0800"), to("u1"))
+	r.send("vm1", "ext1 vm1 q6 0800", flooded, to("vm4", "ext1 vm1 0800"), to("u1"))
+	r.send("vm1", "ext1 vm1 q7 0800", flooded, to("vm5", "ext1 vm1 0800"), to("u1"))
 	r.send("vm2", "ext1 vm2 0800", to("u1", "ext1 vm2 q5 0800"))
-	r.send("vm3", "ext1 vm3 0800", to("vm4"), to("u1", "ext1 vm3 q6 0800"))
+	r.send("vm3", "ext1 vm3 0800", flooded, to("vm4"), to("u1", "ext1 vm3 q6 0800"))
 	r.send("vm4", "ext1 vm4 0800", to("u1", "ext1 vm4 q6 0800"))
 	r.send("vm5", "ext1 vm5 0800", to("u1", "ext1 vm5 q7 0800"))
 }
@@ -168,15 +168,15 @@ func TestS38_BroadcastReflectedToAnotherUplinkIsRefused(t *testing.T) {
 func TestS39_FloodedUnicastFromBothUplinksArrivesOnce(t *testing.T) {
 	r := newRig(t, twoUplinks, "vm1 sniff", "vm2 web", "vm3 learn")
 	r.send("u1", "ext2 ext1 0800", refused("vm1 vm3", "reverse-path"), dropped("reverse-path"))
-	r.send("u2", "ext2 ext1 0800", to("vm1 vm3"))
+	r.send("u2", "ext2 ext1 0800", flooded, to("vm1 vm3"))
 	r.send("u1", "vm1 ext1 0800", to("vm1")) // what a port owns it gets from anywhere
 	r.learned()
 }
 
 func TestS40_WithTheCheckOffItArrivesTwice(t *testing.T) {
 	r := newRig(t, "  checks: {reversePathPromiscuous: false}\n"+twoUplinks[1:], "vm1 sniff", "vm2 web", "vm3 learn")
-	r.send("u1", "ext2 ext1 0800", to("vm1 vm3"))
-	r.send("u2", "ext2 ext1 0800", to("vm1 vm3"))
+	r.send("u1", "ext2 ext1 0800", flooded, to("vm1 vm3"))
+	r.send("u2", "ext2 ext1 0800", flooded, to("vm1 vm3"))
 	r.send("u1", "all ext1 0806", to("vm2 host"), refused("vm1 vm3", "reverse-path")) // the other check goes on
 	r.learned()
 }
@@ -193,14 +193,14 @@ func TestS91_OurOwnFrameComingBackIsNotCopied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// forged, learned, own
 			others := map[string]outcome{"vm1": to("vm2 vm3 u1"), "vm3": to("vm1 vm2 u1")}[at]
-			r.send(at, "ext2 "+name+" 0800", others)
+			r.send(at, "ext2 "+name+" 0800", flooded, others)
 			r.after(999 * time.Millisecond)
 			r.send("u1", "ext2 "+name+" 0800", refused(all3, "reflected"), dropped("reflected"))
 			r.send("u1", "all "+name+" 0806", to("host"), refused(all3, "reflected"))
 			r.send("u1", "ext2 "+name+" q7 0800", dropped("unknown-unicast")) // another segment: nobody is there
 			r.send("u1", "vm2 "+name+" 0800", to("vm2"), refused("vm1", "reflected"))
 			r.after(time.Millisecond)
-			r.send("u1", "ext2 "+name+" 0800", to(all3))
+			r.send("u1", "ext2 "+name+" 0800", flooded, to(all3))
 		})
 	}
 	r.learned()
@@ -214,7 +214,7 @@ func TestS91_D14_GroupsAndCopiesOfUnicastHaveASettingEach(t *testing.T) {
 `
 	for off, want := range map[string][2][]outcome{
 		"reversePath":            {{to("vm1 host")}, {refused("vm1", "reflected"), dropped("reflected")}},
-		"reversePathPromiscuous": {{to("host"), refused("vm1", "reflected")}, {to("vm1")}},
+		"reversePathPromiscuous": {{to("host"), refused("vm1", "reflected")}, {flooded, to("vm1")}},
 	} {
 		t.Run(off, func(t *testing.T) {
 			r := newRig(t, fmt.Sprintf(one, off), "vm1 sniff")
@@ -232,7 +232,7 @@ func TestS91_WithTheChecksOffReflectionsAreCopied(t *testing.T) {
   portGroups: [{name: sniff, security: {promiscuous: accept}}]
 `, "vm1 sniff")
 	r.send("vm1", "ext2 vm1 0800", to("u1"))
-	r.send("u1", "ext2 vm1 0800", to("vm1"))
+	r.send("u1", "ext2 vm1 0800", flooded, to("vm1"))
 	r.send("u1", "all vm1 0806", to("vm1 host"))
 }
 

@@ -39,9 +39,9 @@ func TestS13_WithoutLearningUnknownUnicastReachesNoPlainPort(t *testing.T) {
 
 func TestS14_UnknownUnicastReachesFloodingPortsOnly(t *testing.T) {
 	r := newRig(t, nested, "vm1 learn", "vm2 learn", "vm3 quiet", "vm4 plain", "vm5 other")
-	r.send("u1", "nest9 ext1 q5 0800", to("vm1 vm2", "nest9 ext1 0800"))
-	r.send("vm4", "nest9 vm4 0800", to("vm1 vm2"), to("u1", "nest9 vm4 q5 0800"))
-	r.send("vm1", "nest9 vm1 0800", to("vm2"), to("u1", "nest9 vm1 q5 0800")) // never back to the sender
+	r.send("u1", "nest9 ext1 q5 0800", flooded, to("vm1 vm2", "nest9 ext1 0800"))
+	r.send("vm4", "nest9 vm4 0800", flooded, to("vm1 vm2"), to("u1", "nest9 vm4 q5 0800"))
+	r.send("vm1", "nest9 vm1 0800", flooded, to("vm2"), to("u1", "nest9 vm1 q5 0800")) // never back to the sender
 }
 
 func TestS15_AtTheLimitWithDropANewSourceIsDropped(t *testing.T) {
@@ -52,7 +52,7 @@ func TestS15_AtTheLimitWithDropANewSourceIsDropped(t *testing.T) {
 	r.send("vm1", "all nest3 0806", dropped("mac-limit"))
 	r.send("vm1", "all vm1 0806", both("vm1")...) // its own MAC takes no place
 	r.send("vm1", "all nest2 0806", both("nest2")...)
-	r.send("vm2", "nest3 vm2 0800", to("vm1"), to("u1", "nest3 vm2 q5 0800")) // unknown
+	r.send("vm2", "nest3 vm2 0800", flooded, to("vm1"), to("u1", "nest3 vm2 q5 0800")) // unknown
 	r.learned("5 nest1 vm1", "5 nest2 vm1")
 }
 
@@ -82,7 +82,7 @@ func TestS16_AtTheLimitWithAllowANewSourcePassesUnlearned(t *testing.T) {
 	r.send("vm1", "vm2 nest2 0800", to("vm2"))
 	r.learned("5 nest1 vm1")
 	r.ledger.of("vm1").MACNotLearnedAllowed = 1
-	r.send("vm2", "nest2 vm2 0800", to("vm1"), to("u1", "nest2 vm2 q5 0800")) // unknown, flooded
+	r.send("vm2", "nest2 vm2 0800", flooded, to("vm1"), to("u1", "nest2 vm2 q5 0800")) // unknown, flooded
 }
 
 func TestS17_S93_D5_AnIdleEntryIsUnknownWithoutAnyAgent(t *testing.T) {
@@ -116,7 +116,7 @@ func TestS18_NothingIsLearnedFromAnUplink(t *testing.T) {
 	r.send("u1", "vm1 ext1 q5 0800", to("vm1", "vm1 ext1 0800"))
 	r.send("u1", "all ext1 q5 0806", to("vm1 vm2", "all ext1 0806"), to("host"))
 	r.learned()
-	r.send("vm1", "ext1 vm1 0800", to("vm2"), to("u1", "ext1 vm1 q5 0800")) // still unknown
+	r.send("vm1", "ext1 vm1 0800", flooded, to("vm2"), to("u1", "ext1 vm1 q5 0800")) // still unknown
 }
 
 func TestS19_D16_D19_AMACThatAPortOwnsIsNotLearnedElsewhere(t *testing.T) {

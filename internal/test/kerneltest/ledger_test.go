@@ -39,6 +39,9 @@ func (l *ledger) record(r *rig, at string, sent []byte, e *expectation) {
 	}
 	in.PacketsIn[class]++
 	in.BytesIn[class] += uint64(len(sent))
+	if e.flooded {
+		in.UnknownFlooded++
+	}
 	if e.dropped == "" {
 		in.Delivered++
 	} else {

@@ -95,6 +95,7 @@ func TestS6_D1_PromiscuousAcceptedHelpsOnlyWhoMayBeAsking(t *testing.T) {
 	for asks, also := range map[plan.Asks]outcome{
 		plan.AsksYes: to("vm3"), plan.AsksUnknown: to("vm3"), plan.AsksNo: to(""),
 	} {
+		unknown := func(e *expectation, sent string) { also(e, sent); e.flooded = asks != plan.AsksNo }
 		t.Run(fmt.Sprint(asks), func(t *testing.T) {
 			r := newRig(t, `
   uplinks: [{name: u1, device: dev1}]
@@ -104,7 +105,7 @@ func TestS6_D1_PromiscuousAcceptedHelpsOnlyWhoMayBeAsking(t *testing.T) {
 `, "vm1 web", "vm2 web", "vm3 sniff")
 			r.fact("vm3", func(f *plan.Fact) { f.Promiscuous = asks })
 			r.send("vm1", "vm2 vm1 0800", to("vm2"), also)
-			r.send("vm1", "ext1 vm1 0800", to("u1"), also)
+			r.send("vm1", "ext1 vm1 0800", to("u1"), unknown)
 			r.send("u1", "vm1 ext1 0800", to("vm1"), also)
 			r.send("vm1", "vm3 vm1 0800", to("vm3"))
 		})
@@ -125,9 +126,9 @@ func TestS7_PromiscuousSeesItsOwnVLANOnly(t *testing.T) {
 `, "vm1 ten", "vm2 ten", "vm3 sniff10", "vm4 sniff20", "vm5 sniff-trunk", "vm6 sniff-trunk10", "vm7 sniff-none")
 	r.send("vm1", "vm2 vm1 0800", to("vm2 vm3"), to("vm6", "vm2 vm1 q10 0800"))
 	r.send("u1", "vm2 ext1 q10 0800", to("vm2 vm3", "vm2 ext1 0800"), to("vm6"))
-	r.send("u1", "vm2 ext1 q20 0800", to("vm4", "vm2 ext1 0800"), to("vm5"))
+	r.send("u1", "vm2 ext1 q20 0800", flooded, to("vm4", "vm2 ext1 0800"), to("vm5"))
 	r.send("u1", "vm2 ext1 q99 0800", dropped("unknown-unicast"))
-	r.send("u1", "vm2 ext1 0800", to("vm5 vm7"))
+	r.send("u1", "vm2 ext1 0800", flooded, to("vm5 vm7"))
 }
 
 func TestS41_ABlockedPortPassesNothingEitherWay(t *testing.T) {

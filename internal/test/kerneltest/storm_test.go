@@ -50,7 +50,7 @@ func TestD27_EachKindHasItsOwnRateAndKnownUnicastNone(t *testing.T) {
 	r.send("vm1", "333300000001 vm1 0806", everyone("333300000001", "vm1")...)
 	r.send("vm1", "333300000001 vm1 0806", dropped("storm-control"))
 	for range 4 {
-		r.send("vm1", "nest9 vm1 0800", to("vm2"), to("u1", "nest9 vm1 q5 0800"))
+		r.send("vm1", "nest9 vm1 0800", flooded, to("vm2"), to("u1", "nest9 vm1 q5 0800"))
 	}
 	for range 2 {
 		r.ledger.of("vm1").UnknownNotFlooded++
@@ -67,7 +67,7 @@ func TestD27_EachKindHasItsOwnRateAndKnownUnicastNone(t *testing.T) {
 func TestD27_UnknownUnicastAboveTheRateHasNoWayWithoutAnUplink(t *testing.T) {
 	r := newRig(t, limited, "vm1 limited", "vm2 learn", "vm3 plain")
 	r.change("unknownUnicast: 4", "unknownUnicast: 1")
-	r.send("vm1", "nest9 vm1 0800", to("vm2"), to("u1", "nest9 vm1 q5 0800"))
+	r.send("vm1", "nest9 vm1 0800", flooded, to("vm2"), to("u1", "nest9 vm1 q5 0800"))
 	r.change("device: dev1}", "device: dev1, vlans: [9]}")
 	r.ledger.of("vm1").UnknownNotFlooded++
 	r.send("vm1", "nest9 vm1 0800", notFlooded, refused("u1", "uplink-vlan"), dropped("uplink-vlan"))

@@ -130,6 +130,10 @@ const (
 	ProblemCode_PROBLEM_CODE_LACP_OTHER_PARTNER ProblemCode = 50
 	// LACP cannot be spoken on its device
 	ProblemCode_PROBLEM_CODE_LACP_NO_SOCKET ProblemCode = 51
+	// an uplink that no team uses, for its maintenance
+	ProblemCode_PROBLEM_CODE_DRAINED ProblemCode = 52
+	// an uplink that is blocked
+	ProblemCode_PROBLEM_CODE_UPLINK_BLOCKED ProblemCode = 53
 )
 
 // Enum value maps for ProblemCode.
@@ -187,6 +191,8 @@ var (
 		49: "PROBLEM_CODE_LACP_INDIVIDUAL",
 		50: "PROBLEM_CODE_LACP_OTHER_PARTNER",
 		51: "PROBLEM_CODE_LACP_NO_SOCKET",
+		52: "PROBLEM_CODE_DRAINED",
+		53: "PROBLEM_CODE_UPLINK_BLOCKED",
 	}
 	ProblemCode_value = map[string]int32{
 		"PROBLEM_CODE_UNSPECIFIED":            0,
@@ -241,6 +247,8 @@ var (
 		"PROBLEM_CODE_LACP_INDIVIDUAL":        49,
 		"PROBLEM_CODE_LACP_OTHER_PARTNER":     50,
 		"PROBLEM_CODE_LACP_NO_SOCKET":         51,
+		"PROBLEM_CODE_DRAINED":                52,
+		"PROBLEM_CODE_UPLINK_BLOCKED":         53,
 	}
 )
 
@@ -419,7 +427,7 @@ var File_heddle_agent_v1_problem_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xf8\x14\n" +
+	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xd4\x15\n" +
 	"\vProblemCode\x12\x1c\n" +
 	"\x18PROBLEM_CODE_UNSPECIFIED\x10\x00\x12)\n" +
 	"\x16PROBLEM_CODE_NO_DEVICE\x10\x01\x1a\r\x8a\xb5\x18\tno-device\x123\n" +
@@ -475,7 +483,9 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"#PROBLEM_CODE_LACP_PARTNER_NOT_READY\x100\x1a\x1a\x8a\xb5\x18\x16lacp-partner-not-ready\x125\n" +
 	"\x1cPROBLEM_CODE_LACP_INDIVIDUAL\x101\x1a\x13\x8a\xb5\x18\x0flacp-individual\x12;\n" +
 	"\x1fPROBLEM_CODE_LACP_OTHER_PARTNER\x102\x1a\x16\x8a\xb5\x18\x12lacp-other-partner\x123\n" +
-	"\x1bPROBLEM_CODE_LACP_NO_SOCKET\x103\x1a\x12\x8a\xb5\x18\x0elacp-no-socket*\xd4\x01\n" +
+	"\x1bPROBLEM_CODE_LACP_NO_SOCKET\x103\x1a\x12\x8a\xb5\x18\x0elacp-no-socket\x12%\n" +
+	"\x14PROBLEM_CODE_DRAINED\x104\x1a\v\x8a\xb5\x18\adrained\x123\n" +
+	"\x1bPROBLEM_CODE_UPLINK_BLOCKED\x105\x1a\x12\x8a\xb5\x18\x0euplink-blocked*\xd4\x01\n" +
 	"\rViolationCode\x12\x1e\n" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +
 	"\x1cVIOLATION_CODE_GROUP_ADDRESS\x10\x01\x1a\x11\x8a\xb5\x18\rgroup-address\x125\n" +

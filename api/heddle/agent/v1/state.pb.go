@@ -1208,7 +1208,9 @@ type Uplink struct {
 	// reason_code is the reason for programs.
 	ReasonCode ProblemCode `protobuf:"varint,16,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
 	// speed is what the device says its link carries in each direction, in bits per second; 0 when it does not say.
-	Speed         uint64 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`
+	Speed uint64 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`
+	// maintenance says that the uplink is drained or blocked; absent for one in use.
+	Maintenance   *UplinkMaintenance `protobuf:"bytes,18,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1360,6 +1362,13 @@ func (x *Uplink) GetSpeed() uint64 {
 		return x.Speed
 	}
 	return 0
+}
+
+func (x *Uplink) GetMaintenance() *UplinkMaintenance {
+	if x != nil {
+		return x.Maintenance
+	}
+	return nil
 }
 
 // Port is one port.
@@ -1827,7 +1836,7 @@ var File_heddle_agent_v1_state_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x1bheddle/agent/v1/state.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/flow.proto\x1a\x1aheddle/agent/v1/link.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x11\n" +
+	"\x1bheddle/agent/v1/state.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/flow.proto\x1a\x1aheddle/agent/v1/link.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1cheddle/agent/v1/uplink.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x11\n" +
 	"\x0fGetStateRequest\"@\n" +
 	"\x10GetStateResponse\x12,\n" +
 	"\x05state\x18\x01 \x01(\v2\x16.heddle.agent.v1.StateR\x05state\"\x14\n" +
@@ -1914,7 +1923,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bports_up\x18\x05 \x01(\x05R\aportsUp\x12\x1c\n" +
 	"\toverrides\x18\x06 \x03(\tR\toverrides\x12.\n" +
 	"\x13reset_at_disconnect\x18\a \x01(\bR\x11resetAtDisconnect\x122\n" +
-	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\"\xe4\x04\n" +
+	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\"\xaa\x05\n" +
 	"\x06Uplink\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1937,7 +1946,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bwarnings\x18\x0f \x03(\tR\bwarnings\x12=\n" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12\x14\n" +
-	"\x05speed\x18\x11 \x01(\x04R\x05speed\"\xfc\a\n" +
+	"\x05speed\x18\x11 \x01(\x04R\x05speed\x12D\n" +
+	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xfc\a\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2051,11 +2061,12 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*Lldp)(nil),                  // 31: heddle.agent.v1.Lldp
 	(*ProgramBefore)(nil),         // 32: heddle.agent.v1.ProgramBefore
 	(ProblemCode)(0),              // 33: heddle.agent.v1.ProblemCode
-	(Role)(0),                     // 34: heddle.agent.v1.Role
-	(Origin)(0),                   // 35: heddle.agent.v1.Origin
-	(*PortOverride)(nil),          // 36: heddle.agent.v1.PortOverride
-	(ViolationCode)(0),            // 37: heddle.agent.v1.ViolationCode
-	(*Trial)(nil),                 // 38: heddle.agent.v1.Trial
+	(*UplinkMaintenance)(nil),     // 34: heddle.agent.v1.UplinkMaintenance
+	(Role)(0),                     // 35: heddle.agent.v1.Role
+	(Origin)(0),                   // 36: heddle.agent.v1.Origin
+	(*PortOverride)(nil),          // 37: heddle.agent.v1.PortOverride
+	(ViolationCode)(0),            // 38: heddle.agent.v1.ViolationCode
+	(*Trial)(nil),                 // 39: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	10, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
@@ -2081,34 +2092,35 @@ var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	31, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
 	32, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
 	33, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	34, // 23: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	35, // 24: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	28, // 25: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	26, // 26: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	1,  // 27: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	32, // 28: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	36, // 29: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
-	27, // 30: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	20, // 31: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	33, // 32: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	37, // 33: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
-	19, // 34: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
-	22, // 35: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
-	22, // 36: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	38, // 37: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	2,  // 38: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	4,  // 39: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	6,  // 40: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	8,  // 41: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	3,  // 42: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	5,  // 43: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	7,  // 44: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	9,  // 45: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	42, // [42:46] is the sub-list for method output_type
-	38, // [38:42] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	34, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
+	35, // 24: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	36, // 25: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	28, // 26: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	26, // 27: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	1,  // 28: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
+	32, // 29: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	37, // 30: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
+	27, // 31: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	20, // 32: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	33, // 33: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	38, // 34: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
+	19, // 35: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
+	22, // 36: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	22, // 37: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	39, // 38: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	2,  // 39: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	4,  // 40: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	6,  // 41: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	8,  // 42: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	3,  // 43: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	5,  // 44: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	7,  // 45: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	9,  // 46: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	43, // [43:47] is the sub-list for method output_type
+	39, // [39:43] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -2120,6 +2132,7 @@ func file_heddle_agent_v1_state_proto_init() {
 	file_heddle_agent_v1_flow_proto_init()
 	file_heddle_agent_v1_link_proto_init()
 	file_heddle_agent_v1_problem_proto_init()
+	file_heddle_agent_v1_uplink_proto_init()
 	file_heddle_agent_v1_word_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -404,8 +404,11 @@ type Stats struct {
 	ReadAt int64 `protobuf:"varint,9,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	// device_losses is what the port's device lost by its own account, peer_losses what the other end of a veth did;
 	// absent where it can't be seen.
-	DeviceLosses  *DeviceLosses `protobuf:"bytes,10,opt,name=device_losses,json=deviceLosses,proto3" json:"device_losses,omitempty"`
-	PeerLosses    *DeviceLosses `protobuf:"bytes,11,opt,name=peer_losses,json=peerLosses,proto3" json:"peer_losses,omitempty"`
+	DeviceLosses *DeviceLosses `protobuf:"bytes,10,opt,name=device_losses,json=deviceLosses,proto3" json:"device_losses,omitempty"`
+	PeerLosses   *DeviceLosses `protobuf:"bytes,11,opt,name=peer_losses,json=peerLosses,proto3" json:"peer_losses,omitempty"`
+	// speed is an uplink's: what its device says its link carries in each direction, in bits per second; 0 of a port, and
+	// when it does not say.
+	Speed         uint64 `protobuf:"varint,12,opt,name=speed,proto3" json:"speed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -515,6 +518,13 @@ func (x *Stats) GetPeerLosses() *DeviceLosses {
 		return x.PeerLosses
 	}
 	return nil
+}
+
+func (x *Stats) GetSpeed() uint64 {
+	if x != nil {
+		return x.Speed
+	}
+	return 0
 }
 
 // Counter is one counter; its name is VMware's where there is one.
@@ -927,7 +937,7 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\baccounts\x18\x01 \x03(\v2\x1c.heddle.agent.v1.PortAccountR\baccounts\"\x11\n" +
 	"\x0fListMacsRequest\"<\n" +
 	"\x10ListMacsResponse\x12(\n" +
-	"\x04macs\x18\x01 \x03(\v2\x14.heddle.agent.v1.MacR\x04macs\"\xd9\x03\n" +
+	"\x04macs\x18\x01 \x03(\v2\x14.heddle.agent.v1.MacR\x04macs\"\xef\x03\n" +
 	"\x05Stats\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -942,7 +952,8 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\rdevice_losses\x18\n" +
 	" \x01(\v2\x1d.heddle.agent.v1.DeviceLossesR\fdeviceLosses\x12>\n" +
 	"\vpeer_losses\x18\v \x01(\v2\x1d.heddle.agent.v1.DeviceLossesR\n" +
-	"peerLosses\"3\n" +
+	"peerLosses\x12\x14\n" +
+	"\x05speed\x18\f \x01(\x04R\x05speed\"3\n" +
 	"\aCounter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\";\n" +

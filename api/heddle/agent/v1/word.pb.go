@@ -263,6 +263,8 @@ const (
 	PortState_PORT_STATE_WAITING PortState = 5
 	// an uplink whose link is up and that is not used all the same
 	PortState_PORT_STATE_OUT PortState = 6
+	// an uplink that no team uses, for its maintenance; what arrives is accepted
+	PortState_PORT_STATE_DRAINED PortState = 7
 )
 
 // Enum value maps for PortState.
@@ -275,6 +277,7 @@ var (
 		4: "PORT_STATE_PENDING",
 		5: "PORT_STATE_WAITING",
 		6: "PORT_STATE_OUT",
+		7: "PORT_STATE_DRAINED",
 	}
 	PortState_value = map[string]int32{
 		"PORT_STATE_UNSPECIFIED": 0,
@@ -284,6 +287,7 @@ var (
 		"PORT_STATE_PENDING":     4,
 		"PORT_STATE_WAITING":     5,
 		"PORT_STATE_OUT":         6,
+		"PORT_STATE_DRAINED":     7,
 	}
 )
 
@@ -1895,7 +1899,7 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"port group\x12\x1f\n" +
 	"\x11POLICY_LEVEL_PORT\x10\x04\x1a\b\x8a\xb5\x18\x04port\x12#\n" +
 	"\x13POLICY_LEVEL_UPLINK\x10\x05\x1a\n" +
-	"\x8a\xb5\x18\x06uplink*\xed\x01\n" +
+	"\x8a\xb5\x18\x06uplink*\x92\x02\n" +
 	"\tPortState\x12\x1a\n" +
 	"\x16PORT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\rPORT_STATE_UP\x10\x01\x1a\x06\x8a\xb5\x18\x02up\x12\x1d\n" +
@@ -1903,7 +1907,8 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"\x12PORT_STATE_BLOCKED\x10\x03\x1a\v\x8a\xb5\x18\ablocked\x12#\n" +
 	"\x12PORT_STATE_PENDING\x10\x04\x1a\v\x8a\xb5\x18\apending\x12#\n" +
 	"\x12PORT_STATE_WAITING\x10\x05\x1a\v\x8a\xb5\x18\awaiting\x12\x1b\n" +
-	"\x0ePORT_STATE_OUT\x10\x06\x1a\a\x8a\xb5\x18\x03out*^\n" +
+	"\x0ePORT_STATE_OUT\x10\x06\x1a\a\x8a\xb5\x18\x03out\x12#\n" +
+	"\x12PORT_STATE_DRAINED\x10\a\x1a\v\x8a\xb5\x18\adrained*^\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\vORIGIN_FILE\x10\x01\x1a\b\x8a\xb5\x18\x04file\x12!\n" +
