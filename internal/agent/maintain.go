@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
+	"heddle/internal/spec/printable"
 	"heddle/internal/uplinks/teaming/teams"
 )
 
@@ -126,17 +126,10 @@ func (mt *maintaining) foresee(q api.Maintain, out *api.Maintained, applied *api
 	moves(out, mt.effect.applied, now, sw)
 	if len(out.CutOff) > 0 && q.Use != api.InUse && !q.Force {
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("%s no other uplink that can be used, and would be cut off: "+
-			"%s; give --force to do it all the same", howMany(len(out.CutOff), "port has", "ports have"),
+			"%s; give --force to do it all the same", printable.Count(len(out.CutOff), "port has", "ports have"),
 			known.List(out.CutOff)))
 	}
 	return next, nil
-}
-
-func howMany(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 func differs(applied *api.Applied, u *plan.Uplink, field string, was, is bool) {

@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/api"
 	times "heddle/internal/spec/period"
+	"heddle/internal/spec/printable"
 )
 
 func newAdvise(d Deps) *cobra.Command {
@@ -101,14 +102,14 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	}
 	found := "No problems found"
 	if n := len(a.Findings); n > 0 {
-		found = count(n, "finding", "findings")
+		found = printable.Count(n, "finding", "findings")
 	}
 	fmt.Fprintf(&b, "%s. Checked %s on %s and %s.\nThe counters are those %s.\n", found,
-		count(a.Rules, "rule", "rules"),
-		count(a.Ports, "port", "ports"), count(a.Uplinks, "uplink", "uplinks"), period)
+		printable.Count(a.Rules, "rule", "rules"),
+		printable.Count(a.Ports, "port", "ports"), printable.Count(a.Uplinks, "uplink", "uplinks"), period)
 	if a.Older > 0 {
 		fmt.Fprintf(&b, "%s not seen in the last %s; heddle advise --all shows %s.\n",
-			count(a.Older, "older finding was", "older findings were"),
+			printable.Count(a.Older, "older finding was", "older findings were"),
 			times.Age(time.Duration(a.SinceSeconds*float64(time.Second))),
 			map[bool]string{true: "it", false: "them"}[a.Older == 1])
 	}

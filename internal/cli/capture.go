@@ -14,6 +14,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/spec/printable"
 )
 
 // anyPort as the port is every port, as with tcpdump.
@@ -262,8 +263,8 @@ func (s *captureSession) frame(f *api.CaptureFrame) error {
 
 // summary says how the capture ended.
 func (s *captureSession) summary(w io.Writer) {
-	fmt.Fprintf(w, "%d frames captured, %d selected by the switch, %d lost because they came faster than they were "+
-		"read\n", s.given, s.counts.Selected, s.counts.Lost)
+	fmt.Fprintf(w, "%s captured, %d selected by the switch, %d lost because they came faster than they were "+
+		"read\n", printable.Count(s.given, "frame", "frames"), s.counts.Selected, s.counts.Lost)
 	if s.counts.Ended == "" {
 		fmt.Fprintln(w, "the agent ended before the capture: what came last may be missing, and the counts are those "+
 			"of up to a second earlier")

@@ -14,6 +14,7 @@ import (
 	"heddle/internal/capture/dissect"
 	"heddle/internal/capture/pcapng"
 	"heddle/internal/plan"
+	"heddle/internal/spec/printable"
 )
 
 // sighting is a captured frame with the names of its ports.
@@ -287,8 +288,9 @@ func (f *fileSink) end(c api.CaptureCounts) error {
 	for _, i := range f.order {
 		s := pcapng.Statistics{Interface: i.number, Time: f.last, Received: i.packets + lost, Dropped: lost}
 		if lost > 0 {
-			s.Comment = fmt.Sprintf(
-				"%d frames of all interfaces were lost because they came faster than they were read", lost)
+			s.Comment = printable.Count(lost,
+				"frame of all interfaces was lost because it came faster than it was read",
+				"frames of all interfaces were lost because they came faster than they were read")
 		}
 		if err := f.w.Statistics(s); err != nil {
 			return err

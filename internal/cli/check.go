@@ -12,6 +12,7 @@ import (
 	"heddle/internal/host/interrupt"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 func parseMAC(s string) (string, error) {
@@ -94,14 +95,7 @@ func summary(cfg *spec.Config) string {
 		groups += len(s.PortGroups)
 		uplinks += len(s.Uplinks)
 	}
-	return fmt.Sprintf("%s, %s, %s, %s", count(len(cfg.Switches), "switch", "switches"),
-		count(groups, "port group", "port groups"),
-		count(uplinks, "uplink", "uplinks"), count(len(cfg.Ports), "port", "ports"))
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return fmt.Sprintf("%s, %s, %s, %s", printable.Count(len(cfg.Switches), "switch", "switches"),
+		printable.Count(groups, "port group", "port groups"),
+		printable.Count(uplinks, "uplink", "uplinks"), printable.Count(len(cfg.Ports), "port", "ports"))
 }

@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/spec/printable"
 )
 
 // follower is one "heddle events".
@@ -130,7 +131,8 @@ func (f *follower) print(b api.Events) error {
 		f.started, f.seq = b.Started, 0
 	}
 	if b.Missed > 0 && f.seq > 0 {
-		f.d.warn(fmt.Sprintf("%d events came faster than they could be kept and are missing here", b.Missed))
+		f.d.warn(printable.Count(b.Missed, "event came faster than it could be kept and is missing here",
+			"events came faster than they could be kept and are missing here"))
 	}
 	for _, e := range b.Events {
 		if e.Seq <= f.seq {

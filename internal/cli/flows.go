@@ -17,6 +17,7 @@ import (
 	"heddle/internal/diagnose/stats"
 	"heddle/internal/plan"
 	times "heddle/internal/spec/period"
+	"heddle/internal/spec/printable"
 )
 
 func newFlows(d Deps) *cobra.Command {
@@ -122,7 +123,7 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	case list.Total > len(list.Flows):
 		note = fmt.Sprintf("%d of %d flows that match; --limit shows more", len(list.Flows), list.Total)
 	case list.Total == 0 && list.Kept > 0:
-		note = fmt.Sprintf("none of the %d flows matches", list.Kept)
+		note = "no flow matches, of " + printable.Count(list.Kept, "flow", "flows") + " kept"
 	}
 	for _, line := range []string{note, sampled(list.SamplingRate)} {
 		if line == "" {

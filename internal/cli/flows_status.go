@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/spec/printable"
 )
 
 func newFlowsStatus(d Deps, t *target) *cobra.Command {
@@ -118,11 +119,11 @@ func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 func flowUnsure(c api.FlowCollector) string {
 	var parts []string
 	if c.Waiting > 0 && c.State != api.CollectorSending {
-		parts = append(parts, fmt.Sprintf("%d records wait for it", c.Waiting))
+		parts = append(parts, printable.Count(c.Waiting, "record waits for it", "records wait for it"))
 	}
 	if c.Unsure > 0 {
-		parts = append(parts, fmt.Sprintf("of %d records it is not known whether they arrived: connections broke "+
-			"off, and some may be missing or be there twice", c.Unsure))
+		parts = append(parts, printable.Count(c.Unsure, "record", "records")+" may have arrived, once or twice, or be "+
+			"missing: connections broke off")
 	}
 	return strings.Join(parts, "; ")
 }
@@ -132,7 +133,7 @@ func lostSince(c api.FlowCollector) string {
 	if c.Lost == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d records lost", c.Lost)
+	text := printable.Count(c.Lost, "record", "records") + " lost"
 	if !c.LostSince.IsZero() {
 		text += " since " + c.LostSince.Local().Format(time.DateTime)
 	}

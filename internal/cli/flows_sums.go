@@ -15,6 +15,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/cli/top"
+	"heddle/internal/spec/printable"
 )
 
 // byFlag is the flag that asks for sums.
@@ -148,7 +149,7 @@ func sumNotes(s *api.FlowSums) (lines []string) {
 		lines = append(lines, "there are more rows than are kept apart: part of a row may be in the others")
 	}
 	if s.Missed > 0 {
-		lines = append(lines, fmt.Sprintf("%d records came faster than they were taken and are missing here", s.Missed))
+		lines = append(lines, missedRecords(s.Missed))
 	}
 	if text := sampled(s.SamplingRate); text != "" {
 		lines = append(lines, text)
@@ -171,8 +172,9 @@ func watchSums(ctx context.Context, d Deps, client api.Service, asJSON bool, q a
 			if asJSON {
 				return json.NewEncoder(d.Stdout).Encode(&s)
 			}
-			if _, err := fmt.Fprintf(d.Stdout, "%s  %d flows reported in %v\n",
-				s.Time.Local().Format("2006-01-02 15:04:05"), s.Total.Flows, q.Interval); err != nil {
+			if _, err := fmt.Fprintf(d.Stdout, "%s  %s reported in %v\n",
+				s.Time.Local().Format("2006-01-02 15:04:05"), printable.Count(s.Total.Flows, "flow", "flows"),
+				q.Interval); err != nil {
 				return err
 			}
 			if err := sumTable(d.Stdout, &s); err != nil {

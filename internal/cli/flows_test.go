@@ -123,7 +123,7 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 	}
 	for text, list := range map[string]api.FlowList{"nothing is metered": {Note: api.FlowNote{Code: api.NothingMetered,
 		Text: "nothing is metered: do this"}},
-		"none of the 5 flows matches":                   {Kept: 5, Metered: true},
+		"no flow matches, of 5 flows kept":              {Kept: 5, Metered: true},
 		"one packet in 10 is metered (samplingRate: 9)": {Kept: 5, Metered: true, SamplingRate: 9}} {
 		t.Run(text, func(t *testing.T) {
 			s.flows.list = list

@@ -77,7 +77,7 @@ func (w *flowWatcher) run(ctx context.Context) error {
 
 func (w *flowWatcher) print(b *api.FlowRecords) error {
 	if b.Missed > 0 {
-		w.d.warn(fmt.Sprintf("%d records came faster than they were taken and are missing here", b.Missed))
+		w.d.warn(missedRecords(b.Missed))
 	}
 	if !b.Note.None() && !b.Note.Same(w.note) {
 		fmt.Fprintln(w.d.Stderr, printable.Text(b.Note.Text))
@@ -100,14 +100,25 @@ func (w *flowWatcher) print(b *api.FlowRecords) error {
 	return nil
 }
 
+// missedRecords says that records came too fast.
+func missedRecords(n uint64) string {
+	return printable.Count(n, "record came faster than it was taken and is missing here",
+		"records came faster than they were taken and are missing here")
+}
+
+// passed says how much passed: "1 packet, 60 bytes".
+func passed(packets, bytes uint64) string {
+	return printable.Count(packets, "packet", "packets") + ", " + printable.Count(bytes, "byte", "bytes")
+}
+
 func flowRecordLine(d Deps, r *api.FlowRecord) error {
-	_, err := fmt.Fprintf(d.Stdout, "%s  %-12s  %s %s %s  %s → %s  %d packets, %d bytes in %s",
+	_, err := fmt.Fprintf(d.Stdout, "%s  %-12s  %s %s %s  %s → %s  %s in %s",
 		r.Last.Local().Format("2006-01-02 15:04:05.000"), r.Reason, seenAt(r.Flow),
 		r.Direction, protocolText(r.Flow), flowEnd(r.Source, r.SourceMAC, r.SourcePort),
 		flowEnd(r.Destination, r.DestinationMAC, r.DestinationPort),
-		r.Packets, r.Bytes, r.Last.Sub(r.First))
+		passed(r.Packets, r.Bytes), r.Last.Sub(r.First))
 	if err == nil && r.Reverse != nil {
-		_, err = fmt.Fprintf(d.Stdout, "; back %d packets, %d bytes", r.Reverse.Packets, r.Reverse.Bytes)
+		_, err = fmt.Fprint(d.Stdout, "; back "+passed(r.Reverse.Packets, r.Reverse.Bytes))
 	}
 	if err == nil && len(r.TCPFlags) > 0 {
 		_, err = fmt.Fprintf(d.Stdout, "; %s", joined(r.TCPFlags, " "))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/spec/printable"
 )
 
 // accounts is "heddle stats --check": it shows the ports whose counters do not add up, or were not at rest, and sums
@@ -69,8 +70,8 @@ func accountsTable(w io.Writer, all []api.PortAccount, every bool) error {
 	_, err := fmt.Fprintf(w, "%d of %d ports and uplinks were at rest, and every frame received has its fate\n", exact,
 		len(all))
 	if err == nil && widest > 0 {
-		_, err = fmt.Fprintf(w, "of the others, which had traffic, no more than %d frames of one are in doubt\n",
-			widest)
+		_, err = fmt.Fprintf(w, "of the others, which had traffic, no more than %s in doubt at one of them\n",
+			printable.Count(widest, "frame is", "frames are"))
 	}
 	return err
 }

@@ -58,7 +58,7 @@ func TestS94_StatsCheckFailsWhenTheAccountsAreBroken(t *testing.T) {
 	want := "SWITCH  PORT  RECEIVED  DELIVERED  DROPPED  WITHOUT A FATE  ACCOUNTS\n" +
 		"lab     vm2         12          9        0          0 to 3  open\n" +
 		"1 of 2 ports and uplinks were at rest, and every frame received has its fate\n" +
-		"of the others, which had traffic, no more than 3 frames of one are in doubt\n"
+		"of the others, which had traffic, no more than 3 frames are in doubt at one of them\n"
 	if d := cmp.Diff(want, c.must("stats", "--check")); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/host/interrupt"
 	"heddle/internal/spec/known"
+	"heddle/internal/spec/printable"
 )
 
 // readCapture takes the frames of the capture file into the request, and from the file the port that they entered by
@@ -58,7 +59,7 @@ func (f *traceFlags) entered(got *trace.Capture, q *diagnose.Request) (notes []s
 		return nil, fmt.Errorf("its frames entered by %s: give one of them as the first argument", known.List(ports))
 	case len(ports) > 1:
 		if n := got.Only(ports[named]); n > 0 {
-			notes = append(notes, count(n, "frame of the file entered elsewhere and is left out",
+			notes = append(notes, printable.Count(n, "frame of the file entered elsewhere and is left out",
 				"frames of the file entered elsewhere and are left out"))
 		}
 	case q.From == "":
@@ -83,7 +84,7 @@ func (f *traceFlags) notThere(got *trace.Capture) string {
 func captureNotes(got *trace.Capture) (notes []string) {
 	add := func(n int, one, many string) {
 		if n > 0 {
-			notes = append(notes, count(n, one, many))
+			notes = append(notes, printable.Count(n, one, many))
 		}
 	}
 	add(got.Out, "frame of the file left the switch, or came from the host itself, and is left out",

@@ -293,11 +293,11 @@ func moveLines(out *api.Maintained, ahead bool) (lines []string) {
 	}
 	for _, w := range ways {
 		n := len(by[w])
-		lines = append(lines, fmt.Sprintf("%s %s from %s: %s", count(n, "port", "ports"),
+		lines = append(lines, fmt.Sprintf("%s %s from %s: %s", printable.Count(n, "port", "ports"),
 			cmp.Or(move, verbFor(n, "moves|move")), w, known.List(by[w])))
 	}
 	if n := len(out.CutOff); n > 0 {
-		lines = append(lines, fmt.Sprintf("%s %s: %s", count(n, "port", "ports"), verbFor(n, lose),
+		lines = append(lines, fmt.Sprintf("%s %s: %s", printable.Count(n, "port", "ports"), verbFor(n, lose),
 			known.List(out.CutOff)))
 	}
 	if len(lines) == 0 && out.Use != api.InUse {

@@ -7,6 +7,7 @@ import (
 	"heddle/internal/dataplane"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/spec/printable"
 )
 
 // Told is what the switch program told as an event.
@@ -44,7 +45,9 @@ func Told(e dataplane.Told) event.Event {
 		}
 	}
 	if e.Untold > 0 {
-		out.Text += fmt.Sprintf(" (%d events of this port before it were too many to report)", e.Untold)
+		out.Text += " (" + printable.Count(e.Untold, "event of this port before it was",
+			"events of this port before it were") +
+			" too many to report)"
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/diagnose/stats"
+	"heddle/internal/spec/printable"
 )
 
 // FlowRow is a flow as a view shows it.
@@ -72,8 +73,8 @@ func (m *FlowModel) Screen() []Line {
 }
 
 func (m *FlowModel) sums() string {
-	text := fmt.Sprintf("%d flows, %d active   %s   each packet counted once", m.last.Matching, m.last.Active,
-		ratesText(m.last.Sum))
+	text := fmt.Sprintf("%s, %d active   %s   each packet counted once",
+		printable.Count(m.last.Matching, "flow", "flows"), m.last.Active, ratesText(m.last.Sum))
 	if n := m.last.SamplingRate; n > 0 {
 		text += fmt.Sprintf(", of one in %d", n+1)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/diagnose/stats"
 	"heddle/internal/spec/period"
+	"heddle/internal/spec/printable"
 )
 
 // Line is one line of the screen.
@@ -76,7 +77,7 @@ func (m *Model) Screen() []Line {
 }
 
 func (m *Model) first(rows []Row) string {
-	shown := fmt.Sprintf("%d ports", len(rows))
+	shown := printable.Count(len(rows), "port", "ports")
 	if n := m.body(); len(rows) > n {
 		shown = fmt.Sprintf("%d-%d of %d ports", m.offset+1, m.offset+n, len(rows))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/diagnose/stats"
+	"heddle/internal/spec/printable"
 )
 
 // SumModel is the state of a view of sums of flows by rate.
@@ -66,7 +67,7 @@ func (m *SumModel) Screen() []Line {
 
 func (m *SumModel) total() string {
 	t := m.last.Total
-	text := fmt.Sprintf("%d flows   %s   each packet once", t.Flows, ratesText(t.Rates))
+	text := fmt.Sprintf("%s   %s   each packet once", printable.Count(t.Flows, "flow", "flows"), ratesText(t.Rates))
 	if n := m.last.SamplingRate; n > 0 {
 		text += fmt.Sprintf("   of one packet in %d", n+1)
 	}

@@ -73,3 +73,11 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestCount_AgreesWithItsNoun(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0 frames were lost", 1: "1 frame was lost", 21: "21 frames were lost"} {
+		if got := Count(n, "frame was lost", "frames were lost"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
