@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/diagnose/doctor"
+	"heddle/internal/spec/printable"
 )
 
 // defaultConfig is the file that the package's unit gives the agent.
@@ -85,7 +86,7 @@ func writeFindings(w io.Writer, d Deps, found []doctor.Finding) error {
 // doctorSummary is what an examination comes to.
 func doctorSummary(found []doctor.Finding) string {
 	text := fmt.Sprintf("%d wrong, %s", doctor.Count(found, doctor.Wrong),
-		count(doctor.Count(found, doctor.Note), "note", "notes"))
+		printable.Count(doctor.Count(found, doctor.Note), "note", "notes"))
 	if n := doctor.Count(found, doctor.Unknown); n > 0 {
 		text += fmt.Sprintf(", %d could not be looked at", n)
 	}
