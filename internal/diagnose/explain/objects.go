@@ -71,6 +71,8 @@ func linkFields() []objectField {
 			"list of ids and ranges 0–4094; 0 is untagged", `["0-4094"]`, ""},
 		{"switches[].uplinks[].blocked", "No frame of the switch passes the uplink; the host's own frames on the " +
 			"device go on.", "true, false", "false", ""},
+		{"switches[].uplinks[].drained", "The uplink is out of use for its maintenance: ports use other uplinks, and " +
+			"what arrives is accepted.", "true, false", "false", "Unused uplinks"},
 		{"switches[].lags[].name", "The LAG's name; it stands in teaming lists like an uplink.",
 			"a name, not that of an uplink of its switch", needed, "Link aggregation group"},
 		{"switches[].lags[].uplinks", "The members.", "1–32 uplinks of the switch, each in one LAG and in no teaming " +

@@ -34,7 +34,8 @@ func ruleFixes() map[string]string {
 		"single-uplink": "Name a second uplink in teaming.active or teaming.standby.",
 		"lag-member": "Make the bundle on the physical switch as the LAG is here: the same links, speed and LACP " +
 			"mode.",
-		"lag-degraded": "Bring the LAG's other members back before the last one fails.",
+		"uplink-drained": "Take the uplink back when its maintenance is over: heddle uplink restore UPLINK.",
+		"lag-degraded":   "Bring the LAG's other members back before the last one fails.",
 		"learning-forged": "Set forgedTransmits: accept where MAC learning is on: behind such a port are several " +
 			"addresses.",
 		"learning-promiscuous": "Set promiscuous: reject where MAC learning is on: learning gives the guest what it " +
