@@ -41,7 +41,8 @@ enum protocol {
 
 /* Bits of packet.is. */
 enum packet_is {
-	PACKET_IPV4 = 1 << 0, /* neither of the two: not IP, and of the following fields only type, l3 and end are valid */
+	/* Neither IPv4 nor IPv6: not IP, and only type, l3 and end of the following fields are valid. */
+	PACKET_IPV4 = 1 << 0,
 	PACKET_IPV6 = 1 << 1,
 	PACKET_FRAGMENT = 1 << 2, /* one of several parts */
 	PACKET_LATER = 1 << 3, /* not the first fragment: it has no layer 4 */

@@ -47,8 +47,7 @@ enum port_flag {
 	PORT_CARRIES_HOST = 1 << 13, /* an uplink whose host is a member of its segments (stage/host.h) */
 	PORT_STORM_CONTROL = 1 << 14, /* storm control limits what the port floods (stage/storm.h) */
 	PORT_UNKNOWN_LEAVES =
-		1
-		<< 15, /* its frames to unknown destinations only go to an uplink: no other port or limit applies */
+		1 << 15, /* its frames to unknown destinations only go to an uplink: no other port or limit applies */
 	PORT_METER_INGRESS = 1 << 24, /* frames from the port that are delivered are metered (meter/meter.h) */
 	PORT_METER_EGRESS = 1 << 25, /* copies handed to the port are metered */
 	/* properties of its switch */

@@ -18,8 +18,7 @@ INLINE void meter_lengths(struct __sk_buff *skb, struct meter_scratch *s, const 
 	if (!n)
 		n = size == GSO_ANY_LENGTH ? 1 : (payload - 1) / size + 1;
 	if ((u64)(n - 1) * size >= payload || (u64)n * size < payload)
-		size = payload /
-		       n; /* they differ in length, or inner headers are repeated as well: use the average */
+		size = payload / n; /* they differ in length, or inner headers are repeated as well: use the average */
 	s->packets = n;
 	s->bytes = headers + size;
 	s->last_bytes = headers + payload - (n - 1) * size;

@@ -73,8 +73,9 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 
 		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
 			hold(f->slot, -1);
-			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE
-							     : at_limit(f, true); /* another CPU was faster, or the table is full */
+			return bpf_map_lookup_elem(&macs, k)
+				       ? REASON_NONE
+				       : at_limit(f, true); /* another CPU was faster, or the table is full */
 		}
 		tell(f->slot, TELL_LEARNED, 0, f->segment, mac_number(f->src));
 		e = bpf_map_lookup_elem(&macs, k);
