@@ -67,7 +67,6 @@ func (m *Model) Key(key string) Action {
 			return Nothing
 		}
 	}
-	page := max(1, m.body()-1)
 	switch key {
 	case "?":
 		m.help = true
@@ -79,6 +78,19 @@ func (m *Model) Key(key string) Action {
 		return Redraw
 	case "p", " ":
 		m.Paused = !m.Paused
+	default:
+		if m.detail != nil {
+			m.detailKey(key)
+		} else {
+			m.listKey(key)
+		}
+	}
+	return Nothing
+}
+
+// listKey is a key that chooses and orders the ports of the list.
+func (m *Model) listKey(key string) {
+	switch key {
 	case "/":
 		m.typing, m.Filter, m.offset = true, "", 0
 	case "escape":
@@ -89,11 +101,12 @@ func (m *Model) Key(key string) Action {
 		m.sortBy((m.Sort + 1) % columns)
 	case "left", "<":
 		m.sortBy((m.Sort + columns - 1) % columns)
+	case "\r", "\n":
+		m.open()
 	default:
-		m.offset = scrolled(key, m.offset, page, len(m.rows))
+		m.offset = scrolled(key, m.offset, max(1, m.body()-1), len(m.rows))
 		m.pick(key)
 	}
-	return Nothing
 }
 
 // pick sorts by the column of a digit.
@@ -138,7 +151,8 @@ const longestFilter = 128
 func keys() [][2]string {
 	return [][2]string{{"q", "quit"}, {"1-9 or s", "sort by a column"}, {"r", "reverse the order"},
 		{"/", "filter by a text"},
-		{"Esc", "show all"}, {"p", "pause"}, {"arrows, PgUp, PgDn, Home, End", "scroll"}, {"?", "show the keys"}}
+		{"Esc", "show all"}, {"Enter", "show the first port by itself; right and left: the next and the one before"},
+		{"p", "pause"}, {"arrows, PgUp, PgDn, Home, End", "scroll"}, {"?", "show the keys"}}
 }
 
 // Help names the keys, for the command's text.

@@ -78,9 +78,10 @@ type Model struct {
 	// Fault says why there was no new reading.
 	Fault string
 
-	typing  bool // the filter is being typed
-	help    bool // the keys are shown instead of the ports
-	offset  int  // of the first row shown
+	typing  bool       // the filter is being typed
+	help    bool       // the keys are shown instead of the ports
+	detail  *stats.Key // the port that is shown by itself; nil: the list
+	offset  int        // of the first row shown
 	now     time.Time
 	rows    []Row // all, in the agent's order
 	before  stats.Reading

@@ -61,11 +61,19 @@ func (m *Model) shown() []Column {
 // Screen is what the terminal shows: Height lines at most, none longer than Width.
 func (m *Model) Screen() []Line {
 	rows := m.Rows()
-	m.offset = max(0, min(m.offset, len(rows)-m.body()))
+	length := len(rows)
+	if m.detail != nil {
+		length = len(m.details())
+	}
+	m.offset = max(0, min(m.offset, length-m.body()))
 	lines := []Line{{Text: m.first(rows)}, {Text: m.sums(rows)}, {Text: m.status()}, {Text: m.heading(), Head: true}}
-	if m.help {
+	switch {
+	case m.help:
 		lines = append(lines[:above-1], helpLines()...)
-	} else {
+	case m.detail != nil:
+		all := m.details()
+		lines = append(lines, all[m.offset:]...)
+	default:
 		for _, r := range rows[m.offset:min(len(rows), m.offset+m.body())] {
 			lines = append(lines, Line{Text: m.row(&r), Loud: r.faulty()})
 		}
@@ -78,7 +86,7 @@ func (m *Model) Screen() []Line {
 
 func (m *Model) first(rows []Row) string {
 	shown := printable.Count(len(rows), "port", "ports")
-	if n := m.body(); len(rows) > n {
+	if n := m.body(); len(rows) > n && m.detail == nil {
 		shown = fmt.Sprintf("%d-%d of %d ports", m.offset+1, m.offset+n, len(rows))
 	}
 	line := fmt.Sprintf("heddle top  %s  %s  every %v  %s", clean(m.Title), m.now.Format(time.TimeOnly), m.Interval,
@@ -114,13 +122,15 @@ func (m *Model) status() string {
 		parts = append(parts, "paused (p)")
 	}
 	switch {
+	case m.detail != nil:
+		parts = append(parts, "Esc all ports  right next  left before  arrows scroll  ? help")
 	case m.typing:
 		parts = append(parts, "show only: "+clean(m.Filter)+"_")
 	case m.Filter != "":
 		parts = append(parts, "only "+clean(m.Filter)+" (Esc: all)")
 	}
 	if len(parts) == 0 {
-		return "q quit  1-9 s r sort  / only some  p pause  arrows scroll  ? help"
+		return "q quit  1-9 s r sort  / only some  Enter one  p pause  arrows scroll  ? help"
 	}
 	return strings.Join(parts, "   ")
 }

@@ -65,7 +65,7 @@ func TestTheScreenShowsRatesDropsAndTheReasonOfTheLast(t *testing.T) {
 	want := []string{
 		"heddle top  default  03:04:09  every 1s  5 ports",
 		"in 10kbit/s 10 pkt/s   out 0bit/s 0 pkt/s   dropped and refused 0/s",
-		"q quit  1-9 s r sort  / only some  p pause  arrows scroll  ? help",
+		"q quit  1-9 s r sort  / only some  Enter one  p pause  arrows scroll  ? help",
 		"PORT         IN bit/s↓ OUT bit/s  IN pkt/s OUT pkt/s  BCAST/s  DROP/s  DROPS  LAST DROP",
 		"vm0004              4k         0         4         0        0       0      0  -",
 		"vm0003              3k         0         3         0        0       0      7  in forged-transmit 3s",
@@ -425,5 +425,53 @@ func TestUnknownUnicastAndThePortGroupAreShownWhereThereIsRoom(t *testing.T) {
 	m.Sort = column
 	if r := m.Rows()[0]; r.Port != "vm5" || r.value(Unknown) != 550 {
 		t.Errorf("by unknown unicast the first is %+v", r)
+	}
+}
+
+func TestEnterShowsOnePortByItself(t *testing.T) {
+	m := &Model{Title: "agent", Interval: time.Second, Sort: Name, Width: 120, Height: 30}
+	m.Update(flooded(1, 1e9), time.Unix(1, 0))
+	m.Update(flooded(2, 2e9), time.Unix(2, 0))
+	list := texts(m)
+	press := func(keys ...string) string {
+		for _, k := range keys {
+			m.Key(k)
+		}
+		return strings.Join(texts(m), "\n")
+	}
+	holds := func(screen string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(screen, w) {
+				t.Errorf("no %q in\n%s", w, screen)
+			}
+		}
+	}
+	m.Filter = "vm2"
+	holds(press("\r"), "Esc all ports", "packetsOutBroadcast                     1200", "COPIES FOR IT, REFUSED FOR",
+		"  reflected                                100\n  mtu-exceeded                              80",
+		"heddle port show vm2; a reason: heddle explain REASON")
+	if s := press(); strings.Contains(s, "packetsInUnicast") || strings.Contains(s, "DROPPED FOR") {
+		t.Errorf("counters that are zero are shown:\n%s", s)
+	}
+	m.Filter = ""
+	holds(press("right"), "FRAMES FROM IT, DROPPED FOR", "  forged-transmit                            2",
+		"heddle port show vm3")
+	holds(press("left", "left"), "heddle port show vm1")
+	holds(press("left"), "heddle uplink show u1")
+	holds(press("left"), "heddle uplink show u1") // there is nothing before the first
+	m.Height = 8
+	if s := press("down", "end"); strings.Contains(s, "COUNTER") || !strings.Contains(s, "heddle uplink show u1") {
+		t.Errorf("the end of the port:\n%s", s)
+	}
+	m.Height = 30
+	m.Update(flooded(3, 3e9)[:5], time.Unix(3, 0))
+	holds(press(), "u1 is not there any more; Esc shows the list")
+	m.Update(flooded(2, 4e9), time.Unix(2, 0))
+	press("escape")
+	if d := cmp.Diff(list[3:], texts(m)[3:], cmp.Comparer(func(a, b string) bool {
+		return strings.Fields(a)[0] == strings.Fields(b)[0]
+	})); d != "" {
+		t.Errorf("after Esc: %s", d)
 	}
 }
