@@ -41,7 +41,7 @@ ifeq ($(DEPS),yes)
 	@scripts/deps run test
 endif
 endif
-	@$(GO) run ./internal/test/testkit/cmd/runtests -count=1 -parallel 4 -timeout 15m $(TESTFLAGS)
+	@$(GO) run ./internal/test/testkit/cmd/runtests -count=1 -parallel 4 -timeout 30m $(TESTFLAGS)
 
 # SUITES are Debian releases that mmdebstrap knows.
 SUITES ?= bookworm trixie

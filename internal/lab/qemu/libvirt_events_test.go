@@ -64,10 +64,18 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	from.awaitPort(t, ctx, port, "silent", func(p portView) bool { return p.State == "waiting" })
 	from.stop(t, ctx)
 	<-slow
-	from.awaitPort(t, ctx, port, "silent still", func(p portView) bool { return p.State == "waiting" })
+	// A libvirtd that has the time for it cancels the migration and resumes the guest before it ends.
+	var state string
+	from.awaitPort(t, ctx, port, "silent still, or there with its guest", func(p portView) bool {
+		state = p.State
+		return state == "waiting" || state == "up"
+	})
+	if state == "up" {
+		answers()
+	}
 	from.start(t, ctx)
 	from.controls(t, ctx, "vm1")
-	if state := strings.TrimSpace(from.must(t, ctx, "", "domstate", "vm1")); state == "paused" {
+	if strings.TrimSpace(from.must(t, ctx, "", "domstate", "vm1")) == "paused" {
 		from.must(t, ctx, "", "resume", "vm1")
 	}
 	from.awaitPort(t, ctx, port, "there after a restart of libvirtd", func(p portView) bool { return p.State == "up" })

@@ -31,7 +31,7 @@ func Report(e *experiment.Experiment, all []Result) *report.Report {
 		r.Rows = append(r.Rows, append(append(row, counts(m)...), links(m)...))
 		r.Budgets = append(r.Budgets, m.Row.Budgets(m.RepliesPerPing)...)
 	}
-	r.Conclusions, r.Notes = Explain(e, all), []string{method}
+	r.Conclusions, r.Notes = Explain(e, all), []string{method, columns}
 	var labs []*scenario.Scenario
 	for i := range all {
 		labs = append(labs, all[i].Row.Scenario)
@@ -86,10 +86,12 @@ func Explain(e *experiment.Experiment, all []Result) []string {
 }
 
 // method says how the counts came about.
-const method = "Simulated on the model alone: the counts are exact, and a simulation has no throughput to measure. " +
-	"Columns: replies: answers to each ping; more than one are duplicates. to uplinks/ping: frames that a ping puts " +
-	"on uplinks. copies/ping: copies that the hosts' switches deliver of it. out/in: frames per ping that leave the " +
-	"named end of a link and that come in there."
+const method = "Simulated on the model alone: the counts are exact, and a simulation has no throughput to measure."
+
+// columns says what the headings mean.
+const columns = "Columns: replies: answers to each ping; more than one are duplicates. to uplinks/ping: frames that " +
+	"a ping puts on uplinks. copies/ping: copies that the hosts' switches deliver of it. out/in: frames per ping that " +
+	"leave the named end of a link and that come in there."
 
 func explainNested(all []Result) []string {
 	rows := map[string]Result{}
