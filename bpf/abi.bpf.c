@@ -5,6 +5,7 @@
 #include "core/bench.h"
 #include "core/carry.h"
 #include "core/events.h"
+#include "core/forget.h"
 #include "core/macs.h"
 #include "core/record.h"
 #include "core/segment.h"
@@ -50,6 +51,7 @@ struct catalogue {
 	struct mac_key mac_key;
 	struct learned learned;
 	struct carried_mac carried_mac;
+	struct forgotten_mac forgotten_mac;
 	struct own_mark own_mark;
 	struct speaker speaker;
 	struct storm_bucket storm_bucket;

@@ -179,6 +179,12 @@ SEC("syscall") s32 heddle_sweep(struct sweep_result *result)
 	return 0;
 }
 
+SEC("syscall") s32 heddle_forget(struct forgotten_mac *f)
+{
+	forget_mac(f, clock());
+	return 0;
+}
+
 SEC("syscall") s32 heddle_carry(struct carried_mac *c)
 {
 	carry_mac(c);

@@ -2,7 +2,7 @@
 /* Removes entries that no look-up would use any more (frame-rules §3). Runs when the agent asks; look-ups never depend
  * on it (D5). */
 #pragma once
-#include "core/macs.h"
+#include "core/forget.h"
 
 struct sweep {
 	u64 now;
@@ -22,17 +22,9 @@ INLINE bool alive(const struct sweep *s, const struct mac_key *k, const struct l
 static s64 sweep_mac(void *map, struct mac_key *key, struct learned *e, struct sweep *s)
 {
 	struct mac_key k = *key;
-	u64 sent = e->sent;
-	u32 slot = e->slot;
 
-	if (alive(s, &k, e))
-		return 0;
-	if (bpf_map_delete_elem(&macs, &k))
-		return 0;
-	hold(slot, -1);
-	s->removed++;
-	if (sent && recent(s->now, sent - 1))
-		keep_mark(&k, sent - 1);
+	if (!alive(s, &k, e) && forget(&k, e, s->now))
+		s->removed++;
 	return 0;
 }
 

@@ -419,6 +419,14 @@ type CarriedMAC struct {
 	Entry    Learned
 }
 
+// ForgottenMAC is struct forgotten_mac.
+type ForgottenMAC struct {
+	_       structs.HostLayout
+	Key     MACKey
+	Slot    uint32
+	Removed uint32
+}
+
 // OwnMark is struct own_mark.
 type OwnMark struct {
 	_        structs.HostLayout

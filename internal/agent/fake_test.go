@@ -328,10 +328,20 @@ func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 func (k *fakeKernel) Speakers() ([]observe.Speaker, error) { return k.speakers, nil }
 
 func (k *fakeKernel) MACs() ([]observe.MACEntry, error) { return k.macs, nil }
-func (k *fakeKernel) Sweep() (int, error)               { return 0, nil }
-func (k *fakeKernel) MACTable() int                     { return cmp.Or(k.macTable, spec.DefaultMACTable) }
-func (k *fakeKernel) Repin() (int, error)               { return 0, nil }
-func (k *fakeKernel) Close() error                      { return nil }
+func (k *fakeKernel) ForgetMACs(which func(observe.MACEntry) bool, most int) (removed []observe.MACEntry, err error) {
+	k.macs = slices.DeleteFunc(k.macs, func(e observe.MACEntry) bool {
+		gone := len(removed) < most && which(e)
+		if gone {
+			removed = append(removed, e)
+		}
+		return gone
+	})
+	return removed, nil
+}
+func (k *fakeKernel) Sweep() (int, error) { return 0, nil }
+func (k *fakeKernel) MACTable() int       { return cmp.Or(k.macTable, spec.DefaultMACTable) }
+func (k *fakeKernel) Repin() (int, error) { return 0, nil }
+func (k *fakeKernel) Close() error        { return nil }
 
 func (k *fakeKernel) last() binding.Desired { return k.applied[len(k.applied)-1] }
 

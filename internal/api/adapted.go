@@ -46,6 +46,11 @@ func (a *adapter) ListMacs(ctx context.Context, m *agentv1.ListMacsRequest) (*ag
 	return answer[agentv1.ListMacsResponse](ctx, a, m, bare(a.service.MACs))
 }
 
+// ForgetMacs removes learned addresses, until they are heard again.
+func (a *adapter) ForgetMacs(ctx context.Context, m *agentv1.ForgetMacsRequest) (*agentv1.ForgetMacsResponse, error) {
+	return answer[agentv1.ForgetMacsResponse](ctx, a, m, a.service.ForgetMACs)
+}
+
 // Apply replaces the configuration file, all or nothing.
 func (a *adapter) Apply(ctx context.Context, m *agentv1.ApplyRequest) (*agentv1.ApplyResponse, error) {
 	return answer[agentv1.ApplyResponse](ctx, a, m, a.service.Apply)

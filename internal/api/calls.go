@@ -32,6 +32,11 @@ func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 	return ask[[]MAC](ctx, c, c.stats.ListMacs, nil)
 }
 
+// ForgetMACs removes learned addresses, until they are heard again, and returns them.
+func (c *Client) ForgetMACs(ctx context.Context, q ForgetMACs) ([]MAC, error) {
+	return ask[[]MAC](ctx, c, c.stats.ForgetMacs, q)
+}
+
 // Trace returns what would become of frames.
 func (c *Client) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	return ask[*diagnose.Report](ctx, c, c.trace.Trace, q)

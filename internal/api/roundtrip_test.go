@@ -32,6 +32,7 @@ func spoken() map[string][2]any {
 		"StateService.StopAgent":  {none{}, none{}},
 		"StatsService.ListStats":  {none{}, []Stats{}},
 		"StatsService.ListMacs":   {none{}, []MAC{}},
+		"StatsService.ForgetMacs": {ForgetMACs{}, []MAC{}},
 		"ChangeService.Apply":     {Apply{}, &Applied{}},
 		"ChangeService.GetTrial":  {none{}, &Trial{}},
 		"PortService.ConnectPort": {Connect{}, &Applied{}}, "PortService.ReconnectPort": {Connect{}, &Applied{}},

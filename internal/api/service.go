@@ -13,6 +13,8 @@ type Service interface {
 	// Accounts holds the counters of every port and uplink against what must be true of them (S94).
 	Accounts(context.Context) ([]PortAccount, error)
 	MACs(context.Context) ([]MAC, error)
+	// ForgetMACs removes learned addresses, until they are heard again, and returns them.
+	ForgetMACs(context.Context, ForgetMACs) ([]MAC, error)
 	// Metrics are all metrics in Prometheus' text format.
 	Metrics(context.Context) (string, error)
 	// Trace says what would become of frames; nothing leaves and nothing changes.

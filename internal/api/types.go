@@ -276,6 +276,18 @@ type MAC struct {
 	IdleSeconds float64 `json:"idleSeconds"`
 }
 
+// ForgetMACs says which learned addresses are to be removed: those that all of what is set holds for.
+type ForgetMACs struct {
+	// Switch, Port and MAC are any where they are "".
+	Switch string `json:"switch,omitempty"`
+	Port   string `json:"port,omitempty"`
+	MAC    string `json:"mac,omitempty"`
+	// VLAN is 0–4094, 0 for untagged frames; nil is any.
+	VLAN *uint16 `json:"vlan,omitempty"`
+	// DryRun removes nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
 // Apply asks for a new configuration file.
 type Apply struct {
 	File    string `json:"file"`

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -27,6 +28,8 @@ type standIn struct {
 	state api.State
 	stats []api.Stats
 	macs  []api.MAC
+	// forgotten are the orders to forget MACs.
+	forgotten []api.ForgetMACs
 	// readings are answered one after the other, then stats.
 	readings [][]api.Stats
 	accounts []api.PortAccount
@@ -68,7 +71,11 @@ func (s *standIn) Trace(_ context.Context, q diagnose.Request) (*diagnose.Report
 func (s *standIn) Advise(_ context.Context, q api.AdviseRequest) (*api.Advice, error) {
 	return &s.advice, s.note(q)
 }
-func (s *standIn) MACs(context.Context) ([]api.MAC, error)           { return s.macs, s.err }
+func (s *standIn) MACs(context.Context) ([]api.MAC, error) { return s.macs, s.err }
+func (s *standIn) ForgetMACs(_ context.Context, q api.ForgetMACs) ([]api.MAC, error) {
+	s.forgotten = append(s.forgotten, q)
+	return slices.DeleteFunc(slices.Clone(s.macs), func(m api.MAC) bool { return m.Kind != "learned" }), s.err
+}
 func (s *standIn) Stop(context.Context) error                        { return s.note("stop") }
 func (s *standIn) HostPorts(context.Context) ([]api.HostPort, error) { return s.hostPorts, s.err }
 func (s *standIn) Adoption(context.Context, api.HostPortName) (*api.Adoption, error) {

@@ -14,10 +14,10 @@ import (
 
 func newMAC(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("mac", "Show the MAC addresses the switches know",
-		"  heddle mac list\n  heddle mac show 02:00:00:00:01:01")
+	c := group("mac", "Show the MAC addresses the switches know, and forget learned ones",
+		"  heddle mac list\n  heddle mac show 02:00:00:00:01:01\n  heddle mac flush --port vm1/eth0")
 	t.flags(d, c)
-	c.AddCommand(newMACList(d, t), newMACShow(d, t))
+	c.AddCommand(newMACList(d, t), newMACShow(d, t), newMACFlush(d, t))
 	return c
 }
 

@@ -68,6 +68,7 @@ const (
 	capturingProgHeddleClocks       = "heddle_clocks"
 	capturingProgHeddleEgress       = "heddle_egress"
 	capturingProgHeddleEgressOr     = "heddle_egress_or"
+	capturingProgHeddleForget       = "heddle_forget"
 	capturingProgHeddleIngress      = "heddle_ingress"
 	capturingProgHeddleIngressOr    = "heddle_ingress_or"
 	capturingProgHeddleRecord       = "heddle_record"
@@ -129,6 +130,7 @@ type capturingProgramSpecs struct {
 	HeddleClocks       *ebpf.ProgramSpec `ebpf:"heddle_clocks"`
 	HeddleEgress       *ebpf.ProgramSpec `ebpf:"heddle_egress"`
 	HeddleEgressOr     *ebpf.ProgramSpec `ebpf:"heddle_egress_or"`
+	HeddleForget       *ebpf.ProgramSpec `ebpf:"heddle_forget"`
 	HeddleIngress      *ebpf.ProgramSpec `ebpf:"heddle_ingress"`
 	HeddleIngressOr    *ebpf.ProgramSpec `ebpf:"heddle_ingress_or"`
 	HeddleRecord       *ebpf.ProgramSpec `ebpf:"heddle_record"`
@@ -345,6 +347,7 @@ type capturingPrograms struct {
 	HeddleClocks       *ebpf.Program `ebpf:"heddle_clocks"`
 	HeddleEgress       *ebpf.Program `ebpf:"heddle_egress"`
 	HeddleEgressOr     *ebpf.Program `ebpf:"heddle_egress_or"`
+	HeddleForget       *ebpf.Program `ebpf:"heddle_forget"`
 	HeddleIngress      *ebpf.Program `ebpf:"heddle_ingress"`
 	HeddleIngressOr    *ebpf.Program `ebpf:"heddle_ingress_or"`
 	HeddleRecord       *ebpf.Program `ebpf:"heddle_record"`
@@ -359,6 +362,7 @@ func (p *capturingPrograms) Close() error {
 		p.HeddleClocks,
 		p.HeddleEgress,
 		p.HeddleEgressOr,
+		p.HeddleForget,
 		p.HeddleIngress,
 		p.HeddleIngressOr,
 		p.HeddleRecord,

@@ -155,6 +155,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 		HeddleSweep   *ebpf.Program `ebpf:"heddle_sweep"`
 		HeddleClocks  *ebpf.Program `ebpf:"heddle_clocks"`
 		HeddleCarry   *ebpf.Program `ebpf:"heddle_carry"`
+		HeddleForget  *ebpf.Program `ebpf:"heddle_forget"`
 	}
 	err := spec.LoadAndAssign(&live, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: dir}})
 	if err != nil {
@@ -162,7 +163,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 	}
 	to.vswitchMaps = live.vswitchMaps
 	to.HeddleIngress, to.HeddleSweep, to.HeddleClocks = live.HeddleIngress, live.HeddleSweep, live.HeddleClocks
-	to.HeddleCarry, to.HeddleEgress = live.HeddleCarry, live.HeddleEgress
+	to.HeddleCarry, to.HeddleEgress, to.HeddleForget = live.HeddleCarry, live.HeddleEgress, live.HeddleForget
 	return nil
 }
 
@@ -175,7 +176,7 @@ func (k *Kernel) Close() error {
 		}
 	}
 	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleEgress, k.objects.HeddleSweep,
-		k.objects.HeddleClocks, k.objects.HeddleCarry} {
+		k.objects.HeddleClocks, k.objects.HeddleCarry, k.objects.HeddleForget} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}

@@ -63,6 +63,7 @@ const (
 	vswitchProgHeddleClocks       = "heddle_clocks"
 	vswitchProgHeddleEgress       = "heddle_egress"
 	vswitchProgHeddleEgressOr     = "heddle_egress_or"
+	vswitchProgHeddleForget       = "heddle_forget"
 	vswitchProgHeddleIngress      = "heddle_ingress"
 	vswitchProgHeddleIngressOr    = "heddle_ingress_or"
 	vswitchProgHeddleRecord       = "heddle_record"
@@ -124,6 +125,7 @@ type vswitchProgramSpecs struct {
 	HeddleClocks       *ebpf.ProgramSpec `ebpf:"heddle_clocks"`
 	HeddleEgress       *ebpf.ProgramSpec `ebpf:"heddle_egress"`
 	HeddleEgressOr     *ebpf.ProgramSpec `ebpf:"heddle_egress_or"`
+	HeddleForget       *ebpf.ProgramSpec `ebpf:"heddle_forget"`
 	HeddleIngress      *ebpf.ProgramSpec `ebpf:"heddle_ingress"`
 	HeddleIngressOr    *ebpf.ProgramSpec `ebpf:"heddle_ingress_or"`
 	HeddleRecord       *ebpf.ProgramSpec `ebpf:"heddle_record"`
@@ -325,6 +327,7 @@ type vswitchPrograms struct {
 	HeddleClocks       *ebpf.Program `ebpf:"heddle_clocks"`
 	HeddleEgress       *ebpf.Program `ebpf:"heddle_egress"`
 	HeddleEgressOr     *ebpf.Program `ebpf:"heddle_egress_or"`
+	HeddleForget       *ebpf.Program `ebpf:"heddle_forget"`
 	HeddleIngress      *ebpf.Program `ebpf:"heddle_ingress"`
 	HeddleIngressOr    *ebpf.Program `ebpf:"heddle_ingress_or"`
 	HeddleRecord       *ebpf.Program `ebpf:"heddle_record"`
@@ -339,6 +342,7 @@ func (p *vswitchPrograms) Close() error {
 		p.HeddleClocks,
 		p.HeddleEgress,
 		p.HeddleEgressOr,
+		p.HeddleForget,
 		p.HeddleIngress,
 		p.HeddleIngressOr,
 		p.HeddleRecord,

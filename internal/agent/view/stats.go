@@ -127,7 +127,13 @@ func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers [
 			}
 		}
 	}
-	for _, e := range learned {
+	return append(out, Learned(learned)...)
+}
+
+// Learned are learned addresses.
+func Learned(list []observe.MACEntry) []api.MAC {
+	out := make([]api.MAC, 0, len(list))
+	for _, e := range list {
 		out = append(out, api.MAC{Switch: e.Switch, VLAN: plan.SegmentOf(e.VLAN, e.AD), MAC: e.MAC.String(),
 			Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
 	}

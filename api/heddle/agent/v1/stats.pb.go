@@ -387,6 +387,133 @@ func (x *ListMacsResponse) GetMacs() []*Mac {
 	return nil
 }
 
+// ForgetMacsRequest says which learned addresses: those that all of what is set holds for.
+type ForgetMacsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// switch and port are names; "" is any.
+	Switch string `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port   string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	// mac is an address; empty is any.
+	Mac []byte `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
+	// vlan is 0–4094, 0 for untagged frames; absent is any.
+	Vlan *uint32 `protobuf:"varint,4,opt,name=vlan,proto3,oneof" json:"vlan,omitempty"`
+	// dry_run removes nothing.
+	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetMacsRequest) Reset() {
+	*x = ForgetMacsRequest{}
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetMacsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetMacsRequest) ProtoMessage() {}
+
+func (x *ForgetMacsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetMacsRequest.ProtoReflect.Descriptor instead.
+func (*ForgetMacsRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ForgetMacsRequest) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ForgetMacsRequest) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *ForgetMacsRequest) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+func (x *ForgetMacsRequest) GetVlan() uint32 {
+	if x != nil && x.Vlan != nil {
+		return *x.Vlan
+	}
+	return 0
+}
+
+func (x *ForgetMacsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// ForgetMacsResponse is the answer.
+type ForgetMacsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// macs are those that were removed or, with dry_run, would be.
+	Macs          []*Mac `protobuf:"bytes,1,rep,name=macs,proto3" json:"macs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetMacsResponse) Reset() {
+	*x = ForgetMacsResponse{}
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetMacsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetMacsResponse) ProtoMessage() {}
+
+func (x *ForgetMacsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetMacsResponse.ProtoReflect.Descriptor instead.
+func (*ForgetMacsResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ForgetMacsResponse) GetMacs() []*Mac {
+	if x != nil {
+		return x.Macs
+	}
+	return nil
+}
+
 // Stats are the counters of one port or uplink: the 18 of a VDS under their names, and ours.
 type Stats struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -415,7 +542,7 @@ type Stats struct {
 
 func (x *Stats) Reset() {
 	*x = Stats{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -427,7 +554,7 @@ func (x *Stats) String() string {
 func (*Stats) ProtoMessage() {}
 
 func (x *Stats) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -440,7 +567,7 @@ func (x *Stats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stats.ProtoReflect.Descriptor instead.
 func (*Stats) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Stats) GetSwitch() string {
@@ -538,7 +665,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +677,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +690,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Counter) GetName() string {
@@ -591,7 +718,7 @@ type ReasonCount struct {
 
 func (x *ReasonCount) Reset() {
 	*x = ReasonCount{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -603,7 +730,7 @@ func (x *ReasonCount) String() string {
 func (*ReasonCount) ProtoMessage() {}
 
 func (x *ReasonCount) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -616,7 +743,7 @@ func (x *ReasonCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasonCount.ProtoReflect.Descriptor instead.
 func (*ReasonCount) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReasonCount) GetReason() string {
@@ -655,7 +782,7 @@ type DeviceLosses struct {
 
 func (x *DeviceLosses) Reset() {
 	*x = DeviceLosses{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +794,7 @@ func (x *DeviceLosses) String() string {
 func (*DeviceLosses) ProtoMessage() {}
 
 func (x *DeviceLosses) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +807,7 @@ func (x *DeviceLosses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceLosses.ProtoReflect.Descriptor instead.
 func (*DeviceLosses) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeviceLosses) GetDevice() string {
@@ -747,7 +874,7 @@ type PortAccount struct {
 
 func (x *PortAccount) Reset() {
 	*x = PortAccount{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +886,7 @@ func (x *PortAccount) String() string {
 func (*PortAccount) ProtoMessage() {}
 
 func (x *PortAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[10]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +899,7 @@ func (x *PortAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAccount.ProtoReflect.Descriptor instead.
 func (*PortAccount) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{10}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PortAccount) GetSwitch() string {
@@ -854,7 +981,7 @@ type Mac struct {
 
 func (x *Mac) Reset() {
 	*x = Mac{}
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +993,7 @@ func (x *Mac) String() string {
 func (*Mac) ProtoMessage() {}
 
 func (x *Mac) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_stats_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_stats_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1006,7 @@ func (x *Mac) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mac.ProtoReflect.Descriptor instead.
 func (*Mac) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{11}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Mac) GetSwitch() string {
@@ -937,6 +1064,15 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\baccounts\x18\x01 \x03(\v2\x1c.heddle.agent.v1.PortAccountR\baccounts\"\x11\n" +
 	"\x0fListMacsRequest\"<\n" +
 	"\x10ListMacsResponse\x12(\n" +
+	"\x04macs\x18\x01 \x03(\v2\x14.heddle.agent.v1.MacR\x04macs\"\x8c\x01\n" +
+	"\x11ForgetMacsRequest\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x10\n" +
+	"\x03mac\x18\x03 \x01(\fR\x03mac\x12\x17\n" +
+	"\x04vlan\x18\x04 \x01(\rH\x00R\x04vlan\x88\x01\x01\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRunB\a\n" +
+	"\x05_vlan\">\n" +
+	"\x12ForgetMacsResponse\x12(\n" +
 	"\x04macs\x18\x01 \x03(\v2\x14.heddle.agent.v1.MacR\x04macs\"\xef\x03\n" +
 	"\x05Stats\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
@@ -998,11 +1134,13 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\x10MAC_KIND_LEARNED\x10\x01\x1a\v\x8a\xb5\x18\alearned\x12\x1b\n" +
 	"\rMAC_KIND_PORT\x10\x02\x1a\b\x8a\xb5\x18\x04port\x12!\n" +
 	"\x10MAC_KIND_STANDBY\x10\x03\x1a\v\x8a\xb5\x18\astandby\x12!\n" +
-	"\x10MAC_KIND_SIBLING\x10\x04\x1a\v\x8a\xb5\x18\asibling2\x90\x02\n" +
+	"\x10MAC_KIND_SIBLING\x10\x04\x1a\v\x8a\xb5\x18\asibling2\xe7\x02\n" +
 	"\fStatsService\x12R\n" +
 	"\tListStats\x12!.heddle.agent.v1.ListStatsRequest\x1a\".heddle.agent.v1.ListStatsResponse\x12[\n" +
 	"\fListAccounts\x12$.heddle.agent.v1.ListAccountsRequest\x1a%.heddle.agent.v1.ListAccountsResponse\x12O\n" +
-	"\bListMacs\x12 .heddle.agent.v1.ListMacsRequest\x1a!.heddle.agent.v1.ListMacsResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
+	"\bListMacs\x12 .heddle.agent.v1.ListMacsRequest\x1a!.heddle.agent.v1.ListMacsResponse\x12U\n" +
+	"\n" +
+	"ForgetMacs\x12\".heddle.agent.v1.ForgetMacsRequest\x1a#.heddle.agent.v1.ForgetMacsResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 
 var (
 	file_heddle_agent_v1_stats_proto_rawDescOnce sync.Once
@@ -1017,7 +1155,7 @@ func file_heddle_agent_v1_stats_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_stats_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_heddle_agent_v1_stats_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_heddle_agent_v1_stats_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_heddle_agent_v1_stats_proto_goTypes = []any{
 	(AccountState)(0),            // 0: heddle.agent.v1.AccountState
 	(MacKind)(0),                 // 1: heddle.agent.v1.MacKind
@@ -1027,38 +1165,43 @@ var file_heddle_agent_v1_stats_proto_goTypes = []any{
 	(*ListAccountsResponse)(nil), // 5: heddle.agent.v1.ListAccountsResponse
 	(*ListMacsRequest)(nil),      // 6: heddle.agent.v1.ListMacsRequest
 	(*ListMacsResponse)(nil),     // 7: heddle.agent.v1.ListMacsResponse
-	(*Stats)(nil),                // 8: heddle.agent.v1.Stats
-	(*Counter)(nil),              // 9: heddle.agent.v1.Counter
-	(*ReasonCount)(nil),          // 10: heddle.agent.v1.ReasonCount
-	(*DeviceLosses)(nil),         // 11: heddle.agent.v1.DeviceLosses
-	(*PortAccount)(nil),          // 12: heddle.agent.v1.PortAccount
-	(*Mac)(nil),                  // 13: heddle.agent.v1.Mac
-	(*Segment)(nil),              // 14: heddle.agent.v1.Segment
+	(*ForgetMacsRequest)(nil),    // 8: heddle.agent.v1.ForgetMacsRequest
+	(*ForgetMacsResponse)(nil),   // 9: heddle.agent.v1.ForgetMacsResponse
+	(*Stats)(nil),                // 10: heddle.agent.v1.Stats
+	(*Counter)(nil),              // 11: heddle.agent.v1.Counter
+	(*ReasonCount)(nil),          // 12: heddle.agent.v1.ReasonCount
+	(*DeviceLosses)(nil),         // 13: heddle.agent.v1.DeviceLosses
+	(*PortAccount)(nil),          // 14: heddle.agent.v1.PortAccount
+	(*Mac)(nil),                  // 15: heddle.agent.v1.Mac
+	(*Segment)(nil),              // 16: heddle.agent.v1.Segment
 }
 var file_heddle_agent_v1_stats_proto_depIdxs = []int32{
-	8,  // 0: heddle.agent.v1.ListStatsResponse.stats:type_name -> heddle.agent.v1.Stats
-	12, // 1: heddle.agent.v1.ListAccountsResponse.accounts:type_name -> heddle.agent.v1.PortAccount
-	13, // 2: heddle.agent.v1.ListMacsResponse.macs:type_name -> heddle.agent.v1.Mac
-	9,  // 3: heddle.agent.v1.Stats.counters:type_name -> heddle.agent.v1.Counter
-	9,  // 4: heddle.agent.v1.Stats.extra:type_name -> heddle.agent.v1.Counter
-	10, // 5: heddle.agent.v1.Stats.drops:type_name -> heddle.agent.v1.ReasonCount
-	10, // 6: heddle.agent.v1.Stats.refused:type_name -> heddle.agent.v1.ReasonCount
-	11, // 7: heddle.agent.v1.Stats.device_losses:type_name -> heddle.agent.v1.DeviceLosses
-	11, // 8: heddle.agent.v1.Stats.peer_losses:type_name -> heddle.agent.v1.DeviceLosses
-	0,  // 9: heddle.agent.v1.PortAccount.state:type_name -> heddle.agent.v1.AccountState
-	14, // 10: heddle.agent.v1.Mac.vlan:type_name -> heddle.agent.v1.Segment
-	1,  // 11: heddle.agent.v1.Mac.kind:type_name -> heddle.agent.v1.MacKind
-	2,  // 12: heddle.agent.v1.StatsService.ListStats:input_type -> heddle.agent.v1.ListStatsRequest
-	4,  // 13: heddle.agent.v1.StatsService.ListAccounts:input_type -> heddle.agent.v1.ListAccountsRequest
-	6,  // 14: heddle.agent.v1.StatsService.ListMacs:input_type -> heddle.agent.v1.ListMacsRequest
-	3,  // 15: heddle.agent.v1.StatsService.ListStats:output_type -> heddle.agent.v1.ListStatsResponse
-	5,  // 16: heddle.agent.v1.StatsService.ListAccounts:output_type -> heddle.agent.v1.ListAccountsResponse
-	7,  // 17: heddle.agent.v1.StatsService.ListMacs:output_type -> heddle.agent.v1.ListMacsResponse
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	10, // 0: heddle.agent.v1.ListStatsResponse.stats:type_name -> heddle.agent.v1.Stats
+	14, // 1: heddle.agent.v1.ListAccountsResponse.accounts:type_name -> heddle.agent.v1.PortAccount
+	15, // 2: heddle.agent.v1.ListMacsResponse.macs:type_name -> heddle.agent.v1.Mac
+	15, // 3: heddle.agent.v1.ForgetMacsResponse.macs:type_name -> heddle.agent.v1.Mac
+	11, // 4: heddle.agent.v1.Stats.counters:type_name -> heddle.agent.v1.Counter
+	11, // 5: heddle.agent.v1.Stats.extra:type_name -> heddle.agent.v1.Counter
+	12, // 6: heddle.agent.v1.Stats.drops:type_name -> heddle.agent.v1.ReasonCount
+	12, // 7: heddle.agent.v1.Stats.refused:type_name -> heddle.agent.v1.ReasonCount
+	13, // 8: heddle.agent.v1.Stats.device_losses:type_name -> heddle.agent.v1.DeviceLosses
+	13, // 9: heddle.agent.v1.Stats.peer_losses:type_name -> heddle.agent.v1.DeviceLosses
+	0,  // 10: heddle.agent.v1.PortAccount.state:type_name -> heddle.agent.v1.AccountState
+	16, // 11: heddle.agent.v1.Mac.vlan:type_name -> heddle.agent.v1.Segment
+	1,  // 12: heddle.agent.v1.Mac.kind:type_name -> heddle.agent.v1.MacKind
+	2,  // 13: heddle.agent.v1.StatsService.ListStats:input_type -> heddle.agent.v1.ListStatsRequest
+	4,  // 14: heddle.agent.v1.StatsService.ListAccounts:input_type -> heddle.agent.v1.ListAccountsRequest
+	6,  // 15: heddle.agent.v1.StatsService.ListMacs:input_type -> heddle.agent.v1.ListMacsRequest
+	8,  // 16: heddle.agent.v1.StatsService.ForgetMacs:input_type -> heddle.agent.v1.ForgetMacsRequest
+	3,  // 17: heddle.agent.v1.StatsService.ListStats:output_type -> heddle.agent.v1.ListStatsResponse
+	5,  // 18: heddle.agent.v1.StatsService.ListAccounts:output_type -> heddle.agent.v1.ListAccountsResponse
+	7,  // 19: heddle.agent.v1.StatsService.ListMacs:output_type -> heddle.agent.v1.ListMacsResponse
+	9,  // 20: heddle.agent.v1.StatsService.ForgetMacs:output_type -> heddle.agent.v1.ForgetMacsResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_stats_proto_init() }
@@ -1067,13 +1210,14 @@ func file_heddle_agent_v1_stats_proto_init() {
 		return
 	}
 	file_heddle_agent_v1_word_proto_init()
+	file_heddle_agent_v1_stats_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_stats_proto_rawDesc), len(file_heddle_agent_v1_stats_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

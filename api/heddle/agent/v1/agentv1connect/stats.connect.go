@@ -30,6 +30,8 @@ const (
 	StatsServiceListAccountsProcedure = "/heddle.agent.v1.StatsService/ListAccounts"
 	// StatsServiceListMacsProcedure is the procedure name of the StatsService's ListMacs RPC.
 	StatsServiceListMacsProcedure = "/heddle.agent.v1.StatsService/ListMacs"
+	// StatsServiceForgetMacsProcedure is the procedure name of the StatsService's ForgetMacs RPC.
+	StatsServiceForgetMacsProcedure = "/heddle.agent.v1.StatsService/ForgetMacs"
 )
 
 var (
@@ -54,6 +56,13 @@ var (
 			Procedure:  StatsServiceListMacsProcedure,
 		}
 	})
+	statsServiceForgetMacsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_agent_v1_stats_proto.Services().ByName("StatsService").Methods().ByName("ForgetMacs"),
+			Procedure:  StatsServiceForgetMacsProcedure,
+		}
+	})
 )
 
 // StatsServiceClient is a client for the heddle.agent.v1.StatsService service.
@@ -64,6 +73,8 @@ type StatsServiceClient interface {
 	ListAccounts(context.Context, *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error)
 	// ListMacs are the addresses that the switches know.
 	ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error)
+	// ForgetMacs removes learned addresses, until they are heard again.
+	ForgetMacs(context.Context, *v1.ForgetMacsRequest) (*v1.ForgetMacsResponse, error)
 }
 
 // NewStatsServiceClient constructs a client for the heddle.agent.v1.StatsService service. Multiple
@@ -80,6 +91,8 @@ type StatsServiceHandler interface {
 	ListAccounts(context.Context, *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error)
 	// ListMacs are the addresses that the switches know.
 	ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error)
+	// ForgetMacs removes learned addresses, until they are heard again.
+	ForgetMacs(context.Context, *v1.ForgetMacsRequest) (*v1.ForgetMacsResponse, error)
 }
 
 // RegisterStatsServiceHandler registers svc as the heddle.agent.v1.StatsService implementation on
@@ -90,6 +103,7 @@ func RegisterStatsServiceHandler(server *connect.Server, svc StatsServiceHandler
 		connect.Method{Spec: statsServiceListStatsSpec(), Handler: adapter.listStats},
 		connect.Method{Spec: statsServiceListAccountsSpec(), Handler: adapter.listAccounts},
 		connect.Method{Spec: statsServiceListMacsSpec(), Handler: adapter.listMacs},
+		connect.Method{Spec: statsServiceForgetMacsSpec(), Handler: adapter.forgetMacs},
 	)
 }
 
@@ -106,6 +120,10 @@ func (UnimplementedStatsServiceHandler) ListAccounts(context.Context, *v1.ListAc
 
 func (UnimplementedStatsServiceHandler) ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.StatsService.ListMacs is not implemented")
+}
+
+func (UnimplementedStatsServiceHandler) ForgetMacs(context.Context, *v1.ForgetMacsRequest) (*v1.ForgetMacsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.StatsService.ForgetMacs is not implemented")
 }
 
 type statsServiceClient struct {
@@ -131,6 +149,14 @@ func (c *statsServiceClient) ListAccounts(ctx context.Context, req *v1.ListAccou
 func (c *statsServiceClient) ListMacs(ctx context.Context, req *v1.ListMacsRequest) (*v1.ListMacsResponse, error) {
 	var res v1.ListMacsResponse
 	if err := c.client.CallUnary(ctx, statsServiceListMacsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *statsServiceClient) ForgetMacs(ctx context.Context, req *v1.ForgetMacsRequest) (*v1.ForgetMacsResponse, error) {
+	var res v1.ForgetMacsResponse
+	if err := c.client.CallUnary(ctx, statsServiceForgetMacsSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -168,6 +194,18 @@ func (h statsServiceHandler) listMacs(ctx context.Context, _ connect.Spec, strea
 		return err
 	}
 	res, err := h.svc.ListMacs(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h statsServiceHandler) forgetMacs(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ForgetMacsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ForgetMacs(ctx, &req)
 	if err != nil {
 		return err
 	}

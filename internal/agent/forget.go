@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	"heddle/internal/agent/view"
+	"heddle/internal/api"
+	"heddle/internal/observe"
+	"heddle/internal/plan"
+)
+
+// forgottenAtOnce is how many learned MACs are removed in one turn of the loop: links that fail must not wait for more.
+const forgottenAtOnce = 4096
+
+// ForgetMACs removes learned addresses, until they are heard again, and returns them.
+func (c *commands) ForgetMACs(ctx context.Context, q api.ForgetMACs) ([]api.MAC, error) {
+	chosen, err := chosenMACs(q)
+	if err != nil {
+		return nil, err
+	}
+	out := []api.MAC{}
+	for {
+		var removed []observe.MACEntry
+		err := c.do(ctx, func() (err error) {
+			if q.DryRun {
+				removed, err = c.kernel.MACs()
+				removed = slices.DeleteFunc(removed, func(e observe.MACEntry) bool { return !chosen(e) })
+				return err
+			}
+			removed, err = c.kernel.ForgetMACs(chosen, forgottenAtOnce)
+			return err
+		})
+		out = append(out, view.Learned(removed)...)
+		if err != nil || q.DryRun || len(removed) < forgottenAtOnce {
+			return out, err
+		}
+	}
+}
+
+// chosenMACs says which learned addresses a command means.
+func chosenMACs(q api.ForgetMACs) (func(observe.MACEntry) bool, error) {
+	var mac plan.MAC
+	if q.MAC != "" {
+		var err error
+		if mac, err = plan.ParseMAC(q.MAC); err != nil {
+			return nil, api.NewError(api.Invalid, err.Error())
+		}
+	}
+	return func(e observe.MACEntry) bool {
+		return (q.Switch == "" || e.Switch == q.Switch) && (q.Port == "" || e.Port.Name == q.Port) &&
+			(q.MAC == "" || e.MAC == mac) && (q.VLAN == nil || e.VLAN == *q.VLAN)
+	}, nil
+}
