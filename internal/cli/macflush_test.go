@@ -17,7 +17,8 @@ func TestMACFlush(t *testing.T) {
 			state: api.State{Switches: []api.Switch{{Name: "lab"}}, Ports: []api.Port{{Switch: "lab", Name: "vm1"}}},
 			macs: []api.MAC{
 				{Switch: "lab", MAC: "02:00:00:00:01:01", Port: "vm1", Kind: "port"},
-				{Switch: "lab", VLAN: plan.SegmentOf(10, false), MAC: "02:00:00:00:aa:01", Port: "vm1", Kind: "learned"},
+				{Switch: "lab", VLAN: plan.SegmentOf(10, false), MAC: "02:00:00:00:aa:01", Port: "vm1",
+					Kind: "learned"},
 			},
 		}
 	}
