@@ -89,9 +89,9 @@ func Explain(e *experiment.Experiment, all []Result) []string {
 const method = "Simulated on the model alone: the counts are exact, and a simulation has no throughput to measure."
 
 // columns says what the headings mean.
-const columns = "Columns: replies: answers to each ping; more than one are duplicates. to uplinks/ping: frames that a " +
-	"ping puts on uplinks. copies/ping: copies that the hosts' switches deliver of it. out/in: frames per ping that " +
-	"leave the named end of a link and that come in there."
+const columns = "Columns: replies: answers to each ping; more than one are duplicates. to uplinks/ping: frames that " +
+	"a ping puts on uplinks. copies/ping: copies that the hosts' switches deliver of it. out/in: frames per ping " +
+	"that leave the named end of a link and that come in there."
 
 func explainNested(all []Result) []string {
 	rows := map[string]Result{}
