@@ -135,10 +135,12 @@ func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) ([]byte, error) 
 	if d == nil {
 		return nil, nil
 	}
+	var before advise.Causes
 	if da.of != d {
+		before = da.causes
 		da.of, da.causes = d, advise.CausesOf(d.Plan, d.Facts)
 	}
-	da.ledger.Note(time.Now(), advise.Readings(da.causes, stats, flows))
+	da.ledger.Note(time.Now(), advise.Readings(before, da.causes, stats, flows))
 	if time.Since(da.kept) < keepSightingsEvery {
 		return nil, nil
 	}

@@ -21,23 +21,30 @@ const (
 func dropsOf(r abi.Reason) string   { return "drops/" + r.String() }
 func refusedOf(r abi.Reason) string { return "refused/" + r.String() }
 
-// Readings are the counters that rules judge by, for a ledger to date. flows is nil where it is not known.
-func Readings(causes Causes, stats []api.Stats, flows *api.FlowStatus) map[plan.PortID][]sightings.Count {
+// Readings are the counters that rules judge by, for a ledger to date. before are the causes at the reading before, nil
+// where they are the same. flows is nil where it is not known.
+func Readings(before, causes Causes, stats []api.Stats, flows *api.FlowStatus) map[plan.PortID][]sightings.Count {
 	all := make(map[plan.PortID][]sightings.Count, len(stats))
+	count := func(id plan.PortID, what string, n uint64, reason string) sightings.Count {
+		c := sightings.Count{What: what, N: n, Cause: causes(id, reason)}
+		if before != nil {
+			c.Was = before(id, reason)
+		}
+		return c
+	}
 	for i := range stats {
 		s := &stats[i]
 		id := plan.PortID{Switch: s.Switch, Name: s.Name}
 		list := []sightings.Count{}
 		for _, r := range s.Drops {
-			list = append(list, sightings.Count{What: "drops/" + r.Reason, N: r.Value, Cause: causes(id, r.Reason)})
+			list = append(list, count(id, "drops/"+r.Reason, r.Value, r.Reason))
 		}
 		for _, r := range s.Refused {
-			list = append(list, sightings.Count{What: "refused/" + r.Reason, N: r.Value, Cause: causes(id, r.Reason)})
+			list = append(list, count(id, "refused/"+r.Reason, r.Value, r.Reason))
 		}
 		for _, c := range s.Extra {
 			if c.Name == unlearned {
-				list = append(list, sightings.Count{What: unlearned, N: c.Value,
-					Cause: causes(id, abi.ReasonMACLimit.String())})
+				list = append(list, count(id, unlearned, c.Value, abi.ReasonMACLimit.String()))
 			}
 		}
 		if d := s.Device; d != nil && s.Uplink {

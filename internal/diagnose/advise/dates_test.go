@@ -13,7 +13,7 @@ import (
 // sees keeps the rig's counters in a ledger, of which the first reading is so long ago.
 func (r *rig) sees(l *sightings.Ledger, ago time.Duration) {
 	r.t.Helper()
-	l.Note(r.Now.Add(-ago), Readings(CausesOf(r.Host.Plan, r.Host.Facts), r.Stats, r.Flows))
+	l.Note(r.Now.Add(-ago), Readings(nil, CausesOf(r.Host.Plan, r.Host.Facts), r.Stats, r.Flows))
 	r.Seen = l.Seen()
 }
 

@@ -17,6 +17,8 @@ type Count struct {
 	// Cause stands for the settings that decide whether it grows. When they change, what was counted before is no
 	// longer held against the port.
 	Cause string
+	// Was is the Cause at the reading before, where it was another one: what grew until now, grew under that.
+	Was string
 }
 
 // Sighting is what is known of one counter.
@@ -92,6 +94,8 @@ func (s Sighting) after(at time.Time, c Count, datable bool) Sighting {
 	switch {
 	case !datable: // nobody knows when
 		return Sighting{N: c.N, Cause: c.Cause}
+	case s.N == 0 && c.Was != "" && c.Was != c.Cause: // they were counted under settings that have changed since
+		return Sighting{N: c.N, Before: c.N, Since: at, Cause: c.Cause}
 	case s.N == 0 || c.N < s.N: // the first of them, or a counter that began anew
 		return Sighting{N: c.N, Cause: c.Cause, First: at, Last: at}
 	case c.Cause != s.Cause:

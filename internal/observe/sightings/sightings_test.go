@@ -25,6 +25,26 @@ type step struct {
 	want   Sighting
 }
 
+// What was counted for the first time since the last reading, and under settings that were changed meanwhile, is not
+// held against the new ones.
+func TestLedger_AChangeSinceTheLastReadingIsNoFaultOfTheNewSettings(t *testing.T) {
+	l := New()
+	note := func(second int, n uint64, was, cause string) Sighting {
+		l.Note(at(second), map[plan.PortID][]Count{vmID(): {{What: "drops/x", N: n, Was: was, Cause: cause}}})
+		got, _ := l.Seen().Of(vmID(), "drops/x")
+		return got
+	}
+	note(0, 0, "", "a")
+	if got, want := note(60, 5, "a", "b"), (Sighting{N: 5, Before: 5, Since: at(60), Cause: "b"}); got != want {
+		t.Errorf("after the change: %+v, want %+v", got, want)
+	}
+	got := note(120, 6, "", "b")
+	want := Sighting{N: 6, Before: 5, Since: at(60), Cause: "b", First: at(120), Last: at(120)}
+	if got != want || got.Counted() != 1 {
+		t.Errorf("one more: %+v, want %+v", got, want)
+	}
+}
+
 func TestLedger_DatesWhatGrows(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"what was counted before the first reading has no date": {

@@ -141,3 +141,26 @@ func TestAdvise_AfterTheRemedyTheWindowIsSilent(t *testing.T) {
 		}
 	}
 }
+
+// TestAdvise_AFaultFixedBeforeAnybodyAskedIsNone: what was counted before a change, and read for the first time after
+// it, is not held against the new settings.
+func TestAdvise_AFaultFixedBeforeAnybodyAskedIsNone(t *testing.T) {
+	l := newAdviceLab(t)
+	l.plug(wellSet, "u1", "u2")
+	file := l.file("heddle.yaml", wellSet)
+	l.start("--config", file)
+	l.awaitPort("a", api.Up)
+	l.advise() // the first reading: what was counted until then has no date
+	l.ends["a"].Send(cable.Frame(mac(0xb), mac(0x99), 0, "forged"))
+	fixed := strings.Replace(wellSet, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, "+
+		"security: {forgedTransmits: accept}}", 1)
+	if err := os.WriteFile(file, []byte(fixed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.must("apply", "-f", file)
+	for _, args := range [][]string{{"--all"}, nil} {
+		if by, _ := l.advise(args...); len(by["forged-transmits"]) > 0 {
+			t.Errorf("%q: %+v", args, by["forged-transmits"])
+		}
+	}
+}
