@@ -209,6 +209,10 @@ func (s *Status) configText() string {
 }
 
 func (s *Status) writeProblems(d Deps, b *strings.Builder) {
+	title := "not in use" // what somebody has blocked or drained, or what waits
+	if slices.ContainsFunc(s.Problems, func(p Problem) bool { return !p.Harmless }) {
+		title = "problems"
+	}
 	for i, p := range s.Problems {
 		if i == mostShown {
 			fmt.Fprintf(b, "%-12sand %d more: heddle port list, heddle uplink list\n", "", len(s.Problems)-i)
@@ -219,15 +223,16 @@ func (s *Status) writeProblems(d Deps, b *strings.Builder) {
 			colour = yellow
 		}
 		line := fmt.Sprintf("%s is %s", p.Object, d.coloured(colour, p.State))
+		if p.Text == "" {
+			fmt.Fprintf(b, "%-12s%s\n", first(i, title), line)
+			continue
+		}
 		for j, part := range wrap(printable.Text(p.Text), tableWidth-12-len(p.Object)-len(p.State)-6) {
 			if j == 0 {
-				fmt.Fprintf(b, "%-12s%s: %s\n", first(i, "problems"), line, part)
+				fmt.Fprintf(b, "%-12s%s: %s\n", first(i, title), line, part)
 				continue
 			}
 			fmt.Fprintf(b, "%-14s%s\n", "", part)
-		}
-		if p.Text == "" {
-			fmt.Fprintf(b, "%-12s%s\n", first(i, "problems"), line)
 		}
 	}
 }

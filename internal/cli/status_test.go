@@ -29,7 +29,7 @@ func TestStatusOfAHealthyHost(t *testing.T) {
 	for _, want := range []string{"agent       default, Heddle 1.2.3, for 1h30m (process 7)", "(version 4, applied ",
 		"lab: 1 of 3 ports up, 1 of 1 uplinks up",
 		"ports       3: 1 up, 1 blocked, 1 waiting\n", "uplinks     1: 1 up\n",
-		"problems    port vm2/eth0 is blocked: blocked by command\n", "all is well\n"} {
+		"not in use  port vm2/eth0 is blocked: blocked by command\n", "all is well\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -72,5 +72,17 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 	if out, _, status := newConsole(t, s).run("status"); status != 0 ||
 		!strings.Contains(out, "note  promiscuous: port vm1/eth0") {
 		t.Errorf("a note: status %d\n%s", status, out)
+	}
+}
+
+// A port in a state that has no reason beside it, as one that a command has blocked, has one line.
+func TestStatusWithoutAReasonHasOneLine(t *testing.T) {
+	s := &Status{Problems: []Problem{{Object: "port vm3/eth0", State: "blocked", Harmless: true},
+		{Object: "port vm4/eth0", State: "down", Text: "there is no device tap4"}}}
+	var b strings.Builder
+	s.writeProblems(Deps{}, &b)
+	want := "problems    port vm3/eth0 is blocked\n            port vm4/eth0 is down: there is no device tap4\n"
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
 	}
 }
