@@ -46,8 +46,8 @@ func (e *echo) Advise(_ context.Context, q AdviseRequest) (*Advice, error) {
 // someDay is a time that an answer has.
 var someDay = time.Date(2026, 11, 23, 4, 0, 0, 5e6, time.UTC)
 
-func (e *echo) Accounts(context.Context) ([]PortAccount, error) { return nil, e.err }
-func (e *echo) Metrics(context.Context) (string, error)         { return "heddle_agent_info 1\n", e.err }
+func (e *echo) Accounts(context.Context) ([]PortAccount, error)       { return nil, e.err }
+func (e *echo) Metrics(context.Context) (string, error)               { return "heddle_agent_info 1\n", e.err }
 func (e *echo) ForgetMACs(context.Context, ForgetMACs) ([]MAC, error) { return nil, nil }
 
 func (e *echo) MACs(context.Context) ([]MAC, error) {
