@@ -44,8 +44,7 @@ func newMACFlush(d Deps, t *target) *cobra.Command {
 	switchFlag(c, &q.Switch)
 	f := c.Flags()
 	f.StringVar(&q.Port, "port", "", "only addresses at this port")
-	f.IntVar(&vlan, "vlan", -1, "only addresses in this VLAN: 1–4094, or 0 for untagged frames")
-	f.Lookup("vlan").DefValue = "any"
+	vlanFlag(c, &vlan, "only addresses in this VLAN")
 	f.BoolVar(&all, "all", false, "every learned address of the host")
 	f.BoolVar(&q.DryRun, "dry-run", false, "only list what would be forgotten")
 	return c
@@ -59,8 +58,9 @@ func chooseMACs(c *cobra.Command, q *api.ForgetMACs, args []string, vlan int, al
 		return usagef("say which addresses: a MAC, --port, --switch, --vlan or --all")
 	case chosen && all:
 		return usagef("--all is every learned address: it goes with no other choice")
-	case c.Flags().Changed("vlan") && (vlan < 0 || vlan > 4094):
-		return usagef("--vlan %d: it is 1–4094, or 0 for untagged frames", vlan)
+	}
+	if err := vlanGiven(c, vlan); err != nil {
+		return err
 	}
 	if c.Flags().Changed("vlan") {
 		v := uint16(vlan)

@@ -37,10 +37,9 @@ func portFilters(c *cobra.Command) func(*api.State, []api.Port) ([]api.Port, err
 	flags := c.Flags()
 	flags.StringVar(&f.group, portGroup, "", "only of this port group")
 	flags.StringSliceVar(&f.states, "state", nil, "only in these states: "+anyOf(portStates()))
-	flags.IntVar(&f.vlan, "vlan", -1, "only ports that carry this VLAN: 1–4094, or 0 for untagged frames")
+	vlanFlag(c, &f.vlan, "only ports that carry this VLAN")
 	flags.StringVar(&f.uplink, "uplink", "", "only ports whose frames leave by this uplink now")
 	flags.StringVar(&f.sort, "sort", "", "order by "+anyOf(portSorts())+" (default: as the agent has them)")
-	flags.Lookup("vlan").DefValue = "any"
 	completeWords(c, "state", portStates())
 	completeWords(c, "sort", portSorts())
 	return func(s *api.State, list []api.Port) ([]api.Port, error) {
@@ -52,6 +51,20 @@ func portFilters(c *cobra.Command) func(*api.State, []api.Port) ([]api.Port, err
 		f.order(list, time.Now())
 		return list, nil
 	}
+}
+
+// vlanFlag adds --vlan, which chooses by a VLAN; -1 is any.
+func vlanFlag(c *cobra.Command, vlan *int, usage string) {
+	c.Flags().IntVar(vlan, "vlan", -1, usage+": 1–4094, or 0 for untagged frames")
+	c.Flags().Lookup("vlan").DefValue = "any"
+}
+
+// vlanGiven complains about what --vlan says if that is no VLAN.
+func vlanGiven(c *cobra.Command, vlan int) error {
+	if c.Flags().Changed("vlan") && (vlan < 0 || vlan > 4094) {
+		return usagef("--vlan %d: it is 1–4094, or 0 for untagged frames", vlan)
+	}
+	return nil
 }
 
 // completeWords completes a flag's value to one of a few words.
@@ -69,10 +82,10 @@ func (f *portFilter) check(c *cobra.Command, s *api.State, sw string) error {
 			return usagef("--state %q: use %s", state, anyOf(portStates()))
 		}
 	}
-	switch {
-	case c.Flags().Changed("vlan") && (f.vlan < 0 || f.vlan > 4094):
-		return usagef("--vlan %d: it is 1–4094, or 0 for untagged frames", f.vlan)
-	case f.sort != "" && !slices.Contains(portSorts(), f.sort):
+	if err := vlanGiven(c, f.vlan); err != nil {
+		return err
+	}
+	if f.sort != "" && !slices.Contains(portSorts(), f.sort) {
 		return usagef("--sort %q: use %s", f.sort, anyOf(portSorts()))
 	}
 	if err := hasGroup(s, sw, f.group); err != nil {
