@@ -240,11 +240,12 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 
 // sendOn sends another host's probe that came in by a port on, out of the uplinks of its segment: so that host learns
 // that there is a way through this one. No guest is given it. A port whose guest may not send frames of others leads
-// nowhere.
+// nowhere, and neither does one that is blocked because of a loop: if it sent probes on, the other host's end could
+// never come back.
 func (l *looping) sendOn(t dataplane.Told, in loops.End) {
 	port := l.effect.applied.Plan.Port(t.Port)
 	first, ok := l.sender.Other(t.Probe)
-	if port == nil || !ok || !port.Policy.ForgedTransmits.V {
+	if _, blocked := l.blocked(t.Port); port == nil || !ok || blocked || !port.Policy.ForgedTransmits.V {
 		return
 	}
 	now := time.Now()

@@ -1,13 +1,59 @@
 package agent
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"heddle/internal/abi"
+	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
+	"heddle/internal/uplinks/announce"
+	"heddle/internal/uplinks/loops"
 )
+
+// sentBy counts the frames that are sent by each device.
+type sentBy map[uint32]int
+
+func (s sentBy) Send(ifindex uint32, _ []byte) error { s[ifindex]++; return nil }
+func (sentBy) Close() error                          { return nil }
+
+// TestS110_ABlockedPortSendsNoProbesOn joins a port with one of another host that looks for loops: its probe goes on by
+// the uplink, but not while the port is blocked. Then the loop is open here, and the other host's end may be in service.
+func TestS110_ABlockedPortSendsNoProbesOn(t *testing.T) {
+	other := loops.Sender{ID: [16]byte{1}}
+	const header = 14 // of the frame, before the payload that is told
+	for name, c := range map[string]struct {
+		blocks []loops.Block
+		want   int
+	}{
+		"in service": {nil, 1},
+		"blocked":    {[]loops.Block{{Port: id("a"), Retry: time.Now().Add(time.Hour)}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, strings.Replace(base, "vlan: {access: 100}", "vlan: {access: 100}, security: "+
+				"{forgedTransmits: accept}", 1))
+			r.dev.nic("eno1", 1500)
+			r.dev.veth("pa", "02:00:00:00:00:0a")
+			r.settler.settle()
+			sent := sentBy{}
+			p := startProber(slog.New(slog.DiscardHandler), func() (announce.Sender, error) { return sent, nil })
+			r.looping.begin(c.blocks, p)
+			r.looping.heardOfLoop(dataplane.Told{Kind: abi.TellProbe, Port: id("a"),
+				Probe: other.Frame(loops.Probe{Number: 1, VLAN: 100, Round: 1}, false)[header:]})
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			uplink := r.dev.byName["eno1"].Index
+			if len(sent) > 1 || sent[uplink] != c.want {
+				t.Errorf("sent by device %v, want %d by %d", sent, c.want, uplink)
+			}
+		})
+	}
+}
 
 // TestS110_OnlyTheChangeThatClosesALoopIsRefused joins the devices of two ports: the change that would connect the
 // second of them is refused, and another one is not while both are connected and neither is blocked yet.

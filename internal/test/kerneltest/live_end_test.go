@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a frame or a counter that must come is awaited.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // end is a port seen from its owner: a raw socket on the guest's end of a veth, or a tap's descriptor.
 type end struct {

@@ -125,8 +125,12 @@ func TestS110_ACableBetweenPortsOfTwoHostsIsALoop(t *testing.T) {
 		t.Run(fmt.Sprintf("reversePath %v", reversePath), func(t *testing.T) {
 			s := newSite(t, reversePath)
 			join(t, s.a.NS, "joined", s.b.NS, "joined")
-			s.a.up("joined")
-			s.b.up("joined")
+			for _, h := range []*host{s.a, s.b} { // any host's own frames may have gone round by now
+				h.Await("joined is in service, or blocked", func() bool {
+					state := h.stateOf("joined")
+					return state == api.Up || state == api.Blocked
+				})
+			}
 			began := time.Now()
 			s.vm[s.a].Send(cable.Frame(cable.Broadcast(), cable.MAC(1), 0, "goes round"))
 			s.a.Await("an end of the cable is blocked", func() bool { return len(s.blockedAt()) > 0 })
@@ -145,12 +149,11 @@ func (s *site) over(t *testing.T) {
 	t.Helper()
 	// Both may have found the loop in the same instant. Then the block of one opens it, and the other port is free when
 	// it is tried.
-	const trial = 5 * time.Second // longer than a port is tried for; asking again begins the trial anew
-	var asked time.Time
+	asked := false
 	s.a.Await("one end of the cable is blocked", func() bool {
 		list := s.blockedAt()
-		if len(list) == 2 && time.Since(asked) > trial {
-			asked = time.Now()
+		if len(list) == 2 && !asked {
+			asked = true
 			list[0].must("port", "unblock", "joined")
 		}
 		return len(list) == 1

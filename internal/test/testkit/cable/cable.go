@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a frame that must come is awaited.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // End is one end of a cable: a raw socket on a device.
 type End struct {
