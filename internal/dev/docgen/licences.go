@@ -16,7 +16,7 @@ const licencesPath = "docs/reference/licences.md"
 
 const licencesIntro = `# Licences of what is built in
 
-The program holds code of these modules. A licence that is not among the permissive ones agreed in
+The programs hold code of these modules; those of etcd are in the controller only. A licence that is not among the permissive ones agreed in
 ` + "`internal/dev/docgen/licences.go`" + ` fails the tests.
 
 | module | version | licence |
@@ -31,10 +31,11 @@ func agreed() []string {
 // covered is how many per cent of a licence file have to be words of licences that are known.
 const covered = 75
 
-// licencesPage lists the modules that the program for Linux is built of, and their licences.
+// licencesPage lists the modules that the programs for Linux are built of, and their licences.
 func licencesPage(root string) (string, error) {
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not "+
-		".Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/heddle")
+		".Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/...",
+		"./internal/controller/...")
 	cmd.Dir, cmd.Env = root, append(cmd.Environ(), "GOOS=linux", "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
@@ -43,7 +44,7 @@ func licencesPage(root string) (string, error) {
 	lines := slices.DeleteFunc(strings.Split(string(out), "\n"), func(l string) bool { return l == "" })
 	slices.Sort(lines)
 	var b strings.Builder
-	b.WriteString(generated("the modules that cmd/heddle is built of") + licencesIntro)
+	b.WriteString(generated("the modules that the programs are built of") + licencesIntro)
 	for _, line := range slices.Compact(lines) {
 		f := strings.Split(line, "\t")
 		found, err := licences(f[2])

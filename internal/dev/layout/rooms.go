@@ -26,7 +26,7 @@ func titles() [Top + 1]string {
 		Answers:  "what a switch does, in plain Go, and how it is said",
 		Kernel:   "the switch in the kernel, why it does what it does, and metering",
 		Network:  "the conversation with the physical network",
-		Process:  "one host's agent, and what attaches guests to it",
+		Process:  "one host's agent and what attaches guests to it; the controller",
 		Workshop: "the workshop: labs, measurements; and the look at a whole host from outside",
 		Verbs:    "the command line",
 		Top:      "the program, its tests, and the tools of its development",
@@ -77,7 +77,8 @@ func rules() map[string]Rule {
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise",
-		"internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
+		"internal/agent/view", "internal/attach/cni", "internal/attach/libvirt",
+		"internal/controller/store")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")

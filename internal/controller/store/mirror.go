@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// page is how many objects are read at once.
+const page = 1000
+
+// mirror keeps the memory at what etcd holds: first all of it, then its changes by one watch.
+type mirror struct {
+	s *Store
+	// retry is how long to wait after a failure.
+	retry time.Duration
+}
+
+// load reads all objects as of one revision, in pages.
+func (r *mirror) load(ctx context.Context) error {
+	s := r.s
+	from, end := s.keys.prefix+objectsBelow, clientv3.GetPrefixRangeEnd(s.keys.prefix+objectsBelow)
+	var rev int64
+	var objects []*Object
+	for {
+		opts := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(rev)}
+		resp, err := s.client.Get(ctx, from, opts...)
+		if err != nil {
+			return fmt.Errorf("reading the state: %w", err)
+		}
+		if rev == 0 {
+			rev = resp.Header.Revision
+		}
+		for _, kv := range resp.Kvs {
+			if o := r.object(kv); o != nil {
+				objects = append(objects, o)
+			}
+		}
+		if !resp.More {
+			break
+		}
+		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+	s.mem.reset(rev, objects)
+	return nil
+}
+
+// object reads a value; what is none is named in the log and left alone.
+func (r *mirror) object(kv *mvccpb.KeyValue) *Object {
+	key, ok := r.s.keys.parse(string(kv.Key))
+	if !ok {
+		return nil
+	}
+	o, err := decode(key, kv.Value, kv.ModRevision)
+	if err != nil {
+		r.s.log.Warn("a value in etcd is left out", "key", string(kv.Key), "err", err)
+		return nil
+	}
+	return o
+}
+
+// run follows etcd until the context ends.
+func (r *mirror) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := r.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		r.s.log.Debug("watching the state begins anew", "err", err)
+		r.s.setStale(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.retry):
+		}
+	}
+}
+
+// errBehind says that etcd holds an older state than the memory: it was restored, or is another one.
+var errBehind = errors.New("etcd's revision went back: its state was replaced")
+
+// follow reads what is missing and watches until that fails.
+func (r *mirror) follow(ctx context.Context) error {
+	err := r.watch(ctx)
+	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errBehind) {
+		r.s.log.Info("reading the whole state again", "why", err)
+		if err := r.load(ctx); err != nil {
+			return err
+		}
+		return r.watch(ctx)
+	}
+	return err
+}
+
+func (r *mirror) watch(ctx context.Context) error {
+	s := r.s
+	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer stop()
+	probe, done := context.WithTimeout(ctx, s.opts.Timeout)
+	head, err := s.client.Get(probe, s.keys.meta("cluster"))
+	done()
+	if err != nil {
+		return err
+	}
+	if head.Header.Revision < s.mem.revision() {
+		return errBehind
+	}
+	s.setStale(nil)
+	events := s.client.Watch(ctx, s.keys.prefix, clientv3.WithPrefix(), clientv3.WithProgressNotify(),
+		clientv3.WithRev(s.mem.revision()+1))
+	for resp := range events {
+		if err := resp.Err(); err != nil {
+			return err
+		}
+		r.take(resp)
+	}
+	return errors.New("the watch ended")
+}
+
+// take applies an answer of the watch, revision by revision. etcd never divides a revision between two answers.
+func (r *mirror) take(resp clientv3.WatchResponse) {
+	var batch []Event
+	var at int64
+	for _, e := range resp.Events {
+		if e.Kv.ModRevision != at && at != 0 {
+			r.s.mem.apply(at, batch)
+			batch = nil
+		}
+		at = e.Kv.ModRevision
+		key, ok := r.s.keys.parse(string(e.Kv.Key))
+		switch {
+		case !ok:
+		case e.Type == clientv3.EventTypeDelete:
+			batch = append(batch, Event{Key: key})
+		default:
+			if o := r.object(e.Kv); o != nil {
+				batch = append(batch, Event{Key: key, Object: o})
+			}
+		}
+	}
+	if at != 0 {
+		r.s.mem.apply(at, batch)
+	} else if resp.IsProgressNotify() {
+		r.s.mem.apply(resp.Header.Revision, nil)
+	}
+}
