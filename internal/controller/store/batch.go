@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -38,8 +37,10 @@ type batcher struct {
 	queue   chan *request
 	// waiting were put off by the transaction before.
 	waiting []*request
-	// recent is what own transactions wrote that base doesn't know yet, by key.
-	recent map[string]written
+	// recent is what own transactions wrote that base doesn't know yet, by key. others is what was seen last of keys
+	// that base never knows.
+	recent, others map[string]written
+	held           func(key string) bool // whether base knows a key
 }
 
 // written is a key's entry as of a revision.
@@ -148,7 +149,7 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 			b.answer(batch, result{rev: resp.Header.Revision})
 			return
 		}
-		learn(known, v, resp)
+		b.learn(known, v, resp)
 	}
 }
 
@@ -158,7 +159,8 @@ func (b *batcher) fit(batch []*request, known map[string]written) (now, later []
 	for i, r := range batch {
 		child := v.child()
 		err := r.eval(child)
-		if i > 0 && (len(v.reads) > MaxChanges || v.bytes+child.bytes > maxBytes) {
+		full := len(v.reads) > MaxChanges || len(v.writes)+len(child.writes) > MaxChanges
+		if i > 0 && (full || v.bytes+child.bytes > maxBytes) {
 			return batch[:i], batch[i:]
 		}
 		if err == nil {
@@ -184,8 +186,10 @@ func (b *batcher) evaluate(batch []*request, known map[string]written) *view {
 // lookup is the newest that is known of a key.
 func (b *batcher) lookup(key string, known map[string]written) entry {
 	e, at := b.base(key)
-	if w, ok := b.recent[key]; ok && w.at > at {
-		e, at = w.entry, w.at
+	for _, newer := range []map[string]written{b.recent, b.others} {
+		if w, ok := newer[key]; ok && w.at > at {
+			e, at = w.entry, w.at
+		}
 	}
 	if w, ok := known[key]; ok && w.at > at {
 		e = w.entry
@@ -194,7 +198,7 @@ func (b *batcher) lookup(key string, known map[string]written) entry {
 }
 
 // learn takes what a failed transaction has read.
-func learn(known map[string]written, v *view, resp *clientv3.TxnResponse) {
+func (b *batcher) learn(known map[string]written, v *view, resp *clientv3.TxnResponse) {
 	for k := range v.reads {
 		known[k] = written{at: resp.Header.Revision}
 	}
@@ -203,6 +207,23 @@ func learn(known map[string]written, v *view, resp *clientv3.TxnResponse) {
 			known[string(kv.Key)] = written{entry{kv.ModRevision, kv.Value}, resp.Header.Revision}
 		}
 	}
+	for k := range v.reads {
+		b.note(k, known[k])
+	}
+}
+
+// maxOthers is how many keys that base doesn't know are remembered.
+const maxOthers = 1 << 14
+
+// note remembers a key's entry.
+func (b *batcher) note(key string, w written) {
+	if b.held(key) {
+		return
+	}
+	if len(b.others) >= maxOthers {
+		clear(b.others)
+	}
+	b.others[key] = w
 }
 
 // remember keeps what was written until base knows it.
@@ -218,7 +239,9 @@ func (b *batcher) remember(v *view, rev int64) {
 		if value != nil {
 			e = entry{rev, value}
 		}
-		b.recent[k] = written{e, rev}
+		if b.note(k, written{e, rev}); b.held(k) {
+			b.recent[k] = written{e, rev}
+		}
 	}
 }
 
@@ -235,100 +258,4 @@ func (b *batcher) answer(batch []*request, res result) {
 		}
 		r.done <- mine
 	}
-}
-
-// do has a request carried out and waits for it.
-func (s *Store) do(ctx context.Context, eval func(v *view) error) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
-	defer cancel()
-	r := &request{eval: eval, done: make(chan result, 1)}
-	select {
-	case s.batch.queue <- r:
-	case <-ctx.Done():
-		return 0, &Unavailable{Cause: ctx.Err()}
-	case <-s.ctx.Done():
-		return 0, ErrClosed
-	}
-	var res result
-	select {
-	case res = <-r.done:
-	case <-s.batchDone:
-		select {
-		case res = <-r.done:
-		default:
-			return 0, ErrClosed // it came into the queue after the last look
-		}
-	case <-ctx.Done():
-		if r.taken.CompareAndSwap(false, true) {
-			return 0, &Unavailable{Cause: ctx.Err()}
-		}
-		res = <-r.done // it is being written: that takes a bounded time
-	}
-	if res.err != nil {
-		return 0, res.err
-	}
-	// Who wrote reads what they wrote.
-	if err := s.mem.wait(ctx, res.rev); err != nil {
-		s.log.Debug("a write is not in memory yet", "revision", res.rev, "err", err)
-	}
-	return res.rev, nil
-}
-
-// Write makes all of the changes in one transaction, or none of them. It returns the revision that they have. When an
-// object is not at the version that its change was made on, the error is a *Conflict.
-func (s *Store) Write(ctx context.Context, changes []Change) (int64, error) {
-	if len(changes) == 0 || len(changes) > MaxChanges {
-		return 0, fmt.Errorf("store: a transaction has 1 to %d changes, not %d", MaxChanges, len(changes))
-	}
-	seen, size := map[Key]bool{}, 0
-	for i := range changes {
-		c := &changes[i]
-		if err := c.check(); err != nil {
-			return 0, err
-		}
-		if seen[c.Key] {
-			return 0, fmt.Errorf("store: %s is changed twice in one transaction", c.Key)
-		}
-		seen[c.Key] = true
-		size += len(c.Doc)
-	}
-	if size > maxBytes {
-		return 0, fmt.Errorf("store: the transaction has %d bytes, at most %d are allowed", size, maxBytes)
-	}
-	ids := make([]string, len(changes))
-	for i, c := range changes {
-		if ids[i] = c.ID; c.ID == "" {
-			ids[i] = newID()
-		}
-	}
-	return s.do(ctx, func(v *view) error {
-		for i := range changes {
-			if err := s.change(v, &changes[i], ids[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// change makes one change in a view.
-func (s *Store) change(v *view, c *Change, id string) error {
-	key := s.keys.object(c.Key)
-	now := v.get(key)
-	version := now.rev
-	if !now.exists() && version == pending {
-		version = New // deleted by the same transaction
-	}
-	if c.IfVersion != Any && c.IfVersion != version {
-		return &Conflict{Key: c.Key, Asked: c.IfVersion, Current: version}
-	}
-	switch {
-	case c.Delete:
-		v.del(key)
-	case now.exists():
-		v.put(key, encode(headOf(now.value), c.Doc))
-	default:
-		v.put(key, encode(newHead(id), c.Doc))
-	}
-	return nil
 }

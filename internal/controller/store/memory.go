@@ -39,12 +39,13 @@ type memory struct {
 	since      int64
 	recent     []Batch
 	events     int
+	infos      chunkInfos
 	// changed is closed, and replaced, when the revision moves.
 	changed chan struct{}
 }
 
 func newMemory() *memory {
-	return &memory{objects: map[Kind]map[string]*Object{}, changed: make(chan struct{})}
+	return &memory{objects: map[Kind]map[string]*Object{}, infos: chunkInfos{}, changed: make(chan struct{})}
 }
 
 func (m *memory) revision() int64 {
@@ -87,7 +88,7 @@ func (m *memory) kinds() []Kind {
 func (m *memory) reset(rev int64, objects []*Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.objects = map[Kind]map[string]*Object{}
+	m.objects, m.infos = map[Kind]map[string]*Object{}, chunkInfos{}
 	for _, o := range objects {
 		m.put(o)
 	}
@@ -103,6 +104,16 @@ func (m *memory) put(o *Object) {
 		m.objects[o.Kind] = names
 	}
 	names[o.Name] = o
+	if o.Kind == KindPorts {
+		m.infos.put(o)
+	}
+}
+
+func (m *memory) remove(k Key) {
+	delete(m.objects[k.Kind], k.Name)
+	if k.Kind == KindPorts {
+		m.infos.remove(k.Name)
+	}
 }
 
 func (m *memory) wake() {
@@ -123,7 +134,7 @@ func (m *memory) apply(rev int64, events []Event) {
 		if e.Object != nil {
 			m.put(e.Object)
 		} else {
-			delete(m.objects[e.Kind], e.Name)
+			m.remove(e.Key)
 		}
 	}
 	events = slices.DeleteFunc(events, func(e Event) bool { return e.Object == nil && e.Before == nil })

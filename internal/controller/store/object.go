@@ -67,6 +67,9 @@ type Change struct {
 	IfVersion int64
 	// ID is taken for an object that is created, so that an import keeps the identifiers; empty makes a new one.
 	ID string
+	// Reserve are names that only one object may have, such as VNIIndex(5001); when one is another's, the error is a
+	// *Reserved. Free gives names back; do so when the object is deleted.
+	Reserve, Free []string
 }
 
 // head is the first line of a value: the metadata that Heddle keeps besides the document.

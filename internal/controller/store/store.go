@@ -107,7 +107,9 @@ func (s *Store) begin(ctx context.Context) error {
 		return err
 	}
 	s.batch = &batcher{client: s.client, base: s.known, seen: s.mem.revision, collect: s.opts.Collect,
-		timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges), recent: map[string]written{}}
+		timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges), recent: map[string]written{},
+		others: map[string]written{},
+		held:   func(key string) bool { _, ok := s.keys.parse(key); return ok }}
 	s.running.Go(func() { m.run(s.ctx) })
 	s.running.Go(func() {
 		s.batch.run(s.ctx)

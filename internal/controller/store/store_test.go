@@ -236,9 +236,10 @@ func TestARefusedWriteOfABatchRefusesNoOther(t *testing.T) {
 func TestTwoWritesOfOneBatchConflict(t *testing.T) {
 	s := openNew(t)
 	b := &batcher{client: s.client, base: s.known, seen: s.mem.revision, timeout: patience,
-		recent: map[string]written{}}
+		recent: map[string]written{}, others: map[string]written{}, held: s.batch.held}
 	changing := func(c Change) *request {
-		return &request{done: make(chan result, 1), eval: func(v *view) error { return s.change(v, &c, "id") }}
+		eval := s.onView(func(t *tx) error { return t.change(&c, "id") })
+		return &request{done: make(chan result, 1), eval: eval}
 	}
 	batch := []*request{changing(put(KindHost, "a", `1`, New)), changing(put(KindHost, "a", `2`, New)),
 		changing(Change{Key: Key{KindHost, "a"}, Delete: true, IfVersion: Any}), changing(put(KindHost, "a", `3`, New))}

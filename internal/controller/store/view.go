@@ -20,15 +20,28 @@ type view struct {
 	reads  map[string]entry
 	writes map[string][]byte // nil = deleted
 	bytes  int
+	// grown are the chunks that ports were added to, by port group: the memory doesn't know them yet.
+	grown  map[string]int64
+	parent *view
 }
 
 func newView(base func(string) entry) *view {
-	return &view{base: base, reads: map[string]entry{}, writes: map[string][]byte{}}
+	return &view{base: base, reads: map[string]entry{}, writes: map[string][]byte{}, grown: map[string]int64{}}
 }
 
 // child is the view of one request: it is merged, or dropped when the request is refused or put off.
 func (v *view) child() *view {
-	return newView(func(key string) entry { return v.get(key) })
+	child := newView(func(key string) entry { return v.get(key) })
+	child.parent = v
+	return child
+}
+
+// added returns the chunk of a group that ports were added to.
+func (v *view) added(group string) (number int64, ok bool) {
+	if number, ok = v.grown[group]; !ok && v.parent != nil {
+		return v.parent.added(group)
+	}
+	return number, ok
 }
 
 func (v *view) get(key string) entry {
@@ -55,10 +68,16 @@ func (v *view) del(key string) {
 	v.writes[key] = nil
 }
 
+// drop deletes a key without a look at it, where another key that is compared guards it.
+func (v *view) drop(key string) { v.writes[key] = nil }
+
 // merge takes over what a child has written. What it read, v has read for it.
 func (v *view) merge(child *view) {
 	for k, value := range child.writes {
 		v.writes[k] = value
+	}
+	for group, number := range child.grown {
+		v.grown[group] = number
 	}
 	v.bytes += child.bytes
 }
@@ -73,10 +92,11 @@ func (v *view) txn() (compare []clientv3.Cmp, write, read []clientv3.Op) {
 		read = append(read, clientv3.OpGet(k))
 	}
 	for k, value := range v.writes {
+		e, read := v.reads[k]
 		switch {
 		case value != nil:
 			write = append(write, clientv3.OpPut(k, string(value)))
-		case v.reads[k].rev != 0:
+		case !read || e.rev != 0:
 			write = append(write, clientv3.OpDelete(k))
 		}
 	}
