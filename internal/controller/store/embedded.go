@@ -34,7 +34,7 @@ func (s *Store) configure() (*embed.Config, error) {
 		cfg.UnsafeNoFsync = true
 		cfg.TickMs, cfg.ElectionMs = 10, 100
 	}
-	if o.Cluster == nil {
+	if o.Peers == nil {
 		u, err := url.Parse(alone)
 		if err != nil {
 			return nil, err
@@ -43,10 +43,10 @@ func (s *Store) configure() (*embed.Config, error) {
 		cfg.InitialCluster = o.Name + "=" + alone
 		return cfg, nil
 	}
-	return cfg, configurePeers(cfg, o.Cluster)
+	return cfg, configurePeers(cfg, o.Peers)
 }
 
-func configurePeers(cfg *embed.Config, c *Cluster) (err error) {
+func configurePeers(cfg *embed.Config, c *Peers) (err error) {
 	advertise := c.Advertise
 	if len(advertise) == 0 {
 		advertise = c.Listen

@@ -106,6 +106,7 @@ func (r *mirror) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.identified(head.Kvs)
 	if head.Header.Revision < s.mem.revision() {
 		return errBehind
 	}
@@ -134,6 +135,7 @@ func (r *mirror) take(resp clientv3.WatchResponse) {
 		key, ok := r.s.keys.parse(string(e.Kv.Key))
 		switch {
 		case !ok:
+			r.s.identified([]*mvccpb.KeyValue{e.Kv})
 		case e.Type == clientv3.EventTypeDelete:
 			batch = append(batch, Event{Key: key})
 		default:

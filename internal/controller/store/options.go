@@ -45,8 +45,8 @@ type Options struct {
 
 	// Name is this member's name in the embedded cluster.
 	Name string
-	// Cluster is set when the embedded etcd has peers.
-	Cluster *Cluster
+	// Peers is set when the embedded etcd has any.
+	Peers *Peers
 	// ForceNewCluster makes this member the only one of a new cluster that holds the old one's data: for when the
 	// others are lost for good. The epoch rises.
 	ForceNewCluster bool
@@ -54,8 +54,8 @@ type Options struct {
 	Maintain Maintain
 }
 
-// Cluster says how an embedded member meets the others.
-type Cluster struct {
+// Peers says how an embedded member meets the others.
+type Peers struct {
 	// Listen and Advertise are URLs: https://ADDRESS:PORT. Advertise defaults to Listen.
 	Listen, Advertise []string
 	// Members are all members of a new cluster, or those of the one that is joined, with this one: NAME=URL.
@@ -90,7 +90,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	o.Maintain = o.Maintain.withDefaults(len(o.Endpoints) == 0)
+	o.Maintain = o.Maintain.withDefaults(o.Fast)
 	return o, o.check()
 }
 
@@ -100,7 +100,7 @@ func (o Options) check() error {
 		return errors.New("store: neither a data directory nor etcd endpoints are given")
 	case o.Dir != "" && len(o.Endpoints) > 0:
 		return errors.New("store: both a data directory and etcd endpoints are given: choose one")
-	case o.Cluster != nil && len(o.Endpoints) > 0:
+	case o.Peers != nil && len(o.Endpoints) > 0:
 		return errors.New("store: an existing etcd cluster has members of its own: give no peers")
 	case strings.ContainsAny(o.Name, "=,"):
 		return fmt.Errorf("store: the member name %q contains = or ,", o.Name)
@@ -110,13 +110,13 @@ func (o Options) check() error {
 			return fmt.Errorf("store: a password would go in plain text to %s: use https://", e)
 		}
 	}
-	if o.Cluster != nil {
-		return o.Cluster.check()
+	if o.Peers != nil {
+		return o.Peers.check()
 	}
 	return nil
 }
 
-func (c *Cluster) check() error {
+func (c *Peers) check() error {
 	if len(c.Listen) == 0 || len(c.Members) == 0 {
 		return errors.New("store: a clustered member needs a URL to listen on and the list of members")
 	}

@@ -309,7 +309,8 @@ func TestWhatOnlyOneMayHave(t *testing.T) {
 	for _, group := range []string{web, "dvs/db", "dvs/overlay"} {
 		withGroup(t, s, group, 4)
 	}
-	has := ClaimRequest{PortGroup: web, Binding: Binding{Host: "a", VM: "vm1", Adapter: "net0", MAC: "02:00:00:00:00:01"}}
+	has := ClaimRequest{PortGroup: web, Binding: nic("a", "vm1")}
+	has.MAC = "02:00:00:00:00:01"
 	p := claim(t, s, has)
 	over := ClaimRequest{PortGroup: "dvs/overlay", Binding: nic("a", "vm2")}
 	over.VNI, over.MAC = 5001, "02:00:00:00:00:02"

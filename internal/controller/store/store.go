@@ -6,7 +6,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -33,6 +32,9 @@ type Store struct {
 	batch *batcher
 	// stale holds why reads may be old; nil when they are current.
 	stale atomic.Pointer[error]
+	// identity is what the cluster is known by.
+	identity atomic.Pointer[Cluster]
+	keeper   *keeper
 
 	// ctx ends with the store; batchDone is closed when the batcher has answered everybody.
 	ctx       context.Context
@@ -106,6 +108,8 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := m.load(ctx); err != nil {
 		return err
 	}
+	s.keeper = &keeper{s: s}
+	s.keeper.began(s.mem.revision())
 	s.batch = &batcher{client: s.client, base: s.known, seen: s.mem.revision, collect: s.opts.Collect,
 		timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges), recent: map[string]written{},
 		others: map[string]written{},
@@ -116,6 +120,7 @@ func (s *Store) begin(ctx context.Context) error {
 		close(s.batchDone)
 	})
 	s.running.Go(s.probe)
+	s.running.Go(s.keeper.run)
 	return nil
 }
 
@@ -257,25 +262,4 @@ func (s *Store) probe() {
 			s.setStale(err)
 		}
 	}
-}
-
-// cluster is what a Heddle cluster is known by.
-type cluster struct {
-	ID    string `json:"id"`
-	Epoch int64  `json:"epoch"`
-}
-
-// identify reads which cluster this is, and makes a new one where there is none.
-func (s *Store) identify(ctx context.Context) error {
-	key := s.keys.meta("cluster")
-	text, err := json.Marshal(cluster{ID: newID(), Epoch: 1})
-	if err != nil {
-		return err
-	}
-	_, err = s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
-		Then(clientv3.OpPut(key, string(text))).Commit()
-	if err != nil {
-		return fmt.Errorf("etcd doesn't answer: %w", err)
-	}
-	return nil
 }

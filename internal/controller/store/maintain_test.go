@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+func TestHowFarTheHistoryGoes(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	m := &keeper{marks: []mark{{100, start}}}
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		rev   int64
+		want  int64
+	}{
+		{"young and short", time.Minute, 200, 0},
+		{"the first is old", 5 * time.Minute, 300, 100},
+		{"the second is old", 6*time.Minute + time.Second, 400, 200},
+		{"too many revisions", 7 * time.Minute, 5000, 4000},
+		{"nothing more", 7 * time.Minute, 5000, 0},
+		{"all are old", time.Hour, 5001, 5000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := m.compactTo(mark{c.rev, start.Add(c.after)}, 5*time.Minute, 1000)
+			if got != c.want {
+				t.Errorf("compacted to %d, want %d", got, c.want)
+			}
+			m.note(got, false)
+		})
+	}
+}
+
+// compactedAt tells whether etcd no longer knows a revision.
+func compactedAt(t *testing.T, s *Store, rev int64) bool {
+	t.Helper()
+	_, err := s.client.Get(patient(t), s.keys.meta("cluster"), clientv3.WithRev(rev))
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+func TestOneControllerAtATimeCompacts(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir(), Maintain: Maintain{KeepRevisions: 10, DefragAbove: 1, DefragRatio: 1}})
+	other := beside(t, s)
+	first := write(t, s, put(KindHost, "a", `0`, New))
+	for i := range 50 {
+		write(t, s, put(KindHost, "a", fmt.Sprint(i), Any))
+	}
+	err := s.keeper.alone(patient(t), func() error {
+		if err := other.Maintain(patient(t)); err != nil {
+			t.Error(err)
+		}
+		return nil
+	})
+	if err != nil || compactedAt(t, s, first) {
+		t.Errorf("compacted by another controller meanwhile (%v)", err)
+	}
+	if err := other.Maintain(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	st, err := other.Status(patient(t))
+	if err != nil || !compactedAt(t, s, first) || st.Compacted < first+30 || st.Defragmented.IsZero() {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if o, ok := s.Get(Key{KindHost, "a"}); !ok || string(o.Doc) != `49` {
+		t.Errorf("afterwards: %+v", o)
+	}
+	write(t, s, put(KindHost, "a", `"after"`, Any))
+}
+
+// A store whose watch was away while the history was compacted reads the whole state again, and says so.
+func TestAWatchGoesOnBehindACompaction(t *testing.T) {
+	s := openNew(t)
+	write(t, s, put(KindHost, "goes", `0`, New), put(KindHost, "stays", `0`, New))
+	late := &Store{opts: s.opts, keys: s.keys, log: s.log, mem: newMemory(), client: s.client}
+	m := &mirror{s: late, retry: time.Millisecond}
+	if err := m.load(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	late.ctx = t.Context()
+	f := &follower{t: t}
+	watch := late.Watch(t.Context(), 0)
+	f.until(patient(t), watch, late.Revision())
+
+	write(t, s, Change{Key: Key{KindHost, "goes"}, Delete: true, IfVersion: Any})
+	for i := range 20 {
+		write(t, s, put(KindHost, fmt.Sprint("new", i), `1`, New))
+	}
+	if err := s.keeper.compactAt(patient(t), s.Revision()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		m.run(ctx)
+		close(done)
+	}()
+	last := write(t, s, put(KindHost, "last", `1`, New))
+	f.until(patient(t), watch, last)
+	if diff := cmp.Diff(docsOf(s), f.docs); diff != "" || f.resets != 2 {
+		t.Errorf("%d resets: %s", f.resets, diff)
+	}
+	stop()
+	<-done
+}
+
+// fill writes until the quota is reached.
+func fill(t *testing.T, s *Store, name func(i int) string) {
+	t.Helper()
+	large := `"` + strings.Repeat("x", 1<<19) + `"`
+	for i := range 200 {
+		_, err := s.Write(patient(t), []Change{put(KindTemplate, name(i), large, Any)})
+		if errors.Is(err, ErrNoSpace) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the quota is not reached")
+}
+
+func hasAlarm(t *testing.T, s *Store) bool {
+	t.Helper()
+	st, err := s.Status(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(st.Alarms) > 0
+}
+
+func TestAQuotaThatIsReachedIsRecoveredFrom(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir(), QuotaBytes: 16 << 20})
+	write(t, s, put(KindHost, "before", `1`, New))
+	t.Run("by its history", func(t *testing.T) {
+		fill(t, s, func(int) string { return "one" })
+		if !hasAlarm(t, s) {
+			t.Error("there is no alarm")
+		}
+		if _, ok := s.Get(Key{KindHost, "before"}); !ok {
+			t.Error("reads don't go on")
+		}
+		if err := s.Maintain(patient(t)); err != nil {
+			t.Fatal(err)
+		}
+		if hasAlarm(t, s) {
+			t.Error("the alarm stays")
+		}
+		write(t, s, put(KindHost, "after", `1`, New))
+	})
+	t.Run("by its objects", func(t *testing.T) {
+		err := error(nil)
+		for round := 0; err == nil && round < 10; round++ { // the history goes first
+			fill(t, s, func(i int) string { return fmt.Sprint(round, "-", i) })
+			err = s.Maintain(patient(t))
+		}
+		if !errors.Is(err, ErrNoSpace) || !hasAlarm(t, s) {
+			t.Errorf("nothing can be compacted, and the error is %v", err)
+		}
+		var deletions []Change
+		for _, o := range s.List(KindTemplate) {
+			deletions = append(deletions, Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+		}
+		write(t, s, deletions...) // what only deletes is taken
+		if err := s.Maintain(patient(t)); err != nil {
+			t.Fatal(err)
+		}
+		write(t, s, put(KindHost, "after that", `1`, New))
+		st, err := s.Status(patient(t))
+		if err != nil || st.Members[0].Health.Size > 4<<20 || st.Quota != 16<<20 {
+			t.Errorf("%+v, %v", st.Members[0].Health, err)
+		}
+	})
+}
+
+// A restored cluster is the same one in a later epoch: what it gives out was never given before.
+func TestARestoreRaisesTheEpoch(t *testing.T) {
+	s := openNew(t)
+	withGroup(t, s, web, 5)
+	kept := claim(t, s, ClaimRequest{PortGroup: web, Binding: nic("a", "vm1")})
+	file := filepath.Join(t.TempDir(), "snapshot")
+	size, err := s.SnapshotFile(patient(t), file)
+	if info, e := os.Stat(file); err != nil || e != nil || info.Size() != size || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%d bytes, %v, %v %v", size, err, info, e)
+	}
+	before := docsOf(s)
+	withGroup(t, s, "dvs/lost", 100)
+	lost := claim(t, s, ClaimRequest{PortGroup: "dvs/lost", Binding: nic("a", "vm2")})
+	was, lostRevision := s.Cluster(), s.Revision()
+	s.Close()
+
+	dir := filepath.Join(t.TempDir(), "restored")
+	if err := Restore(file, Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restore(file, Options{Dir: dir}); err == nil {
+		t.Error("a directory with data is restored into")
+	}
+	r := open(t, Options{Dir: dir})
+	if diff := cmp.Diff(before, docsOf(r)); diff != "" {
+		t.Error(diff)
+	}
+	now := r.Cluster()
+	if now.ID != was.ID || now.Epoch <= was.Epoch || r.Revision() <= lostRevision {
+		t.Errorf("cluster %+v at %d, before %+v at %d", now, r.Revision(), was, lostRevision)
+	}
+	if p, ok := r.GetPort(web, kept.ID); !ok || p.Binding == nil || p.Binding.VM != "vm1" {
+		t.Errorf("port %s is %+v", kept.ID, p)
+	}
+	withGroup(t, r, "dvs/new", 100)
+	for id := range ports(t, r, "dvs/new") {
+		if number, _ := chunkOf(id); number <= func() int64 { n, _ := chunkOf(lost.ID); return n }() {
+			t.Errorf("port %s may have been there before the restore", id)
+		}
+	}
+	r.Close()
+	if again := open(t, Options{Dir: dir}); again.Cluster() != now {
+		t.Errorf("after a restart %+v, before it %+v", again.Cluster(), now)
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(damaged, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restore(damaged, Options{Dir: filepath.Join(t.TempDir(), "x")}); err == nil {
+		t.Error("a damaged snapshot is restored")
+	}
+}
