@@ -51,6 +51,7 @@ func rules() map[string]Rule {
 		}
 	}
 	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1",
+		"internal/identity",
 		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable", "internal/abi")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
 		"internal/capture/pcapng")
@@ -77,8 +78,8 @@ func rules() map[string]Rule {
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise",
-		"internal/agent/view", "internal/attach/cni", "internal/attach/libvirt",
-		"internal/controller/store")
+		"internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
+	stand(Process, true, "internal/controller/pki")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")

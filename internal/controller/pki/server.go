@@ -1,0 +1,74 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"time"
+
+	"heddle/internal/identity"
+)
+
+// Server is how a controller takes connections: of hosts and controllers with a certificate, and of people and tools
+// without one, who show a token afterwards.
+type Server struct {
+	// Own are the controller's credentials, asked for at each handshake.
+	Own func() (*identity.Credentials, error)
+	Now func() time.Time
+	// Revoked returns an error for a certificate that was withdrawn; nil revokes none.
+	Revoked func(*identity.Peer) error
+	// Protocols are offered by ALPN: h2 and http/1.1 if there are none.
+	Protocols []string
+}
+
+// TLS is how it takes them. A certificate that is shown and not in order ends the handshake; Peer says who is
+// there afterwards.
+func (s Server) TLS() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, NextProtos: s.protocols(),
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.forOne() }}
+}
+
+func (s Server) protocols() []string {
+	if len(s.Protocols) > 0 {
+		return s.Protocols
+	}
+	return []string{"h2", "http/1.1"}
+}
+
+// forOne is for one handshake. The roots are named to the client, so that a browser does not ask its user for a
+// certificate that is for something else.
+func (s Server) forOne() (*tls.Config, error) {
+	own, err := s.Own()
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	for _, r := range own.Trust.Roots {
+		roots.AddCert(r)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, NextProtos: s.protocols(),
+		Certificates: []tls.Certificate{own.Certificate}, ClientAuth: tls.RequestClientCert, ClientCAs: roots,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if len(c.PeerCertificates) == 0 {
+				return nil
+			}
+			_, err := s.Peer(&c)
+			return err
+		}}, nil
+}
+
+// Peer is who is at the other end of a connection, by what counts now: it is asked again whenever the list of what is
+// revoked changes, so that streams can be cut.
+func (s Server) Peer(c *tls.ConnectionState) (*identity.Peer, error) {
+	own, err := s.Own()
+	if err != nil {
+		return nil, err
+	}
+	p, err := own.Trust.Client(c.PeerCertificates, s.Now(), Grace)
+	if err == nil && s.Revoked != nil {
+		err = s.Revoked(p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,127 @@
+package pki
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heddle/internal/identity"
+)
+
+// JoinRecord is what the store keeps of a token for joining.
+type JoinRecord struct {
+	ID identity.TokenID `json:"id"`
+	// Digest is of the secret, which nobody but the token's owner has.
+	Digest []byte `json:"digest"`
+	// Root is the authority that the token names.
+	Root    identity.Fingerprint `json:"root"`
+	Made    time.Time            `json:"made"`
+	Expires time.Time            `json:"expires"`
+	// By is who made it.
+	By     string      `json:"by"`
+	Labels LabelBounds `json:"labels,omitempty"`
+	// Used says which host has joined with it; nil is none.
+	Used *Use `json:"used,omitempty"`
+}
+
+// Use is a token's use.
+type Use struct {
+	Host string `json:"host"`
+	// Key is of the host's public key: the same host may ask again, if the answer did not reach it.
+	Key identity.Fingerprint `json:"key"`
+	At  time.Time            `json:"at"`
+}
+
+// LabelBounds are the labels that a host may have, with their values; an empty list of values allows every one.
+type LabelBounds map[string][]string
+
+// Check returns an error that names the labels which go beyond the bounds.
+func (b LabelBounds) Check(labels map[string]string) error {
+	var bad []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		values, ok := b[key]
+		if !ok || len(values) > 0 && !slices.Contains(values, labels[key]) {
+			bad = append(bad, key+"="+labels[key])
+		}
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("it does not allow the labels %s", strings.Join(bad, ", "))
+	}
+	return nil
+}
+
+// JoinTerms are a token's.
+type JoinTerms struct {
+	Life   time.Duration
+	Labels LabelBounds
+	By     string
+}
+
+// NewJoinToken makes a token for one host, and what is stored of it.
+func (a *Authority) NewJoinToken(terms JoinTerms, now time.Time) (identity.JoinToken, *JoinRecord, error) {
+	if terms.Life <= 0 {
+		return identity.JoinToken{}, nil, errors.New("a token needs a time after which it expires")
+	}
+	t := identity.NewJoinToken(a.Fingerprint())
+	d := t.Digest()
+	return t, &JoinRecord{ID: t.ID, Digest: d[:], Root: t.Root, Made: now, Expires: now.Add(terms.Life), By: terms.By,
+		Labels: terms.Labels}, nil
+}
+
+// JoinRequest is a host that wants to join.
+type JoinRequest struct {
+	Token identity.JoinToken
+	// Key is of the key in its request for a certificate (KeyOf).
+	Key    identity.Fingerprint
+	Labels map[string]string
+}
+
+// Redeem returns the record with its use by that host. It is to be stored in the transaction that writes the host, on
+// condition that nobody stored another one meanwhile: only then has the token been used. A host that joined with it and
+// asks again with the same key gets the record as it is: Used.Host is its name. r is nil for a token that the store
+// has not.
+func (a *Authority) Redeem(r *JoinRecord, q JoinRequest, host string, now time.Time) (*JoinRecord, error) {
+	fault := func(f identity.TokenFault, err error) error {
+		return &identity.TokenError{Fault: f, ID: q.Token.ID, Err: err}
+	}
+	got := q.Token.Digest()
+	if r == nil || r.ID != q.Token.ID || subtle.ConstantTimeCompare(got[:], r.Digest) != 1 {
+		if !a.knows(q.Token.Root) {
+			return nil, fault(identity.WrongCluster, nil)
+		}
+		return nil, fault(identity.Unknown, nil)
+	}
+	if !a.knows(q.Token.Root) {
+		return nil, fault(identity.WrongCluster, errors.New("it names a root that the cluster no longer trusts"))
+	}
+	if r.Used != nil && !r.Used.Key.Equal(q.Key) {
+		return nil, fault(identity.Used, fmt.Errorf("host %s joined with it on %s", r.Used.Host, stamp(r.Used.At)))
+	}
+	if now.After(r.Expires) {
+		return nil, fault(identity.Expired, fmt.Errorf("on %s", stamp(r.Expires)))
+	}
+	if err := r.Labels.Check(q.Labels); err != nil {
+		return nil, fault(identity.NotAllowed, err)
+	}
+	if r.Used != nil {
+		return r, nil
+	}
+	used := *r
+	used.Used = &Use{host, q.Key, now}
+	return &used, nil
+}
+
+func (a *Authority) knows(root identity.Fingerprint) bool {
+	for _, r := range a.trust.Roots {
+		if identity.FingerprintOf(r).Equal(root) {
+			return true
+		}
+	}
+	return false
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -1,0 +1,65 @@
+package identity
+
+import (
+	"crypto/x509"
+	"runtime/debug"
+	"time"
+)
+
+// Backdate is how long before its making a certificate begins to count, for clocks that are behind.
+const Backdate = 24 * time.Hour
+
+// Clock is a host's time, which may be wrong: a board without a battery says 1970 after every loss of power.
+type Clock struct {
+	Now func() time.Time
+	// Floor is a time that has passed for certain, such as that of the program's build. A clock that shows an earlier
+	// one is wrong.
+	Floor time.Time
+}
+
+// NewClock is a clock that has passed the build of this program, and the making of the certificates given, as far as
+// they are known.
+func NewClock(now func() time.Time, made ...*x509.Certificate) Clock {
+	c := Clock{now, buildTime()}
+	for _, cert := range made {
+		if cert != nil {
+			c.Floor = later(c.Floor, MadeAt(cert))
+		}
+	}
+	return c
+}
+
+// Time is what the clock says, or the floor where it says less.
+func (c Clock) Time() time.Time { return later(c.Now(), c.Floor) }
+
+// Wrong reports whether the clock shows a time that has passed for certain.
+func (c Clock) Wrong() bool { return c.Now().Before(c.Floor) }
+
+// For is the time at which a controller's certificate is checked. A cluster's authority makes none for the future: one
+// that begins later than this host's clock shows that the clock is behind, and counts from its beginning.
+func (c Clock) For(leaf *x509.Certificate) time.Time { return later(c.Time(), leaf.NotBefore) }
+
+// MadeAt is when a certificate of a host or a controller was made.
+func MadeAt(c *x509.Certificate) time.Time { return c.NotBefore.Add(Backdate) }
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// buildTime is when the commit was made that this program is built from, and never earlier than this file.
+func buildTime() time.Time {
+	written := time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return written
+	}
+	for _, s := range info.Settings {
+		if t, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil {
+			return later(written, t)
+		}
+	}
+	return written
+}
