@@ -86,7 +86,7 @@ func TestHandshakeRefusesCertificates(t *testing.T) {
 				return nil
 			}
 			m := connect(t, srv.TLS(), c.client(row.who, start()).TLS())
-			_, err := srv.Peer(m.at)
+			_, err := srv.Renewing(m.at)
 			switch {
 			case row.tls:
 				if m.ok() {

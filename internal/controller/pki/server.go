@@ -3,6 +3,7 @@ package pki
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"time"
 
 	"heddle/internal/identity"
@@ -51,14 +52,24 @@ func (s Server) forOne() (*tls.Config, error) {
 			if len(c.PeerCertificates) == 0 {
 				return nil
 			}
-			_, err := s.Peer(&c)
+			_, err := s.Renewing(&c)
 			return err
 		}}, nil
 }
 
-// Peer is who is at the other end of a connection, by what counts now: it is asked again whenever the list of what is
-// revoked changes, so that streams can be cut.
+// Peer is who is at the other end of a connection, by what counts now: for all calls but the one that renews a
+// certificate.
 func (s Server) Peer(c *tls.ConnectionState) (*identity.Peer, error) {
+	p, err := s.Renewing(c)
+	if err == nil && p.RenewOnly {
+		return nil, &identity.PeerError{Fault: identity.Overdue, Name: p.Name, Err: fmt.Errorf("it expired on %s, and "+
+			"is good for nothing but renewing it", stamp(p.Certificate.NotAfter))}
+	}
+	return p, err
+}
+
+// Renewing is Peer for the call that renews a certificate: one that has expired will do.
+func (s Server) Renewing(c *tls.ConnectionState) (*identity.Peer, error) {
 	own, err := s.Own()
 	if err != nil {
 		return nil, err
