@@ -2,6 +2,7 @@ package pki
 
 import (
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -23,7 +24,22 @@ type APIRecord struct {
 	Expires time.Time `json:"expires"`
 	// By is who made it.
 	By string `json:"by"`
+
+	unknown map[string]json.RawMessage
 }
+
+// DecodeAPIRecord reads a record as the store keeps it.
+func DecodeAPIRecord(text []byte) (*APIRecord, error) {
+	r := &APIRecord{}
+	var err error
+	if r.unknown, err = decodeKeeping(text, r); err != nil {
+		return nil, fmt.Errorf("the record of a token can't be read: %w", err)
+	}
+	return r, nil
+}
+
+// Encode is the record as the store keeps it, with what a newer controller wrote into it.
+func (r *APIRecord) Encode() ([]byte, error) { return encodeKeeping(r, r.unknown) }
 
 // maxName is the length of the longest name of a person or a tool.
 const maxName = 64

@@ -21,6 +21,9 @@ func decodeKeeping(text []byte, into any) (map[string]json.RawMessage, error) {
 	}
 	t := reflect.TypeOf(into).Elem()
 	for i := range t.NumField() {
+		if !t.Field(i).IsExported() {
+			continue
+		}
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		maps.DeleteFunc(all, func(k string, _ json.RawMessage) bool { return strings.EqualFold(k, name) })
 	}

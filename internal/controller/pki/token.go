@@ -2,6 +2,7 @@ package pki
 
 import (
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,7 +27,22 @@ type JoinRecord struct {
 	Labels LabelBounds `json:"labels,omitempty"`
 	// Used says which host has joined with it; nil is none.
 	Used *Use `json:"used,omitempty"`
+
+	unknown map[string]json.RawMessage
 }
+
+// DecodeJoinRecord reads a record as the store keeps it.
+func DecodeJoinRecord(text []byte) (*JoinRecord, error) {
+	r := &JoinRecord{}
+	var err error
+	if r.unknown, err = decodeKeeping(text, r); err != nil {
+		return nil, fmt.Errorf("the record of a join token can't be read: %w", err)
+	}
+	return r, nil
+}
+
+// Encode is the record as the store keeps it, with what a newer controller wrote into it.
+func (r *JoinRecord) Encode() ([]byte, error) { return encodeKeeping(r, r.unknown) }
 
 // Use is a token's use.
 type Use struct {

@@ -1,0 +1,288 @@
+// Package keystore keeps who this machine is in a cluster: its key, its certificate, the roots that it trusts and the
+// controllers that it knows. Hosts and controllers both have one.
+package keystore
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"heddle/internal/host/ownfile"
+	"heddle/internal/identity"
+)
+
+// Files of a directory:
+//
+//	identity.json    what counts, with the name of the key's file; written after it
+//	key-XXXX.pem     the key, by the beginning of its fingerprint; never written again
+//	next-key.pem     the key of a join or a renewal under way
+const (
+	identityFile = "identity.json"
+	nextFile     = "next-key.pem"
+	keyPattern   = "key-*.pem"
+)
+
+const format = 1
+
+// ErrNone says that this machine has joined no cluster.
+var ErrNone = errors.New("this machine has joined no cluster")
+
+// Identity is who this machine is.
+type Identity struct {
+	Trust       identity.Trust
+	Certificate *x509.Certificate
+	Key         identity.Key
+	// Controllers are the URLs of the cluster's, those to try first in front.
+	Controllers []string
+}
+
+// Name is the machine's name in the cluster.
+func (i *Identity) Name() (identity.Name, error) { return identity.NameOf(i.Certificate) }
+
+// Credentials are what a host shows to controllers, and trusts.
+func (i *Identity) Credentials() *identity.Credentials {
+	return &identity.Credentials{Trust: i.Trust, Certificate: tls.Certificate{
+		Certificate: [][]byte{i.Certificate.Raw}, PrivateKey: i.Key.PrivateKey, Leaf: i.Certificate}}
+}
+
+// check returns what is wrong with an identity.
+func (i *Identity) check() error {
+	if i.Certificate == nil || i.Key.PrivateKey == nil || len(i.Trust.Roots) == 0 {
+		return errors.New("it lacks a certificate, a key or a root")
+	}
+	name, err := i.Name()
+	if err != nil {
+		return err
+	}
+	if name.Cluster != i.Trust.Cluster {
+		return fmt.Errorf("its certificate is of %s, and its cluster is %s", name, i.Trust.Cluster)
+	}
+	if !i.Key.PublicKey.Equal(i.Certificate.PublicKey) {
+		return errors.New("its key is not that of its certificate")
+	}
+	return nil
+}
+
+// document is the file.
+type document struct {
+	Format      int                `json:"format"`
+	Cluster     identity.ClusterID `json:"cluster"`
+	KeyFile     string             `json:"keyFile"`
+	Certificate string             `json:"certificate"` // PEM
+	Roots       string             `json:"roots"`       // PEM
+	Controllers []string           `json:"controllers"`
+}
+
+// disk is how files are changed: each of the two is done or not done after a crash, and nothing between.
+type disk struct {
+	replace func(path string, content []byte) error
+	remove  func(path string) error
+}
+
+func realDisk() disk {
+	return disk{ownfile.Replace, func(path string) error {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		return ownfile.SyncDir(filepath.Dir(path))
+	}}
+}
+
+// Dir is the directory with a machine's identity. One process uses it, one call at a time.
+type Dir struct {
+	path string
+	disk disk
+}
+
+// Open makes the directory if it is missing. It refuses one that others may write to.
+func Open(path string) (*Dir, error) {
+	if err := ownfile.MakeDir(path, 0o700); err != nil {
+		return nil, err
+	}
+	return &Dir{path, realDisk()}, nil
+}
+
+func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
+
+// Load reads the identity: ErrNone if there is none.
+func (d *Dir) Load() (*Identity, error) {
+	i, _, err := d.load()
+	if err != nil && !errors.Is(err, ErrNone) {
+		err = fmt.Errorf("the identity in %s is damaged; restore it from a backup, or join again: %w", d.path, err)
+	}
+	return i, err
+}
+
+func (d *Dir) load() (*Identity, *document, error) {
+	text, err := ownfile.Read(d.file(identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, ErrNone
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := ownfile.CheckSeal(text); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", identityFile, err)
+	}
+	doc := &document{}
+	if err := json.Unmarshal(text, doc); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", identityFile, err)
+	}
+	if doc.Format != format {
+		return nil, nil, fmt.Errorf("%s is of format %d, and this program knows %d: upgrade it", identityFile,
+			doc.Format, format)
+	}
+	i := &Identity{Trust: identity.Trust{Cluster: doc.Cluster}, Controllers: doc.Controllers}
+	if i.Key, err = d.key(doc.KeyFile); err != nil {
+		return nil, nil, err
+	}
+	certs, err := identity.ParseCerts([]byte(doc.Certificate))
+	if err != nil || len(certs) != 1 {
+		return nil, nil, errors.Join(fmt.Errorf("%s has no certificate", identityFile), err)
+	}
+	i.Certificate = certs[0]
+	if i.Trust.Roots, err = identity.ParseCerts([]byte(doc.Roots)); err != nil {
+		return nil, nil, err
+	}
+	return i, doc, i.check()
+}
+
+// key reads a key's file.
+func (d *Dir) key(name string) (identity.Key, error) {
+	if match, err := filepath.Match(keyPattern, name); name != nextFile && (!match || err != nil) {
+		return identity.Key{}, fmt.Errorf("%.80q is no name of a key's file", name)
+	}
+	text, err := ownfile.Read(d.file(name))
+	if err != nil {
+		return identity.Key{}, err
+	}
+	k, err := identity.ParseKey(text)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return k, err
+}
+
+// NextKey is the key to ask for a certificate with, when joining or renewing. It is on disk before it is used, and the
+// same one until Save: who asks again after a crash is known by it.
+func (d *Dir) NextKey() (identity.Key, error) {
+	k, err := d.key(nextFile)
+	if err == nil && !d.current(k) {
+		return k, nil
+	}
+	// There is none, or it is in use already, or it can't be read: then nobody has a certificate of it.
+	if k, err = identity.NewKey(); err != nil {
+		return k, err
+	}
+	text, err := k.PEM()
+	if err == nil {
+		err = d.disk.replace(d.file(nextFile), text)
+	}
+	if err != nil {
+		return identity.Key{}, fmt.Errorf("keep a new key: %w", err)
+	}
+	return k, nil
+}
+
+// current reports whether the key is that of the identity.
+func (d *Dir) current(k identity.Key) bool {
+	i, _, err := d.load()
+	return err == nil && i.Key.Equal(k.PrivateKey)
+}
+
+// Save makes an identity the one that counts. A crash at any instant leaves the one before or this one, each with its
+// key.
+func (d *Dir) Save(i *Identity) error {
+	if err := i.check(); err != nil {
+		return fmt.Errorf("this is no identity to keep: %w", err)
+	}
+	print, err := i.Key.Fingerprint()
+	if err != nil {
+		return err
+	}
+	doc := &document{Format: format, Cluster: i.Trust.Cluster, KeyFile: "key-" + print.String()[:16] + ".pem",
+		Certificate: string(identity.PEMOf(i.Certificate)), Roots: string(identity.PEMOf(i.Trust.Roots...)),
+		Controllers: i.Controllers}
+	if err := d.write(doc, i.Key); err != nil {
+		return fmt.Errorf("keep the identity in %s: %w", d.path, err)
+	}
+	return d.tidy(doc.KeyFile, i.Key)
+}
+
+func (d *Dir) write(doc *document, k identity.Key) error {
+	key, err := k.PEM()
+	if err != nil {
+		return err
+	}
+	// A key that is there is left alone: the list of controllers changes more often than the disk should see the key.
+	if old, err := ownfile.Read(d.file(doc.KeyFile)); err != nil || !bytes.Equal(old, key) {
+		if err := d.disk.replace(d.file(doc.KeyFile), key); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	text = ownfile.Seal(text[:len(text)-1])
+	if old, err := ownfile.Read(d.file(identityFile)); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	return d.disk.replace(d.file(identityFile), text)
+}
+
+// tidy removes the keys that are not needed any more: the one before, the next one if it is in use now, and what a
+// crash left of writing one.
+func (d *Dir) tidy(keyFile string, k identity.Key) error {
+	names, err := d.keyFiles()
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == d.file(keyFile) || n == d.file(nextFile) })
+	if next, err := d.key(nextFile); err == nil && next.Equal(k.PrivateKey) {
+		names = append(names, d.file(nextFile))
+	}
+	return d.removeAll(names)
+}
+
+func (d *Dir) removeAll(names []string) error {
+	for _, n := range names {
+		if err := d.disk.remove(n); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove a key that is not needed any more: %w", err)
+		}
+	}
+	return nil
+}
+
+// Forget removes the identity and all keys, for a machine that has left its cluster.
+func (d *Dir) Forget() error {
+	keys, err := d.keyFiles()
+	if err != nil {
+		return err
+	}
+	// The identity first, as it names a key.
+	return d.removeAll(append([]string{d.file(identityFile), d.file(identityFile + unfinished)}, keys...))
+}
+
+// unfinished ends the name of what a crash left of writing a file.
+const unfinished = ".new"
+
+// keyFiles are the paths of all files with keys.
+func (d *Dir) keyFiles() (paths []string, err error) {
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		base := strings.TrimSuffix(e.Name(), unfinished)
+		if match, _ := filepath.Match(keyPattern, base); match || base == nextFile {
+			paths = append(paths, d.file(e.Name()))
+		}
+	}
+	return paths, err
+}
