@@ -47,7 +47,10 @@ func TestTokens_MistypedAreToldAsSuch(t *testing.T) {
 	} {
 		t.Run(c.text[:3], func(t *testing.T) {
 			bad := []string{"", c.text[:3], c.text + c.text, c.text + "a", strings.Repeat("a", 1<<20),
-				"hj1.\n\n\n\n\n\n\n\n." + c.text[13:], strings.ReplaceAll(c.text, ".", ":")}
+				"hj1.\n\n\n\n\n\n\n\n." + c.text[13:],
+				c.text[:13] + strings.Repeat("\n", len(c.text)-13),
+				c.text[:20] + strings.Repeat("\n", 16) + c.text[36:],
+				strings.ReplaceAll(c.text, ".", ":")}
 			for i := range c.text {
 				bad = append(bad, c.text[:i], c.text[:i]+c.text[i+1:], c.text[:i]+"\n"+c.text[i+1:],
 					c.text[:i]+"é"+c.text[i+1:])

@@ -117,6 +117,16 @@ type Authority struct {
 
 // Open opens the authority for issuing.
 func (d *Document) Open(s Secret) (*Authority, error) {
+	a, err := d.View()
+	if err != nil {
+		return nil, err
+	}
+	a.key, err = openKey(d.Cluster, a.trust.Roots[0], &d.Issuing, s)
+	return a, err
+}
+
+// View is the authority without its key, which needs no secret: it says what is trusted, and issues nothing.
+func (d *Document) View() (*Authority, error) {
 	a := &Authority{Document: d, trust: identity.Trust{Cluster: d.Cluster}}
 	var err error
 	if a.trust.Roots, err = d.roots(); err != nil {
@@ -127,8 +137,7 @@ func (d *Document) Open(s Secret) (*Authority, error) {
 			return nil, err
 		}
 	}
-	a.key, err = openKey(d.Cluster, a.trust.Roots[0], &d.Issuing, s)
-	return a, err
+	return a, nil
 }
 
 // Trust is what hosts, controllers and people trust: part of each host's slice.

@@ -54,9 +54,21 @@ func TestDocument_DamageIsFound(t *testing.T) {
 		t.Error("opened without a nonce")
 	}
 	moved := other.Document.clone()
-	moved.Issuing.Key, _ = c.secret.Seal(keyPurpose(c.Document.Cluster, c.trust.Roots[0]), []byte("x"))
+	var err error
+	moved.Issuing.Key, err = c.secret.Seal(keyPurpose(c.Document.Cluster, c.trust.Roots[0]), []byte("x"))
+	c.must(err)
 	if _, err := moved.Open(c.secret); err == nil {
 		t.Error("another cluster's key opens")
+	}
+	wrong, _ := c.request()
+	moved = c.Document.clone()
+	moved.Issuing.Key, err = sealKey(c.Document.Cluster, c.trust.Roots[0], wrong, c.secret)
+	if _, openErr := moved.Open(c.secret); err != nil || openErr == nil {
+		t.Error("a key opens that is not the root's:", err)
+	}
+	_, err = Decode([]byte(strings.Replace(mustText(t, c), `"format":1`, `"format":2`, 1)))
+	if err == nil || !strings.Contains(err.Error(), "upgrade") {
+		t.Error("a newer format:", err)
 	}
 	for _, text := range []string{"", "{}", "null", `{"format":1,"stage":"steady"}`, `{"format":99}`,
 		strings.Replace(mustText(t, c), "steady", "switched", 1),

@@ -40,7 +40,7 @@ type Document struct {
 	Issuing Root  `json:"issuing"`
 	Other   *Root `json:"other,omitempty"`
 	// Link is the newer root's key signed by the older one, while there are two: who knows the older one only believes
-	// the newer one by it.
+	// the newer one by it. There is none if the older one's key was lost.
 	Link []byte `json:"link,omitempty"`
 	// Changed is when the last step was made.
 	Changed time.Time `json:"changed"`
@@ -80,7 +80,7 @@ func Decode(text []byte) (*Document, error) {
 // roots are the certificates, the one that issues first.
 func (d *Document) roots() (certs []*x509.Certificate, err error) {
 	two := d.Stage == Announced || d.Stage == Switched
-	if d.Stage != Steady && !two || two != (d.Other != nil) || two != (d.Link != nil) {
+	if d.Stage != Steady && !two || two != (d.Other != nil) || d.Link != nil && !two {
 		return nil, fmt.Errorf("its roots do not fit its stage, %.20q", d.Stage)
 	}
 	ders := [][]byte{d.Issuing.Certificate}

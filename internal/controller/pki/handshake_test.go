@@ -177,7 +177,13 @@ func TestHandshake_OldTLSIsRefused(t *testing.T) {
 	cfg := c.client(c.host("h1", start()), start()).TLS()
 	cfg.MinVersion, cfg.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	if m := connect(t, srv.TLS(), cfg); m.ok() {
-		t.Error("TLS 1.2 is taken")
+		t.Error("a controller takes TLS 1.2")
+	}
+	own, err := srv.Own()
+	c.must(err)
+	old := &tls.Config{Certificates: []tls.Certificate{own.Certificate}, MaxVersion: tls.VersionTLS12}
+	if m := connect(t, old, c.client(c.host("h1", start()), start()).TLS()); m.ok() {
+		t.Error("a host takes TLS 1.2")
 	}
 }
 

@@ -70,6 +70,9 @@ func (a *Authority) Renew(p *identity.Peer, request []byte, s Subject, now time.
 }
 
 func (a *Authority) issue(request []byte, kind identity.Kind, s Subject, now time.Time) (*Issued, error) {
+	if a.key.PrivateKey == nil {
+		return nil, errors.New("the authority's key is not open: nothing can be issued without the cluster's secret")
+	}
 	key, err := readRequest(request)
 	if err != nil {
 		return nil, err

@@ -38,6 +38,22 @@ func (d *Document) Announce(s Secret, now time.Time) (*Document, error) {
 	return next, nil
 }
 
+// AnnounceAfterLoss is Announce where the secret is lost, and with it the old root's key: s is a new one. Controllers
+// and hosts that are connected learn of the next root by connections that they trust still. Nothing can be issued until
+// Switch, and who was away until then has to join again.
+func (d *Document) AnnounceAfterLoss(s Secret, now time.Time) (*Document, error) {
+	if d.Stage != Steady {
+		return d, nil
+	}
+	root, _, _, err := newRoot(d, s, now)
+	if err != nil {
+		return nil, err
+	}
+	next := d.clone()
+	next.Other, next.Stage, next.Changed = root, Announced, now
+	return next, nil
+}
+
 // linkRoots signs the key of the new root with that of the old one.
 func linkRoots(d *Document, to, from *x509.Certificate, key identity.Key, now time.Time) ([]byte, error) {
 	t := rootTemplate(d, now)

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"crypto/x509"
 	"errors"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func TestRotation_NobodyIsCutOff(t *testing.T) {
 			t.Errorf("%s: %v %v", what, m.server, m.client)
 		}
 	}
-	step("announce", func(d *Document) (*Document, error) { return d.Announce(c.secret, start()) })
+	step("announce", func(d *Document) (*Document, error) { return d.Announce(c.secret, start().Add(day)) })
 	if len(c.Trust().Roots) != 2 || c.Fingerprint() != identity.FingerprintOf(oldTrust.Roots[0]) {
 		t.Fatal("the new root issues before it is known")
 	}
@@ -55,6 +56,17 @@ func TestRotation_NobodyIsCutOff(t *testing.T) {
 	meets("switched: a host that was away, new controller", newCtl, oldHost, oldTrust, true)
 	meets("switched: new host, old controller", oldCtl, newHost, c.Trust(), true)
 	srv := c.server(newCtl, start())
+	if c.link.NotAfter.After(oldTrust.Roots[0].NotAfter) {
+		t.Error("the old root's signature outlives it")
+	}
+	fresh, _, err := c.NewJoinToken(JoinTerms{Life: day}, start())
+	c.must(err)
+	own, err := srv.Own()
+	c.must(err)
+	_, trust, err := identity.Joined(fresh, parsed(t, own.Certificate.Certificate), clockAt(start(), time.Time{}))
+	if err != nil || len(trust.Roots) != 1 || !trust.Roots[0].Equal(c.trust.Roots[0]) {
+		t.Error("a host that joins does not trust the new root itself:", err)
+	}
 	if m := connect(t, srv.TLS(), identity.JoinTLS(token, clockAt(start(), time.Time{}))); !m.ok() {
 		t.Error("a token from before the rotation:", m.client)
 	}
@@ -71,6 +83,59 @@ func TestRotation_NobodyIsCutOff(t *testing.T) {
 		&identity.TokenError{Fault: identity.WrongCluster}) {
 		t.Error(err)
 	}
+}
+
+// The secret file is lost in all places: who is connected gets over to a new root.
+func TestRotation_AfterTheSecretWasLost(t *testing.T) {
+	c := newCluster(t, start())
+	oldTrust, host, ctl := c.Trust(), c.host("h1", start()), c.controller("c1", start())
+	secret := NewSecret()
+	d, err := c.Document.AnnounceAfterLoss(secret, start())
+	c.must(err)
+	if again, err := d.AnnounceAfterLoss(NewSecret(), start()); err != nil || again != d {
+		t.Error("a second root:", err)
+	}
+	a, err := d.View()
+	c.must(err)
+	if _, err := d.Open(secret); !errors.Is(err, ErrSecret) {
+		t.Error(err)
+	}
+	_, r := c.request()
+	if _, err := a.IssueHost(r, Subject{ID: "h2"}, start()); err == nil {
+		t.Error("issued without a key")
+	}
+	c.Authority = a
+	m := connect(t, c.server(ctl, start()).TLS(), c.client(host, start()).TLS())
+	if !m.ok() || len(a.Trust().Roots) != 2 {
+		t.Error(m.server, m.client)
+	}
+	both := a.Trust()
+	c.secret = secret
+	d, err = d.Switch(start())
+	c.must(err)
+	c.take(d)
+	for what, trust := range map[string]identity.Trust{"connected": both, "away": oldTrust} {
+		srv := c.server(c.controller("c1", start()), start())
+		m := connect(t, srv.TLS(), clientOf(trust, host, clockAt(start(), time.Time{})).TLS())
+		if m.ok() != (what == "connected") {
+			t.Errorf("%s: %v %v", what, m.server, m.client)
+		}
+	}
+	d, err = d.Finish(start())
+	c.must(err)
+	c.take(d)
+}
+
+func parsed(t *testing.T, ders [][]byte) (out []*x509.Certificate) {
+	t.Helper()
+	for _, der := range ders {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 func TestRotation_StepsOutOfOrder(t *testing.T) {
