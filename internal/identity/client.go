@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 )
 
 // Credentials are what one side has at an instant. They are asked for at each handshake, so that a renewal needs no
@@ -44,6 +45,13 @@ func (c Client) TLS() *tls.Config {
 		return err
 	}
 	return t
+}
+
+// RefusedByPeer reports whether it was the other side that ended a connection for what this side showed. TLS says no
+// more than that; why is in the controller's log. With TLS 1.3 a client learns it from its first read.
+func RefusedByPeer(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // PinnedTLS connects to a controller of the cluster that has an authority with that fingerprint.

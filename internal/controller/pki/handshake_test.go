@@ -96,7 +96,8 @@ func TestHandshakeRefusesCertificates(t *testing.T) {
 				if !m.ok() || err != nil {
 					t.Error(m.server, m.client, err)
 				}
-			case m.ok() || !errors.Is(m.server, &identity.PeerError{Fault: row.want}):
+			case m.ok() || !errors.Is(m.server, &identity.PeerError{Fault: row.want}) ||
+				!identity.RefusedByPeer(m.client):
 				t.Errorf("the controller: %v, the host: %v, want %v", m.server, m.client, row.want)
 			}
 		})
@@ -125,7 +126,8 @@ func TestHandshake_HostRefusesControllers(t *testing.T) {
 		t.Run(row.what, func(t *testing.T) {
 			srv := row.of.server(row.who, start())
 			m := connect(t, srv.TLS(), c.client(host, row.now).TLS())
-			if row.want == 0 && !m.ok() || row.want != 0 && !errors.Is(m.client, &identity.PeerError{Fault: row.want}) {
+			right := errors.Is(m.client, &identity.PeerError{Fault: row.want}) && !identity.RefusedByPeer(m.client)
+			if row.want == 0 && !m.ok() || row.want != 0 && !right {
 				t.Errorf("the host: %v, the controller: %v, want %v", m.client, m.server, row.want)
 			}
 		})
