@@ -37,12 +37,12 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.App
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port
-		if p.Switch == "" && c.ports.file != nil && len(c.ports.file.Switches) == 1 {
-			p.Switch = c.ports.file.Switches[0].Name
+		if p.Switch == "" {
+			p.Switch = c.ports.onlySwitch()
 		}
 		if c.ports.declared(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it "+
-				"out there and apply the file", p.Name, c.state.Config.File))
+				"out there first", p.Name, c.ports.declarer(p.Name)))
 		}
 		set := p.Policy
 		p = c.ports.withKept(p)

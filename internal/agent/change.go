@@ -28,6 +28,10 @@ type changer struct {
 func (cg *changer) change(edit func()) error {
 	before, stale := cg.ports.intent(), cg.ports.stale
 	edit()
+	if _, clash := cg.ports.whole(cg.ports.file); len(clash) > 0 {
+		cg.ports.restore(before)
+		return api.NewError(api.Invalid, clashLines(clash)...)
+	}
 	cfg, faults := cg.ports.layers().merge()
 	lines, missing := cg.ports.newFaults(faults, before, cg.ports.file)
 	kind := map[bool]api.ErrorKind{true: api.NotFound, false: api.Invalid}[missing]
@@ -73,8 +77,12 @@ func (cg *changer) change(edit func()) error {
 
 // preview is the plan that a configuration would make, with the faults it would bring.
 func (cg *changer) preview(file *spec.Config) (*plan.Plan, []string, error) {
+	whole, clash := cg.ports.whole(file)
+	if len(clash) > 0 {
+		return nil, clashLines(clash), nil
+	}
 	l := cg.ports.layers()
-	l.file, l.ports = file, cg.records.portsBeside(file)
+	l.file, l.ports = whole, cg.records.portsBeside(file)
 	cfg, faults := l.merge()
 	if lines, _ := cg.ports.newFaults(faults, cg.ports.intent(), file); len(lines) > 0 {
 		return nil, lines, nil

@@ -44,8 +44,8 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port
-		if p.Switch == "" && c.ports.file != nil && len(c.ports.file.Switches) == 1 {
-			p.Switch = c.ports.file.Switches[0].Name
+		if p.Switch == "" {
+			p.Switch = c.ports.onlySwitch()
 		}
 		set := p.Policy
 		p = c.ports.withKept(p)
@@ -54,7 +54,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 		}
 		if c.ports.declared(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it "+
-				"out there and apply the file", p.Name, c.state.Config.File))
+				"out there first", p.Name, c.ports.declarer(p.Name)))
 		}
 		if c.records.adopted(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first "+
@@ -149,12 +149,9 @@ func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
 			if i >= 0 {
 				return c.changer.change(c.ports.disconnects(i, q.Reset))
 			}
-			if c.ports.file != nil {
-				if i := slices.IndexFunc(c.ports.file.Ports, is); i >= 0 {
-					name := c.ports.file.Ports[i].Name
-					return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and "+
-						"apply the file, or block it (heddle port block %q)", name, c.state.Config.File, name))
-				}
+			if p := c.ports.findDeclared(is); p != nil {
+				return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there, or block "+
+					"it (heddle port block %q)", p.Name, c.ports.declarer(p.Name), p.Name))
 			}
 			if q.Port == "" {
 				n := known.Names{What: "port with the device"}

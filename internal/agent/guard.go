@@ -284,6 +284,9 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	if before.config != tr.state.Config {
 		c.File = &before.config
 	}
+	if before.given != tr.state.Slice {
+		c.Slice = &adopt.SliceBefore{Was: before.given}
+	}
 	if !slices.EqualFunc(before.uplinks, tr.state.Maintenance, state.Maintenance.Same) {
 		was := append([]state.Maintenance{}, before.uplinks...) // none is not the same as unchanged
 		c.Uplinks = &was

@@ -22,7 +22,8 @@ func (s sentBy) Send(ifindex uint32, _ []byte) error { s[ifindex]++; return nil 
 func (sentBy) Close() error                          { return nil }
 
 // TestS110_ABlockedPortSendsNoProbesOn joins a port with one of another host that looks for loops: its probe goes on by
-// the uplink, but not while the port is blocked. Then the loop is open here, and the other host's end may be in service.
+// the uplink, but not while the port is blocked. Then the loop is open here, and the other host's end may be in
+// service.
 func TestS110_ABlockedPortSendsNoProbesOn(t *testing.T) {
 	other := loops.Sender{ID: [16]byte{1}}
 	const header = 14 // of the frame, before the payload that is told

@@ -29,9 +29,11 @@ type owners struct {
 	reconciler *reconciler        // joins all of that
 	trials     *trials            // changes that go back unless the host is still reached
 	changer    *changer           // changes of what is asked for
+	slicing    *slicing           // what a controller hands the host
 	history    *history           // what was applied
 	captures   *captures.Captures // those that run; nil where none can
 	answers    *answers           // what is shown
+	membership *membership        // the host's part in a cluster
 	adoptions  *adoptions         // moves of the host's own addresses
 	commands   *commands          // commands on ports
 	maintain   *maintaining       // commands on uplinks
@@ -64,10 +66,13 @@ func join(s *shared) (o owners) {
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,
 		attaching: o.attaching,
 		chains:    o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
+	o.slicing = &slicing{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, trials: o.trials,
+		changer: o.changer}
 	o.history = &history{shared: s, ports: o.ports}
 	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains,
 		reporter: o.reporter, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, dated: o.dated, tracing: make(chan struct{}, 1)}
+	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer}
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		holding: o.holding,
 		trials:  o.trials, changer: o.changer, answers: o.answers}
@@ -96,11 +101,12 @@ type service struct {
 	*answers
 	*captures.Captures
 	*flowing
+	*membership
 }
 
 var _ api.Service = service{}
 
 func (a *Agent) service() service {
 	return service{a.commands, a.maintain, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures,
-		a.flowing}
+		a.flowing, a.membership}
 }

@@ -22,6 +22,8 @@ type ports struct {
 	// configFile is what --config named; "" without.
 	configFile string
 	file       *spec.Config                // what the file declares
+	slice      *spec.Config                // what a controller declares; nil where the host follows none
+	declares   declared                    // by both
 	parsed     atomic.Pointer[spec.Config] // the file last read, for whoever reads the next one
 	cfg        *spec.Config                // with what commands made
 	// about the configuration; a port whose device is missing says so itself, for as long as it is
@@ -34,7 +36,8 @@ type ports struct {
 }
 
 func (ps *ports) layers() layers {
-	return layers{file: ps.file, ports: ps.state.Ports, overrides: ps.state.Overrides,
+	whole, _ := ps.whole(ps.file)
+	return layers{file: whole, ports: ps.state.Ports, overrides: ps.state.Overrides,
 		uplinks: ps.state.Maintenance}
 }
 
@@ -42,6 +45,8 @@ func (ps *ports) layers() layers {
 type intent struct {
 	file      *spec.Config
 	config    state.Source
+	slice     *spec.Config
+	given     *state.Slice
 	ports     []spec.Port
 	overrides map[string]state.Override
 	kept      []state.Kept
@@ -51,7 +56,8 @@ type intent struct {
 }
 
 func (ps *ports) intent() intent {
-	return intent{ps.file, ps.state.Config, slices.Clone(ps.state.Ports), maps.Clone(ps.state.Overrides), ps.state.Kept,
+	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, slices.Clone(ps.state.Ports),
+		maps.Clone(ps.state.Overrides), ps.state.Kept,
 		ps.cfg, ps.state.Waits, ps.state.Maintenance}
 }
 
@@ -59,6 +65,7 @@ func (ps *ports) restore(i intent) {
 	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
 	ps.state.Maintenance = i.uplinks
+	ps.slice, ps.state.Slice = i.slice, i.given
 }
 
 // newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was
@@ -128,19 +135,6 @@ func (ps *ports) forgetOverrides() {
 		return !there[name] || o == state.Override{}
 	})
 	ps.forgetMaintenance()
-}
-
-// declared finds a port of the file by name.
-func (ps *ports) declared(name string) *spec.Port {
-	if ps.file == nil {
-		return nil
-	}
-	for i := range ps.file.Ports {
-		if ps.file.Ports[i].Name == name {
-			return &ps.file.Ports[i]
-		}
-	}
-	return nil
 }
 
 // runTime finds a port connected by command by name.
@@ -230,13 +224,18 @@ func (ps *ports) waitMACs(p *plan.Plan) {
 
 func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
 	l := ps.layers()
-	l.file = file
+	l.file, _ = ps.whole(file)
 	cfg, _ := l.merge()
 	return ps.resolve(cfg)
 }
 
 // chooseConfig sets the active file; fresh: it was never applied before.
 func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
+	if ps.slice, err = readSlice(ps.state.Slice, nil); err != nil {
+		return false, fmt.Errorf("the controller's definition as last handed to this host is not valid for this "+
+			"program; "+
+			"start the program before, or heddle host leave and join again: %w", err)
+	}
 	last := ps.state.Config
 	switch {
 	case given != nil && given.src.Seen != last.Seen:

@@ -46,13 +46,14 @@ func (an *answers) source() view.Source {
 	if an.teaming.announcer != nil {
 		announcing = an.teaming.announcer.Waiting()
 	}
+	whole, _ := an.ports.whole(an.ports.file)
 	return view.Source{
 		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(),
 			Started: an.started,
 			Config:  an.state.Config.File, Warnings: append(append([]string{}, an.ports.warnings...),
 				an.ports.misfits...), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
-		Config: an.ports.cfg, File: an.ports.file, Plan: an.ports.plan, Applied: an.effect.applied,
+		Config: an.ports.cfg, File: whole, Plan: an.ports.plan, Applied: an.effect.applied,
 		Remembered: an.state,
 		Problems:   an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
 		Refused: an.reporter.refused, Device: an.holding.deviceOf,

@@ -191,6 +191,10 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := a.followFlows(o, kernel.Flows()); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
+	if err := a.membership.open(o.Paths.StateDir(o.Name)); err != nil {
+		return a, errors.Join(err, a.listener.Close())
+	}
+	a.follow(a.membership)
 	if err := a.begin(given, last, fresh); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
@@ -219,6 +223,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	g.Go(func() error { return api.Serve(ctx, a.listener, a.service(), a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
 	g.Go(func() error { return a.serveMetrics(ctx, o) })
+	a.membership.begin()
 	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.ports.plan.Switches))
 	a.supervisor().Ready()
 	<-ctx.Done()
@@ -245,17 +250,21 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	if err := a.waiting.resumeWaits(); err != nil {
 		return err
 	}
-	faults := spec.CheckDevices(a.ports.file, a.lookup)
+	whole, clash := a.ports.whole(a.ports.file)
+	if len(clash) > 0 {
+		return api.NewError(api.Invalid, clashLines(clash)...)
+	}
+	faults := spec.CheckDevices(whole, a.lookup)
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	a.ports.warnings = slices.Concat(faultLines(faults), a.ports.file.Warnings(), a.ports.macTableWarnings(a.ports.file,
+	a.ports.warnings = slices.Concat(faultLines(faults), whole.Warnings(), a.ports.macTableWarnings(a.ports.file,
 		nil))
 	cfg, misfits := a.ports.layers().merge()
 	a.ports.cfg = cfg
 	a.ports.keepMisfits(misfits)
 	a.ports.forgetOverrides()
-	for _, w := range slices.Concat(spec.MissingDevices(a.ports.file, a.lookup), a.ports.warnings, a.ports.misfits) {
+	for _, w := range slices.Concat(spec.MissingDevices(whole, a.lookup), a.ports.warnings, a.ports.misfits) {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()

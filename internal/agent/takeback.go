@@ -67,6 +67,13 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 		ps.file, ps.state.Config = cfg, *c.File
 		ps.state.Config.Seen, ps.state.Config.By = seen, fmt.Sprintf("%q was taken back", c.What)
 	}
+	if c.Slice != nil {
+		cfg, err := readSlice(c.Slice.Was, nil)
+		if err != nil {
+			return err
+		}
+		ps.slice, ps.state.Slice = cfg, c.Slice.Was
+	}
 	ports := slices.Clone(ps.state.Ports)
 	for _, p := range c.Ports {
 		ports = slices.DeleteFunc(ports, func(q spec.Port) bool { return q.Name == p.Name })
@@ -104,6 +111,9 @@ func (ps *ports) wasMade(c *adopt.Change) bool {
 	if c.File != nil && ps.state.Config.Content == c.File.Content {
 		return false
 	}
+	if c.Slice != nil && c.Slice.Was.Same(ps.state.Slice) {
+		return false
+	}
 	if c.Uplinks != nil && !slices.EqualFunc(*c.Uplinks, ps.state.Maintenance, state.Maintenance.Same) {
 		return true
 	}
@@ -116,7 +126,7 @@ func (ps *ports) wasMade(c *adopt.Change) bool {
 			return true
 		}
 	}
-	return c.File != nil
+	return c.File != nil || c.Slice != nil
 }
 
 // takeChangeBack restores everything as before the change, at one instant. What fails is tried again with the next
@@ -128,7 +138,7 @@ func (tr *trials) takeChangeBack(c *adopt.Change) {
 	err := tr.ports.undoIntent(c)
 	if err == nil {
 		cfg, faults := tr.ports.layers().merge()
-		tr.ports.cfg, tr.ports.stale, tr.ports.next, tr.ports.warnings = cfg, true, nil, tr.ports.file.Warnings()
+		tr.ports.cfg, tr.ports.stale, tr.ports.next, tr.ports.warnings = cfg, true, nil, tr.ports.declaredWarnings()
 		tr.ports.keepMisfits(faults)
 		tr.ports.forgetOverrides()
 		err = tr.reconciler.reconcile()

@@ -120,6 +120,24 @@ func (a *adapter) MaintainUplink(ctx context.Context, m *agentv1.MaintainUplinkR
 	return answer[agentv1.MaintainUplinkResponse](ctx, a, m, a.service.Maintain)
 }
 
+// GetMembership is the host's part in a cluster.
+func (a *adapter) GetMembership(ctx context.Context, m *agentv1.GetMembershipRequest) (
+	*agentv1.GetMembershipResponse, error) {
+	return answer[agentv1.GetMembershipResponse](ctx, a, m, bare(a.service.Membership))
+}
+
+// JoinCluster makes the host part of a cluster.
+func (a *adapter) JoinCluster(ctx context.Context, m *agentv1.JoinClusterRequest) (*agentv1.JoinClusterResponse,
+	error) {
+	return answer[agentv1.JoinClusterResponse](ctx, a, m, a.service.Join)
+}
+
+// LeaveCluster makes what the controllers declared the host's own configuration.
+func (a *adapter) LeaveCluster(ctx context.Context, m *agentv1.LeaveClusterRequest) (*agentv1.LeaveClusterResponse,
+	error) {
+	return answer[agentv1.LeaveClusterResponse](ctx, a, m, bare(a.service.Leave))
+}
+
 // ListHostPorts are the host's own interfaces on its switches.
 func (a *adapter) ListHostPorts(ctx context.Context, m *agentv1.ListHostPortsRequest) (*agentv1.ListHostPortsResponse,
 	error) {

@@ -89,6 +89,14 @@ func (e *echo) Maintain(_ context.Context, q Maintain) (*Maintained, error) {
 	e.got = q
 	return &Maintained{Switch: "s", Uplinks: []string{q.Uplink}, Use: q.Use, Applied: &Applied{}}, e.err
 }
+func (e *echo) Membership(context.Context) (*Membership, error) {
+	return &Membership{Member: true}, e.err
+}
+func (e *echo) Leave(context.Context) (*Membership, error) { return &Membership{Member: true}, e.err }
+func (e *echo) Join(_ context.Context, q Join) (*Membership, error) {
+	e.got = q
+	return &Membership{Member: true, Name: q.Name}, e.err
+}
 func (e *echo) Progress(context.Context) (*Progress, error) {
 	return &Progress{Attaching: 3, Of: 5}, e.err
 }
@@ -207,6 +215,8 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 			return err
 		},
 			Maintain{Uplink: "u", Use: IsDrained, Force: true}},
+		{func() error { _, err := c.Join(ctx, Join{Controller: "c:1", Token: "t", Name: "n"}); return err },
+			Join{Controller: "c:1", Token: "t", Name: "n"}},
 		{func() error { _, err := c.Adopt(ctx, adopt); return err }, adopt},
 		{func() error { _, err := c.Adoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p"}},
 		{func() error { _, err := c.ConfirmAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p confirmed"}},

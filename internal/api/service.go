@@ -39,6 +39,7 @@ type Service interface {
 	Progress(context.Context) (*Progress, error)
 	Stop(context.Context) error
 	UplinkService
+	ClusterService
 	HostPortService
 	TrialService
 	ConfigService

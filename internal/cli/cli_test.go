@@ -35,6 +35,8 @@ type standIn struct {
 	accounts []api.PortAccount
 	metrics  string
 	applied  api.Applied
+	// membership is the host's part in a cluster.
+	membership api.Membership
 	// maintained is what becomes of an uplink, with applied.
 	maintained api.Maintained
 	configs    []api.AppliedConfig
@@ -105,6 +107,13 @@ func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 	q.ReadAt = 0
 	return &s.applied, s.note(q)
 }
+func (s *standIn) Membership(context.Context) (*api.Membership, error) { return &s.membership, s.err }
+func (s *standIn) Leave(context.Context) (*api.Membership, error)      { return &s.membership, s.err }
+func (s *standIn) Join(_ context.Context, q api.Join) (*api.Membership, error) {
+	s.asked = append(s.asked, q)
+	return &s.membership, s.err
+}
+
 func (s *standIn) Maintain(_ context.Context, q api.Maintain) (*api.Maintained, error) {
 	q.ReadAt = 0
 	out := s.maintained

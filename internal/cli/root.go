@@ -109,6 +109,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newTop(d))
 	root.AddCommand(newFlows(d))
 	root.AddCommand(newHostPort(d))
+	root.AddCommand(newHost(d), newDefinition(d))
 	root.AddCommand(newConfirm(d))
 	root.AddCommand(newCNI())
 	root.AddCommand(newLibvirtHook(d))

@@ -32,12 +32,12 @@ func newDecoder(file string) *decoder {
 	return &decoder{found: collection{bounded: true}, src: s, into: s.pos, fields: map[reflect.Type]fieldSet{}}
 }
 
-// document decodes a whole document; one without content is an empty configuration.
-func (d *decoder) document(doc *yaml.Node, cfg *Config) {
+// document decodes a whole document into a Config or a Definition; one without content leaves it empty.
+func (d *decoder) document(doc *yaml.Node, into any) {
 	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
 		doc = doc.Content[0]
 	}
-	d.value(doc, reflect.ValueOf(cfg).Elem(), at{})
+	d.value(doc, reflect.ValueOf(into).Elem(), at{})
 }
 
 func (d *decoder) add(p position, path, value, msg string) {
@@ -73,6 +73,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, a at) {
 		d.list(n, v, a)
 	case reflect.Pointer:
 		d.pointer(n, v, a)
+	case reflect.Map:
+		d.words(n, v, a)
 	default:
 		d.scalar(n, v, a)
 	}
@@ -113,6 +115,33 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, a at) {
 		v.SetLen(i + 1)
 		d.value(c, v.Index(i), a.item(i, nodeName(c)))
 	}
+}
+
+// words decodes a mapping of text to text, whose keys are the user's own.
+func (d *decoder) words(n *yaml.Node, v reflect.Value, a at) {
+	if isNull(n) {
+		return
+	}
+	if n.Kind != yaml.MappingNode || n.ShortTag() != "!!map" {
+		d.fault(n, a, "must be a mapping of words, such as {rack: a}")
+		return
+	}
+	words := make(map[string]string, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content) && d.values <= maxValues; i += 2 {
+		key, under := n.Content[i], a.field(label(n.Content[i]))
+		if key.Kind != yaml.ScalarNode {
+			d.fault(key, under, "must be a word")
+			continue
+		}
+		if _, twice := words[key.Value]; twice {
+			d.fault(key, under, "given twice: keep one")
+			continue
+		}
+		word := reflect.New(v.Type().Elem()).Elem()
+		d.value(n.Content[i+1], word, under)
+		words[key.Value] = word.String()
+	}
+	v.Set(reflect.ValueOf(words))
 }
 
 // listExample shows how to write a list for the field at a, if an example helps.

@@ -81,12 +81,8 @@ func Parse(filename string, data []byte) (*Config, error) {
 	fail := func(p position, msg string) (*Config, error) {
 		return nil, Faults{{File: filename, Line: p.line, Column: p.column, Message: printable.Short(msg, maxMessage)}}
 	}
-	if TooLarge(data) {
-		return fail(position{}, "larger than 16 MiB: a configuration file is at most that")
-	}
-	if hasTooManyValues(data) {
-		return fail(position{}, fmt.Sprintf("more lines and punctuation than %d values need: write a smaller file; "+
-			"a host can have at most %d ports and uplinks", maxValues, MaxMembers))
+	if msg := tooMuch(data); msg != "" {
+		return fail(position{}, msg)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -111,6 +107,18 @@ func Parse(filename string, data []byte) (*Config, error) {
 	}
 	d.src.close(data, &doc, cfg.Ports)
 	return cfg, nil
+}
+
+// tooMuch says why a file is not read at all, "" where it is.
+func tooMuch(data []byte) string {
+	switch {
+	case TooLarge(data):
+		return "larger than 16 MiB: a configuration file is at most that"
+	case hasTooManyValues(data):
+		return fmt.Sprintf("more lines and punctuation than %d values need: write a smaller file; a host can have at "+
+			"most %d ports and uplinks", maxValues, MaxMembers)
+	}
+	return ""
 }
 
 // rest reports content after the first document.

@@ -22,6 +22,8 @@ type Change struct {
 	Risks []reach.Risk `json:"risks"`
 	// File is the configuration before, nil where that stays.
 	File *state.Source `json:"file,omitempty"`
+	// Slice is what a controller had handed the host before, nil where that stays.
+	Slice *SliceBefore `json:"slice,omitempty"`
 	// Ports are those run-time ports and overrides that the change changes, as they were.
 	Ports []PortBefore `json:"ports,omitempty"`
 	// Kept and Numbers are state.State's before the change.
@@ -41,6 +43,11 @@ type Change struct {
 	Reached bool `json:"-"`
 	// Reason is why it is taken back.
 	Reason undone.Reason `json:"why,omitzero"`
+}
+
+// SliceBefore is what a controller had handed the host, nil for nothing.
+type SliceBefore struct {
+	Was *state.Slice `json:"was"`
 }
 
 // PortBefore is a run-time port, nil where there was none, and what commands had set on it.

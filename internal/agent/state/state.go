@@ -30,6 +30,8 @@ type State struct {
 	Format int `json:"format"`
 	// Config is the configuration last applied.
 	Config Source `json:"config"`
+	// Slice is what a controller handed the host; nil where it follows none.
+	Slice *Slice `json:"slice,omitzero"`
 	// Ports were connected by command.
 	Ports []spec.Port `json:"ports"`
 	// Overrides were set by command on top of what a port says for itself, by the port's name.

@@ -280,7 +280,8 @@ func TestS79_APortComesAlongToAnotherHost(t *testing.T) {
 		t.Errorf("a claim from another host without a migration: %v", err)
 	}
 	moved.Move = true
-	want := Port{ID: p.ID, Group: web, Binding: &moved.Binding, Doc: json.RawMessage(`{"name":"front","policy":{"x":1}}`)}
+	want := Port{ID: p.ID, Group: web, Binding: &moved.Binding,
+		Doc: json.RawMessage(`{"name":"front","policy":{"x":1}}`)}
 	if got := claim(t, s, moved); cmp.Diff(want, got) != "" {
 		t.Error(cmp.Diff(want, got))
 	}

@@ -51,11 +51,12 @@ func rules() map[string]Rule {
 		}
 	}
 	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1",
+		"api/heddle/controller/v1", "api/heddle/controller/v1/controllerv1connect",
 		"internal/identity",
 		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable", "internal/abi")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
 		"internal/capture/pcapng")
-	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix")
+	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe",
 		"internal/observe/accounts", "internal/observe/event", "internal/observe/sightings",
@@ -79,8 +80,9 @@ func rules() map[string]Rule {
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise",
-		"internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
-	stand(Process, true, "internal/controller/pki")
+		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
+		"internal/controller", "internal/controller/cmd", "internal/controller/rpc", "internal/controller/store")
+	stand(Process, true, "internal/controller/inventory", "internal/controller/pki")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
@@ -91,7 +93,8 @@ func rules() map[string]Rule {
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
 	stand(Verbs, false, "internal/cli", "internal/cli/top")
-	stand(Top, false, "cmd/heddle", "packaging", "internal/dev/docgen", "internal/dev/docgen/cmd/docgen",
+	stand(Top, false, "cmd/heddle", "cmd/heddle-controller", "packaging", "internal/dev/docgen",
+		"internal/dev/docgen/cmd/docgen",
 		"internal/dev/docgen/cmd/manpages",
 		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier",
 		"internal/dev/verifier/cmd/verifier-budget",

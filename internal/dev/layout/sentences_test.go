@@ -35,6 +35,7 @@ func exceptions() []exception {
 		{"internal/cli/spelling.go", "heddle ", commands},
 		{"internal/flow/export/tls.go", "remote error",
 			"crypto/tls says by this word alone that the other side sent it"},
+		{"internal/identity/client.go", "remote error", "the same"},
 		{"internal/lab/qemu/image/image.go", "No space left", "what mke2fs and cpio print is all that they say"},
 		{"internal/lab/qemu/image/image.go", errorText, "the same"},
 		{"internal/lab/report/environment.go", "model name", "a key of /proc/cpuinfo"},

@@ -82,23 +82,29 @@ func program(t *testing.T) string {
 	return path
 }
 
-// built builds the program once for all tests of the process. Where it is, in Go's cache, nobody has to remove it: "go
-// run" says where, once the cache has it, which is the second time at the latest.
-var built = sync.OnceValues(func() (string, error) {
+// built builds the program once for all tests of the process, builtController the controller's.
+var (
+	built           = sync.OnceValues(func() (string, error) { return build("heddle") })
+	builtController = sync.OnceValues(func() (string, error) { return build("heddle-controller") })
+)
+
+// build builds a program. Where it is, in Go's cache, nobody has to remove it: "go run" says where, once the cache has
+// it, which is the second time at the latest.
+func build(name string) (string, error) {
 	for range 3 {
 		var out, errs bytes.Buffer
-		run := exec.Command("go", "run", "-exec", "echo", "heddle/cmd/heddle")
+		run := exec.Command("go", "run", "-exec", "echo", "heddle/cmd/"+name)
 		run.Env, run.Stdout, run.Stderr = append(os.Environ(), "CGO_ENABLED=0"), &out, &errs
 		if err := run.Run(); err != nil {
-			return "", fmt.Errorf("build heddle: %w: %s", err, errs.String())
+			return "", fmt.Errorf("build %s: %w: %s", name, err, errs.String())
 		}
 		path := strings.TrimSpace(out.String())
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
 	}
-	return "", errors.New("build heddle: Go's cache does not keep the program: give the path of one in " + BinaryVar)
-})
+	return "", fmt.Errorf("build %s: Go's cache does not keep the program: give the path of one in %s", name, BinaryVar)
+}
 
 // LibvirtDir is where the agent looks for a libvirt: never this machine's own.
 func (h *Host) LibvirtDir() string { return filepath.Join(h.Dir, "libvirt/run") }

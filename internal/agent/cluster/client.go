@@ -1,0 +1,256 @@
+// Package cluster is a host's conversation with the controllers of its cluster: it takes the slice that they hand the
+// host, says what became of it, and reports what the host has. It only ever adds to what the host does by itself: while
+// no controller answers, the host goes on by what it has.
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+	"golang.org/x/sync/errgroup"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/agent/state"
+)
+
+// Pauses between attempts to reach a controller: the first and the longest. Each is drawn at random between half of it
+// and all, so that the hosts of a cluster do not come all at once.
+const (
+	firstPause = 500 * time.Millisecond
+	longPause  = 15 * time.Second
+)
+
+// Times of a connection.
+const (
+	// dialTime bounds an attempt to reach one controller.
+	dialTime = 10 * time.Second
+	// pingAfter is how long a silent connection is trusted.
+	pingAfter = 10 * time.Second
+	// pingTime is how long an answer to a ping may take.
+	pingTime = 10 * time.Second
+	// reportEvery is the least time between two reports.
+	reportEvery = 250 * time.Millisecond
+)
+
+// maxMessage bounds what a controller may send at once, in bytes.
+const maxMessage = 64 << 20
+
+// Host is the agent as the conversation needs it. Its methods are called from any goroutine.
+type Host interface {
+	// Given is the version of the definition that is active, nil for none.
+	Given(ctx context.Context) (*state.Slice, error)
+	// Take activates another version, all or nothing: problems says why it is not active. The error is of the agent
+	// that is ending.
+	Take(ctx context.Context, next *state.Slice) (problems []string, err error)
+	// Report is what the host has.
+	Report(ctx context.Context) (*controllerv1.HostReport, error)
+}
+
+// Membership is who the host is, and where its controllers are.
+type Membership interface {
+	// Controllers are addresses, HOST:PORT.
+	Controllers() []string
+	// TLS is for a connection to one of them, made anew for each.
+	TLS() (*tls.Config, error)
+	// KeepControllers remembers addresses that a controller has sent.
+	KeepControllers([]string) error
+}
+
+// Options are what a client needs.
+type Options struct {
+	Host       Host
+	Membership Membership
+	Log        *slog.Logger
+	// Version of this program.
+	Version string
+	// Connected is called with the address of the controller that answers, and with "" when it is gone. May be nil.
+	Connected func(controller string, err error)
+}
+
+// Client speaks with one controller at a time.
+type Client struct {
+	Options
+	start   []byte        // random for this process
+	changed chan struct{} // holds one token when something may have to be reported
+}
+
+// New makes a client. Run runs it.
+func New(o Options) *Client {
+	start := make([]byte, 16)
+	// Never fails (crypto/rand).
+	_, _ = rand.Read(start)
+	if o.Connected == nil {
+		o.Connected = func(string, error) {}
+	}
+	return &Client{Options: o, start: start, changed: make(chan struct{}, 1)}
+}
+
+// Changed says that what the host has may be another. It does not block.
+func (c *Client) Changed() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps a conversation with some controller until ctx ends.
+func (c *Client) Run(ctx context.Context) {
+	pause := firstPause
+	last := ""
+	for n := 0; ctx.Err() == nil; n++ {
+		list := c.Membership.Controllers()
+		if len(list) == 0 {
+			return
+		}
+		if n == 0 {
+			n = random(len(list))
+		}
+		address := list[n%len(list)]
+		began := time.Now()
+		heard, err := c.talk(ctx, address)
+		if ctx.Err() != nil {
+			return
+		}
+		c.Connected("", err)
+		if heard {
+			pause = firstPause
+		}
+		if text := address + ": " + err.Error(); text != last {
+			c.Log.Warn("no controller: the host goes on by what it has", "controller", address, "err", err)
+			last = text
+		}
+		if heard {
+			last = ""
+		}
+		if !sleep(ctx, jitter(pause)-time.Since(began)/2) {
+			return
+		}
+		if n%len(list) == 0 { // all were tried
+			pause = min(2*pause, longPause)
+		}
+	}
+}
+
+// talk has one conversation. heard: the controller has answered.
+func (c *Client) talk(ctx context.Context, address string) (heard bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	transport, err := c.transport()
+	if err != nil {
+		return false, err
+	}
+	defer transport.CloseIdleConnections()
+	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: transport}, "https://"+address,
+		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors()))
+	patience := time.AfterFunc(dialTime, func() { cancel(errors.New("no answer")) })
+	defer patience.Stop()
+	stream, err := controllerv1connect.NewHostServiceClient(rpc).FollowSlice(ctx)
+	if err != nil {
+		return false, because(ctx, err)
+	}
+	// The end of the context alone does not end a Receive while the other direction is open.
+	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
+	given, err := c.Host.Given(ctx)
+	if err != nil {
+		return false, err
+	}
+	report, err := c.Host.Report(ctx)
+	if err != nil {
+		return false, err
+	}
+	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
+		Start: c.start, Report: report}}
+	if err := stream.Send(hello); err != nil {
+		return false, because(ctx, firstError(stream.Receive, err))
+	}
+	s := &session{Client: c, stream: stream, received: from(given), reported: report, next: make(chan *state.Slice, 1),
+		say: make(chan *controllerv1.FollowSliceRequest, 4)}
+	first, err := stream.Receive()
+	if err != nil {
+		return false, because(ctx, err)
+	}
+	patience.Stop()
+	c.Connected(address, nil)
+	c.Log.Info("a controller answers", "controller", address, "revision", first.GetCurrent().GetRevision())
+	g, gctx := errgroup.WithContext(ctx)
+	s.ctx = gctx
+	g.Go(func() error { return s.listen(first) })
+	g.Go(s.activate)
+	g.Go(s.report)
+	g.Go(s.speak)
+	g.Go(func() error { // so that the others end as well
+		<-gctx.Done()
+		cancel(nil)
+		return nil
+	})
+	return true, because(ctx, g.Wait())
+}
+
+// firstError is what the other side says where a send found the stream ended.
+func firstError(receive func() (*controllerv1.FollowSliceResponse, error), sent error) error {
+	if _, err := receive(); err != nil {
+		return err
+	}
+	return sent
+}
+
+// because is the reason why the context ended, where it is more than that.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	var said *connect.Error
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), connect.CodeOf(err) == connect.CodeCanceled:
+		return errors.New("the controller ended the conversation")
+	case errors.As(err, &said) && said.Message() != "":
+		return errors.New(said.Message())
+	}
+	return err
+}
+
+func (c *Client) transport() (*http.Transport, error) {
+	conf, err := c.Membership.TLS()
+	if err != nil {
+		return nil, err
+	}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP2(true)
+	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: dialTime, Protocols: protocols,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
+}
+
+func jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(random(int(d/2)))
+}
+
+// random is a number from 0 to below n; 0 where n is 0.
+func random(n int) int {
+	if n <= 0 {
+		return 0
+	}
+	// Never fails (crypto/rand).
+	i, _ := rand.Int(rand.Reader, big.NewInt(int64(n)))
+	return int(i.Int64())
+}
+
+// sleep waits; false when ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

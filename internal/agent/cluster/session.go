@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/agent/state"
+)
+
+// session is one conversation. One goroutine listens, one activates, one reports, one speaks.
+type session struct {
+	*Client
+	ctx      context.Context
+	stream   controllerv1connect.HostServiceFollowSliceClientStream
+	received *received
+	reported *controllerv1.HostReport
+	// next holds the newest version that is not active yet: one that is superseded before is never activated.
+	next chan *state.Slice
+	say  chan *controllerv1.FollowSliceRequest
+}
+
+// listen takes in what the controller says, beginning with first.
+func (s *session) listen(first *controllerv1.FollowSliceResponse) error {
+	for m := first; ; {
+		if err := s.take(m); err != nil {
+			return err
+		}
+		var err error
+		if m, err = s.stream.Receive(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) take(m *controllerv1.FollowSliceResponse) error {
+	if list := m.GetControllers(); len(list) > 0 {
+		if err := s.Membership.KeepControllers(list); err != nil {
+			s.Log.Error("remember where the controllers are", "err", err)
+		}
+	}
+	var err error
+	switch u := m.GetUpdate(); {
+	case u != nil:
+		err = s.received.update(u)
+	case m.GetCurrent() != nil:
+		err = s.received.current(m.GetCurrent())
+	default:
+		return nil
+	}
+	if err != nil {
+		s.Log.Warn("the whole definition is asked for", "why", err)
+		return s.send(&controllerv1.FollowSliceRequest{
+			Acknowledgement: &controllerv1.SliceAcknowledgement{Resend: true}})
+	}
+	select {
+	case <-s.next: // superseded
+	default:
+	}
+	s.next <- s.received.slice()
+	return nil
+}
+
+// activate activates the newest version, one after the other.
+func (s *session) activate() error {
+	for {
+		var next *state.Slice
+		select {
+		case next = <-s.next:
+		case <-s.ctx.Done():
+			return nil
+		}
+		problems, err := s.Host.Take(s.ctx, next)
+		if err != nil {
+			return err
+		}
+		if len(problems) > 0 {
+			s.Log.Error("the controller's definition is not active; the one before is", "revision", next.Revision,
+				"why", problems)
+		}
+		if err := s.send(&controllerv1.FollowSliceRequest{Acknowledgement: &controllerv1.SliceAcknowledgement{
+			Version: version(next), Problems: problems}}); err != nil {
+			return err
+		}
+		s.Changed() // the warnings
+	}
+}
+
+// report reports what the host has, when it is another.
+func (s *session) report() error {
+	for {
+		select {
+		case <-s.changed:
+		case <-s.ctx.Done():
+			return nil
+		}
+		now, err := s.Host.Report(s.ctx)
+		if err != nil {
+			return err
+		}
+		if !proto.Equal(now, s.reported) {
+			if err := s.send(&controllerv1.FollowSliceRequest{Report: now}); err != nil {
+				return err
+			}
+			s.reported = now
+		}
+		if !sleep(s.ctx, reportEvery) {
+			return nil
+		}
+	}
+}
+
+// send hands a message to the goroutine that speaks.
+func (s *session) send(m *controllerv1.FollowSliceRequest) error {
+	select {
+	case s.say <- m:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+func (s *session) speak() error {
+	for {
+		select {
+		case m := <-s.say:
+			if err := s.stream.Send(m); err != nil {
+				return err
+			}
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+}

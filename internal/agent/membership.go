@@ -1,0 +1,216 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/agent/cluster"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/spec"
+	"heddle/internal/uplinks"
+)
+
+// membership is the host's part in a cluster of controllers. Its lock is held for moments: the conversation runs beside
+// the loop, and commands ask how it stands.
+type membership struct {
+	*shared
+	slicing *slicing
+	answers *answers
+	changer *changer
+	dir     string // the record's
+
+	joining sync.Mutex // held by the command that joins or leaves
+	mu      sync.Mutex
+	record  *cluster.Record // nil where the host is in no cluster
+	client  *cluster.Client
+	stop    context.CancelFunc
+	done    chan struct{}
+	// How the conversation stands.
+	connected string
+	since     time.Time
+	problem   string
+}
+
+// open reads the record.
+func (m *membership) open(dir string) error {
+	record, err := cluster.Load(dir)
+	m.dir, m.record, m.since = dir, record, time.Now()
+	return err
+}
+
+// begin begins the conversation, if the host is in a cluster.
+func (m *membership) begin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.record == nil || m.client != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	client := cluster.New(cluster.Options{Host: member{m}, Membership: m.record, Log: m.log, Version: m.version,
+		Connected: m.now})
+	done := make(chan struct{})
+	m.client, m.stop, m.done = client, stop, done
+	go func() {
+		defer close(done)
+		client.Run(ctx)
+	}()
+}
+
+// end ends the conversation and waits for that.
+func (m *membership) end() {
+	m.mu.Lock()
+	stop, done := m.stop, m.done
+	m.client, m.stop = nil, nil
+	m.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-done
+	}
+}
+
+// now takes in how the conversation stands.
+func (m *membership) now(controller string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if controller != m.connected || m.problem == "" && err != nil {
+		m.since = time.Now()
+	}
+	m.connected, m.problem = controller, ""
+	if err != nil {
+		m.problem = err.Error()
+	}
+}
+
+// Settled is called in the loop after each reconcile: what the host has may be another.
+func (m *membership) Settled(uplinks.InForce) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.client != nil {
+		m.client.Changed()
+	}
+}
+
+// Close ends the conversation.
+func (m *membership) Close() error {
+	m.end()
+	return nil
+}
+
+// Membership is the host's part in a cluster.
+func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
+	out := &api.Membership{Controllers: []string{}, Switches: []string{}}
+	m.mu.Lock()
+	if r := m.record; r != nil {
+		*out = api.Membership{Member: true, Cluster: r.Cluster(), Host: r.Host(), Name: r.Name(),
+			Controllers: r.Controllers(), Connected: m.connected, Since: m.since, Error: m.problem,
+			Expires:  r.Expires(),
+			Switches: []string{}}
+	}
+	m.mu.Unlock()
+	return out, m.do(ctx, func() error {
+		if s := m.state.Slice; s != nil {
+			out.Revision, out.Epoch = s.Revision, s.Epoch
+		}
+		if cfg := m.slicing.ports.slice; cfg != nil {
+			for _, sw := range cfg.Switches {
+				out.Switches = append(out.Switches, sw.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// Join makes the host part of a cluster.
+func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, error) {
+	m.joining.Lock()
+	defer m.joining.Unlock()
+	m.mu.Lock()
+	is := m.record
+	m.mu.Unlock()
+	if is != nil {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("this host is %s of cluster %s: leave that first (heddle "+
+			"host "+
+			"leave)", is.Name(), is.Cluster()))
+	}
+	if q.Name == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, err
+		}
+		q.Name = name
+	}
+	record, err := cluster.Join(ctx, m.dir, cluster.Request{Controller: q.Controller, Token: q.Token, Name: q.Name,
+		Replace: q.Replace})
+	if err != nil {
+		return nil, api.NewError(api.Invalid, err.Error())
+	}
+	m.mu.Lock()
+	m.record = record
+	m.mu.Unlock()
+	m.log.Info("joined a cluster", "cluster", record.Cluster(), "as", record.Name())
+	m.begin()
+	return m.Membership(ctx)
+}
+
+// Leave makes what the controllers declared the host's own configuration, and returns how it was.
+func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
+	m.joining.Lock()
+	defer m.joining.Unlock()
+	was, err := m.Membership(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !was.Member {
+		return nil, api.NewError(api.Invalid, "this host is in no cluster")
+	}
+	m.end()
+	if err := m.slicing.own(ctx, was.Cluster); err != nil {
+		m.begin()
+		return nil, err
+	}
+	m.mu.Lock()
+	record := m.record
+	m.record, m.connected, m.problem = nil, "", ""
+	m.mu.Unlock()
+	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
+	return was, record.Remove()
+}
+
+// member is the agent in its conversation with a controller.
+type member struct{ *membership }
+
+// Given is the version of the definition that is active.
+func (m member) Given(ctx context.Context) (*state.Slice, error) { return m.slicing.given(ctx) }
+
+// Take activates another version.
+func (m member) Take(ctx context.Context, next *state.Slice) ([]string, error) {
+	return m.slicing.Take(ctx, next)
+}
+
+// Report is what the host has of distributed switches of its cluster.
+func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
+	out := &controllerv1.HostReport{}
+	return out, m.do(ctx, func() error {
+		cfg := m.slicing.ports.slice
+		if cfg == nil {
+			return nil
+		}
+		given := map[string]bool{}
+		for _, sw := range cfg.Switches {
+			given[sw.Name] = true
+		}
+		for _, p := range m.answers.view().Ports {
+			if given[p.Switch] {
+				out.Ports = append(out.Ports, &controllerv1.HostPort{Switch: p.Switch, Name: p.Name,
+					PortGroup: p.PortGroup, State: string(p.State), Mac: p.MAC, Device: p.Device})
+			}
+		}
+		out.Warnings = append(spec.MissingDevices(cfg, m.lookup), m.slicing.ports.misfits...)
+		return nil
+	})
+}

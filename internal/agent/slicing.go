@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"heddle/internal/agent/changes"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/observe/event"
+	"heddle/internal/spec"
+)
+
+// slicing activates what a controller hands the host.
+type slicing struct {
+	*shared
+	ports     *ports
+	effect    *effect
+	attaching *attaching
+	trials    *trials
+	changer   *changer
+}
+
+// Take activates another version of the controller's definition, all or nothing. It returns when the version is active
+// in the kernel, or with the reasons why the one before still is. A change that concerns the way to the host's own
+// addresses is tried first (S81).
+func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []string, err error) {
+	cfg, err := sl.read(ctx, next)
+	if err == nil {
+		g := &guard{what: fmt.Sprintf("revision %d of the controller's definition", next.Revision)}
+		err = sl.trials.tried(ctx, sl.attaching.doAttached, g, &api.Applied{}, func() error {
+			return sl.apply(next, cfg, g.what)
+		})
+	}
+	var faults spec.Faults
+	var refused *api.Error
+	switch {
+	case errors.As(err, &faults):
+		return faultLines(faults), nil
+	case errors.As(err, &refused):
+		return refused.Lines, nil
+	}
+	return nil, err
+}
+
+// read reads a slice beside the loop.
+func (sl *slicing) read(ctx context.Context, next *state.Slice) (*spec.Config, error) {
+	var before *spec.Config
+	if err := sl.do(ctx, func() error { before = sl.ports.slice; return nil }); err != nil {
+		return nil, err
+	}
+	return readSlice(next, before)
+}
+
+func (sl *slicing) apply(next *state.Slice, cfg *spec.Config, what string) error {
+	if faults := spec.CheckDevices(cfg, sl.lookup); len(faults) > 0 {
+		return api.NewError(api.Invalid, faultLines(faults)...)
+	}
+	was := sl.ports.slice
+	if was == nil {
+		was = &spec.Config{}
+	}
+	changed, err := changes.Between(was, cfg)
+	if err != nil {
+		return err
+	}
+	if len(changed) == 0 && sl.state.Slice != nil { // nothing that concerns this host
+		sl.state.Slice = next
+		return sl.ports.save()
+	}
+	if err := sl.changer.change(func() { sl.ports.slice, sl.state.Slice = cfg, next }); err != nil {
+		return err
+	}
+	sl.ports.warnings = sl.ports.declaredWarnings()
+	sl.log.Info("the controller's definition is active", "revision", next.Revision, "epoch", next.Epoch, "changes",
+		len(changed))
+	for i, ch := range changed {
+		if i == mostLogged {
+			break
+		}
+		sl.log.Info("changed", "what", ch.String())
+	}
+	sl.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", what,
+		count(len(changed), "change"))})
+	return nil
+}
+
+// given is what a controller handed the host last.
+func (sl *slicing) given(ctx context.Context) (given *state.Slice, err error) {
+	err = sl.do(ctx, func() error { given = sl.state.Slice; return nil })
+	return given, err
+}
+
+// own makes what the controllers declared part of the host's own configuration, by which nothing changes.
+func (sl *slicing) own(ctx context.Context, cluster string) error {
+	return sl.do(ctx, func() error {
+		if sl.state.Slice == nil {
+			return nil
+		}
+		whole, _ := sl.ports.whole(sl.ports.file)
+		text, err := spec.Format(whole)
+		if err != nil {
+			return err
+		}
+		const file = "the configuration after leaving a cluster"
+		cfg, err := spec.Parse(file, text)
+		if err != nil {
+			return err
+		}
+		src := state.Source{File: file, Content: string(text), By: "host leave " + cluster, Seen: sl.ports.seenNow()}
+		err = sl.changer.change(func() {
+			sl.ports.file, sl.state.Config = cfg, src
+			sl.ports.slice, sl.state.Slice = nil, nil
+		})
+		if err == nil {
+			sl.ports.parsed.Store(cfg)
+		}
+		return err
+	})
+}

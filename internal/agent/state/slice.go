@@ -1,0 +1,28 @@
+package state
+
+import "heddle/internal/slice"
+
+// Slice is what a controller handed this host last, as far as it is active. It is replaced and not changed in place.
+type Slice struct {
+	// Epoch and Revision are those of the controller's definition.
+	Epoch    int64 `json:"epoch"`
+	Revision int64 `json:"revision"`
+	// Objects are the content, sorted.
+	Objects []slice.Object `json:"objects,omitempty"`
+}
+
+// Set is the content; that of nil is empty.
+func (s *Slice) Set() *slice.Set {
+	if s == nil {
+		return &slice.Set{}
+	}
+	return slice.Of(s.Objects...)
+}
+
+// Same reports whether both are the same version of the definition.
+func (s *Slice) Same(o *Slice) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.Epoch == o.Epoch && s.Revision == o.Revision
+}

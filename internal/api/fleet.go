@@ -1,0 +1,240 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/api/wire"
+)
+
+// HostState is how a host follows the definition.
+type HostState string
+
+// The states of hosts.
+const (
+	HostUp           HostState = "up"
+	HostPending      HostState = "pending"     // it was sent the newest version, and has not answered yet
+	HostOutOfSync    HostState = "out-of-sync" // it cannot activate the newest version
+	HostWarning      HostState = "warning"     // it has the newest version active, and reports something
+	HostDisconnected HostState = "disconnected"
+)
+
+// FleetHost is one host of a cluster, as a controller sees it.
+type FleetHost struct {
+	Name   string            `json:"name"`
+	ID     string            `json:"id"`
+	Labels map[string]string `json:"labels"`
+	State  HostState         `json:"state"`
+	// Agent is the version of its program.
+	Agent string `json:"agent"`
+	// Revision that is active there, as far as is known.
+	Revision int64 `json:"revision"`
+	// Problems say why it is not up.
+	Problems []string `json:"problems"`
+	// Since is when it connected, or disconnected.
+	Since time.Time `json:"since,omitzero"`
+	// Ports is how many of distributed switches it has.
+	Ports int `json:"ports"`
+	// Address it is connected from.
+	Address string `json:"address"`
+}
+
+// FleetHosts are the hosts of a cluster.
+type FleetHosts struct {
+	Hosts []FleetHost `json:"hosts"`
+	// Revision is the definition's.
+	Revision int64 `json:"revision"`
+}
+
+// FleetPort is a port of a distributed switch, and where it is.
+type FleetPort struct {
+	Host      string `json:"host"`
+	Switch    string `json:"switch"`
+	Name      string `json:"name"`
+	PortGroup string `json:"portGroup"`
+	State     string `json:"state"`
+	MAC       string `json:"mac"`
+	Device    string `json:"device"`
+	// Stale: its host is not connected; this is what it reported last.
+	Stale bool `json:"stale"`
+}
+
+// FleetPortQuery selects ports; "" for all.
+type FleetPortQuery struct {
+	Host      string `json:"host"`
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+}
+
+// Define makes the definition of a cluster what a file says.
+type Define struct {
+	File    string `json:"file"`
+	Content string `json:"content"`
+	// Revision that the change was made on; 0 for whatever there is.
+	Revision int64 `json:"revision"`
+	DryRun   bool  `json:"dryRun"`
+	// Force removes port groups that ports still use.
+	Force bool `json:"force"`
+	// Wait is how long to wait for the hosts that are connected.
+	Wait time.Duration `json:"wait"`
+}
+
+// Defined says what became of it, or would.
+type Defined struct {
+	Revision int64 `json:"revision"`
+	// Changes of objects, a line each.
+	Changes []string `json:"changes"`
+	// Hosts are those whose switches change.
+	Hosts []string `json:"hosts"`
+	// Waiting are hosts that do not have the change active yet, with why.
+	Waiting []HostProblem `json:"waiting"`
+}
+
+// HostProblem is what stands between a host and the definition.
+type HostProblem struct {
+	Host     string   `json:"host"`
+	Problems []string `json:"problems"`
+}
+
+// Definition is what a cluster's controllers keep.
+type Definition struct {
+	Revision int64  `json:"revision"`
+	Epoch    int64  `json:"epoch"`
+	Content  string `json:"content"` // in YAML
+}
+
+// JoinTerms are those of a token by which a host joins.
+type JoinTerms struct {
+	// Labels of the host.
+	Labels map[string]string `json:"labels"`
+	// Lasts is how long the token can be used; 0 for an hour.
+	Lasts time.Duration `json:"lasts"`
+}
+
+// JoinToken lets one host join.
+type JoinToken struct {
+	Token   string    `json:"token"`
+	Expires time.Time `json:"expires"`
+}
+
+// Fleet talks to a controller.
+type Fleet struct {
+	path  string
+	codec wire.Codec
+	rpc   controllerv1connect.FleetServiceClient
+}
+
+// NewFleet makes a client of the controller behind a socket. It does not connect yet; each call does.
+func NewFleet(socket string) *Fleet {
+	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: dialer(socket)}, "http://controller",
+		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody), connecthttp.WithCompressors()))
+	return &Fleet{path: socket, rpc: controllerv1connect.NewFleetServiceClient(rpc)}
+}
+
+// call asks a controller with q, nil for nothing, and reads the answer.
+func call[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, f *Fleet,
+	do func(context.Context, PQ) (PR, error), q any) (answer T, err error) {
+	m := PQ(new(Q))
+	if err := f.codec.Put(q, m); err != nil {
+		return answer, NewError(Invalid, err.Error())
+	}
+	r, err := do(ctx, m)
+	if err != nil {
+		return answer, f.explain(ctx, err)
+	}
+	if err := f.codec.Get(r, &answer); err != nil {
+		return answer, fmt.Errorf("read the controller's answer: %w", err)
+	}
+	return answer, nil
+}
+
+// explain is an error of a call, for people.
+func (f *Fleet) explain(ctx context.Context, err error) error {
+	var network *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("gave up waiting for the controller at %s, the change may be made or not: %w", f.path,
+			ctx.Err())
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("no controller answers at %s: start heddle-controller there, or name another with "+
+			"--controller "+
+			"or HEDDLE_CONTROLLER", f.path)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("no permission for the controller's socket %s: run the command as root", f.path)
+	case errors.As(err, &network):
+		return fmt.Errorf("ask the controller at %s: %w", f.path, err)
+	}
+	switch text := connectText(err); connect.CodeOf(err) {
+	case connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodeAborted, connect.CodeAlreadyExists:
+		return NewError(Invalid, text)
+	case connect.CodeNotFound:
+		return NewError(NotFound, text)
+	default:
+		return fmt.Errorf("the controller at %s: %s", f.path, text)
+	}
+}
+
+// connectText is what the other side said.
+func connectText(err error) string {
+	var e *connect.Error
+	if errors.As(err, &e) {
+		return e.Message()
+	}
+	return err.Error()
+}
+
+// Hosts are the hosts of the cluster.
+func (f *Fleet) Hosts(ctx context.Context) (*FleetHosts, error) {
+	out, err := call[FleetHosts, controllerv1.ListHostsRequest, controllerv1.ListHostsResponse](ctx, f,
+		f.rpc.ListHosts, nil)
+	return &out, err
+}
+
+// RemoveHost takes a host out of the cluster.
+func (f *Fleet) RemoveHost(ctx context.Context, name string) error {
+	_, err := call[struct{}, controllerv1.RemoveHostRequest, controllerv1.RemoveHostResponse](ctx, f, f.rpc.RemoveHost,
+		struct {
+			Name string `json:"name"`
+		}{name})
+	return err
+}
+
+// Ports are the ports of the distributed switches on all hosts.
+func (f *Fleet) Ports(ctx context.Context, q FleetPortQuery) ([]FleetPort, error) {
+	out, err := call[struct {
+		Ports []FleetPort `json:"ports"`
+	}, controllerv1.ListFleetPortsRequest, controllerv1.ListFleetPortsResponse](ctx, f, f.rpc.ListFleetPorts, q)
+	return out.Ports, err
+}
+
+// Define makes the definition what a file says.
+func (f *Fleet) Define(ctx context.Context, q Define) (*Defined, error) {
+	out, err := call[Defined, controllerv1.ApplyDefinitionRequest, controllerv1.ApplyDefinitionResponse](ctx, f,
+		f.rpc.ApplyDefinition, q)
+	return &out, err
+}
+
+// Definition reads the definition.
+func (f *Fleet) Definition(ctx context.Context) (*Definition, error) {
+	out, err := call[Definition, controllerv1.GetDefinitionRequest, controllerv1.GetDefinitionResponse](ctx, f,
+		f.rpc.GetDefinition, nil)
+	return &out, err
+}
+
+// JoinToken makes a token by which one host may join.
+func (f *Fleet) JoinToken(ctx context.Context, q JoinTerms) (*JoinToken, error) {
+	out, err := call[JoinToken, controllerv1.CreateJoinTokenRequest, controllerv1.CreateJoinTokenResponse](ctx, f,
+		f.rpc.CreateJoinToken, q)
+	return &out, err
+}

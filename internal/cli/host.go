@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+func newHost(d Deps) *cobra.Command {
+	c := group("host", "Hosts of a cluster: join, leave, list",
+		"  heddle host join controller1:7411 --token hj1.…\n  heddle host show\n  heddle host list")
+	c.Long =
+		"A host joins a cluster of controllers by a token. From then on it has the distributed switches that the " +
+			"controllers define for it, beside those of its own file. While no controller answers it goes on by what " +
+			"it has."
+	c.AddCommand(newHostJoin(d), newHostLeave(d), newHostShow(d), newHostList(d), newHostRemove(d), newHostToken(d))
+	return c
+}
+
+func newHostJoin(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	var q api.Join
+	c := &cobra.Command{
+		Use: "join HOST:PORT", Short: "Make this host part of a cluster",
+		Long: "Make this host part of the cluster of the controller at HOST:PORT. The token is made by \"heddle host " +
+			"token\" at a controller; it is used up. What the host has by its own file stays.",
+		Example: "  heddle host join controller1:7411 --token hj1.…", Args: exactly("HOST:PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if q.Token == "" {
+				return usagef("--token is needed: make one at a controller with \"heddle host token\"")
+			}
+			q.Controller = args[0]
+			m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
+				return s.Join(ctx, q)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, m, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "this host is %s of cluster %s\n", m.Name, m.Cluster)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&q.Token, "token", d.Getenv("HEDDLE_TOKEN"), "the token (environment HEDDLE_TOKEN)")
+	c.Flags().StringVar(&q.Name, "name", "", "name of the host in the cluster (default: the host's name)")
+	c.Flags().BoolVar(&q.Replace, "replace", false, "take the place of a host that was installed anew")
+	o.flag(c)
+	t.flags(d, c)
+	return c
+}
+
+func newHostLeave(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	c := &cobra.Command{
+		Use: "leave", Short: "Take this host out of its cluster, without a change for its guests",
+		Long: "Take this host out of its cluster. What the controllers declared here becomes the host's own " +
+			"configuration (\"heddle config show\"), so that nothing changes for its guests. The controllers still " +
+			"list the " +
+			"host until \"heddle host remove\".",
+		Example: "  heddle host leave", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
+				return s.Leave(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, m, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "this host has left cluster %s; its configuration goes on (heddle config "+
+					"show)\n",
+					m.Cluster)
+				return err
+			})
+		},
+	}
+	o.flag(c)
+	t.flags(d, c)
+	return c
+}
+
+func newHostShow(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	c := &cobra.Command{
+		Use: "show", Short: "Show which cluster this host is in", Example: "  heddle host show", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
+				return s.Membership(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, m, func(w io.Writer) error { return printMembership(w, m) })
+		},
+	}
+	o.flag(c)
+	t.flags(d, c)
+	return c
+}
+
+func printMembership(w io.Writer, m *api.Membership) error {
+	if !m.Member {
+		_, err := fmt.Fprintln(w, "this host is in no cluster: heddle host join makes it part of one")
+		return err
+	}
+	lines := [][2]string{{"host", m.Name}, {"cluster", m.Cluster}, {"controllers", strings.Join(m.Controllers, ", ")},
+		{"connected to", cmp.Or(m.Connected, "none: "+m.Error)}, {"since", m.Since.Local().Format(time.DateTime)},
+		{"revision", fmt.Sprintf("%d (epoch %d)", m.Revision, m.Epoch)},
+		{"switches", dash(strings.Join(m.Switches, ", "))},
+		{"certificate", "until " + m.Expires.Local().Format(time.DateTime)}}
+	for _, l := range lines {
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", l[0], l[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newHostList(d Deps) *cobra.Command {
+	t, o := &fleetTarget{}, &output{}
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the hosts of the cluster",
+		Long: "List the hosts of the cluster. STATE is up (the newest definition is active there), pending (it was " +
+			"sent " +
+			"and not answered yet), out-of-sync (the host cannot activate it; PROBLEM says why), warning, or " +
+			"disconnected: " +
+			"then the host goes on by what it has. REVISION is that of the definition which is active there.",
+		Example: "  heddle host list\n  heddle host list -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.FleetHosts, error) {
+				return f.Hosts(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, list, func(w io.Writer) error { return hostTable(list).write(w) })
+		},
+	}
+	o.flag(c)
+	t.flag(d, c, defaultController)
+	return c
+}
+
+func hostTable(list *api.FleetHosts) *table {
+	head := []string{"HOST", "STATE", "SINCE", "REVISION", "PORTS", "AGENT", "LABELS", "PROBLEM"}
+	tab := &table{head: head, right: columns(head, "REVISION", "PORTS"), keep: columns(head, "STATE", "REVISION",
+		"PORTS"),
+		names: columns(head, "HOST")}
+	for _, h := range list.Hosts {
+		tab.add(h.Name, string(h.State), h.Since.Local().Format(time.DateTime), strconv.FormatInt(h.Revision, 10),
+			strconv.Itoa(h.Ports), dash(h.Agent), dash(labelText(h.Labels)), dash(strings.Join(h.Problems, "; ")))
+	}
+	return tab
+}
+
+func labelText(labels map[string]string) string {
+	parts := make([]string, 0, len(labels))
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, k+"="+labels[k])
+	}
+	return strings.Join(parts, ",")
+}
+
+func newHostRemove(d Deps) *cobra.Command {
+	t := &fleetTarget{}
+	c := &cobra.Command{
+		Use: "remove HOST", Aliases: []string{"rm"}, Short: "Take a host out of the cluster, at a controller",
+		Long: "Take a host out of the cluster: no controller answers its certificate any more. The host goes on by " +
+			"what " +
+			"it has; \"heddle host leave\" there makes that its own configuration.",
+		Example: "  heddle host remove esx1", Args: exactly("HOST"),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (struct{}, error) {
+				return struct{}{}, f.RemoveHost(ctx, args[0])
+			})
+			if err == nil {
+				_, err = fmt.Fprintf(d.Stdout, "host %s is no longer part of the cluster\n", args[0])
+			}
+			return err
+		},
+	}
+	t.flag(d, c, defaultController)
+	return c
+}
+
+func newHostToken(d Deps) *cobra.Command {
+	t, o := &fleetTarget{}, &output{}
+	q := api.JoinTerms{}
+	c := &cobra.Command{
+		Use: "token", Short: "Make a token by which one host may join, at a controller",
+		Long: "Make a token by which one host may join the cluster. It is shown this once, can be used once, and " +
+			"names " +
+			"the cluster, so that the host knows whom it joins.",
+		Example: "  heddle host token --label rack=a\n  heddle host token --lasts 10m", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			token, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.JoinToken, error) {
+				return f.JoinToken(ctx, q)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, token, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, token.Token)
+				return err
+			})
+		},
+	}
+	c.Flags().StringToStringVar(&q.Labels, "label", nil, "a label that the host gets, NAME=VALUE; may be repeated")
+	c.Flags().DurationVar(&q.Lasts, "lasts", time.Hour, "how long the token can be used")
+	o.flag(c)
+	t.flag(d, c, defaultController)
+	return c
+}

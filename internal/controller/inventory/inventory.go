@@ -1,0 +1,223 @@
+// Package inventory is the definition that a controller keeps in memory, and what of it each host is handed. It is
+// pure: an Inventory does not change; a change of the definition makes another one.
+package inventory
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"heddle/internal/slice"
+	"heddle/internal/spec"
+)
+
+// Kinds of objects that only controllers have, beside those of a slice.
+const (
+	// Template is a spec.HostTemplate.
+	Template slice.Kind = "template"
+	// Host is a spec.HostEntry.
+	Host slice.Kind = "hostEntry"
+)
+
+// Kinds are those that make the definition.
+func Kinds() []slice.Kind { return []slice.Kind{slice.Switch, slice.PortGroup, Template, Host} }
+
+// Inventory is one version of the definition.
+type Inventory struct {
+	objects   *slice.Set
+	templates []spec.HostTemplate // by name
+	hosts     map[string]spec.HostEntry
+
+	mu    sync.Mutex
+	parts map[string]*slice.Set // what hosts with the same switches and devices are handed, by these
+}
+
+// New reads a definition from its objects. Objects of other kinds are kept as they are.
+func New(objects *slice.Set) (*Inventory, error) {
+	v := &Inventory{objects: objects, hosts: map[string]spec.HostEntry{}, parts: map[string]*slice.Set{}}
+	for o := range objects.All() {
+		var err error
+		switch o.Kind {
+		case Template:
+			var t spec.HostTemplate
+			err = json.Unmarshal(o.Doc, &t)
+			v.templates = append(v.templates, t)
+		case Host:
+			var h spec.HostEntry
+			err = json.Unmarshal(o.Doc, &h)
+			v.hosts[h.Name] = h
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the definition's %s is damaged: %w", o.Key, err)
+		}
+	}
+	return v, nil
+}
+
+// Objects are those of the inventory. The set must not be changed.
+func (v *Inventory) Objects() *slice.Set { return v.objects }
+
+// Of splits a definition into objects.
+func Of(d *spec.Definition) (*slice.Set, error) {
+	set := &slice.Set{}
+	var failed error
+	put := func(kind slice.Kind, name string, content any) {
+		doc, err := json.Marshal(content)
+		if err != nil {
+			failed = err
+			return
+		}
+		set.Put(slice.Object{Key: slice.Key{Kind: kind, Name: name}, Doc: doc})
+	}
+	for _, sw := range d.Switches {
+		groups := sw.PortGroups
+		sw.PortGroups = nil
+		put(slice.Switch, sw.Name, sw)
+		for _, g := range groups {
+			put(slice.PortGroup, sw.Name+"/"+g.Name, g)
+		}
+	}
+	for _, t := range d.Templates {
+		put(Template, t.Name, t)
+	}
+	for _, h := range d.Hosts {
+		put(Host, h.Name, h)
+	}
+	return set, failed
+}
+
+// Definition is the inventory as people write it, sorted by names.
+func (v *Inventory) Definition() (*spec.Definition, error) {
+	d := &spec.Definition{Templates: v.templates}
+	at := map[string]int{}
+	var groups []slice.Object
+	for o := range v.objects.All() {
+		switch o.Kind {
+		case slice.Switch:
+			var sw spec.Switch
+			if err := json.Unmarshal(o.Doc, &sw); err != nil {
+				return nil, fmt.Errorf("the definition's %s is damaged: %w", o.Key, err)
+			}
+			at[sw.Name] = len(d.Switches)
+			d.Switches = append(d.Switches, sw)
+		case slice.PortGroup:
+			groups = append(groups, o)
+		}
+	}
+	for _, o := range groups {
+		var g spec.PortGroup
+		if err := json.Unmarshal(o.Doc, &g); err != nil {
+			return nil, fmt.Errorf("the definition's %s is damaged: %w", o.Key, err)
+		}
+		name, _, _ := strings.Cut(o.Name, "/")
+		if i, ok := at[name]; ok {
+			d.Switches[i].PortGroups = append(d.Switches[i].PortGroups, g)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.hosts)) {
+		d.Hosts = append(d.Hosts, v.hosts[name])
+	}
+	return d, nil
+}
+
+// Labels are those that the definition gives a host, over those with which it joined.
+func (v *Inventory) Labels(host string, joined map[string]string) map[string]string {
+	labels := maps.Clone(joined)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, v.hosts[host].Labels)
+	return labels
+}
+
+// Switches are those that a host has, by name. Of templates that give it the same switch, the last by name counts; the
+// host's own entry stands above them.
+func (v *Inventory) Switches(host string, joined map[string]string) map[string]spec.HostSwitch {
+	all := map[string]spec.HostSwitch{}
+	labels := v.Labels(host, joined)
+	for i := range v.templates {
+		if t := &v.templates[i]; t.Fits(labels) {
+			for _, s := range t.Switches {
+				all[s.Name] = s
+			}
+		}
+	}
+	for _, s := range v.hosts[host].Switches {
+		all[s.Name] = s
+	}
+	return all
+}
+
+// Slice is what a host is handed: its switches with its devices, and every port group of them, so that a VM can start
+// on it while no controller is there. Hosts with the same switches and devices share one set, which must not be
+// changed.
+func (v *Inventory) Slice(host string, joined map[string]string) (*slice.Set, error) {
+	switches := v.Switches(host, joined)
+	key, err := json.Marshal(switches)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if set, ok := v.parts[string(key)]; ok {
+		return set, nil
+	}
+	set := &slice.Set{}
+	for o := range v.objects.All() {
+		sw, _, _ := strings.Cut(o.Name, "/")
+		entry, has := switches[sw]
+		switch {
+		case o.Kind == slice.Switch && has:
+			doc, err := withDevices(o.Doc, entry)
+			if err != nil {
+				return nil, fmt.Errorf("the definition's %s is damaged: %w", o.Key, err)
+			}
+			set.Put(slice.Object{Key: o.Key, Doc: doc})
+		case o.Kind == slice.PortGroup && has:
+			set.Put(o)
+		}
+	}
+	v.parts[string(key)] = set
+	return set, nil
+}
+
+// withDevices is a switch's document with the devices that its uplinks have on a host. Fields that this program does
+// not know stay.
+func withDevices(doc []byte, entry spec.HostSwitch) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	var uplinks []map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &fields); err != nil {
+		return nil, err
+	}
+	if raw, ok := fields["uplinks"]; ok {
+		if err := json.Unmarshal(raw, &uplinks); err != nil {
+			return nil, err
+		}
+	}
+	for _, u := range uplinks {
+		var name string
+		if err := json.Unmarshal(u["name"], &name); err != nil {
+			return nil, err
+		}
+		for _, e := range entry.Uplinks {
+			if e.Name == name {
+				device, err := json.Marshal(e.Device)
+				if err != nil {
+					return nil, err
+				}
+				u["device"] = device
+			}
+		}
+	}
+	if len(uplinks) > 0 {
+		raw, err := json.Marshal(uplinks)
+		if err != nil {
+			return nil, err
+		}
+		fields["uplinks"] = raw
+	}
+	return json.Marshal(fields)
+}

@@ -1,0 +1,304 @@
+package rpc
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+	"heddle/internal/spec"
+)
+
+// NewID is an id that no host or controller had before.
+func NewID() string { return strings.ToLower(rand.Text()) }
+
+// chunk is how many objects are written in one transaction.
+const chunk = 120
+
+// ApplyDefinition makes the definition what a file says.
+func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
+	*controllerv1.ApplyDefinitionResponse, error) {
+	def, err := spec.ParseDefinition(q.GetFile(), []byte(q.GetContent()))
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	next, err := inventory.Of(def)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Store.Sync(ctx); err != nil {
+		return nil, storeError(err)
+	}
+	current, _ := p.Store.Get(definitionKey())
+	if q.GetRevision() > 0 && q.GetRevision() != current.Version {
+		return nil, connect.NewError(connect.CodeAborted,
+			fmt.Sprintf("the definition has changed since: the change was "+
+				"made on revision %d, it is at %d now; read it again (heddle definition show)", q.GetRevision(),
+				current.Version))
+	}
+	have, versions := p.stored()
+	change := slice.Between(have, next)
+	if !q.GetForce() {
+		if err := p.fleet.unused(change); err != nil {
+			return nil, err
+		}
+	}
+	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change)}
+	after, err := inventory.New(next)
+	if err != nil {
+		return nil, err
+	}
+	out.Revision = current.Version
+	if out.Hosts, err = p.fleet.concerned(after); err != nil {
+		return nil, err
+	}
+	if q.GetDryRun() || change.Empty() {
+		return out, nil
+	}
+	if out.Revision, err = p.write(ctx, q.GetFile(), current.Version, change, versions); err != nil {
+		return nil, storeError(err)
+	}
+	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
+	out.Waiting, err = p.fleet.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
+	return out, err
+}
+
+// stored is the definition in the store, with the versions of its objects.
+func (s *Server) stored() (*slice.Set, map[slice.Key]int64) {
+	set, versions := &slice.Set{}, map[slice.Key]int64{}
+	for _, kind := range inventory.Kinds() {
+		for _, o := range s.Store.List(store.Kind(kind)) {
+			k := slice.Key{Kind: kind, Name: o.Name}
+			set.Put(slice.Object{Key: k, Doc: o.Doc})
+			versions[k] = o.Version
+		}
+	}
+	return set, versions
+}
+
+// definitionKind is the kind of the one object that is written with every change of the definition: its version is the
+// definition's revision.
+const definitionKind store.Kind = "definition"
+
+// definitionDoc says who made the definition what it is.
+type definitionDoc struct {
+	File string    `json:"file"`
+	At   time.Time `json:"at"`
+}
+
+func definitionKey() store.Key { return store.Key{Kind: definitionKind, Name: "current"} }
+
+// write writes a change that was made on that revision, all of it or, where it has more objects than a transaction can
+// have, a part after the other (S83). What is added comes before what is removed, so that no state in between lacks
+// what it refers to.
+func (s *Server) write(ctx context.Context, file string, revision int64, c slice.Change,
+	versions map[slice.Key]int64) (int64, error) {
+	doc, err := json.Marshal(definitionDoc{file, time.Now()})
+	if err != nil {
+		return 0, err
+	}
+	var list []store.Change
+	for _, o := range c.Put {
+		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(o.Kind), Name: o.Name}, Doc: o.Doc,
+			IfVersion: versions[o.Key]})
+	}
+	for _, k := range c.Removed {
+		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(k.Kind), Name: k.Name}, Delete: true,
+			IfVersion: versions[k]})
+	}
+	for part := range slices.Chunk(list, chunk) {
+		part = append(slices.Clone(part), store.Change{Key: definitionKey(), Doc: doc, IfVersion: revision})
+		if revision, err = s.Store.Write(ctx, part); err != nil {
+			return 0, err
+		}
+	}
+	return revision, nil
+}
+
+// told says what a change does, a line each.
+func told(have *slice.Set, c slice.Change) (lines []string) {
+	for _, o := range c.Put {
+		word := "added"
+		if _, ok := have.Get(o.Key); ok {
+			word = "changed"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s", o.Key, word))
+	}
+	for _, k := range c.Removed {
+		lines = append(lines, fmt.Sprintf("%s removed", k))
+	}
+	return lines
+}
+
+// unused refuses a change that removes a port group in use.
+func (f *fleet) unused(c slice.Change) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var lines []string
+	for _, k := range c.Removed {
+		if k.Kind == slice.PortGroup {
+			lines = append(lines, f.users(k.Name)...)
+		}
+	}
+	if len(lines) > 0 {
+		return connect.NewError(connect.CodeFailedPrecondition, strings.Join(lines, "\n"))
+	}
+	return nil
+}
+
+// users says who uses a port group, or might: a host that is away and has not reported its ports.
+func (f *fleet) users(group string) (lines []string) {
+	sw, name, _ := strings.Cut(group, "/")
+	for _, h := range f.sorted() {
+		if _, has := f.inventory.Switches(h.doc.Name, h.doc.Labels)[sw]; !has {
+			continue
+		}
+		if h.report == nil {
+			lines = append(lines, fmt.Sprintf("port group %s may be in use on host %s, which is not connected: wait "+
+				"for it, "+
+				"or remove the port group with --force; the host goes on by what it has", group, h.doc.Name))
+			continue
+		}
+		var ports []string
+		for _, p := range h.report.GetPorts() {
+			if p.GetSwitch() == sw && p.GetPortGroup() == name {
+				ports = append(ports, p.GetName())
+			}
+		}
+		if len(ports) > 0 {
+			lines = append(lines, fmt.Sprintf("port group %s is in use on host %s, by %s: move these ports, or "+
+				"remove it "+
+				"with --force", group, h.doc.Name, strings.Join(ports, ", ")))
+		}
+	}
+	return lines
+}
+
+// sorted are the hosts by name. The caller holds the lock.
+func (f *fleet) sorted() []*host {
+	list := slices.Collect(maps.Values(f.hosts))
+	slices.SortFunc(list, func(a, b *host) int { return strings.Compare(a.doc.Name, b.doc.Name) })
+	return list
+}
+
+// concerned are the hosts whose slices differ with another definition.
+func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.sorted() {
+		was, err := f.inventory.Slice(h.doc.Name, h.doc.Labels)
+		if err != nil {
+			return nil, err
+		}
+		will, err := after.Slice(h.doc.Name, h.doc.Labels)
+		if err != nil {
+			return nil, err
+		}
+		if was.Hash() != will.Hash() {
+			names = append(names, h.doc.Name)
+		}
+	}
+	return names, nil
+}
+
+// await waits until the hosts have that revision active, or cannot, for as long as patience, and says who has not.
+func (f *fleet) await(ctx context.Context, revision int64, names []string, patience time.Duration) (
+	[]*controllerv1.HostProblem, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		f.mu.Lock()
+		waiting, pending := f.waiting(names)
+		pending = pending || f.revision < revision
+		changed := f.changed
+		f.mu.Unlock()
+		if !pending {
+			return waiting, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil, ctx.Err()
+			}
+			return waiting, nil
+		}
+	}
+}
+
+// waiting are those of the hosts that do not have the newest version active; pending: one of them may have it soon.
+func (f *fleet) waiting(names []string) (list []*controllerv1.HostProblem, pending bool) {
+	for _, h := range f.sorted() {
+		if !slices.Contains(names, h.doc.Name) {
+			continue
+		}
+		state, why := f.state(h)
+		switch state {
+		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_WARNING:
+			continue
+		case controllerv1.HostState_HOST_STATE_PENDING:
+			pending = true
+			why = []string{"it has not answered yet"}
+		case controllerv1.HostState_HOST_STATE_DISCONNECTED:
+			why = []string{"it is not connected"}
+		}
+		list = append(list, &controllerv1.HostProblem{Host: h.doc.Name, Problems: why})
+	}
+	return list, pending
+}
+
+// GetDefinition reads the definition.
+func (p people) GetDefinition(context.Context, *controllerv1.GetDefinitionRequest) (*controllerv1.GetDefinitionResponse,
+	error) {
+	p.fleet.mu.Lock()
+	v, revision, epoch := p.fleet.inventory, p.fleet.revision, p.fleet.epoch
+	p.fleet.mu.Unlock()
+	d, err := v.Definition()
+	if err != nil {
+		return nil, err
+	}
+	text, err := spec.FormatDefinition(d)
+	return &controllerv1.GetDefinitionResponse{Revision: revision, Epoch: epoch, Content: string(text)}, err
+}
+
+// defaultLife is how long a token can be used where nobody says.
+const defaultLife = time.Hour
+
+// CreateJoinToken makes a token by which one host may join.
+func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinTokenRequest) (
+	*controllerv1.CreateJoinTokenResponse, error) {
+	terms := pki.JoinTerms{Life: defaultLife, By: "the controller's socket", Labels: pki.LabelBounds{}}
+	if q.GetLasts() != nil {
+		terms.Life = q.GetLasts().AsDuration()
+	}
+	for k, v := range q.GetLabels() {
+		terms.Labels[k] = []string{v}
+	}
+	token, record, err := p.Authority.NewJoinToken(terms, time.Now())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	doc, err := json.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.Store.Write(ctx, []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(token.ID)}, Doc: doc,
+		IfVersion: store.New}})
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return &controllerv1.CreateJoinTokenResponse{Token: token.Text(), Expires: timestamppb.New(record.Expires)}, nil
+}

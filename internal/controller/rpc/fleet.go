@@ -1,0 +1,254 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+)
+
+// hostDoc is what the store keeps of a host that joined, beside its id.
+type hostDoc struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Joined time.Time         `json:"joined"`
+	// Serial is that of the newest certificate, Expires when it ends.
+	Serial  string    `json:"serial"`
+	Expires time.Time `json:"expires"`
+}
+
+// fleet is the definition and the hosts, as this controller knows them. Everything in it is in the store as well, but
+// for what the hosts report.
+type fleet struct {
+	log   *slog.Logger
+	epoch int64
+
+	mu        sync.Mutex
+	inventory *inventory.Inventory
+	revision  int64 // of the last change of the definition
+	hosts     map[string]*host
+	sets      map[slice.Hash]*slice.Set // handed out lately
+	order     []slice.Hash              // of sets, the oldest first
+	updates   map[[2]slice.Hash]*controllerv1.SliceUpdate
+	changed   chan struct{} // closed and replaced when something changes that somebody may wait for
+}
+
+// host is one that joined.
+type host struct {
+	id   string
+	doc  hostDoc
+	conn *conn // nil where it is not connected to this controller
+	// What it said last.
+	agent   string
+	address string
+	report  *controllerv1.HostReport
+	since   time.Time // of the connection, or of its end
+	active  version
+	failed  version // the one that it could not activate
+	why     []string
+}
+
+// version is one of the definition, as a host has it.
+type version struct {
+	revision int64
+	hash     slice.Hash
+	known    bool
+}
+
+// mostSets is how many contents are remembered, so that a host that comes back is sent the difference.
+const mostSets = 512
+
+func newFleet(log *slog.Logger, epoch int64) *fleet {
+	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{})}
+	f.reset()
+	return f
+}
+
+func (f *fleet) reset() {
+	f.inventory, _ = inventory.New(&slice.Set{}) // of nothing, which is no fault
+	f.hosts = map[string]*host{}
+	f.sets, f.order = map[slice.Hash]*slice.Set{}, nil
+	f.updates = map[[2]slice.Hash]*controllerv1.SliceUpdate{}
+}
+
+// take takes in a batch of the store.
+func (f *fleet) take(b store.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	objects := f.inventory.Objects().Clone()
+	before := objects.Hash()
+	if b.Reset {
+		objects = &slice.Set{}
+	}
+	there := map[string]bool{}
+	revision := f.revision
+	for _, e := range b.Events {
+		switch {
+		case e.Kind == store.KindHost && e.Object == nil:
+			f.removed(e.Name)
+		case e.Kind == store.KindHost:
+			there[e.Object.ID] = true
+			f.joined(e.Object)
+		case e.Kind == definitionKind && e.Object != nil:
+			revision = e.Object.Version
+		case !slices.Contains(inventory.Kinds(), slice.Kind(e.Kind)):
+		case e.Object == nil:
+			objects.Remove(slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name})
+		default:
+			objects.Put(slice.Object{Key: slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name}, Doc: e.Object.Doc})
+		}
+	}
+	if b.Reset {
+		for id, h := range f.hosts {
+			if !there[id] {
+				f.removed(h.doc.Name)
+			}
+		}
+	}
+	if objects.Hash() != before || b.Reset || revision != f.revision {
+		f.define(objects, revision)
+	}
+	f.wake()
+}
+
+// define makes the objects the definition. One that cannot be read leaves the one before.
+func (f *fleet) define(objects *slice.Set, revision int64) {
+	next, err := inventory.New(objects)
+	if err != nil {
+		f.log.Error("the definition in the store cannot be read; the hosts keep the one before", "revision", revision,
+			"err", err)
+		return
+	}
+	f.inventory, f.revision = next, revision
+	clear(f.updates)
+	for _, h := range f.hosts {
+		if h.conn != nil {
+			h.conn.poke()
+		}
+	}
+}
+
+// joined takes in a host of the store.
+func (f *fleet) joined(o *store.Object) {
+	var doc hostDoc
+	if err := json.Unmarshal(o.Doc, &doc); err != nil {
+		f.log.Error("a host in the store cannot be read", "host", o.Name, "err", err)
+		return
+	}
+	h := f.hosts[o.ID]
+	if h == nil {
+		h = &host{id: o.ID, since: time.Now()}
+		f.hosts[o.ID] = h
+		f.removedOther(doc.Name, o.ID)
+	}
+	h.doc = doc
+	if h.conn != nil {
+		h.conn.poke()
+	}
+}
+
+// removedOther forgets a host that had the name before.
+func (f *fleet) removedOther(name, id string) {
+	for other, h := range f.hosts {
+		if other != id && h.doc.Name == name {
+			f.drop(h)
+		}
+	}
+}
+
+// removed forgets the host of that name.
+func (f *fleet) removed(name string) {
+	for _, h := range f.hosts {
+		if h.doc.Name == name {
+			f.drop(h)
+		}
+	}
+}
+
+func (f *fleet) drop(h *host) {
+	delete(f.hosts, h.id)
+	if h.conn != nil {
+		h.conn.end(fmt.Errorf("host %s was taken out of the cluster", h.doc.Name))
+	}
+}
+
+// wake wakes who waits for a change. The caller holds the lock.
+func (f *fleet) wake() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// target is what a host is to have. The caller holds the lock.
+func (f *fleet) target(h *host) (*slice.Set, error) {
+	set, err := f.inventory.Slice(h.doc.Name, h.doc.Labels)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := f.sets[set.Hash()]; !ok {
+		f.sets[set.Hash()] = set
+		if f.order = append(f.order, set.Hash()); len(f.order) > mostSets {
+			delete(f.sets, f.order[0])
+			f.order = f.order[1:]
+		}
+	}
+	return set, nil
+}
+
+// update is what makes the content of one hash that of another. Hosts that need the same share it. The caller holds the
+// lock.
+func (f *fleet) update(from slice.Hash, known bool, to *slice.Set) *controllerv1.SliceUpdate {
+	was, have := f.sets[from]
+	whole := !known || !have && from != (slice.Hash{})
+	if whole {
+		from = slice.Hash{}
+	}
+	if was == nil {
+		was = &slice.Set{}
+	}
+	key := [2]slice.Hash{from, to.Hash()}
+	if u, ok := f.updates[key]; ok && u.GetWhole() == whole {
+		return u
+	}
+	hash := to.Hash()
+	u := &controllerv1.SliceUpdate{Whole: whole,
+		Version: &controllerv1.SliceVersion{Epoch: f.epoch, Revision: f.revision, Hash: hash[:]}}
+	if !whole {
+		u.From = from[:]
+	} else {
+		was = &slice.Set{}
+	}
+	c := slice.Between(was, to)
+	for _, o := range c.Put {
+		u.Put = append(u.Put, &controllerv1.SliceObject{Kind: string(o.Kind), Name: o.Name, Doc: o.Doc})
+	}
+	for _, k := range c.Removed {
+		u.Removed = append(u.Removed, &controllerv1.SliceKey{Kind: string(k.Kind), Name: k.Name})
+	}
+	f.updates[key] = u
+	return u
+}
+
+// state is how a host follows the definition, and what stands in the way. The caller holds the lock.
+func (f *fleet) state(h *host) (controllerv1.HostState, []string) {
+	set, err := f.target(h)
+	switch {
+	case h.conn == nil:
+		return controllerv1.HostState_HOST_STATE_DISCONNECTED, nil
+	case err != nil:
+		return controllerv1.HostState_HOST_STATE_OUT_OF_SYNC, []string{err.Error()}
+	case h.active.known && h.active.hash == set.Hash() && len(h.report.GetWarnings()) > 0:
+		return controllerv1.HostState_HOST_STATE_WARNING, h.report.GetWarnings()
+	case h.active.known && h.active.hash == set.Hash():
+		return controllerv1.HostState_HOST_STATE_UP, nil
+	case h.failed.known && h.failed.hash == set.Hash():
+		return controllerv1.HostState_HOST_STATE_OUT_OF_SYNC, h.why
+	}
+	return controllerv1.HostState_HOST_STATE_PENDING, nil
+}

@@ -1,0 +1,204 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/slice"
+)
+
+// conn is a host's connection to this controller.
+type conn struct {
+	start   string
+	address string
+	wake    chan struct{} // holds one token when something may have to be sent
+	cancel  context.CancelCauseFunc
+	resend  bool // the whole content is asked for
+}
+
+// poke says that something may have to be sent. It does not block.
+func (c *conn) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *conn) end(why error) { c.cancel(why) }
+
+// helloTime bounds how long a host may take to say who it is.
+const helloTime = 10 * time.Second
+
+// FollowSlice hands a host its slice for as long as it is connected.
+func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream) error {
+	peer, err := peerOf(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slow := time.AfterFunc(helloTime, func() { cancel(errors.New("the host did not say hello")) })
+	first, err := stream.Receive()
+	if err != nil {
+		return err
+	}
+	slow.Stop()
+	if first.GetHello() == nil {
+		return connect.NewError(connect.CodeInvalidArgument, "the first message of a host is its hello")
+	}
+	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
+		cancel: cancel}
+	h, err := s.fleet.arrive(peer.Name.ID, c, first.GetHello())
+	if err != nil {
+		return err
+	}
+	defer s.fleet.leave(h, c)
+	go func() { cancel(s.listen(h, c, stream)) }()
+	return s.hand(ctx, h, c, stream, first.GetHello().GetHave())
+}
+
+// arrive takes in a host that connects. An older connection of the same host ends.
+func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.hosts[id]
+	if h == nil {
+		return nil, connect.NewError(connect.CodePermissionDenied,
+			"this host was taken out of the cluster: join again "+
+				"(heddle host join)")
+	}
+	if h.conn != nil {
+		if h.conn.start != c.start {
+			f.log.Warn("a host connects again while an older connection is open: the older one ends; if this goes on, "+
+				"two machines have the same certificate", "host", h.doc.Name, "older", h.conn.address, "newer",
+				c.address)
+		}
+		h.conn.end(errors.New("the host has connected again"))
+	}
+	h.conn, h.agent, h.address, h.report, h.since = c, hello.GetAgent(), c.address, hello.GetReport(), time.Now()
+	h.active, h.failed, h.why = version{}, version{}, nil
+	if have := hello.GetHave(); have != nil && len(have.GetHash()) == len(slice.Hash{}) {
+		h.active = version{have.GetRevision(), slice.Hash(have.GetHash()), true}
+	}
+	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)
+	f.wake()
+	return h, nil
+}
+
+// leave takes in that a connection has ended.
+func (f *fleet) leave(h *host, c *conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h.conn != c {
+		return
+	}
+	h.conn, h.since = nil, time.Now()
+	f.log.Info("host disconnected", "host", h.doc.Name, "address", c.address)
+	f.wake()
+}
+
+// listen takes in what a host says until it leaves.
+func (s *Server) listen(h *host, c *conn, stream controllerv1connect.HostServiceFollowSliceServerStream) error {
+	for {
+		m, err := stream.Receive()
+		if err != nil {
+			return err
+		}
+		s.fleet.said(h, c, m)
+	}
+}
+
+// said takes in one message of a host.
+func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h.conn != c {
+		return
+	}
+	if r := m.GetReport(); r != nil {
+		h.report = r
+	}
+	if a := m.GetAcknowledgement(); a != nil {
+		v := a.GetVersion()
+		switch {
+		case a.GetResend():
+			c.resend = true
+			c.poke()
+		case len(v.GetHash()) != len(slice.Hash{}):
+		case len(a.GetProblems()) > 0:
+			h.failed, h.why = version{v.GetRevision(), slice.Hash(v.GetHash()), true}, a.GetProblems()
+			f.log.Warn("a host cannot activate the definition", "host", h.doc.Name, "revision", v.GetRevision(), "why",
+				h.why)
+		default:
+			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}
+		}
+	}
+	f.wake()
+}
+
+// hand sends what the host is to have, whenever that changes, until ctx ends. What is superseded while a message is on
+// its way is never sent.
+func (s *Server) hand(ctx context.Context, h *host, c *conn,
+	stream controllerv1connect.HostServiceFollowSliceServerStream, have *controllerv1.SliceVersion) error {
+	sent := version{known: len(have.GetHash()) == len(slice.Hash{})}
+	if sent.known {
+		sent.hash = slice.Hash(have.GetHash())
+	}
+	for first := true; ; first = false {
+		m, err := s.fleet.next(h, c, &sent, first)
+		if err != nil {
+			return err
+		}
+		if first {
+			m.Controllers = s.controllers()
+		}
+		if m != nil {
+			if err := stream.Send(m); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			return ended(ctx)
+		}
+	}
+}
+
+// ended is the reason why a conversation ends, as the host is told it.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return connect.NewError(connect.CodeUnavailable, cause.Error())
+	}
+	return ctx.Err()
+}
+
+// next is the next message to a host, nil for none. sent is what the host has been sent.
+func (f *fleet) next(h *host, c *conn, sent *version, first bool) (*controllerv1.FollowSliceResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h.conn != c {
+		return nil, connect.NewError(connect.CodeUnavailable, "the host has connected again")
+	}
+	set, err := f.target(h)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInternal, fmt.Sprintf("the definition for this host: %v", err))
+	}
+	hash := set.Hash()
+	current := &controllerv1.SliceVersion{Epoch: f.epoch, Revision: f.revision, Hash: hash[:]}
+	if sent.known && sent.hash == hash && !c.resend {
+		if !first {
+			return nil, nil
+		}
+		return &controllerv1.FollowSliceResponse{Current: current}, nil
+	}
+	u := f.update(sent.hash, sent.known && !c.resend, set)
+	*sent, c.resend = version{f.revision, hash, true}, false
+	return &controllerv1.FollowSliceResponse{Update: u, Current: current}, nil
+}

@@ -1,0 +1,176 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+	"heddle/internal/identity"
+	"heddle/internal/spec"
+)
+
+// JoinHost makes the caller a host of the cluster. The token is used in the transaction that writes the host.
+func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) (*controllerv1.JoinHostResponse,
+	error) {
+	token, err := identity.ParseJoinToken(q.GetToken())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
+	}
+	if !spec.ValidName(q.GetName()) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("%q is no name for a host", q.GetName()))
+	}
+	key, err := pki.KeyOf(q.GetCsr())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName())
+	if err != nil {
+		s.Log.Warn("a host was not let in", "name", q.GetName(), "address", addressOf(ctx), "token", token.String(),
+			"why",
+			err)
+		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
+	}
+	was, there := s.Store.Get(store.Key{Kind: store.KindHost, Name: q.GetName()})
+	again := there && used.Used != nil && change == nil // the answer did not reach it
+	if there && !again && !q.GetReplace() {
+		return nil, connect.NewError(connect.CodeAlreadyExists,
+			fmt.Sprintf("the cluster has a host %s: take another name "+
+				"(--name), or take its place with --replace if it was installed anew", q.GetName()))
+	}
+	id := NewID()
+	if again {
+		id = was.ID
+	}
+	now := time.Now()
+	issued, err := s.Authority.IssueHost(q.GetCsr(), pki.Subject{ID: id, Display: q.GetName()}, now)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	doc, err := json.Marshal(hostDoc{Name: q.GetName(), Labels: labelsOf(used.Labels), Joined: now,
+		Serial: identity.SerialOf(issued.Certificate), Expires: issued.Certificate.NotAfter})
+	if err != nil {
+		return nil, err
+	}
+	host := store.Change{Key: store.Key{Kind: store.KindHost, Name: q.GetName()}, Doc: doc, IfVersion: store.New,
+		ID: id}
+	changes := []store.Change{host}
+	if there {
+		changes[0].IfVersion = was.Version
+	}
+	if change != nil {
+		changes = append(changes, *change)
+	}
+	if _, err := s.Store.Write(ctx, changes); err != nil {
+		return nil, storeError(err)
+	}
+	s.Log.Info("a host joined", "host", q.GetName(), "address", addressOf(ctx), "token", token.String())
+	return &controllerv1.JoinHostResponse{Identity: s.identity(id, q.GetName(), issued)}, nil
+}
+
+// redeem checks a token, and says what becomes of its record; nil where the same host asks again.
+func (s *Server) redeem(token identity.JoinToken, q pki.JoinRequest, name string) (*pki.JoinRecord, *store.Change,
+	error) {
+	key := store.Key{Kind: store.KindToken, Name: string(token.ID)}
+	var record *pki.JoinRecord
+	o, ok := s.Store.Get(key)
+	if ok {
+		record = &pki.JoinRecord{}
+		if err := json.Unmarshal(o.Doc, record); err != nil {
+			return nil, nil, fmt.Errorf("the token's record is damaged: %w", err)
+		}
+	}
+	used, err := s.Authority.Redeem(record, q, name, time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	if used == record {
+		return used, nil, nil
+	}
+	doc, err := json.Marshal(used)
+	if err != nil {
+		return nil, nil, err
+	}
+	return used, &store.Change{Key: key, Doc: doc, IfVersion: o.Version}, nil
+}
+
+// labelsOf are the labels that a host has by its token: those that have one value there.
+func labelsOf(b pki.LabelBounds) map[string]string {
+	labels := map[string]string{}
+	for k, values := range b {
+		if len(values) == 1 {
+			labels[k] = values[0]
+		}
+	}
+	return labels
+}
+
+// RenewHost gives a host its next certificate.
+func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest) (*controllerv1.RenewHostResponse,
+	error) {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	if c.peer == nil || c.peer.Name.Kind != identity.Host {
+		return nil, connect.NewError(connect.CodeUnauthenticated, "a host shows the certificate that it renews")
+	}
+	o, doc, ok := s.hostOf(c.peer.Name.ID)
+	if !ok {
+		return nil, connect.NewError(connect.CodePermissionDenied,
+			"this host was taken out of the cluster: join again "+
+				"(heddle host join)")
+	}
+	issued, err := s.Authority.Renew(c.peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, time.Now())
+	if err != nil {
+		return nil, connect.NewError(connect.CodePermissionDenied, err.Error())
+	}
+	doc.Serial, doc.Expires = identity.SerialOf(issued.Certificate), issued.Certificate.NotAfter
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}); err != nil {
+		return nil, storeError(err)
+	}
+	return &controllerv1.RenewHostResponse{Identity: s.identity(o.ID, doc.Name, issued)}, nil
+}
+
+// hostOf finds a host of the store by its id.
+func (s *Server) hostOf(id string) (store.Object, hostDoc, bool) {
+	var doc hostDoc
+	for _, o := range s.Store.List(store.KindHost) {
+		if o.ID == id && json.Unmarshal(o.Doc, &doc) == nil {
+			return o, doc, true
+		}
+	}
+	return store.Object{}, doc, false
+}
+
+func (s *Server) identity(id, name string, issued *pki.Issued) *controllerv1.HostIdentity {
+	trust := s.Authority.Trust()
+	out := &controllerv1.HostIdentity{Cluster: string(trust.Cluster), Host: id, Name: name,
+		Certificates: [][]byte{issued.Certificate.Raw}, Controllers: s.controllers()}
+	for _, r := range trust.Roots {
+		out.Roots = append(out.Roots, r.Raw)
+	}
+	return out
+}
+
+// storeError is an error of the store, for the caller.
+func storeError(err error) error {
+	var conflict *store.Conflict
+	var away *store.Unavailable
+	switch {
+	case errors.As(err, &conflict):
+		return connect.NewError(connect.CodeAborted, err.Error())
+	case errors.As(err, &away):
+		return connect.NewError(connect.CodeUnavailable, err.Error())
+	case errors.Is(err, store.ErrNoSpace):
+		return connect.NewError(connect.CodeResourceExhausted, err.Error())
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/store"
+)
+
+// ListHosts lists the hosts and how they follow the definition.
+func (p people) ListHosts(context.Context, *controllerv1.ListHostsRequest) (*controllerv1.ListHostsResponse, error) {
+	f := p.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := &controllerv1.ListHostsResponse{Revision: f.revision}
+	for _, h := range f.sorted() {
+		state, why := f.state(h)
+		out.Hosts = append(out.Hosts, &controllerv1.Host{Name: h.doc.Name, Id: h.id,
+			Labels: f.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
+			Revision: h.active.revision, Problems: why, Since: timestamppb.New(h.since),
+			Ports: int32(len(h.report.GetPorts())), Address: h.address})
+	}
+	return out, nil
+}
+
+// ListFleetPorts lists the ports of the distributed switches as the hosts reported them last.
+func (p people) ListFleetPorts(_ context.Context, q *controllerv1.ListFleetPortsRequest) (
+	*controllerv1.ListFleetPortsResponse, error) {
+	f := p.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fits := func(want, got string) bool { return want == "" || want == got }
+	out := &controllerv1.ListFleetPortsResponse{}
+	for _, h := range f.sorted() {
+		for _, port := range h.report.GetPorts() {
+			if fits(q.GetHost(), h.doc.Name) && fits(q.GetSwitch(), port.GetSwitch()) &&
+				fits(q.GetPortGroup(), port.GetPortGroup()) {
+				out.Ports = append(out.Ports, &controllerv1.FleetPort{Host: h.doc.Name, Switch: port.GetSwitch(),
+					Name: port.GetName(), PortGroup: port.GetPortGroup(), State: port.GetState(), Mac: port.GetMac(),
+					Device: port.GetDevice(), Stale: h.conn == nil})
+			}
+		}
+	}
+	return out, nil
+}
+
+// RemoveHost takes a host out of the cluster: from then on nobody answers its certificate.
+func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostRequest) (*controllerv1.RemoveHostResponse,
+	error) {
+	key := store.Key{Kind: store.KindHost, Name: q.GetName()}
+	o, ok := p.Store.Get(key)
+	if !ok {
+		return nil, connect.NewError(connect.CodeNotFound,
+			fmt.Sprintf("the cluster has no host %q: see heddle host list",
+				q.GetName()))
+	}
+	if _, err := p.Store.Write(ctx, []store.Change{{Key: key, Delete: true, IfVersion: o.Version}}); err != nil {
+		return nil, storeError(err)
+	}
+	p.Log.Info("a host was taken out of the cluster", "host", q.GetName())
+	return &controllerv1.RemoveHostResponse{}, nil
+}

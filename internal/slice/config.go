@@ -1,0 +1,95 @@
+package slice
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"heddle/internal/spec"
+)
+
+// Source is what faults of a slice name in place of a file.
+const Source = "the controller's definition"
+
+// Config is the slice as a configuration. It is read as strictly as a file: a field that this program does not know is
+// a fault, and never left out in silence. before, if not nil, is an earlier one, which makes reading faster.
+func (s *Set) Config(before *spec.Config) (*spec.Config, error) {
+	text, err := s.document()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := spec.ParseAfter(before, Source, text)
+	var faults spec.Faults
+	if errors.As(err, &faults) { // positions are of a text that nobody has seen
+		for i := range faults {
+			faults[i].File, faults[i].Line, faults[i].Column = Source, 0, 0
+		}
+		return nil, faults
+	}
+	return cfg, err
+}
+
+// document is the slice as the text of a configuration file, in JSON.
+func (s *Set) document() ([]byte, error) {
+	var faults spec.Faults
+	fault := func(o Object, format string, args ...any) {
+		faults = append(faults, spec.Fault{File: Source, Path: o.Key.String(), Message: fmt.Sprintf(format, args...)})
+	}
+	groups := map[string][]json.RawMessage{}
+	var switches []Object
+	var ports []json.RawMessage
+	for o := range s.All() {
+		switch o.Kind {
+		case Switch:
+			switches = append(switches, o)
+		case PortGroup:
+			sw, _, ok := strings.Cut(o.Name, "/")
+			if _, there := s.Get(Key{Switch, sw}); !ok || !there {
+				fault(o, "there is no switch of it")
+				continue
+			}
+			groups[sw] = append(groups[sw], o.Doc)
+		case Port:
+			ports = append(ports, o.Doc)
+		default:
+			fault(o, "this agent does not know objects of the kind %s: update it", o.Kind)
+		}
+	}
+	whole := map[string][]json.RawMessage{}
+	for _, o := range switches {
+		doc, err := withGroups(o.Doc, groups[o.Name])
+		if err != nil {
+			fault(o, "%v", err)
+			continue
+		}
+		whole["switches"] = append(whole["switches"], doc)
+	}
+	if len(ports) > 0 {
+		whole["ports"] = ports
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Source, err)
+	}
+	return text, nil
+}
+
+// withGroups is a switch's document with its port groups.
+func withGroups(doc []byte, groups []json.RawMessage) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(doc, &fields); err != nil {
+		return nil, err
+	}
+	if len(groups) > 0 {
+		list, err := json.Marshal(groups)
+		if err != nil {
+			return nil, err
+		}
+		fields["portGroups"] = list
+	}
+	return json.Marshal(fields)
+}

@@ -1,0 +1,163 @@
+// Package slice is what a controller hands one host of the definition: the switches that the host has, with every port
+// group that it may serve, and its own ports. It is a set of objects, each a document in the words of a configuration
+// file, with a hash by which the controller and the host see at once that they have the same. It is pure.
+package slice
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+)
+
+// Kind is the kind of an object. A later controller may have kinds that this program does not know: they are kept, and
+// reported when the configuration is made.
+type Kind string
+
+// The kinds.
+const (
+	// Switch is a switch without its port groups; its uplinks name this host's devices.
+	Switch Kind = "switch"
+	// PortGroup is named SWITCH/GROUP.
+	PortGroup Kind = "portGroup"
+	// Port is a port of this host.
+	Port Kind = "port"
+)
+
+// Key names an object of a slice.
+type Key struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"`
+}
+
+func (k Key) String() string { return string(k.Kind) + " " + k.Name }
+
+func (k Key) compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Name, o.Name))
+}
+
+// Object is one object of the definition. Doc is JSON and does not change once it is in a set.
+type Object struct {
+	Key
+	Doc []byte `json:"doc"`
+}
+
+// Hash is that of a set's content: the exclusive or of its objects' SHA-256 digests. It finds faults, not forgers:
+// whoever may send a slice is known by the connection.
+type Hash [sha256.Size]byte
+
+func (h Hash) String() string { return hex.EncodeToString(h[:8]) }
+
+func (h *Hash) fold(o Object) {
+	for i, b := range o.digest() {
+		h[i] ^= b
+	}
+}
+
+// digest is over the object's kind, name and document, each with its length.
+func (o Object) digest() [sha256.Size]byte {
+	d := sha256.New()
+	for _, part := range [][]byte{[]byte(o.Kind), []byte(o.Name), o.Doc} {
+		// Never fails (hash.Hash).
+		_, _ = fmt.Fprintf(d, "%d:", len(part))
+		_, _ = d.Write(part)
+	}
+	return [sha256.Size]byte(d.Sum(nil))
+}
+
+// Set is the content of a slice. The zero value is empty. It is for one goroutine while it is changed.
+type Set struct {
+	objects map[Key]Object
+	hash    Hash
+}
+
+// Of makes a set of these objects; of two with one name the later one counts.
+func Of(objects ...Object) *Set {
+	s := &Set{}
+	for _, o := range objects {
+		s.Put(o)
+	}
+	return s
+}
+
+// Put adds an object or replaces the one of its name.
+func (s *Set) Put(o Object) {
+	s.Remove(o.Key)
+	if s.objects == nil {
+		s.objects = map[Key]Object{}
+	}
+	s.objects[o.Key] = o
+	s.hash.fold(o)
+}
+
+// Remove takes an object out, if it is there.
+func (s *Set) Remove(k Key) {
+	if o, ok := s.objects[k]; ok {
+		s.hash.fold(o)
+		delete(s.objects, k)
+	}
+}
+
+// Get is the object of that name.
+func (s *Set) Get(k Key) (Object, bool) {
+	o, ok := s.objects[k]
+	return o, ok
+}
+
+// Hash is the hash of the content; that of the empty set is zero.
+func (s *Set) Hash() Hash { return s.hash }
+
+// Len is the number of objects.
+func (s *Set) Len() int { return len(s.objects) }
+
+// All are the objects, sorted by kind and name.
+func (s *Set) All() iter.Seq[Object] {
+	return func(yield func(Object) bool) {
+		for _, k := range slices.SortedFunc(maps.Keys(s.objects), Key.compare) {
+			if !yield(s.objects[k]) {
+				return
+			}
+		}
+	}
+}
+
+// Clone is a copy that can be changed.
+func (s *Set) Clone() *Set { return &Set{maps.Clone(s.objects), s.hash} }
+
+// Change is what makes one set another.
+type Change struct {
+	Put     []Object
+	Removed []Key
+}
+
+// Empty reports whether the change changes nothing.
+func (c Change) Empty() bool { return len(c.Put)+len(c.Removed) == 0 }
+
+// Between is the change from one set to another, sorted by kind and name.
+func Between(from, to *Set) (c Change) {
+	for o := range to.All() {
+		if was, ok := from.Get(o.Key); !ok || !bytes.Equal(was.Doc, o.Doc) {
+			c.Put = append(c.Put, o)
+		}
+	}
+	for o := range from.All() {
+		if _, ok := to.Get(o.Key); !ok {
+			c.Removed = append(c.Removed, o.Key)
+		}
+	}
+	return c
+}
+
+// Apply makes the change.
+func (s *Set) Apply(c Change) {
+	for _, k := range c.Removed {
+		s.Remove(k)
+	}
+	for _, o := range c.Put {
+		s.Put(o)
+	}
+}

@@ -1,0 +1,38 @@
+package realhost
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/host/ownfile"
+)
+
+// Reboot makes it so for the agent as if the host had been switched off: the agent is killed, its pins and everything
+// under its run directory are gone, and the boot is another one. The devices are the caller's; Start starts the agent.
+func (h *Host) Reboot() {
+	h.T.Helper()
+	h.End(syscall.SIGKILL)
+	mount := filepath.Join(h.Dir, "run", "bpf")
+	err := errors.Join(os.RemoveAll(filepath.Join(mount, "default")), unix.Unmount(mount, unix.MNT_DETACH),
+		os.RemoveAll(filepath.Join(h.Dir, "run")))
+	path := filepath.Join(h.Dir, "state", "default", "state.json")
+	b, errRead := os.ReadFile(path)
+	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err := errors.Join(err, errRead, errBoot); err != nil {
+		h.T.Fatal(err)
+	}
+	b = b[:bytes.LastIndexByte(b, ',')] // without the checksum, which is the last field
+	text := strings.Replace(string(b), strings.TrimSpace(string(boot)), "00000000-0000-4000-8000-000000000000", 1)
+	if text == string(b) {
+		h.T.Fatal("the state does not name the boot: this test is void")
+	}
+	if err := os.WriteFile(path, ownfile.Seal([]byte(text)), 0o600); err != nil {
+		h.T.Fatal(err)
+	}
+}
