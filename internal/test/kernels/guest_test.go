@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -133,9 +132,6 @@ func boot(t *testing.T, img *image.Image, o qemu.Options, programs ...program) *
 // in is the guest for a test within the one that started it.
 func (g *guest) in(t *testing.T) *guest { return &guest{g.Guest, t, g.env} }
 
-// outcome is the line by which a compiled test tells how one test ended.
-var outcome = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)`)
-
 // test runs a compiled test in the guest. Each of its tests is a test here; one that was skipped there is a failure.
 func (g *guest) test(p program, args string) {
 	g.t.Helper()
@@ -145,11 +141,11 @@ func (g *guest) test(p program, args string) {
 	r, err := g.runWhileItSpeaks(fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle %s /bin/%s -test.v %s >%s 2>&1",
 		testkit.RequireAll, g.env, p.name, args, said), said)
 	output := g.read(g.t.Context(), "cat "+said)
-	found := outcome.FindAllStringSubmatch(output, -1)
-	for _, m := range found {
-		g.t.Run(m[2], func(t *testing.T) {
-			if m[1] != "PASS" {
-				t.Errorf("%s after %s s", m[1], m[3])
+	found := outcomes(output)
+	for _, o := range found {
+		g.t.Run(o.name, func(t *testing.T) {
+			if o.verdict != "PASS" {
+				t.Errorf("%s in the guest after %s s:\n%s", o.verdict, o.seconds, tail(o.said))
 			}
 		})
 	}

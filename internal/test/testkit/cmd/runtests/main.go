@@ -1,6 +1,7 @@
 // Command runtests runs `go test -json` with its arguments and shows what a person wants to know: a line per package
 // with its time and CPU time, the whole output of what failed, the reasons for what was skipped, where the CPU time
-// went, and as its last line "N passed, N failed, N skipped". It exits with 1 when anything failed or nothing was run.
+// went, once more and in short what failed and why, and as its last line "N passed, N failed, N skipped". It exits with
+// 1 when anything failed or nothing was run.
 package main
 
 import (

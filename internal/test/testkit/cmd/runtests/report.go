@@ -45,13 +45,14 @@ type cost struct {
 
 // report gathers the events of a run.
 type report struct {
-	out     io.Writer
-	pkgs    map[string]*pkg
-	builds  map[string]*strings.Builder // compiler output by import path
-	counts  map[string]int              // by verdict
-	reasons map[string]int              // why tests were skipped
-	costs   []cost
-	used    time.Duration // CPU time of it all, with building
+	out      io.Writer
+	pkgs     map[string]*pkg
+	builds   map[string]*strings.Builder // compiler output by import path
+	counts   map[string]int              // by verdict
+	reasons  map[string]int              // why tests were skipped
+	failures []failure
+	costs    []cost
+	used     time.Duration // CPU time of it all, with building
 }
 
 func newReport(out io.Writer) *report {
@@ -122,7 +123,8 @@ func (r *report) finish(e event) {
 		r.print(b.String())
 	}
 	if e.Action == "fail" {
-		r.print(p.failures())
+		r.print(p.output())
+		r.failures = append(r.failures, p.failures(e.Package, r.builds[e.FailedBuild])...)
 	}
 	for verdict, k := range n {
 		r.counts[verdict] += k
@@ -149,7 +151,7 @@ func (p *pkg) count(verdict string, reasons map[string]int) map[string]int {
 		if cut := strings.LastIndexByte(name, '/'); cut >= 0 && (t.verdict == "fail" || t.broken) {
 			p.tests[name[:cut]].broken = true
 		}
-		if name == "" || t.parent && (t.verdict != "fail" || t.broken) {
+		if !t.counts(name) {
 			continue
 		}
 		n[t.verdict]++
@@ -160,11 +162,16 @@ func (p *pkg) count(verdict string, reasons map[string]int) map[string]int {
 	return n
 }
 
+// counts says whether the test is counted by itself, and not by its subtests.
+func (t *test) counts(name string) bool {
+	return name != "" && (!t.parent || t.verdict == "fail" && !t.broken)
+}
+
 // verdictLine matches go test's own last words on a package, which the report's line replaces.
 var verdictLine = regexp.MustCompile(`(?m)^(FAIL|FAIL\t.*)\n`)
 
-// failures is the output of every failed test and of the package itself.
-func (p *pkg) failures() string {
+// output is the output of every failed test and of the package itself.
+func (p *pkg) output() string {
 	var b strings.Builder
 	for _, name := range p.order {
 		if t := p.tests[name]; name != "" && t.verdict == "fail" {
@@ -193,8 +200,8 @@ func summary(n map[string]int) string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", n["pass"], n["fail"], n["skip"])
 }
 
-// close counts what never ended, prints the reasons for skips and the closing line, and says whether the run was good:
-// at least one test passed, none failed.
+// close counts what never ended, prints the reasons for skips, what failed and the closing line, and says whether the
+// run was good: at least one test passed, none failed.
 func (r *report) close() bool {
 	for _, name := range slices.Sorted(maps.Keys(r.pkgs)) {
 		r.add(event{Action: "fail", Package: name})
@@ -211,6 +218,7 @@ func (r *report) close() bool {
 		fmt.Fprintf(r.out, "%6d  %s\n", r.reasons[why], why)
 	}
 	r.printCosts()
+	r.printFailures()
 	fmt.Fprintf(r.out, "\n%s\n", summary(r.counts))
 	return r.counts["fail"] == 0 && r.counts["pass"] > 0
 }
