@@ -27,8 +27,9 @@ type Processes struct {
 	Env []string
 }
 
-// exitPatience is how long an end may take to exit after its work, in addition to the time that it has to wait.
-const exitPatience = 5 * time.Second
+// exitPatience is how long an end may take to exit after its work, in addition to the time that it has to wait: on a
+// machine that is busy with something else, it gets to that late.
+const exitPatience = 30 * time.Second
 
 // Measure is like the function Measure. When the context ends, both processes are killed.
 func (p Processes) Measure(ctx context.Context, pair Pair, load Load) (Result, error) {

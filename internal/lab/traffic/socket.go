@@ -14,7 +14,8 @@ import (
 var errHalted = errors.New("halted")
 
 const (
-	connectPatience = 3 * time.Second
+	// connectPatience is time for three SYNs to be lost, or for a machine that stalls meanwhile.
+	connectPatience = 10 * time.Second
 	pollInterval    = 50 * time.Millisecond // how late a blocked end notices that it must stop
 )
 

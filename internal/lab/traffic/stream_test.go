@@ -33,15 +33,11 @@ func TestNagleIsOffUnlessAskedFor(t *testing.T) {
 }
 
 func TestSmallWritesAreCountedInSegments(t *testing.T) {
-	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure,
-		"by processes": processes(t).Measure} {
+	for name, measure := range map[string]measureFunc{"here": Measure, "by processes": processes(t).Measure} {
 		t.Run(name, func(t *testing.T) {
 			load := short(KindStream)
 			load.Size, load.Nagle, load.Sessions = 1, true, 2
-			res, err := measure(context.Background(), loopback, load)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res, _ := measured(t, measure, loopback, load, carries(1, 1))
 			if s := res.Stream; s.Segments == 0 || s.Segments > s.Bytes+s.Retransmits+1<<16 {
 				t.Errorf("%s: %d segments for %d bytes", name, s.Segments, s.Bytes)
 			}
@@ -67,15 +63,11 @@ func TestWhatIsForStreamsOnlyIsChecked(t *testing.T) {
 
 // A receiver that gathers is not woken by less, but still gets everything.
 func TestAReceiverThatGathersMissesNothing(t *testing.T) {
-	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure,
-		"by processes": processes(t).Measure} {
+	for name, measure := range map[string]measureFunc{"here": Measure, "by processes": processes(t).Measure} {
 		t.Run(name, func(t *testing.T) {
 			load := short(KindStream)
 			load.Size, load.Nagle, load.Gather = 64, true, 16<<10
-			res, err := measure(context.Background(), loopback, load)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res, _ := measured(t, measure, loopback, load, carries(1, 1))
 			if res.Stream.Bytes == 0 || res.Sink.Bytes < res.Stream.Bytes || res.Sink.Bytes%64 != 0 {
 				t.Errorf("%s: %d bytes acknowledged in the interval, %d read", name, res.Stream.Bytes, res.Sink.Bytes)
 			}
