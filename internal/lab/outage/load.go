@@ -20,6 +20,8 @@ const (
 	sampleEvery = 50 * time.Millisecond
 	// rampTime is how long a stream may take to reach its speed.
 	rampTime = 500 * time.Millisecond
+	// loadTime is how long the streams may take to fill an uplink for a whole window, with what else the machine does.
+	loadTime = 5 * time.Minute
 	// queueTime is the longest queue in front of the slow link, as a time.
 	queueTime = 20 * time.Millisecond
 )
@@ -123,7 +125,7 @@ func (s *scene) watchLoad(ctx context.Context, l *loaded, e teamingEffort, began
 	sampling, enough := context.WithCancel(ctx)
 	defer enough()
 	go func() { samples <- s.sample(sampling, &meter) }()
-	patience, cancel := context.WithTimeout(ctx, 3*e.window+answerTime)
+	patience, cancel := context.WithTimeout(ctx, 3*e.window+loadTime)
 	defer cancel()
 	_, err := s.told(patience, func(x event.Event) bool {
 		return x.Kind == event.Failover && x.Cause == event.LoadBalanced

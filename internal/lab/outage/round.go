@@ -21,7 +21,7 @@ const (
 	lead     = 250 * time.Millisecond // from the start until something happens, with the warm-up
 	duration = 900 * time.Millisecond // of the counted part
 
-	answerTime = time.Minute
+	answerTime = 3 * time.Minute
 )
 
 // round makes the outage once while packets are counted, and repairs it.

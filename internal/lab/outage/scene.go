@@ -28,7 +28,8 @@ const (
 const (
 	host, outside, far, rest = "esx1", "outside", "left", "rest"
 
-	readyTime = 2 * time.Minute
+	// readyTime is for machines that have much else to do: it costs nothing on others.
+	readyTime = 5 * time.Minute
 	lookEvery = 20 * time.Millisecond
 )
 
