@@ -114,6 +114,9 @@ func (e *end) next() (captured, error) {
 	}
 	var oob [64]byte
 	n, oobn, _, from, err := unix.Recvmsg(e.sock, e.room, oob[:], 0)
+	for err == unix.EINTR { // by a signal of Go's scheduler: calls with a timeout are not restarted (signal(7))
+		n, oobn, _, from, err = unix.Recvmsg(e.sock, e.room, oob[:], 0)
+	}
 	if err != nil {
 		return captured{}, err
 	}
@@ -124,7 +127,7 @@ func (e *end) next() (captured, error) {
 func readTap(fd int, buf []byte) (int, error) {
 	for {
 		n, err := unix.Read(fd, buf)
-		if err != unix.EAGAIN {
+		if err != unix.EAGAIN && err != unix.EINTR {
 			return n, err
 		}
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))

@@ -61,6 +61,7 @@ func TestAChangedPolicyIsInForceForAllPortsAtOneInstant(t *testing.T) {
 	for _, c := range policyChanges() {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost(t, "  "+c.config, strings.Split(c.ports, ";")...)
+			gathered := h.gather()
 			s := startSized(h.ends["vm1"], c.header, max(c.size, 60))
 			h.await("frames before the change", func() bool { return s.number.Load() > 200 })
 			h.edit(c.from, c.to)
@@ -68,7 +69,7 @@ func TestAChangedPolicyIsInForceForAllPortsAtOneInstant(t *testing.T) {
 			h.await("frames after the change", func() bool { return s.number.Load() > last+500 })
 			sent := s.stop(h)
 			h.await("every frame is switched", func() bool { return h.received("vm1") == sent })
-			c.judge(h, sent, last, h.flush())
+			c.judge(h, sent, last, gathered())
 		})
 	}
 }
