@@ -116,7 +116,7 @@ func (a *account) outage() {
 }
 
 func (a *account) await(what string, holds func() bool) {
-	for end := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			a.t.Fatalf("waited in vain: %s; told %+v, status %+v", what, a.told, a.x.Status())
 		}
@@ -139,7 +139,7 @@ func (a *account) end() (told totals, lost Loss) {
 	if err := a.m.Stop(context.Background(), func() (meter.Instant, error) { return a.now, nil }); err != nil {
 		a.t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		a.read()
 		if lost = a.x.Status()[0].Lost; a.told.packets+lost.Packets >= a.counted.packets {
 			break

@@ -131,7 +131,7 @@ func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 	}
 	w.ip(w.host, "route", "add", "default", "via", d.near+"254")
 	w.ip(w.far, "route", "add", "default", "via", d.far+"254")
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		out, err := w.host.Output("ping", "-n", "-c", "1", "-W", "1", d.far+"2")
 		if err == nil {
 			break
@@ -159,7 +159,7 @@ func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 func TestMessagesKeepToThePathMTU(t *testing.T) {
 	w, _ := newDetour(t, detour4(), 1000)
 	w.r.pass(0) // templates fill messages of 1500 bytes, which the router drops
-	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.sender.PathMTU() != 1000; time.Sleep(
+	for end := time.Now().Add(time.Minute); w.r.x.sessions[0].socket.sender.PathMTU() != 1000; time.Sleep(
 		time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the kernel does not learn the path's MTU")

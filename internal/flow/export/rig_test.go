@@ -62,7 +62,7 @@ func (c *collector) close() {
 	if c.conn.Close() != nil || inode == "" {
 		return
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		sockets, err := os.ReadFile("/proc/thread-self/net/udp")
 		if err != nil {
 			c.t.Fatal(err)
@@ -90,7 +90,7 @@ func (c *collector) port() uint16 { return c.address().Port() }
 // await reads until n flow records have come, for some seconds at most, and returns all that came.
 func (c *collector) await(n int) []map[string]ipfix.Value {
 	c.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		if f := c.flows(); len(f) >= n || time.Now().After(end) {
 			return f
 		}
@@ -100,7 +100,7 @@ func (c *collector) await(n int) []map[string]ipfix.Value {
 // awaitMessages reads until n messages have come.
 func (c *collector) awaitMessages(n int) {
 	c.t.Helper()
-	for end := time.Now().Add(10 * time.Second); len(c.messages) < n && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); len(c.messages) < n && time.Now().Before(end); {
 		c.read()
 	}
 }

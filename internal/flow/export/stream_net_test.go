@@ -95,7 +95,7 @@ func socatCollector(t *testing.T, at netip.AddrPort, listen string) (out func() 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "listening on"); time.Sleep(
+	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), "listening on"); time.Sleep(
 		5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("socat does not listen: %s", log.String())
@@ -139,7 +139,7 @@ func TestLibfixbufReadsWhatComesOverTCPAndTLS(t *testing.T) {
 		r.until("everything is confirmed", func(st Status) bool { return st.Waiting == (Loss{}) })
 		r.x.Close(r.now)
 		var records, packets uint64
-		for end := time.Now().Add(20 * time.Second); records < 3000 &&
+		for end := time.Now().Add(time.Minute); records < 3000 &&
 			time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			records, packets = fixbuf(out())
 		}

@@ -186,7 +186,7 @@ func (c *streamCollector) messages() uint64 {
 // awaitRead waits until the collector has read what its host has confirmed in the last session.
 func (r *rig) awaitRead(c *streamCollector) {
 	r.t.Helper()
-	for end := time.Now().Add(10 * time.Second); c.messages() < r.x.Status()[0].Messages; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); c.messages() < r.x.Status()[0].Messages; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("the collector has read %d messages; status %+v", c.messages(), r.x.Status()[0])
 		}
@@ -231,7 +231,7 @@ func streaming(c *streamCollector, transport Transport) Config {
 // until lets time pass until f returns true.
 func (r *rig) until(what string, f func(Status) bool) Status {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		r.pass(10 * time.Millisecond)
 		st := r.x.Status()[0]
 		if f(st) {

@@ -46,7 +46,7 @@ func TestTLSWithCertificatesOfBothEnds(t *testing.T) {
 
 func (r *rig) awaitTold(c *streamCollector, n uint64) {
 	r.t.Helper()
-	for end := time.Now().Add(10 * time.Second); c.told().records < n; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); c.told().records < n; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("the collector was told of %+v, want %d records", c.told(), n)
 		}

@@ -128,7 +128,7 @@ func transfer(t *testing.T, from, to *netns.NS, address string, size int) {
 		got <- n
 	}()
 	err = from.Do(func() error {
-		c, err := net.DialTimeout("tcp", l.Addr().String(), 5*time.Second)
+		c, err := net.DialTimeout("tcp", l.Addr().String(), time.Minute)
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (s *stream) finish(t *testing.T) {
 	if err := <-s.done; err != nil {
 		t.Error(err)
 	}
-	deadline := time.Now().Add(2 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for s.received.Load() < s.sent.Load() && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}

@@ -103,7 +103,7 @@ func flood(t *testing.T, from *netns.NS, to string) {
 
 // in is a client whose connections begin in a namespace.
 func in(ns *netns.NS) *http.Client {
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
 			err = ns.Do(func() (err error) { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
 			return c, err

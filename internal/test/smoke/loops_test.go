@@ -164,12 +164,12 @@ func (h *host) quiet(port string, ends ...*cable.End) {
 	}
 }
 
-// passes sends numbered frames between the victims and counts those that do not arrive.
-func passes(from, to *cable.End, n int) (lost int) {
+// passes sends numbered frames between the victims and counts those that do not arrive in time.
+func passes(from, to *cable.End, n int, within time.Duration) (lost int) {
 	for i := range n {
 		f := cable.Frame(cable.MAC(2), cable.MAC(1), 0, fmt.Sprintf("numbered %d", i))
 		from.Send(f)
-		if !to.Await(f, time.Second) {
+		if !to.Await(f, within) {
 			lost++
 		}
 	}
@@ -197,7 +197,7 @@ func TestS110_AGuestThatBridgesTwoOfItsAdaptersIsFoundInItsStorm(t *testing.T) {
 	g.adapter("lab", "open", "fw1", 0x12)
 	g.bridge("fw0", "fw1")
 	during := make(chan int, 1)
-	go func() { during <- passes(vm1, vm2, 300) }()
+	go func() { during <- passes(vm1, vm2, 300, time.Second) }()
 	vm1.Send(cable.Frame(cable.Broadcast(), cable.MAC(1), 0, "the one frame that goes round"))
 	port, took := h.blocked("fw0", "fw1")
 	t.Logf("%s is blocked %v after the first broadcast; it had sent %d broadcasts", port, took,
@@ -210,7 +210,7 @@ func TestS110_AGuestThatBridgesTwoOfItsAdaptersIsFoundInItsStorm(t *testing.T) {
 		t.Errorf("%v are blocked as well", list)
 	}
 	h.quiet(port, vm2)
-	if lost := passes(vm1, vm2, 200); lost > 0 {
+	if lost := passes(vm1, vm2, 200, 10*time.Second); lost > 0 {
 		t.Errorf("%d of 200 frames between the victims were lost after the block", lost)
 	}
 	show := h.must("port", "show", port)
@@ -284,7 +284,7 @@ func TestS110_AGuestThatBridgesWithDefaultPoliciesIsFoundByItsOwnStorm(t *testin
 	port, took := h.blocked("fw0", "fw1")
 	t.Logf("%s is blocked %v after the first broadcast", port, took)
 	h.quiet(port, vm2)
-	if lost := passes(vm1, vm2, 200); lost > 0 || len(h.othersBlocked(port)) > 0 {
+	if lost := passes(vm1, vm2, 200, 10*time.Second); lost > 0 || len(h.othersBlocked(port)) > 0 {
 		t.Errorf("%d of 200 frames lost, also blocked %v", lost, h.othersBlocked(port))
 	}
 }
@@ -308,7 +308,7 @@ func TestS110_TwoGuestsThatJoinTwoSwitchesAreALoopAndOneIsNone(t *testing.T) {
 	port, took := h.blocked("a0", "a1", "b0", "b1")
 	t.Logf("%s is blocked %v after the first broadcast", port, took)
 	h.quiet(port, vm2)
-	if lost := passes(vm1, vm2, 200); lost > 0 || len(h.othersBlocked(port)) > 0 {
+	if lost := passes(vm1, vm2, 200, 10*time.Second); lost > 0 || len(h.othersBlocked(port)) > 0 {
 		t.Errorf("%d of 200 frames lost, also blocked %v", lost, h.othersBlocked(port))
 	}
 }

@@ -27,7 +27,7 @@ const BinaryVar = "HEDDLE_BINARY"
 
 // Patience bounds how long Await waits, and Poll is how often it looks.
 const (
-	Patience = time.Minute
+	Patience = 3 * time.Minute
 	Poll     = 10 * time.Millisecond
 )
 
