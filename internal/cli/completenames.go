@@ -79,10 +79,8 @@ func flagSource(path, flag string) source {
 	case "heddle host-port adopt --name", "heddle lab up --name":
 		return nil
 	}
-	for _, f := range plan.Fields() {
-		if f.Flag == flag && f.Flag != "" {
-			return fieldWords(f)
-		}
+	if f, ok := plan.FieldOfFlag(flag); ok {
+		return fieldWords(f)
 	}
 	switch flag {
 	case portGroup:

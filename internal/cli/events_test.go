@@ -63,6 +63,7 @@ func TestEvents_WrongInputIsRefused(t *testing.T) {
 
 // TestEvents_FollowAnAgentAcrossItsRestart has the stream end and come back with another start time.
 func TestEvents_FollowAnAgentAcrossItsRestart(t *testing.T) {
+	t.Parallel() // it waits
 	s := furnished()
 	first := time.Now()
 	s.events = []api.Events{{Started: first, Events: []event.Event{{Seq: 5, Kind: event.Link, Text: "before"}}}}

@@ -126,6 +126,7 @@ func TestFlowsTopAndWatchSumUp(t *testing.T) {
 }
 
 func TestFlowsWatchSumsUpEveryInterval(t *testing.T) {
+	t.Parallel() // it waits
 	s := &standIn{flows: flowAnswers{sums: []api.FlowSums{someSums(api.ByProtocol), someSums(api.ByProtocol)}}}
 	s.flows.sums[1].Missed = 3
 	out, errs := s.watch(t, "--by", "protocol", "--interval", "5m", "--address", "192.0.2.0/24")

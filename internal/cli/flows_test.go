@@ -135,6 +135,7 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 }
 
 func TestFlowsAskForWhatWasSaid(t *testing.T) {
+	t.Parallel() // it waits
 	s := &standIn{}
 	c := newConsole(t, s)
 	all := strings.Fields("--switch lab --port p --uplink u --port-group g --address 192.0.2.0/24 --protocol udp " +
@@ -161,6 +162,7 @@ func TestFlowsAskForWhatWasSaid(t *testing.T) {
 }
 
 func TestFlowsWatchPrintsRecordsAsTheyCome(t *testing.T) {
+	t.Parallel() // it waits
 	web, ping, _ := someFlows()
 	s := &standIn{flows: flowAnswers{
 		records: []api.FlowRecords{{Note: api.FlowNote{Code: api.PortNotMetered, Text: "port vm2 is not metered"}},

@@ -22,6 +22,7 @@ func moving() *standIn {
 }
 
 func TestUplinkDrain_ListsWhatMovesAndAsks(t *testing.T) {
+	t.Parallel() // it waits
 	const list = "2 ports move from uplink1 to uplink2: vm1, vmk0 (the host's own)\n1 port loses its only uplink: vm3\n"
 	for _, c := range []struct {
 		what, args, answer string
@@ -50,6 +51,7 @@ func TestUplinkDrain_ListsWhatMovesAndAsks(t *testing.T) {
 		{what: "no name", args: "drain", status: ExitUsage, errs: "UPLINK"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
 			s := moving()
 			con := newConsole(t, s)
 			con.asking, con.stdin = c.asking, c.answer
@@ -73,6 +75,7 @@ func TestUplinkDrain_ListsWhatMovesAndAsks(t *testing.T) {
 
 // What still arrives is counted without the unknown unicast that physical switches send to all.
 func TestUplinkDrain_SaysWhatStillArrives(t *testing.T) {
+	t.Parallel() // it waits
 	reading := func(in, unknown uint64) []api.Stats {
 		return []api.Stats{{Switch: "lab", Name: "uplink1", Uplink: true,
 			Counters: api.Counters{{Name: "packetsInUnicast", Value: in}},
@@ -84,6 +87,7 @@ func TestUplinkDrain_SaysWhatStillArrives(t *testing.T) {
 		quiet bool
 	}{{"what somebody wants", 0, false}, {"unknown unicast alone", 7, true}} {
 		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
 			s := moving()
 			for i := range uint64(200) {
 				s.readings = append(s.readings, reading(7*i, c.step*i))

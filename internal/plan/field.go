@@ -208,6 +208,15 @@ func split(text string) ([]string, error) {
 // Fields are all policy fields, in the order in which they are shown.
 func Fields() []Field { return slices.Clone(policyFields) }
 
+// FieldOfFlag is the policy field that a flag of the command line sets; false when there is none.
+func FieldOfFlag(flag string) (Field, bool) {
+	i := slices.IndexFunc(policyFields, func(f Field) bool { return f.Flag == flag && flag != "" })
+	if i < 0 {
+		return Field{}, false
+	}
+	return policyFields[i], true
+}
+
 // FieldOf is the policy field at a path of the configuration file; false when there is none.
 func FieldOf(path string) (Field, bool) {
 	i := slices.IndexFunc(policyFields, func(f Field) bool { return f.Path == path })
