@@ -181,6 +181,7 @@ func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
 }
 
 func TestS52_WhatLACPFindsOutIsInForceAndSurvivesARestart(t *testing.T) {
+	t.Parallel() // it waits for the aggregate-wait time
 	r, s := bundleRig(t)
 	r.agree(s)
 	if v := r.answers.view().Uplinks[1]; v.State != api.Up || !v.LAG.Used || v.LAG.Partner == nil ||
@@ -230,6 +231,7 @@ func countEvents(t *testing.T, r *rig, kind event.Kind) (n int) {
 
 // A plan that does not go into force leaves the LAG as it is; one that does takes away what it does not have.
 func TestS52_ARefusedPlanLeavesTheLAGAlone(t *testing.T) {
+	t.Parallel() // it waits for the aggregate-wait time
 	r, s := bundleRig(t)
 	r.agree(s)
 	before, err := json.Marshal(r.state.LAGs)
@@ -286,6 +288,7 @@ func TestLLDP_NeighboursAreShownAndPublished(t *testing.T) {
 }
 
 func TestLAGGoodbye_TellsThePartner(t *testing.T) {
+	t.Parallel() // it waits for the aggregate-wait time
 	r, s := bundleRig(t)
 	r.agree(s)
 	frames := uplinks.LAGGoodbye(r.state.LAGs[0])

@@ -35,11 +35,11 @@ func eachPage(t *testing.T, visit func(path, text string)) {
 }
 
 func TestLinksInThePagesLeadSomewhere(t *testing.T) {
-	links := 0
+	links, read := 0, headings{}
 	eachPage(t, func(path, text string) {
 		for _, target := range relativeLinks(text) {
 			links++
-			if err := checkLink(root, path, target); err != nil {
+			if err := read.checkLink(root, path, target); err != nil {
 				t.Errorf("%s: %v", path, err)
 			}
 		}
@@ -80,12 +80,12 @@ func TestCheckLink(t *testing.T) {
 		"docs/b.md": false, "docs/a.md#twice-2": false, "docs/a.md#other": false, "a.md": false,
 	} {
 		t.Run(target, func(t *testing.T) {
-			if err := checkLink(dir, "README.md", target); (err == nil) != good {
+			if err := (headings{}).checkLink(dir, "README.md", target); (err == nil) != good {
 				t.Errorf("%s: %v", target, err)
 			}
 		})
 	}
-	if err := checkLink(dir, "docs/a.md", "#the-page"); err != nil {
+	if err := (headings{}).checkLink(dir, "docs/a.md", "#the-page"); err != nil {
 		t.Error(err)
 	}
 	got := relativeLinks("[a](b.md \"title\") `[no](code.md)` ![p](c.svg) " +
@@ -116,8 +116,23 @@ func relativeLinks(text string) []string {
 	return targets
 }
 
+// headings are the names that links to a file can lead to, by file: many links lead to few files.
+type headings map[string]map[string]bool
+
+// of reads them, once.
+func (read headings) of(file string) (map[string]bool, error) {
+	if there, ok := read[file]; ok {
+		return there, nil
+	}
+	text, err := os.ReadFile(file)
+	if err == nil {
+		read[file] = anchors(string(text))
+	}
+	return read[file], err
+}
+
 // checkLink says whether a link on page leads to a file below root and, where it names one, to a heading in it.
-func checkLink(root, page, target string) error {
+func (read headings) checkLink(root, page, target string) error {
 	name, anchor, _ := strings.Cut(target, "#")
 	file := filepath.Join(root, filepath.FromSlash(page))
 	if name != "" {
@@ -129,11 +144,11 @@ func checkLink(root, page, target string) error {
 		}
 		return nil
 	}
-	text, err := os.ReadFile(file)
+	there, err := read.of(file)
 	if err != nil {
 		return fmt.Errorf("the link to %s leads nowhere", target)
 	}
-	if !anchors(string(text))[anchor] {
+	if !there[anchor] {
 		return fmt.Errorf("the link to %s: the page has no such heading", target)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"heddle/internal/host/hostnet"
@@ -81,10 +82,12 @@ func TestS81_WhoAnswersBeforeTheChangeIsAskedAfterIt(t *testing.T) {
 		{"nobody", nil, true, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			asks := newFakeNet(c.there...).before(t, c.outside)
-			if len(asks) != len(c.want) || len(asks) > 0 && asks[0].Address != c.want[0] {
-				t.Errorf("%s: %v, want %v", c.what, asks, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				asks := newFakeNet(c.there...).before(t, c.outside)
+				if len(asks) != len(c.want) || len(asks) > 0 && asks[0].Address != c.want[0] {
+					t.Errorf("%s: %v, want %v", c.what, asks, c.want)
+				}
+			})
 		})
 	}
 }
