@@ -13,10 +13,12 @@ import (
 // chainRig has an uplink and a port on devices, and nothing before the switch.
 func chainRig(t *testing.T) *rig {
 	t.Helper()
-	r := newRig(t, base)
-	r.dev.nic("eno1", 1500)
+	r := &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{chains: map[uint32]dataplane.Chain{}}, dir: t.TempDir()}
+	r.dev.nic("eno1", 1500).AdminUp = true
 	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.kernel.chains = map[uint32]dataplane.Chain{}
+	if err := r.restart(base); err != nil {
+		t.Fatal(err)
+	}
 	r.settler.settle()
 	return r
 }

@@ -103,7 +103,11 @@ func (an *answers) sight(ctx context.Context, devices func(*state.Held) bool, s 
 		return err
 	}
 	var write []byte
-	err = an.do(ctx, func() (err error) { write, err = an.dated.note(s.Stats, s.Flows); return err })
+	err = an.do(ctx, func() (err error) {
+		an.reporter.refused.settle(time.Now(), s.Stats)
+		write, err = an.dated.note(s.Stats, s.Flows)
+		return err
+	})
 	if err != nil || write == nil {
 		return err
 	}

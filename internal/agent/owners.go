@@ -49,7 +49,7 @@ func join(s *shared) (o owners) {
 	o.chains = &chains{shared: s, effect: o.effect, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
 	o.dated = &dated{shared: s, effect: o.effect, ledger: sightings.New(), due: make(chan struct{}, 1)}
 	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains,
-		refused: map[plan.PortID][]api.Refusal{}}
+		refused: refusals{effect: o.effect, list: map[plan.PortID][]refusal{}}}
 	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter,
 		verdicts: uplinks.Verdicts{}}
 	o.flowing = &flowing{}

@@ -32,7 +32,7 @@ type reporter struct {
 	limit event.Limiter[plan.PortID] // of what is told of a port or uplink
 	held  bool                       // a change of a port or uplink is not told yet
 
-	refused map[plan.PortID][]api.Refusal // what the policies of ports refused their guests
+	refused refusals // what the policies of ports refused their guests
 }
 
 // observation is what was last logged of a port.
@@ -76,7 +76,7 @@ func (rp *reporter) report() {
 	for id := range rp.last {
 		if _, ok := now[id]; !ok {
 			rp.log.Info("port removed", "port", id.String())
-			delete(rp.refused, id)
+			rp.refused.forget(id)
 		}
 	}
 	rp.last = now

@@ -56,7 +56,7 @@ func (an *answers) source() view.Source {
 		Config: an.ports.cfg, File: whole, Plan: an.ports.plan, Applied: an.effect.applied,
 		Remembered: an.state,
 		Problems:   an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before,
-		Refused: an.reporter.refused, Device: an.holding.deviceOf,
+		Refused: an.reporter.refused.shown(), Device: an.holding.deviceOf,
 		Speed: an.dev.Speed,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf},
 		Now:   time.Now(),

@@ -75,8 +75,8 @@ func (t *tells) publish(list []dataplane.Told) {
 		case abi.TellAwake:
 			t.a.waiting.toldAwake(e)
 			continue
-		case abi.TellRefused:
-			t.a.reporter.noteRefused(e)
+		case abi.TellRefused, abi.TellLimit:
+			t.a.reporter.refused.note(e)
 		}
 		if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))

@@ -40,7 +40,7 @@ func (fl *flowing) seen(ends ...string) (list []trace.Seen, metered bool) {
 
 // claimed are the addresses in whose name frames were refused at ports.
 func (rp *reporter) claimed() (list []trace.Seen) {
-	for at, refusals := range rp.refused {
+	for at, refusals := range rp.refused.list {
 		for _, r := range refusals {
 			a, err := netip.ParseAddr(r.Address)
 			m, bad := plan.ParseMAC(r.MAC)

@@ -181,13 +181,18 @@ type Override struct {
 // String is the override as people read it: "portGroup=web".
 func (o Override) String() string { return o.Field + "=" + o.Value.String() }
 
-// Refusal is a frame of a guest that its port's policy refused.
+// Refusal is a frame of a guest that its port's policy refused, or that came when the port could learn no more MACs.
 type Refusal struct {
 	Reason string `json:"reason"`
 	// Address is the IP address in whose name it was sent, where the address guard asked for it and it can be read.
 	Address string    `json:"address,omitempty"`
 	MAC     string    `json:"mac"`
 	Time    time.Time `json:"time"`
+	// Past: the settings that refused it have changed since, or the guest's frames have been accepted for a while and
+	// none was refused for this reason.
+	Past bool `json:"past,omitempty"`
+	// Passed: a MAC limit let it pass, and did not learn its MAC.
+	Passed bool `json:"passed,omitempty"`
 }
 
 // Wait is a port's wait for a guest that runs elsewhere (S99).

@@ -101,7 +101,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 		rows = append(rows, [2]string{"beside the file", overrideText(p.Name, o)})
 	}
 	for _, r := range refusals(p.Refused, time.Now()) {
-		rows = append(rows, [2]string{"refused", d.coloured(red, r)})
+		rows = append(rows, [2]string{"lately", d.coloured(red, r)})
 	}
 	return rows
 }
@@ -118,14 +118,22 @@ func learnedText(d Deps, p shownPort) string {
 	}
 }
 
-// refusals say what the port's policy refused its guest.
+// refusals say what the port's policy refused its guest: "refused forged-transmit 5m ago, from 02:…".
 func refusals(list []api.Refusal, now time.Time) (lines []string) {
 	for _, r := range list {
 		who := r.MAC
 		if r.Address != "" {
 			who = r.Address
 		}
-		lines = append(lines, fmt.Sprintf("%s %s ago, from %s", r.Reason, times.Age(now.Sub(r.Time)), who))
+		what := "refused"
+		if r.Passed {
+			what = "passed unlearned,"
+		}
+		text := fmt.Sprintf("%s %s %s ago, from %s", what, r.Reason, times.Age(now.Sub(r.Time)), who)
+		if r.Past {
+			text += "; not since"
+		}
+		lines = append(lines, text)
 	}
 	return lines
 }

@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/abi"
 	"heddle/internal/api"
 )
 
 // longestVLANs is how much of a trunk's VLANs a list shows, in characters; "port show" and JSON have all.
 const longestVLANs = 40
 
-// lately is how long ago a refused frame still counts as a problem of its port.
+// lately is how long ago a refused frame may still count as a problem of its port: of a guest of which nothing was
+// accepted since, nobody knows whether it goes on.
 const lately = 10 * time.Minute
 
 func newPortList(d Deps, t *target) *cobra.Command {
@@ -32,8 +34,10 @@ func portListing(d Deps) listing[api.Port] {
 			"run-time; " +
 			"file+command is a port of the file of which a command changed something, such as its port group. " +
 			"PROBLEM is what the " +
-			"guest does against the port's policy, why the port is not up, or what the policy refused in the last " +
-			"ten minutes; " +
+			"guest does against the port's policy, why the port is not up, that none of its uplinks can be used " +
+			"(no-uplink), that it can learn no more MACs (mac-limit), or what the policy refused. What was refused " +
+			"is shown until the settings that refused it change, or until the guest's frames have been accepted for " +
+			"a minute or two and none was refused; for ten minutes at most. " +
 			"-o wide has it in a sentence, besides the MAC, device, MTU, owner, learned MACs and IP addresses.\n\n" +
 			"Texts are shortened only on a terminal that is too narrow for them.",
 		example: "  heddle port list --switch lab\n  heddle port list --port-group web --state down,pending\n" +
@@ -86,23 +90,31 @@ func portProblem(p api.Port, now time.Time) string {
 		return cmp.Or(string(p.ReasonCode), p.Reason)
 	}
 	if r := refusedLately(p, now); len(r) > 0 {
-		return "refused " + r[0].Reason
+		return refusalWord(r[0])
 	}
 	return ""
+}
+
+// refusalWord is a refusal in a word.
+func refusalWord(r api.Refusal) string {
+	if r.Passed || r.Reason == abi.ReasonMACLimit.String() {
+		return r.Reason
+	}
+	return "refused " + r.Reason
 }
 
 // problemSentence says the same at length.
 func problemSentence(p api.Port, now time.Time) string {
 	text := cmp.Or(p.Violation, p.Reason)
 	if r := refusedLately(p, now); text == "" && len(r) > 0 {
-		return "refused " + strings.Join(refusals(r, now), "; ")
+		return strings.Join(refusals(r, now), "; ")
 	}
 	return text
 }
 
 func refusedLately(p api.Port, now time.Time) (list []api.Refusal) {
 	for _, r := range p.Refused {
-		if now.Sub(r.Time) <= lately {
+		if !r.Past && now.Sub(r.Time) <= lately {
 			list = append(list, r)
 		}
 	}

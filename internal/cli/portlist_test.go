@@ -54,6 +54,17 @@ func troubled() *standIn {
 			{Switch: "dmz", Name: "vm5/eth0", PortGroup: "front", Origin: api.FromFile, State: api.Up,
 				Refused: []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:09:09",
 					Time: now.Add(-time.Hour)}}},
+			{Switch: "dmz", Name: "vm6/eth0", PortGroup: "front", Origin: api.FromFile, State: api.Up,
+				Refused: []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:09:09", Past: true,
+					Time: now.Add(-time.Minute)}}},
+			{Switch: "dmz", Name: "vm7/eth0", PortGroup: "front", Origin: api.FromFile, State: api.Up,
+				Refused: []api.Refusal{{Reason: "mac-limit", MAC: "02:00:00:00:09:09",
+					Time: now.Add(-time.Minute)}}},
+			{Switch: "dmz", Name: "vm8/eth0", PortGroup: "front", Origin: api.FromFile, State: api.Up,
+				Refused: []api.Refusal{{Reason: "mac-table-full", MAC: "02:00:00:00:09:09", Passed: true,
+					Time: now.Add(-time.Minute)}}},
+			{Switch: "dmz", Name: "vm9/eth0", PortGroup: "front", Origin: api.FromFile, State: api.Up,
+				Reason: "none of the uplinks that its teaming names can be used: up1", ReasonCode: problem.NoUplink},
 		},
 	}}
 	s.macs = []api.MAC{{Switch: "lab", Port: "customer-acme-production-frontend-1/eth0", Kind: "learned"},
@@ -76,6 +87,10 @@ lab     customer-acme-production-frontend-1/eth0  customer-acme-production-web  
 lab     vm3/eth0                                  web                           access 10    pending  -        file+command  device-missing
 dmz     vm4/eth0                                  front                         none         up       -        file          refused forged-transmit
 dmz     vm5/eth0                                  front                         none         up       -        file          -
+dmz     vm6/eth0                                  front                         none         up       -        file          -
+dmz     vm7/eth0                                  front                         none         up       -        file          mac-limit
+dmz     vm8/eth0                                  front                         none         up       -        file          mac-table-full
+dmz     vm9/eth0                                  front                         none         up       -        file          no-uplink
 port lab/vm3/eth0: the file says port group db; apply leaves it in web
 `
 	if d := cmp.Diff(want, c.must("port", "list")); d != "" {
@@ -128,16 +143,16 @@ func TestPortList_Filters(t *testing.T) {
 		{"--state pending,down", "vm3/eth0"},
 		{"--vlan 10", "vm1/eth0 " + long + " vm3/eth0"},
 		{"--vlan 11", long},
-		{"--vlan 0", "vm4/eth0 vm5/eth0"},
+		{"--vlan 0", "vm4/eth0 vm5/eth0 vm6/eth0 vm7/eth0 vm8/eth0 vm9/eth0"},
 		{"--uplink uplink2 --switch lab", long},
 		{"--uplink uplink1", "vm1/eth0"},
-		{"--sort port", long + " vm1/eth0 vm3/eth0 vm4/eth0 vm5/eth0"},
-		{"--sort switch", "vm4/eth0 vm5/eth0 vm1/eth0 " + long + " vm3/eth0"},
-		{"--sort state", "vm3/eth0 vm1/eth0 " + long + " vm4/eth0 vm5/eth0"},
-		{"--sort problem", "vm1/eth0 vm3/eth0 vm4/eth0 " + long + " vm5/eth0"},
-		{"--sort pg", long + " vm4/eth0 vm5/eth0 vm1/eth0 vm3/eth0"},
-		{"--sort uplink", "vm3/eth0 vm4/eth0 vm5/eth0 vm1/eth0 " + long},
-		{"--sort vlan", "vm4/eth0 vm5/eth0 vm1/eth0 vm3/eth0 " + long},
+		{"--sort port", long + " vm1/eth0 vm3/eth0 vm4/eth0 vm5/eth0 vm6/eth0 vm7/eth0 vm8/eth0 vm9/eth0"},
+		{"--sort switch", "vm4/eth0 vm5/eth0 vm6/eth0 vm7/eth0 vm8/eth0 vm9/eth0 vm1/eth0 " + long + " vm3/eth0"},
+		{"--sort state", "vm3/eth0 vm1/eth0 " + long + " vm4/eth0 vm5/eth0 vm6/eth0 vm7/eth0 vm8/eth0 vm9/eth0"},
+		{"--sort problem", "vm1/eth0 vm3/eth0 vm7/eth0 vm8/eth0 vm9/eth0 vm4/eth0 " + long + " vm5/eth0 vm6/eth0"},
+		{"--sort pg", long + " vm4/eth0 vm5/eth0 vm6/eth0 vm7/eth0 vm8/eth0 vm9/eth0 vm1/eth0 vm3/eth0"},
+		{"--sort uplink", "vm3/eth0 vm4/eth0 vm5/eth0 vm6/eth0 vm7/eth0 vm8/eth0 vm9/eth0 vm1/eth0 " + long},
+		{"--sort vlan", "vm4/eth0 vm5/eth0 vm6/eth0 vm7/eth0 vm8/eth0 vm9/eth0 vm1/eth0 vm3/eth0 " + long},
 	} {
 		t.Run(row.args, func(t *testing.T) {
 			c := newConsole(t, troubled())
@@ -192,6 +207,10 @@ func TestPortList_Wide(t *testing.T) {
 		"file+command - - - - - - there is no device tap3",
 		"file - - - - - - refused forged-transmit 1m ago, from 02:00:00:00:09:09",
 		"file - - - - - - -",
+		"file - - - - - - -",
+		"file - - - - - - refused mac-limit 1m ago, from 02:00:00:00:09:09",
+		"file - - - - - - passed unlearned, mac-table-full 1m ago, from 02:00:00:00:09:09",
+		"file - - - - - - none of the uplinks that its teaming names can be used: up1",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); !strings.HasSuffix(got, want) {
 			t.Errorf("line %d: %s\nwant %s", i, got, want)
@@ -203,6 +222,20 @@ func TestPortList_Wide(t *testing.T) {
 	}
 	if _, _, status := c.run("switch", "list", "-o", "wide"); status != ExitUsage {
 		t.Errorf("a listing without a wide form takes -o wide: status %d", status)
+	}
+}
+
+// A port's refusals are listed with what has become of them.
+func TestPortShow_SaysWhetherARefusalIsPast(t *testing.T) {
+	for _, row := range []struct{ port, want string }{
+		{"vm4/eth0", "refused forged-transmit 1m ago, from 02:00:00:00:09:09\n"},
+		{"vm6/eth0", "refused forged-transmit 1m ago, from 02:00:00:00:09:09; not since\n"},
+	} {
+		t.Run(row.port, func(t *testing.T) {
+			if text := newConsole(t, troubled()).must("port", "show", row.port); !strings.Contains(text, row.want) {
+				t.Errorf("%s", text)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"heddle/internal/agent/state"
@@ -107,6 +108,9 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, problem.
 // UplinkState is what has become of an uplink, and why where it is not up.
 func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 	at, why := src.StateOf(u.ID, u.Blocked)
+	if why.Code == problem.LinkDown {
+		why.Kind = problem.UplinkKind
+	}
 	p := problem.Problem{Code: problem.Drained, Peer: u.ID.Name}
 	m := src.Remembered.MaintenanceOf(u.ID)
 	if m != nil {
@@ -201,6 +205,11 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 		v.Wait = &api.Wait{Left: w.Left, Overdue: w.Overdue(src.Now), Why: w.Why, Since: w.Since}
 	}
 	v.Uplinks = compile.UplinksInUse(*src.Applied, sw, p)
+	if team := slices.Concat(p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V); v.State == api.Up &&
+		why.None() && len(v.Uplinks) == 0 && len(team) > 0 {
+		why = problem.Problem{Code: problem.NoUplink, Peer: strings.Join(team, ", ")}
+		v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
+	}
 	v.Violation, v.ViolationCode = violation.Text(), violation.Code
 	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no",
 		plan.AsksUnknown: "unknown"}[f.Promiscuous]

@@ -29,7 +29,7 @@ const (
 	LowMTU         Code = "low-mtu"          // Device has MTU Have, below the Want of switch Peer
 	AttachQueued   Code = "attach-queued"    // its device waits to be attached
 	AttachFailed   Code = "attach-failed"    // its device can't be attached: Detail
-	LinkDown       Code = "link-down"        // the device or its owner's end
+	LinkDown       Code = "link-down"        // the device or the guest's end of it; Kind as UplinkKind
 	RunsBefore     Code = "runs-before"      // programs of somebody else see frames before the switch
 )
 
@@ -60,6 +60,9 @@ const (
 	LoopProbed Code = "loop-probed"
 )
 
+// NoUplink: the port is up, and none of the uplinks that its teaming names, Peer, can be used.
+const NoUplink Code = "no-uplink"
+
 // States of uplinks that are up but not used.
 const (
 	Drained          Code = "drained"         // uplink Peer: no team uses it; Since a command, zero: the file
@@ -82,6 +85,9 @@ const (
 	LACPOtherPartner Code = "lacp-other-partner" // the partner treats the link as a single one
 	LACPNoSocket     Code = "lacp-no-socket"     // LACP can't be spoken on it: Detail
 )
+
+// UplinkKind is the Kind of a LinkDown of an uplink, which has no guest.
+const UplinkKind = "uplink"
 
 // Problem is a state with its details; each code says which fields are set. The zero value means no problem.
 type Problem struct {

@@ -35,7 +35,10 @@ func (p Problem) ofDevice() string {
 	case AttachQueued:
 		return "its device waits to be attached; each takes the kernel some 10 ms"
 	case LinkDown:
-		return "its device, or its owner's end, is down or has no carrier"
+		if p.Kind == UplinkKind {
+			return "its device is down or has no carrier"
+		}
+		return "its device, or the guest's end of it, is down or has no carrier"
 	case RunsBefore:
 		return "programs of somebody else see its frames before the switch does" + after(": ", p.Detail)
 	}
@@ -151,6 +154,8 @@ func (p *Problem) Cause() string {
 
 func (p Problem) ofUplink() string {
 	switch p.Code {
+	case NoUplink:
+		return "none of the uplinks that its teaming names can be used" + after(": ", p.Peer)
 	case Drained:
 		return "it is drained" + p.setBy("ports use other uplinks, and what arrives is accepted")
 	case UplinkBlocked:

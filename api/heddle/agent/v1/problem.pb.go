@@ -134,6 +134,8 @@ const (
 	ProblemCode_PROBLEM_CODE_DRAINED ProblemCode = 52
 	// an uplink that is blocked
 	ProblemCode_PROBLEM_CODE_UPLINK_BLOCKED ProblemCode = 53
+	// none of the uplinks that the port's teaming names can be used
+	ProblemCode_PROBLEM_CODE_NO_UPLINK ProblemCode = 54
 )
 
 // Enum value maps for ProblemCode.
@@ -193,6 +195,7 @@ var (
 		51: "PROBLEM_CODE_LACP_NO_SOCKET",
 		52: "PROBLEM_CODE_DRAINED",
 		53: "PROBLEM_CODE_UPLINK_BLOCKED",
+		54: "PROBLEM_CODE_NO_UPLINK",
 	}
 	ProblemCode_value = map[string]int32{
 		"PROBLEM_CODE_UNSPECIFIED":            0,
@@ -249,6 +252,7 @@ var (
 		"PROBLEM_CODE_LACP_NO_SOCKET":         51,
 		"PROBLEM_CODE_DRAINED":                52,
 		"PROBLEM_CODE_UPLINK_BLOCKED":         53,
+		"PROBLEM_CODE_NO_UPLINK":              54,
 	}
 )
 
@@ -427,7 +431,7 @@ var File_heddle_agent_v1_problem_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xd4\x15\n" +
+	"\x1dheddle/agent/v1/problem.proto\x12\x0fheddle.agent.v1\x1a\x1fheddle/options/v1/options.proto*\xff\x15\n" +
 	"\vProblemCode\x12\x1c\n" +
 	"\x18PROBLEM_CODE_UNSPECIFIED\x10\x00\x12)\n" +
 	"\x16PROBLEM_CODE_NO_DEVICE\x10\x01\x1a\r\x8a\xb5\x18\tno-device\x123\n" +
@@ -485,7 +489,8 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x1fPROBLEM_CODE_LACP_OTHER_PARTNER\x102\x1a\x16\x8a\xb5\x18\x12lacp-other-partner\x123\n" +
 	"\x1bPROBLEM_CODE_LACP_NO_SOCKET\x103\x1a\x12\x8a\xb5\x18\x0elacp-no-socket\x12%\n" +
 	"\x14PROBLEM_CODE_DRAINED\x104\x1a\v\x8a\xb5\x18\adrained\x123\n" +
-	"\x1bPROBLEM_CODE_UPLINK_BLOCKED\x105\x1a\x12\x8a\xb5\x18\x0euplink-blocked*\xd4\x01\n" +
+	"\x1bPROBLEM_CODE_UPLINK_BLOCKED\x105\x1a\x12\x8a\xb5\x18\x0euplink-blocked\x12)\n" +
+	"\x16PROBLEM_CODE_NO_UPLINK\x106\x1a\r\x8a\xb5\x18\tno-uplink*\xd4\x01\n" +
 	"\rViolationCode\x12\x1e\n" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +
 	"\x1cVIOLATION_CODE_GROUP_ADDRESS\x10\x01\x1a\x11\x8a\xb5\x18\rgroup-address\x125\n" +

@@ -1627,14 +1627,19 @@ func (x *Port) GetRefused() []*Refusal {
 	return nil
 }
 
-// Refusal is a frame of a guest that its port's policy refused.
+// Refusal is a frame of a guest that its port's policy refused, or that came when the port could learn no more MACs.
 type Refusal struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// address is the IP address in whose name it was sent, where the address guard asked for it and it can be read.
-	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	Mac           []byte                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
-	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Mac     []byte                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
+	Time    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	// past: the settings that refused it have changed since, or the guest's frames have been accepted for a while and none
+	// was refused for this reason.
+	Past bool `protobuf:"varint,5,opt,name=past,proto3" json:"past,omitempty"`
+	// passed: a MAC limit let it pass, and did not learn its MAC.
+	Passed        bool `protobuf:"varint,6,opt,name=passed,proto3" json:"passed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1695,6 +1700,20 @@ func (x *Refusal) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *Refusal) GetPast() bool {
+	if x != nil {
+		return x.Past
+	}
+	return false
+}
+
+func (x *Refusal) GetPassed() bool {
+	if x != nil {
+		return x.Passed
+	}
+	return false
 }
 
 // Wait is a port's wait for a guest that runs elsewhere (S99).
@@ -1978,12 +1997,14 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x18 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12E\n" +
 	"\x0eviolation_code\x18\x19 \x01(\x0e2\x1e.heddle.agent.v1.ViolationCodeR\rviolationCode\x122\n" +
-	"\arefused\x18\x1a \x03(\v2\x18.heddle.agent.v1.RefusalR\arefused\"}\n" +
+	"\arefused\x18\x1a \x03(\v2\x18.heddle.agent.v1.RefusalR\arefused\"\xa9\x01\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03mac\x18\x03 \x01(\fR\x03mac\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"x\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
+	"\x04past\x18\x05 \x01(\bR\x04past\x12\x16\n" +
+	"\x06passed\x18\x06 \x01(\bR\x06passed\"x\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04left\x18\x01 \x01(\bR\x04left\x12\x18\n" +
 	"\aoverdue\x18\x02 \x01(\bR\aoverdue\x12\x10\n" +
