@@ -142,7 +142,8 @@ func newLAGList(d Deps, t *target) *cobra.Command {
 		table: func() *table {
 			return &table{head: head, right: columns(head, "SPEED", "PORTS"), keep: columns(head, "STATE", "USED",
 				"SPEED", "PORTS"),
-				names: columns(head, "SWITCH", "LAG", "MEMBERS"), paint: paintPort(d, head)}
+				names:  columns(head, "SWITCH", "LAG", "MEMBERS"),
+				narrow: []func(*table){leaveOutTheOnly("SWITCH")}, paint: paintPort(d, head)}
 		},
 		row: func(l LAG) []string {
 			return []string{l.Switch, l.Name, l.State, strings.Join(memberNames(l), ","), of(l.used(), len(l.Members)),

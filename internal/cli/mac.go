@@ -35,7 +35,8 @@ func macs(c *cobra.Command, t *target, keep func(api.MAC) bool) ([]api.MAC, erro
 func macTable(list []api.MAC) func(io.Writer) error {
 	return func(w io.Writer) error {
 		tab := &table{head: []string{"SWITCH", "VLAN", "MAC", "PORT", "KIND", "IDLE"}, right: map[int]bool{5: true},
-			keep: map[int]bool{2: true}}
+			keep: map[int]bool{2: true}, names: map[int]bool{0: true, 3: true},
+			narrow: []func(*table){leaveOutTheOnly("SWITCH")}}
 		for _, m := range list {
 			idle := "-"
 			if m.Kind == "learned" {

@@ -99,6 +99,13 @@ type table struct {
 	keep map[int]bool
 	// names shortens the columns of these indexes only when shortening the others is not enough.
 	names map[int]bool
+	// least is how narrow columns of these indexes may be made; minColumn where it does not say.
+	least map[int]int
+	// narrow are ways to make the table narrower, which are gone in their order while it is wider than the terminal. No
+	// name is shortened before.
+	narrow []func(*table)
+	// hidden are columns that are left out.
+	hidden map[int]bool
 	// paint may colour a cell after it has been padded.
 	paint func(col int, text, padded string) string
 	// paintRow does the same where it takes the row, counted from 0, to know.
@@ -113,7 +120,10 @@ func (t *table) write(w io.Writer) error {
 	for i, cells := range lines {
 		var b strings.Builder
 		for c, text := range cells {
-			if c > 0 {
+			if t.hidden[c] {
+				continue
+			}
+			if b.Len() > 0 {
 				b.WriteString("  ")
 			}
 			b.WriteString(t.cell(i, c, text, widths[c]))
@@ -141,16 +151,16 @@ func (t *table) cell(line, col int, text string, width int) string {
 	return padded
 }
 
-// widths gives each column what it needs, then takes from the widest until all fit into room; 0 is room for everything.
+// widths gives each column what it needs, then makes the table narrower, and then takes from the widest column until
+// all fit into room; 0 is room for everything.
 func (t *table) widths(room int) []int {
-	w := make([]int, len(t.head))
-	total := 2 * (len(w) - 1)
-	for c := range t.head {
-		w[c] = utf8.RuneCountInString(t.head[c])
-		for _, r := range t.rows {
-			w[c] = max(w[c], utf8.RuneCountInString(printable.Text(r[c])))
+	w, total := t.needed()
+	for _, step := range t.narrow {
+		if room == 0 || total-t.spare(w) <= room {
+			break
 		}
-		total += w[c]
+		step(t)
+		w, total = t.needed()
 	}
 	for ; room > 0 && total > room; total-- {
 		widest := t.widest(w, false)
@@ -165,15 +175,65 @@ func (t *table) widths(room int) []int {
 	return w
 }
 
+// needed is the width of each column, and of all that are shown.
+func (t *table) needed() (w []int, total int) {
+	w = make([]int, len(t.head))
+	total = -2
+	for c := range t.head {
+		if t.hidden[c] {
+			continue
+		}
+		w[c] = utf8.RuneCountInString(t.head[c])
+		for _, r := range t.rows {
+			w[c] = max(w[c], utf8.RuneCountInString(printable.Text(r[c])))
+		}
+		total += w[c] + 2
+	}
+	return w, total
+}
+
+// spare is how much narrower the columns could be without shortening a name.
+func (t *table) spare(w []int) (n int) {
+	for c := range w {
+		if !t.names[c] && !t.keep[c] && !t.hidden[c] {
+			n += max(0, w[c]-t.leastOf(c))
+		}
+	}
+	return n
+}
+
+func (t *table) leastOf(c int) int { return max(minColumn, t.least[c]) }
+
 // widest is the widest column that may still be shortened, of those with names or of the others; -1 for none.
 func (t *table) widest(w []int, names bool) int {
 	widest := -1
 	for c := range w {
-		if t.names[c] == names && !t.keep[c] && w[c] > minColumn && (widest < 0 || w[c] > w[widest]) {
+		if t.names[c] == names && !t.keep[c] && !t.hidden[c] && w[c] > t.leastOf(c) &&
+			(widest < 0 || w[c] > w[widest]) {
 			widest = c
 		}
 	}
 	return widest
+}
+
+// leaveOut makes a table narrower by the column with that heading.
+func leaveOut(heading string) func(*table) {
+	return func(t *table) {
+		if t.hidden == nil {
+			t.hidden = map[int]bool{}
+		}
+		t.hidden[slices.Index(t.head, heading)] = true
+	}
+}
+
+// leaveOutTheOnly does the same where all rows have one text in it.
+func leaveOutTheOnly(heading string) func(*table) {
+	return func(t *table) {
+		c := slices.Index(t.head, heading)
+		if !slices.ContainsFunc(t.rows, func(r []string) bool { return r[c] != t.rows[0][c] }) {
+			leaveOut(heading)(t)
+		}
+	}
 }
 
 // shorten cuts a text to width characters; the last one then is an ellipsis.

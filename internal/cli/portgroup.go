@@ -33,7 +33,8 @@ func newPortGroupList(d Deps, t *target) *cobra.Command {
 		owner: func(g api.PortGroup) string { return g.Switch },
 		table: func() *table {
 			return &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES",
-				"FORGED", "LEARNING"}, keep: map[int]bool{3: true}}
+				"FORGED", "LEARNING"}, keep: map[int]bool{3: true}, names: map[int]bool{0: true, 1: true},
+				least: map[int]int{2: leastVLAN}, narrow: []func(*table){leaveOutTheOnly("SWITCH")}}
 		},
 		row: func(g api.PortGroup) []string {
 			return []string{g.Switch, g.Name, g.VLAN.String(), of(g.PortsUp, g.Ports),

@@ -16,6 +16,12 @@ import (
 // longestVLANs is how much of a trunk's VLANs a list shows, in characters; "port show" and JSON have all.
 const longestVLANs = 40
 
+// leastVLAN is room for any access VLAN, leastProblem for nearly all words for problems.
+const (
+	leastVLAN    = len("access 4094")
+	leastProblem = len("address-changed")
+)
+
 // lately is how long ago a refused frame may still count as a problem of its port: of a guest of which nothing was
 // accepted since, nobody knows whether it goes on.
 const lately = 10 * time.Minute
@@ -39,7 +45,8 @@ func portListing(d Deps) listing[api.Port] {
 			"is shown until the settings that refused it change, or until the guest's frames have been accepted for " +
 			"a minute or two and none was refused; for ten minutes at most. " +
 			"-o wide has it in a sentence, besides the MAC, device, MTU, owner, learned MACs and IP addresses.\n\n" +
-			"Texts are shortened only on a terminal that is too narrow for them.",
+			"On a terminal that is too narrow, the only switch and SOURCE are left out, and long texts are " +
+			"shortened. In a pipe nothing is.",
 		example: "  heddle port list --switch lab\n  heddle port list --port-group web --state down,pending\n" +
 			"  heddle port list --uplink uplink1 --sort port-group\n  heddle port list -o wide",
 		of:     func(s *api.State) []api.Port { return s.Ports },
@@ -47,8 +54,8 @@ func portListing(d Deps) listing[api.Port] {
 		filter: portFilters,
 		table: func() *table {
 			return &table{head: head, keep: columns(head, "STATE", "SOURCE"), names: columns(head, "SWITCH", "PORT",
-				"PORT GROUP"),
-				paint: paintPort(d, head)}
+				"PORT GROUP", "UPLINK"), least: map[int]int{3: leastVLAN, len(head) - 1: leastProblem},
+				narrow: []func(*table){leaveOutTheOnly("SWITCH"), leaveOut("SOURCE")}, paint: paintPort(d, head)}
 		},
 		row: func(p api.Port) []string {
 			return []string{p.Switch, p.Name, p.PortGroup, shorten(p.VLAN.String(), longestVLANs), string(p.State),

@@ -34,7 +34,8 @@ func widePortListing(c *cobra.Command, t *target, d Deps) (listing[api.Port], er
 		"ADDRESSES", "PROBLEM"}
 	l.table = func() *table {
 		return &table{head: head, keep: columns(head, "STATE", "SOURCE", "MAC", "MTU"), right: columns(head, "MTU"),
-			names: columns(head, "SWITCH", "PORT", "PORT GROUP", "DEVICE", "OWNER"), paint: paintPort(d, head)}
+			names: columns(head, "SWITCH", "PORT", "PORT GROUP", "DEVICE", "OWNER"),
+			least: map[int]int{3: leastVLAN, len(head) - 1: leastProblem}, paint: paintPort(d, head)}
 	}
 	l.row = func(p api.Port) []string {
 		at := place{p.Switch, p.Name}

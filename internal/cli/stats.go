@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,8 @@ func newStats(d Deps) *cobra.Command {
 			"by reason. In is from the port's owner into the switch. Counters that are 0 are left out of tables " +
 			"unless --zero is given.\n\n" +
 			"Frames to a guest in another namespace are missing in the host device's own counters. LOST is what " +
-			"the devices at both ends lost by their own counters.\n\n" +
+			"the devices at both ends lost by their own counters. A terminal that is too narrow for the table gets " +
+			"fewer columns and shorter numbers (34.8G).\n\n" +
 			"--check tests the counters: each received frame must be delivered, or dropped with one reason. For " +
 			"ports without traffic the test is exact. While frames pass, the readings only bound the number of " +
 			"frames without a fate.",
@@ -222,7 +224,10 @@ func lineNames(by stats.By) (head []string, cells func(stats.Line) []string) {
 
 // numbers is a table of two names and numbers beside them, which are never cut.
 func numbers(names, heads []string) *table {
-	t := &table{head: append(names, heads...), right: map[int]bool{}, keep: map[int]bool{}}
+	t := &table{head: append(names, heads...), right: map[int]bool{}, keep: map[int]bool{}, names: map[int]bool{}}
+	for i := range names {
+		t.names[i] = true
+	}
 	for i := range heads {
 		t.right[len(names)+i], t.keep[len(names)+i] = true, true
 	}
@@ -233,7 +238,9 @@ func statsTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
 	tab := numbers(head, []string{"PKTS IN", "BYTES IN", "PKTS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "FILTERED",
 		"LOST"})
-	tab.paint = paintLosses(d, tab.head)
+	tab.paint = paintLosses(d, slices.Clone(tab.head))
+	tab.narrow = []func(*table){leaveOutSwitch(by), shortNumbers("BYTES IN", "BYTES OUT"), leaveOut("FILTERED"),
+		shortNumbers("PKTS IN", "PKTS OUT", "IN DROPS", "OUT DROPS", "LOST"), shortHeadings}
 	for _, l := range lines {
 		cells := names(l)
 		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut,
@@ -249,7 +256,8 @@ func ratesTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
 	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S",
 		"FILTERED/S", "LOST/S"})
-	tab.paint = paintLosses(d, tab.head)
+	tab.paint = paintLosses(d, slices.Clone(tab.head))
+	tab.narrow = []func(*table){leaveOutSwitch(by), shortHeadings, leaveOut("FILTERED")}
 	for _, l := range lines {
 		cells := names(l)
 		r := l.Rates
@@ -264,6 +272,42 @@ func ratesTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
 		tab.add(cells...)
 	}
 	return tab.write(w)
+}
+
+// leaveOutSwitch makes a table of one switch narrower; one of switches needs their names.
+func leaveOutSwitch(by stats.By) func(*table) {
+	if by == stats.Switch {
+		return func(*table) {}
+	}
+	return leaveOutTheOnly("SWITCH")
+}
+
+// shortNumbers makes numbers narrower: 34.8G.
+func shortNumbers(headings ...string) func(*table) {
+	return func(t *table) {
+		of := columns(t.head, headings...)
+		for _, row := range t.rows {
+			for c := range row {
+				if n, err := strconv.ParseUint(row[c], 10, 64); of[c] && err == nil {
+					row[c] = stats.Short(float64(n))
+				}
+			}
+		}
+	}
+}
+
+// shortHeadings makes columns of short numbers narrower: PPS is packets a second, BPS bits a second.
+func shortHeadings(t *table) {
+	short := map[string]string{"IN PKT/S": "IN PPS", "OUT PKT/S": "OUT PPS", "IN BIT/S": "IN BPS",
+		"OUT BIT/S": "OUT BPS",
+		"IN DROP/S": "IN DROP", "OUT DROP/S": "OUT DROP",
+		"FILTERED/S": "FILTERED", "LOST/S": "LOST",
+		"IN DROPS": "IN DROP", "OUT DROPS": "OUT DROP", "PKTS IN": "PKT IN", "PKTS OUT": "PKT OUT"}
+	for c, heading := range t.head {
+		if s, ok := short[heading]; ok {
+			t.head[c] = s
+		}
+	}
 }
 
 // paintLosses colours what was dropped or lost, as "heddle top" does.

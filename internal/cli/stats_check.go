@@ -39,7 +39,9 @@ func (q *statsQuery) accounts(c *cobra.Command) error {
 
 func accountsTable(w io.Writer, all []api.PortAccount, every bool) error {
 	tab := &table{head: []string{"SWITCH", "PORT", "RECEIVED", "DELIVERED", "DROPPED", "WITHOUT A FATE", "ACCOUNTS"},
-		right: map[int]bool{2: true, 3: true, 4: true, 5: true}, keep: map[int]bool{2: true, 3: true, 4: true, 5: true}}
+		right: map[int]bool{2: true, 3: true, 4: true, 5: true},
+		keep:  map[int]bool{2: true, 3: true, 4: true, 5: true}, names: map[int]bool{0: true, 1: true},
+		narrow: []func(*table){leaveOutTheOnly("SWITCH")}}
 	exact, widest := 0, int64(0)
 	for _, a := range all {
 		if a.State == "exact" {

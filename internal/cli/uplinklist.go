@@ -32,7 +32,9 @@ func uplinkListing(d Deps) listing[api.Uplink] {
 		table: func() *table {
 			return &table{head: head, right: columns(head, "SPEED", "PORTS"), keep: columns(head, "STATE", "SPEED",
 				"PORTS"),
-				names: columns(head, "SWITCH", "UPLINK", "DEVICE", "LAG"), paint: paintPort(d, head)}
+				names: columns(head, "SWITCH", "UPLINK", "DEVICE", "LAG"), paint: paintPort(d, head),
+				least:  map[int]int{len(head) - 1: leastProblem},
+				narrow: []func(*table){leaveOutTheOnly("SWITCH")}}
 		},
 		row: func(u api.Uplink) []string {
 			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), speedText(u.Speed), dash(lagOf(u))}

@@ -49,13 +49,30 @@ func (m *Model) wide() bool { return m.Width >= wideWidth }
 const wideWidth = 160
 
 // shown are the columns of numbers, in the order of the screen. Unknown unicast is shown where there is room, and where
-// it is what ports are sorted by.
+// it is what ports are sorted by. A window that is too narrow for all leaves out what says the least beside the others,
+// so that no number and no reason of a drop is cut.
 func (m *Model) shown() []Column {
 	list := []Column{BitsIn, BitsOut, PacketsIn, PacketsOut, ToMany, DropRate, Drops}
 	if m.wide() || m.Sort == Unknown {
 		list = slices.Insert(list, 5, Unknown)
 	}
+	for _, c := range []Column{Drops, PacketsOut, PacketsIn, BitsOut, ToMany} {
+		if leastName+total(list)+2+lastWidth <= m.Width {
+			break
+		}
+		if c != m.Sort {
+			list = slices.DeleteFunc(list, func(o Column) bool { return o == c })
+		}
+	}
 	return list
+}
+
+// total is the width of columns of numbers.
+func total(list []Column) (n int) {
+	for _, c := range list {
+		n += widths[c]
+	}
+	return n
 }
 
 // Screen is what the terminal shows: Height lines at most, none longer than Width.
@@ -137,10 +154,7 @@ func (m *Model) status() string {
 
 // nameWidth is what the longest name needs, as far as there is room: numbers far from their name are hard to read.
 func (m *Model) nameWidth() int {
-	longest, numbers := 0, 0
-	for _, c := range m.shown() {
-		numbers += widths[c]
-	}
+	longest, numbers := 0, total(m.shown())
 	for i := range m.rows {
 		longest = max(longest, utf8.RuneCountInString(m.name(&m.rows[i])))
 	}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+)
+
+// longNamed is a stand-in whose names are long, and whose counters are large.
+func longNamed() *standIn {
+	const port, group = "customer-acme-production-frontend-1/eth0", "customer-acme-production-web"
+	access := plan.VLAN{Mode: plan.VLANAccess, ID: 4094}
+	trunk := plan.VLAN{Mode: plan.VLANTrunk}
+	trunk.Set.AddRange(10, 12)
+	trunk.Set.AddRange(100, 4000)
+	const many = 123456789012345
+	counters := api.Counters{{Name: "packetsInUnicast", Value: many / 1000}, {Name: "bytesInUnicast", Value: many},
+		{Name: "packetsOutUnicast", Value: many / 1000}, {Name: "bytesOutUnicast", Value: many},
+		{Name: "packetsInDropped", Value: many / 1000000}, {Name: "packetsOutDropped", Value: many / 1000000}}
+	s := &standIn{state: api.State{
+		Switches:   []api.Switch{{Name: "production", Uplinks: []string{"uplink1", "uplink2"}}},
+		PortGroups: []api.PortGroup{{Switch: "production", Name: group, VLAN: access, Ports: 112, PortsUp: 111}},
+		Uplinks: []api.Uplink{{Switch: "production", Name: "uplink-to-rack-12-left", Device: "enp129s0f1np1",
+			State: api.Down, Reason: "its device is down or has no carrier", ReasonCode: "link-down", Speed: 25e9,
+			LAG: &api.LAGMember{Name: "lag-to-the-racks"}}},
+		Ports: []api.Port{
+			{Switch: "production", Name: port, PortGroup: group, Origin: api.FromRun, State: api.Up, VLAN: access,
+				Uplinks: []string{"uplink1", "uplink2"}, ReasonCode: "no-uplink", Reason: "none of the uplinks"},
+			{Switch: "production", Name: "vm2/eth0", PortGroup: group, Origin: api.FromFile, State: api.Pending,
+				VLAN: trunk, Refused: []api.Refusal{{Reason: "arp-sender-not-allowed", Time: time.Now()}}}},
+	}}
+	s.stats = []api.Stats{{Switch: "production", Name: port, PortGroup: group, Counters: counters, ReadAt: 1},
+		{Switch: "production", Name: "uplink1", Uplink: true, Counters: counters, ReadAt: 1}}
+	s.macs = []api.MAC{{Switch: "production", Port: port, MAC: "02:00:00:00:01:02", Kind: "learned", IdleSeconds: 300,
+		VLAN: plan.SegmentOf(4094, true)}}
+	s.accounts = []api.PortAccount{{Switch: "production", Name: port, State: "exact", Received: many / 1000,
+		Delivered: many / 1000, Dropped: many / 1000}}
+	s.flows.list.Flows = []api.Flow{{Switch: "production", Port: port, Direction: "ingress",
+		Source: netip.MustParseAddr("2001:db8:1:2:3:4:5:6"), Destination: netip.MustParseAddr("2001:db8::9:8:7:6")}}
+	s.hostPorts = []api.HostPort{{Name: "vmk-management-0", Switch: "production", PortGroup: group, Device: "vmk0",
+		State: api.Up, Addresses: []string{"192.0.2.100/24", "2001:db8:1:2:3:4:5:6/64"}}}
+	return s
+}
+
+// Tables fit a terminal of 80 columns, and what is shortened for that is never a number.
+func TestTablesFit80Columns(t *testing.T) {
+	for _, row := range []struct {
+		args string
+		has  []string // whole, in any line
+	}{
+		{"switch list", []string{"production"}},
+		{"port list", []string{"access 4094", "no-uplink", "trunk 10-1…", "pending"}},
+		{"port-group list", []string{"access 4094", "111 of 112"}},
+		{"uplink list", []string{"25 Gb/s", "link-down"}},
+		{"lag list", []string{"0 of 1"}},
+		{"mac list", []string{"02:00:00:00:01:02", "4094"}},
+		{"stats", []string{"123G", "PKT IN", "OUT DROP", "LOST"}},
+		{"stats --by port-group", []string{"PORT GROUP", "PKT IN", "OUT DROP", "LOST"}},
+		{"stats --by switch", []string{"production", "247G"}},
+		{"stats --rates --interval 1ms", []string{"IN PPS", "OUT BPS", "LOST"}},
+		{"stats --check --zero", []string{"123456789012 "}},
+		{"flows list", []string{"DIR", "2001:db8:…"}},
+		{"flows status", []string{"METERED"}},
+		{"host-port list", []string{"vmk0"}},
+	} {
+		t.Run(row.args, func(t *testing.T) {
+			c := newConsole(t, longNamed())
+			c.width = 80
+			text, errs, status := c.run(strings.Fields(row.args)...)
+			if status != 0 {
+				t.Fatalf("status %d: %s", status, errs)
+			}
+			for line := range strings.Lines(text) {
+				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
+					t.Errorf("%d columns: %s", n, line)
+				}
+			}
+			if cut := regexp.MustCompile(`(^|\s)[0-9.]+…`).FindString(text); cut != "" {
+				t.Errorf("a number is cut: %q\n%s", cut, text)
+			}
+			for _, want := range row.has {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q\n%s", want, text)
+				}
+			}
+		})
+	}
+}
+
+// A column is left out where that is enough, before any name is shortened; in a pipe nothing is.
+func TestTable_LeavesColumnsOut(t *testing.T) {
+	for _, row := range []struct {
+		room int
+		want string
+	}{
+		{0, "A         NAME  X\nsame      n1    1\nsame      n2    1\n"},
+		{17, "A         NAME  X\nsame      n1    1\nsame      n2    1\n"},
+		{16, "NAME  X\nn1    1\nn2    1\n"},
+		{6, "NAME\nn1\nn2\n"},
+	} {
+		t.Run(fmt.Sprint(row.room), func(t *testing.T) {
+			tab := &table{head: []string{"A       ", "NAME", "X"}, keep: map[int]bool{0: true},
+				names:  map[int]bool{1: true},
+				narrow: []func(*table){leaveOutTheOnly("NAME"), leaveOutTheOnly("A       "), leaveOut("X")}}
+			tab.add("same", "n1", "1")
+			tab.add("same", "n2", "1")
+			var b strings.Builder
+			if err := tab.write(screen{&b, row.room}); err != nil {
+				t.Fatal(err)
+			}
+			lines := slices.Collect(strings.Lines(row.want))
+			for i := range lines {
+				lines[i] = strings.TrimRight(lines[i], " \n") + "\n"
+			}
+			if got := b.String(); got != strings.Join(lines, "") {
+				t.Errorf("%q, want %q", got, row.want)
+			}
+		})
+	}
+}
