@@ -30,7 +30,7 @@ type capture struct {
 	ask      api.Capture
 	filter   string
 	write    string
-	format   string
+	out      stream
 	count    uint64
 	duration time.Duration
 	// compile makes a program of a filter expression.
@@ -50,7 +50,7 @@ func newCapture(d Deps) *cobra.Command {
 			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see reference/reasons.md of the documentation.",
 		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w " +
 			"vm1.pcapng\n" +
-			"  heddle capture any --stage drop\n  heddle capture --segment 10 --reason forged-transmit\n  heddle " +
+			"  heddle capture any --stage drop\n  heddle capture --vlan 10 --reason forged-transmit\n  heddle " +
 			"capture uplink1 -w - | tshark -r -",
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if err := f.arguments(args); err != nil {
@@ -66,9 +66,9 @@ func newCapture(d Deps) *cobra.Command {
 	fl := c.Flags()
 	fl.StringArrayVar(&f.ask.Ports, "port", nil, "also this port or uplink; may be given several times")
 	fl.StringArrayVar(&f.ask.Uplinks, "uplink", nil, "also this uplink; may be given several times")
-	fl.StringSliceVar(&f.ask.Segments, "segment", nil, "only these segments of the switch: a VLAN such as 10, 10-20, "+
-		"untagged, ad:10")
-	fl.StringVar(&f.ask.Switch, "switch", "", "the switch, where several have the port or segment")
+	fl.StringSliceVar(&f.ask.Segments, "vlan", nil, "only these VLANs of the switch: 10, 10-20, untagged, or ad:10 "+
+		"of 802.1ad")
+	fl.StringVar(&f.ask.Switch, "switch", "", "the switch, where several have the port or VLAN")
 	fl.StringSliceVar(&f.ask.Stages, "stage", nil, "only these stages: "+strings.Join(api.Stages(), ", "))
 	fl.StringSliceVar(&f.ask.Reasons, "reason", nil, "only what is dropped for these reasons")
 	fl.StringVarP(&f.filter, "filter", "f", "", "only what the pcap-filter expression matches; instead of FILTER")
@@ -76,7 +76,7 @@ func newCapture(d Deps) *cobra.Command {
 	fl.IntVarP(&f.ask.Snap, "snap", "s", 0, "bytes of each frame to capture at most; 0 is all")
 	fl.Uint64VarP(&f.count, "count", "c", 0, "end after so many frames; 0 is never")
 	fl.DurationVar(&f.duration, "duration", 0, "end after this time, such as 10s; 0 is never")
-	fl.StringVarP(&f.format, "output", "o", "text", "output format: text, or json: one object a line")
+	f.out.flag(c, "")
 	completeCapture(c)
 	return c
 }
@@ -93,16 +93,15 @@ func completeCapture(c *cobra.Command) {
 	}
 	_ = c.RegisterFlagCompletionFunc("stage", words(api.Stages()...))
 	_ = c.RegisterFlagCompletionFunc("reason", words(reasons...))
-	_ = c.RegisterFlagCompletionFunc("output", words("text", "json"))
 }
 
 // arguments takes in the command line.
 func (f *capture) arguments(args []string) error {
-	if f.format != "text" && f.format != "json" {
-		return usagef("output format %q: use text, or json for one object a line", f.format)
+	if err := f.out.check(); err != nil {
+		return err
 	}
-	if f.write != "" && f.format == "json" {
-		return usagef("-w writes pcapng and -o json prints lines: use one of them")
+	if f.write != "" && !f.out.text() {
+		return usagef("-w writes pcapng and -o %s prints texts: use one of them", f.out.format)
 	}
 	if f.ask.Snap < 0 || f.ask.Snap > abi.MaxSnap {
 		return usagef("--snap %d: it is 1 to %d bytes, or 0 for whole frames", f.ask.Snap, abi.MaxSnap)
@@ -149,7 +148,7 @@ func (f *capture) run(ctx context.Context) (err error) {
 func (f *capture) output() (*captureOutput, error) {
 	switch f.write {
 	case "":
-		return newCaptureOutput(f.d.Stdout, nil, &lineSink{json: f.format == "json", d: f.d})
+		return newCaptureOutput(f.d.Stdout, nil, &lineSink{out: &f.out, d: f.d})
 	case "-":
 		if f.d.Colour {
 			return nil, usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a " +

@@ -15,7 +15,7 @@ func compileFilter(ctx context.Context, expression string) ([]api.FilterInstruct
 	var fault *filter.SyntaxError
 	switch {
 	case errors.Is(err, filter.ErrNoCompiler):
-		return nil, fmt.Errorf("%w: install it (apt install tcpdump), or select by --port, --segment, --stage and "+
+		return nil, fmt.Errorf("%w: install it (apt install tcpdump), or select by --port, --vlan, --stage and "+
 			"--reason", err)
 	case errors.As(err, &fault):
 		return nil, &UsageError{Err: err}

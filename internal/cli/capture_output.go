@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -125,16 +124,16 @@ func (o *captureOutput) close(c api.CaptureCounts) error {
 
 // lineSink prints one line a frame.
 type lineSink struct {
-	json bool
-	d    Deps
-	w    io.Writer
+	out *stream
+	d   Deps
+	w   io.Writer
 }
 
 func (l *lineSink) begin(w io.Writer) error     { l.w = w; return nil }
 func (l *lineSink) end(api.CaptureCounts) error { return nil }
 func (l *lineSink) frame(s sighting) (err error) {
-	if l.json {
-		return json.NewEncoder(l.w).Encode(l.object(s))
+	if !l.out.text() {
+		return l.out.write(l.w, l.object(s))
 	}
 	arrow, colour := "→", ""
 	switch {
@@ -147,8 +146,8 @@ func (l *lineSink) frame(s sighting) (err error) {
 	if p := s.party(); p != "" {
 		about = append(about, p)
 	}
-	if v := s.Segment.String(); v != "" {
-		about = append(about, "segment "+v)
+	if v := s.Segment.Words(); v != "" {
+		about = append(about, v)
 	}
 	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time.Local().Format("15:04:05.000000"),
 		portName(s.port, s.Port),
@@ -268,8 +267,8 @@ func comment(s sighting) string {
 	if p := s.party(); p != "" {
 		words = append(words, p)
 	}
-	if v := s.Segment.String(); v != "" {
-		words = append(words, "segment "+v)
+	if v := s.Segment.Words(); v != "" {
+		words = append(words, v)
 	}
 	if s.SegmentSize > 0 {
 		words = append(words, fmt.Sprintf("in segments of %d", s.SegmentSize))

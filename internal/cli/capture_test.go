@@ -53,8 +53,8 @@ func captureWith(t *testing.T, f *capture, args ...string) (stdout, stderr strin
 	s = &standIn{captured: capturedFrames()}
 	f.d = Deps{Stdout: &out, Stderr: &errs}
 	f.client = s
-	if f.format == "" {
-		f.format = "text"
+	if f.out.format == "" {
+		f.out.format = "text"
 	}
 	if f.compile == nil {
 		f.compile = func(context.Context, string) ([]api.FilterInstruction, error) {
@@ -73,14 +73,14 @@ func TestCaptureShowsOneLineAFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	const about = "  02:00:00:00:00:01 > 02:00:00:00:00:02, type 0x88b5, 60 bytes"
-	want := "03:04:05.000001  vm1/eth0 → admit, segment 10" + about + "\n" +
-		"03:04:05.000002  vm2/eth0 ← deliver, from vm1/eth0, segment 10" + about + " (in segments of 1448)\n" +
+	want := "03:04:05.000001  vm1/eth0 → admit, VLAN 10" + about + "\n" +
+		"03:04:05.000002  vm2/eth0 ← deliver, from vm1/eth0, VLAN 10" + about + " (in segments of 1448)\n" +
 		"03:04:05.000003  vm1/eth0 ✗ drop forged-transmit" + about + "\n" +
-		"03:04:05.000004  vm2/eth0 ✗ drop receiver-down, from vm1/eth0, segment ad:10" + about + "\n" +
-		"03:04:05.000005  uplink1 ← deliver, to the host, segment untagged" + about + "\n" +
-		"03:04:05.000006  uplink1 → admit, from the host, segment 10" + about + "\n" +
-		"03:04:05.000007  vm2/eth0 ← deliver, from the host behind uplink1, segment 10" + about + "\n" +
-		"03:04:05.000008  no uplink ✗ drop no-uplink, from vm1/eth0, segment 10" + about + "\n"
+		"03:04:05.000004  vm2/eth0 ✗ drop receiver-down, from vm1/eth0, 802.1ad VLAN 10" + about + "\n" +
+		"03:04:05.000005  uplink1 ← deliver, to the host, untagged" + about + "\n" +
+		"03:04:05.000006  uplink1 → admit, from the host, VLAN 10" + about + "\n" +
+		"03:04:05.000007  vm2/eth0 ← deliver, from the host behind uplink1, VLAN 10" + about + "\n" +
+		"03:04:05.000008  no uplink ✗ drop no-uplink, from vm1/eth0, VLAN 10" + about + "\n"
 	if d := cmp.Diff(want, out); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
@@ -96,7 +96,7 @@ func TestCaptureShowsOneLineAFrame(t *testing.T) {
 }
 
 func TestCaptureWritesObjects(t *testing.T) {
-	out, _, _, err := captureWith(t, &capture{format: "json"}, anyPort)
+	out, _, _, err := captureWith(t, &capture{out: stream{"json"}}, anyPort)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if err != nil || len(lines) != 8 {
 		t.Fatalf("%d lines, %v", len(lines), err)
@@ -146,7 +146,7 @@ func TestCaptureWritesAFileOfItsOwner(t *testing.T) {
 		t.Errorf("interfaces (-want +got):\n%s", d)
 	}
 	for _, comment := range []string{"port vm1/eth0, in, drop forged-transmit",
-		"port vm2/eth0, out, deliver, from vm1/eth0, segment 10, in segments of 1448",
+		"port vm2/eth0, out, deliver, from vm1/eth0, VLAN 10, in segments of 1448",
 		"2 frames of all interfaces were lost"} {
 		if !bytes.Contains(b, []byte(comment)) {
 			t.Errorf("no comment %q", comment)
@@ -167,8 +167,8 @@ func TestCaptureRefusesWhatMakesNoSense(t *testing.T) {
 		args []string
 		want string
 	}{
-		{capture{format: "yaml"}, nil, `output format "yaml"`},
-		{capture{format: "json", write: "x"}, nil, "use one of them"},
+		{capture{out: stream{"xml"}}, nil, `output format "xml": use text, json or yaml`},
+		{capture{out: stream{"json"}, write: "x"}, nil, "use one of them"},
 		{capture{filter: "tcp"}, []string{"vm1", "udp"}, `the filter is given twice: "udp" and --filter "tcp"`},
 		{capture{ask: api.Capture{Snap: abi.MaxSnap + 1}}, nil, "--snap 65793"},
 		{capture{duration: -1}, nil, "not negative"},

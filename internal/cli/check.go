@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -61,41 +62,78 @@ func planWarnings(cfg *spec.Config) []string {
 	return p.Warnings()
 }
 
+// Checked is what "heddle check" finds in a file.
+type Checked struct {
+	File     string      `json:"file"`
+	Valid    bool        `json:"valid"`
+	Faults   spec.Faults `json:"faults"`
+	Warnings []string    `json:"warnings"`
+	Notes    []string    `json:"notes"`
+	// Switches and so on are how many the file declares, 0 of one with faults.
+	Switches   int `json:"switches"`
+	PortGroups int `json:"portGroups"`
+	Uplinks    int `json:"uplinks"`
+	Ports      int `json:"ports"`
+}
+
 func newCheck(d Deps) *cobra.Command {
-	var file string
+	file, o := "", &output{}
 	c := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a configuration file; needs neither root nor an agent",
 		Long: "Check a configuration file and print its faults with their lines: the first 200, and how many more " +
 			"there are. The exit status is 2 if there is any fault.",
-		Example: "  heddle check -f heddle.yaml", Args: exactly(),
+		Example: "  heddle check -f heddle.yaml\n  heddle check -f heddle.yaml -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			b, err := readFile(c.Context(), d, file)
 			if err != nil {
 				return err
 			}
-			cfg, err := spec.Parse(fileName(file), b)
+			v := Checked{File: fileName(file), Faults: spec.Faults{}, Warnings: []string{}, Notes: []string{}}
+			cfg, err := spec.Parse(v.File, b)
 			if err != nil {
-				return err
+				return errors.Join(err, o.printFaults(d, v, err))
 			}
-			for _, w := range slices.Concat(cfg.Warnings(), planWarnings(cfg)) {
+			v.count(cfg)
+			for _, w := range v.Warnings {
 				d.warn(w)
 			}
-			d.notes(cfg.Hints())
-			_, err = fmt.Fprintf(d.Stdout, "%s is valid: %s\n", fileName(file), summary(cfg))
-			return err
+			d.notes(v.Notes)
+			return o.print(d, v, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s is valid: %s\n", v.File, v.summary())
+				return err
+			})
 		},
 	}
 	fileFlag(c, &file)
+	o.flag(c)
 	return c
 }
 
-func summary(cfg *spec.Config) string {
-	groups, uplinks := 0, 0
-	for _, s := range cfg.Switches {
-		groups += len(s.PortGroups)
-		uplinks += len(s.Uplinks)
+// printFaults prints, with -o json or yaml, the faults of a file; err is the command's all the same.
+func (o *output) printFaults(d Deps, v Checked, err error) error {
+	if o.format == "table" || !errors.As(err, &v.Faults) {
+		return nil
 	}
-	return fmt.Sprintf("%s, %s, %s, %s", printable.Count(len(cfg.Switches), "switch", "switches"),
-		printable.Count(groups, "port group", "port groups"),
-		printable.Count(uplinks, "uplink", "uplinks"), printable.Count(len(cfg.Ports), "port", "ports"))
+	return o.print(d, v, nil)
+}
+
+// count takes in what is to be said of a valid file.
+func (v *Checked) count(cfg *spec.Config) {
+	v.Valid = true
+	v.Warnings = append(v.Warnings, slices.Concat(cfg.Warnings(), planWarnings(cfg))...)
+	v.Notes = append(v.Notes, cfg.Hints()...)
+	v.Switches, v.Ports = len(cfg.Switches), len(cfg.Ports)
+	for _, s := range cfg.Switches {
+		v.PortGroups += len(s.PortGroups)
+		v.Uplinks += len(s.Uplinks)
+	}
+}
+
+func (v *Checked) summary() string {
+	return fmt.Sprintf("%s, %s, %s, %s", printable.Count(v.Switches, "switch", "switches"),
+		printable.Count(v.PortGroups, "port group", "port groups"),
+		printable.Count(v.Uplinks, "uplink", "uplinks"), printable.Count(v.Ports, "port", "ports"))
 }

@@ -101,8 +101,6 @@ func flagSource(path, flag string) source {
 		return words("vnic", "host")
 	case "vlan":
 		return vlanWords(path)
-	case "segment":
-		return words("untagged")
 	case "reason":
 		return words(reasonNames()...)
 	case "stage":
@@ -135,8 +133,11 @@ func fieldWords(f plan.Field) source {
 
 // vlanWords are what a port's own VLAN can be besides a number; elsewhere --vlan is a number.
 func vlanWords(path string) source {
-	if path == "heddle port connect" {
+	switch path {
+	case "heddle port connect":
 		return words("none")
+	case "heddle capture":
+		return words("untagged")
 	}
 	return nil
 }

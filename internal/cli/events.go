@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ import (
 type follower struct {
 	d      Deps
 	client api.Service
-	json   bool
+	out    stream
 	kinds  []string
 	port   string
 	last   int
@@ -30,7 +29,7 @@ type follower struct {
 }
 
 func newEvents(d Deps) *cobra.Command {
-	t, f, format := &target{}, &follower{d: d}, ""
+	t, f := &target{}, &follower{d: d}
 	kinds := eventKinds()
 	c := &cobra.Command{
 		Use: "events", Short: "Follow events: links, failovers, MACs, violations, changes",
@@ -41,15 +40,14 @@ func newEvents(d Deps) *cobra.Command {
 			"--no-follow -o json",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if format != "text" && format != "json" {
-				return usagef("output format %q: use text, or json for one object a line", format)
+			if err := f.out.check(); err != nil {
+				return err
 			}
 			for _, k := range f.kinds {
 				if !slices.Contains(kinds, k) {
 					return usagef("there is no kind of event %q: the kinds are %s", k, strings.Join(kinds, ", "))
 				}
 			}
-			f.json = format == "json"
 			if f.client, err = t.client(); err != nil {
 				return err
 			}
@@ -60,7 +58,7 @@ func newEvents(d Deps) *cobra.Command {
 		},
 	}
 	t.flags(d, c)
-	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text, or json: one object a line")
+	f.out.flag(c, "")
 	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds")
 	c.Flags().StringVar(&f.port, "port", "", "only events of this port or uplink")
 	c.Flags().IntVar(&f.last, "last", 10, "how many past events to begin with; -1 is all that are kept")
@@ -160,8 +158,8 @@ func (f *follower) concerns(e event.Event) bool {
 }
 
 func (f *follower) line(e event.Event) error {
-	if f.json {
-		return json.NewEncoder(f.d.Stdout).Encode(e)
+	if !f.out.text() {
+		return f.out.write(f.d.Stdout, e)
 	}
 	kind := f.d.coloured(eventColour(e.Kind), fmt.Sprintf("%-13s", e.Kind))
 	where := ""

@@ -69,7 +69,7 @@ func TestExplainTakesTheSpellingsOfAWord(t *testing.T) {
 		"overrides.security":    {"field switches[].portGroups[].overrides.security"},
 		"security.addressGuard": {"field security.addressGuard.enabled",
 			"field security.addressGuard.addresses"},
-		"--kind reason other-segment":   {"reason other-segment"},
+		"--kind reason other-vlan":      {"reason other-vlan"},
 		"checks.reversePathPromiscuous": {"field switches[].checks.reversePathPromiscuous"},
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/agent/instance"
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 // TestFaultsOfThePortInTheWordsOfTheCommandLine: who wrote --port-group is not told of ports[vm3/eth0].portGroup.
@@ -96,12 +97,23 @@ func TestWithoutAnAgentTheSwitchGoesOn(t *testing.T) {
 
 // TestAChangeOfAPortSaysWhatWasDone in one line, and as JSON what the agent answered.
 func TestAChangeOfAPortSaysWhatWasDone(t *testing.T) {
-	c := newConsole(t, furnished())
+	s := furnished()
+	s.state.Ports = append(s.state.Ports, api.Port{Switch: "lab", Name: "vm9", PortGroup: "db", Device: "tap9",
+		VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 20}, State: api.Pending, Reason: "there is no device tap9"})
+	c := newConsole(t, s)
+	const about = "switch lab, port group db, VLAN access 20, device tap9, pending (there is no device tap9)\n"
 	for command, want := range map[string]string{
 		"port block vm1/eth0":                 "port vm1/eth0 is blocked\n",
 		"port unblock vm1/eth0":               "port vm1/eth0 is unblocked\n",
 		"port move vm1/eth0 --port-group db":  "port vm1/eth0 is in port group db\n",
-		"port connect vm9 --port-group db":    "", // hooks and scripts run it
+		"port connect vm9 --port-group db":    "port vm9 is connected: " + about,
+		"port connect vm10 --port-group db":   "port vm10 is connected\n", // gone again
+		"port connect vm9 --pg db -o json":    "{\n",
+		"port activate vm9":                   "port vm9 waits for no migration: " + about,
+		"port activate vm9 -o json":           "{\n",
+		"port disconnect vm9":                 "port vm9 is disconnected; it was in port group db of switch lab\n",
+		"port disconnect --device tap9":       "port vm9 is disconnected; it was in port group db of switch lab\n",
+		"port disconnect vm9 -o json":         "{\n",
 		"port block vm1/eth0 -o json":         "{\n",
 		"port move vm1/eth0 --pg db -o json ": "{\n",
 	} {

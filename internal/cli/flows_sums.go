@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -158,7 +157,7 @@ func sumNotes(s *api.FlowSums) (lines []string) {
 }
 
 // watchSums prints, after every interval, the sums of the records that were made in it.
-func watchSums(ctx context.Context, d Deps, client api.Service, asJSON bool, q api.FlowSumQuery) error {
+func watchSums(ctx context.Context, d Deps, client api.Service, out *stream, q api.FlowSumQuery) error {
 	if err := checkSums(&q); err != nil {
 		return err
 	}
@@ -169,8 +168,8 @@ func watchSums(ctx context.Context, d Deps, client api.Service, asJSON bool, q a
 	return followAgents(ctx, ended, func(heard func()) error {
 		return client.FlowSums(ctx, q, func(s api.FlowSums) error {
 			heard()
-			if asJSON {
-				return json.NewEncoder(d.Stdout).Encode(&s)
+			if !out.text() {
+				return out.write(d.Stdout, &s)
 			}
 			if _, err := fmt.Fprintf(d.Stdout, "%s  %s reported in %v\n",
 				s.Time.Local().Format("2006-01-02 15:04:05"), printable.Count(s.Total.Flows, "flow", "flows"),
@@ -226,7 +225,7 @@ func (s *sumTop) print(ctx context.Context, client api.Service) error {
 	err := client.FlowSums(ctx, s.sums, func(t api.FlowSums) error {
 		s.view.Update(t)
 		n++
-		if err := writeView(s.d.Stdout, s.format, s.view, n); err != nil {
+		if err := writeView(s.d.Stdout, &s.out, s.view, n); err != nil {
 			return err
 		}
 		if n == s.count {
@@ -247,8 +246,8 @@ func (s *sumTop) print(ctx context.Context, client api.Service) error {
 func (v *flowTop) terminal() (in, out *os.File, live bool) {
 	in, isIn := v.d.Stdin.(*os.File)
 	out, isOut := v.d.raw.(*os.File)
-	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
-		if v.once || !v.batch && v.count == 0 && v.format == "text" {
+	if v.once || v.batch || !v.out.text() || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
+		if v.once || !v.batch && v.count == 0 && v.out.text() {
 			v.count = 1
 		}
 		return in, out, false

@@ -153,7 +153,7 @@ func TestFlowsAskForWhatWasSaid(t *testing.T) {
 	}
 	for _, bad := range []string{"list --sort size", "list --limit 0", "list --limit 20001", "list -o xml",
 		"top --sort bytes", "top --interval 100ms", "top --limit 1001",
-		"top --count -1", "top --count 3", "top -o yaml", "watch -o yaml", "list x"} {
+		"top --count -1", "top --count 3", "top -o xml", "watch -o xml", "list x"} {
 		if _, errs, status := c.run(append([]string{"flows"}, strings.Fields(bad)...)...); status != ExitUsage ||
 			errs == "" {
 			t.Errorf("%s: status %d, %q", bad, status, errs)

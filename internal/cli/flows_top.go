@@ -17,14 +17,14 @@ import (
 
 // flowTop is one "heddle flows top".
 type flowTop struct {
-	d      Deps
-	t      *target
-	q      api.FlowTopQuery
-	model  top.FlowModel
-	batch  bool
-	once   bool
-	count  int
-	format string
+	d     Deps
+	t     *target
+	q     api.FlowTopQuery
+	model top.FlowModel
+	batch bool
+	once  bool
+	count int
+	out   stream
 }
 
 func newFlowsTop(d Deps, t *target) *cobra.Command {
@@ -58,8 +58,7 @@ func newFlowsTop(d Deps, t *target) *cobra.Command {
 	f.BoolVarP(&v.batch, "batch", "b", false, "print the view instead of showing it")
 	f.IntVarP(&v.count, "count", "n", 0, "with --batch, how often; 0 is without end")
 	f.BoolVar(&v.once, "once", false, "print it once: --batch --count 1")
-	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is "+
-		"--batch too")
+	v.out.flag(c, "; json and yaml are --batch too")
 	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return api.FlowTopSorts(), cobra.ShellCompDirectiveNoFileComp
@@ -71,15 +70,15 @@ func (v *flowTop) valid() error {
 	switch {
 	case !slices.Contains(api.FlowTopSorts(), v.q.Sort):
 		return usagef("--sort %q: use one of %s", v.q.Sort, strings.Join(api.FlowTopSorts(), ", "))
-	case v.format != "text" && v.format != "json":
-		return usagef("output format %q: use text, or json for one object a line", v.format)
+	case v.out.check() != nil:
+		return v.out.check()
 	case v.q.Interval < api.ShortestFlowInterval:
 		return usagef("--interval %v: it is %v or more", v.q.Interval, api.ShortestFlowInterval)
 	case v.q.Limit < 1 || v.q.Limit > api.MaxFlowTop:
 		return usagef("--limit %d: it is 1–%d", v.q.Limit, api.MaxFlowTop)
 	case v.count < 0:
 		return usagef("--count %d: it is 0 or more", v.count)
-	case v.count > 0 && !v.batch && v.format == "text":
+	case v.count > 0 && !v.batch && v.out.text():
 		return usagef("--count is for --batch")
 	}
 	return nil
@@ -128,7 +127,7 @@ func (v *flowTop) print(ctx context.Context, client api.Service) error {
 	return err
 }
 
-func (v *flowTop) write(n int) error { return writeView(v.d.Stdout, v.format, &v.model, n) }
+func (v *flowTop) write(n int) error { return writeView(v.d.Stdout, &v.out, &v.model, n) }
 
 func flowRow(f api.Flow) top.FlowRow {
 	return top.FlowRow{Port: seenAt(f), Direction: direction(f), VLAN: vlanShort(f), Protocol: protocolText(f),

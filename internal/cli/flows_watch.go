@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 )
 
 func newFlowsWatch(d Deps, t *target) *cobra.Command {
-	f, format, q := api.FlowFilter{}, "", api.FlowSumQuery{Of: api.SumsOfRecords, Limit: 20}
+	f, out, q := api.FlowFilter{}, &stream{}, api.FlowSumQuery{Of: api.SumsOfRecords, Limit: 20}
 	c := &cobra.Command{
 		Use: "watch", Short: "Follow the flow records as they are made",
 		Long: "Prints every flow record when it is made, also across restarts of the agent, until interrupted. A " +
@@ -25,8 +24,8 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 		Example: "  heddle flows watch\n  heddle flows watch --port vm1/eth0 -o json\n  heddle flows watch --by " +
 			"address --interval 5m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if format != "text" && format != "json" {
-				return usagef("output format %q: use text, or json for one object a line", format)
+			if err := out.check(); err != nil {
+				return err
 			}
 			client, err := t.client()
 			if err != nil {
@@ -34,18 +33,18 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 			}
 			if c.Flags().Changed("by") {
 				q.FlowFilter = f
-				return watchSums(c.Context(), d, client, format == "json", q)
+				return watchSums(c.Context(), d, client, out, q)
 			}
 			for _, name := range []string{"interval", "sort", "limit"} {
 				if c.Flags().Changed(name) {
 					return usagef("--%s is for --by", name)
 				}
 			}
-			w := &flowWatcher{d: d, client: client, only: f, json: format == "json"}
+			w := &flowWatcher{d: d, client: client, only: f, out: out}
 			return w.run(c.Context())
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text, or json: one object a line")
+	out.flag(c, "")
 	flowFilterFlags(c, &f)
 	byFlag(c, &q.By)
 	c.Flags().DurationVar(&q.Interval, "interval", time.Minute, "with --by, how long records are summed up")
@@ -60,7 +59,7 @@ type flowWatcher struct {
 	d      Deps
 	client api.Service
 	only   api.FlowFilter
-	json   bool
+	out    *stream
 	note   api.FlowNote // told last
 }
 
@@ -85,13 +84,12 @@ func (w *flowWatcher) print(b *api.FlowRecords) error {
 	if len(b.Records) == 0 {
 		w.note = b.Note
 	}
-	out := json.NewEncoder(w.d.Stdout)
 	for i := range b.Records {
 		var err error
-		if w.json {
-			err = out.Encode(&b.Records[i])
-		} else {
+		if w.out.text() {
 			err = flowRecordLine(w.d, &b.Records[i])
+		} else {
+			err = w.out.write(w.d.Stdout, &b.Records[i])
 		}
 		if err != nil {
 			return err

@@ -22,8 +22,9 @@ func newLibvirtHook(d Deps) *cobra.Command {
 			"portgroup= names, and disconnect them when it stops. libvirt runs this command as its qemu hook, " +
 			"with the domain's XML on standard input. A domain that names no port group of Heddle is left alone. " +
 			"See how-to/libvirt.md of the documentation.",
-		Example: "  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -    # by hand, after virsh attach-device",
-		Args:    exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),
+		Example: "  # by hand, after virsh attach-device\n" +
+			"  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -",
+		Args: exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if fail != "closed" && fail != "open" {
 				return usagef("--fail %s: give closed or open", fail)

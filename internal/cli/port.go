@@ -18,10 +18,9 @@ func newPort(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 "+
 		"--switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
-	c.AddCommand(newPortActivate(t))
 	t.flags(d, c)
 	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t),
-		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
+		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t))
 	return c
 }
 
@@ -152,7 +151,7 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 			"default).",
 		RunE: func(c *cobra.Command, args []string) error {
 			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt(), Window: window}
-			return changePort(d, c, t, o, portChange{args[0], window, "is " + use + "ed"},
+			return changePort(d, c, t, o, portChange{port: args[0], window: window, done: "is " + use + "ed"},
 				func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
 		},
 	}
@@ -161,11 +160,12 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 	return c
 }
 
-// portChange is a change of one port: "" for done prints nothing about it.
+// portChange is a change of one port.
 type portChange struct {
 	port   string
 	window api.Window
 	done   string // what the port is afterwards
+	shown  bool   // with what there is to know of it then
 }
 
 // changePort makes a change of one port and prints what the port is now or, with -o json, what was changed and when it
@@ -182,12 +182,27 @@ func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange,
 	printWarnings(d, out)
 	printTrial(d, out.Trial)
 	return o.print(d, out, func(w io.Writer) error {
-		if p.done == "" {
-			return nil
+		about := ""
+		if now, err := t.port(c, p.port); p.shown && err == nil { // if not, the change is made all the same
+			about = ": " + portLine(now)
 		}
-		_, err := fmt.Fprintf(w, "port %s %s\n", p.port, p.done)
+		_, err := fmt.Fprintf(w, "port %s %s%s\n", p.port, p.done, about)
 		return err
 	})
+}
+
+// portLine is a port in a few words: "switch lab, port group web, VLAN access 10, device tap7, up".
+func portLine(p api.Port) string {
+	state := string(p.State)
+	if p.State != api.Up && p.Reason != "" {
+		state += " (" + p.Reason + ")"
+	}
+	device := "no device"
+	if p.Device != "" {
+		device = "device " + p.Device
+	}
+	return fmt.Sprintf("switch %s, port group %s, VLAN %s, %s, %s",
+		p.Switch, p.PortGroup, p.VLAN, device, state)
 }
 
 // printWarnings prints an answer's warnings before the answer itself.
@@ -220,7 +235,8 @@ func newPortMove(d Deps, t *target) *cobra.Command {
 				return usagef("say which port group to move to, with --port-group")
 			}
 			q.Port, q.ReadAt = args[0], readAt()
-			return changePort(d, c, t, o, portChange{args[0], q.Window, "is in port group " + q.PortGroup},
+			done := "is in port group " + q.PortGroup
+			return changePort(d, c, t, o, portChange{port: args[0], window: q.Window, done: done},
 				func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
 		},
 	}

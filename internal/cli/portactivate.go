@@ -2,14 +2,17 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
 )
 
-func newPortActivate(t *target) *cobra.Command {
-	return &cobra.Command{
+func newPortActivate(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
 		Use: "activate PORT", Short: "Activate a waiting port: its guest runs on this host now",
 		Long: "Activate a waiting port: its guest runs on this host now. A port that is connected for a guest that " +
 			"arrives by migration waits for the guest's first frame or for QEMU's event; until then it sends and " +
@@ -17,10 +20,24 @@ func newPortActivate(t *target) *cobra.Command {
 			"For a port that does not wait it does nothing.",
 		Example: "  heddle port activate vm7/eth0", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, err := ask(c, t, func(ctx context.Context, s api.Service) (struct{}, error) {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if _, err := ask(c, t, func(ctx context.Context, s api.Service) (struct{}, error) {
 				return struct{}{}, s.Activate(ctx, api.Activate{Port: args[0]})
+			}); err != nil {
+				return err
+			}
+			p, err := t.port(c, args[0])
+			if err != nil {
+				return err
+			}
+			return o.print(d, p, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "port %s waits for no migration: %s\n", p.Name, portLine(p))
+				return err
 			})
-			return err
 		},
 	}
+	o.flag(c)
+	return c
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -23,10 +22,10 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			"never removed by \"heddle apply\". If the device does not exist yet, it is attached when it appears.\n\n" +
 			"What the port sets for itself (VLAN, security, teaming, monitoring, storm control) must be allowed " +
 			"by its port group (overrides).",
-		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac " +
-			"02:00:00:00:07:00\n" +
-			"  heddle port connect vm7/eth1 --switch lab --port-group trunk --device tap8 --trunk 0,10-20 " +
-			"--mac-learning --forged-transmits accept",
+		Example: "  heddle port connect vm7/eth0 --port-group web --device tap7\n" +
+			"  heddle port connect vm7/eth1 --switch lab --port-group trunk \\\n" +
+			"    --device tap8 --mac 02:00:00:00:07:01 --trunk 0,10-20 \\\n" +
+			"    --mac-learning --forged-transmits accept",
 		Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p.Name = args[0]
@@ -37,7 +36,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			q := api.Connect{Port: p, Window: window}
-			return changePort(d, c, t, o, portChange{port: args[0], window: window},
+			return changePort(d, c, t, o, portChange{args[0], window, "is connected", true},
 				func(ctx context.Context, s api.Service) (*api.Applied, error) {
 					switch {
 					case incoming:
@@ -81,57 +80,4 @@ func portFlags(c *cobra.Command, p *spec.Port) {
 		"the promiscuous mode of the adapter behind a tap")
 	f.StringVar(&p.Monitor.NIC, "qmp-nic", "", "id of the adapter in QEMU (-device …,id=); may be left out when the "+
 		"guest has one")
-}
-
-func newPortDisconnect(d Deps, t *target) *cobra.Command {
-	var device string
-	var ifConnected, reset bool
-	var window api.Window
-	c := &cobra.Command{
-		Use: "disconnect [PORT]", Short: "Remove a port that was connected by command",
-		Long: "Remove a port that was connected by command. Where its port group keeps what a port sets for itself " +
-			"(overrides: {resetAtDisconnect: false}), the port gets these settings back when it is connected to " +
-			"the same port group again.",
-		Example: "  heddle port disconnect vm7/eth0\n  heddle port disconnect --device tap7 --if-connected",
-		Args: func(c *cobra.Command, args []string) error {
-			if device == "" {
-				return exactly("PORT")(c, args)
-			}
-			if len(args) > 0 {
-				return usagef("say which port by its name or by its device, not both")
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			q := api.Disconnect{Device: device, Reset: reset, Window: window}
-			if device == "" {
-				q.Port = args[0]
-			}
-			_, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (struct{}, error) {
-				return struct{}{}, s.Disconnect(ctx, q)
-			})
-			if ifConnected && isNotFound(err) {
-				return nil
-			}
-			if err == nil && window.ConfirmWithin > 0 { // else it is decided
-				if v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) {
-					return s.Trial(ctx)
-				}); err == nil && v.State == api.TrialConfirm {
-					printTrial(d, v)
-				}
-			}
-			return err
-		},
-	}
-	c.Flags().StringVar(&device, "device", "", "the port that has this device, instead of a port's name")
-	windowFlag(c, &window)
-	c.Flags().BoolVar(&reset, "reset", false, "forget the port's own settings, even where its port group keeps them")
-	c.Flags().BoolVar(&ifConnected, "if-connected", false, "for scripts: a missing port is not an error")
-	return c
-}
-
-// isNotFound says whether the agent answered that there is no such thing.
-func isNotFound(err error) bool {
-	var answer *api.Error
-	return errors.As(err, &answer) && answer.Kind == api.NotFound
 }

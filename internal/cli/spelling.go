@@ -60,6 +60,9 @@ func spellings(root *cobra.Command) {
 		}
 	})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "segment" { // of capture, in its first versions
+			name = "vlan"
+		}
 		return pflag.NormalizedName(spelt(name))
 	})
 }

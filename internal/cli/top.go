@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -23,8 +25,7 @@ type topView struct {
 	batch bool
 	once  bool
 	count int
-	// format is text or json.
-	format string
+	out   stream
 }
 
 func newTop(d Deps) *cobra.Command {
@@ -55,8 +56,7 @@ func newTop(d Deps) *cobra.Command {
 	f.BoolVarP(&v.batch, "batch", "b", false, "print the view instead of showing it")
 	f.IntVarP(&v.count, "count", "n", 0, "with --batch, how often; 0 is without end")
 	f.BoolVar(&v.once, "once", false, "print it once: --batch --count 1")
-	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is "+
-		"--batch too")
+	v.out.flag(c, "; json and yaml are --batch too")
 	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return top.Columns(), cobra.ShellCompDirectiveNoFileComp
@@ -72,13 +72,13 @@ func (v *topView) valid() error {
 	switch {
 	case !ok:
 		return usagef("--sort %q: use one of %s", v.sort, strings.Join(top.Columns(), ", "))
-	case v.format != "text" && v.format != "json":
-		return usagef("output format %q: use text, or json for one object a line", v.format)
+	case v.out.check() != nil:
+		return v.out.check()
 	case v.model.Interval < shortestInterval:
 		return usagef("--interval %v: it is %v or more", v.model.Interval, shortestInterval)
 	case v.count < 0:
 		return usagef("--count %d: it is 0 or more", v.count)
-	case v.count > 0 && !v.batch && v.format == "text":
+	case v.count > 0 && !v.batch && v.out.text():
 		return usagef("--count is for --batch")
 	}
 	v.model.Sort = column
@@ -97,8 +97,8 @@ func (v *topView) run(c *cobra.Command) error {
 	}
 	in, isIn := v.d.Stdin.(*os.File)
 	out, isOut := v.d.raw.(*os.File)
-	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
-		if v.once || !v.batch && v.count == 0 && v.format == "text" {
+	if v.once || v.batch || !v.out.text() || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
+		if v.once || !v.batch && v.count == 0 && v.out.text() {
 			v.count = 1
 		}
 		return v.print(c.Context(), read)
@@ -134,15 +134,19 @@ func (v *topView) print(ctx context.Context, read top.Read) error {
 	return nil
 }
 
-func (v *topView) write(n int) error { return writeView(v.d.Stdout, v.format, &v.model, n) }
+func (v *topView) write(n int) error { return writeView(v.d.Stdout, &v.out, &v.model, n) }
 
 // writeView writes what a live view shows, for the n-th time, where there is no terminal.
-func writeView(w io.Writer, format string, view interface {
+func writeView(w io.Writer, out *stream, view interface {
 	JSON(io.Writer) error
 	Batch(io.Writer) error
 }, n int) error {
-	if format == "json" {
-		return view.JSON(w)
+	if !out.text() {
+		var b bytes.Buffer
+		if err := view.JSON(&b); err != nil {
+			return err
+		}
+		return out.write(w, json.RawMessage(b.Bytes()))
 	}
 	var err error
 	if n > 1 {

@@ -174,13 +174,13 @@ one of them in full: --packet N
 func TestTheAnswerOfATraceComesFirst(t *testing.T) {
 	other := diagnose.Cause{Reason: "no-uplink", Why: "none is usable", Policy: "teaming.active", From: "switch lab",
 		Change: "Bring one back.", Command: "heddle uplink list"}
-	moved := diagnose.Cause{Reason: "other-segment", Port: "vm2", Why: "the frame is in VLAN 10", Policy: "vlan",
+	moved := diagnose.Cause{Reason: "other-vlan", Port: "vm2", Why: "the frame is in VLAN 10", Policy: "vlan",
 		Value: "access 20", From: "port group db", Change: "Put the port into another port group.",
 		Command: "heddle port move vm2 --port-group web"}
 	talk := &diagnose.Talk{Protocols: []diagnose.Protocol{{Name: "ARP", Verdict: diagnose.No,
 		Path: "request from vm1"}},
 		Hops: []diagnose.Hop{{Protocol: "ARP", Frame: "request", From: "vm1", To: "vm2", Verdict: diagnose.No,
-			Path: "-", Reason: "other-segment", Kernel: "agrees"}},
+			Path: "-", Reason: "other-vlan", Kernel: "agrees"}},
 		Causes: []diagnose.Cause{other, moved}}
 	for name, x := range map[string]struct {
 		answer diagnose.Answer
@@ -189,7 +189,7 @@ func TestTheAnswerOfATraceComesFirst(t *testing.T) {
 		status int
 	}{
 		"no": {diagnose.Answer{Verdict: diagnose.No, Text: "vm1 does not reach vm2 because of the VLAN",
-			Reason: "other-segment", Fix: "heddle port move vm2 --port-group web"}, nil,
+			Reason: "other-vlan", Fix: "heddle port move vm2 --port-group web"}, nil,
 			`no: vm1 does not reach vm2 because of the VLAN; fix: heddle port move vm2 --port-group web
   policy:  vlan = access 20
   set by:  port group db
@@ -201,7 +201,7 @@ lab/vm1 and lab/vm2
 ARP   no       request from vm1
 
 FRAME        FROM  TO   ARRIVES  PATH
-ARP request  vm1   vm2  no       other-segment
+ARP request  vm1   vm2  no       other-vlan
 
 why nobody (no-uplink): none is usable
   policy:  teaming.active

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -38,15 +39,23 @@ func buildVersion() Version {
 }
 
 func newVersion(d Deps) *cobra.Command {
-	return &cobra.Command{
+	o := &output{}
+	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Show the program's version",
-		Example: "  heddle version",
+		Example: "  heddle version\n  heddle version -o json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			v := buildVersion()
-			_, err := fmt.Fprintf(d.Stdout, "heddle %s %s\n", v.Version, v.Go)
-			return err
+			return o.print(d, v, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "heddle %s %s\n", v.Version, v.Go)
+				return err
+			})
 		},
 	}
+	o.flag(c)
+	return c
 }

@@ -91,7 +91,7 @@ type Copy struct {
 
 // Cause is why somebody gets nothing, and what changes that.
 type Cause struct {
-	// Reason is the counted reason; or other-segment or other-switch, when the port asked about is not where the frame
+	// Reason is the counted reason; or other-vlan or other-switch, when the port asked about is not where the frame
 	// is.
 	Reason string `json:"reason"`
 	// Port is who gets nothing, "" when it is the whole frame.

@@ -22,7 +22,7 @@ func (r *run) say(s Stage, format string, args ...any) {
 func (s Segment) String() string {
 	switch {
 	case s == Segment{}:
-		return "the untagged segment"
+		return "the untagged VLAN"
 	case s.AD:
 		return fmt.Sprintf("802.1ad VLAN %d", s.VLAN)
 	}

@@ -34,6 +34,17 @@ func SegmentOf(vlan uint16, ad bool) Segment {
 	return Segment{SegmentQ, vlan}
 }
 
+// Words is how people read it: "VLAN 10", "802.1ad VLAN 10", "untagged"; "" for none.
+func (s Segment) Words() string {
+	switch s.Kind {
+	case SegmentQ:
+		return fmt.Sprintf("VLAN %d", s.ID)
+	case SegmentAD:
+		return fmt.Sprintf("802.1ad VLAN %d", s.ID)
+	}
+	return string(s.Kind)
+}
+
 // String is how people write it: "untagged", "10", "ad:10", "trunk"; "" for none.
 func (s Segment) String() string {
 	switch s.Kind {

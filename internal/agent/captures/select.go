@@ -115,18 +115,18 @@ func selectSegments(s *dataplane.Selection, switches []*plan.Switch, words []str
 	case len(s.Ports) > 0 && slices.ContainsFunc(s.Ports, func(id plan.PortID) bool {
 		return id.Switch != s.Ports[0].Switch
 	}):
-		fault("segments are those of one switch, and the ports are of several: capture them one switch at a time")
+		fault("VLANs are those of one switch, and the ports are of several: capture them one switch at a time")
 	case len(s.Ports) > 0:
 		s.Switch = s.Ports[0].Switch
 	case len(switches) == 1:
 		s.Switch = switches[0].Name
 	case len(switches) > 1:
-		fault("segments are those of one switch, and there are %d: say which with --switch", len(switches))
+		fault("VLANs are those of one switch, and there are %d: say which with --switch", len(switches))
 	}
 	for _, w := range words {
 		list, ok := parseSegments(w)
 		if !ok {
-			fault("segment %q: it is a VLAN such as 10, a range such as 10-20, \"untagged\", or of 802.1ad ad:10", w)
+			fault("VLAN %q: it is a number such as 10, a range such as 10-20, \"untagged\", or of 802.1ad ad:10", w)
 		}
 		s.Segments = append(s.Segments, list...)
 	}

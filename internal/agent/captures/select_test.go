@@ -74,7 +74,7 @@ func TestFaultsOfASelectionAreNamedAllAtOnce(t *testing.T) {
 		{api.Capture{Ports: []string{"vm1/eth0", "vm2/eth0"}, Segments: []string{"10"}},
 			[]string{"one switch at a time"}},
 		{api.Capture{Switch: "lab", Segments: []string{"4095", "9-8", "x", "ad:"}},
-			[]string{`segment "4095"`, `segment "9-8"`, `segment "x"`, `segment "ad:"`}},
+			[]string{`VLAN "4095"`, `VLAN "9-8"`, `VLAN "x"`, `VLAN "ad:"`}},
 		{api.Capture{Stages: []string{"delivr"}, Reasons: []string{"mac-limits", "none"}},
 			[]string{`there is no stage delivr; did you mean deliver?`,
 				`there is no reason mac-limits; did you mean mac-limit?`, `there is no reason none`}},

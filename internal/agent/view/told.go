@@ -14,9 +14,9 @@ import (
 func Told(e dataplane.Told) event.Event {
 	out := event.Event{Time: e.At, Switch: e.Port.Switch, Port: e.Port.Name, MAC: e.MAC.String(),
 		VLAN: plan.SegmentOf(e.VLAN, e.AD)}
-	where := "VLAN " + out.VLAN.String()
+	where := out.VLAN.Words()
 	if e.VLAN == 0 {
-		where = "the untagged segment"
+		where = "the untagged VLAN"
 	}
 	switch e.Kind {
 	case abi.TellLearned:

@@ -148,7 +148,7 @@ func TestWordsLeadToTheirTopics(t *testing.T) {
 		"security.macLearning": {"field security.macLearning.enabled", "field security.macLearning.limit",
 			"field security.macLearning.limitPolicy", "field security.macLearning.ageing",
 			"field security.macLearning.unicastFlooding"},
-		"other-segment": {"reason other-segment"},
+		"other-vlan": {"reason other-vlan"},
 		"half-open":     {"rule half-open"},
 		"discovery":     {"field switches[].discovery.lldp"},
 		"stormControl": {"field stormControl.broadcast", "field stormControl.multicast",

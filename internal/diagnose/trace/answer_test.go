@@ -43,7 +43,7 @@ func TestTheAnswerIsOneSentence(t *testing.T) {
 			diagnose.Answer{Verdict: diagnose.Yes, Text: "u1 reaches vm3: on this host"}},
 		"other VLAN": {diagnose.Request{From: "vm1", To: "vm3"}, diagnose.Answer{Verdict: diagnose.No,
 			Text: "vm1 does not reach vm3 because the frame is in VLAN 10, and the port is access 20, as set by the " +
-				"port group db (other-segment)", Reason: "other-segment",
+				"port group db (other-vlan)", Reason: "other-vlan",
 			Fix: "heddle port move vm3 --port-group web"}},
 		"blocked sender": {diagnose.Request{From: "vm4", To: "vm1"}, diagnose.Answer{Verdict: diagnose.No,
 			Text: "vm4 does not reach vm1: the ARP request is dropped at vm4 because port vm4 is blocked, as set by " +

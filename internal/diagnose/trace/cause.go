@@ -18,7 +18,7 @@ import (
 // What may keep a frame from the port asked about without any rule refusing it.
 const (
 	otherSwitch  = "other-switch"
-	otherSegment = "other-segment"
+	otherSegment = "other-vlan"
 	otherUplink  = "other-uplink"
 	notAddressed = "not-addressed"
 	notConnected = "not-connected"

@@ -43,7 +43,7 @@ func (c *captureReader) link(b []byte) captureLink {
 }
 
 // remark reads what the file says of a frame: its direction, and the words of its comment behind the port's name
-// ("port vm1/eth0, in, drop forged-transmit, segment 10").
+// ("port vm1/eth0, in, drop forged-transmit, VLAN 10").
 func (c *captureReader) remark(l captureLink, options []byte) remark {
 	if !c.own {
 		return remark{}

@@ -40,7 +40,7 @@ type captureState struct {
 func guestStates() []captureState {
 	return []captureState{
 		{name: captureOff},
-		{name: captureElse, args: []string{"any", "--segment", "4000"}, segment: 4000},
+		{name: captureElse, args: []string{"any", "--vlan", "4000"}, segment: 4000},
 		{name: "filter matches nothing", args: []string{"any", "--filter", filterOfNone}, filter: filterOfNone},
 		{name: captureAll, args: []string{"any"}},
 	}

@@ -105,14 +105,14 @@ func checkDissection(t *testing.T, drops *recording) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, want := range []string{
-		"vm1/eth0|port vm1/eth0, in, drop forged-transmit, segment untagged|0x00000001",
+		"vm1/eth0|port vm1/eth0, in, drop forged-transmit, untagged|0x00000001",
 		"vm1/eth0|port vm1/eth0, in, drop guest-tagged|0x00000001",
 		"vm1/eth0|port vm1/eth0, in, drop guest-bpdu",
 		"vm1/eth0|port vm1/eth0, in, drop source-group",
 		"vm1/eth0|port vm1/eth0, in, drop source-zero",
 		"vm1/eth0|port vm1/eth0, in, drop own-destination",
-		"vm3/eth0|port vm3/eth0, in, drop vlan-not-allowed, segment 99",
-		"vm4/eth0|port vm4/eth0, in, drop unknown-unicast, segment 10",
+		"vm3/eth0|port vm3/eth0, in, drop vlan-not-allowed, VLAN 99",
+		"vm4/eth0|port vm4/eth0, in, drop unknown-unicast, VLAN 10",
 	} {
 		if strings.Count(string(out), want) != 1 {
 			t.Errorf("not once in what tshark reads: %q\n%s", want, out)

@@ -165,7 +165,7 @@ func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 	none := func() {}
 	text := faultyLab
 	for _, f := range []seeded{
-		{name: "wrong-vlan", reason: "other-segment", seed: none, fixed: ping("vm1", "192.0.2.2")},
+		{name: "wrong-vlan", reason: "other-vlan", seed: none, fixed: ping("vm1", "192.0.2.2")},
 		{name: "forged-transmit", reason: "forged-transmit", seed: none,
 			edit: "port group web of switch lab: security: {forgedTransmits: accept}",
 			old:  "{name: web, vlan: {access: 10}}", new: "{name: web, vlan: {access: 10}, security: " +

@@ -22,7 +22,7 @@ type Segment struct {
 func (s Segment) String() string {
 	switch {
 	case s.VLAN == 0:
-		return "the untagged segment of switch " + s.Switch
+		return "the untagged VLAN of switch " + s.Switch
 	case s.AD:
 		return fmt.Sprintf("802.1ad VLAN %d of switch %s", s.VLAN, s.Switch)
 	}

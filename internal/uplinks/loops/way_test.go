@@ -91,9 +91,9 @@ func TestS110_WhatIsALoopAndWhichPortOpensIt(t *testing.T) {
 
 func TestS110_ALoopSaysHowItGoes(t *testing.T) {
 	l := Find(ways("1:a=2:b", "3:a=4:b"))[0]
-	if want := "frames that leave by port 1 come in by port 2 in the untagged segment of switch b, " +
-		"frames that leave by port 4 come in by port 3 in the untagged segment of switch a; it begins in the " +
-		"untagged segment of switch a"; l.String() != want {
+	if want := "frames that leave by port 1 come in by port 2 in the untagged VLAN of switch b, " +
+		"frames that leave by port 4 come in by port 3 in the untagged VLAN of switch a; it begins in the " +
+		"untagged VLAN of switch a"; l.String() != want {
 		t.Errorf("%s", l)
 	}
 }

@@ -686,7 +686,7 @@ func (x *TraceCopy) GetLength() int32 {
 // TraceCause is why somebody gets nothing, and what changes that.
 type TraceCause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// reason is the counted reason; or other-segment or other-switch, when the port asked about is not where the frame
+	// reason is the counted reason; or other-vlan or other-switch, when the port asked about is not where the frame
 	// is.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// port is who gets nothing, "" when it is the whole frame.

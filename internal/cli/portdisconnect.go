@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+// Disconnected is what "heddle port disconnect" did.
+type Disconnected struct {
+	// Disconnected is false where there was no such port, and --if-connected was given.
+	Disconnected bool `json:"disconnected"`
+	// Port is the port as it was, null where there was none.
+	Port *api.Port `json:"port"`
+	// Trial is how a change of the way to the host's own addresses is tried.
+	Trial *api.Trial `json:"trial,omitempty"`
+}
+
+// disconnecting is what "heddle port disconnect" was asked for.
+type disconnecting struct {
+	output
+	q           api.Disconnect
+	ifConnected bool
+}
+
+func newPortDisconnect(d Deps, t *target) *cobra.Command {
+	g := &disconnecting{}
+	c := &cobra.Command{
+		Use: "disconnect [PORT]", Short: "Remove a port that was connected by command",
+		Long: "Remove a port that was connected by command. Where its port group keeps what a port sets for itself " +
+			"(overrides: {resetAtDisconnect: false}), the port gets these settings back when it is connected to " +
+			"the same port group again.",
+		Example: "  heddle port disconnect vm7/eth0\n  heddle port disconnect --device tap7 --if-connected",
+		Args: func(c *cobra.Command, args []string) error {
+			if g.q.Device == "" {
+				return exactly("PORT")(c, args)
+			}
+			if len(args) > 0 {
+				return usagef("say which port by its name or by its device, not both")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			if g.q.Device == "" {
+				g.q.Port = args[0]
+			}
+			return g.run(d, c, t)
+		},
+	}
+	g.flag(c)
+	c.Flags().StringVar(&g.q.Device, "device", "", "the port that has this device, instead of a port's name")
+	windowFlag(c, &g.q.Window)
+	c.Flags().BoolVar(&g.q.Reset, "reset", false,
+		"forget the port's own settings, even where its port group keeps them")
+	c.Flags().BoolVar(&g.ifConnected, "if-connected", false, "for scripts: a missing port is not an error")
+	return c
+}
+
+func (g *disconnecting) run(d Deps, c *cobra.Command, t *target) error {
+	before, unknown := t.state(c) // for what is printed; what is wrong, the command says itself
+	_, err := askTried(d, c, t, g.q.Window, func(ctx context.Context, s api.Service) (struct{}, error) {
+		return struct{}{}, s.Disconnect(ctx, g.q)
+	})
+	if g.ifConnected && isNotFound(err) {
+		return g.print(d, Disconnected{}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s: nothing to disconnect\n", g.asked())
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	out := Disconnected{Disconnected: true}
+	if unknown == nil {
+		out.Port = g.among(before.Ports)
+	}
+	if g.q.Window.ConfirmWithin > 0 { // else it is decided
+		if v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) {
+			return s.Trial(ctx)
+		}); err == nil && v.State == api.TrialConfirm {
+			out.Trial = v
+			printTrial(d, v)
+		}
+	}
+	return g.print(d, out, func(w io.Writer) error {
+		text := g.asked() + " is disconnected"
+		if p := out.Port; p != nil {
+			text = fmt.Sprintf("port %s is disconnected; it was in port group %s of switch %s", p.Name, p.PortGroup,
+				p.Switch)
+		}
+		_, err := fmt.Fprintln(w, text)
+		return err
+	})
+}
+
+// asked names the port as the command did.
+func (g *disconnecting) asked() string {
+	if g.q.Device != "" {
+		return "the port of device " + g.q.Device
+	}
+	return "port " + g.q.Port
+}
+
+// among is the port that was meant, nil where it is not there.
+func (g *disconnecting) among(ports []api.Port) *api.Port {
+	i := slices.IndexFunc(ports, func(p api.Port) bool {
+		return g.q.Device != "" && p.Device == g.q.Device || g.q.Device == "" && p.Name == g.q.Port
+	})
+	if i < 0 {
+		return nil
+	}
+	return &ports[i]
+}
+
+// isNotFound says whether the agent answered that there is no such thing.
+func isNotFound(err error) bool {
+	var answer *api.Error
+	return errors.As(err, &answer) && answer.Kind == api.NotFound
+}
