@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,31 +33,105 @@ func macs(c *cobra.Command, t *target, keep func(api.MAC) bool) ([]api.MAC, erro
 	return kept, err
 }
 
-func macTable(list []api.MAC) func(io.Writer) error {
+// ShownMAC is an address with what else is known of its station.
+type ShownMAC struct {
+	api.MAC
+	// Addresses are the station's IP addresses: those that are configured at its port, and those that metered flows
+	// show it to send from.
+	Addresses []string `json:"addresses,omitempty"`
+	// PortGroup and Owner are the port's.
+	PortGroup string `json:"portGroup,omitempty"`
+	Owner     string `json:"owner,omitempty"`
+}
+
+// bareMACs are addresses of which nothing else is to be shown.
+func bareMACs(list []api.MAC) []ShownMAC {
+	out := make([]ShownMAC, len(list))
+	for i, m := range list {
+		out[i].MAC = m
+	}
+	return out
+}
+
+// shownMACs adds what else is known.
+func shownMACs(c *cobra.Command, t *target, list []api.MAC) ([]ShownMAC, error) {
+	s, err := t.state(c)
+	if err != nil {
+		return nil, err
+	}
+	flows, err := sentFrom(c, t)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[station][]string{}
+	for _, f := range flows {
+		at := station{place{f.Switch, f.Port}, f.SourceMAC.String()}
+		seen[at] = append(seen[at], f.Source.String())
+	}
+	out := make([]ShownMAC, len(list))
+	for i, m := range list {
+		out[i] = ShownMAC{MAC: m, Addresses: seen[station{place{m.Switch, m.Port}, m.MAC}]}
+		for _, p := range s.Ports {
+			if p.Switch != m.Switch || p.Name != m.Port {
+				continue
+			}
+			out[i].PortGroup, out[i].Owner = p.PortGroup, p.Owner
+			if m.Kind == "port" {
+				out[i].Addresses = append(ownAddresses(p), out[i].Addresses...)
+			}
+		}
+		out[i].Addresses = distinct(out[i].Addresses)
+	}
+	return out, nil
+}
+
+// station is a MAC at a port.
+type station struct {
+	at  place
+	mac string
+}
+
+// macTable shows addresses; wide says that it has the columns of -o wide.
+func macTable(list []ShownMAC, wide bool) func(io.Writer) error {
 	return func(w io.Writer) error {
-		tab := &table{head: []string{"SWITCH", "VLAN", "MAC", "PORT", "KIND", "IDLE"}, right: map[int]bool{5: true},
-			keep: map[int]bool{2: true}, names: map[int]bool{0: true, 3: true},
+		head := []string{"SWITCH", "VLAN", "MAC", "PORT", "KIND", "IDLE"}
+		if wide {
+			head = append(head, "PORT GROUP", "OWNER")
+		}
+		head = append(head, "ADDRESSES")
+		tab := &table{head: head, right: columns(head, "IDLE"), keep: columns(head, "MAC", "IDLE"),
+			names:  columns(head, "SWITCH", "PORT", "PORT GROUP", "OWNER"),
 			narrow: []func(*table){leaveOutTheOnly("SWITCH")}}
+		if !slices.ContainsFunc(list, func(m ShownMAC) bool { return len(m.Addresses) > 0 }) && !wide {
+			leaveOut("ADDRESSES")(tab)
+		}
 		for _, m := range list {
 			idle := "-"
 			if m.Kind == "learned" {
 				idle = times.Age(time.Duration(m.IdleSeconds * float64(time.Second)))
 			}
-			tab.add(m.Switch, m.VLAN.String(), m.MAC, m.Port, m.Kind, idle)
+			row := []string{m.Switch, m.VLAN.String(), m.MAC.MAC, m.Port, m.Kind, idle}
+			if wide {
+				row = append(row, dash(m.PortGroup), dash(m.Owner))
+			}
+			tab.add(append(row, dash(addressText(m.Addresses)))...)
 		}
 		return tab.write(w)
 	}
 }
 
 func newMACList(d Deps, t *target) *cobra.Command {
-	o, sw, port, learned := &output{}, "", "", false
+	o, sw, port, learned := &output{wide: true}, "", "", false
 	c := &cobra.Command{
 		Use: "list", Short: "List the addresses of ports and the learned ones",
 		Long: "List the addresses of ports and the learned addresses. Kinds: \"port\" is a port's own address; " +
 			"\"learned\" was learned behind a port. Where several ports of one guest share addresses, as with a " +
 			"bond in the guest, \"standby\" is a port's own address that the guest uses at another port now, and " +
-			"\"sibling\" is another port's address that it uses at this port.",
-		Example: "  heddle mac list --switch lab --learned", Args: exactly(),
+			"\"sibling\" is another port's address that it uses at this port.\n\n" +
+			"ADDRESSES are the IP addresses of the station, where the agent knows them: those of host ports and of " +
+			"address guards, and those that flows of metered ports show it to send from. -o wide has them always, " +
+			"besides the port group and the owner.",
+		Example: "  heddle mac list --switch lab --learned\n  heddle mac list -o wide", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -71,7 +146,11 @@ func newMACList(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, list, macTable(list))
+			shown, err := shownMACs(c, t, list)
+			if err != nil {
+				return err
+			}
+			return o.print(d, shown, macTable(shown, o.format == "wide"))
 		},
 	}
 	o.flag(c)
@@ -82,7 +161,7 @@ func newMACList(d Deps, t *target) *cobra.Command {
 }
 
 func newMACShow(d Deps, t *target) *cobra.Command {
-	o := &output{}
+	o := &output{wide: true}
 	c := &cobra.Command{
 		Use: "show MAC", Short: "Show where an address is", Example: "  heddle mac show 02:00:00:00:01:01",
 		Args: exactly("MAC"),
@@ -101,7 +180,11 @@ func newMACShow(d Deps, t *target) *cobra.Command {
 			if len(list) == 0 {
 				return fmt.Errorf("no switch knows %s: it has sent nothing lately, or its port does not learn", want)
 			}
-			return o.print(d, list, macTable(list))
+			shown, err := shownMACs(c, t, list)
+			if err != nil {
+				return err
+			}
+			return o.print(d, shown, macTable(shown, o.format == "wide"))
 		},
 	}
 	o.flag(c)

@@ -74,7 +74,7 @@ func chooseMACs(c *cobra.Command, q *api.ForgetMACs, args []string, vlan int, al
 
 func flushed(w io.Writer, list []api.MAC, dry bool) error {
 	if dry {
-		if err := macTable(list)(w); err != nil {
+		if err := macTable(bareMACs(list), false)(w); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "%s would be forgotten (dry run)\n",

@@ -159,6 +159,7 @@ func ownAddresses(p api.Port) (list []string) {
 			list = append(list, strings.FieldsFunc(r.Value.String(), func(c rune) bool {
 				return c == ',' || c == ' '
 			})...)
+			list = slices.DeleteFunc(list, func(a string) bool { return a == "none" }) // an empty list in words
 		}
 	}
 	return list

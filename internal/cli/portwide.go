@@ -60,25 +60,41 @@ func learnedAt(c *cobra.Command, t *target) (map[place]int, error) {
 
 // addressesSeen are the IP addresses that metered flows show guests to send from.
 func addressesSeen(c *cobra.Command, t *target) (map[place][]string, error) {
-	q := api.FlowQuery{Sort: "last", Limit: api.MaxFlowList, FlowFilter: api.FlowFilter{Direction: "ingress"}}
-	flows, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) { return s.Flows(ctx, q) })
+	flows, err := sentFrom(c, t)
 	if err != nil {
 		return nil, err
 	}
 	seen := map[place][]string{}
-	for _, f := range flows.Flows {
-		if f.Uplink || f.Direction != "ingress" || !f.Source.IsValid() || f.Source.IsUnspecified() {
-			continue
-		}
+	for _, f := range flows {
 		at := place{f.Switch, f.Port}
 		seen[at] = append(seen[at], f.Source.String())
 	}
 	return seen, nil
 }
 
+// sentFrom are the metered flows that guests send from an IP address, the latest first.
+func sentFrom(c *cobra.Command, t *target) ([]api.Flow, error) {
+	q := api.FlowQuery{Sort: "last", Limit: api.MaxFlowList, FlowFilter: api.FlowFilter{Direction: "ingress"}}
+	flows, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) { return s.Flows(ctx, q) })
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(flows.Flows, func(f api.Flow) bool {
+		return f.Uplink || f.Direction != "ingress" || !f.Source.IsValid() || f.Source.IsUnspecified()
+	}), nil
+}
+
 // addressText shows the first addresses and counts the rest.
 func addressText(list []string) string {
-	var kept []string
+	kept := distinct(list)
+	if n := len(kept) - mostAddresses; n > 0 {
+		return strings.Join(kept[:mostAddresses], ",") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(kept, ",")
+}
+
+// distinct are the addresses without those that are there already, with or without the length of their prefix.
+func distinct(list []string) (kept []string) {
 	for _, a := range list {
 		bare, _, _ := strings.Cut(a, "/")
 		if !slices.Contains(kept, a) && !slices.ContainsFunc(kept, func(k string) bool {
@@ -87,8 +103,5 @@ func addressText(list []string) string {
 			kept = append(kept, a)
 		}
 	}
-	if n := len(kept) - mostAddresses; n > 0 {
-		return strings.Join(kept[:mostAddresses], ",") + fmt.Sprintf(" and %d more", n)
-	}
-	return strings.Join(kept, ",")
+	return kept
 }

@@ -337,9 +337,16 @@ func statsOne(w io.Writer, d Deps, s api.Stats, zero bool) error {
 		}
 		return padded
 	}
+	of := map[string]uint64{"packetsInDropped": stats.Filtered(s.Drops, s.Uplink),
+		"packetsOutDropped": stats.Filtered(s.Refused, s.Uplink)}
+	filtered := false
 	for _, c := range append(append([]api.Counter{}, s.Counters...), s.Extra...) {
 		if c.Value > 0 || zero {
 			tab.add(c.Name, strconv.FormatUint(c.Value, 10))
+		}
+		if n := of[c.Name]; n > 0 {
+			filtered = true
+			tab.add("  of these filtered", strconv.FormatUint(n, 10))
 		}
 	}
 	reasonRow := func(what string, r api.ReasonNo) {
@@ -359,7 +366,15 @@ func statsOne(w io.Writer, d Deps, s api.Stats, zero bool) error {
 		_, err := fmt.Fprintln(w, "all counters are 0 (--zero shows them)")
 		return err
 	}
-	return tab.write(w)
+	if err := tab.write(w); err != nil || !filtered {
+		return err
+	}
+	_, err := fmt.Fprint(w, `
+filtered: duplicates that the checks of uplinks leave out, and frames for nobody
+here. vSphere's counters have them among what is dropped. They are normal:
+"heddle stats" has them as FILTERED.
+`)
+	return err
 }
 
 // addLosses adds what a device lost by its own account.

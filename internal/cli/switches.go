@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )
 
@@ -47,7 +48,10 @@ func of(up, all int) string { return fmt.Sprintf("%d of %d", up, all) }
 func newSwitchShow(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "show SWITCH", Short: "Show one switch", Example: "  heddle switch show lab", Args: exactly("SWITCH"),
+		Use: "show SWITCH", Short: "Show one switch",
+		Example: "  heddle switch show lab\n  heddle switch show lab -o yaml", Args: exactly("SWITCH"),
+		Long: "Show one switch: its uplinks and LAGs with their states, its checks, and what of its flow export " +
+			"(ipfix) is not as it is by default. -o json and yaml have every setting.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -66,7 +70,8 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 				rows := [][2]string{
 					{"switch", sw.Name}, {"kind", string(sw.Kind)}, {"mtu", strconv.Itoa(sw.MTU)},
 					{"port groups", strconv.Itoa(sw.PortGroups)}, {"ports up", of(sw.PortsUp, sw.Ports)},
-					{"uplinks", strings.Join(sw.Uplinks, ", ")}, {"uplinks up", of(sw.UplinksUp, len(sw.Uplinks))},
+					{"uplinks", strings.Join(uplinkStates(s, sw.Name), ", ")},
+					{"lags", strings.Join(lagStates(s, sw.Name), ", ")},
 					{"checks.reversePath", strconv.FormatBool(sw.ReversePath)},
 					{"checks.reversePathPromiscuous", strconv.FormatBool(sw.ReversePathPromiscuous)},
 					{"checks.blockGuestBPDU", strconv.FormatBool(sw.BlockGuestBPDU)},
@@ -79,17 +84,56 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// ipfixProperties are the settings in the words of the configuration file.
+// uplinkStates are the uplinks of a switch with their states: "uplink1 (up, 25 Gb/s)".
+func uplinkStates(s *api.State, sw string) (list []string) {
+	for _, u := range s.Uplinks {
+		if u.Switch != sw {
+			continue
+		}
+		text := u.Name + " (" + string(u.State)
+		if u.Speed > 0 {
+			text += ", " + speedText(u.Speed)
+		}
+		list = append(list, text+")")
+	}
+	return list
+}
+
+// lagStates are the LAGs of a switch: "lag1 (degraded, 1 of 2 used: uplink1, uplink2)".
+func lagStates(s *api.State, sw string) (list []string) {
+	for _, l := range lags(s) {
+		if l.Switch == sw {
+			list = append(list, fmt.Sprintf("%s (%s, %s used: %s)", l.Name, l.State, of(l.used(), len(l.Members)),
+				strings.Join(memberNames(l), ", ")))
+		}
+	}
+	return list
+}
+
+// ipfixProperties are the settings in the words of the configuration file: the collectors, and what is not as it is by
+// default.
 func ipfixProperties(x *api.IPFIX) [][2]string {
 	if x == nil {
 		return nil
 	}
-	collectors := make([]string, len(x.Collectors))
-	for i, c := range x.Collectors {
-		collectors[i] = c.String()
+	defaults := ipfixSettings(defaultIPFIX())
+	rows := [][2]string{{"ipfix.collectors", cmp.Or(joined(x.Collectors, ", "), "none")}}
+	return append(rows, slices.DeleteFunc(ipfixSettings(x), func(r [2]string) bool {
+		return slices.Contains(defaults, r)
+	})...)
+}
+
+// defaultIPFIX are the settings of a switch that says nothing of them.
+func defaultIPFIX() *api.IPFIX {
+	p, err := plan.ResolveValid(&spec.Config{Switches: []spec.Switch{{Name: "default"}}}, nil)
+	if err != nil { // every setting is then shown
+		return &api.IPFIX{}
 	}
-	rows := [][2]string{
-		{"ipfix.collectors", cmp.Or(strings.Join(collectors, ", "), "none")},
+	return api.IPFIXOf(p.Switches[0].IPFIX)
+}
+
+func ipfixSettings(x *api.IPFIX) [][2]string {
+	return [][2]string{
 		{"ipfix.observationDomainId", strconv.FormatUint(uint64(x.ObservationDomainID), 10)},
 		{"ipfix.switchIpAddress", x.SwitchIPAddress},
 		{"ipfix.activeFlowTimeout", period(x.ActiveFlowTimeoutSeconds)},
@@ -100,7 +144,6 @@ func ipfixProperties(x *api.IPFIX) [][2]string {
 		{"ipfix.templates.packets", strconv.Itoa(x.TemplatesPackets)}, {"ipfix.maxFlows", strconv.Itoa(x.MaxFlows)},
 		{"ipfix.mtu", number(x.MTU)},
 	}
-	return slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" }) // what has no default and is not set
 }
 
 // period is a duration as the configuration file writes it: "10m".

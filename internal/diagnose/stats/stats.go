@@ -96,7 +96,7 @@ func Of(s *api.Stats) Counts {
 			c.OutDropped += n.Value
 		}
 	}
-	in, out := filtered(s.Drops, s.Uplink), filtered(s.Refused, s.Uplink)
+	in, out := Filtered(s.Drops, s.Uplink), Filtered(s.Refused, s.Uplink)
 	c.InDropped -= min(in, c.InDropped)
 	c.OutDropped -= min(out, c.OutDropped)
 	c.Filtered = in + out
@@ -105,7 +105,8 @@ func Of(s *api.Stats) Counts {
 	return c
 }
 
-func filtered(counts []api.ReasonNo, uplink bool) (n uint64) {
+// Filtered is how many of them are left out in normal operation (reasons.ByDesign), at a port or uplink.
+func Filtered(counts []api.ReasonNo, uplink bool) (n uint64) {
 	for _, c := range counts {
 		if r, ok := abi.ParseReason(c.Reason); ok && reasons.ByDesign(r, uplink) {
 			n += c.Value
