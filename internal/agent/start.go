@@ -258,13 +258,14 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	a.ports.warnings = slices.Concat(faultLines(faults), whole.Warnings(), a.ports.macTableWarnings(a.ports.file,
-		nil))
+	ofFile := slices.Concat(whole.Warnings(), a.ports.macTableWarnings(a.ports.file, nil))
+	a.ports.warnings = slices.Concat(faultLines(faults), ofFile)
 	cfg, misfits := a.ports.layers().merge()
 	a.ports.cfg = cfg
 	a.ports.keepMisfits(misfits)
 	a.ports.forgetOverrides()
-	for _, w := range slices.Concat(spec.MissingDevices(whole, a.lookup), a.ports.warnings, a.ports.misfits) {
+	// Devices that are missing or can't serve are reported with their ports and uplinks, once the plan is active.
+	for _, w := range slices.Concat(ofFile, a.ports.misfits) {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()

@@ -177,7 +177,10 @@ func checkName(s string) string {
 	return ""
 }
 
-// checkDevice returns what is wrong with a device name, "" for nothing (the kernel's own rule for names).
+// loopback is the name of the loopback device, in every network namespace.
+const loopback = "lo"
+
+// checkDevice returns what is wrong with a device name, "" for nothing (the kernel's own rule for names, and loopback).
 func checkDevice(s string) string {
 	odd := func(r rune) bool {
 		return r == '/' || r == ':' || r == utf8.RuneError || !unicode.IsPrint(r) || unicode.IsSpace(r)
@@ -187,6 +190,9 @@ func checkDevice(s string) string {
 		return "a device name is needed, or leave the field out"
 	case len(s) > maxDeviceName:
 		return fmt.Sprintf("a device name has at most %d bytes, this one has %d", maxDeviceName, len(s))
+	case s == loopback:
+		return "the loopback device leads to no guest and no network: name another, such as a guest's tap or a " +
+			"network card"
 	case s == "." || s == ".." || strings.ContainsFunc(s, odd):
 		return "a device name holds no slash, colon, space or control character"
 	}

@@ -139,12 +139,31 @@ func (r *Record) Describe() []string {
 	for _, s := range r.Quieted {
 		lines = append(lines, fmt.Sprintf("set %s of %s, which is %s, to %s", s.Name, from, s.Value, quiet(s).Value))
 	}
-	what := "nobody: no gateway is known"
-	if len(r.Gateways) > 0 {
-		what = strings.Join(texts(r.Gateways), ", ")
-	}
-	return append(lines, fmt.Sprintf("ask %s by %s; go back without an answer within %s", what, to, r.GatewayWithin),
+	return append(lines, r.describeAsking(),
 		fmt.Sprintf("go back unless \"heddle host-port confirm %s\" is given within %s", r.Port.Name, r.ConfirmWithin))
+}
+
+// describeAsking says who is asked whether the network is reached, and which answers keep the move.
+func (r *Record) describeAsking() string {
+	if len(r.Gateways) == 0 {
+		return "ask nobody whether the network is reached: no default gateway goes by " + r.Config.Device
+	}
+	families := map[bool]bool{}
+	for _, g := range r.Gateways {
+		families[g.Is4()] = true
+	}
+	unless := "unless it answers"
+	switch {
+	case len(r.Gateways) == 1:
+	case r.Named || len(r.Gateways) == len(families):
+		unless = "unless each of them answers"
+	case len(families) == 1:
+		unless = "unless one of them answers"
+	default:
+		unless = "unless one of each address family answers"
+	}
+	return fmt.Sprintf("ask %s by %s; go back %s within %s", strings.Join(texts(r.Gateways), ", "), r.Port.Device,
+		unless, r.GatewayWithin)
 }
 
 // QuietedOf are the parameters of a device that Quiet changes: router advertisements and broadcasts reach both the

@@ -128,3 +128,36 @@ func TestJournalComesBackAndADamagedOneIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestDescribe_SaysWhoIsAskedAndWhichAnswersKeepTheMove(t *testing.T) {
+	const nobody = "ask nobody whether the network is reached: no default gateway goes by eno1"
+	for _, c := range []struct {
+		what     string
+		gateways []netip.Addr
+		named    bool
+		want     string
+	}{
+		{"no gateway is known", nil, false, nobody},
+		{"one", addrs("192.0.2.1"), false, "ask 192.0.2.1 by vmk0; go back unless it answers within 30s"},
+		{"two of one family", addrs("192.0.2.1", "192.0.2.2"), false,
+			"ask 192.0.2.1, 192.0.2.2 by vmk0; go back unless one of them answers within 30s"},
+		{"named", addrs("192.0.2.1", "192.0.2.2"), true,
+			"ask 192.0.2.1, 192.0.2.2 by vmk0; go back unless each of them answers within 30s"},
+		{"one of each family", addrs("192.0.2.1", "2001:db8::1"), false,
+			"ask 192.0.2.1, 2001:db8::1 by vmk0; go back unless each of them answers within 30s"},
+		{"more of one family", addrs("192.0.2.1", "192.0.2.2", "2001:db8::1"), false,
+			"ask 192.0.2.1, 192.0.2.2, 2001:db8::1 by vmk0; go back unless one of each address family " +
+				"answers within 30s"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := &Record{Port: spec.Port{Name: "vmk0", Device: "vmk0"}, Config: &hostnet.Config{Device: "eno1"},
+				Gateways: c.gateways, Named: c.named, GatewayWithin: 30 * time.Second, ConfirmWithin: 2 * time.Minute}
+			lines := r.Describe()
+			asks, last := lines[len(lines)-2], lines[len(lines)-1]
+			if asks != c.want ||
+				last != "go back unless \"heddle host-port confirm vmk0\" is given within 2m0s" {
+				t.Errorf("%q\n%q\nwant %q", asks, last, c.want)
+			}
+		})
+	}
+}

@@ -136,30 +136,28 @@ func name(n *api.Neighbour) string {
 }
 
 func deviceMissing(l *look) (found []api.Finding) {
-	add := func(f api.Finding, kind, device, reason string) {
+	add := func(f api.Finding, kind, reason string) {
+		id := plan.PortID{Switch: f.Switch, Name: f.Port + f.Uplink}
 		f.Sign = reason
-		if gone, ok := l.Absent[plan.PortID{Switch: f.Switch, Name: f.Port + f.Uplink}]; ok {
+		if gone, ok := l.Absent[id]; ok {
 			f.FirstSeen = gone.Since
 			f.Sign += "; for " + max(0, l.Now.Sub(gone.Since)).Round(time.Second).String()
 			if gone.AtLeast {
 				f.FirstSeen, f.Sign = time.Time{}, f.Sign+" at least"
 			}
 		}
-		f.Change = "Make the device " + device + ", or correct its name."
-		if device == "" {
-			f.Change = "Bind a device to it."
-		}
+		f.Change = l.Host.WhyWaiting(id).Fix()
 		f.Command = "heddle " + kind + " show " + f.Port + f.Uplink
 		found = append(found, f)
 	}
 	for i := range l.State.Uplinks {
 		if u := &l.State.Uplinks[i]; u.State == api.Pending {
-			add(api.Finding{Switch: u.Switch, Uplink: u.Name}, "uplink", u.Device, u.Reason)
+			add(api.Finding{Switch: u.Switch, Uplink: u.Name}, "uplink", u.Reason)
 		}
 	}
 	for i := range l.State.Ports {
 		if p := &l.State.Ports[i]; p.State == api.Pending {
-			add(api.Finding{Switch: p.Switch, Port: p.Name}, "port", p.Device, p.Reason)
+			add(api.Finding{Switch: p.Switch, Port: p.Name}, "port", p.Reason)
 		}
 	}
 	return found

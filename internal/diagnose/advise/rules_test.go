@@ -391,6 +391,7 @@ func deviceCases() []ruleCase {
 		{rule: "device-missing", provoke: func(r *rig) {
 			r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist"
 			r.Absent = map[plan.PortID]sightings.Absence{id("b"): {Since: r.Now.Add(-time.Hour)}}
+			r.Host.Waiting[id("b")] = problem.Problem{Code: problem.DeviceMissing, Device: "pb"}
 		}, near: func(r *rig) { r.view("b").State = api.Down },
 			object: "port b", sign: "device pb does not exist; for 1h0m0s", fix: "heddle port show b",
 			level: note},

@@ -50,11 +50,11 @@ func TestTheAnswerIsOneSentence(t *testing.T) {
 				"the port vm4 (port-blocked)", Reason: "port-blocked", Fix: "heddle port unblock vm4"}},
 		"no device": {diagnose.Request{From: "vm1", To: "vm6"}, diagnose.Answer{Verdict: diagnose.No,
 			Text:   "port vm6 is not connected: there is no device dev-vm6; it is connected when it appears",
-			Reason: "not-connected", Fix: "make the device, or correct its name"}},
+			Reason: "not-connected", Fix: "make the device dev-vm6, or correct its name"}},
 		"sender without device": {diagnose.Request{From: "vm6", Frame: to(mac(1), diagnose.Fields{})},
 			diagnose.Answer{Verdict: diagnose.No,
 				Text:   "port vm6 is not connected: there is no device dev-vm6; it is connected when it appears",
-				Reason: "not-connected", Fix: "make the device, or correct its name"}},
+				Reason: "not-connected", Fix: "make the device dev-vm6, or correct its name"}},
 		"forged": {diagnose.Request{From: "vm1", To: "vm2", Frame: &diagnose.Fields{SrcMAC: forged}},
 			diagnose.Answer{Verdict: diagnose.No, Text: "vm1 does not reach vm2: the frame is dropped at vm1 because " +
 				"the source 02:00:00:00:00:77 is not the port's MAC 02:00:00:00:00:01 (forged-transmit)",

@@ -207,7 +207,7 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 // notConnected is the cause of whatever a place without a device gets or sends nothing of.
 func (t *tracer) notConnected(at *place, why error) diagnose.Cause {
 	return diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices",
-		Why: why.Error(), Change: "Make the device, or correct its name.",
+		Why: why.Error(), Change: t.WhyWaiting(at.id).Fix(),
 		Command: fmt.Sprintf("heddle %s show %s", at.kind(), at.id.Name)}
 }
 

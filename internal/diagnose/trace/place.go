@@ -7,7 +7,6 @@ import (
 
 	"heddle/internal/model"
 	"heddle/internal/plan"
-	"heddle/internal/plan/problem"
 	"heddle/internal/spec/known"
 )
 
@@ -118,9 +117,5 @@ func (t *tracer) connected(p *place) error {
 	if _, ok := t.Facts[p.id]; ok {
 		return nil
 	}
-	why := t.Waiting[p.id]
-	if why.None() {
-		why = problem.Of(problem.NoDevice)
-	}
-	return fmt.Errorf("%s %s is not connected: %s", p.kind(), p.id.Name, why.Text())
+	return fmt.Errorf("%s %s is not connected: %s", p.kind(), p.id.Name, t.WhyWaiting(p.id).Text())
 }

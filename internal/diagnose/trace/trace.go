@@ -47,6 +47,14 @@ type Host struct {
 	Waiting map[plan.PortID]problem.Problem
 }
 
+// WhyWaiting says why frames of a port or uplink that is not connected do not reach the switch.
+func (h *Host) WhyWaiting(id plan.PortID) problem.Problem {
+	if why := h.Waiting[id]; !why.None() {
+		return why
+	}
+	return problem.Of(problem.NoDevice)
+}
+
 // Group is a port group: what a port inherits there, and what it may set for itself.
 type Group struct {
 	Switch, Name string

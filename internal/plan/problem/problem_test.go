@@ -120,3 +120,27 @@ func TestRefAndValue(t *testing.T) {
 		t.Error("a state is lost")
 	}
 }
+
+// What to do about a device that is there and can't serve is not to make it.
+func TestFixOfADevice(t *testing.T) {
+	for c, want := range map[Code]string{
+		NoDevice:      "Bind a device to it.",
+		DeviceMissing: "Make the device DEVICE, or correct its name.",
+		Loopback:      "Name another device: ",
+		SwitchEnd:     "Name another device: ",
+		WrongDevice:   "Name another device: ",
+		BondMember:    "Make PEER the uplink's device, or take DEVICE out of it.",
+		BridgeMember:  "Take DEVICE out of PEER: a device has one switch.",
+		DeviceMember:  "Take DEVICE out of PEER: a device has one switch.",
+		VLANDevice:    "Make the device under it an uplink, ",
+		LowMTU:        "Raise the MTU of DEVICE, or lower that of switch PEER.",
+		AttachQueued:  "Wait until its device is attached.",
+		AttachFailed:  "Remove what keeps its device from being used; ",
+	} {
+		t.Run(string(c), func(t *testing.T) {
+			if got := full(c).Fix(); !strings.HasPrefix(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

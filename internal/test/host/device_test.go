@@ -151,3 +151,33 @@ func TestARenamedDeviceIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// The log of a start has each missing device once, and loopback is refused wherever a device can be named.
+func TestMissingDevicesAreLoggedOnceAndLoopbackIsRefused(t *testing.T) {
+	h := newHost(t)
+	const text = "switches:\n  - {name: lab, uplinks: [{name: u1, device: nouplink}], portGroups: [{name: web}]}\n" +
+		"ports:\n  - {name: vm1, switch: lab, portGroup: web, device: noport}\n"
+	h.start("--config", h.file("heddle.yaml", text))
+	h.awaitPort("vm1", api.Pending)
+	for _, device := range []string{"nouplink", "noport"} {
+		if n := strings.Count(h.log.String(), device); n != 1 {
+			t.Errorf("device %s is %d times in the log of the start", device, n)
+		}
+	}
+	const refusal = "--device lo: the loopback device leads to no guest and no network: name another"
+	if _, errs, status := h.heddle("port", "connect", "a", "--port-group", "web", "--device", "lo"); status != 2 ||
+		!strings.Contains(errs, refusal) {
+		t.Errorf("port connect: status %d: %s", status, errs)
+	}
+	if _, errs, status := h.heddle("host-port", "adopt", "lo", "--port-group", "web"); status == 0 {
+		t.Errorf("the loopback device was adopted: %s", errs)
+	}
+	file := h.file("lo.yaml", strings.ReplaceAll(text, "nouplink", "lo"))
+	if _, errs, status := h.heddle("apply", "-f", file); status != 2 || !strings.Contains(errs, ":2:") ||
+		!strings.Contains(errs, "device: lo: the loopback device leads to no guest and no network") {
+		t.Errorf("apply: status %d: %s", status, errs)
+	}
+	if advice, _, _ := h.heddle("advise"); !strings.Contains(advice, "Make the device noport, or correct its name.") {
+		t.Error(advice)
+	}
+}

@@ -1,0 +1,26 @@
+package problem
+
+import "fmt"
+
+// Fix says what an operator does about the device of a port or uplink that is not there or can't serve, as a sentence.
+func (p Problem) Fix() string {
+	switch p.Code {
+	case NoDevice:
+		return "Bind a device to it."
+	case DeviceMissing:
+		return fmt.Sprintf("Make the device %s, or correct its name.", p.Device)
+	case Loopback, SwitchEnd, WrongDevice:
+		return "Name another device: a guest's veth or tap for a port, a network card or a bond for an uplink."
+	case BondMember:
+		return fmt.Sprintf("Make %s the uplink's device, or take %s out of it.", p.Peer, p.Device)
+	case BridgeMember, DeviceMember:
+		return fmt.Sprintf("Take %s out of %s: a device has one switch.", p.Device, p.Peer)
+	case VLANDevice:
+		return "Make the device under it an uplink, and set the VLAN at the port group."
+	case LowMTU:
+		return fmt.Sprintf("Raise the MTU of %s, or lower that of switch %s.", p.Device, p.Peer)
+	case AttachQueued:
+		return "Wait until its device is attached."
+	}
+	return "Remove what keeps its device from being used; the agent tries again by itself."
+}
