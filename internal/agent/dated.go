@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,7 +31,8 @@ const (
 // file of the run directory: like the counters they outlive the agent, and not the boot.
 type dated struct {
 	*shared
-	effect *effect
+	effect  *effect
+	teaming *teaming
 
 	ledger *sightings.Ledger
 	file   string // "" keeps none
@@ -38,6 +40,7 @@ type dated struct {
 	kept   time.Time     // when the file was written last
 	causes advise.Causes // of the plan at hand
 	of     *binding.Desired
+	links  advise.Links  // at the reading before
 	due    chan struct{} // holds one when the counters shall be read soon
 	// reading is held from the reading of the counters until they are dated; never in the loop.
 	reading sync.Mutex
@@ -140,15 +143,26 @@ func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) ([]byte, error) 
 		return nil, nil
 	}
 	var before advise.Causes
-	if da.of != d {
+	if links := da.lost(d.Plan); da.of != d || !maps.Equal(da.links, links) {
 		before = da.causes
-		da.of, da.causes = d, advise.CausesOf(d.Plan, d.Facts)
+		da.of, da.links, da.causes = d, links, advise.CausesOf(d.Plan, d.Facts, links)
 	}
 	da.ledger.Note(time.Now(), advise.Readings(before, da.causes, stats, flows))
 	if time.Since(da.kept) < keepSightingsEvery {
 		return nil, nil
 	}
 	return da.encoded()
+}
+
+// lost says how often each uplink of the plan has lost its link.
+func (da *dated) lost(p *plan.Plan) advise.Links {
+	links := advise.Links{}
+	for _, sw := range p.Switches {
+		for _, u := range sw.Uplinks {
+			links[u.ID] = da.teaming.links.Lost(u.ID)
+		}
+	}
+	return links
 }
 
 // watch notes, in the loop, which ports and uplinks have a device.

@@ -19,9 +19,9 @@ type owners struct {
 	settler    *settler           // when the loop puts things right
 	attaching  *attaching         // the devices that are given the program
 	chains     *chains            // other programs on them
-	dated      *dated             // when what is only counted was seen
 	reporter   *reporter          // what is told of ports and uplinks
 	teaming    *teaming           // links, teams and announcements
+	dated      *dated             // when what is only counted was seen
 	flowing    *flowing           // the metering of flows
 	looping    *looping           // the search for loops
 	holding    *holding           // the devices in hand
@@ -47,11 +47,12 @@ func join(s *shared) (o owners) {
 	o.settler = &settler{shared: s}
 	o.attaching = &attaching{shared: s, effect: o.effect}
 	o.chains = &chains{shared: s, effect: o.effect, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
-	o.dated = &dated{shared: s, effect: o.effect, ledger: sightings.New(), due: make(chan struct{}, 1)}
 	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains,
 		refused: refusals{effect: o.effect, list: map[plan.PortID][]refusal{}}}
 	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter,
 		verdicts: uplinks.Verdicts{}}
+	o.dated = &dated{shared: s, effect: o.effect, teaming: o.teaming, ledger: sightings.New(),
+		due: make(chan struct{}, 1)}
 	o.flowing = &flowing{}
 	o.looping = &looping{shared: s, ports: o.ports, effect: o.effect, settler: o.settler}
 	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect}

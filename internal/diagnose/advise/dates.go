@@ -13,8 +13,11 @@ import (
 
 // The names of counters in a ledger of sightings.
 const (
-	unlearned    = "macNotLearnedAllowed"
-	lossesCount  = "deviceLosses"
+	unlearned   = "macNotLearnedAllowed"
+	lossesCount = "deviceLosses"
+	// what a link that goes down causes, too
+	sendErrors   = "deviceSendErrors"
+	notSent      = "deviceNotSent"
 	flowsMissing = "flowsNotRecorded" // of a switch
 )
 
@@ -48,7 +51,8 @@ func Readings(before, causes Causes, stats []api.Stats, flows *api.FlowStatus) m
 			}
 		}
 		if d := s.Device; d != nil && s.Uplink {
-			list = append(list, sightings.Count{What: lossesCount, N: lossesOf(d), Cause: d.Device})
+			list = append(list, sightings.Count{What: lossesCount, N: d.RxErrors + d.RxMissed, Cause: d.Device})
+			list = append(list, count(id, sendErrors, d.TxErrors, sendErrors), count(id, notSent, d.TxDropped, notSent))
 		}
 		all[id] = list
 	}
@@ -63,8 +67,6 @@ func Readings(before, causes Causes, stats []api.Stats, flows *api.FlowStatus) m
 	return all
 }
 
-func lossesOf(d *api.DeviceLosses) uint64 { return d.RxErrors + d.TxErrors + d.RxMissed + d.TxDropped }
-
 func notRecorded(sw *api.FlowSwitch) uint64 {
 	n := sw.Overflow.Packets
 	for _, loss := range sw.Losses {
@@ -77,14 +79,17 @@ func notRecorded(sw *api.FlowSwitch) uint64 {
 // changes, the frames that met it before may be of a fault that was fixed.
 type Causes func(id plan.PortID, reason string) string
 
+// Links say how often each uplink has lost its link.
+type Links map[plan.PortID]uint32
+
 // CausesOf makes the Causes of a plan and of what is seen of its devices. They remember what they were asked, so that
 // readings between two changes cost no hashing.
-func CausesOf(p *plan.Plan, facts plan.Facts) Causes {
+func CausesOf(p *plan.Plan, facts plan.Facts, links Links) Causes {
 	type asked struct {
 		id     plan.PortID
 		reason string
 	}
-	known, find := map[asked]string{}, findCauses(p, facts)
+	known, find := map[asked]string{}, findCauses(p, facts, links)
 	return func(id plan.PortID, reason string) string {
 		k := asked{id, reason}
 		c, ok := known[k]
@@ -96,7 +101,7 @@ func CausesOf(p *plan.Plan, facts plan.Facts) Causes {
 	}
 }
 
-func findCauses(p *plan.Plan, facts plan.Facts) Causes {
+func findCauses(p *plan.Plan, facts plan.Facts, links Links) Causes {
 	decides := map[string][]plan.Field{}
 	for _, f := range plan.Fields() {
 		for _, r := range f.Reasons {
@@ -121,6 +126,9 @@ func findCauses(p *plan.Plan, facts plan.Facts) Causes {
 		m, ok := members[id]
 		if !ok {
 			return ""
+		}
+		if reason == sendErrors || reason == notSent {
+			return fmt.Sprint(m.uplink.Device, facts[id].Up, links[id])
 		}
 		h := fnv.New64a()
 		if m.port != nil {
@@ -182,6 +190,12 @@ func lessBefore(s *api.Stats, seen sightings.Seen) *api.Stats {
 		return left
 	}
 	out.Drops, out.Refused = cut("drops/", s.Drops), cut("refused/", s.Refused)
+	if s.Device != nil {
+		d := *s.Device
+		errors, dropped := seen[id][sendErrors], seen[id][notSent]
+		d.TxErrors, d.TxDropped = diff(d.TxErrors, errors.Before), diff(d.TxDropped, dropped.Before)
+		out.Device = &d
+	}
 	if one, ok := seen.Of(id, unlearned); ok && one.Before > 0 {
 		out.Extra = make(api.Counters, len(s.Extra))
 		for i, c := range s.Extra {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/observe/event"
 	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 )
@@ -13,7 +14,9 @@ import (
 // sees keeps the rig's counters in a ledger, of which the first reading is so long ago.
 func (r *rig) sees(l *sightings.Ledger, ago time.Duration) {
 	r.t.Helper()
-	l.Note(r.Now.Add(-ago), Readings(nil, CausesOf(r.Host.Plan, r.Host.Facts), r.Stats, r.Flows))
+	causes := CausesOf(r.Host.Plan, r.Host.Facts, r.links)
+	l.Note(r.Now.Add(-ago), Readings(r.before, causes, r.Stats, r.Flows))
+	r.before = causes
 	r.Seen = l.Seen()
 }
 
@@ -190,11 +193,11 @@ func TestAnUplinkWithoutAVLANStaysANote(t *testing.T) {
 // TestCauses_ChangeWithWhatDecides: and not with what does not.
 func TestCauses_ChangeWithWhatDecides(t *testing.T) {
 	before := newRig(t, sound)
-	was := CausesOf(before.Host.Plan, before.Host.Facts)
+	was := CausesOf(before.Host.Plan, before.Host.Facts, nil)
 	r := newRig(t, strings.Replace(sound, "{name: web, vlan: {access: 10}",
 		"{name: web, vlan: {access: 10}, security: {forgedTransmits: accept}", 1))
 	r.fact("b", func(f *plan.Fact) { f.MTU = 9000 })
-	now := CausesOf(r.Host.Plan, r.Host.Facts)
+	now := CausesOf(r.Host.Plan, r.Host.Facts, r.links)
 	for _, c := range []struct {
 		port, reason string
 		changed      bool
@@ -207,5 +210,93 @@ func TestCauses_ChangeWithWhatDecides(t *testing.T) {
 				t.Errorf("changed: %v", !c.changed)
 			}
 		})
+	}
+}
+
+// What a device did not send until its link went down or came back is no fault of the device; what it did not send
+// after that, and what it lost receiving, is.
+func TestDeviceLosses_NotThoseOfALinkThatWentDown(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		// before, down and after are what the device counts until the link goes down, then, and when it is back.
+		before, down, after api.DeviceLosses
+		want                string // of the finding in the end; "" is none
+		whileDown           string
+	}{
+		{what: "not sent while the link is lost", down: api.DeviceLosses{TxDropped: 9, TxErrors: 1}},
+		{what: "errors receiving", down: api.DeviceLosses{TxDropped: 9, RxErrors: 2},
+			want: "2 errors receiving and 0 errors sending, 0 frames missed, and 0 frames not sent", whileDown: "2 errors"},
+		{what: "again with the link up", down: api.DeviceLosses{TxDropped: 9}, after: api.DeviceLosses{TxDropped: 3},
+			want: "and 3 frames not sent, since it was made (not sent: since its link changed)"},
+		{what: "before", before: api.DeviceLosses{TxDropped: 5}, down: api.DeviceLosses{TxDropped: 4}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r, l := newRig(t, sound), sightings.New()
+			r.Since, r.links = api.AdviseSince, Links{id("u1"): 1}
+			d := &api.DeviceLosses{Device: "eno1"}
+			r.stats("u1").Device = d
+			add := func(more api.DeviceLosses, ago time.Duration) {
+				d.TxDropped, d.TxErrors = d.TxDropped+more.TxDropped, d.TxErrors+more.TxErrors
+				d.RxErrors, d.RxMissed = d.RxErrors+more.RxErrors, d.RxMissed+more.RxMissed
+				r.sees(l, ago)
+			}
+			add(api.DeviceLosses{}, 5*time.Minute)
+			add(c.before, 4*time.Minute)
+			if f := r.found("device-losses"); (len(f) > 0) != (c.before.TxDropped > 0) {
+				t.Errorf("before the link goes down: %+v", f)
+			}
+			r.fact("u1", func(f *plan.Fact) { f.Up = false })
+			r.links = Links{id("u1"): 2}
+			add(c.down, 3*time.Minute)
+			if f := r.found("device-losses"); !told(f, c.whileDown) {
+				t.Errorf("while it is down: %+v", f)
+			}
+			r.fact("u1", func(f *plan.Fact) { f.Up = true })
+			r.sees(l, 2*time.Minute)
+			add(c.after, time.Minute)
+			if f := r.found("device-losses"); !told(f, c.want) {
+				t.Errorf("in the end: %+v", f)
+			}
+		})
+	}
+}
+
+// told says whether there is a finding with that in its sign; "" is none.
+func told(found []api.Finding, sign string) bool {
+	if sign == "" {
+		return len(found) == 0
+	}
+	return len(found) == 1 && strings.Contains(found[0].Sign, sign)
+}
+
+// The link was lost and is back between two readings: the kernel's count of losses shows it.
+func TestDeviceLosses_NotThoseOfALinkThatWasLostForAMoment(t *testing.T) {
+	r, l := newRig(t, sound), sightings.New()
+	r.Since = api.AdviseSince
+	r.stats("u1").Device = &api.DeviceLosses{Device: "eno1"}
+	r.sees(l, 2*time.Minute)
+	r.stats("u1").Device.TxDropped = 7
+	r.links = Links{id("u1"): 1}
+	r.sees(l, time.Minute)
+	if f := r.found("device-losses"); len(f) > 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// With --for the events of that time say whether the link changed.
+func TestDeviceLosses_InATimeInWhichTheLinkChanged(t *testing.T) {
+	r := newRig(t, sound)
+	r.Window = 5 * time.Second
+	r.stats("u1").Device = &api.DeviceLosses{Device: "eno1", TxDropped: 7}
+	if f := r.found("device-losses"); !told(f, "7 frames not sent, in the last 5s") {
+		t.Fatalf("without a change: %+v", f)
+	}
+	r.Events = []event.Event{{Kind: event.Link, Switch: "lab", Uplink: "u1", To: "down", Time: r.Now.Add(-time.Minute)}}
+	if f := r.found("device-losses"); len(f) == 0 {
+		t.Error("a change before that time explains nothing")
+	}
+	r.Events[0].Time = r.Now.Add(-time.Second)
+	if f := r.found("device-losses"); len(f) > 0 {
+		t.Errorf("%+v", f)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/trace"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 
@@ -31,7 +32,7 @@ func deviceRules() []Rule {
 			"no policy, VLAN or block holds for its guests, the switch's own guests may not reach them, and a loop " +
 				"through it is not found", pastSwitch},
 		{"device-losses", api.FindingNote, "an uplink's device loses frames",
-			"the device's own counters: errors, overruns, and frames it did not send",
+			"the device's own counters: errors, overruns, and frames it did not send while its link was up",
 			"no program of the switch saw these frames: cable, optics, ring sizes or CPU", deviceLosses},
 		{"device-refused", api.FindingNote, "a device does not take what the switch hands it",
 			"copies refused as `device-refused`: 1 % and more",
@@ -197,24 +198,41 @@ func pastSwitch(l *look) (found []api.Finding) {
 
 func deviceLosses(l *look) (found []api.Finding) {
 	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, c *counts) {
-		d := c.Device
-		if d == nil || lossesOf(d) == 0 {
+		if c.Device == nil {
+			return
+		}
+		d := *c.Device
+		if !l.up(u.ID) || l.Window > 0 && l.linkChanged(u) { // what it did not send is the link's doing
+			d.TxErrors, d.TxDropped = 0, 0
+		}
+		if d.Lost() == 0 {
 			return
 		}
 		f := onUplink(u, "device %s counts %s receiving and %s sending, %s missed, and %s not sent, %s", u.Device,
 			many(d.RxErrors, "error"), many(d.TxErrors, "error"), frames(d.RxMissed), frames(d.TxDropped),
-			l.lossPeriod())
+			l.lossPeriod(u))
 		f.Change = "Look at the cable and the optics; for frames that were missed, make the device's rings longer."
 		f.Command = "ethtool -S " + u.Device
-		found = append(found, l.dated(f, u.ID, lossesCount))
+		found = append(found, l.dated(f, u.ID, lossesCount, sendErrors, notSent))
 	})
 	return found
 }
 
-// lossPeriod says since when a device counts.
-func (l *look) lossPeriod() string {
+// linkChanged says whether the uplink's link went down or came back in the time that is measured.
+func (l *look) linkChanged(u *plan.Uplink) bool {
+	return slices.ContainsFunc(l.Events, func(e event.Event) bool {
+		return e.Kind == event.Link && e.Switch == u.ID.Switch && e.Uplink == u.ID.Name &&
+			l.Now.Sub(e.Time) <= l.Window
+	})
+}
+
+// lossPeriod says since when the losses of an uplink's device are counted.
+func (l *look) lossPeriod(u *plan.Uplink) string {
 	if l.Window > 0 {
 		return l.windowText()
+	}
+	if l.Seen[u.ID][sendErrors].Before+l.Seen[u.ID][notSent].Before > 0 {
+		return "since it was made (not sent: since its link changed)"
 	}
 	return "since it was made"
 }

@@ -33,7 +33,9 @@ ports:
 type rig struct {
 	t testing.TB
 	*Snapshot
-	sw *plan.Switch
+	sw     *plan.Switch
+	links  Links  // for sees
+	before Causes // of the reading before
 }
 
 func newRig(t testing.TB, text string) *rig {

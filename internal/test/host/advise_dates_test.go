@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -84,5 +85,36 @@ func TestAdvise_AMissingDeviceIsMissingSinceItsPortIsThere(t *testing.T) {
 	l.start("--config", file)
 	if again := missing(); !again.FirstSeen.Equal(f.FirstSeen) {
 		t.Errorf("after a restart since %v, before since %v", again.FirstSeen, f.FirstSeen)
+	}
+}
+
+// TestAdvise_ALinkThatWentDownIsNoFaultOfItsDevice: what the device of an uplink did not send because its link was lost
+// is not its losses, while it is down and when it is back.
+func TestAdvise_ALinkThatWentDownIsNoFaultOfItsDevice(t *testing.T) {
+	l := newAdviceLab(t)
+	l.plug(wellSet, "u1", "u2")
+	l.start("--config", l.file("heddle.yaml", wellSet))
+	l.awaitPort("a", api.Up)
+	sender := cable.Open(t, l.ns, "u1")
+	run(t, l.far, "ip link set f-u1 down")
+	l.await("u1 is down", func() bool { return l.uplinkState("u1") == api.Down })
+	notSent := func() uint64 {
+		var s api.Stats
+		if err := json.Unmarshal([]byte(l.must("stats", "u1", "-o", "json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Device.TxDropped
+	}
+	l.await("frames are not sent", func() bool {
+		sender.Send(cable.Frame(cable.Broadcast(), mac(0xa), 0, "into nothing"))
+		return notSent() > 0
+	})
+	if by, _ := l.advise(); len(by["device-losses"]) != 0 || len(by["team-degraded"]) == 0 {
+		t.Errorf("while it is down: %+v", by)
+	}
+	run(t, l.far, "ip link set f-u1 up")
+	l.await("u1 is up", func() bool { return l.uplinkState("u1") == api.Up })
+	if by, _ := l.advise("--all"); len(by["device-losses"]) != 0 {
+		t.Errorf("when it is back: %+v", by["device-losses"])
 	}
 }

@@ -62,6 +62,14 @@ func (l *Links) Observe(uplink plan.PortID, up bool, lost uint32, delay time.Dur
 	}
 }
 
+// Lost is the kernel's count of how often the uplink's carrier was lost, as it was observed last.
+func (l *Links) Lost(uplink plan.PortID) uint32 {
+	if k := l.by[uplink]; k != nil {
+		return k.downs
+	}
+	return 0
+}
+
 func (k *link) wentDown(now time.Time) {
 	k.recent = append(k.recent, now)
 	for now.Sub(k.recent[0]) >= flapWindow {
