@@ -45,7 +45,7 @@ func newAdvise(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := o.print(d, a, func(w io.Writer) error { return writeAdvice(w, d, a) }); err != nil {
+			if err := o.print(d, a, func(w io.Writer) error { return WriteAdvice(w, d, a, time.Now()) }); err != nil {
 				return err
 			}
 			if !a.Healthy() {
@@ -87,7 +87,8 @@ func advice(c *cobra.Command, t *target, q api.AdviseRequest) (*api.Advice, erro
 	return client.Advise(ctx, q)
 }
 
-func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
+// WriteAdvice writes advice for people, as it is read at that time.
+func WriteAdvice(w io.Writer, d Deps, a *api.Advice, now time.Time) error {
 	period := "since each port was connected"
 	if a.MeasuredSeconds > 0 {
 		period = "of the last " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(
@@ -95,7 +96,7 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	}
 	var b strings.Builder
 	for i := range a.Findings {
-		writeFinding(&b, d, &a.Findings[i], time.Now())
+		writeFinding(&b, d, &a.Findings[i], now)
 	}
 	for _, rule := range slices.Sorted(maps.Keys(a.More)) {
 		fmt.Fprintf(&b, "and %d more of %s\n\n", a.More[rule], rule)

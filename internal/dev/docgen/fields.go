@@ -38,7 +38,12 @@ func between(root, path, begin, made, end string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read a page with a generated table: %w", err)
 	}
-	before, rest, ok := strings.Cut(string(b), begin)
+	return within(string(b), path, begin, made, end)
+}
+
+// within is between for the text of a page.
+func within(text, path, begin, made, end string) (string, error) {
+	before, rest, ok := strings.Cut(text, begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !ok || !ends {
 		return "", fmt.Errorf("%s: the comments %q and %q that hold the generated table are not there", path,

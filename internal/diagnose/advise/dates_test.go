@@ -225,7 +225,8 @@ func TestDeviceLosses_NotThoseOfALinkThatWentDown(t *testing.T) {
 	}{
 		{what: "not sent while the link is lost", down: api.DeviceLosses{TxDropped: 9, TxErrors: 1}},
 		{what: "errors receiving", down: api.DeviceLosses{TxDropped: 9, RxErrors: 2},
-			want: "2 errors receiving and 0 errors sending, 0 frames missed, and 0 frames not sent", whileDown: "2 errors"},
+			want:      "2 errors receiving and 0 errors sending, 0 frames missed, and 0 frames not sent",
+			whileDown: "2 errors"},
 		{what: "again with the link up", down: api.DeviceLosses{TxDropped: 9}, after: api.DeviceLosses{TxDropped: 3},
 			want: "and 3 frames not sent, since it was made (not sent: since its link changed)"},
 		{what: "before", before: api.DeviceLosses{TxDropped: 5}, down: api.DeviceLosses{TxDropped: 4}},
@@ -291,7 +292,8 @@ func TestDeviceLosses_InATimeInWhichTheLinkChanged(t *testing.T) {
 	if f := r.found("device-losses"); !told(f, "7 frames not sent, in the last 5s") {
 		t.Fatalf("without a change: %+v", f)
 	}
-	r.Events = []event.Event{{Kind: event.Link, Switch: "lab", Uplink: "u1", To: "down", Time: r.Now.Add(-time.Minute)}}
+	r.Events = []event.Event{{Kind: event.Link, Switch: "lab", Uplink: "u1", To: "down",
+		Time: r.Now.Add(-time.Minute)}}
 	if f := r.found("device-losses"); len(f) == 0 {
 		t.Error("a change before that time explains nothing")
 	}
