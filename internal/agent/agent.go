@@ -32,7 +32,7 @@ type Kernel interface {
 	Counters() (map[plan.PortID]observe.Counters, error)
 	CounterReader() *dataplane.CounterReader
 	MACs() ([]observe.MACEntry, error)
-	ForgetMACs(which func(observe.MACEntry) bool, most int) (removed []observe.MACEntry, err error)
+	ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry, err error)
 	Speakers() ([]observe.Speaker, error)
 	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)

@@ -245,6 +245,8 @@ type fakeKernel struct {
 	awake           map[plan.PortID]uint32
 	succeeded       [][3]plan.PortID
 	macs            []observe.MACEntry
+	macsRead        int   // how often the table was listed
+	forgets         []int // the lengths of the lists given to ForgetMACs
 	speakers        []observe.Speaker
 	chains          map[uint32]dataplane.Chain // on devices that are not the switch's alone
 	counters        map[plan.PortID]observe.Counters
@@ -327,14 +329,21 @@ func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 }
 func (k *fakeKernel) Speakers() ([]observe.Speaker, error) { return k.speakers, nil }
 
-func (k *fakeKernel) MACs() ([]observe.MACEntry, error) { return k.macs, nil }
-func (k *fakeKernel) ForgetMACs(which func(observe.MACEntry) bool, most int) (removed []observe.MACEntry, err error) {
+func (k *fakeKernel) MACs() ([]observe.MACEntry, error) {
+	k.macsRead++
+	return slices.Clone(k.macs), nil
+}
+func (k *fakeKernel) ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry, err error) {
+	k.forgets = append(k.forgets, len(list))
+	gone := make(map[observe.MACEntry]bool, len(list))
+	for _, e := range list {
+		gone[e] = true
+	}
 	k.macs = slices.DeleteFunc(k.macs, func(e observe.MACEntry) bool {
-		gone := len(removed) < most && which(e)
-		if gone {
+		if gone[e] {
 			removed = append(removed, e)
 		}
-		return gone
+		return gone[e]
 	})
 	return removed, nil
 }

@@ -19,23 +19,28 @@ func (c *commands) ForgetMACs(ctx context.Context, q api.ForgetMACs) ([]api.MAC,
 	if err != nil {
 		return nil, err
 	}
+	var list []observe.MACEntry
+	err = c.do(ctx, func() (err error) {
+		list, err = c.kernel.MACs()
+		return err
+	})
+	list = slices.DeleteFunc(list, func(e observe.MACEntry) bool { return !chosen(e) })
+	if err != nil || q.DryRun {
+		return append([]api.MAC{}, view.Learned(list)...), err
+	}
 	out := []api.MAC{}
-	for {
+	for some := range slices.Chunk(list, forgottenAtOnce) {
 		var removed []observe.MACEntry
 		err := c.do(ctx, func() (err error) {
-			if q.DryRun {
-				removed, err = c.kernel.MACs()
-				removed = slices.DeleteFunc(removed, func(e observe.MACEntry) bool { return !chosen(e) })
-				return err
-			}
-			removed, err = c.kernel.ForgetMACs(chosen, forgottenAtOnce)
+			removed, err = c.kernel.ForgetMACs(some)
 			return err
 		})
 		out = append(out, view.Learned(removed)...)
-		if err != nil || q.DryRun || len(removed) < forgottenAtOnce {
+		if err != nil {
 			return out, err
 		}
 	}
+	return out, nil
 }
 
 // chosenMACs says which learned addresses a command means.

@@ -133,9 +133,8 @@ func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 	}
 	keys, values := make([]abi.MACKey, len(entries)), make([]abi.Learned, len(entries))
 	for i, e := range entries {
-		seg := (uint32(b.slots.Switches[e.Switch])+1)<<abi.SegmentSwitchShift | uint32(e.VLAN)
-		keys[i] = abi.MACKey{Segment: seg, MAC: e.MAC}
-		values[i] = abi.Learned{Seen: c.Ticks, Slot: b.slots.Ports[e.Port]}
+		key, slot, _ := macKey(b.slots, &e)
+		keys[i], values[i] = key, abi.Learned{Seen: c.Ticks, Slot: slot}
 	}
 	if n, err := b.objects.Macs.BatchUpdate(keys, values, nil); err != nil {
 		return fmt.Errorf("learn MAC %d of %d: %w", n, len(entries), err)

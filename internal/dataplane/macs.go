@@ -24,44 +24,42 @@ func (k *Kernel) MACs() ([]observe.MACEntry, error) {
 	return readMACs(&k.objects.vswitchMaps, k.slots, now, k.hz)
 }
 
-// ForgetMACs removes the learned MACs that which chooses, most of them at most, and returns those that it removed,
-// sorted. One that is learned again meanwhile, at another port, stays.
-func (k *Kernel) ForgetMACs(which func(observe.MACEntry) bool, most int) (removed []observe.MACEntry, err error) {
-	now, err := k.ticks()
-	if err != nil {
-		return nil, err
-	}
-	all, err := learnedMACs(&k.objects.vswitchMaps, k.slots, now, k.hz)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range all {
-		if len(removed) == most {
-			break
+// ForgetMACs removes those of the learned MACs, as MACs lists them, and returns those that it removed. One that is gone
+// or learned at another port meanwhile is left out.
+func (k *Kernel) ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry, err error) {
+	for _, e := range list {
+		key, slot, ok := macKey(k.slots, &e)
+		if !ok {
+			continue // its port or switch is gone
 		}
-		if !which(l.entry) {
-			continue
-		}
-		there, err := k.forget(l)
+		there, err := k.forget(key, slot)
 		if err != nil {
-			return inOrder(removed), err
+			return removed, fmt.Errorf("forget the learned MAC %s: %w", e.MAC, err)
 		}
 		if there {
-			removed = append(removed, l.entry)
+			removed = append(removed, e)
 		}
 	}
-	return inOrder(removed), nil
+	return removed, nil
 }
 
 // forget removes one learned MAC. there is false when it has gone or moved meanwhile.
-func (k *Kernel) forget(l learnedMAC) (there bool, err error) {
-	order := []abi.ForgottenMAC{{Key: l.key, Slot: l.slot}}
+func (k *Kernel) forget(key abi.MACKey, slot uint32) (there bool, err error) {
+	order := []abi.ForgottenMAC{{Key: key, Slot: slot}}
 	answer := make([]abi.ForgottenMAC, 1)
 	_, err = k.objects.HeddleForget.Run(&ebpf.RunOptions{Context: bytesOf(order), ContextOut: bytesOf(answer)})
-	if err != nil {
-		return false, fmt.Errorf("forget the learned MAC %s: %w", l.entry.MAC, err)
+	return answer[0].Removed != 0, err
+}
+
+// macKey is the key and the port's slot of a learned MAC; false where its switch or port has none.
+func macKey(s *compile.Slots, e *observe.MACEntry) (key abi.MACKey, slot uint32, ok bool) {
+	sw, known := s.Switches[e.Switch]
+	slot, ok = s.Ports[e.Port]
+	key = abi.MACKey{Segment: (uint32(sw)+1)<<abi.SegmentSwitchShift | uint32(e.VLAN), MAC: e.MAC}
+	if e.AD {
+		key.Segment |= abi.SegmentAD
 	}
-	return answer[0].Removed != 0, nil
+	return key, slot, known && ok
 }
 
 func readMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MACEntry, error) {
@@ -69,26 +67,15 @@ func readMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MACEn
 	if err != nil {
 		return nil, err
 	}
-	var out []observe.MACEntry
-	for _, l := range all {
-		out = append(out, l.entry)
-	}
-	return inOrder(out), nil
+	return inOrder(all), nil
 }
 
-// learnedMAC is a learned MAC as it is in the table, and as it is shown.
-type learnedMAC struct {
-	key   abi.MACKey
-	slot  uint32
-	entry observe.MACEntry
-}
-
-func learnedMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]learnedMAC, error) {
+func learnedMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MACEntry, error) {
 	ports := make(map[uint32]plan.PortID, len(s.Ports))
 	for id, slot := range s.Ports {
 		ports[slot] = id
 	}
-	var out []learnedMAC
+	var out []observe.MACEntry
 	keys, values := make([]abi.MACKey, 1024), make([]abi.Learned, 1024)
 	var cursor ebpf.MapBatchCursor
 	for {
@@ -105,7 +92,7 @@ func learnedMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]learnedMAC
 			if now > values[i].Seen {
 				e.Idle = float64(now-values[i].Seen) / float64(hz)
 			}
-			out = append(out, learnedMAC{keys[i], values[i].Slot, e})
+			out = append(out, e)
 		}
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
 			return out, nil

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"slices"
 	"testing"
 
 	"heddle/internal/observe"
@@ -23,7 +24,12 @@ func TestS13_S15_AForgottenMACIsAsOneNeverHeard(t *testing.T) {
 	}
 	forget := func(which func(observe.MACEntry) bool, want int) {
 		t.Helper()
-		removed, err := h.k.ForgetMACs(which, 10)
+		list, err := h.k.MACs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = slices.DeleteFunc(list, func(e observe.MACEntry) bool { return !which(e) })
+		removed, err := h.k.ForgetMACs(list)
 		if err != nil || len(removed) != want {
 			t.Fatalf("removed %v, %v; want %d", removed, err, want)
 		}
@@ -47,5 +53,36 @@ func TestS13_S15_AForgottenMACIsAsOneNeverHeard(t *testing.T) {
 		if n := h.counters()[name].MACsHeld; n != 0 {
 			t.Errorf("%s holds %d MACs", name, n)
 		}
+	}
+}
+
+// Each VLAN is a segment of its own, and so is each 802.1ad one: an address is removed where it was chosen, and one
+// that has moved since it was listed stays.
+func TestS13_AForgottenMACIsThatOfItsVLAN(t *testing.T) {
+	h := newHost(t, `
+  uplinks: [{name: u1, device: dev1}]
+  defaults: {security: {forgedTransmits: accept, macLearning: {enabled: true}}}
+  portGroups:
+  - {name: trunk, vlan: {trunk: ["0", "10-20"]}}
+  - {name: provider, vlan: {trunk: ["10-20"], outer: 802.1ad}}
+`, "vm1 trunk", "vm2 trunk", "vm3 provider")
+	h.emit("vm1", "all nest1 0806", to("vm2 u1"))
+	h.emit("vm1", "all nest1 q10 0806", to("vm2 u1"))
+	h.emit("vm1", "all nest1 q11 0806", to("vm2 u1"))
+	h.emit("vm3", "all nest1 ad10 0806", to("u1"))
+	list, err := h.k.MACs()
+	if err != nil || len(list) != 4 {
+		t.Fatalf("%v: %v", err, list)
+	}
+	h.emit("vm2", "all nest1 q11 0806", to("vm1 u1")) // it moves
+	for i, e := range list {
+		stays := e.VLAN == 11
+		removed, err := h.k.ForgetMACs(list[i : i+1])
+		if err != nil || (len(removed) == 1) == stays {
+			t.Errorf("%+v: %v removed, %v", e, removed, err)
+		}
+	}
+	if left, err := h.k.MACs(); err != nil || len(left) != 1 || left[0].VLAN != 11 || left[0].Port.Name != "vm2" {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
