@@ -109,9 +109,17 @@ func (an *answers) traceHost() (*trace.Host, error) {
 	}
 	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts),
 		NewModel: model.New, File: an.state.Config.File,
-		RunTime: map[string]spec.Port{}, Groups: an.ports.traceGroups(), Waiting: map[plan.PortID]problem.Problem{}}
+		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: an.ports.traceGroups(),
+		Waiting: map[plan.PortID]problem.Problem{}}
 	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p
+	}
+	for name, o := range an.state.Overrides {
+		by := trace.ByCommand{Blocked: o.Blocked != nil}
+		if p := an.ports.declared(name); p != nil && o.PortGroup != "" {
+			by.PortGroup = p.PortGroup
+		}
+		h.ByCommand[name] = by
 	}
 	an.effect.eachMember(func(id plan.PortID) {
 		if why := an.attaching.whyNotAttached(id); !why.None() {

@@ -91,6 +91,10 @@ func exactly(names ...string) cobra.PositionalArgs {
 		if len(names) > 0 {
 			want = strings.Join(names, " ")
 		}
+		if f := c.Flags().Lookup(portGroup); f != nil && !f.Changed && len(args) == len(names)+1 {
+			return usagef("%s takes %s; name the port group with --%s %s", c.CommandPath(), want, portGroup,
+				printable.ShellWord(args[len(args)-1]))
+		}
 		return usagef("%s takes %s; %d given (see %q)", c.CommandPath(), want, len(args), c.CommandPath()+" --help")
 	}
 }

@@ -1,6 +1,10 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"heddle/internal/spec/printable"
+)
 
 // Setting is a policy field and the value to set it to, in the form that Field.Parse reads.
 type Setting struct{ Path, Value string }
@@ -21,11 +25,11 @@ func (s Setting) Flag() string {
 	case !known:
 		return ""
 	case f.Kind != KindTruth:
-		return "--" + f.Flag + " " + s.Value
+		return "--" + f.Flag + " " + printable.ShellWord(s.Value)
 	case s.Value == "true":
 		return "--" + f.Flag
 	}
-	return "--" + f.Flag + "=" + s.Value
+	return "--" + f.Flag + "=" + printable.ShellWord(s.Value)
 }
 
 // SettingsYAML is several settings in one line: security: {promiscuous: reject, macLearning: {enabled: true}}.

@@ -102,7 +102,8 @@ func rules() map[string]Rule {
 		"internal/test/kerneltest", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",
 		"internal/test/testkit/certs", "internal/test/testkit/cmd/runtests",
-		"internal/test/testkit/leaks", "internal/test/testkit/pty", "internal/test/testkit/realhost")
+		"internal/test/testkit/leaks", "internal/test/testkit/proposals", "internal/test/testkit/pty",
+		"internal/test/testkit/realhost")
 	return all
 }
 

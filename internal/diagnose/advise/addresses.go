@@ -80,9 +80,9 @@ func macTable(l *look) (found []api.Finding) {
 	if warnings := l.Host.Plan.Warnings(); len(warnings) > 0 {
 		found = append(found, api.Finding{Level: api.FindingNote, Switch: l.Host.Plan.Switches[0].Name,
 			Sign: warnings[0],
-			Change: "Set a larger `host: {macTable: …}` in the configuration, or lower `security: {macLearning: " +
-				"{limit: …}}` of ports that need fewer.",
-			Command: "heddle apply -f FILE, then restart the agent"})
+			Change: "Set a larger `host: {macTable: …}` in the configuration, apply it, and restart the agent; or " +
+				"lower `security: {macLearning: {limit: …}}` of ports that need fewer.",
+			Command: l.explain.Apply()})
 	}
 	if percent(all, size) >= fullPercent {
 		found = append(found, api.Finding{Level: api.FindingWrong, Switch: l.Host.Plan.Switches[0].Name,

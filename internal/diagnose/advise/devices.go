@@ -148,7 +148,7 @@ func deviceMissing(l *look) (found []api.Finding) {
 			}
 		}
 		f.Change = l.Host.WhyWaiting(id).Fix()
-		f.Command = "heddle " + kind + " show " + f.Port + f.Uplink
+		f.Command = l.command(id, kind+" show")
 		found = append(found, f)
 	}
 	for i := range l.State.Uplinks {

@@ -160,6 +160,6 @@ func (l *look) held(p *plan.Port, c *counts) (f api.Finding, ok bool) {
 	f.Level = api.FindingNote
 	f.Why = "the others are spared; of what the guest sends to many, the part above the rate is lost, needed or not"
 	f.Change = "See in the guest why it sends that many; the command shows what it sends. If it should, raise the rate."
-	f.Command = fmt.Sprintf("heddle capture %s --count 20", p.ID.Name)
+	f.Command = l.command(p.ID, "capture", "--count", "20")
 	return f, true
 }

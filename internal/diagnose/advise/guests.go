@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 func guestRules() []Rule {
@@ -28,7 +29,7 @@ func guestOverdue(l *look) (found []api.Finding) {
 			Change: "If the guest runs here, say so. If its migration still goes on, wait. If it was given up, end " +
 				"the QEMU that waits here, " +
 				"or disconnect the port.",
-			Command: "heddle port activate " + p.Name})
+			Command: l.command(plan.PortID{Switch: p.Switch, Name: p.Name}, "port activate")})
 	}
 	return found
 }

@@ -86,6 +86,11 @@ func (c *counts) out() uint64 {
 func (c *counts) unicast() uint64      { return c.named["packetsOutUnicast"] }
 func (l *look) up(id plan.PortID) bool { return l.Host.Facts[id].Up }
 
+// command is a command about a port, an uplink or a LAG, as it can be typed.
+func (l *look) command(id plan.PortID, verb string, more ...string) string {
+	return diagnose.Command(l.Host.Plan, id, verb, more...)
+}
+
 // connected reports whether a device serves the port or uplink.
 func (l *look) connected(id plan.PortID) bool {
 	_, ok := l.Host.Facts[id]

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 func redundancyRules() []Rule {
@@ -60,7 +61,7 @@ func teamDegraded(l *look) (found []api.Finding) {
 		}
 		f := t.on("%d of %d can be used; not %s", len(usable), len(t.all()), strings.Join(out, ", "))
 		f.Change = "Bring the uplink back, or take it out of the teaming."
-		f.Command = "heddle uplink list --switch " + t.sw.Name
+		f.Command = printable.Command("heddle", "uplink", "list", "--switch", t.sw.Name)
 		found = append(found, f)
 	}
 	return found
@@ -75,11 +76,11 @@ func uplinkDrained(l *look) (found []api.Finding) {
 			}
 			f := onUplink(u, "%s by the configuration file", v.Maintenance.Use)
 			f.Change = "Take `drained: true` out of the file once the work is done."
-			f.Command = "heddle uplink show " + u.ID.Name
+			f.Command = l.command(u.ID, "uplink show")
 			if v.Maintenance.ByCommand {
 				f = onUplink(u, "%s by command for %s", v.Maintenance.Use,
 					l.Now.Sub(v.Maintenance.Since).Round(time.Second))
-				f.Change, f.Command = "Take it back once the work is done.", "heddle uplink restore "+u.ID.Name
+				f.Change, f.Command = "Take it back once the work is done.", l.command(u.ID, "uplink restore")
 			}
 			found = append(found, f)
 		}
@@ -128,7 +129,7 @@ func lagMember(l *look) (found []api.Finding) {
 		f := onUplink(u, "LAG %s: %s; %s received, %s sent", v.LAG.Name, why, many(v.LAG.In, "LACPDU"),
 			many(v.LAG.Out, "LACPDU"))
 		f.Change = "Put the port at the other end into the same channel, with LACP on."
-		f.Command = "heddle uplink show " + u.ID.Name
+		f.Command = l.command(u.ID, "uplink show")
 		found = append(found, f)
 	})
 	return found
@@ -157,7 +158,7 @@ func lagDegraded(l *look) (found []api.Finding) {
 				Sign: fmt.Sprintf("LAG %s: %d of %d members carry traffic; not %s", g.Name, used, len(g.Uplinks),
 					strings.Join(lost, ", ")),
 				Change:  "Bring the member back, or take it out of the LAG.",
-				Command: "heddle lag show " + g.Name})
+				Command: l.command(plan.PortID{Switch: sw.Name, Name: g.Name}, "lag show")})
 		}
 	}
 	return found

@@ -60,7 +60,7 @@ func securityCases() []ruleCase {
 			fix: "security: {guestLinkControl: [lldp]}", level: note},
 		{rule: "blocked-sender", old: `"02:00:00:00:00:0b"`, new: `"02:00:00:00:00:0b", blocked: true`,
 			provoke: func(r *rig) { r.dropped("b", "port-blocked", 7) }, near: none,
-			object: "port b", sign: "7 frames that the port sent", fix: "heddle port unblock b", level: note},
+			object: "port b", sign: "7 frames that the port sent", fix: "blocked: false", level: note},
 		{rule: "loop", provoke: func(r *rig) {
 			r.dropped("b", "loop-blocked", 5)
 			r.fact("b", func(f *plan.Fact) {

@@ -152,7 +152,7 @@ func guestTags(l *look) (found []api.Finding) {
 					p.Policy.VLAN.V, were(n), l.period(p.ID, dropsOf(why)))
 				f.Change = "Add the VLAN to the trunk, or correct it in the guest; the command shows which it is."
 			}
-			f.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, why)
+			f.Command = l.command(p.ID, "capture", "--stage", "drop", "--reason", why.String(), "--count", "10")
 			found = append(found, l.dated(f, p.ID, dropsOf(why)))
 		}
 	})

@@ -246,7 +246,7 @@ func halfOpen(l *look) (found []api.Finding) {
 		f := onUplink(u, "it sent %s %s and received none", frames(c.out()), l.period(u.ID))
 		f.Change = "Look at the cable, the optics and the port of the physical switch, and move the ports meanwhile: " +
 			"`teaming: {failureDetection: beacon}` does that by itself with three uplinks."
-		f.Command = "heddle uplink show " + u.ID.Name
+		f.Command = l.command(u.ID, "uplink show")
 		found = append(found, f)
 	})
 	return found

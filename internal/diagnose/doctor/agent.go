@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/spec/printable"
 )
 
 func agentAnswers(f Facts) []Finding {
@@ -85,7 +86,7 @@ func uplinks(f Facts) []Finding {
 				u.Device), Remedy: "ip link shows the devices there are; correct the name, or load the driver"})
 		case u.State == api.Pending:
 			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", u.label(),
-				u.Reason), Remedy: "heddle uplink show " + u.Name})
+				u.Reason), Remedy: "heddle uplink show " + printable.ShellWord(u.Name)})
 		case !d.Up || u.State == api.Down:
 			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: device %s is down or has no carrier",
 				u.label(), u.Device),
@@ -104,13 +105,14 @@ func ports(f Facts) []Finding {
 		case !there:
 			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: there is no device %s", p.label(),
 				p.Device),
-				Remedy: "start its owner; or, if it is gone for good: heddle port disconnect " + p.Name})
+				Remedy: "start its owner; or, if it is gone for good: heddle port disconnect " +
+					printable.ShellWord(p.Name)})
 		case p.State == api.Pending:
 			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", p.label(),
-				p.Reason), Remedy: "heddle port show " + p.Name})
+				p.Reason), Remedy: "heddle port show " + printable.ShellWord(p.Name)})
 		case p.State == api.Down:
 			found = append(found, Finding{Level: Note, Text: fmt.Sprintf("%s is down: %s", p.label(), p.Reason),
-				Remedy: "heddle port show " + p.Name})
+				Remedy: "heddle port show " + printable.ShellWord(p.Name)})
 		}
 	}
 	return found

@@ -44,10 +44,10 @@ func TestTheAnswerIsOneSentence(t *testing.T) {
 		"other VLAN": {diagnose.Request{From: "vm1", To: "vm3"}, diagnose.Answer{Verdict: diagnose.No,
 			Text: "vm1 does not reach vm3 because the frame is in VLAN 10, and the port is access 20, as set by the " +
 				"port group db (other-vlan)", Reason: "other-vlan",
-			Fix: "heddle port move vm3 --port-group web"}},
+			Fix: "set portGroup: web in port vm3"}},
 		"blocked sender": {diagnose.Request{From: "vm4", To: "vm1"}, diagnose.Answer{Verdict: diagnose.No,
 			Text: "vm4 does not reach vm1: the ARP request is dropped at vm4 because port vm4 is blocked, as set by " +
-				"the port vm4 (port-blocked)", Reason: "port-blocked", Fix: "heddle port unblock vm4"}},
+				"the port vm4 (port-blocked)", Reason: "port-blocked", Fix: "set blocked: false in port vm4"}},
 		"no device": {diagnose.Request{From: "vm1", To: "vm6"}, diagnose.Answer{Verdict: diagnose.No,
 			Text:   "port vm6 is not connected: there is no device dev-vm6; it is connected when it appears",
 			Reason: "not-connected", Fix: "make the device dev-vm6, or correct its name"}},

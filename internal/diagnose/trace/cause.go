@@ -179,7 +179,7 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		return &diagnose.Cause{Reason: otherSwitch, Policy: "switch", From: "port " + to.id.Name, Value: to.id.Switch,
 			Why:     fmt.Sprintf("it is on switch %s, and switches of a host have no way to each other", to.id.Switch),
 			Change:  "Connect one of the two to the other's switch, or have a router that is on both.",
-			Command: "heddle port show " + to.id.Name}
+			Command: s.command(to.id, "port show")}
 	case !connected:
 		c := s.notConnected(to, s.connected(to))
 		return &c
@@ -201,14 +201,14 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 			s.dst, s.model.MACOf(to.id)),
 		Change: "Send to the port's address; for addresses behind the port, set `security: {macLearning: {enabled: " +
 			"true}}` on its port group.",
-		Command: "heddle mac list --port " + to.id.Name}
+		Command: s.command(to.id, "mac list --port")}
 }
 
 // notConnected is the cause of whatever a place without a device gets or sends nothing of.
 func (t *tracer) notConnected(at *place, why error) diagnose.Cause {
 	return diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices",
 		Why: why.Error(), Change: t.WhyWaiting(at.id).Fix(),
-		Command: fmt.Sprintf("heddle %s show %s", at.kind(), at.id.Name)}
+		Command: t.command(at.id, at.kind()+" show")}
 }
 
 // explain returns why a frame that came in at a place, or a copy for it, went no further.
@@ -216,11 +216,7 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	general, _ := reasons.Lookup(why)
 	c := diagnose.Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning,
 		Change: general.Change}
-	if at.port != nil {
-		c.Command = "heddle port show " + at.id.Name
-	} else {
-		c.Command = "heddle uplink show " + at.id.Name
-	}
+	c.Command = s.command(at.id, at.kind()+" show")
 	switch why {
 	case abi.ReasonPortBlocked, abi.ReasonReceiverBlocked:
 		s.blocked(&c, at)
@@ -272,9 +268,9 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	case abi.ReasonReceiverWaiting:
 		c.From = "the guest's migration"
 		c.Why = fmt.Sprintf("port %s waits: its guest runs elsewhere", at.id.Name)
-		c.Command = "heddle port activate " + at.id.Name
+		c.Command = s.command(at.id, "port activate")
 	case abi.ReasonDeviceRefused:
-		c.From, c.Command = "the device's queue", "heddle stats "+at.id.Name
+		c.From, c.Command = "the device's queue", s.command(at.id, "stats")
 	case abi.ReasonSourceGroup, abi.ReasonSourceZero:
 		c.Why = fmt.Sprintf("the source is %s, which is no sender's address", s.src)
 	}

@@ -2,11 +2,15 @@ package trace
 
 import (
 	"fmt"
-	"heddle/internal/diagnose"
+	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/diagnose"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // remedy is the change of a port's policy that fixes a cause: YAML for the file, and the flags of "heddle port
@@ -83,32 +87,56 @@ func (s *subject) edit(c *diagnose.Cause, kind diagnose.EditObject, name, set st
 	c.Command = s.apply()
 }
 
-func (s *subject) apply() string {
-	file := s.File
+// apply is the command that applies the configuration file.
+func (t *tracer) apply() string {
+	file := t.File
 	if file == "" || strings.HasPrefix(file, "<") { // standard input
 		file = "FILE"
 	}
-	return "heddle apply -f " + shellWord(file)
+	return "heddle apply -f " + printable.ShellWord(file)
 }
 
-// shellWord quotes a word where a shell would read it otherwise.
-func shellWord(w string) string {
-	if w != "" && strings.IndexFunc(w, func(r rune) bool {
-		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./-_", r)
-	}) < 0 {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+// command is a command about a port or an uplink, as it can be typed.
+func (t *tracer) command(id plan.PortID, verb string, more ...string) string {
+	return diagnose.Command(t.Plan, id, verb, more...)
 }
 
-// moveTo proposes to move the port to another port group of its switch, if one has the wanted policy.
-func (s *subject) moveTo(p *plan.Port, wanted func(*plan.Effective) bool) (command string) {
+// otherGroup is another port group of the port's switch with the wanted policy, "" for none. The one of that name goes
+// before others.
+func (s *subject) otherGroup(p *plan.Port, first string, wanted func(*plan.Effective) bool) (found string) {
 	for _, g := range s.Groups {
-		if g.Switch == p.ID.Switch && g.Name != p.PortGroup && wanted(&g.Policy) {
-			return fmt.Sprintf("heddle port move %s --port-group %s", p.ID.Name, shellWord(g.Name))
+		if g.Switch == p.ID.Switch && g.Name != p.PortGroup && wanted(&g.Policy) && (found == "" || g.Name == first) {
+			found = g.Name
 		}
 	}
-	return ""
+	return found
+}
+
+// moveTo proposes another port group for the port, if one has the wanted policy: in the file where the file put the
+// port where it is, because a command would leave the two in disagreement, and else by command. A port that a command
+// moved goes back to the file's port group if that will do.
+func (s *subject) moveTo(c *diagnose.Cause, p *plan.Port, wanted func(*plan.Effective) bool) bool {
+	inFile := s.ByCommand[p.ID.Name].PortGroup
+	group := s.otherGroup(p, inFile, wanted)
+	if group == "" {
+		return false
+	}
+	if _, connected := s.RunTime[p.ID.Name]; connected || inFile != "" {
+		c.Edit, c.Command = nil, s.command(p.ID, "port move", "--port-group", group)
+		return true
+	}
+	s.edit(c, diagnose.EditPort, p.ID.Name, "portGroup: "+yamlName(group))
+	return true
+}
+
+// yamlName is a name of the configuration as a YAML string: a plain one could be read as a number, a truth or nothing,
+// or as a mapping.
+func yamlName(name string) string {
+	var plain any
+	if err := yaml.Unmarshal([]byte(name), &plain); err == nil && plain == any(name) {
+		return name
+	}
+	return strconv.Quote(name)
 }
 
 // overrides says what a port of that port group may set for itself.
@@ -123,10 +151,10 @@ func (s *subject) overrides(p *plan.Port) spec.Overrides {
 
 // connectCommand connects a port that was connected by command once more, as it is but for the flags added.
 func connectCommand(p spec.Port, sw, flags string) string {
-	words := []string{"heddle port connect", shellWord(p.Name), "--replace"}
+	words := []string{"heddle port connect", printable.ShellWord(p.Name), "--replace"}
 	add := func(flag, value string) {
 		if value != "" {
-			words = append(words, "--"+flag, shellWord(value))
+			words = append(words, "--"+flag, printable.ShellWord(value))
 		}
 	}
 	add("switch", sw)
@@ -153,7 +181,7 @@ func connectCommand(p spec.Port, sw, flags string) string {
 	}
 	for _, f := range ownPolicy(&p.Policy) {
 		if !given[f.name] && !(f.vlan && (given["vlan"] || given["trunk"])) {
-			words = append(words, "--"+f.name+"="+shellWord(f.value))
+			words = append(words, "--"+f.name+"="+printable.ShellWord(f.value))
 		}
 	}
 	return strings.Join(append(words, flags), " ")

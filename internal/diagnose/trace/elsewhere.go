@@ -17,9 +17,7 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 		Change: "Put the two into one VLAN, if they are meant to talk without a router."}
 	set, flags := inSegment(seg)
 	s.fix(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
-	if move := s.moveTo(p, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }); move != "" &&
-		v.From != plan.FromPort {
-		c.Edit, c.Command = nil, move
+	if v.From != plan.FromPort && s.moveTo(&c, p, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }) {
 		c.Change = "Put the port into a port group of that VLAN, if the two are meant to talk without a router."
 	}
 	return c
@@ -59,7 +57,7 @@ func admits(v *plan.VLAN, seg model.Segment) bool {
 // notThatUplink explains that the frame leaves by another uplink, or not at all.
 func (s *subject) notThatUplink(to *place) *diagnose.Cause {
 	c := &diagnose.Cause{Reason: otherUplink, Policy: "none: where the frame is from and for", From: "the switch",
-		Change: "Nothing: this is how a switch forwards.", Command: "heddle uplink show " + to.id.Name}
+		Change: "Nothing: this is how a switch forwards.", Command: s.command(to.id, "uplink show")}
 	if s.from.uplink != nil {
 		c.Why = "what comes in by an uplink leaves by none"
 		return c

@@ -51,6 +51,9 @@ func (e *Explainer) Fix(p *plan.Port, change string, to ...plan.Setting) diagnos
 	return c
 }
 
+// Apply is the command that applies the configuration file.
+func (e *Explainer) Apply() string { return e.t.apply() }
+
 // FixSwitch proposes to change a setting of a switch in the file.
 func (e *Explainer) FixSwitch(sw, change, set string) diagnose.Cause {
 	c := diagnose.Cause{Change: change}

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // blocked: the port, or the uplink, lets nothing pass.
@@ -20,7 +21,7 @@ func (s *subject) blocked(c *diagnose.Cause, at *place) {
 		setBy(c, "uplinks[].blocked", plan.Row{Policy: "blocked", Value: plan.FieldValueOf(true), From: uplinkOf(at)})
 		c.Why, c.Change = "the uplink is blocked", "Unblock the uplink."
 		if at.uplink.Drained { // as "heddle uplink block" leaves it
-			c.Change, c.Command = "Take the uplink back into use.", "heddle uplink restore "+at.id.Name
+			c.Change, c.Command = "Take the uplink back into use.", s.command(at.id, "uplink restore")
 			return
 		}
 		s.edit(c, diagnose.EditUplink, at.id.Name, "blocked: false")
@@ -34,7 +35,11 @@ func (s *subject) blocked(c *diagnose.Cause, at *place) {
 		return
 	}
 	c.Change = "Unblock the port."
-	c.Command = "heddle port unblock " + at.id.Name
+	if _, connected := s.RunTime[at.id.Name]; connected || s.ByCommand[at.id.Name].Blocked {
+		c.Command = s.command(at.id, "port unblock")
+		return
+	}
+	s.edit(c, diagnose.EditPort, at.id.Name, "blocked: false")
 }
 
 // check: one of the switch's guards.
@@ -91,7 +96,7 @@ func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 				"is from there", s.claimed)
 		}
 		c.Change = "See what in the guest sends such frames; the command shows them."
-		c.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, c.Reason)
+		c.Command = s.command(p.ID, "capture", "--stage", "drop", "--reason", c.Reason, "--count", "10")
 		return
 	case s.claimed.IsUnspecified() || s.claimed.IsMulticast():
 		c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s", s.claimed, none(own))
@@ -193,8 +198,8 @@ func (s *subject) limit(c *diagnose.Cause, p *plan.Port) {
 	l := &p.Policy.Learning
 	c.Why = fmt.Sprintf("%s is a new address, and the port holds as many as it may: %d", s.src, l.Limit.V)
 	if more := min(max(2*l.Limit.V, 16), spec.MaxMACs); more > l.Limit.V {
-		c.Change = "Raise the limit, if that many stations are meant to be behind the port: heddle mac list " +
-			"--learned --port " + p.ID.Name
+		c.Change = "Raise the limit, if that many stations are meant to be behind the port: " +
+			s.command(p.ID, "mac list --learned --port")
 		s.set(c, p, "security.macLearning.limit", strconv.Itoa(more))
 		return
 	}
@@ -234,7 +239,7 @@ func (s *subject) nobody(c *diagnose.Cause, at *place, why abi.Reason) {
 		c.Why = fmt.Sprintf("%s is not known in %s, and nobody there takes frames for unknown destinations", s.dst,
 			s.res.Segment)
 	}
-	c.Command = "heddle port list --switch " + shellWord(s.from.id.Switch)
+	c.Command = "heddle port list --switch " + printable.ShellWord(s.from.id.Switch)
 	if at.port != nil {
 		setRow(c, at.port, "vlan")
 	} else {
@@ -399,5 +404,5 @@ func (s *subject) looped(c *diagnose.Cause, at *place) {
 	}
 	setRow(c, at.port, "security.loopDetection")
 	c.Why = fmt.Sprintf("Heddle has blocked port %s: %s", at.id.Name, why.Cause())
-	c.Command = "heddle port unblock " + at.id.Name
+	c.Command = s.command(at.id, "port unblock")
 }

@@ -31,7 +31,7 @@ func host(t testing.TB, text string) *Host {
 		t.Fatal(err)
 	}
 	h := &Host{Plan: p, Facts: plan.Facts{}, Now: time.Hour, NewModel: model.New, File: "lab.yaml",
-		RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}
+		RunTime: map[string]spec.Port{}, ByCommand: map[string]ByCommand{}, Waiting: map[plan.PortID]problem.Problem{}}
 	for _, sw := range p.Switches {
 		for i, u := range sw.Uplinks {
 			h.Facts[u.ID] = plan.Fact{Up: true, MTU: 1500, DeviceMAC: mac(0xa1 + byte(i))}

@@ -32,8 +32,9 @@ type Host struct {
 	NewModel func(*plan.Plan, plan.Facts, time.Duration) *model.Host
 	// File is the path of the active configuration; "" if there is none.
 	File string
-	// RunTime are the ports connected by command.
-	RunTime map[string]spec.Port
+	// RunTime are the ports connected by command, ByCommand what commands set otherwise than it was, by port.
+	RunTime   map[string]spec.Port
+	ByCommand map[string]ByCommand
 	// Groups are the port groups, for finding one that a port could be moved to.
 	Groups []Group
 	// Seen are the addresses of metered flows that Request.From or To may name; Metered says whether any flows are
@@ -45,6 +46,14 @@ type Host struct {
 	Neighbours, Refused []Seen
 	// Waiting says why frames of ports and uplinks do not reach the switch yet.
 	Waiting map[plan.PortID]problem.Problem
+}
+
+// ByCommand is what commands have set on a port.
+type ByCommand struct {
+	// PortGroup is the one that the file has, if a command moved the port to another.
+	PortGroup string
+	// Blocked: a command blocked or unblocked it.
+	Blocked bool
 }
 
 // WhyWaiting says why frames of a port or uplink that is not connected do not reach the switch.

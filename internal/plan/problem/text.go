@@ -3,6 +3,8 @@ package problem
 import (
 	"fmt"
 	"time"
+
+	"heddle/internal/spec/printable"
 )
 
 // Text says the state in a sentence for people, "" for none. An unknown code is its own text.
@@ -117,8 +119,9 @@ func (p Problem) ofGuest() string {
 	case GuestLeft:
 		return "its guest has left by a migration" + after(": ", p.Detail)
 	case GuestOverdue:
-		return fmt.Sprintf("%s. Nothing has come from it since %s; when it runs here, say so: heddle port activate %q",
-			Problem{Code: GuestArrives, Detail: p.Detail}.Text(), p.Since.Format(time.TimeOnly), p.Peer)
+		return fmt.Sprintf("%s. Nothing has come from it since %s; when it runs here, say so: heddle port activate %s",
+			Problem{Code: GuestArrives, Detail: p.Detail}.Text(), p.Since.Format(time.TimeOnly),
+			printable.ShellWord(p.Peer))
 	}
 	return ""
 }
@@ -135,7 +138,8 @@ func (p Problem) ofLoop() string {
 	if p.Code == LoopSeen {
 		return text + ". It comes back when one of these devices is gone"
 	}
-	return fmt.Sprintf("%s. It is tried again by itself; at once with \"heddle port unblock %s\"", text, p.Peer)
+	return fmt.Sprintf("%s. It is tried again by itself; at once with \"heddle port unblock %s\"", text,
+		printable.ShellWord(p.Peer))
 }
 
 // Cause describes the loop for which a port is blocked, as the continuation of other sentences. For other states it is
@@ -186,7 +190,7 @@ func (p Problem) setBy(meaning string) string {
 		return " by the configuration file: " + meaning
 	}
 	return fmt.Sprintf(" by command since %s: %s (heddle uplink restore %s)", p.Since.Local().Format(time.DateTime),
-		meaning, p.Peer)
+		meaning, printable.ShellWord(p.Peer))
 }
 
 func (p Problem) ofLACP() string {

@@ -165,7 +165,11 @@ func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 	none := func() {}
 	text := faultyLab
 	for _, f := range []seeded{
-		{name: "wrong-vlan", reason: "other-vlan", seed: none, fixed: ping("vm1", "192.0.2.2")},
+		{name: "wrong-vlan", reason: "other-vlan", seed: none, edit: "port vm2/eth0: portGroup: web",
+			old: "{name: vm2/eth0, switch: lab, portGroup: db", new: "{name: vm2/eth0, switch: lab, portGroup: web",
+			fixed: func() bool { // and the port is as the file says
+				return pings(guest["vm1"], "192.0.2.2") && len(h.port("vm2/eth0").Overrides) == 0
+			}},
 		{name: "forged-transmit", reason: "forged-transmit", seed: none,
 			edit: "port group web of switch lab: security: {forgedTransmits: accept}",
 			old:  "{name: web, vlan: {access: 10}}", new: "{name: web, vlan: {access: 10}, security: " +
