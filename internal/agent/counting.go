@@ -84,7 +84,7 @@ func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]
 	}
 	out := make([]api.Stats, 0, len(c.members))
 	for _, m := range c.members {
-		if !c.reader.Has(m.ID) { // the plan that has it is not in force yet
+		if !c.reader.Has(m.ID) { // the plan that has it is not active yet
 			continue
 		}
 		n, err := c.reader.Read(m.ID)

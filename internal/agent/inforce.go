@@ -19,7 +19,7 @@ type effect struct {
 	*shared
 	ports *ports
 
-	applied   *binding.Desired  // nil before anything is in force
+	applied   *binding.Desired  // nil before anything is active
 	redo      bool              // what is applied was not applied whole
 	flip      dataplane.Instant // when applied came into force
 	littered  bool              // by a change since the last tick
@@ -97,9 +97,9 @@ func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) err
 		return err
 	}
 	if ef.flip != before {
-		out.InForceSeconds = float64(ef.flip.After-readAt) / 1e9
-		out.InForceAt = &api.Instant{Before: ef.flip.Before, After: ef.flip.After}
-		ef.log.Info("in force", slog.Float64("ms", out.InForceSeconds*1e3))
+		out.ActiveAfterSeconds = float64(ef.flip.After-readAt) / 1e9
+		out.ActiveAt = &api.Instant{Before: ef.flip.Before, After: ef.flip.After}
+		ef.log.Info("the change is active", slog.Float64("ms", out.ActiveAfterSeconds*1e3))
 		ef.littered = true
 	}
 	return nil

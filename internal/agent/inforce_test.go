@@ -84,7 +84,7 @@ func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 		}
 	}
 	apply()
-	if out.InForceAt == nil || len(out.Changes) != 1 {
+	if out.ActiveAt == nil || len(out.Changes) != 1 {
 		t.Errorf("the first time: %+v", out)
 	}
 	plans, changes, flip := len(r.kernel.applied), slices.Clone(r.dev.changes), r.effect.flip
@@ -93,7 +93,7 @@ func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply()
-	if len(out.Changes) != 0 || len(out.Effects) != 0 || out.InForceAt != nil {
+	if len(out.Changes) != 0 || len(out.Effects) != 0 || out.ActiveAt != nil {
 		t.Errorf("the second time: %+v", out)
 	}
 	again, err := os.Stat(filepath.Join(r.dir, "state.json"))
@@ -122,8 +122,8 @@ func TestInForceIsCountedFromTheInput(t *testing.T) {
 		out, err = r.commands.Move(ctx, api.Move{Port: "a", PortGroup: "other", ReadAt: read})
 		return err
 	})
-	if err != nil || out.InForceSeconds != 2.5e-3 ||
-		*out.InForceAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
+	if err != nil || out.ActiveAfterSeconds != 2.5e-3 ||
+		*out.ActiveAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -180,7 +180,7 @@ func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
 	}
 }
 
-func TestS52_WhatLACPFindsOutIsInForceAndSurvivesARestart(t *testing.T) {
+func TestS52_WhatLACPFindsOutIsActiveAndSurvivesARestart(t *testing.T) {
 	t.Parallel() // it waits for the aggregate-wait time
 	r, s := bundleRig(t)
 	r.agree(s)

@@ -65,7 +65,7 @@ func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches [
 	}
 	read := ports[:0]
 	for _, p := range ports {
-		if !before.Has(p.ID) { // its plan is not in force yet
+		if !before.Has(p.ID) { // its plan is not active yet
 			continue
 		}
 		if p.Counters, err = before.Read(p.ID); err != nil {

@@ -45,7 +45,7 @@ func (rs *refusals) causeOf(id plan.PortID, reason string) string {
 		return ""
 	}
 	if rs.of != d {
-		rs.of, rs.causes = d, advise.CausesOf(d.Plan, d.Facts)
+		rs.of, rs.causes = d, advise.CausesOf(d.Plan, d.Facts, nil)
 	}
 	return rs.causes(id, reason)
 }

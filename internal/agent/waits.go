@@ -257,13 +257,13 @@ func (wt *waiting) resumeWaits() error {
 
 // followWaits makes what waits have become true at once, before anything is written to disk; then all the rest.
 func (wt *waiting) followWaits() {
-	wt.putWaitsInForce()
+	wt.activateWaits()
 	wt.settler.settleSoon()
 	wt.succeedAll()
 }
 
-// putWaitsInForce changes nothing but waits in what is in force. When it can't, the reconcile that follows does.
-func (wt *waiting) putWaitsInForce() {
+// activateWaits changes nothing but waits in what is active. When it can't, the reconcile that follows does.
+func (wt *waiting) activateWaits() {
 	if wt.effect.applied == nil || wt.ports.stale || wt.effect.redo {
 		return
 	}

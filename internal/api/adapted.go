@@ -7,7 +7,7 @@ import (
 	"heddle/api/heddle/agent/v1/agentv1connect"
 )
 
-// GetState is everything the agent has in force.
+// GetState is everything that is active in the agent.
 func (a *adapter) GetState(ctx context.Context, m *agentv1.GetStateRequest) (*agentv1.GetStateResponse, error) {
 	return answer[agentv1.GetStateResponse](ctx, a, m, bare(a.service.State))
 }

@@ -79,7 +79,7 @@ func (e *echo) Activate(_ context.Context, q Activate) error { e.got = q; return
 func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
 func (e *echo) Block(_ context.Context, q Block) (*Applied, error) {
 	e.got = q
-	return &Applied{InForceSeconds: 1.5, InForceAt: &Instant{1, 2}}, e.err
+	return &Applied{ActiveAfterSeconds: 1.5, ActiveAt: &Instant{1, 2}}, e.err
 }
 func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
 	e.got = q

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/diagnose"
 )
 
-// State is everything the agent has in force.
+// State is everything that is active in the agent.
 func (c *Client) State(ctx context.Context) (*State, error) {
 	return ask[*State](ctx, c, c.state.GetState, nil)
 }

@@ -24,7 +24,7 @@ type AgentInfo struct {
 	API     int       `json:"api"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
-	// Config is where the configuration in force came from: a path, or "" when there is none yet.
+	// Config is where the active configuration came from: a path, or "" when there is none yet.
 	Config   string   `json:"config"`
 	Warnings []string `json:"warnings,omitempty"`
 	// Place is the boot and the network namespace whose devices the agent has, as its state says it.
@@ -36,7 +36,7 @@ type AgentInfo struct {
 	Announcing int `json:"announcing"`
 }
 
-// State is everything the agent has in force.
+// State is everything that is active in the agent.
 type State struct {
 	Agent      AgentInfo   `json:"agent"`
 	Switches   []Switch    `json:"switches"`
@@ -317,12 +317,12 @@ type Applied struct {
 	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the
 	// switch does, so that the change may not hold for all of them; each is a warning, too.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
-	// InForceSeconds is how long after the command had read its input the changes were in force, for all ports at one
+	// ActiveAfterSeconds is how long after the command had read its input the changes were active, for all ports at one
 	// instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
 	// every device attached.
-	InForceSeconds float64 `json:"inForceSeconds,omitempty"`
-	// InForceAt is that instant.
-	InForceAt *Instant `json:"inForceAt,omitempty"`
+	ActiveAfterSeconds float64 `json:"activeAfterSeconds,omitempty"`
+	// ActiveAt is that instant.
+	ActiveAt *Instant `json:"activeAt,omitempty"`
 	// Trial is that of a change which concerns the way to the host's own addresses; nil for any other.
 	Trial *Trial `json:"trial,omitempty"`
 	// Kept are the ports of the file of which commands have set something that the file says otherwise. That stays so.

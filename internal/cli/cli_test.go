@@ -395,14 +395,14 @@ func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 	if d := cmp.Diff(want, out); d != "" || errs != "heddle: warning: no device\n" {
 		t.Errorf("%s\n%s", d, errs)
 	}
-	s.applied = api.Applied{InForceSeconds: 0.00425, InForceAt: &api.Instant{Before: 1, After: 2},
+	s.applied = api.Applied{ActiveAfterSeconds: 0.00425, ActiveAt: &api.Instant{Before: 1, After: 2},
 		Changes: s.applied.Changes[:1]}
 	if out, _, _ := c.run("apply", "-f",
 		"-"); out != "- port old\nactive after 4.2 ms, for all ports at one instant\n" {
 		t.Errorf("put into force: %q", out)
 	}
 	if out, _, _ := c.run("port", "move", "p", "--port-group", "g", "-o", "json"); !strings.Contains(out,
-		`"inForceSeconds": 0.00425`) {
+		`"activeAfterSeconds": 0.00425`) {
 		t.Errorf("a move as JSON: %s", out)
 	}
 	s.applied = api.Applied{Changes: []api.Change{}}

@@ -150,7 +150,7 @@ func asked[T any](c *cobra.Command, f func(context.Context, api.Service) (T, err
 	return answer, err == nil
 }
 
-// inState is a source of names in what is in force. Objects of another switch than --switch says are left out.
+// inState is a source of names in what is active. Objects of another switch than --switch says are left out.
 func inState(names func(s *api.State, of func(sw string) bool) []string) source {
 	return func(c *cobra.Command, _ []string) []string {
 		s, ok := asked(c, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })

@@ -102,9 +102,9 @@ func readAt() int64 {
 
 // printInForce prints when a change was active.
 func printInForce(d Deps, out *api.Applied) error {
-	if out.InForceAt == nil {
+	if out.ActiveAt == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(d.Stdout, "active after %.1f ms, for all ports at one instant\n", out.InForceSeconds*1e3)
+	_, err := fmt.Fprintf(d.Stdout, "active after %.1f ms, for all ports at one instant\n", out.ActiveAfterSeconds*1e3)
 	return err
 }

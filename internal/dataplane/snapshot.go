@@ -99,7 +99,7 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 	for _, table := range planMaps(m) {
 		b := make([]byte, halfBytes(table))
 		if err := readAt(table, b, int64(s.control.Generation&1)*halfBytes(table)); err != nil {
-			return nil, fmt.Errorf("copy the plan in force: %w", err)
+			return nil, fmt.Errorf("copy the active plan: %w", err)
 		}
 		s.plan = append(s.plan, b)
 	}

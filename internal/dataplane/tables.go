@@ -76,7 +76,7 @@ func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 	}
 	t.reading = true
 	if err := t.maps.Control.Put(uint32(0), &next); err != nil {
-		return Instant{}, fmt.Errorf("put generation %d in force: %w", next.Generation, err)
+		return Instant{}, fmt.Errorf("activate generation %d: %w", next.Generation, err)
 	}
 	at.After, err = Monotonic()
 	return at, err

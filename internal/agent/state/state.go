@@ -1,4 +1,4 @@
-// Package state is what an agent remembers across restarts: the configuration in force, what commands made, the devices
+// Package state is what an agent remembers across restarts: the active configuration, what commands made, the devices
 // in hand and how they were before, and what the physical network was told. One file, written so that a crash leaves
 // the old or the new one whole.
 package state
@@ -24,7 +24,7 @@ import (
 // stateFormat is the version of the state file; a later agent reads this one and every one before.
 const stateFormat = 1
 
-// State is what the agent remembers across restarts and reboots: the configuration in force, and the second layer that
+// State is what the agent remembers across restarts and reboots: the active configuration, and the second layer that
 // is made by commands.
 type State struct {
 	Format int `json:"format"`

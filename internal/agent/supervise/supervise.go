@@ -39,7 +39,7 @@ func New(getenv func(string) string, log *slog.Logger) *Systemd {
 	return s
 }
 
-// Ready says that the plan is in force and commands are answered; also once a reload is done.
+// Ready says that the plan is active and commands are answered; also once a reload is done.
 func (s *Systemd) Ready() { s.send(daemon.SdNotifyReady) }
 
 // Reloading says that the configuration is being read again; Ready ends it. The time stamp is what Type=notify-reload

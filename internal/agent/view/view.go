@@ -1,4 +1,4 @@
-// Package view is what is in force in the words of the command line: switches, uplinks, port groups, ports, counters,
+// Package view is what is active in the words of the command line: switches, uplinks, port groups, ports, counters,
 // MACs and events. It reads and changes nothing.
 package view
 
@@ -21,7 +21,7 @@ import (
 // Source is what a host is shown from.
 type Source struct {
 	Agent      api.AgentInfo
-	Config     *spec.Config // in force
+	Config     *spec.Config // the active one
 	File       *spec.Config // what the file declares of it; nil before there is one
 	Plan       *plan.Plan   // of Config
 	Applied    *binding.Desired
@@ -41,7 +41,7 @@ type Source struct {
 	Now   time.Time
 }
 
-// State is everything in force.
+// State is everything that is active.
 func (src Source) State() *api.State {
 	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{},
 		Ports: []api.Port{}}

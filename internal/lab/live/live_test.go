@@ -107,7 +107,7 @@ func TestTheReportHoldsWhatWasMeasuredAgainstTheBudgets(t *testing.T) {
 	all := []Measured{{Row: rows()[0], Gap: []float64{0.002}, Sent: 10}, {Row: rows()[1], InForce: []float64{0.02},
 		Leaked: 1, LastInOld: []float64{0.003}, Sent: 10}}
 	err := Report(all, 1000).Check()
-	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "vlan in force") ||
+	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "vlan active") ||
 		!strings.Contains(err.Error(), "vlan leaked") || strings.Contains(err.Error(), "lost") {
 		t.Errorf("%v", err)
 	}

@@ -112,13 +112,13 @@ func (r *rig) round(ctx context.Context, m *Measured, there bool) (err error) {
 		return err
 	}
 	m.add(p, took)
-	if out.InForceAt == nil {
+	if out.ActiveAt == nil {
 		if !m.Row.quiet {
-			return errors.New("the change came into force at no instant: nothing was changed")
+			return errors.New("the change was active at no instant: nothing was changed")
 		}
 		return nil
 	}
-	m.InForce = append(m.InForce, out.InForceSeconds)
+	m.InForce = append(m.InForce, out.ActiveAfterSeconds)
 	if !m.Row.leaves {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (r *rig) round(ctx context.Context, m *Measured, there bool) (err error) {
 	if err != nil {
 		return err
 	}
-	return m.leaks(arrivals, out.InForceAt.Before)
+	return m.leaks(arrivals, out.ActiveAt.Before)
 }
 
 // awaitRest waits until the agent has announced what the previous round changed: a thousand ports take seconds, and

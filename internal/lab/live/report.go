@@ -23,7 +23,7 @@ func Report(all []Measured, ports int) *report.Report {
 	}
 	r.Notes = []string{
 		fmt.Sprintf("%d ports; every round changes there and back under a numbered stream between two of them.", ports),
-		"in force: from the command's having read its input to the one system call that changes all ports; returned: " +
+		"active: from the command's having read its input to the one system call that changes all ports; returned: " +
 			"until the state is on disk and a grace period of the kernel is over.",
 		fmt.Sprintf("leaked: frames that a promiscuous port of the old segment was handed later than %v after the "+
 			"change, both read from CLOCK_MONOTONIC in the kernel; last in old: the last one of all.", leakAfter),
@@ -63,7 +63,7 @@ func (m *Measured) fields(ports int) report.Row {
 		{Name: "name", Title: "row", Value: m.Row.name},
 		{Name: "setting", Value: m.Row.setting, Hidden: true},
 		{Name: "ports", Value: ports, Unit: report.Count, Hidden: true},
-		{Name: "in_force_s", Title: "in force", Value: spread(m.InForce), Unit: report.Seconds},
+		{Name: "active_s", Title: "active", Value: spread(m.InForce), Unit: report.Seconds},
 		{Name: "returned_s", Title: "returned", Value: spread(m.Returned), Unit: report.Seconds, Brief: true},
 		{Name: "gap_s", Title: "gap", Value: spread(m.Gap), Unit: report.Seconds},
 		{Name: "sent", Value: m.Sent, Unit: report.Count},
@@ -83,7 +83,7 @@ func (m *Measured) budgets() []report.Budget {
 		report.Hold(m.Row.name+" link flaps", float64(m.Flaps), report.Count, report.Exactly, 0),
 	}
 	if !m.Row.quiet {
-		b = append(b, report.Hold(m.Row.name+" in force", report.Summarise(m.InForce).Median, report.Seconds,
+		b = append(b, report.Hold(m.Row.name+" active", report.Summarise(m.InForce).Median, report.Seconds,
 			report.AtMost, inForceBudget))
 	}
 	if m.Row.leaves {

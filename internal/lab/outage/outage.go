@@ -157,7 +157,7 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 	rep.Plots = []report.Plot{
 		{Title: "Longest silence of the traffic", Series: []report.Series{{Name: "from the guest", Field: "gap_out_s"},
 			{Name: "to the guest", Field: "gap_in_s"}}},
-		{Title: "From the notification until the change is in force", Series: []report.Series{{Field: "in_force_s"}}},
+		{Title: "From the notification until the change is active", Series: []report.Series{{Field: "active_s"}}},
 	}
 	return rep, nil
 }

@@ -14,7 +14,7 @@ func (m *measured) report(r *report.Report) {
 		{Name: "setting", Value: m.row.setting},
 		{Name: "event", Value: m.row.event.String()},
 		{Name: "ports", Value: m.ports, Unit: report.Count},
-		{Name: "in_force_s", Title: "in force", Value: spread(m.took), Unit: report.Seconds},
+		{Name: "active_s", Title: "active", Value: spread(m.took), Unit: report.Seconds},
 		{Name: "gap_out_s", Title: "gap out", Value: spread(m.out.gap), Unit: report.Seconds},
 		{Name: "gap_in_s", Title: "gap in", Value: spread(m.in.gap), Unit: report.Seconds},
 		{Name: "lost_out", Title: "lost out", Value: spread(m.out.lost), Unit: report.Count, Brief: true},
@@ -101,7 +101,7 @@ func notes() []string {
 		fmt.Sprintf("A gap is the longest silence at a receiver of %.0f numbered packets a second, out from the "+
 			"guest and in to it; the baseline is the machine's own unrest. What was lost is the better measure on a "+
 			"busy machine: one packet is 1 ms.", rate),
-		"In force: from the kernel's notification, or the reading of the carrier, until the switch sends by the " +
+		"Active: from the kernel's notification, or the reading of the carrier, until the switch sends by the " +
 			"other uplink.",
 	}
 }

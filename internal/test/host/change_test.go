@@ -198,7 +198,7 @@ func TestTheSameFileAgainWritesNothing(t *testing.T) {
 	h.must("port", "connect", "c", "--port-group", "web")
 	other := strings.Replace(twoGuests, "access: 100", "access: 300", 1)
 	was := h.inKernel()
-	if out := h.applied("-f", h.file("other.yaml", other)); len(out.Changes) != 1 || out.InForceAt == nil {
+	if out := h.applied("-f", h.file("other.yaml", other)); len(out.Changes) != 1 || out.ActiveAt == nil {
 		t.Errorf("a change: %+v", out)
 	}
 	before := h.inKernel()
@@ -206,7 +206,7 @@ func TestTheSameFileAgainWritesNothing(t *testing.T) {
 		t.Fatal("a change left the tables as they were: this test is void")
 	}
 	if out := h.applied("-f", filepath.Join(h.dir, "other.yaml")); len(out.Changes)+len(out.Effects) > 0 ||
-		out.InForceAt != nil || out.InForceSeconds != 0 {
+		out.ActiveAt != nil || out.ActiveAfterSeconds != 0 {
 		t.Errorf("the same file again: %+v", out)
 	}
 	h.file("heddle.yaml", other)

@@ -560,12 +560,12 @@ type Applied struct {
 	// switch does, so
 	// that the change may not hold for all of them; each is a warning, too.
 	RunsBefore []*ProgramBefore `protobuf:"bytes,5,rep,name=runs_before,json=runsBefore,proto3" json:"runs_before,omitempty"`
-	// in_force_seconds is how long after the command had read its input the changes were in force, for all ports at one
+	// active_after_seconds is how long after the command had read its input the changes were active, for all ports at one
 	// instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
 	// every device attached.
-	InForceSeconds float64 `protobuf:"fixed64,6,opt,name=in_force_seconds,json=inForceSeconds,proto3" json:"in_force_seconds,omitempty"`
-	// in_force_at is that instant.
-	InForceAt *Instant `protobuf:"bytes,7,opt,name=in_force_at,json=inForceAt,proto3" json:"in_force_at,omitempty"`
+	ActiveAfterSeconds float64 `protobuf:"fixed64,6,opt,name=active_after_seconds,json=activeAfterSeconds,proto3" json:"active_after_seconds,omitempty"`
+	// active_at is that instant.
+	ActiveAt *Instant `protobuf:"bytes,7,opt,name=active_at,json=activeAt,proto3" json:"active_at,omitempty"`
 	// trial is that of a change which concerns the way to the host's own addresses; absent for any other.
 	Trial *Trial `protobuf:"bytes,8,opt,name=trial,proto3" json:"trial,omitempty"`
 	// kept are the ports of the file of which commands have set something that the file says otherwise. That stays so.
@@ -641,16 +641,16 @@ func (x *Applied) GetRunsBefore() []*ProgramBefore {
 	return nil
 }
 
-func (x *Applied) GetInForceSeconds() float64 {
+func (x *Applied) GetActiveAfterSeconds() float64 {
 	if x != nil {
-		return x.InForceSeconds
+		return x.ActiveAfterSeconds
 	}
 	return 0
 }
 
-func (x *Applied) GetInForceAt() *Instant {
+func (x *Applied) GetActiveAt() *Instant {
 	if x != nil {
-		return x.InForceAt
+		return x.ActiveAt
 	}
 	return nil
 }
@@ -1343,16 +1343,16 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x15\n" +
 	"\x13ConfirmTrialRequest\"D\n" +
 	"\x14ConfirmTrialResponse\x12,\n" +
-	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xbc\x03\n" +
+	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xc1\x03\n" +
 	"\aApplied\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.heddle.agent.v1.ChangeR\achanges\x121\n" +
 	"\aeffects\x18\x02 \x03(\v2\x17.heddle.agent.v1.EffectR\aeffects\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12?\n" +
 	"\vruns_before\x18\x05 \x03(\v2\x1e.heddle.agent.v1.ProgramBeforeR\n" +
-	"runsBefore\x12(\n" +
-	"\x10in_force_seconds\x18\x06 \x01(\x01R\x0einForceSeconds\x128\n" +
-	"\vin_force_at\x18\a \x01(\v2\x18.heddle.agent.v1.InstantR\tinForceAt\x12,\n" +
+	"runsBefore\x120\n" +
+	"\x14active_after_seconds\x18\x06 \x01(\x01R\x12activeAfterSeconds\x125\n" +
+	"\tactive_at\x18\a \x01(\v2\x18.heddle.agent.v1.InstantR\bactiveAt\x12,\n" +
 	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\x12-\n" +
 	"\x04kept\x18\t \x03(\v2\x19.heddle.agent.v1.KeptPortR\x04kept\x12\x14\n" +
 	"\x05notes\x18\n" +
@@ -1491,7 +1491,7 @@ var file_heddle_agent_v1_change_proto_depIdxs = []int32{
 	12, // 4: heddle.agent.v1.Applied.changes:type_name -> heddle.agent.v1.Change
 	13, // 5: heddle.agent.v1.Applied.effects:type_name -> heddle.agent.v1.Effect
 	20, // 6: heddle.agent.v1.Applied.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	14, // 7: heddle.agent.v1.Applied.in_force_at:type_name -> heddle.agent.v1.Instant
+	14, // 7: heddle.agent.v1.Applied.active_at:type_name -> heddle.agent.v1.Instant
 	15, // 8: heddle.agent.v1.Applied.trial:type_name -> heddle.agent.v1.Trial
 	11, // 9: heddle.agent.v1.Applied.kept:type_name -> heddle.agent.v1.KeptPort
 	21, // 10: heddle.agent.v1.KeptPort.port:type_name -> heddle.agent.v1.ObjectRef

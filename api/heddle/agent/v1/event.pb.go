@@ -126,7 +126,7 @@ const (
 	EventKind_EVENT_KIND_AWAKE EventKind = 11
 	// ports use another uplink, and why (S42–S48)
 	EventKind_EVENT_KIND_FAILOVER EventKind = 12
-	// another plan is in force
+	// another plan is active
 	EventKind_EVENT_KIND_APPLIED EventKind = 13
 	// LLDP or LACP: another device is at the other end of an uplink
 	EventKind_EVENT_KIND_NEIGHBOUR EventKind = 14
@@ -424,7 +424,7 @@ type Event struct {
 	To   string `protobuf:"bytes,12,opt,name=to,proto3" json:"to,omitempty"`
 	// ports is how many ports it concerns, for a failover or an apply.
 	Ports int32 `protobuf:"varint,13,opt,name=ports,proto3" json:"ports,omitempty"`
-	// took_seconds is how long after the notification of what caused it a failover was in force; 0 where nothing was
+	// took_seconds is how long after the notification of what caused it a failover was active; 0 where nothing was
 	// notified.
 	TookSeconds float64 `protobuf:"fixed64,14,opt,name=took_seconds,json=tookSeconds,proto3" json:"took_seconds,omitempty"`
 	// text says it in one sentence.

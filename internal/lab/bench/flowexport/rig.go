@@ -30,7 +30,7 @@ type rig struct {
 	counters   [len(sides)][]*counters // of the VMs, by number
 	collectors [len(sides)]*collector
 	cpus       []int
-	metering   metering // in force
+	metering   metering // the active one
 	exporting  metering // the last active one that was not off
 	// meters says whether the agents meter flows at all; if flows cannot be metered, nothing is exported, which is
 	// a missed budget.

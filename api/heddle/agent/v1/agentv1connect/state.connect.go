@@ -67,7 +67,7 @@ var (
 
 // StateServiceClient is a client for the heddle.agent.v1.StateService service.
 type StateServiceClient interface {
-	// GetState is everything the agent has in force.
+	// GetState is everything that is active in the agent.
 	GetState(context.Context, *v1.GetStateRequest) (*v1.GetStateResponse, error)
 	// GetProgress is how far the agent is with attaching devices.
 	GetProgress(context.Context, *v1.GetProgressRequest) (*v1.GetProgressResponse, error)
@@ -85,7 +85,7 @@ func NewStateServiceClient(client *connect.Client) StateServiceClient {
 
 // StateServiceHandler is an implementation of the heddle.agent.v1.StateService service.
 type StateServiceHandler interface {
-	// GetState is everything the agent has in force.
+	// GetState is everything that is active in the agent.
 	GetState(context.Context, *v1.GetStateRequest) (*v1.GetStateResponse, error)
 	// GetProgress is how far the agent is with attaching devices.
 	GetProgress(context.Context, *v1.GetProgressRequest) (*v1.GetProgressResponse, error)
