@@ -1,6 +1,6 @@
-// Package api is what an agent and those who ask it tell each other: the words, which are also what "-o json" prints,
-// so that their field names are public; and server and client, which carry them over the contract in api/ at the top of
-// the repository, by Connect on a Unix socket of the agent's own that root alone may use.
+// Package api defines what an agent and its clients send each other, and has the client and the server: "-o json"
+// prints the same types, so that their field names are public, and they are carried over the contract in api/ at the
+// top of the repository, by Connect on a Unix socket of the agent's own that root alone may use.
 package api
 
 import (

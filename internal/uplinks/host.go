@@ -1,6 +1,6 @@
-// Package uplinks is what goes on at the uplinks beside the frames of guests: LACP, LLDP and beacons in conversation
-// with the physical network, and the balancing of load. Each part has goroutines of its own; what it finds out reaches
-// the agent in the agent's loop.
+// Package uplinks does what happens at uplinks beside the frames of guests: LACP, LLDP and beacons with the physical
+// network, and the balancing of load. Each part has goroutines of its own; what it finds out reaches the agent in the
+// agent's loop.
 package uplinks
 
 import (

@@ -1,7 +1,7 @@
-// Package adopt is how changes that could cut the host off go back by themselves (S81): the journal that outlives a
-// crash, and the rules that say when one is taken back. Such are a move of the host's own addresses from an uplink's
-// device to a host port, in steps that each have an inverse, and any change of the configuration that concerns the way
-// to those addresses. It decides; a Host does.
+// Package adopt decides which changes that could cut the host off are undone by themselves (S81): it keeps the journal
+// that survives a crash, and the rules for undoing a change. Such changes are a move of the host's own addresses from
+// an uplink's device to a host port, in steps that each have an inverse, and any change of the configuration that
+// concerns the way to those addresses. It decides; a Host does.
 package adopt
 
 import (

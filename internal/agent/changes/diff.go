@@ -1,4 +1,4 @@
-// Package changes says in the user's words what turns one configuration, or one plan, into another.
+// Package changes lists in the user's words how one configuration, or one plan, differs from another.
 package changes
 
 import (

@@ -1,5 +1,5 @@
-// Package devices is what a host's devices are to a switch: whether one can serve, what it shows of itself, and the
-// names of those that an agent makes. It is pure.
+// Package devices judges a host's devices for a switch: whether a device can be used, what it reports about itself, and
+// the names of those that an agent makes. It is pure.
 package devices
 
 import (

@@ -1,6 +1,6 @@
-// Package state is what an agent remembers across restarts: the active configuration, what commands made, the devices
-// in hand and how they were before, and what the physical network was told. One file, written so that a crash leaves
-// the old or the new one whole.
+// Package state defines and stores what an agent remembers across restarts: the active configuration, what commands
+// made, the devices in use and how they were before, and what was announced to the physical network. One file, written
+// so that a crash leaves the old or the new one whole.
 package state
 
 import (

@@ -17,23 +17,23 @@ const (
 	Top
 )
 
-// titles say what stands on a floor.
+// titles describe the floors.
 func titles() [Top + 1]string {
 	return [...]string{
-		Words:    "words that import nothing of Heddle's: what the user asks for, what C and Go share",
+		Words:    "types that import nothing else of Heddle: what the user asks for, what C and Go share",
 		Plans:    "effective policies, and codecs that know no policies",
-		Kinds:    "words of devices, of flows and of what is seen; this machine",
-		Answers:  "what a switch does, in plain Go, and how it is said",
-		Kernel:   "the switch in the kernel, why it does what it does, and metering",
+		Kinds:    "types for devices, flows and observations; access to this machine",
+		Answers:  "what a switch does, in plain Go, and the words in which it is reported",
+		Kernel:   "the switch in the kernel, the explanation of what it does, and metering",
 		Network:  "the conversation with the physical network",
-		Process:  "one host's agent and what attaches guests to it; the controller",
-		Workshop: "the workshop: labs, measurements; and the look at a whole host from outside",
+		Process:  "one host's agent, and what attaches guests to it",
+		Workshop: "labs and measurements, and the check of a whole host",
 		Verbs:    "the command line",
 		Top:      "the program, its tests, and the tools of its development",
 	}
 }
 
-// Rule is what is agreed of one package.
+// Rule is what holds for one package.
 type Rule struct {
 	Floor Floor
 	// Pure packages reach neither the kernel, nor netlink, nor the network, also not through what they import, and

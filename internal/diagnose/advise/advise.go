@@ -1,5 +1,5 @@
-// Package advise says what is misconfigured on a host: rules read the plan, what is seen of the devices, the counters,
-// the MAC tables, the events and what LACP and LLDP tell, and each finding has the measured sign and the command that
+// Package advise finds what is misconfigured on a host: rules read the plan, the state of the devices, the counters,
+// the MAC tables, the events and what LACP and LLDP report, and each finding has the measured sign and the command that
 // fixes it. Pure.
 package advise
 

@@ -1,5 +1,5 @@
-// Package explain says what a word means that the outputs and the configuration file have: a reason for which frames go
-// no further, a field of the file, a rule of advise. It gathers what those packages say of themselves.
+// Package explain explains a word of the outputs or of the configuration file: the reason of a drop, a field of the
+// file, a rule of advise. It gathers what those packages say of themselves.
 package explain
 
 import (

@@ -1,4 +1,5 @@
-// Package event is what happened on a host, in the user's words: the agent publishes, "heddle events" follows.
+// Package event defines the events of a host, in the user's words: the agent publishes them, "heddle events" follows
+// them.
 package event
 
 import (

@@ -1,6 +1,6 @@
-// Package beacon finds uplinks that have a link and yet do not reach the network: every uplink of a team sends a small
-// broadcast each second, and one on which none of the others' arrives, or whose own arrive nowhere, while the others
-// hear each other, is taken out of use (S51). It is pure: frames are bytes, time comes from the caller.
+// Package beacon finds uplinks that have a link but do not reach the network. Every uplink of a team sends a small
+// broadcast each second. If an uplink receives no beacons, or nobody receives its beacons, while the others still hear
+// each other, it is taken out of use (S51). It is pure: frames are bytes, time comes from the caller.
 package beacon
 
 import (

@@ -1,4 +1,4 @@
-// Package linkproto speaks LACP and LLDP with the devices at the other ends of uplinks: the sockets, timers and
+// Package linkproto runs LACP and LLDP with the devices at the other ends of uplinks: the sockets, timers and
 // goroutines around the pure packages lacp and lldp.
 package linkproto
 

@@ -1,5 +1,5 @@
-// Package lldp is the link layer discovery protocol (IEEE 802.1AB): its frames, the table of neighbours and the timing
-// of what we advertise, as pure functions of frames and time. It opens no socket and reads no clock.
+// Package lldp implements the link layer discovery protocol (IEEE 802.1AB): its frames, the table of neighbours, and
+// when to advertise, as pure functions of frames and time. It opens no socket and reads no clock.
 package lldp
 
 import (

@@ -1,6 +1,6 @@
-// Package loops finds loops that go through ports of a host: by ways between ports that can be seen, and, when frames
-// behave as they do in a loop, by probes that are sent out of ports and come back in by others. It decides which port
-// is blocked and when it is tried again. It is pure: frames are bytes, time comes from the caller.
+// Package loops finds loops through ports of a host. It looks for connections between ports that the host's devices
+// show; if frames behave as in a loop, it sends probes out of ports and sees where they come back. It decides which
+// port is blocked and when it is tried again. It is pure: frames are bytes, time comes from the caller.
 package loops
 
 import (

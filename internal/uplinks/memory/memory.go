@@ -1,5 +1,5 @@
-// Package memory is what the conversations with the physical network keep over a restart of the agent. Pure: whoever
-// remembers it writes it down.
+// Package memory defines what LACP, LLDP and teaming keep across a restart of the agent. Pure: whoever remembers it
+// writes it down.
 package memory
 
 import (

@@ -1,6 +1,6 @@
 // Package failover decides, as pure functions of events and time, which uplinks may be used and which of them a port
-// uses: an uplink that lost its link is out at once, one that came back waits for the switch's up-delay, one that flaps
-// stays out, and a port without failback stays where it is (S42–S45).
+// uses. An uplink that lost its link is out of use at once; one that came back waits for the switch's up-delay; one
+// that flaps stays out of use; a port without failback stays where it is (S42–S45).
 package failover
 
 import (

@@ -1,5 +1,5 @@
-// Package teams is which uplink every port uses: what forms under given facts, what has moved and why, and what is
-// announced of it.
+// Package teams decides which uplink every port uses: the teams under given facts, which ports move and why, and what
+// is announced about it.
 package teams
 
 import (
