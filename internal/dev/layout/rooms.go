@@ -26,7 +26,7 @@ func titles() [Top + 1]string {
 		Answers:  "what a switch does, in plain Go, and the words in which it is reported",
 		Kernel:   "the switch in the kernel, the explanation of what it does, and metering",
 		Network:  "the conversation with the physical network",
-		Process:  "one host's agent, and what attaches guests to it",
+		Process:  "one host's agent and what attaches guests to it; the controller",
 		Workshop: "labs and measurements, and the check of a whole host",
 		Verbs:    "the command line",
 		Top:      "the program, its tests, and the tools of its development",

@@ -452,7 +452,7 @@ func (*StopAgentResponse) Descriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{7}
 }
 
-// State is everything the agent has in force.
+// State is everything that is active in the agent.
 type State struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agent         *AgentInfo             `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -537,7 +537,7 @@ type AgentInfo struct {
 	Api     int32                  `protobuf:"varint,3,opt,name=api,proto3" json:"api,omitempty"`
 	Pid     int32                  `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
 	Started *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=started,proto3" json:"started,omitempty"`
-	// config is where the configuration in force came from: a path, or "" when there is none yet.
+	// config is where the active configuration came from: a path, or "" when there is none yet.
 	Config   string   `protobuf:"bytes,6,opt,name=config,proto3" json:"config,omitempty"`
 	Warnings []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// place is the boot and the network namespace whose devices the agent has, as its state says it.
