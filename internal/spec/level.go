@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The level rule: a field of a policy with the tag level:"port" says what belongs to one port, such as its guest's
@@ -12,31 +13,49 @@ import (
 // PortOnly reports whether the policy field at a path of the configuration file is set at ports alone.
 func PortOnly(path string) bool {
 	found := false
-	eachPortOnly(reflect.ValueOf(&Policy{}).Elem(), nil, func(at []string, _ reflect.Value) {
+	eachPortOnly(&Policy{}, func(at []string, _ reflect.Value) {
 		found = found || strings.Join(at, ".") == path
 	})
 	return found
 }
 
-// eachPortOnly calls f with every field in p, the policy or a part of it at path, that is set at ports alone.
-func eachPortOnly(p reflect.Value, path []string, f func(path []string, v reflect.Value)) {
-	for i := range p.NumField() {
-		t := p.Type().Field(i)
-		name, _, _ := strings.Cut(t.Tag.Get("yaml"), ",")
-		at := append(slices.Clip(path), name)
+// portField is a field of a policy that is set at ports alone: its path in the configuration file, and in the type.
+type portField struct {
+	path  []string
+	index []int
+}
+
+// portFields are found once: every port group of every plan is looked at for them.
+var portFields = sync.OnceValue(func() []portField { return portFieldsOf(reflect.TypeFor[Policy](), portField{}) })
+
+// portFieldsOf are those in t, the type of the policy or of a part of it.
+func portFieldsOf(t reflect.Type, part portField) (list []portField) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		at := portField{append(slices.Clip(part.path), name), append(slices.Clip(part.index), i)}
 		switch {
-		case t.Tag.Get("level") == "port":
-			f(at, p.Field(i))
-		case p.Field(i).Kind() == reflect.Struct:
-			eachPortOnly(p.Field(i), at, f)
+		case f.Tag.Get("level") == "port":
+			list = append(list, at)
+		case f.Type.Kind() == reflect.Struct:
+			list = append(list, portFieldsOf(f.Type, at)...)
 		}
+	}
+	return list
+}
+
+// eachPortOnly calls f with every field of a policy that is set at ports alone.
+func eachPortOnly(p *Policy, f func(path []string, v reflect.Value)) {
+	v := reflect.ValueOf(p).Elem()
+	for _, own := range portFields() {
+		f(own.path, v.FieldByIndex(own.index))
 	}
 }
 
 // categoriesSet are the categories of which a port sets something that its port group has to allow.
 func (p Policy) categoriesSet() map[string]bool {
 	v := reflect.ValueOf(&p).Elem()
-	eachPortOnly(v, nil, func(_ []string, own reflect.Value) { own.SetZero() })
+	eachPortOnly(&p, func(_ []string, own reflect.Value) { own.SetZero() })
 	set := map[string]bool{}
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
@@ -50,7 +69,7 @@ func (l level) portsAlone(v *validator) {
 	if l.kind == "port" {
 		return
 	}
-	eachPortOnly(reflect.ValueOf(l.policy).Elem(), nil, func(path []string, value reflect.Value) {
+	eachPortOnly(l.policy, func(path []string, value reflect.Value) {
 		if value.IsZero() {
 			return
 		}

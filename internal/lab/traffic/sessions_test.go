@@ -185,12 +185,12 @@ func TestScanOverIPv6UntilItsContextEnds(t *testing.T) {
 	testkit.Root(t)
 	// Ports of this machine that are open answer too.
 	good := func(s *Scanned) bool { return s.Sent >= 100 && s.Answered >= s.Sent*9/10 && s.FlowsAnswered == 100 }
-	if _, err := untilItsContextEnds(t.Context(), Pair{Addr: netip.IPv6Loopback()}, Load{Kind: KindScan, Rate: 2000, Flows: 100,
-		Duration: time.Second}); errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+	pair := Pair{Addr: netip.IPv6Loopback()}
+	load := Load{Kind: KindScan, Rate: 2000, Flows: 100, Duration: 200 * time.Millisecond}
+	if _, err := untilItsContextEnds(t.Context(), pair, load); errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
 		testkit.Missing(t, "IPv6 on the loopback")
 	}
-	res, _ := measured(t, untilItsContextEnds, Pair{Addr: netip.IPv6Loopback()}, Load{Kind: KindScan, Rate: 2000, Flows: 100,
-		Duration: 200 * time.Millisecond}, func(r Result, _ Load) bool { return good(r.Scan) })
+	res, _ := measured(t, untilItsContextEnds, pair, load, func(r Result, _ Load) bool { return good(r.Scan) })
 	if !good(res.Scan) {
 		t.Errorf("scan %+v", *res.Scan)
 	}

@@ -47,7 +47,7 @@ func processes(t *testing.T) Processes {
 var loopback = Pair{Addr: netip.MustParseAddr("127.0.0.1")}
 
 func short(k Kind) Load {
-	return Load{Kind: k, Warmup: 20 * time.Millisecond, Duration: 250 * time.Millisecond}
+	return Load{Kind: k, Warmup: 20 * time.Millisecond, Duration: 100 * time.Millisecond}
 }
 
 // check checks a result against what must be true of any working path.
