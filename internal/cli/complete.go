@@ -29,22 +29,23 @@ var argumentWords = regexp.MustCompile(`[A-Z][A-Z-]+`)
 // flagInUse is a flag with its value in a use line, which is no argument: -f FILE.
 var flagInUse = regexp.MustCompile(`-\w+ [A-Z][A-Z-]+`)
 
-// completeNames has the arguments and flags of a command completed, where it has not said itself how.
-func completeNames(c *cobra.Command) {
+// completeLine has the arguments of a command completed, where it has not said itself how.
+func completeLine(c *cobra.Command) {
 	_, use, _ := strings.Cut(c.Use, " ")
 	words := argumentWords.FindAllString(flagInUse.ReplaceAllString(use, ""), -1)
 	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && len(words) > 0 && !c.HasSubCommands() {
 		c.ValidArgsFunction = completeArguments(c, words)
 	}
-	flags := func(f *pflag.Flag) {
-		if _, done := c.GetFlagCompletionFunc(f.Name); done || f.Annotations[cobra.BashCompFilenameExt] != nil {
-			return
-		}
-		if complete := flagCompletion(c, f); complete != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
-		}
+}
+
+// completeValue has a flag of a command completed, where it has not said itself how.
+func completeValue(c *cobra.Command, f *pflag.Flag) {
+	if _, done := c.GetFlagCompletionFunc(f.Name); done || f.Annotations[cobra.BashCompFilenameExt] != nil {
+		return
 	}
-	c.LocalFlags().VisitAll(flags)
+	if complete := flagCompletion(c, f); complete != nil {
+		_ = c.RegisterFlagCompletionFunc(f.Name, complete)
+	}
 }
 
 // completeArguments completes the arguments that a use line names, the last one as often as there are more.

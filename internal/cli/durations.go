@@ -3,7 +3,6 @@ package cli
 import (
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	times "heddle/internal/spec/period"
@@ -44,17 +43,13 @@ func (f timeText) Type() string { return "duration" }
 // durationType is what the library calls flags of a time.
 const durationType = "duration"
 
-// takeSeconds has every flag of a time take plain seconds too.
-func takeSeconds(c *cobra.Command) {
-	each := func(f *pflag.Flag) {
-		switch f.Value.(type) {
-		case timeFlag, timeText:
-			return
-		}
-		if f.Value.Type() == durationType {
-			f.Value = timeFlag{f.Value}
-		}
+// takeSeconds has a flag of a time take plain seconds too.
+func takeSeconds(f *pflag.Flag) {
+	switch f.Value.(type) {
+	case timeFlag, timeText:
+		return
 	}
-	c.LocalFlags().VisitAll(each)
-	c.PersistentFlags().VisitAll(each)
+	if f.Value.Type() == durationType {
+		f.Value = timeFlag{f.Value}
+	}
 }

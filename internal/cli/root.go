@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"heddle/internal/spec/printable"
 )
@@ -126,8 +127,11 @@ func finish(root *cobra.Command) {
 	helpGroups(root)
 	spellings(root)
 	everyCommand(root, func(c *cobra.Command) {
-		takeSeconds(c)
-		completeNames(c)
+		completeLine(c)
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) { // once: collecting and sorting them takes its time
+			takeSeconds(f)
+			completeValue(c, f)
+		})
 	})
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 }
