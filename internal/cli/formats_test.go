@@ -24,9 +24,6 @@ func withoutOutput() map[string]string {
 		"heddle cni":          "its output is the CNI specification's",
 		"heddle libvirt-hook": "its output is libvirt's",
 		"heddle metrics":      "its output is Prometheus's",
-		"heddle lab up":       "it narrates",
-		"heddle lab down":     "it narrates",
-		"heddle lab check":    "it narrates",
 		"heddle lab exec":     "its output is the command's",
 	}
 }
@@ -223,5 +220,15 @@ func TestPortDisconnect_AsADocument(t *testing.T) {
 	if out := newConsole(t, gone).must("port", "disconnect", "vm1/eth0", "--if-connected"); out !=
 		"port vm1/eth0: nothing to disconnect\n" {
 		t.Errorf("%q", out)
+	}
+}
+
+// What labs answer is a document, too, also where this machine can't have any.
+func TestLabCheck_AsADocument(t *testing.T) {
+	out, errs, status := newConsole(t, &standIn{}).run("lab", "check", "-o", "json")
+	var v LabCheck
+	if err := json.Unmarshal([]byte(out), &v); err != nil || v.Able != (status == 0) ||
+		v.Able != (v.Reason == "") || !v.Able && !strings.Contains(errs, v.Reason) {
+		t.Errorf("status %d: %s%s%v", status, out, errs, err)
 	}
 }

@@ -183,8 +183,13 @@ func labelText(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
+// RemovedHost is what "heddle host remove" did.
+type RemovedHost struct {
+	Name string `json:"name"`
+}
+
 func newHostRemove(d Deps) *cobra.Command {
-	t := &fleetTarget{}
+	t, o := &fleetTarget{}, &output{}
 	c := &cobra.Command{
 		Use: "remove HOST", Aliases: []string{"rm"}, Short: "Take a host out of the cluster, at a controller",
 		Long: "Take a host out of the cluster: no controller answers its certificate any more. The host goes on by " +
@@ -192,15 +197,21 @@ func newHostRemove(d Deps) *cobra.Command {
 			"it has; \"heddle host leave\" there makes that its own configuration.",
 		Example: "  heddle host remove esx1", Args: exactly("HOST"),
 		RunE: func(c *cobra.Command, args []string) error {
-			_, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (struct{}, error) {
-				return struct{}{}, f.RemoveHost(ctx, args[0])
-			})
-			if err == nil {
-				_, err = fmt.Fprintf(d.Stdout, "host %s is no longer part of the cluster\n", args[0])
+			if err := o.check(); err != nil {
+				return err
 			}
-			return err
+			if _, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (struct{}, error) {
+				return struct{}{}, f.RemoveHost(ctx, args[0])
+			}); err != nil {
+				return err
+			}
+			return o.print(d, RemovedHost{args[0]}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "host %s is no longer part of the cluster\n", args[0])
+				return err
+			})
 		},
 	}
+	o.flag(c)
 	t.flag(d, c, defaultController)
 	return c
 }

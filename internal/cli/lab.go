@@ -32,7 +32,7 @@ func newLab(d Deps) *cobra.Command {
 }
 
 func newLabUp(d Deps, runDir *string) *cobra.Command {
-	var name string
+	name, o := "", &output{}
 	c := &cobra.Command{
 		Use:   "up SCENARIO",
 		Short: "Build a lab and leave it running",
@@ -43,15 +43,19 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 			"heddle lab up ./mylab.yaml --name mine",
 		Args: exactly("SCENARIO"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			p := newProgress(d.Stderr)
 			r, err := cmd.Up(c.Context(), args[0], lab.Options{Name: name, RunDir: *runDir, Progress: p.say})
 			p.clear()
 			if err != nil {
 				return err
 			}
-			return describeLab(d.Stdout, r)
+			return o.print(d, r, func(w io.Writer) error { return describeLab(w, r) })
 		},
 	}
+	o.flag(c)
 	c.Flags().StringVar(&name, "name", "", "name of the lab (default: the scenario's)")
 	return c
 }
@@ -76,19 +80,32 @@ func describeLab(w io.Writer, r *lab.Record) error {
 }
 
 func newLabDown(d Deps, runDir *string) *cobra.Command {
-	return &cobra.Command{
+	o := &output{}
+	c := &cobra.Command{
 		Use:     "down NAME",
 		Short:   "Remove a lab, also one that was left half-built",
 		Example: "  heddle lab down nested-mac-learning",
 		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			if err := cmd.Down(c.Context(), *runDir, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(d.Stdout, "lab %s is gone\n", args[0])
-			return err
+			return o.print(d, RemovedLab{args[0]}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "lab %s is gone\n", args[0])
+				return err
+			})
 		},
 	}
+	o.flag(c)
+	return c
+}
+
+// RemovedLab is what "heddle lab down" did.
+type RemovedLab struct {
+	Name string `json:"name"`
 }
 
 // newLabGuest is the process that keeps one QEMU guest of a lab; labs start it, people do not.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,7 +92,8 @@ func (f *labRun) show(d Deps, name string, r *report.Report) error {
 
 // newLabCheck says whether labs can be built here, by trying everything that they take.
 func newLabCheck(d Deps) *cobra.Command {
-	return &cobra.Command{
+	o := &output{}
+	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check whether this machine can run labs",
 		Long: "Loads the switch program into the kernel and makes every kind of device that labs consist of, in a " +
@@ -99,13 +102,30 @@ func newLabCheck(d Deps) *cobra.Command {
 		Example: "  heddle lab check || heddle lab run nested-mac-learning --simulate",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			if err := lab.Check(); err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(d.Stdout, "labs can be built here")
-			return err
+			v, err := LabCheck{Able: true}, lab.Check()
+			if err != nil {
+				v = LabCheck{Reason: err.Error()}
+			}
+			return errors.Join(err, o.print(d, v, func(w io.Writer) error {
+				if !v.Able {
+					return nil // the error says it
+				}
+				_, err := fmt.Fprintln(w, "labs can be built here")
+				return err
+			}))
 		},
 	}
+	o.flag(c)
+	return c
+}
+
+// LabCheck says whether labs can be built, and why not.
+type LabCheck struct {
+	Able   bool   `json:"able"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // newLabExec runs a command in a node's namespace.
