@@ -104,5 +104,5 @@ func rank(l api.FindingLevel) int {
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
 	return slices.Concat(securityRules(), learningRules(), guardRules(), loopRules(), floodRules(), addressRules(),
-		uplinkRules(), redundancyRules(), deviceRules(), offloadRules(), guestRules(), flowRules())
+		vlanRules(), uplinkRules(), redundancyRules(), deviceRules(), offloadRules(), guestRules(), flowRules())
 }

@@ -425,9 +425,71 @@ func deviceCases() []ruleCase {
 	}
 }
 
+func vlanCases() []ruleCase {
+	const web, other = "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 20}}"
+	silent := func(r *rig, ports ...string) {
+		for _, p := range ports {
+			r.count(p, "packetsOutUnicast", 0)
+			r.count(p, "packetsOutBroadcast", 0)
+		}
+	}
+	return []ruleCase{
+		{rule: "wrong-vlan", old: web, new: other, provoke: func(r *rig) { silent(r, "a") }, near: func(r *rig) {
+			silent(r, "a")
+			r.count("a", "packetsOutUnicast", 1)
+		}, object: "port a", sign: "it sent 2,000 frames (access 20) since it was connected and got none; it shares " +
+			"its VLAN with 2 other ports; its uplinks (u1, u2) brought 4,000 frames",
+			fix: "heddle trace a n", level: api.FindingNote},
+		{rule: "wrong-vlan", old: web, new: other, provoke: func(r *rig) {
+			silent(r, "a")
+			r.dropped("u2", "no-receiver", 7)
+		}, near: func(r *rig) {
+			silent(r, "a")
+			r.count("a", "packetsInUnicast", 0)
+			r.count("a", "packetsInBroadcast", 9)
+		},
+			object: "port a", sign: "brought 4,000 frames, 7 of them for VLANs or addresses that no port here has",
+			fix: "heddle capture u2 --stage drop", level: api.FindingNote},
+		{rule: "wrong-vlan", provoke: func(r *rig) { r.count("a", "packetsOutUnicast", 0) }, near: func(r *rig) {
+			r.count("a", "packetsOutUnicast", 0)
+			r.count("a", "packetsInBroadcast", 19)
+		}, object: "port a", sign: "it sent 1,000 broadcast frames (access 10) since it was connected, and not one " +
+			"unicast frame came for it, while 1,000 frames to all did", fix: "heddle capture u1 --count 10",
+			level: api.FindingNote},
+		{rule: "wrong-vlan", old: web, new: other, provoke: func(r *rig) {
+			silent(r, "a")
+			r.uplink(2).LLDP = &api.LLDP{Neighbours: []api.Neighbour{{SystemName: "tor1", PVID: 20}}}
+		}, near: func(r *rig) {
+			r.uplink(2).LLDP = &api.LLDP{Neighbours: []api.Neighbour{{SystemName: "tor1", PVID: 20}}}
+		}, object: "port a", sign: "; tor1 has VLAN 20 untagged on u2 (LLDP), and it is sent with a tag here",
+			fix: "heddle trace a n", level: api.FindingNote},
+		{rule: "wrong-vlan", old: web, new: "{name: web}", provoke: func(r *rig) {
+			silent(r, "a")
+			r.uplink(1).LLDP = &api.LLDP{Neighbours: []api.Neighbour{{SystemName: "tor1", PVID: 20}}}
+		}, near: func(r *rig) { silent(r, "a"); r.fact("a", func(f *plan.Fact) { f.Up = false }) }, object: "port a",
+			sign: "; tor1 takes untagged frames of u1 as VLAN 20 (LLDP)", fix: "heddle trace a n",
+			level: api.FindingNote},
+		{rule: "wrong-vlan", old: web, new: other, provoke: func(r *rig) { silent(r, "a") },
+			near: func(r *rig) { // what it sent was refused
+				silent(r, "a")
+				r.dropped("a", "forged-transmit", 1995)
+			}, object: "port a", sign: "got none", fix: "heddle trace a n", level: api.FindingNote},
+		{rule: "wrong-vlan", old: web, new: other, provoke: func(r *rig) { silent(r, "a") },
+			near: func(r *rig) { // nothing is heard anywhere
+				silent(r, "a", "b", "n", "s")
+				r.count("n", "packetsInUnicast", 0)
+				r.count("n", "packetsInBroadcast", 0)
+				for _, u := range []string{"u1", "u2"} {
+					r.count(u, "packetsInUnicast", 0)
+					r.count(u, "packetsInBroadcast", 0)
+				}
+			}, object: "port a", sign: "got none", fix: "heddle trace a n", level: api.FindingNote},
+	}
+}
+
 func allCases() (all []ruleCase) {
-	for _, list := range [][]ruleCase{securityCases(), guardCases(), floodCases(), addressCases(), uplinkCases(),
-		deviceCases(), guestCases(), flowCases(), learningCases(), offloadCases()} {
+	for _, list := range [][]ruleCase{securityCases(), guardCases(), floodCases(), addressCases(), vlanCases(),
+		uplinkCases(), deviceCases(), guestCases(), flowCases(), learningCases(), offloadCases()} {
 		all = append(all, list...)
 	}
 	return all

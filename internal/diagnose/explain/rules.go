@@ -26,7 +26,9 @@ func ruleFixes() map[string]string {
 		"mac-change":        "Set macChanges: accept, or set the guest's adapter back to the port's MAC.",
 		"reflection-check":  "Set checks.reversePath to true.",
 		"uplink-vlan":       "Add the VLAN to the uplinks' vlans, and to the ports of the physical switches.",
-		"ip-hash":           "Make the uplinks a LAG, or one channel on the physical switch; or use originating-port.",
+		"wrong-vlan": "Put the port into a port group of the right VLAN, or have the physical switches carry this " +
+			"one.",
+		"ip-hash": "Make the uplinks a LAG, or one channel on the physical switch; or use originating-port.",
 		"half-open": "Look at cable, optics and the physical port; failureDetection: beacon takes such an " +
 			"uplink out of use.",
 		"no-uplink":     "Bring one of the uplinks back, or name others in teaming.",

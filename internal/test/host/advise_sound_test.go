@@ -53,6 +53,7 @@ func (l *adviceLab) behave() {
 		for _, u := range []string{"u1", "u2"} {
 			l.ends[u].Send(cable.Frame(cable.Broadcast(), mac(0xf0), 10, "from outside"))
 			l.ends[u].Send(cable.Frame(mac(0xa), mac(0xf0), 10, "to a"))
+			l.ends[u].Send(cable.Frame(mac(0xc), mac(0xf0), 11, "to c"))
 		}
 	}
 }

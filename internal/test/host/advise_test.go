@@ -36,6 +36,7 @@ const badlySet = `switches:
   - {name: crowded, vlan: {access: 11}, security: {forgedTransmits: accept, macLearning: {enabled: true, limit: 10}}}
   - {name: bridges, vlan: {access: 12}, security: {forgedTransmits: accept, macLearning: {enabled: true}}}
   - {name: far, vlan: {access: 30}}
+  - {name: astray, vlan: {access: 13}}
   - {name: watch, vlan: {access: 10}, security: {forgedTransmits: accept, promiscuous: accept}}
 - name: hash
   kind: distributed
@@ -108,6 +109,7 @@ ports:
 - {name: left, switch: lab, portGroup: bridges, device: p-left, mac: "02:00:00:00:00:14"}
 - {name: right, switch: lab, portGroup: bridges, device: p-right, mac: "02:00:00:00:00:15"}
 - {name: remote, switch: lab, portGroup: far, device: p-remote, mac: "02:00:00:00:00:16"}
+- {name: lost, switch: lab, portGroup: astray, device: p-lost, mac: "02:00:00:00:00:2a"}
 - {name: watcher, switch: lab, portGroup: watch, device: p-watcher, mac: "02:00:00:00:00:17"}
 - {name: hasher, switch: hash, portGroup: hashed, device: p-hasher, mac: "02:00:00:00:00:18"}
 - {name: talker, switch: half, portGroup: out, device: p-talker, mac: "02:00:00:00:00:19"}
@@ -215,6 +217,7 @@ func (l *adviceLab) misbehave() {
 		l.ends["a"].Send(cable.Frame(mac(0xb), mac(0xa), 0, "to b"))
 		l.broadcast("a", 0xa, 0)
 		l.broadcast("talker", 0x19, 0)
+		l.broadcast("lost", 0x2a, 0)
 		if i < 9 {
 			l.broadcast("crowd", 0x40+i, 0)
 		}
@@ -270,8 +273,8 @@ func adviseFaults() map[string]string {
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
 		"lag-degraded": "switch wide", "learning-forged": "port group unheard", "learning-promiscuous": "port eager",
 		"promiscuous-uplinks": "switch choices", "guest-offloads": "port plain", "single-queue": "uplink b1",
-		"uplink-drained": "uplink x1",
-		"mtu":            "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent",
+		"uplink-drained": "uplink x1", "wrong-vlan": "port lost",
+		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent",
 		"device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
 		"guest-overdue": "port late", "guest-link-control": "port a", "loop": "port roundb", "flood": "port flooder",
