@@ -23,7 +23,7 @@ func (k *keeper) defragment(ctx context.Context, above int64, ratio float64) err
 	if err != nil {
 		return err
 	}
-	members := slices.DeleteFunc(st.Members, func(m Member) bool { return !m.Health.due(above, ratio) })
+	members := slices.DeleteFunc(slices.Clone(st.Members), func(m Member) bool { return !m.Health.due(above, ratio) })
 	slices.SortStableFunc(members, func(a, b Member) int {
 		switch {
 		case a.Leader == b.Leader:

@@ -73,10 +73,7 @@ func (r *mirror) run(ctx context.Context) {
 		}
 		r.s.log.Debug("watching the state begins anew", "err", err)
 		r.s.setStale(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(r.retry):
-		}
+		pause(ctx, r.retry)
 	}
 }
 

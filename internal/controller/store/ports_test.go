@@ -72,6 +72,7 @@ func indexKeys(t *testing.T, s *Store) []string {
 
 // Two controllers that want the same port never both get it, whatever their memories say.
 func TestS77_OfTwoClaimsOfOnePortOneSucceeds(t *testing.T) {
+	t.Parallel()
 	a := openNew(t)
 	b := beside(t, a)
 	const contested, rounds = 100, 100

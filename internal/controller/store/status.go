@@ -21,8 +21,8 @@ type Member struct {
 	Learner  bool     `json:"learner,omitempty"`
 	// Self is the member that this process runs.
 	Self bool `json:"self,omitempty"`
-	// Health is what the member says of itself. An embedded member answers its own controller alone: nil for the
-	// others.
+	// Health is what the member says of itself; nil for other members of an embedded cluster: each answers its own
+	// controller alone.
 	Health *Health `json:"health,omitempty"`
 	// Error says why a member that should answer doesn't.
 	Error string `json:"error,omitempty"`

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// errNotOurs is returned for changes of an existing cluster's members.
+var errNotOurs = errors.New("store: the members of an existing etcd cluster are changed by its own tools")
+
+// AddMember adds a member as a learner, which copies the state and has no vote yet, so that the others go on without it.
+// It returns the member's identifier and what its options need: Peers.Members, with Existing set. The name is the one
+// that the new member's options have.
+func (s *Store) AddMember(ctx context.Context, name string, peerURLs []string) (id uint64, members []string, err error) {
+	if s.etcd == nil {
+		return 0, nil, errNotOurs
+	}
+	var resp *clientv3.MemberAddResponse
+	err = whenHealthy(ctx, func() (err error) {
+		resp, err = s.client.MemberAddAsLearner(ctx, peerURLs)
+		return err
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("store: adding member %s: %w", name, err)
+	}
+	for _, m := range resp.Members {
+		if m.ID == resp.Member.ID {
+			m.Name = name
+		}
+		members = append(members, memberURLs(m)...)
+	}
+	return resp.Member.ID, members, nil
+}
+
+// whenHealthy repeats a change of members: etcd makes none before they have seen each other for five seconds.
+func whenHealthy(ctx context.Context, change func() error) error {
+	for {
+		err := change()
+		if !errors.Is(err, rpctypes.ErrUnhealthy) || !pause(ctx, 200*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// pause waits; false = the context ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func memberURLs(m *etcdserverpb.Member) (urls []string) {
+	for _, u := range m.PeerURLs {
+		urls = append(urls, m.Name+"="+u)
+	}
+	return urls
+}
+
+// ErrLearning is returned while a learner has not copied enough of the state to vote.
+var ErrLearning = errors.New("the member has not copied the state yet")
+
+// Promote gives a learner a vote.
+func (s *Store) Promote(ctx context.Context, id uint64) error {
+	_, err := s.client.MemberPromote(ctx, id)
+	if errors.Is(err, rpctypes.ErrMemberLearnerNotReady) {
+		return ErrLearning
+	}
+	return err
+}
+
+// RemoveMember removes a member; its data directory is worth nothing from then on.
+func (s *Store) RemoveMember(ctx context.Context, id uint64) error {
+	if s.etcd == nil {
+		return errNotOurs
+	}
+	return whenHealthy(ctx, func() error {
+		_, err := s.client.MemberRemove(ctx, id)
+		return err
+	})
+}
+
+// SetPeerURLs changes the addresses at which the others reach a member.
+func (s *Store) SetPeerURLs(ctx context.Context, id uint64, urls []string) error {
+	if s.etcd == nil {
+		return errNotOurs
+	}
+	for _, u := range urls {
+		if !strings.HasPrefix(u, "https://") {
+			return fmt.Errorf("store: peers talk TLS only: %s has to begin with https://", u)
+		}
+	}
+	return whenHealthy(ctx, func() error {
+		_, err := s.client.MemberUpdate(ctx, id, urls)
+		return err
+	})
+}
