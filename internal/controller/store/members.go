@@ -15,16 +15,16 @@ import (
 // errNotOurs is returned for changes of an existing cluster's members.
 var errNotOurs = errors.New("store: the members of an existing etcd cluster are changed by its own tools")
 
-// AddMember adds a member as a learner, which copies the state and has no vote yet, so that the others go on without it.
-// It returns the member's identifier and what its options need: Peers.Members, with Existing set. The name is the one
+// AddMember adds a member as a learner, which copies the state and has no vote yet: the others go on without it. It
+// returns the member's identifier, and what its options need: Peers.Members, with Existing set. The name is the one
 // that the new member's options have.
-func (s *Store) AddMember(ctx context.Context, name string, peerURLs []string) (id uint64, members []string, err error) {
+func (s *Store) AddMember(ctx context.Context, name string, urls []string) (id uint64, members []string, err error) {
 	if s.etcd == nil {
 		return 0, nil, errNotOurs
 	}
 	var resp *clientv3.MemberAddResponse
 	err = whenHealthy(ctx, func() (err error) {
-		resp, err = s.client.MemberAddAsLearner(ctx, peerURLs)
+		resp, err = s.client.MemberAddAsLearner(ctx, urls)
 		return err
 	})
 	if err != nil {
