@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,9 @@ type request struct {
 	done chan result
 	// taken is set by who has the request: the batcher that sends it, or the caller that gives up before.
 	taken atomic.Bool
-	err   error
+	// mine is set when the batcher has it: it may have waited for a second transaction.
+	mine bool
+	err  error
 }
 
 type result struct {
@@ -119,7 +122,8 @@ func (b *batcher) gather(ctx context.Context) []*request {
 // take leaves out requests whose callers have given up, and from then on has the others.
 func take(batch []*request) (live []*request) {
 	for _, r := range batch {
-		if r.taken.CompareAndSwap(false, true) {
+		if r.mine || r.taken.CompareAndSwap(false, true) {
+			r.mine = true
 			live = append(live, r)
 		}
 	}
@@ -132,12 +136,12 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
 	known := map[string]written{}
-	batch, b.waiting = b.fit(batch, known)
 	if batch = take(batch); len(batch) == 0 {
 		return
 	}
 	for {
-		v := b.evaluate(batch, known)
+		v, later := b.evaluate(batch, known)
+		batch, b.waiting = batch[:len(batch)-len(later)], append(later, b.waiting...)
 		compare, write, read := v.txn()
 		resp, err := b.client.Txn(ctx).If(compare...).Then(write...).Else(read...).Commit()
 		if err != nil {
@@ -153,34 +157,19 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 	}
 }
 
-// fit divides a batch into what fits into a transaction and what has to wait for the next.
-func (b *batcher) fit(batch []*request, known map[string]written) (now, later []*request) {
-	v := newView(func(key string) entry { return b.lookup(key, known) })
+// evaluate runs requests on a fresh view, as many as fit into one transaction; the others have to wait for the next.
+func (b *batcher) evaluate(batch []*request, known map[string]written) (v *view, later []*request) {
+	v = newView(func(key string) entry { return b.lookup(key, known) })
 	for i, r := range batch {
 		child := v.child()
 		err := r.eval(child)
-		full := len(v.reads) > MaxChanges || len(v.writes)+len(child.writes) > MaxChanges
-		if i > 0 && (full || v.bytes+child.bytes > maxBytes) {
-			return batch[:i], batch[i:]
+		if i > 0 && !v.fits(child) {
+			return v, slices.Clone(batch[i:])
 		}
-		if err == nil {
-			v.merge(child)
-		}
+		r.err = err
+		v.merge(child, err != nil)
 	}
-	return batch, nil
-}
-
-// evaluate runs the requests on a fresh view. A batch that fitted at first may have grown by what others wrote; etcd
-// says so then.
-func (b *batcher) evaluate(batch []*request, known map[string]written) *view {
-	v := newView(func(key string) entry { return b.lookup(key, known) })
-	for _, r := range batch {
-		child := v.child()
-		if r.err = r.eval(child); r.err == nil {
-			v.merge(child)
-		}
-	}
-	return v
+	return v, nil
 }
 
 // lookup is the newest that is known of a key.

@@ -340,6 +340,23 @@ func (m *members) join(t *testing.T, s *Store, o Options) {
 	retry(t, s, put(KindHost, "alone again", `1`, Any))
 }
 
+// A member that starts where there is no quorum says so when its time is over, and starts when there is one.
+func TestAStartWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	m := newMembers(t, 3)
+	retry(t, m.stores[0], put(KindHost, "kept", `1`, Any))
+	m.stop(0, 1, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if s, err := Open(ctx, m.options[0]); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v, %v", s, err)
+	}
+	m.start(t, 0, 2)
+	if o, ok := m.stores[0].Get(Key{KindHost, "kept"}); !ok || string(o.Doc) != `1` {
+		t.Errorf("%+v, %v", o, ok)
+	}
+}
+
 // A controller that began alone becomes the first of several: it gets an address, and a second joins.
 func TestOneMemberBecomesTwo(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,11 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
@@ -53,6 +56,22 @@ var harmless = []error{rpctypes.ErrNoLeader, rpctypes.ErrTooManyRequests, rpctyp
 	rpctypes.ErrTooManyOps, rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied,
 	rpctypes.ErrCorrupt}
 
+// passing are errors of etcd that end by themselves, mostly because a leader is elected.
+var passing = []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrNotCapable,
+	rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex,
+	rpctypes.ErrUnhealthy, rpctypes.ErrTooManyRequests, rpctypes.ErrClusterVersionUnavailable}
+
+// steadily repeats something, that may be done twice, while it fails with an error that passes.
+func steadily(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		passes := slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
+		if !passes || !pause(ctx, 50*time.Millisecond) {
+			return err
+		}
+	}
+}
+
 // wrap makes an error of etcd one of the store.
 func wrap(err error) error {
 	switch {
@@ -61,10 +80,6 @@ func wrap(err error) error {
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return ErrNoSpace
 	}
-	for _, h := range harmless {
-		if errors.Is(err, h) {
-			return &Unavailable{Cause: err}
-		}
-	}
-	return &Unavailable{MaybeWritten: true, Cause: err}
+	without := slices.ContainsFunc(harmless, func(h error) bool { return errors.Is(err, h) })
+	return &Unavailable{MaybeWritten: !without, Cause: err}
 }

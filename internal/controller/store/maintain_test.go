@@ -52,7 +52,7 @@ func compactedAt(t *testing.T, s *Store, rev int64) bool {
 }
 
 func TestOneControllerAtATimeCompacts(t *testing.T) {
-	s := open(t, Options{Dir: t.TempDir(), Maintain: Maintain{KeepRevisions: 10, DefragAbove: 1, DefragRatio: 1}})
+	s := open(t, Options{Dir: t.TempDir(), Maintain: Maintain{KeepRevisions: 10, DefragAbove: 1, DefragRatio: 0.5}})
 	other := beside(t, s)
 	first := write(t, s, put(KindHost, "a", `0`, New))
 	for i := range 50 {

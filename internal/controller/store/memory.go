@@ -22,7 +22,8 @@ type Batch struct {
 	// Reset says that the events are the whole state: whatever was known before and is not in it is gone. The first
 	// batch is one, and later one that follows on a gap.
 	Reset bool
-	// Events are in no order. A batch without any says only that the revision is reached.
+	// Events are in no order. A batch without any says only that the revision is reached. They are shared: don't change
+	// them.
 	Events []Event
 }
 

@@ -65,7 +65,8 @@ type Change struct {
 	Delete bool
 	// IfVersion is the version that the change was made on, New or Any.
 	IfVersion int64
-	// ID is taken for an object that is created, so that an import keeps the identifiers; empty makes a new one.
+	// ID is taken for an object that is created; empty makes a new one. An import keeps the identifiers that way, and
+	// who has to know whether a write happened that ended with an *Unavailable finds its own identifier.
 	ID string
 	// Reserve are names that only one object may have, such as VNIIndex(5001); when one is another's, the error is a
 	// *Reserved. Free gives names back; do so when the object is deleted.

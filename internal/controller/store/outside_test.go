@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/certs"
@@ -55,8 +56,8 @@ func newOutside(t *testing.T, n int) *outside {
 		m := &outsideMember{url: freeURL(t)}
 		m.args = []string{"--name", fmt.Sprint("e", i), "--data-dir", filepath.Join(dir, fmt.Sprint("data", i)),
 			"--listen-client-urls", m.url, "--advertise-client-urls", m.url,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--logger", "zap", "--log-level", "error",
-			"--heartbeat-interval", "20", "--election-timeout", "200"}
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--logger", "zap", "--log-level", "error", "--heartbeat-interval", "20", "--election-timeout", "200"}
 		for _, of := range []string{"", "peer-"} {
 			m.args = append(m.args, "--"+of+"cert-file", filepath.Join(dir, "cert"), "--"+of+"key-file",
 				filepath.Join(dir, "key"), "--"+of+"trusted-ca-file", filepath.Join(dir, "ca"),
@@ -94,7 +95,7 @@ func (m *outsideMember) kill() {
 
 func (o *outside) options() Options {
 	opts := Options{TLS: o.client, Prefix: "/site-a", Timeout: 2 * time.Second,
-		Maintain: Maintain{KeepRevisions: 100, DefragAbove: 1, DefragRatio: 1, Outside: true}}
+		Maintain: Maintain{KeepRevisions: 100, DefragAbove: 1, DefragRatio: 0.5, Outside: true}}
 	for _, m := range o.members {
 		opts.Endpoints = append(opts.Endpoints, m.url)
 	}
@@ -242,6 +243,46 @@ func TestPrefixesKeepClustersApart(t *testing.T) {
 	want := map[Key]string{{KindHost, "b"}: `1`}
 	if diff := cmp.Diff(want, docsOf(b)); diff != "" || a.Cluster().ID == b.Cluster().ID {
 		t.Errorf("%s%v %v", diff, a.Cluster(), b.Cluster())
+	}
+}
+
+// A user of etcd that may read and write below the prefix, and nothing else, is enough.
+func TestCredentialsForThePrefixAreEnough(t *testing.T) {
+	t.Parallel()
+	o := newOutside(t, 1)
+	options := o.options()
+	admin := open(t, Options{Endpoints: options.Endpoints, TLS: options.TLS, Prefix: "/admin"}).client
+	ctx := patient(t)
+	prefix := options.Prefix + "/"
+	_, err := admin.RoleAdd(ctx, "site-a")
+	_, err2 := admin.RoleGrantPermission(ctx, "site-a", prefix, clientv3.GetPrefixRangeEnd(prefix),
+		clientv3.PermissionType(clientv3.PermReadWrite))
+	_, err3 := admin.UserAdd(ctx, "heddle", "secret")
+	_, err4 := admin.UserGrantRole(ctx, "heddle", "site-a")
+	_, err5 := admin.UserAdd(ctx, "root", "root")
+	_, err6 := admin.UserGrantRole(ctx, "root", "root")
+	_, err7 := admin.AuthEnable(ctx)
+	if err := errors.Join(err, err2, err3, err4, err5, err6, err7); err != nil {
+		t.Fatal(err)
+	}
+	options.Username, options.Password = "heddle", "secret"
+	s := open(t, options)
+	withGroup(t, s, web, 3)
+	claim(t, s, ClaimRequest{PortGroup: web, Binding: nic("a", "vm1")})
+	if err := s.Sync(ctx); err != nil {
+		t.Error(err)
+	}
+	st, err := s.Status(ctx)
+	if err != nil || len(st.Members) != 1 || st.Members[0].Health == nil {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := s.client.Get(ctx, "/admin/"); err == nil {
+		t.Error("the user may read everything: this test is void")
+	}
+	options.Password = "wrong"
+	options.Fast, options.Log = true, testLog(t)
+	if _, err := Open(ctx, options); err == nil || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("with a wrong password: %v", err)
 	}
 }
 

@@ -182,7 +182,7 @@ func (t *tx) putPort(c *chunk, p *Port) error {
 func (t *tx) unbound(r *ClaimRequest) (*chunk, *Port, error) {
 	candidates := t.mem.chunks(r.PortGroup, withFree)
 	rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-	if number, ok := t.added(r.PortGroup); ok {
+	if number, ok := t.near(r.PortGroup); ok {
 		candidates = append([]int64{number}, candidates...)
 	}
 	for i, number := range candidates {
@@ -194,6 +194,7 @@ func (t *tx) unbound(r *ClaimRequest) (*chunk, *Port, error) {
 			return nil, nil, err
 		}
 		if c != nil && len(c.free) > 0 {
+			t.view.chunks[r.PortGroup] = number
 			p, err := c.get(c.first())
 			return c, p, err
 		}
@@ -222,7 +223,7 @@ func (t *tx) grown(r *ClaimRequest) (*chunk, *Port, error) {
 
 // addPorts adds ports to a chunk of the group that has places, or to a new one, and returns that chunk.
 func (t *tx) addPorts(group string, n int) (*chunk, int, error) {
-	number, ok := t.added(group)
+	number, ok := t.near(group)
 	if places := t.mem.chunks(group, withPlaces); !ok && len(places) > 0 {
 		number, ok = places[0], true
 	}
@@ -233,7 +234,7 @@ func (t *tx) addPorts(group string, n int) (*chunk, int, error) {
 		}
 		if c != nil && c.next < chunkPorts {
 			added := c.add(n)
-			t.view.grown[group] = number
+			t.view.chunks[group] = number
 			return c, added, t.putChunk(c)
 		}
 	}
@@ -242,7 +243,7 @@ func (t *tx) addPorts(group string, n int) (*chunk, int, error) {
 		return nil, 0, err
 	}
 	added := c.add(n)
-	t.view.grown[group] = c.number
+	t.view.chunks[group] = c.number
 	return c, added, t.putChunk(c)
 }
 

@@ -71,8 +71,7 @@ func (s *Store) connect(ctx context.Context) (err error) {
 	log := newEtcdLog(s.opts.Log, s.closing)
 	s.client, err = clientv3.New(clientv3.Config{Endpoints: s.opts.Endpoints, TLS: s.opts.TLS, Logger: log,
 		Username: s.opts.Username, Password: s.opts.Password, DialTimeout: s.opts.Timeout,
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second, PermitWithoutStream: true,
-		RejectOldCluster: false})
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second})
 	if err != nil {
 		return fmt.Errorf("store: etcd at %v: %w", s.opts.Endpoints, err)
 	}
@@ -98,14 +97,14 @@ func (s *Store) disconnect() {
 
 // begin reads the state and starts what follows it.
 func (s *Store) begin(ctx context.Context) error {
-	if err := s.identify(ctx); err != nil {
+	if err := steadily(ctx, func() error { return s.identify(ctx) }); err != nil {
 		return err
 	}
 	m := &mirror{s: s, retry: 200 * time.Millisecond}
 	if s.opts.Fast {
 		m.retry = 5 * time.Millisecond
 	}
-	if err := m.load(ctx); err != nil {
+	if err := steadily(ctx, func() error { return m.load(ctx) }); err != nil {
 		return err
 	}
 	s.keeper = &keeper{s: s}

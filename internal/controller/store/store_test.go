@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -258,6 +259,48 @@ func TestTwoWritesOfOneBatchConflict(t *testing.T) {
 	}
 	if o, _ := s.Get(Key{KindHost, "a"}); string(o.Doc) != `3` {
 		t.Errorf("in the end %s", o.Doc)
+	}
+}
+
+// What doesn't fit into one transaction waits for the next, in order; also when it reads otherwise the second time.
+func TestABatchThatIsTooLargeIsDivided(t *testing.T) {
+	s := openNew(t)
+	b := &batcher{client: s.client, base: s.known, seen: s.mem.revision, timeout: patience,
+		recent: map[string]written{}, others: map[string]written{}, held: s.batch.held}
+	large := `"` + strings.Repeat("x", 300<<10) + `"`
+	var batch []*request
+	for i := range 100 {
+		times := 0
+		eval := s.onView(func(t *tx) error {
+			times++
+			for n := range 2 + times { // it grows when it is evaluated again
+				t.get(t.keys.index(fmt.Sprint(i, "-", n)))
+			}
+			doc := `1`
+			if i >= 90 {
+				doc = large
+			}
+			change := put(KindHost, fmt.Sprintf("h%02d", i), doc, New)
+			return t.change(&change, "id")
+		})
+		batch = append(batch, &request{eval: eval, done: make(chan result, 1)})
+	}
+	for waiting := batch; len(waiting) > 0; waiting = b.waiting {
+		b.waiting = nil
+		b.commit(patient(t), waiting)
+	}
+	transactions := map[int64]int{}
+	last := int64(0)
+	for i, r := range batch {
+		res := <-r.done
+		if res.err != nil || res.rev < last {
+			t.Fatalf("request %d: %d after %d, %v", i, res.rev, last, res.err)
+		}
+		last = res.rev
+		transactions[res.rev]++
+	}
+	if len(transactions) < 6 || len(transactions) > 10 {
+		t.Errorf("transactions of so many requests: %v", transactions)
 	}
 }
 

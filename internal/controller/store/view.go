@@ -1,6 +1,8 @@
 package store
 
 import (
+	"maps"
+
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -20,39 +22,46 @@ type view struct {
 	reads  map[string]entry
 	writes map[string][]byte // nil = deleted
 	bytes  int
-	// grown are the chunks that ports were added to, by port group: the memory doesn't know them yet.
-	grown  map[string]int64
+	// chunks are those of ports that are changed, one for each port group.
+	chunks map[string]int64
 	parent *view
 }
 
 func newView(base func(string) entry) *view {
-	return &view{base: base, reads: map[string]entry{}, writes: map[string][]byte{}, grown: map[string]int64{}}
+	return &view{base: base, reads: map[string]entry{}, writes: map[string][]byte{}, chunks: map[string]int64{}}
 }
 
-// child is the view of one request: it is merged, or dropped when the request is refused or put off.
+// child is the view of one request: it is merged when it fits into the transaction.
 func (v *view) child() *view {
-	child := newView(func(key string) entry { return v.get(key) })
+	child := newView(v.look)
 	child.parent = v
 	return child
 }
 
-// added returns the chunk of a group that ports were added to.
-func (v *view) added(group string) (number int64, ok bool) {
-	if number, ok = v.grown[group]; !ok && v.parent != nil {
-		return v.parent.added(group)
+// near returns the chunk of a group that this transaction changes already: a claim takes a port of it if it can.
+func (v *view) near(group string) (number int64, ok bool) {
+	if number, ok = v.chunks[group]; !ok && v.parent != nil {
+		return v.parent.near(group)
 	}
 	return number, ok
 }
 
-func (v *view) get(key string) entry {
+// look returns an entry without noting that it was read.
+func (v *view) look(key string) entry {
 	if value, ok := v.writes[key]; ok {
 		return entry{rev: pending, value: value}
 	}
 	if e, ok := v.reads[key]; ok {
 		return e
 	}
-	e := v.base(key)
-	v.reads[key] = e
+	return v.base(key)
+}
+
+func (v *view) get(key string) entry {
+	e := v.look(key)
+	if _, written := v.writes[key]; !written {
+		v.reads[key] = e
+	}
 	return e
 }
 
@@ -71,15 +80,35 @@ func (v *view) del(key string) {
 // drop deletes a key without a look at it, where another key that is compared guards it.
 func (v *view) drop(key string) { v.writes[key] = nil }
 
-// merge takes over what a child has written. What it read, v has read for it.
-func (v *view) merge(child *view) {
-	for k, value := range child.writes {
-		v.writes[k] = value
+// merge takes over what a child has read, and what it has written unless it is refused.
+func (v *view) merge(child *view, refused bool) {
+	for k, e := range child.reads {
+		if e.rev != pending { // else v writes it, and has read it for that
+			v.reads[k] = e
+		}
 	}
-	for group, number := range child.grown {
-		v.grown[group] = number
+	if refused {
+		return
 	}
+	maps.Copy(v.writes, child.writes)
+	maps.Copy(v.chunks, child.chunks)
 	v.bytes += child.bytes
+}
+
+// fits tells whether a child's part fits into the same transaction.
+func (v *view) fits(child *view) bool {
+	reads, writes := len(v.reads), len(v.writes)
+	for k, e := range child.reads {
+		if _, there := v.reads[k]; !there && e.rev != pending {
+			reads++
+		}
+	}
+	for k := range child.writes {
+		if _, there := v.writes[k]; !there {
+			writes++
+		}
+	}
+	return reads <= MaxChanges && writes <= MaxChanges && v.bytes+child.bytes <= maxBytes
 }
 
 // exists tells whether an entry is of a key that there is.
