@@ -44,12 +44,23 @@ type batcher struct {
 	// that base never knows.
 	recent, others map[string]written
 	held           func(key string) bool // whether base knows a key
+	// resets counts how often base was replaced, of is the count that the caches are of: after a restore revisions that
+	// were seen say nothing.
+	resets func() int64
+	of     int64
 }
 
 // written is a key's entry as of a revision.
 type written struct {
 	entry
 	at int64
+}
+
+func newBatcher(s *Store) *batcher {
+	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
+		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
+		recent: map[string]written{}, others: map[string]written{},
+		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }}
 }
 
 func (b *batcher) run(ctx context.Context) {
@@ -159,6 +170,12 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 
 // evaluate runs requests on a fresh view, as many as fit into one transaction; the others have to wait for the next.
 func (b *batcher) evaluate(batch []*request, known map[string]written) (v *view, later []*request) {
+	if now := b.resets(); now != b.of {
+		b.of = now
+		clear(b.recent)
+		clear(b.others)
+		clear(known)
+	}
 	v = newView(func(key string) entry { return b.lookup(key, known) })
 	for i, r := range batch {
 		child := v.child()

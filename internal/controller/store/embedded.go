@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -114,5 +113,3 @@ func (s *Store) died() <-chan struct{} {
 }
 
 var errStopped = errors.New("the embedded etcd has stopped")
-
-const probeEvery = time.Second

@@ -55,6 +55,13 @@ func (m *memory) revision() int64 {
 	return m.rev
 }
 
+// resets is how often all of the state was replaced.
+func (m *memory) resets() int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.generation
+}
+
 func (m *memory) get(k Key) (*Object, int64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

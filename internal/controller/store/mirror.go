@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -19,6 +20,18 @@ type mirror struct {
 	s *Store
 	// retry is how long to wait after a failure.
 	retry time.Duration
+	// of is the cluster of etcd that the memory is of.
+	of atomic.Uint64
+	// broken ends the watch.
+	broken chan error
+}
+
+func newMirror(s *Store) *mirror {
+	m := &mirror{s: s, retry: 200 * time.Millisecond, broken: make(chan error, 1)}
+	if s.opts.Fast {
+		m.retry = 5 * time.Millisecond
+	}
+	return m
 }
 
 // load reads all objects as of one revision, in pages.
@@ -35,6 +48,7 @@ func (r *mirror) load(ctx context.Context) error {
 		}
 		if rev == 0 {
 			rev = resp.Header.Revision
+			r.of.Store(resp.Header.ClusterId)
 		}
 		for _, kv := range resp.Kvs {
 			if o := r.object(kv); o != nil {
@@ -77,46 +91,98 @@ func (r *mirror) run(ctx context.Context) {
 	}
 }
 
-// errBehind says that etcd holds an older state than the memory: it was restored, or is another one.
-var errBehind = errors.New("etcd's revision went back: its state was replaced")
+// errReplaced says that etcd holds another state than the one that the memory is of: an older one was restored.
+var errReplaced = errors.New("etcd's state was replaced")
 
 // follow reads what is missing and watches until that fails.
 func (r *mirror) follow(ctx context.Context) error {
 	err := r.watch(ctx)
-	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, errBehind) {
-		r.s.log.Info("reading the whole state again", "why", err)
-		if err := r.load(ctx); err != nil {
+	replaced := errors.Is(err, errReplaced)
+	if !replaced && !errors.Is(err, rpctypes.ErrCompacted) {
+		return err
+	}
+	r.s.log.Info("reading the whole state again", "why", err)
+	if replaced {
+		// The probe may have meant what was read again since.
+		if err := r.compare(ctx); !errors.Is(err, errReplaced) {
 			return err
 		}
-		return r.watch(ctx)
+		if err := r.s.replaced(ctx); err != nil {
+			return err
+		}
 	}
-	return err
+	if err := r.load(ctx); err != nil {
+		return err
+	}
+	return r.watch(ctx)
+}
+
+// compare asks etcd what only a cluster with a quorum can answer, and whether that is the one that the memory is of.
+// The client resumes a watch by itself when etcd comes back, and never reports that its state went back.
+func (r *mirror) compare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.s.opts.Timeout)
+	defer cancel()
+	rev, of := r.s.mem.revision(), r.of.Load()
+	head, err := r.s.client.Get(ctx, r.s.keys.meta("cluster"))
+	switch {
+	case err != nil:
+		return err
+	case head.Header.Revision < rev || head.Header.ClusterId != of:
+		return errReplaced
+	}
+	return nil
 }
 
 func (r *mirror) watch(ctx context.Context) error {
 	s := r.s
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
-	probe, done := context.WithTimeout(ctx, s.opts.Timeout)
-	head, err := s.client.Get(probe, s.keys.meta("cluster"))
-	done()
-	if err != nil {
+	if err := r.compare(ctx); err != nil {
 		return err
 	}
-	s.identified(head.Kvs)
-	if head.Header.Revision < s.mem.revision() {
-		return errBehind
-	}
 	s.setStale(nil)
-	events := s.client.Watch(ctx, s.keys.prefix, clientv3.WithPrefix(), clientv3.WithProgressNotify(),
+	answers := s.client.Watch(ctx, s.keys.prefix, clientv3.WithPrefix(), clientv3.WithProgressNotify(),
 		clientv3.WithRev(s.mem.revision()+1))
-	for resp := range events {
-		if err := resp.Err(); err != nil {
+	for {
+		select {
+		case err := <-r.broken:
 			return err
+		case resp, ok := <-answers:
+			if !ok {
+				return errors.New("the watch ended")
+			}
+			if err := resp.Err(); err != nil {
+				return err
+			}
+			r.take(resp)
 		}
-		r.take(resp)
 	}
-	return errors.New("the watch ended")
+}
+
+// probe compares regularly, and says whether reads are current.
+func (r *mirror) probe(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.s.died():
+			r.s.setStale(errStopped)
+			return
+		case <-tick.C:
+		}
+		err := r.compare(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if r.s.setStale(err); errors.Is(err, errReplaced) {
+			select {
+			case r.broken <- err:
+			default: // it is known already
+			}
+		}
+	}
 }
 
 // take applies an answer of the watch, revision by revision. etcd never divides a revision between two answers.

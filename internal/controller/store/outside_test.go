@@ -30,6 +30,7 @@ type outside struct {
 type outsideMember struct {
 	args []string
 	url  string
+	dir  string
 	cmd  *exec.Cmd
 }
 
@@ -53,8 +54,8 @@ func newOutside(t *testing.T, n int) *outside {
 	var cluster []string
 	for i := range n {
 		peer := freeURL(t)
-		m := &outsideMember{url: freeURL(t)}
-		m.args = []string{"--name", fmt.Sprint("e", i), "--data-dir", filepath.Join(dir, fmt.Sprint("data", i)),
+		m := &outsideMember{url: freeURL(t), dir: filepath.Join(dir, fmt.Sprint("data", i))}
+		m.args = []string{"--name", fmt.Sprint("e", i), "--data-dir", m.dir,
 			"--listen-client-urls", m.url, "--advertise-client-urls", m.url,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 			"--logger", "zap", "--log-level", "error", "--heartbeat-interval", "20", "--election-timeout", "200"}
@@ -224,6 +225,60 @@ func testOutsideMaintenance(t *testing.T, stores []*Store) {
 		}
 	}
 	write(t, s, put(KindHost, "after", `1`, Any))
+}
+
+// An existing cluster is restored by its own tools while controllers run: they take the older state as it is, in a new
+// epoch, and write on.
+func TestAnExistingClusterIsRestoredUnderTheStores(t *testing.T) {
+	t.Parallel()
+	o := newOutside(t, 1)
+	m := o.members[0]
+	stores := []*Store{open(t, o.options()), open(t, o.options())}
+	withGroup(t, stores[0], web, 10)
+	write(t, stores[0], put(KindHost, "kept", `1`, New))
+	early := filepath.Join(t.TempDir(), "early")
+	m.kill()
+	if err := os.CopyFS(early, os.DirFS(m.dir)); err != nil {
+		t.Fatal(err)
+	}
+	m.start(t)
+	for i, s := range stores {
+		for n := range 20 {
+			retry(t, s, put(KindHost, fmt.Sprint("lost", i, n), `1`, Any))
+		}
+	}
+	was := stores[0].Cluster()
+	f := &follower{t: t}
+	watch := stores[1].Watch(t.Context(), 0)
+	f.until(patient(t), watch, stores[1].Revision())
+	m.kill()
+	if err := errors.Join(os.RemoveAll(m.dir), os.CopyFS(m.dir, os.DirFS(early))); err != nil {
+		t.Fatal(err)
+	}
+	m.start(t)
+	for i, s := range stores {
+		eventually(t, fmt.Sprint("store ", i, " has the older state in a new epoch"), func() bool {
+			_, lost := s.Get(Key{KindHost, "lost0 0"})
+			return !lost && s.Cluster().Epoch > was.Epoch
+		})
+	}
+	retry(t, stores[0], put(KindHost, "after", `1`, New))
+	claim(t, stores[1], ClaimRequest{PortGroup: web, Binding: nic("a", "vm1")})
+	if err := errors.Join(stores[0].Sync(patient(t)), stores[1].Sync(patient(t))); err != nil {
+		t.Fatal(err)
+	}
+	for b := range watch {
+		f.take(b)
+		if _, there := f.docs[Key{KindHost, "after"}]; there && b.Revision >= stores[1].Revision() {
+			break
+		}
+	}
+	if diff := cmp.Diff(docsOf(stores[0]), f.docs) + cmp.Diff(docsOf(stores[0]), docsOf(stores[1])); diff != "" {
+		t.Error(diff)
+	}
+	if now := stores[0].Cluster(); now.ID != was.ID || f.resets < 2 {
+		t.Errorf("cluster %+v, before %+v; %d resets", now, was, f.resets)
+	}
 }
 
 // Several Heddle clusters share one etcd, each below its prefix.

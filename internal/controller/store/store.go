@@ -100,25 +100,23 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := steadily(ctx, func() error { return s.identify(ctx) }); err != nil {
 		return err
 	}
-	m := &mirror{s: s, retry: 200 * time.Millisecond}
-	if s.opts.Fast {
-		m.retry = 5 * time.Millisecond
-	}
+	m := newMirror(s)
 	if err := steadily(ctx, func() error { return m.load(ctx) }); err != nil {
 		return err
 	}
 	s.keeper = &keeper{s: s}
 	s.keeper.began(s.mem.revision())
-	s.batch = &batcher{client: s.client, base: s.known, seen: s.mem.revision, collect: s.opts.Collect,
-		timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges), recent: map[string]written{},
-		others: map[string]written{},
-		held:   func(key string) bool { _, ok := s.keys.parse(key); return ok }}
+	s.batch = newBatcher(s)
 	s.running.Go(func() { m.run(s.ctx) })
 	s.running.Go(func() {
 		s.batch.run(s.ctx)
 		close(s.batchDone)
 	})
-	s.running.Go(s.probe)
+	every := time.Second
+	if s.opts.Fast {
+		every = 20 * time.Millisecond
+	}
+	s.running.Go(func() { m.probe(s.ctx, every) })
 	s.running.Go(s.keeper.run)
 	return nil
 }
@@ -235,30 +233,4 @@ func (s *Store) setStale(err error) {
 		return
 	}
 	s.stale.Store(&err)
-}
-
-// probe asks etcd regularly for what only a cluster with a quorum can answer.
-func (s *Store) probe() {
-	every := probeEvery
-	if s.opts.Fast {
-		every = 20 * time.Millisecond
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-s.died():
-			s.setStale(errStopped)
-			return
-		case <-tick.C:
-		}
-		ctx, cancel := context.WithTimeout(s.ctx, s.opts.Timeout)
-		_, err := s.client.Get(ctx, s.keys.meta("cluster"))
-		cancel()
-		if s.ctx.Err() == nil {
-			s.setStale(err)
-		}
-	}
 }

@@ -236,8 +236,7 @@ func TestARefusedWriteOfABatchRefusesNoOther(t *testing.T) {
 // In one transaction the second of two that create the same is told the version that the first made.
 func TestTwoWritesOfOneBatchConflict(t *testing.T) {
 	s := openNew(t)
-	b := &batcher{client: s.client, base: s.known, seen: s.mem.revision, timeout: patience,
-		recent: map[string]written{}, others: map[string]written{}, held: s.batch.held}
+	b := newBatcher(s)
 	changing := func(c Change) *request {
 		eval := s.onView(func(t *tx) error { return t.change(&c, "id") })
 		return &request{done: make(chan result, 1), eval: eval}
@@ -265,8 +264,7 @@ func TestTwoWritesOfOneBatchConflict(t *testing.T) {
 // What doesn't fit into one transaction waits for the next, in order; also when it reads otherwise the second time.
 func TestABatchThatIsTooLargeIsDivided(t *testing.T) {
 	s := openNew(t)
-	b := &batcher{client: s.client, base: s.known, seen: s.mem.revision, timeout: patience,
-		recent: map[string]written{}, others: map[string]written{}, held: s.batch.held}
+	b := newBatcher(s)
 	large := `"` + strings.Repeat("x", 300<<10) + `"`
 	var batch []*request
 	for i := range 100 {
