@@ -40,6 +40,9 @@ type batcher struct {
 	queue   chan *request
 	// waiting were put off by the transaction before.
 	waiting []*request
+	// limit is how many requests one transaction has. It is halved when somebody else was faster, so that of two
+	// controllers that want the same keys the slower one gets its turn, and doubled when a transaction succeeds.
+	limit int
 	// recent is what own transactions wrote that base doesn't know yet, by key. others is what was seen last of keys
 	// that base never knows.
 	recent, others map[string]written
@@ -59,7 +62,7 @@ type written struct {
 func newBatcher(s *Store) *batcher {
 	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
-		recent: map[string]written{}, others: map[string]written{},
+		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges,
 		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }}
 }
 
@@ -160,10 +163,12 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 			return
 		}
 		if resp.Succeeded {
+			b.limit = min(2*b.limit, MaxChanges)
 			b.remember(v, resp.Header.Revision)
 			b.answer(batch, result{rev: resp.Header.Revision})
 			return
 		}
+		b.limit = max(len(batch)/2, 1)
 		b.learn(known, v, resp)
 	}
 }
@@ -178,6 +183,9 @@ func (b *batcher) evaluate(batch []*request, known map[string]written) (v *view,
 	}
 	v = newView(func(key string) entry { return b.lookup(key, known) })
 	for i, r := range batch {
+		if i >= b.limit {
+			return v, slices.Clone(batch[i:])
+		}
 		child := v.child()
 		err := r.eval(child)
 		if i > 0 && !v.fits(child) {

@@ -31,7 +31,9 @@ func (s *Store) configure() (*embed.Config, error) {
 	cfg.InitialClusterToken = "heddle"
 	if o.Fast {
 		cfg.UnsafeNoFsync = true
-		cfg.TickMs, cfg.ElectionMs = 10, 100
+		if cfg.TickMs, cfg.ElectionMs = 10, 100; o.Peers != nil {
+			cfg.TickMs, cfg.ElectionMs = 50, 500 // a busy machine would elect leaders all the time
+		}
 	}
 	if o.Peers == nil {
 		u, err := url.Parse(alone)

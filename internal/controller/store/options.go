@@ -38,7 +38,7 @@ type Options struct {
 	QuotaBytes int64
 	// Collect is how long the first write of a transaction waits for others.
 	Collect time.Duration
-	// Timeout is how long a write takes at most, also when its context allows longer.
+	// Timeout is how long a write waits for its turn at most, also when its context allows longer, and then for etcd.
 	Timeout time.Duration
 	// Fast is for tests: it writes without fsync, with short ticks, and collects no writes.
 	Fast bool

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"heddle/internal/test/testkit/leaks"
 )
 
 // patience is how long a condition may take; no test waits that long when all is well.
@@ -32,6 +34,9 @@ func patient(t *testing.T) context.Context {
 func open(t *testing.T, o Options) *Store {
 	t.Helper()
 	o.Fast, o.Log = true, testLog(t)
+	if o.Timeout == 0 {
+		o.Timeout = patience // nothing here waits for it
+	}
 	s, err := Open(patient(t), o)
 	if err != nil {
 		t.Fatal(err)
@@ -337,6 +342,7 @@ func TestWritesThatCannotBeAreRefused(t *testing.T) {
 
 // A store that is opened again has what was acknowledged, and the versions go on.
 func TestTheStateSurvivesARestart(t *testing.T) {
+	leaks.Watch(t)
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir})
 	var last int64

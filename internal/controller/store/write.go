@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // tx is what a request works with: a view, and how the state is laid out in it.
@@ -42,7 +43,11 @@ func (s *Store) do(ctx context.Context, eval func(*tx) error) (int64, error) {
 		if r.taken.CompareAndSwap(false, true) {
 			return 0, &Unavailable{Cause: ctx.Err()}
 		}
-		res = <-r.done // it is being written: that takes a bounded time
+		select { // it is being written
+		case res = <-r.done:
+		case <-time.After(s.opts.Timeout):
+			return 0, &Unavailable{MaybeWritten: true, Cause: ctx.Err()}
+		}
 	}
 	if res.err != nil {
 		return 0, res.err
