@@ -72,6 +72,7 @@ func newBench(d Deps) *cobra.Command {
 	c.AddCommand(newBenchCapture(d))
 	c.AddCommand(newBenchFlowExport(d))
 	c.AddCommand(newBenchIPFIXCodec(d))
+	c.AddCommand(newBenchControlPlane(d))
 	return c
 }
 

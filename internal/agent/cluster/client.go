@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/big"
+	"net"
 	"net/http"
 	"time"
 
@@ -74,7 +75,12 @@ type Options struct {
 	Version string
 	// Connected is called with the address of the controller that answers, and with "" when it is gone. May be nil.
 	Connected func(controller string, err error)
+	// Dial makes the connections; nil for those from whatever address of the host.
+	Dial Dial
 }
+
+// Dial makes a connection.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Client speaks with one controller at a time.
 type Client struct {
@@ -226,7 +232,8 @@ func (c *Client) transport() (*http.Transport, error) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
 	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: dialTime, Protocols: protocols,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
+		DialContext: c.Dial,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
 }
 
 func jitter(d time.Duration) time.Duration {

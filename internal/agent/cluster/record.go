@@ -38,7 +38,7 @@ const documentFormat = 1
 
 // Record is a host's part in a cluster, as it is kept on disk.
 type Record struct {
-	path string
+	path string // "" for a record that no file keeps
 
 	mu    sync.Mutex
 	doc   document
@@ -73,17 +73,26 @@ func Load(dir string) (*Record, error) {
 
 // Keep writes a new record of a directory.
 func Keep(dir string, key identity.Key, id *controllerv1.HostIdentity) (*Record, error) {
+	r, err := record(filepath.Join(dir, fileName), key, id)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.write(r.doc)
+}
+
+// record makes a record that is in no file yet.
+func record(path string, key identity.Key, id *controllerv1.HostIdentity) (*Record, error) {
 	text, err := key.PEM()
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{path: filepath.Join(dir, fileName)}
+	r := &Record{path: path}
 	doc := document{Format: documentFormat, Cluster: id.GetCluster(), Host: id.GetHost(), Name: id.GetName(),
 		Key: string(text), Certificates: id.GetCertificates(), Roots: id.GetRoots(), Controllers: id.GetControllers()}
 	if err := r.use(doc); err != nil {
 		return nil, fmt.Errorf("the controller's answer: %w", err)
 	}
-	return r, r.write(doc)
+	return r, nil
 }
 
 // use makes a document the record, if it is whole.
@@ -122,6 +131,9 @@ func parse(list [][]byte) (certs []*x509.Certificate, err error) {
 }
 
 func (r *Record) write(doc document) error {
+	if r.path == "" { // of a simulated host
+		return nil
+	}
 	b, err := json.Marshal(doc)
 	if err != nil {
 		return err

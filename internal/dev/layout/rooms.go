@@ -87,7 +87,7 @@ func rules() map[string]Rule {
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
 	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/attack", "internal/lab/bench",
-		"internal/lab/bench/flowexport",
+		"internal/lab/bench/controlplane", "internal/lab/bench/flowexport",
 		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize",
 		"internal/lab/netns", "internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 
 	"heddle/internal/lab/bench"
+	"heddle/internal/lab/bench/controlplane"
 	"heddle/internal/lab/bench/flowexport"
 	"heddle/internal/lab/report"
 )
@@ -54,6 +57,26 @@ func BenchFlowExport(ctx context.Context, o flowexport.Options) (_ *report.Repor
 		return nil, err
 	}
 	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return flowexport.Run(ctx, o) })
+}
+
+// BenchControlPlane measures a controller with many hosts. program is the controller's, "" for the one beside this
+// program. It takes no root.
+func BenchControlPlane(ctx context.Context, o controlplane.Options, program string) (*report.Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, &Fault{err}
+	}
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		program = filepath.Join(filepath.Dir(self), "heddle-controller")
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return nil, fmt.Errorf("there is no controller to measure: %w; give its program with --controller-program", err)
+	}
+	o.Controller = []string{program}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return controlplane.Run(ctx, o) })
 }
 
 // BenchCodec measures how many flow records a second a core writes, sends and reads. It takes no root.

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/lab/bench/controlplane"
+	"heddle/internal/lab/cmd"
+	"heddle/internal/lab/report"
+)
+
+func newBenchControlPlane(d Deps) *cobra.Command {
+	var flags reportFlags
+	var quick bool
+	var program string
+	opts := controlplane.Options{Now: time.Now}
+	opts.Default()
+	c := &cobra.Command{
+		Use:   "control-plane",
+		Short: "Measure a controller with many simulated hosts",
+		Long: "Starts a controller and lets simulated hosts join it, each with the client of a real agent, but with " +
+			"no kernel and no disk. Then it measures how long all hosts take to have a change, how long the controller " +
+			"takes to start and the hosts to reconnect after it was killed, and what CPU time and memory that takes. " +
+			"Everything is on this machine, in a directory that is removed afterwards. Many hosts take many open " +
+			"files: see ulimit -n.",
+		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
+			"--check",
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if quick {
+				quickenControlPlane(c, &opts)
+			}
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (
+				*report.Report, error) {
+				opts.Progress = progress
+				return cmd.BenchControlPlane(ctx, opts, program)
+			})
+		},
+	}
+	flags.add(c)
+	f := c.Flags()
+	f.IntSliceVar(&opts.Hosts, "hosts", opts.Hosts, "`numbers` of hosts to measure")
+	f.IntVar(&opts.Ports, "ports", opts.Ports, "how many ports each host reports")
+	f.IntVar(&opts.Rounds, "rounds", opts.Rounds, "how often each change is made")
+	f.DurationVar(&opts.Idle, "idle", opts.Idle, "how long CPU time is measured while nothing happens; 0: not at all")
+	f.StringVar(&program, "controller-program", "", "`path` of the controller (default: heddle-controller beside this "+
+		"program)")
+	f.BoolVar(&quick, "quick", false, "take a few seconds: 100 hosts and few rounds")
+	return c
+}
+
+// quickenControlPlane makes the run quick, where the command line doesn't say otherwise.
+func quickenControlPlane(c *cobra.Command, opts *controlplane.Options) {
+	if !c.Flags().Changed("hosts") {
+		opts.Hosts = []int{100}
+	}
+	if !c.Flags().Changed("rounds") {
+		opts.Rounds = 3
+	}
+	if !c.Flags().Changed("idle") {
+		opts.Idle = 2 * time.Second
+	}
+}

@@ -1,0 +1,50 @@
+package controlplane
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Extent of the definition.
+const (
+	groups = 50 // port groups
+	racks  = 4  // templates with other devices, each for a part of the hosts
+)
+
+// definition is what the cluster has. Changing a field is a change of one kind.
+type definition struct {
+	vlan  int  // of one of the port groups
+	swap  bool // which uplink is active and which is standby, for the whole switch
+	spare bool // there is one more port group, which no port uses
+}
+
+// text is the definition as a file.
+func (d definition) text() string {
+	var b strings.Builder
+	active, standby := "uplink1", "uplink2"
+	if d.swap {
+		active, standby = standby, active
+	}
+	fmt.Fprintf(&b, "switches:\n- name: dvs\n  uplinks: [{name: uplink1}, {name: uplink2}]\n"+
+		"  defaults: {teaming: {policy: explicit, active: [%s], standby: [%s]}}\n  portGroups:\n", active, standby)
+	for i := range groups {
+		vlan := 100 + i
+		if i == 0 {
+			vlan = d.vlan
+		}
+		fmt.Fprintf(&b, "  - {name: %s, vlan: {access: %d}}\n", groupName(i), vlan)
+	}
+	if d.spare {
+		b.WriteString("  - {name: spare, vlan: {access: 99}}\n")
+	}
+	b.WriteString("templates:\n")
+	for i := range racks {
+		fmt.Fprintf(&b, "- name: %[1]s\n  labels: {rack: %[1]s}\n  switches:\n  - {name: dvs, uplinks: [{name: "+
+			"uplink1, device: ens%[2]df0}, {name: uplink2, device: ens%[2]df1}]}\n", rackName(i), i)
+	}
+	return b.String()
+}
+
+func groupName(i int) string { return fmt.Sprintf("group%d", i%groups) }
+
+func rackName(i int) string { return fmt.Sprintf("rack%d", i%racks) }

@@ -1,0 +1,164 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/agent/cluster"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+)
+
+// host is a simulated one. It stands in for the agent below the client that speaks with the controller.
+type host struct {
+	number int
+	ports  int
+	record *cluster.Record
+
+	mu     sync.Mutex
+	active *state.Slice
+	at     time.Time // when it took the slice
+}
+
+// Given implements cluster.Host.
+func (h *host) Given(context.Context) (*state.Slice, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.active, nil
+}
+
+// Take implements cluster.Host.
+func (h *host) Take(_ context.Context, next *state.Slice) ([]string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.active, h.at = next, time.Now()
+	return nil, nil
+}
+
+// Report implements cluster.Host. It makes the report anew each time, as an agent does.
+func (h *host) Report(context.Context) (*controllerv1.HostReport, error) {
+	list := make([]controllerv1.HostPort, h.ports)
+	r := &controllerv1.HostReport{Ports: make([]*controllerv1.HostPort, h.ports)}
+	for i := range list {
+		p := &list[i]
+		p.Switch, p.PortGroup, p.State = "dvs", groupName(i), "up"
+		p.Name, p.Device = fmt.Sprintf("vm%d/eth0", h.number*h.ports+i), fmt.Sprintf("tap%d", i)
+		p.Mac = fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", h.number>>8&0xff, h.number&0xff, i>>8&0xff, i&0xff)
+		p.Since = timestamppb.New(time.Unix(1_700_000_000+int64(i), 0))
+		r.Ports[i] = p
+	}
+	return r, nil
+}
+
+// has says which revision is active, and since when.
+func (h *host) has() (revision int64, at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.active == nil {
+		return 0, time.Time{}
+	}
+	return h.active.Revision, h.at
+}
+
+// dial connects from an address of the loopback network: one address alone has too few ports for many hosts.
+func (h *host) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+h.number/250), 1)}
+	return (&net.Dialer{LocalAddr: from}).DialContext(ctx, network, address)
+}
+
+// join makes the host part of the controller's cluster.
+func (h *host) join(ctx context.Context, p *process) error {
+	token, err := p.JoinToken(ctx, api.JoinTerms{Labels: map[string]string{"rack": rackName(h.number)}})
+	if err != nil {
+		return err
+	}
+	h.record, err = cluster.JoinInMemory(ctx, cluster.Request{Controller: p.address, Token: token.Token,
+		Name: fmt.Sprintf("host%05d", h.number), Dial: h.dial})
+	return err
+}
+
+// crowd is all hosts of a run.
+type crowd struct {
+	hosts     []*host
+	connected atomic.Int64
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+}
+
+func newCrowd(n, ports int) *crowd {
+	c := &crowd{}
+	for i := range n {
+		c.hosts = append(c.hosts, &host{number: i, ports: ports})
+	}
+	return c
+}
+
+// run starts the agents' clients.
+func (c *crowd) run(ctx context.Context) {
+	ctx, c.stop = context.WithCancel(ctx)
+	for _, h := range c.hosts {
+		up := false // Connected is called by one goroutine
+		client := cluster.New(cluster.Options{Host: h, Membership: h.record, Log: slog.New(slog.DiscardHandler),
+			Version: "simulated", Dial: h.dial, Connected: func(controller string, _ error) {
+				if now := controller != ""; now != up {
+					up = now
+					c.connected.Add(map[bool]int64{true: 1, false: -1}[now])
+				}
+			}})
+		c.running.Go(func() { client.Run(ctx) })
+	}
+}
+
+// end ends the agents' clients.
+func (c *crowd) end() {
+	if c.stop != nil {
+		c.stop()
+	}
+	c.running.Wait()
+}
+
+// await waits until all hosts are connected and have that revision active, and says after how long the last one had.
+func (c *crowd) await(ctx context.Context, p *process, revision int64, began time.Time) (time.Duration, error) {
+	for {
+		lacking, last := 0, began
+		for _, h := range c.hosts {
+			got, at := h.has()
+			if got < revision {
+				lacking++
+			}
+			if at.After(last) {
+				last = at
+			}
+		}
+		here := int(c.connected.Load())
+		if lacking == 0 && here == len(c.hosts) {
+			return last.Sub(began), nil
+		}
+		if err := p.failed(ctx); err != nil {
+			return 0, err
+		}
+		if time.Since(began) > patience {
+			return 0, fmt.Errorf("after %s, %d of %d hosts are connected and %d lack revision %d", patience, here,
+				len(c.hosts), lacking, revision)
+		}
+		time.Sleep(poll)
+	}
+}
+
+// delays are how long after that time each host had what it has, in seconds.
+func (c *crowd) delays(began time.Time) []float64 {
+	list := make([]float64, len(c.hosts))
+	for i, h := range c.hosts {
+		_, at := h.has()
+		list[i] = at.Sub(began).Seconds()
+	}
+	return list
+}

@@ -1,0 +1,19 @@
+package controlplane_test
+
+import (
+	"os"
+	"testing"
+
+	"heddle/internal/controller/cmd"
+)
+
+// asController is the environment variable under which the test binary is the controller.
+const asController = "HEDDLE_TEST_CONTROLLER"
+
+// TestMain lets the test program be the controller that is measured.
+func TestMain(m *testing.M) {
+	if os.Getenv(asController) != "" {
+		os.Exit(cmd.Main())
+	}
+	os.Exit(m.Run())
+}

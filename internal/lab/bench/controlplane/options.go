@@ -1,0 +1,47 @@
+// Package controlplane measures a controller with many hosts: a real controller process, and simulated agents that use
+// the client of the real ones. A simulated host keeps its slice in memory; it has no kernel and no disk.
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options are those of "heddle bench control-plane".
+type Options struct {
+	// Controller is the program, with the arguments that precede the others.
+	Controller []string
+	// Hosts are numbers of hosts; each is measured with a controller of its own.
+	Hosts []int
+	// Ports is how many each host reports.
+	Ports int
+	// Rounds is how often each change is made.
+	Rounds int
+	// Idle is how long the CPU time of a cluster is measured in which nothing happens.
+	Idle time.Duration
+	// Progress is called before every step; nil for silence.
+	Progress func(done, total int, what string)
+	Now      func() time.Time
+}
+
+// Default sets what is measured unless somebody says.
+func (o *Options) Default() {
+	o.Hosts, o.Ports, o.Rounds, o.Idle = []int{100, 1000, 2500}, 100, 9, 10*time.Second
+}
+
+// mostHosts bounds a run: each host takes a descriptor here and one in the controller.
+const mostHosts = 15_000
+
+// Check says what is wrong with the options.
+func (o Options) Check() error {
+	if len(o.Hosts) == 0 || o.Ports < 0 || o.Rounds < 1 || o.Idle < 0 {
+		return errors.New("give a number of hosts, and positive numbers of rounds and ports")
+	}
+	for _, n := range o.Hosts {
+		if n < 1 || n > mostHosts {
+			return fmt.Errorf("%d hosts: give 1 to %d", n, mostHosts)
+		}
+	}
+	return nil
+}

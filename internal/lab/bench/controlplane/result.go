@@ -1,0 +1,167 @@
+package controlplane
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"heddle/internal/lab/report"
+)
+
+// The changes that are measured.
+const (
+	changeVLAN    = "VLAN of a port group"
+	changeUplinks = "uplink policy of the switch"
+	changeGroup   = "removed port group"
+)
+
+// series is one thing, measured again and again.
+type series struct {
+	seconds []float64 // until all hosts had it, once per round
+	hosts   []float64 // until each host had it, in all rounds
+	// CPU time per host, once per round.
+	controller, agents []float64
+}
+
+// result is what was measured with one number of hosts.
+type result struct {
+	hosts                                   int
+	joining, starting, connecting           series
+	vlans, policies, removals, reconnecting series
+	idleShare                               *work // percent of a core; nil for not measured
+	memory, mostMemory                      float64
+}
+
+// Budgets at budgetHosts, and what is expected at manyHosts.
+const (
+	budgetHosts, manyHosts, fewHosts = 2500, 10_000, 1000
+
+	vlanBudget, changeBudget, manyChangeBudget = 0.5, 1.0, 1.5
+	startBudget, reconnectBudget               = 3.0, 10.0
+	memoryBudget, manyMemoryBudget             = 600e6, 2e9
+	idleBudget                                 = 5.0
+	flatBudget                                 = 1.3
+)
+
+func reportOf(env report.Environment, o Options, all []*result) *report.Report {
+	rep := &report.Report{Name: "bench control-plane", Environment: env}
+	for _, r := range all {
+		rep.Rows = append(rep.Rows, r.rows()...)
+		rep.Budgets = append(rep.Budgets, r.budgets()...)
+	}
+	rep.Budgets = append(rep.Budgets, flat(all)...)
+	rep.Notes = []string{fmt.Sprintf("A real controller process with etcd inside, on this machine's disk; simulated "+
+		"hosts, all in one other process, with the client that real agents have, mutual TLS and a connection of "+
+		"127.0.0.0/8 each. A simulated host keeps its slice in memory: it has no kernel and no disk, so what a host "+
+		"does to activate a change is not included. Each reports %d ports. The definition has one switch, %d port "+
+		"groups and %d templates. Each change was made %d times. \"all\" is the time "+
+		"until the controller had heard from every host, from the call that makes the change; p50, p99 and max are over hosts and "+
+		"rounds until the host had it. CPU times are per host and change, of the controller and of all simulated hosts. A start is that after kill -9, "+
+		"until the controller answers with the newest definition; reconnecting is counted from there, and the "+
+		"definition changes before the hosts are back.",
+		o.Ports, groups, racks, o.Rounds),
+		"The time from connecting a port to its being in force on its host is not measured here: ports are hosts' own."}
+	return rep
+}
+
+// rows are one for each thing that was measured.
+func (r *result) rows() (rows []report.Row) {
+	for _, part := range []struct {
+		what string
+		*series
+	}{
+		{"join", &r.joining}, {"start", &r.starting}, {"first connection", &r.connecting}, {changeVLAN, &r.vlans},
+		{changeUplinks, &r.policies}, {changeGroup, &r.removals}, {"reconnecting", &r.reconnecting},
+	} {
+		rows = append(rows, part.row(r.hosts, part.what))
+	}
+	idle := report.Row{{Name: "hosts", Value: r.hosts}, {Name: "work", Value: "idle, memory"},
+		{Name: "memory", Value: r.memory, Unit: report.Bytes}, {Name: "most_memory", Title: "most memory",
+			Value: r.mostMemory, Unit: report.Bytes},
+		{Name: "memory_per_host", Title: "memory/host", Value: r.memory / float64(r.hosts), Unit: report.Bytes}}
+	if r.idleShare != nil {
+		idle = append(idle,
+			report.Field{Name: "idle_controller", Title: "idle: controller", Value: r.idleShare.controller,
+				Unit: report.Percent},
+			report.Field{Name: "idle_agents", Title: "hosts", Value: r.idleShare.agents, Unit: report.Percent})
+	}
+	return append(rows, idle)
+}
+
+func (s *series) row(hosts int, what string) report.Row {
+	row := report.Row{{Name: "hosts", Value: hosts}, {Name: "work", Value: what},
+		{Name: "all", Title: "all (quartiles)", Value: report.Summarise(s.seconds), Unit: report.Seconds}}
+	if len(s.hosts) > 0 {
+		for _, q := range []struct {
+			name string
+			part float64
+		}{{"p50", 0.5}, {"p99", 0.99}, {"max", 1}} {
+			row = append(row, report.Field{Name: q.name, Value: percentile(s.hosts, q.part), Unit: report.Seconds})
+		}
+	}
+	return append(row,
+		report.Field{Name: "cpu_controller", Title: "CPU/host: controller", Value: report.Summarise(s.controller),
+			Unit: report.Seconds},
+		report.Field{Name: "cpu_agents", Title: "CPU/host: hosts", Value: report.Summarise(s.agents),
+			Unit: report.Seconds},
+		report.Field{Name: "samples", Value: s.seconds, Hidden: true})
+}
+
+// percentile is the smallest value that the part of all does not exceed.
+func percentile(values []float64, part float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, min(len(sorted)-1, int(float64(len(sorted))*part+0.9999999)-1))]
+}
+
+// budgets of one number of hosts.
+func (r *result) budgets() (list []report.Budget) {
+	hold := func(what string, value float64, unit report.Unit, budget float64) {
+		list = append(list, report.Hold(fmt.Sprintf("%s, %d hosts", what, r.hosts), value, unit, report.AtMost, budget))
+	}
+	vlan, change, memory := vlanBudget, changeBudget, memoryBudget
+	switch r.hosts {
+	case budgetHosts:
+	case manyHosts:
+		vlan, change, memory = manyChangeBudget, manyChangeBudget, manyMemoryBudget
+	default:
+		return nil
+	}
+	for _, c := range []struct {
+		what   string
+		s      *series
+		budget float64
+	}{{changeVLAN, &r.vlans, vlan}, {changeUplinks, &r.policies, change}, {changeGroup, &r.removals, change}} {
+		hold(c.what+": p99 of hosts", percentile(c.s.hosts, 0.99), report.Seconds, c.budget)
+		hold(c.what+": acknowledged by all", report.Summarise(c.s.seconds).Median, report.Seconds, c.budget)
+	}
+	hold("controller's memory", r.mostMemory, report.Bytes, memory)
+	if r.hosts != budgetHosts {
+		return list
+	}
+	hold("controller's start", report.Summarise(r.starting.seconds).Median, report.Seconds, startBudget)
+	hold("all agents reconnect", report.Summarise(r.reconnecting.seconds).Max, report.Seconds, reconnectBudget)
+	if r.idleShare != nil {
+		hold("idle controller, of a core", r.idleShare.controller, report.Percent, idleBudget)
+	}
+	return list
+}
+
+// flat compares what a change costs per host with few and with many hosts, where both were measured.
+func flat(all []*result) []report.Budget {
+	cost := func(r *result) float64 {
+		return report.Summarise(r.vlans.controller).Median + report.Summarise(r.vlans.agents).Median
+	}
+	find := func(n int) *result {
+		i := slices.IndexFunc(all, func(r *result) bool { return r.hosts == n })
+		if i < 0 {
+			return nil
+		}
+		return all[i]
+	}
+	few, many := find(fewHosts), find(manyHosts)
+	if few == nil || many == nil {
+		return nil
+	}
+	return []report.Budget{report.Hold(fmt.Sprintf("CPU per host and change, %d hosts / %d hosts", many.hosts,
+		few.hosts), cost(many)/cmp.Or(cost(few), 1), report.Ratio, report.AtMost, flatBudget)}
+}

@@ -1,0 +1,294 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heddle/internal/api"
+	"heddle/internal/lab/report"
+)
+
+const (
+	// patience is how long hosts may take to have a change.
+	patience = 5 * time.Minute
+	// joiners is how many hosts join at once.
+	joiners = 16
+	// restarts is how often the controller is killed, without hosts and with them.
+	restarts = 3
+)
+
+// Run measures clusters of each number of hosts. It leaves nothing behind.
+func Run(ctx context.Context, o Options) (*report.Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	env := report.Collect(o.Now())
+	var all []*result
+	done := 0
+	for _, n := range o.Hosts {
+		m := &measurement{Options: o, result: &result{hosts: n}, step: func(what string) {
+			if o.Progress != nil {
+				o.Progress(done, len(o.Hosts)*steps, fmt.Sprintf("%d hosts: %s", n, what))
+			}
+			done++
+		}}
+		if err := m.run(ctx); err != nil {
+			return nil, fmt.Errorf("%d hosts: %w", n, err)
+		}
+		all = append(all, m.result)
+	}
+	return reportOf(env, o, all), nil
+}
+
+// measurement is that of one number of hosts.
+type measurement struct {
+	Options
+	*result
+	step func(what string)
+
+	process  *process
+	crowd    *crowd
+	def      definition
+	revision int64
+}
+
+// steps is how often a measurement says what it does.
+const steps = 8
+
+func (m *measurement) run(ctx context.Context) (err error) {
+	if m.process, err = newProcess(m.Controller); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.process.close()) }()
+	m.crowd = newCrowd(m.hosts, m.Ports)
+	defer m.crowd.end()
+	for _, part := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"hosts join", m.join}, {"the controller starts", m.starts}, {"all agents connect", m.connect},
+		{"nothing happens", m.idle}, {changeVLAN, m.vlan}, {changeUplinks, m.uplinks}, {changeGroup, m.group},
+		{"the controller is killed", m.reconnect},
+	} {
+		m.step(part.what)
+		if err := part.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.what, err)
+		}
+	}
+	return nil
+}
+
+// join begins a cluster and lets all hosts join.
+func (m *measurement) join(ctx context.Context) error {
+	if _, err := m.process.start(ctx, 0); err != nil {
+		return err
+	}
+	m.def = definition{vlan: 100, spare: true}
+	if err := m.apply(ctx, 0); err != nil {
+		return err
+	}
+	before, err := m.process.working()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(joiners)
+	for _, h := range m.crowd.hosts {
+		g.Go(func() error { return h.join(gctx, m.process) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	m.joining.seconds = append(m.joining.seconds, time.Since(began).Seconds())
+	return m.account(&m.joining, before)
+}
+
+// apply makes the definition that of the measurement, and waits that long for the hosts that are connected.
+func (m *measurement) apply(ctx context.Context, wait time.Duration) error {
+	out, err := m.process.Define(ctx, api.Define{File: "fleet.yaml", Content: m.def.text(), Wait: wait})
+	if err != nil {
+		return err
+	}
+	if wait > 0 && len(out.Waiting) > 0 {
+		return fmt.Errorf("after %s, %d hosts lack revision %d: %v", wait, len(out.Waiting), out.Revision,
+			out.Waiting[0])
+	}
+	m.revision = out.Revision
+	return nil
+}
+
+// account adds what was used to a series.
+func (m *measurement) account(s *series, before work) error {
+	after, err := m.process.working()
+	if err != nil {
+		return err
+	}
+	used := after.since(before)
+	s.controller = append(s.controller, used.controller/float64(m.hosts))
+	s.agents = append(s.agents, used.agents/float64(m.hosts))
+	return nil
+}
+
+// starts starts the controller again and again, with the state of all hosts.
+func (m *measurement) starts(ctx context.Context) error {
+	for range restarts {
+		if err := m.process.kill(syscall.SIGKILL); err != nil {
+			return err
+		}
+		took, err := m.process.start(ctx, m.revision)
+		if err != nil {
+			return err
+		}
+		m.starting.seconds = append(m.starting.seconds, took.Seconds())
+		if err := m.account(&m.starting, work{}); err != nil {
+			return err
+		}
+		m.starting.agents = nil // none runs
+	}
+	return nil
+}
+
+// connect starts all agents at once.
+func (m *measurement) connect(ctx context.Context) error {
+	before, err := m.process.working()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	m.crowd.run(ctx)
+	took, err := m.crowd.await(ctx, m.process, m.revision, began)
+	if err != nil {
+		return err
+	}
+	m.connecting.seconds = append(m.connecting.seconds, took.Seconds())
+	m.connecting.hosts = m.crowd.delays(began)
+	return m.account(&m.connecting, before)
+}
+
+// idle measures a cluster in which nothing happens.
+func (m *measurement) idle(ctx context.Context) error {
+	if m.Idle == 0 {
+		return nil
+	}
+	before, err := m.process.working()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	select {
+	case <-time.After(m.Idle):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := m.process.working()
+	if err != nil {
+		return err
+	}
+	used, passed := after.since(before), time.Since(began).Seconds()
+	m.idleShare = &work{100 * used.controller / passed, 100 * used.agents / passed}
+	return nil
+}
+
+func (m *measurement) vlan(ctx context.Context) error {
+	return m.change(ctx, &m.vlans, func(d *definition) { d.vlan++ }, nil)
+}
+
+func (m *measurement) uplinks(ctx context.Context) error {
+	return m.change(ctx, &m.policies, func(d *definition) { d.swap = !d.swap }, nil)
+}
+
+func (m *measurement) group(ctx context.Context) error {
+	return m.change(ctx, &m.removals, func(d *definition) { d.spare = false }, func(d *definition) { d.spare = true })
+}
+
+// change makes a change again and again, and measures how long the hosts take; undo, if not nil, is not measured.
+func (m *measurement) change(ctx context.Context, s *series, do, undo func(*definition)) error {
+	for range m.Rounds {
+		before, err := m.process.working()
+		if err != nil {
+			return err
+		}
+		do(&m.def)
+		began := time.Now()
+		if err := m.apply(ctx, patience); err != nil {
+			return err
+		}
+		s.seconds = append(s.seconds, time.Since(began).Seconds())
+		s.hosts = append(s.hosts, m.crowd.delays(began)...)
+		if err := m.account(s, before); err != nil {
+			return err
+		}
+		if undo == nil {
+			continue
+		}
+		undo(&m.def)
+		if err := m.apply(ctx, patience); err != nil {
+			return err
+		}
+	}
+	now, most, err := m.process.memory()
+	m.memory, m.mostMemory = now, max(m.mostMemory, most)
+	return err
+}
+
+// reconnect kills the controller and starts it again; the definition changes before the agents are back.
+func (m *measurement) reconnect(ctx context.Context) error {
+	for range restarts {
+		if err := m.process.kill(syscall.SIGKILL); err != nil {
+			return err
+		}
+		before, err := m.process.ownWork()
+		if err != nil {
+			return err
+		}
+		if _, err := m.process.start(ctx, m.revision); err != nil {
+			return err
+		}
+		began := time.Now()
+		m.def.vlan++
+		if err := m.apply(ctx, 0); err != nil {
+			return err
+		}
+		took, err := m.crowd.await(ctx, m.process, m.revision, began)
+		if err != nil {
+			return err
+		}
+		m.reconnecting.seconds = append(m.reconnecting.seconds, took.Seconds())
+		m.reconnecting.hosts = append(m.reconnecting.hosts, m.crowd.delays(began)...)
+		if err := m.account(&m.reconnecting, before); err != nil {
+			return err
+		}
+		if err := m.allUp(ctx); err != nil {
+			return err
+		}
+	}
+	_, most, err := m.process.memory()
+	m.mostMemory = max(m.mostMemory, most)
+	return err
+}
+
+// allUp asks the controller whether all hosts have the newest version.
+func (m *measurement) allUp(ctx context.Context) error {
+	for began := time.Now(); ; time.Sleep(20 * poll) {
+		list, err := m.process.Hosts(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list.Hosts, func(h api.FleetHost) bool {
+			return h.State != api.HostUp || h.Ports != m.Ports
+		})
+		if i < 0 && len(list.Hosts) == m.hosts {
+			return nil
+		}
+		if time.Since(began) > patience {
+			return fmt.Errorf("the controller has %d hosts, one of them %+v", len(list.Hosts), list.Hosts[max(i, 0)])
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package controlplane_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/lab/bench/controlplane"
+	"heddle/internal/lab/report"
+)
+
+// The run itself fails when a host lacks a change, does not come back after the controller was killed, or reports other
+// ports than it has.
+func TestRun_EveryHostHasEveryChange(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	t.Setenv(asController, "1")
+	var said []string
+	o := controlplane.Options{Controller: []string{self}, Hosts: []int{24}, Ports: 20, Rounds: 2, Now: time.Now,
+		Idle: 100 * time.Millisecond,
+		Progress: func(done, total int, what string) {
+			if done != len(said) || done >= total {
+				t.Errorf("step %d of %d after %d", done, total, len(said))
+			}
+			said = append(said, what)
+		}}
+	rep, err := controlplane.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 8 || said[0] != "24 hosts: hosts join" || said[7] != "24 hosts: the controller is killed" {
+		t.Errorf("progress %q", said)
+	}
+	var works []string
+	for _, row := range rep.Rows {
+		hosts, work := row.Get("hosts").(int), row.Get("work").(string)
+		works = append(works, work)
+		if work == "idle, memory" {
+			if row.Get("memory").(float64) < 10e6 || row.Get("most_memory").(float64) < row.Get("memory").(float64) {
+				t.Errorf("memory of %d hosts: %+v", hosts, row)
+			}
+			continue
+		}
+		all, cpu := row.Get("all").(report.Spread), row.Get("cpu_controller").(report.Spread)
+		if all.Rounds == 0 || all.Min <= 0 || cpu.Rounds != all.Rounds || cpu.Min <= 0 {
+			t.Errorf("%d hosts, %s: %+v", hosts, work, row)
+		}
+		if p50, has := row.Get("p50").(float64); has {
+			if p99, most := row.Get("p99").(float64), row.Get("max").(float64); p50 <= 0 || p99 < p50 || most < p99 {
+				t.Errorf("%d hosts, %s: p50 %v p99 %v max %v", hosts, work, p50, p99, most)
+			}
+		}
+	}
+	want := []string{"join", "start", "first connection", "VLAN of a port group", "uplink policy of the switch",
+		"removed port group", "reconnecting", "idle, memory"}
+	if !slices.Equal(works, want) {
+		t.Errorf("rows %q", works)
+	}
+	if !strings.Contains(strings.Join(rep.Notes, " "), "no kernel and no disk") {
+		t.Errorf("the report does not say what is simulated: %q", rep.Notes)
+	}
+	if left, err := filepath.Glob(filepath.Join(tmp, "hb-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+func TestRun_SaysThatTheControllerDoesNotStart(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	_, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{"/bin/sh", "-c",
+		"echo the disk is full; exit 1"}, Hosts: []int{1}, Rounds: 1, Now: time.Now})
+	if err == nil || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOptions_Check(t *testing.T) {
+	var o controlplane.Options
+	o.Default()
+	if err := o.Check(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*controlplane.Options){
+		"no hosts":       func(o *controlplane.Options) { o.Hosts = nil },
+		"no host":        func(o *controlplane.Options) { o.Hosts = []int{100, 0} },
+		"too many hosts": func(o *controlplane.Options) { o.Hosts = []int{20_000} },
+		"no rounds":      func(o *controlplane.Options) { o.Rounds = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := o
+			change(&bad)
+			if bad.Check() == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
