@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -33,11 +34,13 @@ type Inventory struct {
 
 	mu    sync.Mutex
 	parts map[string]*slice.Set // what hosts with the same switches and devices are handed, by these
+	plain map[string]*slice.Set // the same for hosts without an entry of their own, by their labels
 }
 
 // New reads a definition from its objects. Objects of other kinds are kept as they are.
 func New(objects *slice.Set) (*Inventory, error) {
-	v := &Inventory{objects: objects, hosts: map[string]spec.HostEntry{}, parts: map[string]*slice.Set{}}
+	v := &Inventory{objects: objects, hosts: map[string]spec.HostEntry{}, parts: map[string]*slice.Set{},
+		plain: map[string]*slice.Set{}}
 	for o := range objects.All() {
 		var err error
 		switch o.Kind {
@@ -155,6 +158,36 @@ func (v *Inventory) Switches(host string, joined map[string]string) map[string]s
 // on it while no controller is there. Hosts with the same switches and devices share one set, which must not be
 // changed.
 func (v *Inventory) Slice(host string, joined map[string]string) (*slice.Set, error) {
+	if _, own := v.hosts[host]; own {
+		return v.sliceOf(host, joined)
+	}
+	// A thousand equal hosts are one computation.
+	key := fingerprint(joined)
+	v.mu.Lock()
+	set, ok := v.plain[key]
+	v.mu.Unlock()
+	if ok {
+		return set, nil
+	}
+	set, err := v.sliceOf(host, joined)
+	if err == nil {
+		v.mu.Lock()
+		v.plain[key] = set
+		v.mu.Unlock()
+	}
+	return set, err
+}
+
+// fingerprint tells sets of labels apart.
+func fingerprint(labels map[string]string) string {
+	var b []byte
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		b = strconv.AppendQuote(strconv.AppendQuote(b, k), labels[k])
+	}
+	return string(b)
+}
+
+func (v *Inventory) sliceOf(host string, joined map[string]string) (*slice.Set, error) {
 	switches := v.Switches(host, joined)
 	key, err := json.Marshal(switches)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -199,7 +198,7 @@ func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.sorted() {
-		was, err := f.inventory.Slice(h.doc.Name, h.doc.Labels)
+		was, err := f.target(h)
 		if err != nil {
 			return nil, err
 		}
@@ -212,52 +211,6 @@ func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error
 		}
 	}
 	return names, nil
-}
-
-// await waits until the hosts have that revision active, or cannot, for as long as patience, and says who has not.
-func (f *fleet) await(ctx context.Context, revision int64, names []string, patience time.Duration) (
-	[]*controllerv1.HostProblem, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		f.mu.Lock()
-		waiting, pending := f.waiting(names)
-		pending = pending || f.revision < revision
-		changed := f.changed
-		f.mu.Unlock()
-		if !pending {
-			return waiting, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, ctx.Err()
-			}
-			return waiting, nil
-		}
-	}
-}
-
-// waiting are those of the hosts that do not have the newest version active; pending: one of them may have it soon.
-func (f *fleet) waiting(names []string) (list []*controllerv1.HostProblem, pending bool) {
-	for _, h := range f.sorted() {
-		if !slices.Contains(names, h.doc.Name) {
-			continue
-		}
-		state, why := f.state(h)
-		switch state {
-		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_WARNING:
-			continue
-		case controllerv1.HostState_HOST_STATE_PENDING:
-			pending = true
-			why = []string{"it has not answered yet"}
-		case controllerv1.HostState_HOST_STATE_DISCONNECTED:
-			why = []string{"it is not connected"}
-		}
-		list = append(list, &controllerv1.HostProblem{Host: h.doc.Name, Problems: why})
-	}
-	return list, pending
 }
 
 // GetDefinition reads the definition.

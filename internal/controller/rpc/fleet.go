@@ -32,18 +32,22 @@ type fleet struct {
 
 	mu        sync.Mutex
 	inventory *inventory.Inventory
-	revision  int64 // of the last change of the definition
-	hosts     map[string]*host
+	revision  int64            // of the last change of the definition
+	hosts     map[string]*host // by id
+	names     map[string]*host
 	sets      map[slice.Hash]*slice.Set // handed out lately
 	order     []slice.Hash              // of sets, the oldest first
-	updates   map[[2]slice.Hash]*controllerv1.SliceUpdate
+	updates   map[updateKey]*controllerv1.SliceUpdate
 	changed   chan struct{} // closed and replaced when something changes that somebody may wait for
 }
 
 // host is one that joined.
 type host struct {
-	id   string
-	doc  hostDoc
+	id  string
+	doc hostDoc
+	// part is what the host is to have by the inventory of; both nil until somebody asks.
+	part *slice.Set
+	of   *inventory.Inventory
 	conn *conn // nil where it is not connected to this controller
 	// What it said last.
 	agent   string
@@ -53,6 +57,12 @@ type host struct {
 	active  version
 	failed  version // the one that it could not activate
 	why     []string
+}
+
+// updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
+type updateKey struct {
+	whole    bool
+	from, to slice.Hash
 }
 
 // version is one of the definition, as a host has it.
@@ -73,9 +83,9 @@ func newFleet(log *slog.Logger, epoch int64) *fleet {
 
 func (f *fleet) reset() {
 	f.inventory, _ = inventory.New(&slice.Set{}) // of nothing, which is no fault
-	f.hosts = map[string]*host{}
+	f.hosts, f.names = map[string]*host{}, map[string]*host{}
 	f.sets, f.order = map[slice.Hash]*slice.Set{}, nil
-	f.updates = map[[2]slice.Hash]*controllerv1.SliceUpdate{}
+	f.updates = map[updateKey]*controllerv1.SliceUpdate{}
 }
 
 // take takes in a batch of the store.
@@ -108,7 +118,7 @@ func (f *fleet) take(b store.Batch) {
 	if b.Reset {
 		for id, h := range f.hosts {
 			if !there[id] {
-				f.removed(h.doc.Name)
+				f.drop(h)
 			}
 		}
 	}
@@ -146,34 +156,32 @@ func (f *fleet) joined(o *store.Object) {
 	if h == nil {
 		h = &host{id: o.ID, since: time.Now()}
 		f.hosts[o.ID] = h
-		f.removedOther(doc.Name, o.ID)
 	}
-	h.doc = doc
+	if other := f.names[doc.Name]; other != nil && other != h {
+		f.drop(other) // which had the name before
+	}
+	if h.doc.Name != doc.Name {
+		delete(f.names, h.doc.Name)
+	}
+	f.names[doc.Name] = h
+	h.doc, h.part, h.of = doc, nil, nil
 	if h.conn != nil {
 		h.conn.poke()
 	}
 }
 
-// removedOther forgets a host that had the name before.
-func (f *fleet) removedOther(name, id string) {
-	for other, h := range f.hosts {
-		if other != id && h.doc.Name == name {
-			f.drop(h)
-		}
-	}
-}
-
 // removed forgets the host of that name.
 func (f *fleet) removed(name string) {
-	for _, h := range f.hosts {
-		if h.doc.Name == name {
-			f.drop(h)
-		}
+	if h := f.names[name]; h != nil {
+		f.drop(h)
 	}
 }
 
 func (f *fleet) drop(h *host) {
 	delete(f.hosts, h.id)
+	if f.names[h.doc.Name] == h {
+		delete(f.names, h.doc.Name)
+	}
 	if h.conn != nil {
 		h.conn.end(fmt.Errorf("host %s was taken out of the cluster", h.doc.Name))
 	}
@@ -187,10 +195,14 @@ func (f *fleet) wake() {
 
 // target is what a host is to have. The caller holds the lock.
 func (f *fleet) target(h *host) (*slice.Set, error) {
+	if h.of == f.inventory {
+		return h.part, nil
+	}
 	set, err := f.inventory.Slice(h.doc.Name, h.doc.Labels)
 	if err != nil {
 		return nil, err
 	}
+	h.part, h.of = set, f.inventory
 	if _, ok := f.sets[set.Hash()]; !ok {
 		f.sets[set.Hash()] = set
 		if f.order = append(f.order, set.Hash()); len(f.order) > mostSets {
@@ -201,19 +213,16 @@ func (f *fleet) target(h *host) (*slice.Set, error) {
 	return set, nil
 }
 
-// update is what makes the content of one hash that of another. Hosts that need the same share it. The caller holds the
-// lock.
-func (f *fleet) update(from slice.Hash, known bool, to *slice.Set) *controllerv1.SliceUpdate {
-	was, have := f.sets[from]
-	whole := !known || !have && from != (slice.Hash{})
+// update is what makes one content another; was is nil for one that is not known. Hosts that need the same share it.
+// The caller holds the lock.
+func (f *fleet) update(was, to *slice.Set) *controllerv1.SliceUpdate {
+	whole := was == nil
 	if whole {
-		from = slice.Hash{}
-	}
-	if was == nil {
 		was = &slice.Set{}
 	}
-	key := [2]slice.Hash{from, to.Hash()}
-	if u, ok := f.updates[key]; ok && u.GetWhole() == whole {
+	from := was.Hash()
+	key := updateKey{whole, from, to.Hash()}
+	if u, ok := f.updates[key]; ok {
 		return u
 	}
 	hash := to.Hash()
@@ -221,8 +230,6 @@ func (f *fleet) update(from slice.Hash, known bool, to *slice.Set) *controllerv1
 		Version: &controllerv1.SliceVersion{Epoch: f.epoch, Revision: f.revision, Hash: hash[:]}}
 	if !whole {
 		u.From = from[:]
-	} else {
-		was = &slice.Set{}
 	}
 	c := slice.Between(was, to)
 	for _, o := range c.Put {

@@ -146,12 +146,9 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 // its way is never sent.
 func (s *Server) hand(ctx context.Context, h *host, c *conn,
 	stream controllerv1connect.HostServiceFollowSliceServerStream, have *controllerv1.SliceVersion) error {
-	sent := version{known: len(have.GetHash()) == len(slice.Hash{})}
-	if sent.known {
-		sent.hash = slice.Hash(have.GetHash())
-	}
+	sent := s.fleet.content(have)
 	for first := true; ; first = false {
-		m, err := s.fleet.next(h, c, &sent, first)
+		m, err := s.fleet.next(h, c, sent, first)
 		if err != nil {
 			return err
 		}
@@ -179,8 +176,29 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// content is what a connection has been sent.
+type content struct {
+	known bool // set is nil where the controller does not remember the content of that hash
+	hash  slice.Hash
+	set   *slice.Set
+}
+
+// content is what a host has that says so.
+func (f *fleet) content(have *controllerv1.SliceVersion) *content {
+	if len(have.GetHash()) != len(slice.Hash{}) {
+		return &content{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := &content{known: true, hash: slice.Hash(have.GetHash())}
+	if c.set = f.sets[c.hash]; c.set == nil && c.hash == (slice.Hash{}) {
+		c.set = &slice.Set{}
+	}
+	return c
+}
+
 // next is the next message to a host, nil for none. sent is what the host has been sent.
-func (f *fleet) next(h *host, c *conn, sent *version, first bool) (*controllerv1.FollowSliceResponse, error) {
+func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1.FollowSliceResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if h.conn != c {
@@ -198,7 +216,11 @@ func (f *fleet) next(h *host, c *conn, sent *version, first bool) (*controllerv1
 		}
 		return &controllerv1.FollowSliceResponse{Current: current}, nil
 	}
-	u := f.update(sent.hash, sent.known && !c.resend, set)
-	*sent, c.resend = version{f.revision, hash, true}, false
+	was := sent.set
+	if c.resend {
+		was = nil
+	}
+	u := f.update(was, set)
+	*sent, c.resend = content{true, hash, set}, false
 	return &controllerv1.FollowSliceResponse{Update: u, Current: current}, nil
 }

@@ -54,13 +54,13 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 		"hosts, all in one other process, with the client that real agents have, mutual TLS and a connection of "+
 		"127.0.0.0/8 each. A simulated host keeps its slice in memory: it has no kernel and no disk, so what a host "+
 		"does to activate a change is not included. Each reports %d ports. The definition has one switch, %d port "+
-		"groups and %d templates. Each change was made %d times. \"all\" is the time "+
-		"until the controller had heard from every host, from the call that makes the change; p50, p99 and max are over hosts and "+
-		"rounds until the host had it. CPU times are per host and change, of the controller and of all simulated hosts. A start is that after kill -9, "+
-		"until the controller answers with the newest definition; reconnecting is counted from there, and the "+
-		"definition changes before the hosts are back.",
-		o.Ports, groups, racks, o.Rounds),
-		"The time from connecting a port to its being in force on its host is not measured here: ports are hosts' own."}
+		"groups and %d templates. Each change was made %d times. \"all\" is the time until the controller had heard "+
+		"from every host, from the call that makes the change; p50, p99 and max are over hosts and rounds until the "+
+		"host had it. CPU times are per host and change, of the controller and of all simulated hosts. A start is "+
+		"that after kill -9, until the controller answers with the newest definition; reconnecting is counted from "+
+		"there, and the definition changes before the hosts are back.", o.Ports, groups, racks, o.Rounds),
+		"The time from connecting a port to its being in force on its host is not measured here: ports are hosts' " +
+			"own."}
 	return rep
 }
 
