@@ -178,7 +178,7 @@ func (c *Client) talk(ctx context.Context, address string) (heard bool, err erro
 	if err := stream.Send(hello); err != nil {
 		return false, because(ctx, firstError(stream.Receive, err))
 	}
-	s := &session{Client: c, stream: stream, received: from(given), reported: report, next: make(chan *state.Slice, 1),
+	s := &session{Client: c, stream: stream, received: from(given), reported: report, next: make(chan ready, 1),
 		say: make(chan *controllerv1.FollowSliceRequest, 4)}
 	first, err := stream.Receive()
 	if err != nil {

@@ -59,13 +59,23 @@ func (r *received) current(v *controllerv1.SliceVersion) error {
 	return nil
 }
 
-// slice is the content as the agent keeps it.
-func (r *received) slice() *state.Slice {
+// ready is a version to be activated, with its hash: that of all objects is much work beside a change of one.
+type ready struct {
+	*state.Slice
+	hash slice.Hash
+}
+
+func (r ready) version() *controllerv1.SliceVersion {
+	return &controllerv1.SliceVersion{Epoch: r.Epoch, Revision: r.Revision, Hash: r.hash[:]}
+}
+
+// ready is the content as the agent keeps it.
+func (r *received) ready() ready {
 	s := &state.Slice{Epoch: r.epoch, Revision: r.revision}
 	for o := range r.set.All() {
 		s.Objects = append(s.Objects, o)
 	}
-	return s
+	return ready{s, r.set.Hash()}
 }
 
 // version is that of the content.

@@ -7,7 +7,6 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
-	"heddle/internal/agent/state"
 )
 
 // session is one conversation. One goroutine listens, one activates, one reports, one speaks.
@@ -18,7 +17,7 @@ type session struct {
 	received *received
 	reported *controllerv1.HostReport
 	// next holds the newest version that is not active yet: one that is superseded before is never activated.
-	next chan *state.Slice
+	next chan ready
 	say  chan *controllerv1.FollowSliceRequest
 }
 
@@ -59,20 +58,20 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	case <-s.next: // superseded
 	default:
 	}
-	s.next <- s.received.slice()
+	s.next <- s.received.ready()
 	return nil
 }
 
 // activate activates the newest version, one after the other.
 func (s *session) activate() error {
 	for {
-		var next *state.Slice
+		var next ready
 		select {
 		case next = <-s.next:
 		case <-s.ctx.Done():
 			return nil
 		}
-		problems, err := s.Host.Take(s.ctx, next)
+		problems, err := s.Host.Take(s.ctx, next.Slice)
 		if err != nil {
 			return err
 		}
@@ -81,7 +80,7 @@ func (s *session) activate() error {
 				"why", problems)
 		}
 		if err := s.send(&controllerv1.FollowSliceRequest{Acknowledgement: &controllerv1.SliceAcknowledgement{
-			Version: version(next), Problems: problems}}); err != nil {
+			Version: next.version(), Problems: problems}}); err != nil {
 			return err
 		}
 		s.Changed() // the warnings
