@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -36,11 +37,14 @@ type membership struct {
 	problem   string
 }
 
-// open reads the record.
-func (m *membership) open(dir string) error {
+// open reads the record. A damaged one does not keep the host from going on by what it has.
+func (m *membership) open(dir string) {
 	record, err := cluster.Load(dir)
 	m.dir, m.record, m.since = dir, record, time.Now()
-	return err
+	if err != nil && !errors.Is(err, cluster.ErrNone) {
+		m.problem = err.Error()
+		m.log.Error("the host's part in a cluster cannot be read: the host goes on by what it has", "err", err)
+	}
 }
 
 // begin begins the conversation, if the host is in a cluster.
@@ -105,6 +109,7 @@ func (m *membership) Close() error {
 func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
 	out := &api.Membership{Controllers: []string{}, Switches: []string{}}
 	m.mu.Lock()
+	out.Error = m.problem
 	if r := m.record; r != nil {
 		*out = api.Membership{Member: true, Cluster: r.Cluster(), Host: r.Host(), Name: r.Name(),
 			Controllers: r.Controllers(), Connected: m.connected, Since: m.since, Error: m.problem,
@@ -150,7 +155,7 @@ func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, err
 		return nil, api.NewError(api.Invalid, err.Error())
 	}
 	m.mu.Lock()
-	m.record = record
+	m.record, m.problem = record, ""
 	m.mu.Unlock()
 	m.log.Info("joined a cluster", "cluster", record.Cluster(), "as", record.Name())
 	m.begin()
@@ -178,7 +183,7 @@ func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 	m.record, m.connected, m.problem = nil, "", ""
 	m.mu.Unlock()
 	m.log.Info("left the cluster; what it declared here is the host's own configuration", "cluster", was.Cluster)
-	return was, record.Remove()
+	return was, record.Forget()
 }
 
 // member is the agent in its conversation with a controller.

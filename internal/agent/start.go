@@ -191,9 +191,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := a.followFlows(o, kernel.Flows()); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
-	if err := a.membership.open(o.Paths.StateDir(o.Name)); err != nil {
-		return a, errors.Join(err, a.listener.Close())
-	}
+	a.membership.open(o.Paths.StateDir(o.Name))
 	a.follow(a.membership)
 	if err := a.begin(given, last, fresh); err != nil {
 		return a, errors.Join(err, a.listener.Close())

@@ -119,7 +119,11 @@ func newHostShow(d Deps) *cobra.Command {
 
 func printMembership(w io.Writer, m *api.Membership) error {
 	if !m.Member {
-		_, err := fmt.Fprintln(w, "this host is in no cluster: heddle host join makes it part of one")
+		text := "this host is in no cluster: heddle host join makes it part of one"
+		if m.Error != "" {
+			text = m.Error
+		}
+		_, err := fmt.Fprintln(w, text)
 		return err
 	}
 	lines := [][2]string{{"host", m.Name}, {"cluster", m.Cluster}, {"controllers", strings.Join(m.Controllers, ", ")},

@@ -21,6 +21,7 @@ import (
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/rpc"
 	"heddle/internal/controller/store"
+	"heddle/internal/host/keystore"
 	"heddle/internal/host/ownfile"
 	"heddle/internal/identity"
 )
@@ -158,10 +159,10 @@ func listenUnix(path string) (net.Listener, error) {
 
 // secretOf reads the file whose content opens the authority's key, or makes it.
 func secretOf(path string) (pki.Secret, error) {
-	b, err := ownfile.Read(path)
+	b, err := keystore.ReadSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		s := pki.NewSecret()
-		return s, ownfile.Replace(path, s.Content())
+		return s, keystore.WriteSecret(path, s.Content())
 	}
 	if err != nil {
 		return pki.Secret{}, fmt.Errorf("the controller's secret: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -13,6 +14,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/host/keystore"
 	"heddle/internal/identity"
 )
 
@@ -27,40 +29,55 @@ type Request struct {
 	Dial Dial
 }
 
-// Join makes the host part of a cluster, and keeps that in dir. The key is made here and does not leave the host.
+// Join makes the host part of a cluster, and keeps that in dir. The key is made here and does not leave the host. It is
+// on disk before the controller is asked, so that a join of which the answer was lost can be repeated.
 func Join(ctx context.Context, dir string, q Request) (*Record, error) {
-	key, id, err := ask(ctx, q)
+	token, err := q.check()
 	if err != nil {
 		return nil, err
 	}
-	return Keep(dir, key, id)
+	store, err := keystore.Open(filepath.Join(dir, directory))
+	if err != nil {
+		return nil, err
+	}
+	key, err := store.NextKey()
+	if err != nil {
+		return nil, err
+	}
+	id, err := q.ask(ctx, token, key)
+	if err != nil {
+		return nil, err
+	}
+	return &Record{dir: store, id: id}, store.Save(id)
 }
 
 // JoinInMemory makes a simulated host part of a cluster: its record is in no file.
 func JoinInMemory(ctx context.Context, q Request) (*Record, error) {
-	key, id, err := ask(ctx, q)
+	token, err := q.check()
 	if err != nil {
 		return nil, err
 	}
-	return record("", key, id)
-}
-
-// ask asks a controller to let a host in, by a new key.
-func ask(ctx context.Context, q Request) (none identity.Key, _ *controllerv1.HostIdentity, _ error) {
-	if _, _, err := net.SplitHostPort(q.Controller); err != nil {
-		return none, nil, fmt.Errorf("%q is no address of a controller: give HOST:PORT", q.Controller)
-	}
-	token, err := identity.ParseJoinToken(q.Token)
-	if err != nil {
-		return none, nil, err
-	}
 	key, err := identity.NewKey()
 	if err != nil {
-		return none, nil, err
+		return nil, err
 	}
+	id, err := q.ask(ctx, token, key)
+	return &Record{id: id}, err
+}
+
+// check reads what a user wrote.
+func (q *Request) check() (token identity.JoinToken, err error) {
+	if _, _, err := net.SplitHostPort(q.Controller); err != nil {
+		return token, fmt.Errorf("%q is no address of a controller: give HOST:PORT", q.Controller)
+	}
+	return identity.ParseJoinToken(q.Token)
+}
+
+// ask asks a controller to let the host in by that key.
+func (q *Request) ask(ctx context.Context, token identity.JoinToken, key identity.Key) (*keystore.Identity, error) {
 	csr, err := key.Request()
 	if err != nil {
-		return none, nil, err
+		return nil, err
 	}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
@@ -74,9 +91,13 @@ func ask(ctx context.Context, q Request) (none identity.Key, _ *controllerv1.Hos
 	if err != nil {
 		var said *connect.Error
 		if errors.As(err, &said) && connect.CodeOf(err) != connect.CodeUnavailable {
-			return none, nil, fmt.Errorf("the controller refuses: %s", said.Message())
+			return nil, fmt.Errorf("the controller refuses: %s", said.Message())
 		}
-		return none, nil, fmt.Errorf("ask the controller at %s: %w", q.Controller, err)
+		return nil, fmt.Errorf("ask the controller at %s: %w", q.Controller, err)
 	}
-	return key, answer.GetIdentity(), nil
+	id, err := identityOf(key, answer.GetIdentity())
+	if err != nil {
+		return nil, fmt.Errorf("the controller's answer: %w", err)
+	}
+	return id, nil
 }

@@ -3,120 +3,63 @@ package cluster
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/internal/host/ownfile"
+	"heddle/internal/host/keystore"
 	"heddle/internal/identity"
 )
 
-// fileName is that of the record in the agent's state directory.
-const fileName = "cluster.json"
+// directory is that of the host's identity in the agent's state directory.
+const directory = "identity"
 
-// document is the record as the file has it. It contains the host's key: the file is readable by root alone. One file,
-// so that a crash leaves the old or the new one whole.
-type document struct {
-	Format       int      `json:"format"`
-	Cluster      string   `json:"cluster"`
-	Host         string   `json:"host"`
-	Name         string   `json:"name"`
-	Key          string   `json:"key"` // PEM
-	Certificates [][]byte `json:"certificates"`
-	Roots        [][]byte `json:"roots"`
-	Controllers  []string `json:"controllers"`
-}
-
-const documentFormat = 1
+// ErrNone says that the host is in no cluster.
+var ErrNone = keystore.ErrNone
 
 // Record is a host's part in a cluster, as it is kept on disk.
 type Record struct {
-	path string // "" for a record that no file keeps
+	dir *keystore.Dir // nil for a record that no file keeps
 
-	mu    sync.Mutex
-	doc   document
-	creds *identity.Credentials
-	clock identity.Clock
+	mu sync.Mutex
+	id *keystore.Identity
 }
 
-// Load reads the record in a directory; nil where the host is in no cluster.
+// Load reads the record in a directory: ErrNone where the host is in no cluster.
 func Load(dir string) (*Record, error) {
-	r := &Record{path: filepath.Join(dir, fileName)}
-	b, err := ownfile.Read(r.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var doc document
-	if err == nil {
-		err = json.Unmarshal(b, &doc)
-	}
-	if err == nil && doc.Format != documentFormat {
-		err = fmt.Errorf("it has format %d, this program knows %d", doc.Format, documentFormat)
-	}
-	if err == nil {
-		err = r.use(doc)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the host's part in a cluster cannot be read from %s: %w; remove the file and join "+
-			"again "+
-			"(heddle host join --replace)", r.path, err)
-	}
-	return r, nil
-}
-
-// Keep writes a new record of a directory.
-func Keep(dir string, key identity.Key, id *controllerv1.HostIdentity) (*Record, error) {
-	r, err := record(filepath.Join(dir, fileName), key, id)
+	d, err := keystore.Open(filepath.Join(dir, directory))
 	if err != nil {
 		return nil, err
 	}
-	return r, r.write(r.doc)
-}
-
-// record makes a record that is in no file yet.
-func record(path string, key identity.Key, id *controllerv1.HostIdentity) (*Record, error) {
-	text, err := key.PEM()
+	id, err := d.Load()
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{path: path}
-	doc := document{Format: documentFormat, Cluster: id.GetCluster(), Host: id.GetHost(), Name: id.GetName(),
-		Key: string(text), Certificates: id.GetCertificates(), Roots: id.GetRoots(), Controllers: id.GetControllers()}
-	if err := r.use(doc); err != nil {
-		return nil, fmt.Errorf("the controller's answer: %w", err)
-	}
-	return r, nil
+	return &Record{dir: d, id: id}, nil
 }
 
-// use makes a document the record, if it is whole.
-func (r *Record) use(doc document) error {
-	key, err := identity.ParseKey([]byte(doc.Key))
+// identityOf is what a controller has made of a key.
+func identityOf(key identity.Key, said *controllerv1.HostIdentity) (*keystore.Identity, error) {
+	certs, err := parse(said.GetCertificates())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	certs, err := parse(doc.Certificates)
+	if len(certs) != 1 {
+		return nil, fmt.Errorf("it has %d certificates, and not one", len(certs))
+	}
+	roots, err := parse(said.GetRoots())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	roots, err := parse(doc.Roots)
-	if err != nil {
-		return err
+	name, err := identity.NameOf(certs[0])
+	if err == nil && (name.Kind != identity.Host || name.ID != said.GetHost()) {
+		err = fmt.Errorf("its certificate is of %s, and this host is %s", name, said.GetHost())
 	}
-	if len(certs) == 0 || len(roots) == 0 {
-		return errors.New("it has no certificate")
-	}
-	r.doc = doc
-	r.creds = &identity.Credentials{Trust: identity.Trust{Cluster: identity.ClusterID(doc.Cluster), Roots: roots},
-		Certificate: tls.Certificate{Certificate: doc.Certificates, PrivateKey: key.PrivateKey, Leaf: certs[0]}}
-	r.clock = identity.NewClock(time.Now, append(slices.Clone(certs), roots...)...)
-	return nil
+	return &keystore.Identity{Trust: identity.Trust{Cluster: identity.ClusterID(said.GetCluster()), Roots: roots},
+		Certificate: certs[0], Key: key, Display: said.GetName(), Controllers: said.GetControllers()}, err
 }
 
 func parse(list [][]byte) (certs []*x509.Certificate, err error) {
@@ -130,72 +73,65 @@ func parse(list [][]byte) (certs []*x509.Certificate, err error) {
 	return certs, nil
 }
 
-func (r *Record) write(doc document) error {
-	if r.path == "" { // of a simulated host
-		return nil
-	}
-	b, err := json.Marshal(doc)
-	if err != nil {
-		return err
-	}
-	return ownfile.Replace(r.path, b)
+// Forget removes the record with all keys.
+func (r *Record) Forget() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dir.Forget()
 }
 
-// Remove forgets the record.
-func (r *Record) Remove() error {
-	if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return ownfile.SyncDir(filepath.Dir(r.path))
+func (r *Record) identity() *keystore.Identity {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id
 }
 
 // Controllers are the addresses of the cluster's controllers, HOST:PORT.
-func (r *Record) Controllers() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.doc.Controllers)
-}
+func (r *Record) Controllers() []string { return slices.Clone(r.identity().Controllers) }
 
 // KeepControllers remembers where the controllers are.
 func (r *Record) KeepControllers(list []string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if slices.Equal(list, r.doc.Controllers) {
+	if slices.Equal(list, r.id.Controllers) {
 		return nil
 	}
-	doc := r.doc
-	doc.Controllers = slices.Clone(list)
-	if err := r.write(doc); err != nil {
-		return err
+	next := *r.id
+	next.Controllers = slices.Clone(list)
+	return r.save(&next)
+}
+
+// save makes an identity the one that counts. The caller holds the lock.
+func (r *Record) save(next *keystore.Identity) error {
+	if r.dir != nil {
+		if err := r.dir.Save(next); err != nil {
+			return err
+		}
 	}
-	r.doc = doc
+	r.id = next
 	return nil
 }
 
 // TLS is for a connection to a controller: the other side is one of the cluster, at whatever address.
 func (r *Record) TLS() (*tls.Config, error) {
-	r.mu.Lock()
-	clock := r.clock
-	r.mu.Unlock()
-	return identity.Client{Clock: clock, Own: func() (*identity.Credentials, error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.creds, nil
-	}}.TLS(), nil
+	id := r.identity()
+	own := id.Credentials()
+	clock := identity.NewClock(time.Now, append(slices.Clone(id.Trust.Roots), id.Certificate)...)
+	return identity.Client{Clock: clock, Own: func() (*identity.Credentials, error) { return own, nil }}.TLS(), nil
 }
 
 // Cluster is the cluster's id.
-func (r *Record) Cluster() string { return r.doc.Cluster }
+func (r *Record) Cluster() string { return string(r.identity().Trust.Cluster) }
 
 // Host is the host's id in the cluster.
-func (r *Record) Host() string { return r.doc.Host }
+func (r *Record) Host() string {
+	// The certificate was checked when it was read.
+	n, _ := r.identity().Name()
+	return n.ID
+}
 
 // Name is the host's name in the cluster.
-func (r *Record) Name() string { return r.doc.Name }
+func (r *Record) Name() string { return r.identity().Display }
 
 // Expires is when the host's certificate ends.
-func (r *Record) Expires() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.creds.Certificate.Leaf.NotAfter
-}
+func (r *Record) Expires() time.Time { return r.identity().Certificate.NotAfter }

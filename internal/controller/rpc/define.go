@@ -240,7 +240,7 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 	for k, v := range q.GetLabels() {
 		terms.Labels[k] = []string{v}
 	}
-	token, record, err := p.Authority.NewJoinToken(terms, time.Now())
+	token, record, err := p.Authority.NewJoinToken(terms, p.TLS.Now())
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}

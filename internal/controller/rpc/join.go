@@ -30,7 +30,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName())
+	now := s.TLS.Now()
+	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName(), now)
 	if err != nil {
 		s.Log.Warn("a host was not let in", "name", q.GetName(), "address", addressOf(ctx), "token", token.String(),
 			"why",
@@ -38,22 +39,32 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
 	}
 	was, there := s.Store.Get(store.Key{Kind: store.KindHost, Name: q.GetName()})
-	again := there && used.Used != nil && change == nil // the answer did not reach it
+	var had hostDoc
+	if there {
+		if err := json.Unmarshal(was.Doc, &had); err != nil {
+			return nil, fmt.Errorf("host %s in the store cannot be read: %w", q.GetName(), err)
+		}
+	}
+	again := change == nil // the answer did not reach it
+	if again && (!there || used.Used.Host != q.GetName() || !used.Used.At.Equal(had.Joined)) {
+		err := &identity.TokenError{Fault: identity.Used, ID: token.ID, Err: fmt.Errorf("host %s joined with it on %s",
+			used.Used.Host, used.Used.At.UTC().Format(time.DateTime))}
+		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
+	}
 	if there && !again && !q.GetReplace() {
 		return nil, connect.NewError(connect.CodeAlreadyExists,
 			fmt.Sprintf("the cluster has a host %s: take another name "+
 				"(--name), or take its place with --replace if it was installed anew", q.GetName()))
 	}
 	id := NewID()
-	if again {
+	if there { // whoever takes a host's place has its id
 		id = was.ID
 	}
-	now := time.Now()
 	issued, err := s.Authority.IssueHost(q.GetCsr(), pki.Subject{ID: id, Display: q.GetName()}, now)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	doc, err := json.Marshal(hostDoc{Name: q.GetName(), Labels: labelsOf(used.Labels), Joined: now,
+	doc, err := json.Marshal(hostDoc{Name: q.GetName(), Labels: labelsOf(used.Labels), Joined: used.Used.At,
 		Serial: identity.SerialOf(issued.Certificate), Expires: issued.Certificate.NotAfter})
 	if err != nil {
 		return nil, err
@@ -75,8 +86,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 }
 
 // redeem checks a token, and says what becomes of its record; nil where the same host asks again.
-func (s *Server) redeem(token identity.JoinToken, q pki.JoinRequest, name string) (*pki.JoinRecord, *store.Change,
-	error) {
+func (s *Server) redeem(token identity.JoinToken, q pki.JoinRequest, name string, now time.Time) (*pki.JoinRecord,
+	*store.Change, error) {
 	key := store.Key{Kind: store.KindToken, Name: string(token.ID)}
 	var record *pki.JoinRecord
 	o, ok := s.Store.Get(key)
@@ -86,7 +97,7 @@ func (s *Server) redeem(token identity.JoinToken, q pki.JoinRequest, name string
 			return nil, nil, fmt.Errorf("the token's record is damaged: %w", err)
 		}
 	}
-	used, err := s.Authority.Redeem(record, q, name, time.Now())
+	used, err := s.Authority.Redeem(record, q, name, now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,7 +135,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 			"this host was taken out of the cluster: join again "+
 				"(heddle host join)")
 	}
-	issued, err := s.Authority.Renew(c.peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, time.Now())
+	issued, err := s.Authority.Renew(c.peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, s.TLS.Now())
 	if err != nil {
 		return nil, connect.NewError(connect.CodePermissionDenied, err.Error())
 	}

@@ -40,7 +40,9 @@ type Identity struct {
 	Trust       identity.Trust
 	Certificate *x509.Certificate
 	Key         identity.Key
-	// Controllers are the URLs of the cluster's, those to try first in front.
+	// Display is the name by which people know the machine.
+	Display string
+	// Controllers are the addresses of the cluster's, HOST:PORT, those to try first in front.
 	Controllers []string
 }
 
@@ -78,6 +80,7 @@ type document struct {
 	KeyFile     string             `json:"keyFile"`
 	Certificate string             `json:"certificate"` // PEM
 	Roots       string             `json:"roots"`       // PEM
+	Display     string             `json:"display"`
 	Controllers []string           `json:"controllers"`
 }
 
@@ -140,7 +143,8 @@ func (d *Dir) load() (*Identity, *document, error) {
 		return nil, nil, fmt.Errorf("%s is of format %d, and this program knows %d: upgrade it", identityFile,
 			doc.Format, format)
 	}
-	i := &Identity{Trust: identity.Trust{Cluster: doc.Cluster}, Controllers: doc.Controllers}
+	i := &Identity{Trust: identity.Trust{Cluster: doc.Cluster}, Display: doc.Display,
+		Controllers: doc.Controllers}
 	if i.Key, err = d.key(doc.KeyFile); err != nil {
 		return nil, nil, err
 	}
@@ -210,7 +214,7 @@ func (d *Dir) Save(i *Identity) error {
 	}
 	doc := &document{Format: format, Cluster: i.Trust.Cluster, KeyFile: "key-" + print.String()[:16] + ".pem",
 		Certificate: string(identity.PEMOf(i.Certificate)), Roots: string(identity.PEMOf(i.Trust.Roots...)),
-		Controllers: i.Controllers}
+		Display: i.Display, Controllers: i.Controllers}
 	if err := d.write(doc, i.Key); err != nil {
 		return fmt.Errorf("keep the identity in %s: %w", d.path, err)
 	}

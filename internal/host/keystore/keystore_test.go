@@ -68,7 +68,7 @@ func (s *issuer) identity(k identity.Key, controllers ...string) *Identity {
 	s.t.Helper()
 	return &Identity{Trust: identity.Trust{Cluster: "abc", Roots: []*x509.Certificate{s.root}}, Key: k,
 		Certificate: s.sign(identity.Name{Cluster: "abc", Kind: identity.Host, ID: "h1"}, k, false),
-		Controllers: controllers}
+		Display:     "esx one", Controllers: controllers}
 }
 
 func open(t *testing.T, path string) *Dir {
@@ -83,7 +83,7 @@ func open(t *testing.T, path string) *Dir {
 func same(a, b *Identity) bool {
 	return a.Certificate.Equal(b.Certificate) && a.Key.Equal(b.Key.PrivateKey) && a.Trust.Cluster == b.Trust.Cluster &&
 		slices.EqualFunc(a.Trust.Roots, b.Trust.Roots, (*x509.Certificate).Equal) &&
-		slices.Equal(a.Controllers, b.Controllers)
+		a.Display == b.Display && slices.Equal(a.Controllers, b.Controllers)
 }
 
 // files are those in the directory.

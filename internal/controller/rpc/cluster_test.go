@@ -1,0 +1,303 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/agent/cluster"
+	"heddle/internal/agent/state"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+	"heddle/internal/host/keystore"
+	"heddle/internal/identity"
+)
+
+// patience is how long a condition may take; no test waits that long when all is well.
+const patience = 30 * time.Second
+
+// definition is what the clusters of these tests define: hosts have the switch dvs by their label.
+const definition = `
+switches:
+- name: dvs
+  uplinks: [{name: uplink1}]
+  portGroups: [{name: web, vlan: {access: 10}}, {name: db, vlan: {access: 20}}]
+- name: other
+  portGroups: [{name: secret}]
+templates:
+- name: all
+  labels: {rack: a}
+  switches: [{name: dvs, uplinks: [{name: uplink1, device: eno2}]}]
+`
+
+// controller is one under test, with real TLS on the loopback.
+type controller struct {
+	*Server
+	t         *testing.T
+	authority *pki.Authority
+	log       *lines
+	address   string
+	later     atomic.Int64 // how far its clock is ahead
+	creds     atomic.Pointer[identity.Credentials]
+}
+
+// lines is a log that tests read.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// count is how many lines have all of these.
+func (l *lines) count(parts ...string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+			n++
+		}
+	}
+	return n
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func (c *controller) now() time.Time { return time.Now().Add(time.Duration(c.later.Load())) }
+
+// pass lets time pass at the controller, which makes itself another certificate meanwhile.
+func (c *controller) pass(d time.Duration) {
+	c.t.Helper()
+	c.later.Add(int64(d))
+	key := must(identity.NewKey())(c.t)
+	csr := must(key.Request())(c.t)
+	issued := must(c.authority.IssueController(csr, pki.Subject{ID: "c1"}, c.now()))(c.t)
+	c.creds.Store(c.authority.Serving(issued.Certificate, key))
+}
+
+func newAuthority(t *testing.T) *pki.Authority {
+	t.Helper()
+	secret := pki.NewSecret()
+	return must(must(pki.New("test", secret, time.Now()))(t).Open(secret))(t)
+}
+
+// newController is one with an etcd of its own.
+func newController(t *testing.T) *controller {
+	t.Helper()
+	c := &controller{t: t, authority: newAuthority(t), log: &lines{}}
+	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true}))(t)
+	t.Cleanup(st.Close)
+	c.pass(0)
+	c.Server = New(Options{Store: st, Authority: c.authority, Epoch: 1, Log: slog.New(slog.NewTextHandler(c.log, nil)),
+		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}})
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	c.address = l.Addr().String()
+	if err := c.Announce(t.Context(), "c1", c.address); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	srv := c.HTTP(c.Hosts())
+	var g sync.WaitGroup
+	g.Go(func() { c.Run(ctx) })
+	g.Go(func() {
+		if err := srv.Serve(c.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		g.Wait()
+	})
+	return c
+}
+
+// define makes a text the definition.
+func (c *controller) define(text string) {
+	c.t.Helper()
+	must(people{c.Server}.ApplyDefinition(c.t.Context(), &controllerv1.ApplyDefinitionRequest{Content: text,
+		Force: true}))(c.t)
+}
+
+// token is one for joining.
+func (c *controller) token() string {
+	c.t.Helper()
+	return must(people{c.Server}.CreateJoinToken(c.t.Context(), &controllerv1.CreateJoinTokenRequest{
+		Labels: map[string]string{"rack": "a"}}))(c.t).GetToken()
+}
+
+// await waits for a condition.
+func (c *controller) await(what string, is func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("%s does not come to pass; the log:\n%s", what, c.log.text.String())
+		}
+	}
+}
+
+// shown is a host as it is listed.
+func (c *controller) shown(name string) *controllerv1.Host {
+	c.t.Helper()
+	for _, h := range must(people{c.Server}.ListHosts(c.t.Context(), nil))(c.t).GetHosts() {
+		if h.GetName() == name {
+			return h
+		}
+	}
+	return nil
+}
+
+func (c *controller) state(name string) controllerv1.HostState { return c.shown(name).GetState() }
+
+// ports are those that are listed, as HOST SWITCH/GROUP NAME.
+func (c *controller) ports() (names []string) {
+	c.t.Helper()
+	for _, p := range must(people{c.Server}.ListFleetPorts(c.t.Context(), nil))(c.t).GetPorts() {
+		names = append(names, p.GetHost()+" "+p.GetSwitch()+"/"+p.GetPortGroup()+" "+p.GetName())
+	}
+	return names
+}
+
+// machine is a stand-in for a host's agent, with the real client.
+type machine struct {
+	c      *controller
+	dir    string
+	record *cluster.Record
+	client *cluster.Client
+
+	mu     sync.Mutex
+	given  *state.Slice
+	report *controllerv1.HostReport
+	said   []string // what became of the conversation, in words
+	stop   func()
+}
+
+// Given is what the machine has active.
+func (m *machine) Given(context.Context) (*state.Slice, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.given, nil
+}
+
+// Take activates at once.
+func (m *machine) Take(_ context.Context, next *state.Slice) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.given = next
+	return nil, nil
+}
+
+// Report is what the test says.
+func (m *machine) Report(context.Context) (*controllerv1.HostReport, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.report, nil
+}
+
+// heard reports whether the conversation ended for a reason with these words.
+func (m *machine) heard(parts ...string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.said, func(s string) bool {
+		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(s, p) })
+	})
+}
+
+// lost is how often there was no controller.
+func (m *machine) lost() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.said)
+}
+
+// joins is a machine that joins under a name.
+func (c *controller) joins(name string) *machine {
+	c.t.Helper()
+	m := &machine{c: c, dir: c.t.TempDir(), report: &controllerv1.HostReport{}}
+	m.join(name, c.token(), false)
+	return m
+}
+
+func (m *machine) join(name, token string, replace bool) {
+	m.c.t.Helper()
+	m.record = must(cluster.Join(m.c.t.Context(), m.dir, cluster.Request{Controller: m.c.address, Token: token,
+		Name: name, Replace: replace}))(m.c.t)
+}
+
+// start begins the conversation; it ends with the test.
+func (m *machine) start() *machine {
+	ctx, cancel := context.WithCancel(context.Background())
+	m.client = cluster.New(cluster.Options{Host: m, Membership: m.record, Version: "test",
+		Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err error) {
+			if err != nil {
+				m.mu.Lock()
+				m.said = append(m.said, err.Error())
+				m.mu.Unlock()
+			}
+		}})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.client.Run(ctx)
+	}()
+	m.stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	m.c.t.Cleanup(m.stop)
+	return m
+}
+
+// up is a machine that has joined and is connected with the newest definition.
+func (c *controller) up(name string) *machine {
+	c.t.Helper()
+	m := c.joins(name).start()
+	c.await(name+" is up", func() bool { return c.state(name) == controllerv1.HostState_HOST_STATE_UP })
+	return m
+}
+
+// call is a client with some TLS.
+func (c *controller) call(conf *tls.Config) controllerv1connect.HostServiceClient {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP2(true)
+	transport := &http.Transport{TLSClientConfig: conf, Protocols: protocols}
+	c.t.Cleanup(transport.CloseIdleConnections)
+	return controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(
+		&http.Client{Transport: transport}, "https://"+c.address, connecthttp.WithCompressors())))
+}
+
+// keyOf is the key that a machine asks for its next certificate with.
+func (m *machine) keyOf() identity.Key {
+	m.c.t.Helper()
+	return must(must(keystore.Open(filepath.Join(m.dir, "identity")))(m.c.t).NextKey())(m.c.t)
+}
