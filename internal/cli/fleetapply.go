@@ -83,7 +83,7 @@ func printDefined(w io.Writer, out *api.Defined, dry bool) error {
 	}
 	lines = append(lines, out.Changes...)
 	if len(out.Hosts) > 0 {
-		lines = append(lines, fmt.Sprintf("%d hosts concerned: %s", len(out.Hosts), strings.Join(out.Hosts, ", ")))
+		lines = append(lines, concerned(len(out.Hosts))+": "+strings.Join(out.Hosts, ", "))
 	}
 	if dry {
 		lines = append(lines, "nothing was changed (dry run)")
@@ -95,6 +95,13 @@ func printDefined(w io.Writer, out *api.Defined, dry bool) error {
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
+}
+
+func concerned(n int) string {
+	if n == 1 {
+		return "1 host concerned"
+	}
+	return fmt.Sprintf("%d hosts concerned", n)
 }
 
 func newDefinitionShow(d Deps, t *fleetTarget) *cobra.Command {

@@ -14,6 +14,8 @@ import (
 
 // typed is a command that a page shows, and the output that it shows for it.
 type typed struct {
+	// where is the machine that its prompt names; "" where there is one machine only.
+	where   string
 	command string
 	want    []string
 	// numbers says that the page marks the numbers of the output as those of one run.
@@ -26,6 +28,7 @@ var (
 	varies = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?|time[= ][\d.]+ ?ms|[\d.]+(/[\d.]+){3} ms|` +
 		`[0-9a-f]{2}(:[0-9a-f]{2}){5}`)
 	number = regexp.MustCompile(`\b\d+\b`)
+	prompt = regexp.MustCompile(`^([\w-]*)# (.*)$`)
 )
 
 // consoles reads the commands of a page's console blocks and what stands below each.
@@ -34,8 +37,8 @@ func consoles(text string) []typed {
 	for _, m := range console.FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(m[2]) {
 			line = strings.TrimRight(line, "\n")
-			if command, ok := strings.CutPrefix(line, "# "); ok {
-				all = append(all, typed{command: command, numbers: m[1] != ""})
+			if p := prompt.FindStringSubmatch(line); p != nil {
+				all = append(all, typed{where: p[1], command: p[2], numbers: m[1] != ""})
 			} else if len(all) > 0 {
 				last := &all[len(all)-1]
 				last.want = append(last.want, line)

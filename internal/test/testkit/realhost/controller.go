@@ -40,7 +40,7 @@ func NewController(t *testing.T, ns *netns.NS, address string) *Controller {
 	}
 	leaks.Watch(t)
 	c := &Controller{T: t, NS: ns, Address: address, Dir: t.TempDir(), binary: path}
-	c.Fleet = api.NewFleet(c.socket())
+	c.Fleet = api.NewFleet(c.Socket())
 	t.Cleanup(func() {
 		if c.process != nil {
 			c.End(syscall.SIGTERM)
@@ -52,13 +52,14 @@ func NewController(t *testing.T, ns *netns.NS, address string) *Controller {
 	return c
 }
 
-func (c *Controller) socket() string { return filepath.Join(c.Dir, "run", "api.sock") }
+// Socket is where it answers commands.
+func (c *Controller) Socket() string { return filepath.Join(c.Dir, "run", "api.sock") }
 
 // Start starts it and waits until it answers.
 func (c *Controller) Start() {
 	c.T.Helper()
 	c.process = exec.Command(c.binary, "--data-dir", filepath.Join(c.Dir, "data"), "--listen", c.Address, "--socket",
-		c.socket())
+		c.Socket())
 	c.process.Env, c.process.Stderr = os.Environ(), &c.log
 	if err := c.NS.Start(c.process); err != nil {
 		c.T.Fatal(err)

@@ -1,0 +1,145 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"heddle/internal/api"
+	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/realhost"
+)
+
+// drawn is what a controller draws by chance: tokens, and the name of its cluster.
+var drawn = regexp.MustCompile(`\bhj1\.\S+|cluster [a-z2-7]{16}\b`)
+
+// threeHosts is what the page needs: a controller's machine, and three hosts with a guest each.
+type threeHosts struct {
+	t          *testing.T
+	dir        string
+	controller *realhost.Controller
+	network    *netns.NS
+	hosts      map[string]*host
+	guests     map[string]*netns.NS
+	token      string
+}
+
+func newThreeHosts(t *testing.T) *threeHosts {
+	t.Helper()
+	m := &threeHosts{t: t, dir: t.TempDir(), network: testkit.NS(t, "controller1"), hosts: map[string]*host{},
+		guests: map[string]*netns.NS{}}
+	for _, bridge := range []string{"net", "mgmt"} {
+		run(t, m.network, "ip link add "+bridge+" type bridge")
+		run(t, m.network, "ip link set "+bridge+" up")
+	}
+	run(t, m.network, "ip addr add 192.0.2.1/24 dev mgmt")
+	m.controller = realhost.NewController(t, m.network, "192.0.2.1:7411")
+	for n := 1; n <= 3; n++ {
+		h := newHost(t)
+		for bridge, device := range map[string]string{"net": "eno2", "mgmt": "eno1"} {
+			port := fmt.Sprintf("%s-%d", device, n)
+			h.ip(fmt.Sprintf("link add %s type veth peer name %s netns %s", device, port, m.network.Name))
+			run(t, m.network, fmt.Sprintf("ip link set %s master %s up", port, bridge))
+			h.ip("link set " + device + " up")
+		}
+		h.ip(fmt.Sprintf("addr add 192.0.2.1%d/24 dev eno1", n))
+		m.guests[fmt.Sprintf("vm%d", n)] = h.guest("tap0", fmt.Sprintf("02:00:00:00:00:0%d", n),
+			fmt.Sprintf("198.51.100.%d/24", n))
+		h.ip("link set tap0 up")
+		h.start()
+		m.hosts[fmt.Sprintf("esx%d", n)] = h
+	}
+	return m
+}
+
+// typed runs a command of the page on a machine and gives what it prints.
+func (m *threeHosts) typed(where, command string) string {
+	m.t.Helper()
+	words := strings.Fields(strings.ReplaceAll(command, "hj1.…", m.token))
+	switch h, guest := m.hosts[where], m.guests[where]; {
+	case h != nil:
+		if strings.HasPrefix(command, "heddle host join ") { // the namespaces share the machine's name
+			words = append(words, "--name", where)
+		}
+		out := h.must(words[1:]...)
+		if strings.HasPrefix(command, "heddle port connect ") {
+			h.awaitPort(words[3], api.Up)
+			h.await("the uplink is used", func() bool { return strings.Contains(h.must("port", "list"), "uplink1") })
+		}
+		return out
+	case guest != nil:
+		return run(m.t, guest, command)
+	case where == "controller1":
+		return m.atController(command, words)
+	}
+	m.t.Fatalf("%s: there is no machine %q", command, where)
+	return ""
+}
+
+// atController runs a command on the controller's machine. The shell's jobs are the test's.
+func (m *threeHosts) atController(command string, words []string) string {
+	m.t.Helper()
+	switch {
+	case words[0] == "heddle-controller":
+		m.controller.Start()
+		for name := range m.hosts {
+			m.controller.Await(name+" is back", func() bool {
+				state := m.controller.StateOf(name)
+				return state == api.HostUp || state == ""
+			})
+		}
+		return ""
+	case command == "kill %1":
+		m.controller.End(syscall.SIGTERM)
+		return ""
+	case command == "wait":
+		return ""
+	}
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "HEDDLE_CONTROLLER="+m.controller.Socket())
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := m.network.Start(cmd); err != nil {
+		m.t.Fatal(err)
+	}
+	_ = cmd.Wait() // one command is refused on purpose, and what it prints is compared
+	said := strings.ReplaceAll(out.String(), m.controller.Socket(), "/run/heddle-controller/api.sock")
+	if strings.HasPrefix(command, "heddle host token") {
+		m.token = strings.TrimSpace(said)
+	}
+	return said
+}
+
+// TestThePageOfThreeHostsShowsWhatItsCommandsPrint runs the page as a reader would, from the first command to the last.
+func TestThePageOfThreeHostsShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Root(t)
+	testkit.Tool(t, "ip", "ping", "sed")
+	text := page(t, "docs/how-to/three-hosts.md")
+	_, file, _ := strings.Cut(text, "```yaml\n")
+	file, _, _ = strings.Cut(file, "```")
+	m := newThreeHosts(t)
+	if err := os.WriteFile(filepath.Join(m.dir, "fleet.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	commands := consoles(text)
+	if len(commands) < 25 {
+		t.Fatalf("the page has %d commands", len(commands))
+	}
+	for _, s := range commands {
+		out := m.typed(s.where, s.command)
+		for i := range s.want {
+			s.want[i] = drawn.ReplaceAllString(s.want[i], "~")
+		}
+		out = strings.ReplaceAll(drawn.ReplaceAllString(out, "~"), "(devel)", "0.1.0")
+		if why := s.differs(out); why != "" {
+			t.Fatalf("%s# %s: %s", s.where, s.command, why)
+		}
+	}
+}
