@@ -37,7 +37,9 @@ func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 	files := []string{
 		"agent --metrics-cert", "agent --metrics-client-ca", "agent --metrics-key", "agent --metrics-token-file",
 		"capture --write",
-		"config diff argument 1", "lab exec argument 3", "lab up argument 1", "port connect --qmp", "trace --pcap",
+		"config diff argument 1", "definition --controller", "definition apply --controller",
+		"definition show --controller",
+		"host list --controller", "host remove --controller", "host token --controller", "lab exec argument 3", "lab up argument 1", "port connect --qmp", "trace --pcap",
 	}
 	var found []string
 	tree := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,

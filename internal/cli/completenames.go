@@ -20,7 +20,7 @@ import (
 // has no names, such as a port that is yet to be made.
 func argumentSource(path, word string) source {
 	switch path + " " + word {
-	case "heddle port connect PORT", "heddle libvirt-hook DOMAIN":
+	case "heddle port connect PORT", "heddle libvirt-hook DOMAIN", "heddle host join HOST", "heddle host join PORT":
 		return nil
 	case "heddle stats PORT":
 		return both(ports, uplinkNames)
@@ -48,6 +48,8 @@ func argumentSource(path, word string) source {
 		return lagNames
 	case "MAC":
 		return macAddresses
+	case "HOST":
+		return fleetHosts
 	case "DEVICE":
 		return uplinkDevices
 	case "SCENARIO":
@@ -76,7 +78,7 @@ func flagSource(path, flag string) source {
 		return both(ports, uplinkNames)
 	case "heddle port disconnect --device":
 		return runTimeDevices
-	case "heddle host-port adopt --name", "heddle lab up --name":
+	case "heddle host-port adopt --name", "heddle lab up --name", "heddle host join --name":
 		return nil
 	}
 	if f, ok := plan.FieldOfFlag(flag); ok {
@@ -154,7 +156,7 @@ func isDirectoryFlag(name string) bool { return name == "run-dir" || name == "st
 // isFileFlag says which flags take a file of any name; those of files with an extension are marked where they are made.
 func isFileFlag(name string) bool {
 	switch name {
-	case "write", "pcap", "qmp", "metrics-cert", "metrics-key", "metrics-client-ca", "metrics-token-file":
+	case "write", "pcap", "qmp", "controller", "metrics-cert", "metrics-key", "metrics-client-ca", "metrics-token-file":
 		return true
 	}
 	return false
@@ -164,6 +166,24 @@ func isFileFlag(name string) bool {
 func isFileArgument(path, word string) bool {
 	return word == "FILE" || path == "heddle lab up" && word == "SCENARIO" || path == "heddle lab exec" &&
 		word == "COMMAND"
+}
+
+// fleetHosts are the hosts of the cluster, of the controller that the command would ask.
+func fleetHosts(c *cobra.Command, _ []string) (list []string) {
+	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
+	defer cancel()
+	client, err := (&fleetTarget{address: flagText(c, "controller")}).client()
+	if err != nil {
+		return nil
+	}
+	fleet, err := client.Hosts(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, h := range fleet.Hosts {
+		list = append(list, h.Name)
+	}
+	return list
 }
 
 func ports(c *cobra.Command, args []string) []string {

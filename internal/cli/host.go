@@ -233,6 +233,9 @@ func newHostToken(d Deps) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
+			if q.Lasts <= 0 {
+				return usagef("--lasts %s: a token can be used for some time, such as 1h", q.Lasts)
+			}
 			token, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.JoinToken, error) {
 				return f.JoinToken(ctx, q)
 			})

@@ -238,6 +238,10 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 		terms.Life = q.GetLasts().AsDuration()
 	}
 	for k, v := range q.GetLabels() {
+		if !spec.ValidName(k) || !spec.ValidName(v) {
+			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Sprintf("%q is no label that a template can "+
+				"ask for: its name and its value are names (letters, digits, . _ - / : and space inside)", k+"="+v))
+		}
 		terms.Labels[k] = []string{v}
 	}
 	token, record, err := p.Authority.NewJoinToken(terms, p.TLS.Now())

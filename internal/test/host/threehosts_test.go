@@ -117,6 +117,38 @@ func (m *threeHosts) atController(command string, words []string) string {
 	return said
 }
 
+// What is wrong in a fleet's commands is said at once, with what to do; completion knows the hosts of the cluster.
+func TestCommandsOfAFleet(t *testing.T) {
+	m := newThreeHosts(t)
+	m.controller.Start()
+	m.token = strings.TrimSpace(m.atController("heddle host token", []string{"heddle"}))
+	m.typed("esx1", "heddle host join 192.0.2.1:7411 --token hj1.…")
+	fault := "switches: [{name: dvs, kind: standard}]\nhosts: [{name: esx1, switches: [{name: nope}]}]\n"
+	if err := os.WriteFile(filepath.Join(m.dir, "bad.yaml"), []byte(fault), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]string{
+		"heddle host token --label 'rack=a!'":    "\"rack=a!\" is no label that a template can ask for",
+		"heddle host token --label 'a b!=c'":     "\"a b!=c\" is no label that a template can ask for",
+		"heddle host token --lasts 0":            "--lasts 0s: a token can be used for some time, such as 1h",
+		"heddle definition apply -f bad.yaml":    "bad.yaml:2:40: hosts[esx1].switches[nope].name: nope: there is no",
+		"heddle definition apply -f none.yaml":   "there is no file none.yaml",
+		"heddle definition apply":                "say which file, with -f FILE",
+		"heddle host remove esx9":                "the cluster has no host \"esx9\"",
+		"heddle host list --controller /nothing": "no controller answers at /nothing: start heddle-controller there",
+		"heddle host list --controller c1:7411":  "give the path of a controller's socket",
+		"heddle __complete host remove ''":       "esx1\n:4\n",
+		"heddle __complete host join ''":         ":4\n",
+		"heddle __complete host join c1:7411 ''": ":4\n",
+	} {
+		t.Run(command, func(t *testing.T) {
+			if out := m.atController(command, strings.Fields(command)); !strings.Contains(out, want) {
+				t.Errorf("it prints\n%s\nwant\n%s", out, want)
+			}
+		})
+	}
+}
+
 // TestThePageOfThreeHostsShowsWhatItsCommandsPrint runs the page as a reader would, from the first command to the last.
 func TestThePageOfThreeHostsShowsWhatItsCommandsPrint(t *testing.T) {
 	testkit.Root(t)
