@@ -12,15 +12,43 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	_ "heddle/api/heddle/agent/v1" // the schema
+	_ "heddle/api/heddle/agent/v1"      // the agent's schema
+	_ "heddle/api/heddle/controller/v1" // the controllers'
 	"heddle/internal/api/wire"
 )
 
-const (
-	apiPath     = "docs/reference/api.md"
-	apiPackage  = "heddle.agent.v1"
-	schemaFiles = "api/heddle/agent/v1/*.proto"
-)
+// schema is one of the program's interfaces, with its page.
+type schema struct {
+	path  string
+	pkg   protoreflect.FullName
+	files string
+	intro string
+}
+
+// schemas are all of them.
+func schemas() []schema {
+	return []schema{
+		{"docs/reference/api.md", "heddle.agent.v1", "api/heddle/agent/v1/*.proto", apiIntro},
+		{"docs/reference/controller-api.md", "heddle.controller.v1", "api/heddle/controller/v1/*.proto",
+			controllerIntro},
+	}
+}
+
+const controllerIntro = `# The API of a controller
+
+What agents, commands and other programs say to a controller, and what it answers: [Connect](https://connectrpc.com) over protobuf,
+by the rules of the [agent's API](api.md).
+
+- FleetService is for people and tools. It answers on the controller's socket, ` + "`/run/heddle-controller/api.sock`" + `,
+  which is for root alone.
+- HostService is for agents, on port 7411: TLS 1.3, where both sides show [certificates](../explanation/identity.md); JoinHost
+  shows a token instead.
+
+` + "```sh" + `
+curl --unix-socket /run/heddle-controller/api.sock --json '{}' http://heddle/heddle.controller.v1.FleetService/ListHosts
+` + "```" + `
+
+`
 
 const apiIntro = `# The API of the agent
 
@@ -47,29 +75,29 @@ sentence. A failed call has an [Error](#error) among its details.
 	` print, and its name in the schema, which Connect's JSON has. The
   number 0, which is not listed, is for what is not set.
 
-[output.md](output.md) has what ` + "`-o json`" + ` and ` + "`-o yaml`" +
+The controllers' API has a [page of its own](controller-api.md). [output.md](output.md) has what ` + "`-o json`" + ` and ` + "`-o yaml`" +
 	` make of these messages, and which command prints which.
 
 `
 
-// apiPage is the schema of the agent's API: services with their calls, messages, words of enums, each with its comment.
-func apiPage(root string) (string, error) {
-	comments, err := readComments(root)
+// apiPage is a schema: services with their calls, messages, words of enums, each with its comment.
+func apiPage(root string, s schema) (string, error) {
+	comments, err := readComments(root, s)
 	if err != nil {
 		return "", err
 	}
-	p := apiWriter{comments: comments}
-	p.b.WriteString(generated(schemaFiles) + apiIntro)
+	p := apiWriter{schema: s, comments: comments}
+	p.b.WriteString(generated(s.files) + s.intro)
 	p.contents()
-	for _, f := range apiFiles() {
+	for _, f := range apiFiles(s) {
 		p.file(f)
 	}
 	return p.b.String(), errors.Join(p.faults...)
 }
 
-// readComments reads the comments of the whole schema.
-func readComments(root string) (map[string]string, error) {
-	names, err := filepath.Glob(filepath.Join(root, schemaFiles))
+// readComments reads the comments of a whole schema.
+func readComments(root string, s schema) (map[string]string, error) {
+	names, err := filepath.Glob(filepath.Join(root, s.files))
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +114,10 @@ func readComments(root string) (map[string]string, error) {
 	return comments, nil
 }
 
-// apiFiles are the files of the schema, those with services first, each kind by its name.
-func apiFiles() []protoreflect.FileDescriptor {
+// apiFiles are the files of a schema, those with services first, each kind by its name.
+func apiFiles(s schema) []protoreflect.FileDescriptor {
 	var files []protoreflect.FileDescriptor
-	protoregistry.GlobalFiles.RangeFilesByPackage(apiPackage, func(f protoreflect.FileDescriptor) bool {
+	protoregistry.GlobalFiles.RangeFilesByPackage(s.pkg, func(f protoreflect.FileDescriptor) bool {
 		files = append(files, f)
 		return true
 	})
@@ -105,6 +133,7 @@ func apiFiles() []protoreflect.FileDescriptor {
 // apiWriter writes the page. Faults are declarations that the page can't say anything about.
 type apiWriter struct {
 	b        strings.Builder
+	schema   schema
 	comments map[string]string
 	faults   []error
 }
@@ -112,7 +141,7 @@ type apiWriter struct {
 // comment is what the schema says about a declaration, which has to say something.
 func (p *apiWriter) comment(name string) string {
 	if p.comments[name] == "" {
-		p.faults = append(p.faults, fmt.Errorf("%s of %s has no comment: say what it is for", name, schemaFiles))
+		p.faults = append(p.faults, fmt.Errorf("%s of %s has no comment: say what it is for", name, p.schema.files))
 	}
 	return p.comments[name]
 }
@@ -120,7 +149,7 @@ func (p *apiWriter) comment(name string) string {
 // contents is a table of all calls, with links to their services.
 func (p *apiWriter) contents() {
 	p.b.WriteString("| service | calls |\n|---|---|\n")
-	for _, f := range apiFiles() {
+	for _, f := range apiFiles(p.schema) {
 		for i := range f.Services().Len() {
 			s := f.Services().Get(i)
 			var calls []string
@@ -153,11 +182,14 @@ func (p *apiWriter) service(s protoreflect.ServiceDescriptor) {
 		p.comment(name))
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
-		answer := linkTo(m.Output())
+		takes, answer := linkTo(m.Input()), linkTo(m.Output())
+		if m.IsStreamingClient() {
+			takes = "stream of " + takes
+		}
 		if m.IsStreamingServer() {
 			answer = "stream of " + answer
 		}
-		fmt.Fprintf(&p.b, "| `%s` | %s | %s | %s |\n", m.Name(), linkTo(m.Input()), answer,
+		fmt.Fprintf(&p.b, "| `%s` | %s | %s | %s |\n", m.Name(), takes, answer,
 			cell(p.comment(name+"."+string(m.Name()))))
 	}
 }
@@ -250,7 +282,8 @@ func valueType(f protoreflect.FieldDescriptor) string {
 
 // linkTo is a link to the section of a declaration, or the plain name of one of protobuf's own messages.
 func linkTo(d protoreflect.Descriptor) string {
-	if d.ParentFile().Package() != apiPackage {
+	ours := func(s schema) bool { return s.pkg == d.ParentFile().Package() }
+	if !slices.ContainsFunc(schemas(), ours) {
 		return string(d.FullName())
 	}
 	return fmt.Sprintf("[%s](#%s)", d.Name(), strings.ToLower(string(d.Name())))

@@ -39,12 +39,7 @@ func Pages(root string) ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	contract, err := apiPage(root)
-	if err != nil {
-		return nil, err
-	}
-	return []Page{
-		{apiPath, contract},
+	pages := []Page{
 		{licencesPath, licences},
 		{architecturePath, rooms},
 		{advisePath, advice},
@@ -53,7 +48,15 @@ func Pages(root string) ([]Page, error) {
 		{"docs/reference/reasons.md", reasonsPage()},
 		{"docs/reference/cli.md", cliPage()},
 		{"docs/reference/metrics.md", metricsPage()},
-	}, nil
+	}
+	for _, s := range schemas() {
+		contract, err := apiPage(root, s)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, Page{s.path, contract})
+	}
+	return pages, nil
 }
 
 // Write makes every generated page and writes it below root.

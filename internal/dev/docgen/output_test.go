@@ -2,14 +2,13 @@ package docgen
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 const outputPath = "docs/reference/output.md"
@@ -17,7 +16,7 @@ const outputPath = "docs/reference/output.md"
 var (
 	outputRow = regexp.MustCompile("(?m)^\\| (`[^|]*) \\| ([^|]+) \\|$")
 	quoted    = regexp.MustCompile("`([^`]+)`")
-	apiLink   = regexp.MustCompile(`\]\(api\.md#(\w+)\)`)
+	apiLink   = regexp.MustCompile(`\]\(([a-z-]*api\.md)#(\w+)\)`)
 )
 
 // outputRows are the rows of the page's table of commands: what a command prints, by its path without "heddle".
@@ -26,14 +25,14 @@ func outputRows(page string) map[string]string {
 	rows := map[string]string{}
 	for _, m := range outputRow.FindAllStringSubmatch(table, -1) {
 		for _, c := range quoted.FindAllStringSubmatch(m[1], -1) {
-			var path []string
+			var words []string
 			for _, w := range strings.Fields(c[1]) {
 				if strings.ToLower(w) != w || strings.HasPrefix(w, "-") {
 					break
 				}
-				path = append(path, w)
+				words = append(words, w)
 			}
-			rows[strings.Join(path, " ")] = m[2]
+			rows[strings.Join(words, " ")] = m[2]
 		}
 	}
 	return rows
@@ -65,23 +64,28 @@ func TestOutputPageHasEveryCommand(t *testing.T) {
 			t.Errorf("%s has a row for %q, which is no command with -o", outputPath, name)
 		}
 		for _, m := range apiLink.FindAllStringSubmatch(prints, -1) {
-			if !isMessage(m[1]) {
-				t.Errorf("%s: %q prints %q, which is no message of the schema", outputPath, name, m[1])
+			if !isMessage(m[1], m[2]) {
+				t.Errorf("%s: %q prints %q, which is no message on %s", outputPath, name, m[2], m[1])
 			}
 		}
 	}
 }
 
-// isMessage reports whether the schema has a message whose section on the page of the API has that anchor.
-func isMessage(anchor string) bool {
-	found := false
-	protoregistry.GlobalFiles.RangeFilesByPackage(apiPackage, func(f protoreflect.FileDescriptor) bool {
-		for i := range f.Messages().Len() {
-			found = found || strings.ToLower(string(f.Messages().Get(i).Name())) == anchor
+// isMessage reports whether the schema of a page has a message whose section there has that anchor.
+func isMessage(page, anchor string) bool {
+	for _, s := range schemas() {
+		if path.Base(s.path) != page {
+			continue
 		}
-		return !found
-	})
-	return found
+		for _, f := range apiFiles(s) {
+			for i := range f.Messages().Len() {
+				if strings.ToLower(string(f.Messages().Get(i).Name())) == anchor {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func TestOutputRows(t *testing.T) {
