@@ -23,8 +23,9 @@ endif
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: check-go ## build bin/heddle (needs only Go: the kernel programs are in the repository)
+build: check-go ## build bin/heddle and bin/heddle-controller (needs only Go: the kernel programs are in the repository)
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle ./cmd/heddle
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle-controller ./cmd/heddle-controller
 
 check-go:
 	@scripts/check-go $(GO)
@@ -63,7 +64,7 @@ verifier-budget: check-go ## write bpf/verifier-budget.yaml anew: what the progr
 fuzz: check-go ## run every fuzz target for DURATION
 	@scripts/fuzz $(DURATION)
 
-deb: check-go ## make the Debian package, bin/heddle_VERSION_amd64.deb
+deb: check-go ## make the Debian packages, bin/heddle_VERSION_amd64.deb and bin/heddle-controller_VERSION_amd64.deb
 	@GO=$(GO) scripts/deb bin
 
 demo: build ## the nested-lab experiment on real traffic (root), or on the model alone

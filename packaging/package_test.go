@@ -127,25 +127,12 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 	}
 }
 
-func TestTheSameSourceMakesTheSamePackage(t *testing.T) {
-	first, dir := packages(t), t.TempDir() // first of all, because it skips the test without root
-	cmd := exec.Command("../scripts/deb", dir)
-	cmd.Env = append(os.Environ(), "VERSION="+newVersion)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	sum := func(path string) string { return strings.Fields(output(t, "sha256sum", path))[0] }
-	if sum(deb(dir, newVersion)) != sum(deb(first, newVersion)) {
-		t.Error("two packages of one source differ")
-	}
-}
-
 func TestTheUnitsAreValid(t *testing.T) {
 	testkit.Root(t)
 	testkit.Tool(t, "systemd-analyze")
 	dir := t.TempDir()
 	verify := []string{"verify", "--man=no"}
-	for _, pattern := range []string{"systemd/*", "gitops/*.service", "gitops/*.timer"} {
+	for _, pattern := range []string{"systemd/*", "controller/*.service", "gitops/*.service", "gitops/*.timer"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatal(pattern, files, err)

@@ -9,9 +9,11 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"heddle/internal/controller"
@@ -40,7 +42,7 @@ func Main() int {
 // New is the program's command tree.
 func New(stderr io.Writer) *cobra.Command {
 	var o controller.Options
-	verbose := false
+	var verbose, showVersion bool
 	c := &cobra.Command{
 		Use: "heddle-controller", Short: "Keep the definition of distributed switches for many hosts",
 		Long: "Keep the definition of distributed switches for many hosts, and hand each host its part. Everything " +
@@ -52,8 +54,12 @@ func New(stderr io.Writer) *cobra.Command {
 			"machine.",
 		Example: "  heddle-controller --advertise controller1.example:7411\n  heddle host token\n" +
 			"  heddle definition apply -f fleet.yaml",
-		Version: version(), SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
+		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if showVersion {
+				_, err := fmt.Fprintln(c.OutOrStdout(), "heddle-controller "+version())
+				return err
+			}
 			level := slog.LevelInfo
 			if verbose {
 				level = slog.LevelDebug
@@ -63,6 +69,11 @@ func New(stderr io.Writer) *cobra.Command {
 				var err error
 				if o.Advertise, err = advertised(o.Listen); err != nil {
 					return err
+				}
+			}
+			o.Ready = func() {
+				if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+					o.Log.Warn("tell the service manager that the controller is ready", "err", err)
 				}
 			}
 			return controller.Run(c.Context(), o)
@@ -78,6 +89,7 @@ func New(stderr io.Writer) *cobra.Command {
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
 	f.StringSliceVar(&o.Endpoints, "etcd-endpoints", nil, "endpoints of an existing etcd cluster")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
+	f.BoolVar(&showVersion, "version", false, "show the program's version")
 	return c
 }
 
@@ -95,9 +107,11 @@ func advertised(listen string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
+// version is what "heddle version" says of the other program: the module's version, and Go's.
 func version() string {
+	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+		v = info.Main.Version
 	}
-	return "devel"
+	return v + " " + runtime.Version()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"heddle/internal/cli"
+	"heddle/internal/controller/cmd"
 )
 
 // commandTree is the program's command tree, with nothing behind it.
@@ -41,11 +42,37 @@ func WriteManual(repository, share string, date int64) error {
 		CommandSeparator: "-",
 	})
 	return errors.Join(err, writeConfigurationManual(repository, filepath.Join(share, "man", "man5"), at),
-		completion(filepath.Join(share, "bash-completion", "completions", "heddle"), func(w io.Writer) error {
+		completions(share, root))
+}
+
+// WriteControllerManual writes the same of heddle-controller, which has one page.
+func WriteControllerManual(share string, date int64) error {
+	root := cmd.New(io.Discard)
+	root.DisableAutoGenTag = true
+	at := time.Unix(date, 0).UTC()
+	man := filepath.Join(share, "man", "man1")
+	if err := os.MkdirAll(man, 0o755); err != nil {
+		return err
+	}
+	root.Long += "\n\n# FILES\n\n*/etc/default/heddle-controller*\n: flags of the service\n\n" +
+		"*/var/lib/heddle-controller*\n: all that the controller keeps\n\n" +
+		"*/run/heddle-controller/api.sock*\n: socket for commands\n\n# EXIT STATUS\n\n" +
+		"0 it was stopped; 1 something went wrong, or the command line is wrong.\n"
+	return errors.Join(doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{
+		Header: &doc.GenManHeader{Section: "1", Date: &at, Source: "Heddle", Manual: "Heddle"}, Path: man,
+		CommandSeparator: "-",
+	}), completions(share, root))
+}
+
+// completions writes the scripts by which shells complete a program's words.
+func completions(share string, root *cobra.Command) error {
+	name := root.Name()
+	return errors.Join(
+		completion(filepath.Join(share, "bash-completion", "completions", name), func(w io.Writer) error {
 			return root.GenBashCompletionV2(w, true)
 		}),
-		completion(filepath.Join(share, "zsh", "vendor-completions", "_heddle"), root.GenZshCompletion),
-		completion(filepath.Join(share, "fish", "vendor_completions.d", "heddle.fish"), func(w io.Writer) error {
+		completion(filepath.Join(share, "zsh", "vendor-completions", "_"+name), root.GenZshCompletion),
+		completion(filepath.Join(share, "fish", "vendor_completions.d", name+".fish"), func(w io.Writer) error {
 			return root.GenFishCompletion(w, true)
 		}))
 }
