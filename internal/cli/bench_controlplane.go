@@ -20,11 +20,11 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "control-plane",
 		Short: "Measure a controller with many simulated hosts",
-		Long: "Starts a controller and lets simulated hosts join it, each with the client of a real agent, but with " +
-			"no kernel and no disk. Then it measures how long all hosts take to have a change, how long the controller " +
-			"takes to start and the hosts to reconnect after it was killed, and what CPU time and memory that takes. " +
-			"Everything is on this machine, in a directory that is removed afterwards. Many hosts take many open " +
-			"files: see ulimit -n.",
+		Long: "Starts a controller and lets simulated hosts join it, each with the client of a real " +
+			"agent, but with no kernel and no disk. Then it measures how long all hosts take to have " +
+			"a change, how long the controller takes to start and the hosts to reconnect after it " +
+			"was killed, and what CPU time and memory that takes. Everything is on this machine, in " +
+			"a directory that is removed afterwards. Many hosts take many open files: see ulimit -n.",
 		Example: "  heddle bench control-plane\n  heddle bench control-plane --hosts 100,1000,2500,10000 -o json " +
 			"--check",
 		Args: exactly(),

@@ -139,10 +139,17 @@ func (f *fleet) define(objects *slice.Set, revision int64) {
 	f.inventory, f.revision = next, revision
 	clear(f.updates)
 	for _, h := range f.hosts {
-		if h.conn != nil {
+		if h.conn != nil && !f.current(h) {
 			h.conn.poke()
 		}
 	}
+}
+
+// current reports whether a host that is connected has been sent what it is to have: its connection sleeps on. The
+// caller holds the lock.
+func (f *fleet) current(h *host) bool {
+	set, err := f.target(h)
+	return err == nil && h.conn.sent != nil && h.conn.sent.known && h.conn.sent.hash == set.Hash()
 }
 
 // joined takes in a host of the store.

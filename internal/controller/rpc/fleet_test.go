@@ -208,6 +208,31 @@ func TestNext_SendsAllAgainWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
+// A connection whose host is to have what it has sleeps on: a change of one switch costs nothing on hosts without it.
+func TestTake_WakesWhomItConcerns(t *testing.T) {
+	d := definition(t, 10)
+	f := fleetOf(t, d)
+	early, m := arrives(t, f, "early", nil), arrives(t, f, "a", nil)
+	m.next()
+	for _, c := range []*conn{early.conn, m.conn} { // what woke them before
+		select {
+		case <-c.wake:
+		default:
+		}
+	}
+	other := d.Clone()
+	other.Put(slice.Object{Key: slice.Key{Kind: slice.Switch, Name: "storage"}, Doc: []byte(`{"name":"storage"}`)})
+	f.take(events(d, other, 2))
+	if len(m.conn.wake) != 0 || len(early.conn.wake) != 1 {
+		t.Errorf("a switch that the host does not have: woken %d, one that was sent nothing yet %d", len(m.conn.wake),
+			len(early.conn.wake))
+	}
+	f.take(events(other, definition(t, 20), 3))
+	if len(m.conn.wake) != 1 {
+		t.Error("a change of its own does not wake it")
+	}
+}
+
 func TestAwait_EndsWhenAllHaveIt(t *testing.T) {
 	d := definition(t, 10)
 	f := fleetOf(t, d)

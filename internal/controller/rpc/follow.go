@@ -20,6 +20,8 @@ type conn struct {
 	wake    chan struct{} // holds one token when something may have to be sent
 	cancel  context.CancelCauseFunc
 	resend  bool // the whole content is asked for
+	// sent is what the host has been sent; nil before the first message.
+	sent *content
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -204,6 +206,7 @@ func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1
 	if h.conn != c {
 		return nil, connect.NewError(connect.CodeUnavailable, "the host has connected again")
 	}
+	c.sent = sent
 	set, err := f.target(h)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInternal, fmt.Sprintf("the definition for this host: %v", err))
