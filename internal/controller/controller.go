@@ -79,8 +79,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	server := rpc.New(rpc.Options{Store: st, Authority: authority, Epoch: 1, Log: o.Log,
+	server, err := rpc.New(rpc.Options{Store: st, Authority: authority, Epoch: 1, Log: o.Log,
 		TLS: pki.Server{Own: self.credentials, Now: time.Now}})
+	if err != nil {
+		return err
+	}
 	if err := server.Announce(ctx, self.id, o.Advertise); err != nil {
 		return err
 	}

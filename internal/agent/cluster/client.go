@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -21,6 +22,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/agent/state"
+	"heddle/internal/identity"
 )
 
 // Pauses between attempts to reach a controller: the first and the longest. Each is drawn at random between half of it
@@ -64,6 +66,10 @@ type Membership interface {
 	TLS() (*tls.Config, error)
 	// KeepControllers remembers addresses that a controller has sent.
 	KeepControllers([]string) error
+	// Request asks for the host's next certificate, with the key that it has or another one.
+	Request(sameKey bool) (csr []byte, err error)
+	// Renewed keeps the answer to the request.
+	Renewed(*controllerv1.HostIdentity) error
 }
 
 // Options are what a client needs.
@@ -87,6 +93,7 @@ type Client struct {
 	Options
 	start   []byte        // random for this process
 	changed chan struct{} // holds one token when something may have to be reported
+	denied  string        // what a controller said when it sent the host away
 }
 
 // New makes a client. Run runs it.
@@ -122,10 +129,14 @@ func (c *Client) Run(ctx context.Context) {
 		}
 		address := list[n%len(list)]
 		began := time.Now()
-		heard, err := c.talk(ctx, address)
+		heard, err := c.converse(ctx, address)
 		if ctx.Err() != nil {
 			return
 		}
+		if heard {
+			c.denied = ""
+		}
+		err = c.explain(err)
 		c.Connected("", err)
 		if heard {
 			pause = firstPause
@@ -146,45 +157,48 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// talk has one conversation. heard: the controller has answered.
-func (c *Client) talk(ctx context.Context, address string) (heard bool, err error) {
+// talk has one conversation.
+func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	transport, err := c.transport()
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer transport.CloseIdleConnections()
-	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: transport}, "https://"+address,
-		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors()))
+	rpc := controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(
+		&http.Client{Transport: transport}, "https://"+address,
+		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors())))
 	patience := time.AfterFunc(dialTime, func() { cancel(errors.New("no answer")) })
 	defer patience.Stop()
-	stream, err := controllerv1connect.NewHostServiceClient(rpc).FollowSlice(ctx)
+	stream, err := rpc.FollowSlice(ctx)
 	if err != nil {
-		return false, because(ctx, err)
+		return because(ctx, err)
 	}
 	// The end of the context alone does not end a Receive while the other direction is open.
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
 	given, err := c.Host.Given(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	report, err := c.Host.Report(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report}}
 	if err := stream.Send(hello); err != nil {
-		return false, because(ctx, firstError(stream.Receive, err))
+		return because(ctx, firstError(stream.Receive, err))
 	}
-	s := &session{Client: c, stream: stream, received: from(given), reported: report, next: make(chan ready, 1),
-		say: make(chan *controllerv1.FollowSliceRequest, 4)}
+	s := &session{Client: c, rpc: rpc, stream: stream, talking: t, received: from(given),
+		reported: report, next: make(chan ready, 1),
+		due: make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4)}
 	first, err := stream.Receive()
 	if err != nil {
-		return false, because(ctx, err)
+		return because(ctx, err)
 	}
 	patience.Stop()
+	close(t.answered)
 	c.Connected(address, nil)
 	c.Log.Info("a controller answers", "controller", address, "revision", first.GetCurrent().GetRevision())
 	g, gctx := errgroup.WithContext(ctx)
@@ -198,8 +212,28 @@ func (c *Client) talk(ctx context.Context, address string) (heard bool, err erro
 		cancel(nil)
 		return nil
 	})
-	return true, because(ctx, g.Wait())
+	return because(ctx, g.Wait())
 }
+
+// explain says why a controller refuses the host. In the handshake it says no more than that it does.
+func (c *Client) explain(err error) error {
+	switch {
+	case connect.CodeOf(err) == connect.CodePermissionDenied:
+		c.denied = err.Error()
+	case identity.RefusedByPeer(err) && c.denied != "":
+		return fmt.Errorf("the controller refuses this host: %s", c.denied)
+	case identity.RefusedByPeer(err):
+		return fmt.Errorf("the controller refuses the certificate of this host, and its log says why (%w): a host "+
+			"that was taken out of its cluster leaves it (heddle host leave) and may join again", err)
+	}
+	return err
+}
+
+// said is an error of a controller, in its words alone.
+type said struct{ by *connect.Error }
+
+func (s said) Error() string { return s.by.Message() }
+func (s said) Unwrap() error { return s.by }
 
 // firstError is what the other side says where a send found the stream ended.
 func firstError(receive func() (*controllerv1.FollowSliceResponse, error), sent error) error {
@@ -214,12 +248,12 @@ func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	var said *connect.Error
+	var by *connect.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), connect.CodeOf(err) == connect.CodeCanceled:
 		return errors.New("the controller ended the conversation")
-	case errors.As(err, &said) && said.Message() != "":
-		return errors.New(said.Message())
+	case errors.As(err, &by) && by.Message() != "":
+		return said{by}
 	}
 	return err
 }

@@ -24,8 +24,9 @@ var ErrNone = keystore.ErrNone
 type Record struct {
 	dir *keystore.Dir // nil for a record that no file keeps
 
-	mu sync.Mutex
-	id *keystore.Identity
+	mu    sync.Mutex
+	id    *keystore.Identity
+	asked identity.Key // what the next certificate was asked for with
 }
 
 // Load reads the record in a directory: ErrNone where the host is in no cluster.
@@ -118,6 +119,38 @@ func (r *Record) TLS() (*tls.Config, error) {
 	own := id.Credentials()
 	clock := identity.NewClock(time.Now, append(slices.Clone(id.Trust.Roots), id.Certificate)...)
 	return identity.Client{Clock: clock, Own: func() (*identity.Credentials, error) { return own, nil }}.TLS(), nil
+}
+
+// Request asks for the host's next certificate (PKCS #10, DER), with the key that it has or another one.
+func (r *Record) Request(sameKey bool) (csr []byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := r.id.Key
+	if !sameKey {
+		if key, err = r.dir.NextKey(); err != nil {
+			return nil, err
+		}
+	}
+	r.asked = key
+	return key.Request()
+}
+
+// Renewed keeps the answer to the request.
+func (r *Record) Renewed(said *controllerv1.HostIdentity) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := identityOf(r.asked, said)
+	if err != nil {
+		return fmt.Errorf("the controller's answer: %w", err)
+	}
+	was, err := r.id.Name()
+	if err != nil {
+		return err
+	}
+	if is, err := next.Name(); err != nil || is != was {
+		return fmt.Errorf("the controller's answer is for %s, and this host is %s", is, was)
+	}
+	return r.save(next)
 }
 
 // Cluster is the cluster's id.

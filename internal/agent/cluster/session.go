@@ -13,11 +13,14 @@ import (
 type session struct {
 	*Client
 	ctx      context.Context
+	rpc      controllerv1connect.HostServiceClient
 	stream   controllerv1connect.HostServiceFollowSliceClientStream
+	talking  *talking
 	received *received
 	reported *controllerv1.HostReport
 	// next holds the newest version that is not active yet: one that is superseded before is never activated.
 	next chan ready
+	due  chan *controllerv1.RenewCertificate // holds one
 	say  chan *controllerv1.FollowSliceRequest
 }
 
@@ -38,6 +41,17 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	if list := m.GetControllers(); len(list) > 0 {
 		if err := s.Membership.KeepControllers(list); err != nil {
 			s.Log.Error("remember where the controllers are", "err", err)
+		}
+	}
+	if q := m.GetRenew(); q != nil {
+		select {
+		case s.due <- q:
+		default:
+		}
+	}
+	if n := m.GetPing(); n != 0 {
+		if err := s.send(&controllerv1.FollowSliceRequest{Pong: n}); err != nil {
+			return err
 		}
 	}
 	var err error
@@ -62,12 +76,19 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	return nil
 }
 
-// activate activates the newest version, one after the other.
+// activate activates the newest version, one after the other, until the host has another certificate: the next
+// conversation goes on then.
 func (s *session) activate() error {
 	for {
 		var next ready
 		select {
 		case next = <-s.next:
+		case q := <-s.due:
+			if s.renew(q) {
+				close(s.talking.renewed)
+				return nil
+			}
+			continue
 		case <-s.ctx.Done():
 			return nil
 		}

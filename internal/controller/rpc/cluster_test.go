@@ -32,8 +32,8 @@ import (
 // patience is how long a condition may take; no test waits that long when all is well.
 const patience = 30 * time.Second
 
-// definition is what the clusters of these tests define: hosts have the switch dvs by their label.
-const definition = `
+// clusterText is what the clusters of these tests define: hosts have the switch dvs by their label.
+const clusterText = `
 switches:
 - name: dvs
   uplinks: [{name: uplink1}]
@@ -52,6 +52,7 @@ type controller struct {
 	t         *testing.T
 	authority *pki.Authority
 	log       *lines
+	door      *door
 	address   string
 	later     atomic.Int64 // how far its clock is ahead
 	creds     atomic.Pointer[identity.Credentials]
@@ -116,8 +117,9 @@ func newController(t *testing.T) *controller {
 	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true}))(t)
 	t.Cleanup(st.Close)
 	c.pass(0)
-	c.Server = New(Options{Store: st, Authority: c.authority, Epoch: 1, Log: slog.New(slog.NewTextHandler(c.log, nil)),
-		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}})
+	c.Server = must(New(Options{Store: st, Authority: c.authority, Epoch: 1,
+		Log: slog.New(slog.NewTextHandler(c.log, nil)),
+		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c.address = l.Addr().String()
 	if err := c.Announce(t.Context(), "c1", c.address); err != nil {
@@ -125,10 +127,11 @@ func newController(t *testing.T) *controller {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	srv := c.HTTP(c.Hosts())
+	c.door = newDoor(l, c.TLS.TLS(), c.Log)
 	var g sync.WaitGroup
 	g.Go(func() { c.Run(ctx) })
 	g.Go(func() {
-		if err := srv.Serve(c.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(c.door); !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
@@ -262,6 +265,7 @@ func (m *machine) start() *machine {
 			if err != nil {
 				m.mu.Lock()
 				m.said = append(m.said, err.Error())
+				m.c.t.Log(m.record.Name(), "has no controller:", err)
 				m.mu.Unlock()
 			}
 		}})

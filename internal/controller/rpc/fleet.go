@@ -22,6 +22,8 @@ type hostDoc struct {
 	// Serial is that of the newest certificate, Expires when it ends.
 	Serial  string    `json:"serial"`
 	Expires time.Time `json:"expires"`
+	// Former are those before that may count still.
+	Former []formerCert `json:"former,omitempty"`
 }
 
 // fleet is the definition and the hosts, as this controller knows them. Everything in it is in the store as well, but

@@ -10,6 +10,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/identity"
 	"heddle/internal/slice"
 )
 
@@ -45,14 +46,17 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	slow := time.AfterFunc(helloTime, func() { cancel(errors.New("the host did not say hello")) })
-	first, err := stream.Receive()
+	leave, err := s.gate.Enter(peer, cancel)
+	if err != nil {
+		return connect.NewError(connect.CodePermissionDenied, err.Error())
+	}
+	defer leave()
+	if peer.RenewOnly {
+		return s.renewOnly(ctx, peer, stream)
+	}
+	first, err := s.hello(ctx, stream)
 	if err != nil {
 		return err
-	}
-	slow.Stop()
-	if first.GetHello() == nil {
-		return connect.NewError(connect.CodeInvalidArgument, "the first message of a host is its hello")
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		cancel: cancel}
@@ -62,7 +66,32 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	}
 	defer s.fleet.leave(h, c)
 	go func() { cancel(s.listen(h, c, stream)) }()
-	return s.hand(ctx, h, c, stream, first.GetHello().GetHave())
+	return s.hand(ctx, h, c, stream, first.GetHello().GetHave(), &renewal{Server: s, peer: peer})
+}
+
+// hello is the first message of a host. One that does not say it in time is no longer listened to.
+func (s *Server) hello(ctx context.Context, stream controllerv1connect.HostServiceFollowSliceServerStream) (
+	*controllerv1.FollowSliceRequest, error) {
+	type message struct {
+		m   *controllerv1.FollowSliceRequest
+		err error
+	}
+	got := make(chan message, 1)
+	go func() { // ends with the stream
+		m, err := stream.Receive()
+		got <- message{m, err}
+	}()
+	select {
+	case first := <-got:
+		if first.err == nil && first.m.GetHello() == nil {
+			first.err = connect.NewError(connect.CodeInvalidArgument, "the first message of a host is its hello")
+		}
+		return first.m, first.err
+	case <-time.After(s.HelloTime):
+		return nil, connect.NewError(connect.CodeDeadlineExceeded, "the host did not say hello")
+	case <-ctx.Done():
+		return nil, ended(ctx)
+	}
 }
 
 // arrive takes in a host that connects. An older connection of the same host ends.
@@ -71,9 +100,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	defer f.mu.Unlock()
 	h := f.hosts[id]
 	if h == nil {
-		return nil, connect.NewError(connect.CodePermissionDenied,
-			"this host was taken out of the cluster: join again "+
-				"(heddle host join)")
+		return nil, errRemoved()
 	}
 	if h.conn != nil {
 		if h.conn.start != c.start {
@@ -147,7 +174,8 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 // hand sends what the host is to have, whenever that changes, until ctx ends. What is superseded while a message is on
 // its way is never sent.
 func (s *Server) hand(ctx context.Context, h *host, c *conn,
-	stream controllerv1connect.HostServiceFollowSliceServerStream, have *controllerv1.SliceVersion) error {
+	stream controllerv1connect.HostServiceFollowSliceServerStream, have *controllerv1.SliceVersion,
+	renewal *renewal) error {
 	sent := s.fleet.content(have)
 	for first := true; ; first = false {
 		m, err := s.fleet.next(h, c, sent, first)
@@ -157,6 +185,12 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 		if first {
 			m.Controllers = s.controllers()
 		}
+		if due := renewal.due(); due != nil {
+			if m == nil {
+				m = &controllerv1.FollowSliceResponse{}
+			}
+			m.Renew = due
+		}
 		if m != nil {
 			if err := stream.Send(m); err != nil {
 				return err
@@ -164,6 +198,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 		}
 		select {
 		case <-c.wake:
+		case <-time.After(renewal.wait()):
 		case <-ctx.Done():
 			return ended(ctx)
 		}
@@ -172,7 +207,12 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 
 // ended is the reason why a conversation ends, as the host is told it.
 func ended(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+	cause := context.Cause(ctx)
+	var revoked *identity.PeerError
+	if errors.As(cause, &revoked) {
+		return connect.NewError(connect.CodePermissionDenied, cause.Error())
+	}
+	if !errors.Is(cause, context.Canceled) {
 		return connect.NewError(connect.CodeUnavailable, cause.Error())
 	}
 	return ctx.Err()

@@ -74,6 +74,14 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	changes := []store.Change{host}
 	if there {
 		changes[0].IfVersion = was.Version
+		c, err := s.revoking(func(r *pki.Revocations) *pki.Revocations {
+			return revokeAll(r, append(had.Former, formerCert{had.Serial, had.Expires}),
+				pki.Revocation{At: now, By: "the controller", Why: "host " + q.GetName() + " joined anew"})
+		})
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, c)
 	}
 	if change != nil {
 		changes = append(changes, *change)
@@ -120,34 +128,6 @@ func labelsOf(b pki.LabelBounds) map[string]string {
 		}
 	}
 	return labels
-}
-
-// RenewHost gives a host its next certificate.
-func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest) (*controllerv1.RenewHostResponse,
-	error) {
-	c, _ := ctx.Value(callerKey{}).(caller)
-	if c.peer == nil || c.peer.Name.Kind != identity.Host {
-		return nil, connect.NewError(connect.CodeUnauthenticated, "a host shows the certificate that it renews")
-	}
-	o, doc, ok := s.hostOf(c.peer.Name.ID)
-	if !ok {
-		return nil, connect.NewError(connect.CodePermissionDenied,
-			"this host was taken out of the cluster: join again "+
-				"(heddle host join)")
-	}
-	issued, err := s.Authority.Renew(c.peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, s.TLS.Now())
-	if err != nil {
-		return nil, connect.NewError(connect.CodePermissionDenied, err.Error())
-	}
-	doc.Serial, doc.Expires = identity.SerialOf(issued.Certificate), issued.Certificate.NotAfter
-	text, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := s.Store.Write(ctx, []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}); err != nil {
-		return nil, storeError(err)
-	}
-	return &controllerv1.RenewHostResponse{Identity: s.identity(o.ID, doc.Name, issued)}, nil
 }
 
 // hostOf finds a host of the store by its id.

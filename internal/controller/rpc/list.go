@@ -8,7 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
+	"heddle/internal/identity"
 )
 
 // ListHosts lists the hosts and how they follow the definition.
@@ -48,7 +50,8 @@ func (p people) ListFleetPorts(_ context.Context, q *controllerv1.ListFleetPorts
 	return out, nil
 }
 
-// RemoveHost takes a host out of the cluster: from then on nobody answers its certificate.
+// RemoveHost takes a host out of the cluster and revokes its certificates: its connection ends, and no controller
+// answers it any more.
 func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostRequest) (*controllerv1.RemoveHostResponse,
 	error) {
 	key := store.Key{Kind: store.KindHost, Name: q.GetName()}
@@ -58,7 +61,19 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 			fmt.Sprintf("the cluster has no host %q: see heddle host list",
 				q.GetName()))
 	}
-	if _, err := p.Store.Write(ctx, []store.Change{{Key: key, Delete: true, IfVersion: o.Version}}); err != nil {
+	name := identity.Name{Cluster: p.Authority.Trust().Cluster, Kind: identity.Host, ID: o.ID}
+	revoke, err := p.revoking(func(r *pki.Revocations) *pki.Revocations {
+		now := p.TLS.Now()
+		// No certificate of it is made from now on.
+		return r.Revoke(name, pki.Revocation{At: now, By: "the controller's socket",
+			Why:   "host " + q.GetName() + " was taken out of the cluster",
+			Until: pki.UntilOf(now.Add(pki.CertificateLife))})
+	})
+	if err != nil {
+		return nil, err
+	}
+	remove := store.Change{Key: key, Delete: true, IfVersion: o.Version}
+	if _, err := p.Store.Write(ctx, []store.Change{remove, revoke}); err != nil {
 		return nil, storeError(err)
 	}
 	p.Log.Info("a host was taken out of the cluster", "host", q.GetName())

@@ -3,7 +3,6 @@ package rpc
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -41,16 +40,26 @@ type Options struct {
 	// Epoch of the data.
 	Epoch int64
 	Log   *slog.Logger
+	// HelloTime bounds how long a host may take to say who it is; 10 s if it is zero.
+	HelloTime time.Duration
 }
 
 // Server answers agents, people and tools.
 type Server struct {
 	Options
 	fleet *fleet
+	gate  *pki.Gate
 }
 
 // New makes a server. Run runs it.
-func New(o Options) *Server { return &Server{o, newFleet(o.Log, o.Epoch)} }
+func New(o Options) (*Server, error) {
+	if o.HelloTime == 0 {
+		o.HelloTime = helloTime
+	}
+	s := &Server{o, newFleet(o.Log, o.Epoch), pki.NewGate(&pki.Revocations{})}
+	s.TLS.Revoked = s.gate.Check
+	return s, s.readRevocations()
+}
 
 // controllerKind is the kind of the object that says where a controller is.
 const controllerKind store.Kind = "controller"
@@ -85,6 +94,7 @@ func (s *Server) controllers() (list []string) {
 // Run follows the store until ctx ends.
 func (s *Server) Run(ctx context.Context) {
 	for b := range s.Store.Watch(ctx, 0) {
+		s.takeRevocations(b) // first, as it says why
 		s.fleet.take(b)
 	}
 }
@@ -117,23 +127,24 @@ type callerKey struct{}
 // caller is who calls.
 type caller struct {
 	peer    *identity.Peer // nil without a certificate
+	err     error          // why the certificate shown does not count
 	address string
 }
 
 func (s *Server) withCaller(r *http.Request) context.Context {
 	c := caller{address: r.RemoteAddr}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		if p, err := s.TLS.Peer(r.TLS); err == nil {
-			c.peer = p
-		}
+		c.peer, c.err = s.TLS.Renewing(r.TLS)
 	}
 	return context.WithValue(r.Context(), callerKey{}, c)
 }
 
-// peerOf is the host that calls.
+// peerOf is the host that calls. One with an expired certificate may renew it and nothing else (RenewOnly).
 func peerOf(ctx context.Context) (*identity.Peer, error) {
 	c, _ := ctx.Value(callerKey{}).(caller)
 	switch {
+	case c.err != nil:
+		return nil, connect.NewError(connect.CodePermissionDenied, c.err.Error())
 	case c.peer == nil:
 		return nil, connect.NewError(connect.CodeUnauthenticated,
 			"a host shows its certificate: join the cluster first "+
@@ -149,8 +160,8 @@ func addressOf(ctx context.Context) string {
 	return c.address
 }
 
-// Listener makes TLS of a listener for hosts.
-func (s *Server) Listener(l net.Listener) net.Listener { return tls.NewListener(l, s.TLS.TLS()) }
+// Listener makes TLS of a listener for hosts. Who has not proved who they are is bounded there.
+func (s *Server) Listener(l net.Listener) net.Listener { return newDoor(l, s.TLS.TLS(), s.Log) }
 
 // HTTP is the server of one handler. Streams last, so that nothing but a request's beginning is bounded in time.
 func (s *Server) HTTP(h http.Handler) *http.Server {

@@ -328,8 +328,10 @@ type FollowSliceRequest struct {
 	Hello           *HostHello             `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
 	Acknowledgement *SliceAcknowledgement  `protobuf:"bytes,2,opt,name=acknowledgement,proto3" json:"acknowledgement,omitempty"`
 	Report          *HostReport            `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// pong is the number of the ping that it answers; 0 for none.
+	Pong          uint64 `protobuf:"varint,4,opt,name=pong,proto3" json:"pong,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FollowSliceRequest) Reset() {
@@ -381,6 +383,13 @@ func (x *FollowSliceRequest) GetReport() *HostReport {
 		return x.Report
 	}
 	return nil
+}
+
+func (x *FollowSliceRequest) GetPong() uint64 {
+	if x != nil {
+		return x.Pong
+	}
+	return 0
 }
 
 // HostHello is a host's first message.
@@ -675,7 +684,11 @@ type FollowSliceResponse struct {
 	// current is the version that the host has, or is to have, at this message.
 	Current *SliceVersion `protobuf:"bytes,2,opt,name=current,proto3" json:"current,omitempty"`
 	// controllers are the addresses of all controllers; empty where they are as before.
-	Controllers   []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	Controllers []string `protobuf:"bytes,3,rep,name=controllers,proto3" json:"controllers,omitempty"`
+	// renew: the host's certificate is due. The controller says so, since the host's own clock may be wrong.
+	Renew *RenewCertificate `protobuf:"bytes,4,opt,name=renew,proto3" json:"renew,omitempty"`
+	// ping is answered by pong at once, whatever else the host does; 0 for none.
+	Ping          uint64 `protobuf:"varint,5,opt,name=ping,proto3" json:"ping,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -731,6 +744,66 @@ func (x *FollowSliceResponse) GetControllers() []string {
 	return nil
 }
 
+func (x *FollowSliceResponse) GetRenew() *RenewCertificate {
+	if x != nil {
+		return x.Renew
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetPing() uint64 {
+	if x != nil {
+		return x.Ping
+	}
+	return 0
+}
+
+// RenewCertificate asks a host to renew its certificate.
+type RenewCertificate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// same_key: it has expired, and is renewed for its own key alone.
+	SameKey       bool `protobuf:"varint,1,opt,name=same_key,json=sameKey,proto3" json:"same_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewCertificate) Reset() {
+	*x = RenewCertificate{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewCertificate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewCertificate) ProtoMessage() {}
+
+func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
+func (*RenewCertificate) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RenewCertificate) GetSameKey() bool {
+	if x != nil {
+		return x.SameKey
+	}
+	return false
+}
+
 var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
@@ -753,11 +826,12 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xdb\x01\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xef\x01\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
-	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\"\xa9\x01\n" +
+	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x12\n" +
+	"\x04pong\x18\x04 \x01(\x04R\x04pong\"\xa9\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -779,11 +853,15 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x10\n" +
 	"\x03mac\x18\x05 \x01(\tR\x03mac\x12\x16\n" +
 	"\x06device\x18\x06 \x01(\tR\x06device\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xb0\x01\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x82\x02\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
-	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers2\xae\x02\n" +
+	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\x12<\n" +
+	"\x05renew\x18\x04 \x01(\v2&.heddle.controller.v1.RenewCertificateR\x05renew\x12\x12\n" +
+	"\x04ping\x18\x05 \x01(\x04R\x04ping\"-\n" +
+	"\x10RenewCertificate\x12\x19\n" +
+	"\bsame_key\x18\x01 \x01(\bR\asameKey2\xae\x02\n" +
 	"\vHostService\x12Y\n" +
 	"\bJoinHost\x12%.heddle.controller.v1.JoinHostRequest\x1a&.heddle.controller.v1.JoinHostResponse\x12\\\n" +
 	"\tRenewHost\x12&.heddle.controller.v1.RenewHostRequest\x1a'.heddle.controller.v1.RenewHostResponse\x12f\n" +
@@ -801,7 +879,7 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*JoinHostRequest)(nil),       // 0: heddle.controller.v1.JoinHostRequest
 	(*JoinHostResponse)(nil),      // 1: heddle.controller.v1.JoinHostResponse
@@ -814,9 +892,10 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*HostReport)(nil),            // 8: heddle.controller.v1.HostReport
 	(*HostPort)(nil),              // 9: heddle.controller.v1.HostPort
 	(*FollowSliceResponse)(nil),   // 10: heddle.controller.v1.FollowSliceResponse
-	(*SliceVersion)(nil),          // 11: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),           // 13: heddle.controller.v1.SliceUpdate
+	(*RenewCertificate)(nil),      // 11: heddle.controller.v1.RenewCertificate
+	(*SliceVersion)(nil),          // 12: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),           // 14: heddle.controller.v1.SliceUpdate
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	2,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -824,24 +903,25 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	6,  // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
 	7,  // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
 	8,  // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	11, // 5: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	12, // 5: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
 	8,  // 6: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	11, // 7: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	12, // 7: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
 	9,  // 8: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	12, // 9: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	13, // 10: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	11, // 11: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	0,  // 12: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	3,  // 13: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	5,  // 14: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	1,  // 15: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	4,  // 16: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	10, // 17: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 9: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	14, // 10: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	12, // 11: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	11, // 12: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	0,  // 13: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	3,  // 14: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	5,  // 15: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	1,  // 16: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	4,  // 17: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	10, // 18: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	16, // [16:19] is the sub-list for method output_type
+	13, // [13:16] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -856,7 +936,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,131 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+	"heddle/internal/identity"
+)
+
+const (
+	// askAgain is how long after a host was told that its certificate is due it is told again.
+	askAgain = time.Hour
+	// renewTime is how long a connection stays that is good for nothing but renewing a certificate.
+	renewTime = time.Minute
+	// mostFormer is how many certificates of a host count beside the newest: those before them are revoked.
+	mostFormer = 16
+)
+
+// formerCert is a certificate of a host before its newest one. It counts for as long as it has not ended: the answer
+// with the newer one may not have reached the host.
+type formerCert struct {
+	Serial  string    `json:"serial"`
+	Expires time.Time `json:"expires"`
+}
+
+// next is the host with another certificate, and those that count no more.
+func (d hostDoc) next(issued *pki.Issued, now time.Time) (next hostDoc, over []formerCert) {
+	next = d
+	next.Former = nil
+	for _, f := range append(d.Former, formerCert{d.Serial, d.Expires}) {
+		if now.Before(pki.UntilOf(f.Expires)) {
+			next.Former = append(next.Former, f)
+		}
+	}
+	if n := len(next.Former) - mostFormer; n > 0 {
+		over, next.Former = next.Former[:n], next.Former[n:]
+	}
+	next.Serial, next.Expires = identity.SerialOf(issued.Certificate), issued.Certificate.NotAfter
+	return next, over
+}
+
+// RenewHost gives a host its next certificate.
+func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest) (*controllerv1.RenewHostResponse,
+	error) {
+	peer, err := peerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, doc, ok := s.hostOf(peer.Name.ID)
+	if !ok {
+		return nil, errRemoved()
+	}
+	now := s.TLS.Now()
+	issued, err := s.Authority.Renew(peer, q.GetCsr(), pki.Subject{ID: o.ID, Display: doc.Name}, now)
+	if err != nil {
+		return nil, connect.NewError(connect.CodePermissionDenied, err.Error())
+	}
+	doc, over := doc.next(issued, now)
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	changes := []store.Change{{Key: o.Key, Doc: text, IfVersion: o.Version}}
+	if len(over) > 0 {
+		c, err := s.revoking(func(r *pki.Revocations) *pki.Revocations {
+			return revokeAll(r, over, pki.Revocation{At: now, By: "the controller", Why: "it was renewed since"})
+		})
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, c)
+	}
+	if _, err := s.Store.Write(ctx, changes); err != nil {
+		return nil, storeError(err)
+	}
+	s.Log.Info("a host renewed its certificate", "host", doc.Name, "address", addressOf(ctx), "expires", doc.Expires)
+	return &controllerv1.RenewHostResponse{Identity: s.identity(o.ID, doc.Name, issued)}, nil
+}
+
+// renewal says when a host is told that its certificate is due.
+type renewal struct {
+	*Server
+	peer *identity.Peer
+	told time.Time
+}
+
+// due is what a host is to be told now: nil for nothing.
+func (r *renewal) due() *controllerv1.RenewCertificate {
+	now, trust := r.TLS.Now(), r.Authority.Trust()
+	if !trust.RenewalDue(r.peer.Certificate, now) || now.Sub(r.told) < askAgain {
+		return nil
+	}
+	r.told = now
+	return &controllerv1.RenewCertificate{SameKey: r.peer.RenewOnly}
+}
+
+// wait is how long it takes at least until something is due.
+func (r *renewal) wait() time.Duration {
+	return min(askAgain, max(time.Second, identity.RenewAt(r.peer.Certificate).Sub(r.TLS.Now())))
+}
+
+// renewOnly tells a host with an expired certificate to renew it, and nothing else.
+func (s *Server) renewOnly(ctx context.Context, peer *identity.Peer,
+	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
+	if _, _, ok := s.hostOf(peer.Name.ID); !ok {
+		return errRemoved()
+	}
+	if err := stream.Send(&controllerv1.FollowSliceResponse{
+		Renew: &controllerv1.RenewCertificate{SameKey: true}}); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(renewTime):
+		return connect.NewError(connect.CodeUnauthenticated,
+			"the certificate of this host has expired, and the host did not renew it")
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+func errRemoved() error {
+	return connect.NewError(connect.CodePermissionDenied,
+		"this host was taken out of the cluster: join again (heddle host join)")
+}
