@@ -12,7 +12,7 @@ import (
 // Connections that say nothing, and such without a certificate, are bounded, and keep no host out.
 func TestS104_IdleConnectionsAreBounded(t *testing.T) {
 	c := newController(t)
-	c.define(definition)
+	c.define(clusterText)
 	token := must(identity.ParseJoinToken(c.token()))(t)
 	conf := identity.JoinTLS(token, identity.NewClock(time.Now))
 	var idle []net.Conn

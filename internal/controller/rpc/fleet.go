@@ -35,6 +35,7 @@ type fleet struct {
 	mu        sync.Mutex
 	inventory *inventory.Inventory
 	revision  int64            // of the last change of the definition
+	loaded    bool             // the store has been read
 	hosts     map[string]*host // by id
 	names     map[string]*host
 	sets      map[slice.Hash]*slice.Set // handed out lately
@@ -94,6 +95,7 @@ func (f *fleet) reset() {
 func (f *fleet) take(b store.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.loaded = true
 	objects := f.inventory.Objects().Clone()
 	before := objects.Hash()
 	if b.Reset {

@@ -22,7 +22,10 @@ type conn struct {
 	cancel  context.CancelCauseFunc
 	resend  bool // the whole content is asked for
 	// sent is what the host has been sent; nil before the first message.
-	sent *content
+	sent   *content
+	beyond bool // it has reported what is not its to report
+	ask    ask
+	done   <-chan struct{} // closed when it has ended
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -59,7 +62,10 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		return err
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
-		cancel: cancel}
+		cancel: cancel, done: ctx.Done()}
+	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
+		return err
+	}
 	h, err := s.fleet.arrive(peer.Name.ID, c, first.GetHello())
 	if err != nil {
 		return err
@@ -98,23 +104,22 @@ func (s *Server) hello(ctx context.Context, stream controllerv1connect.HostServi
 func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.loaded {
+		return nil, connect.NewError(connect.CodeUnavailable, "the controller is starting")
+	}
 	h := f.hosts[id]
 	if h == nil {
 		return nil, errRemoved()
 	}
 	if h.conn != nil {
-		if h.conn.start != c.start {
-			f.log.Warn("a host connects again while an older connection is open: the older one ends; if this goes on, "+
-				"two machines have the same certificate", "host", h.doc.Name, "older", h.conn.address, "newer",
-				c.address)
-		}
 		h.conn.end(errors.New("the host has connected again"))
 	}
-	h.conn, h.agent, h.address, h.report, h.since = c, hello.GetAgent(), c.address, hello.GetReport(), time.Now()
+	h.conn, h.agent, h.address, h.since = c, hello.GetAgent(), c.address, time.Now()
 	h.active, h.failed, h.why = version{}, version{}, nil
 	if have := hello.GetHave(); have != nil && len(have.GetHash()) == len(slice.Hash{}) {
 		h.active = version{have.GetRevision(), slice.Hash(have.GetHash()), true}
 	}
+	f.reported(h, c, hello.GetReport())
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)
 	f.wake()
 	return h, nil
@@ -151,8 +156,9 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 		return
 	}
 	if r := m.GetReport(); r != nil {
-		h.report = r
+		f.reported(h, c, r)
 	}
+	c.answered(m.GetPong())
 	if a := m.GetAcknowledgement(); a != nil {
 		v := a.GetVersion()
 		switch {
@@ -190,6 +196,12 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 				m = &controllerv1.FollowSliceResponse{}
 			}
 			m.Renew = due
+		}
+		if n := s.fleet.ping(c); n != 0 {
+			if m == nil {
+				m = &controllerv1.FollowSliceResponse{}
+			}
+			m.Ping = n
 		}
 		if m != nil {
 			if err := stream.Send(m); err != nil {

@@ -14,7 +14,7 @@ const day = 24 * time.Hour
 // conversation goes on.
 func TestRenewal_GoesOnWithoutAGap(t *testing.T) {
 	c := newController(t)
-	c.define(definition)
+	c.define(clusterText)
 	m := c.up("esx1")
 	for n := 1; n <= 3; n++ {
 		was, serial := m.record.Expires(), c.serials("esx1")[0]
@@ -23,7 +23,7 @@ func TestRenewal_GoesOnWithoutAGap(t *testing.T) {
 		c.await("another certificate", func() bool { return m.record.Expires().After(was) })
 		c.await("one connection of the new certificate", func() bool { return c.serials("esx1")[0] != serial })
 		c.await("it is up", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
-		c.define(definition + []string{"", "- {name: g1, labels: {rack: b}}\n", ""}[n%3])
+		c.define(clusterText + []string{"", "- {name: g1, labels: {rack: b}}\n", ""}[n%3])
 	}
 	if m.lost() != 0 || c.log.count("host disconnected") != 0 {
 		t.Errorf("there was no controller %d times; the log has %d ends of connections", m.lost(),
@@ -46,7 +46,7 @@ func TestRenewal_OfAnExpiredCertificate(t *testing.T) {
 	}{{"the day after its end", 91 * day, true}, {"the last day", 179 * day, true}, {"too late", 181 * day, false}} {
 		t.Run(row.name, func(t *testing.T) {
 			c := newController(t)
-			c.define(definition)
+			c.define(clusterText)
 			m := c.joins("esx1")
 			c.pass(row.off)
 			was := m.record.Expires()

@@ -11,7 +11,7 @@ import (
 // A host that is removed is cut off, told why and not let in again; it goes on by what it has.
 func TestS104_ARemovedHostIsCutOff(t *testing.T) {
 	c := newController(t)
-	c.define(definition)
+	c.define(clusterText)
 	m, other := c.up("esx1"), c.up("esx2")
 	must(people{c.Server}.RemoveHost(t.Context(), &controllerv1.RemoveHostRequest{Name: "esx1"}))(t)
 	c.await("it is told why", func() bool { return m.heard("it was revoked", "esx1 was taken out of the cluster") })
@@ -38,7 +38,7 @@ func TestS104_ARemovedHostIsCutOff(t *testing.T) {
 // A host that was installed anew takes its place, and the certificates from before count no more.
 func TestS104_AReplacedHostIsCutOff(t *testing.T) {
 	c := newController(t)
-	c.define(definition)
+	c.define(clusterText)
 	m := c.up("esx1")
 	c.pass(61 * day)
 	c.poke("esx1")
