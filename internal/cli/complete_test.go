@@ -39,7 +39,8 @@ func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 		"capture --write",
 		"config diff argument 1", "definition --controller", "definition apply --controller",
 		"definition show --controller",
-		"host list --controller", "host remove --controller", "host token --controller", "lab exec argument 3", "lab up argument 1", "port connect --qmp", "trace --pcap",
+		"host list --controller", "host remove --controller", "host token --controller",
+		"lab exec argument 3", "lab up argument 1", "port connect --qmp", "trace --pcap",
 	}
 	var found []string
 	tree := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestThePageOfTheDefinitionHasEveryField: each type of a definition has its rows in the page's table, one for each of its
-// fields and no other.
+// TestThePageOfTheDefinitionHasEveryField: each type of a definition has its rows in the page's table, one for each of
+// its fields and no other.
 func TestThePageOfTheDefinitionHasEveryField(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/definition.md")
 	if err != nil {

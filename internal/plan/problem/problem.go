@@ -60,7 +60,7 @@ const (
 	LoopProbed Code = "loop-probed"
 )
 
-// NoUplink: the port is up, and none of the uplinks that its teaming names, Peer, can be used.
+// NoUplink is of a port that is up, where none of the uplinks that its teaming names, Peer, can be used.
 const NoUplink Code = "no-uplink"
 
 // States of uplinks that are up but not used.

@@ -59,7 +59,7 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 		"host had it. CPU times are per host and change, of the controller and of all simulated hosts. A start is "+
 		"that after kill -9, until the controller answers with the newest definition; reconnecting is counted from "+
 		"there, and the definition changes before the hosts are back.", o.Ports, groups, racks, o.Rounds),
-		"The time from connecting a port to its being in force on its host is not measured here: ports are hosts' " +
+		"The time from connecting a port until it is active on its host is not measured here: ports are hosts' " +
 			"own."}
 	return rep
 }

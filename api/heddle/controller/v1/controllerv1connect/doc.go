@@ -1,0 +1,3 @@
+// Package controllerv1connect has the services of the contract with a controller for Connect, generated from the
+// schema.
+package controllerv1connect
