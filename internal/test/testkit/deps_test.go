@@ -15,8 +15,8 @@ import (
 
 // alwaysThere are programs that every Debian host has (of packages marked Essential: bash, coreutils, dpkg, gzip,
 // util-linux; and apt), Go, which the README asks for, and our own.
-var alwaysThere = []string{"bash", "sh", "cat", "sed", "echo", "true", "gzip", "dpkg", "dpkg-deb", "apt-get", "apt-cache",
-	"unshare", "nsenter", "setpriv",
+var alwaysThere = []string{"bash", "sh", "cat", "sed", "echo", "true", "gzip", "dpkg", "dpkg-deb", "apt-get",
+	"apt-cache", "unshare", "nsenter", "setpriv",
 	"go", "heddle", "heddle-cni"}
 
 // A program that a test or a command calls and `make test` does not install (scripts/deps run test) is missing on a
