@@ -33,9 +33,8 @@ func (ps *ports) whole(file *spec.Config) (*spec.Config, spec.Faults) {
 func clashLines(clash spec.Faults) []string {
 	lines := make([]string, len(clash))
 	for i, f := range clash {
-		lines[i] = fmt.Sprintf("%v: the host's configuration file and the controller's definition both claim it; "+
-			"take it "+
-			"out of one of them", f)
+		lines[i] = fmt.Sprintf("%v: the host's configuration file and the controller's definition both claim it: "+
+			"hand the switch over (heddle host hand-over), or take it out of one of them", f)
 	}
 	return lines
 }

@@ -162,6 +162,19 @@ func (m *membership) Join(ctx context.Context, q api.Join) (*api.Membership, err
 	return m.Membership(ctx)
 }
 
+// HandOver hands the switches that the host's own file has too over to the controllers. The conversation begins anew
+// then, by which the controllers hear of it.
+func (m *membership) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, error) {
+	m.joining.Lock()
+	defer m.joining.Unlock()
+	out, err := m.slicing.HandOver(ctx, q)
+	if err == nil && !q.DryRun {
+		m.end()
+		m.begin()
+	}
+	return out, err
+}
+
 // Leave makes what the controllers declared the host's own configuration, and returns how it was.
 func (m *membership) Leave(ctx context.Context) (*api.Membership, error) {
 	m.joining.Lock()

@@ -20,6 +20,8 @@ type slicing struct {
 	attaching *attaching
 	trials    *trials
 	changer   *changer
+	// refused is the slice that was handed over last and is not active; nil for none.
+	refused *state.Slice
 }
 
 // Take activates another version of the controller's definition, all or nothing. It returns when the version is active
@@ -37,11 +39,18 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 	var refused *api.Error
 	switch {
 	case errors.As(err, &faults):
-		return faultLines(faults), nil
+		problems = faultLines(faults)
 	case errors.As(err, &refused):
-		return refused.Lines, nil
+		problems = refused.Lines
+	case err != nil:
+		return nil, err
 	}
-	return nil, err
+	return problems, sl.do(ctx, func() error {
+		if sl.refused = nil; len(problems) > 0 {
+			sl.refused = next
+		}
+		return nil
+	})
 }
 
 // read reads a slice beside the loop.

@@ -132,6 +132,11 @@ func (a *adapter) JoinCluster(ctx context.Context, m *agentv1.JoinClusterRequest
 	return answer[agentv1.JoinClusterResponse](ctx, a, m, a.service.Join)
 }
 
+// HandOver hands the switches that the host's own file has too over to the controllers.
+func (a *adapter) HandOver(ctx context.Context, m *agentv1.HandOverRequest) (*agentv1.HandOverResponse, error) {
+	return answer[agentv1.HandOverResponse](ctx, a, m, a.service.HandOver)
+}
+
 // LeaveCluster makes what the controllers declared the host's own configuration.
 func (a *adapter) LeaveCluster(ctx context.Context, m *agentv1.LeaveClusterRequest) (*agentv1.LeaveClusterResponse,
 	error) {

@@ -93,6 +93,10 @@ func (e *echo) Membership(context.Context) (*Membership, error) {
 	return &Membership{Member: true}, e.err
 }
 func (e *echo) Leave(context.Context) (*Membership, error) { return &Membership{Member: true}, e.err }
+func (e *echo) HandOver(_ context.Context, q HandOver) (*Applied, error) {
+	e.got = q
+	return &Applied{}, e.err
+}
 func (e *echo) Join(_ context.Context, q Join) (*Membership, error) {
 	e.got = q
 	return &Membership{Member: true, Name: q.Name}, e.err
@@ -217,6 +221,7 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 			Maintain{Uplink: "u", Use: IsDrained, Force: true}},
 		{func() error { _, err := c.Join(ctx, Join{Controller: "c:1", Token: "t", Name: "n"}); return err },
 			Join{Controller: "c:1", Token: "t", Name: "n"}},
+		{func() error { _, err := c.HandOver(ctx, HandOver{DryRun: true}); return err }, HandOver{DryRun: true}},
 		{func() error { _, err := c.Adopt(ctx, adopt); return err }, adopt},
 		{func() error { _, err := c.Adoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p"}},
 		{func() error { _, err := c.ConfirmAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p confirmed"}},

@@ -29,7 +29,6 @@ type Client struct {
 	change  agentv1connect.ChangeServiceClient
 	ports   agentv1connect.PortServiceClient
 	uplinks agentv1connect.UplinkServiceClient
-	cluster agentv1connect.ClusterServiceClient
 	hosts   agentv1connect.HostPortServiceClient
 	events  agentv1connect.EventServiceClient
 	flows   agentv1connect.FlowServiceClient
@@ -37,6 +36,7 @@ type Client struct {
 	trace   agentv1connect.TraceServiceClient
 	advise  agentv1connect.AdviseServiceClient
 	config  agentv1connect.ConfigServiceClient
+	clusterCalls
 }
 
 var _ Service = (*Client)(nil)
@@ -50,16 +50,18 @@ func NewClient(socket string) *Client {
 }
 
 func newClient(socket string, rpc *connect.Client) *Client {
-	return &Client{
+	c := &Client{
 		path: socket, state: agentv1connect.NewStateServiceClient(rpc),
 		stats:  agentv1connect.NewStatsServiceClient(rpc),
 		change: agentv1connect.NewChangeServiceClient(rpc), ports: agentv1connect.NewPortServiceClient(rpc),
-		uplinks: agentv1connect.NewUplinkServiceClient(rpc), cluster: agentv1connect.NewClusterServiceClient(rpc),
-		hosts: agentv1connect.NewHostPortServiceClient(rpc), events: agentv1connect.NewEventServiceClient(rpc),
+		uplinks: agentv1connect.NewUplinkServiceClient(rpc),
+		hosts:   agentv1connect.NewHostPortServiceClient(rpc), events: agentv1connect.NewEventServiceClient(rpc),
 		flows: agentv1connect.NewFlowServiceClient(rpc), capture: agentv1connect.NewCaptureServiceClient(rpc),
 		trace: agentv1connect.NewTraceServiceClient(rpc), advise: agentv1connect.NewAdviseServiceClient(rpc),
 		config: agentv1connect.NewConfigServiceClient(rpc),
 	}
+	c.clusterCalls = clusterCalls{c, agentv1connect.NewClusterServiceClient(rpc)}
+	return c
 }
 
 // dialer makes a connection to the socket for each call.

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"time"
+
+	"heddle/api/heddle/agent/v1/agentv1connect"
 )
 
 // ClusterService makes the host part of a cluster of controllers.
@@ -11,6 +13,8 @@ type ClusterService interface {
 	Membership(context.Context) (*Membership, error)
 	// Join makes the host part of a cluster. What the host has by its file stays.
 	Join(context.Context, Join) (*Membership, error)
+	// HandOver hands the switches that the host's own file has too over to the controllers.
+	HandOver(context.Context, HandOver) (*Applied, error)
 	// Leave makes what the controllers declared the host's own configuration, and returns how it was.
 	Leave(context.Context) (*Membership, error)
 }
@@ -25,6 +29,12 @@ type Join struct {
 	Name string `json:"name"`
 	// Replace takes the name of a host that was installed anew.
 	Replace bool `json:"replace"`
+}
+
+// HandOver asks for a hand-over of switches to the controllers.
+type HandOver struct {
+	DryRun bool `json:"dryRun"`
+	Window
 }
 
 // Membership is a host's part in a cluster.
@@ -51,17 +61,28 @@ type Membership struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
+// clusterCalls are a client's calls about the cluster.
+type clusterCalls struct {
+	client *Client
+	rpc    agentv1connect.ClusterServiceClient
+}
+
 // Membership is the host's part in a cluster.
-func (c *Client) Membership(ctx context.Context) (*Membership, error) {
-	return ask[*Membership](ctx, c, c.cluster.GetMembership, nil)
+func (k clusterCalls) Membership(ctx context.Context) (*Membership, error) {
+	return ask[*Membership](ctx, k.client, k.rpc.GetMembership, nil)
 }
 
 // Join makes the host part of a cluster.
-func (c *Client) Join(ctx context.Context, q Join) (*Membership, error) {
-	return ask[*Membership](ctx, c, c.cluster.JoinCluster, q)
+func (k clusterCalls) Join(ctx context.Context, q Join) (*Membership, error) {
+	return ask[*Membership](ctx, k.client, k.rpc.JoinCluster, q)
+}
+
+// HandOver hands the switches that the host's own file has too over to the controllers.
+func (k clusterCalls) HandOver(ctx context.Context, q HandOver) (*Applied, error) {
+	return ask[*Applied](ctx, k.client, k.rpc.HandOver, q)
 }
 
 // Leave makes what the controllers declared the host's own configuration.
-func (c *Client) Leave(ctx context.Context) (*Membership, error) {
-	return ask[*Membership](ctx, c, c.cluster.LeaveCluster, nil)
+func (k clusterCalls) Leave(ctx context.Context) (*Membership, error) {
+	return ask[*Membership](ctx, k.client, k.rpc.LeaveCluster, nil)
 }

@@ -42,6 +42,7 @@ func spoken() map[string][2]any {
 		"PortService.BlockPort":      {Block{}, &Applied{}}, "PortService.MovePort": {Move{}, &Applied{}},
 		"UplinkService.MaintainUplink": {Maintain{}, &Maintained{}},
 		"ClusterService.GetMembership": {none{}, &Membership{}}, "ClusterService.JoinCluster": {Join{}, &Membership{}},
+		"ClusterService.HandOver":     {HandOver{}, &Applied{}},
 		"ClusterService.LeaveCluster": {none{}, &Membership{}},
 		"StatsService.ListAccounts":   {none{}, []PortAccount{}}, "ChangeService.ConfirmTrial": {none{}, &Trial{}},
 		"HostPortService.ListHostPorts": {none{}, []HostPort{}}, "HostPortService.GetAdoption": {HostPortName{},

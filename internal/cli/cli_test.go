@@ -109,6 +109,11 @@ func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 }
 func (s *standIn) Membership(context.Context) (*api.Membership, error) { return &s.membership, s.err }
 func (s *standIn) Leave(context.Context) (*api.Membership, error)      { return &s.membership, s.err }
+func (s *standIn) HandOver(_ context.Context, q api.HandOver) (*api.Applied, error) {
+	applied := s.applied
+	applied.DryRun = q.DryRun
+	return &applied, s.note(q)
+}
 func (s *standIn) Join(_ context.Context, q api.Join) (*api.Membership, error) {
 	s.asked = append(s.asked, q)
 	return &s.membership, s.err

@@ -23,7 +23,8 @@ func newHost(d Deps) *cobra.Command {
 		"A host joins a cluster of controllers by a token. From then on it has the distributed switches that the " +
 			"controllers define for it, beside those of its own file. While no controller answers it goes on by what " +
 			"it has."
-	c.AddCommand(newHostJoin(d), newHostLeave(d), newHostShow(d), newHostList(d), newHostRemove(d), newHostToken(d))
+	c.AddCommand(newHostJoin(d), newHostHandOver(d), newHostLeave(d), newHostShow(d), newHostList(d), newHostRemove(d),
+		newHostToken(d))
 	return c
 }
 

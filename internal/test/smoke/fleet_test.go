@@ -89,6 +89,12 @@ func (f *fleet) guest(n, guest int, device string) {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
+	return newFleetOf(t, ownConfig, "own1", "own2")
+}
+
+// newFleetOf is newFleet with what each host has by its own file, and the ports that it has there.
+func newFleetOf(t *testing.T, config string, ports ...string) *fleet {
+	t.Helper()
 	f := &fleet{t: t, network: testkit.NS(t, "network"), guests: map[string]*cable.End{}}
 	for _, name := range []string{"net-eno1", "net-eno2", "net-mgmt"} {
 		inside(t, f.network, func() error {
@@ -102,8 +108,8 @@ func newFleet(t *testing.T) *fleet {
 		f.wire(f.hosts[n], n)
 		f.guest(n, 1, "p-own1")
 		f.guest(n, 2, "p-own2")
-		f.hosts[n].Start(fmt.Sprintf(ownConfig, n, n))
-		f.hosts[n].up("own1", "own2", "uplink1")
+		f.hosts[n].Start(fmt.Sprintf(config, n, n))
+		f.hosts[n].up(append(ports, "uplink1")...)
 	}
 	return f
 }

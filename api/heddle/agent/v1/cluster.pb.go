@@ -9,6 +9,7 @@ package agentv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -222,6 +223,105 @@ func (x *JoinClusterResponse) GetMembership() *Membership {
 	return nil
 }
 
+// HandOverRequest asks for a hand-over.
+type HandOverRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	DryRun bool                   `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// as of Apply
+	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverRequest) Reset() {
+	*x = HandOverRequest{}
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverRequest) ProtoMessage() {}
+
+func (x *HandOverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverRequest.ProtoReflect.Descriptor instead.
+func (*HandOverRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *HandOverRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *HandOverRequest) GetConfirmWithin() *durationpb.Duration {
+	if x != nil {
+		return x.ConfirmWithin
+	}
+	return nil
+}
+
+// HandOverResponse says what was changed.
+type HandOverResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Applied       *Applied               `protobuf:"bytes,1,opt,name=applied,proto3" json:"applied,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverResponse) Reset() {
+	*x = HandOverResponse{}
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverResponse) ProtoMessage() {}
+
+func (x *HandOverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverResponse.ProtoReflect.Descriptor instead.
+func (*HandOverResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *HandOverResponse) GetApplied() *Applied {
+	if x != nil {
+		return x.Applied
+	}
+	return nil
+}
+
 // LeaveClusterRequest asks to leave.
 type LeaveClusterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -231,7 +331,7 @@ type LeaveClusterRequest struct {
 
 func (x *LeaveClusterRequest) Reset() {
 	*x = LeaveClusterRequest{}
-	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -243,7 +343,7 @@ func (x *LeaveClusterRequest) String() string {
 func (*LeaveClusterRequest) ProtoMessage() {}
 
 func (x *LeaveClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[4]
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -256,7 +356,7 @@ func (x *LeaveClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveClusterRequest.ProtoReflect.Descriptor instead.
 func (*LeaveClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{6}
 }
 
 // LeaveClusterResponse is the answer: how it was.
@@ -269,7 +369,7 @@ type LeaveClusterResponse struct {
 
 func (x *LeaveClusterResponse) Reset() {
 	*x = LeaveClusterResponse{}
-	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -281,7 +381,7 @@ func (x *LeaveClusterResponse) String() string {
 func (*LeaveClusterResponse) ProtoMessage() {}
 
 func (x *LeaveClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -294,7 +394,7 @@ func (x *LeaveClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveClusterResponse.ProtoReflect.Descriptor instead.
 func (*LeaveClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LeaveClusterResponse) GetMembership() *Membership {
@@ -336,7 +436,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -348,7 +448,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -361,7 +461,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Membership) GetMember() bool {
@@ -452,7 +552,7 @@ var File_heddle_agent_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x1dheddle/agent/v1/cluster.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n" +
+	"\x1dheddle/agent/v1/cluster.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\"\x16\n" +
 	"\x14GetMembershipRequest\"T\n" +
 	"\x15GetMembershipResponse\x12;\n" +
 	"\n" +
@@ -468,7 +568,12 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x13JoinClusterResponse\x12;\n" +
 	"\n" +
 	"membership\x18\x01 \x01(\v2\x1b.heddle.agent.v1.MembershipR\n" +
-	"membership\"\x15\n" +
+	"membership\"l\n" +
+	"\x0fHandOverRequest\x12\x17\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12@\n" +
+	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"F\n" +
+	"\x10HandOverResponse\x122\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x15\n" +
 	"\x13LeaveClusterRequest\"S\n" +
 	"\x14LeaveClusterResponse\x12;\n" +
 	"\n" +
@@ -488,10 +593,11 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x05epoch\x18\n" +
 	" \x01(\x03R\x05epoch\x12\x1a\n" +
 	"\bswitches\x18\v \x03(\tR\bswitches\x124\n" +
-	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires2\xa7\x02\n" +
+	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires2\xf8\x02\n" +
 	"\x0eClusterService\x12^\n" +
 	"\rGetMembership\x12%.heddle.agent.v1.GetMembershipRequest\x1a&.heddle.agent.v1.GetMembershipResponse\x12X\n" +
-	"\vJoinCluster\x12#.heddle.agent.v1.JoinClusterRequest\x1a$.heddle.agent.v1.JoinClusterResponse\x12[\n" +
+	"\vJoinCluster\x12#.heddle.agent.v1.JoinClusterRequest\x1a$.heddle.agent.v1.JoinClusterResponse\x12O\n" +
+	"\bHandOver\x12 .heddle.agent.v1.HandOverRequest\x1a!.heddle.agent.v1.HandOverResponse\x12[\n" +
 	"\fLeaveCluster\x12$.heddle.agent.v1.LeaveClusterRequest\x1a%.heddle.agent.v1.LeaveClusterResponseB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 
 var (
@@ -506,34 +612,42 @@ func file_heddle_agent_v1_cluster_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_cluster_proto_rawDescData
 }
 
-var file_heddle_agent_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_heddle_agent_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_heddle_agent_v1_cluster_proto_goTypes = []any{
 	(*GetMembershipRequest)(nil),  // 0: heddle.agent.v1.GetMembershipRequest
 	(*GetMembershipResponse)(nil), // 1: heddle.agent.v1.GetMembershipResponse
 	(*JoinClusterRequest)(nil),    // 2: heddle.agent.v1.JoinClusterRequest
 	(*JoinClusterResponse)(nil),   // 3: heddle.agent.v1.JoinClusterResponse
-	(*LeaveClusterRequest)(nil),   // 4: heddle.agent.v1.LeaveClusterRequest
-	(*LeaveClusterResponse)(nil),  // 5: heddle.agent.v1.LeaveClusterResponse
-	(*Membership)(nil),            // 6: heddle.agent.v1.Membership
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*HandOverRequest)(nil),       // 4: heddle.agent.v1.HandOverRequest
+	(*HandOverResponse)(nil),      // 5: heddle.agent.v1.HandOverResponse
+	(*LeaveClusterRequest)(nil),   // 6: heddle.agent.v1.LeaveClusterRequest
+	(*LeaveClusterResponse)(nil),  // 7: heddle.agent.v1.LeaveClusterResponse
+	(*Membership)(nil),            // 8: heddle.agent.v1.Membership
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*Applied)(nil),               // 10: heddle.agent.v1.Applied
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_cluster_proto_depIdxs = []int32{
-	6, // 0: heddle.agent.v1.GetMembershipResponse.membership:type_name -> heddle.agent.v1.Membership
-	6, // 1: heddle.agent.v1.JoinClusterResponse.membership:type_name -> heddle.agent.v1.Membership
-	6, // 2: heddle.agent.v1.LeaveClusterResponse.membership:type_name -> heddle.agent.v1.Membership
-	7, // 3: heddle.agent.v1.Membership.since:type_name -> google.protobuf.Timestamp
-	7, // 4: heddle.agent.v1.Membership.expires:type_name -> google.protobuf.Timestamp
-	0, // 5: heddle.agent.v1.ClusterService.GetMembership:input_type -> heddle.agent.v1.GetMembershipRequest
-	2, // 6: heddle.agent.v1.ClusterService.JoinCluster:input_type -> heddle.agent.v1.JoinClusterRequest
-	4, // 7: heddle.agent.v1.ClusterService.LeaveCluster:input_type -> heddle.agent.v1.LeaveClusterRequest
-	1, // 8: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
-	3, // 9: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
-	5, // 10: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
-	8, // [8:11] is the sub-list for method output_type
-	5, // [5:8] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	8,  // 0: heddle.agent.v1.GetMembershipResponse.membership:type_name -> heddle.agent.v1.Membership
+	8,  // 1: heddle.agent.v1.JoinClusterResponse.membership:type_name -> heddle.agent.v1.Membership
+	9,  // 2: heddle.agent.v1.HandOverRequest.confirm_within:type_name -> google.protobuf.Duration
+	10, // 3: heddle.agent.v1.HandOverResponse.applied:type_name -> heddle.agent.v1.Applied
+	8,  // 4: heddle.agent.v1.LeaveClusterResponse.membership:type_name -> heddle.agent.v1.Membership
+	11, // 5: heddle.agent.v1.Membership.since:type_name -> google.protobuf.Timestamp
+	11, // 6: heddle.agent.v1.Membership.expires:type_name -> google.protobuf.Timestamp
+	0,  // 7: heddle.agent.v1.ClusterService.GetMembership:input_type -> heddle.agent.v1.GetMembershipRequest
+	2,  // 8: heddle.agent.v1.ClusterService.JoinCluster:input_type -> heddle.agent.v1.JoinClusterRequest
+	4,  // 9: heddle.agent.v1.ClusterService.HandOver:input_type -> heddle.agent.v1.HandOverRequest
+	6,  // 10: heddle.agent.v1.ClusterService.LeaveCluster:input_type -> heddle.agent.v1.LeaveClusterRequest
+	1,  // 11: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
+	3,  // 12: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
+	5,  // 13: heddle.agent.v1.ClusterService.HandOver:output_type -> heddle.agent.v1.HandOverResponse
+	7,  // 14: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
+	11, // [11:15] is the sub-list for method output_type
+	7,  // [7:11] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_cluster_proto_init() }
@@ -541,13 +655,14 @@ func file_heddle_agent_v1_cluster_proto_init() {
 	if File_heddle_agent_v1_cluster_proto != nil {
 		return
 	}
+	file_heddle_agent_v1_change_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_cluster_proto_rawDesc), len(file_heddle_agent_v1_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

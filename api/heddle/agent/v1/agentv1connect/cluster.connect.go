@@ -29,6 +29,8 @@ const (
 	ClusterServiceGetMembershipProcedure = "/heddle.agent.v1.ClusterService/GetMembership"
 	// ClusterServiceJoinClusterProcedure is the procedure name of the ClusterService's JoinCluster RPC.
 	ClusterServiceJoinClusterProcedure = "/heddle.agent.v1.ClusterService/JoinCluster"
+	// ClusterServiceHandOverProcedure is the procedure name of the ClusterService's HandOver RPC.
+	ClusterServiceHandOverProcedure = "/heddle.agent.v1.ClusterService/HandOver"
 	// ClusterServiceLeaveClusterProcedure is the procedure name of the ClusterService's LeaveCluster
 	// RPC.
 	ClusterServiceLeaveClusterProcedure = "/heddle.agent.v1.ClusterService/LeaveCluster"
@@ -49,6 +51,13 @@ var (
 			Procedure:  ClusterServiceJoinClusterProcedure,
 		}
 	})
+	clusterServiceHandOverSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_agent_v1_cluster_proto.Services().ByName("ClusterService").Methods().ByName("HandOver"),
+			Procedure:  ClusterServiceHandOverProcedure,
+		}
+	})
 	clusterServiceLeaveClusterSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -64,6 +73,8 @@ type ClusterServiceClient interface {
 	GetMembership(context.Context, *v1.GetMembershipRequest) (*v1.GetMembershipResponse, error)
 	// JoinCluster makes the host part of a cluster.
 	JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error)
+	// HandOver hands the switches that the host's own file has too over to the controllers.
+	HandOver(context.Context, *v1.HandOverRequest) (*v1.HandOverResponse, error)
 	// LeaveCluster makes what the controllers declared the host's own configuration.
 	LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error)
 }
@@ -80,6 +91,8 @@ type ClusterServiceHandler interface {
 	GetMembership(context.Context, *v1.GetMembershipRequest) (*v1.GetMembershipResponse, error)
 	// JoinCluster makes the host part of a cluster.
 	JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error)
+	// HandOver hands the switches that the host's own file has too over to the controllers.
+	HandOver(context.Context, *v1.HandOverRequest) (*v1.HandOverResponse, error)
 	// LeaveCluster makes what the controllers declared the host's own configuration.
 	LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error)
 }
@@ -91,6 +104,7 @@ func RegisterClusterServiceHandler(server *connect.Server, svc ClusterServiceHan
 	server.Register(
 		connect.Method{Spec: clusterServiceGetMembershipSpec(), Handler: adapter.getMembership},
 		connect.Method{Spec: clusterServiceJoinClusterSpec(), Handler: adapter.joinCluster},
+		connect.Method{Spec: clusterServiceHandOverSpec(), Handler: adapter.handOver},
 		connect.Method{Spec: clusterServiceLeaveClusterSpec(), Handler: adapter.leaveCluster},
 	)
 }
@@ -104,6 +118,10 @@ func (UnimplementedClusterServiceHandler) GetMembership(context.Context, *v1.Get
 
 func (UnimplementedClusterServiceHandler) JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.ClusterService.JoinCluster is not implemented")
+}
+
+func (UnimplementedClusterServiceHandler) HandOver(context.Context, *v1.HandOverRequest) (*v1.HandOverResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.agent.v1.ClusterService.HandOver is not implemented")
 }
 
 func (UnimplementedClusterServiceHandler) LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error) {
@@ -125,6 +143,14 @@ func (c *clusterServiceClient) GetMembership(ctx context.Context, req *v1.GetMem
 func (c *clusterServiceClient) JoinCluster(ctx context.Context, req *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error) {
 	var res v1.JoinClusterResponse
 	if err := c.client.CallUnary(ctx, clusterServiceJoinClusterSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *clusterServiceClient) HandOver(ctx context.Context, req *v1.HandOverRequest) (*v1.HandOverResponse, error) {
+	var res v1.HandOverResponse
+	if err := c.client.CallUnary(ctx, clusterServiceHandOverSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -158,6 +184,18 @@ func (h clusterServiceHandler) joinCluster(ctx context.Context, _ connect.Spec, 
 		return err
 	}
 	res, err := h.svc.JoinCluster(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h clusterServiceHandler) handOver(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.HandOverRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.HandOver(ctx, &req)
 	if err != nil {
 		return err
 	}

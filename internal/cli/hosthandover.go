@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+func newHostHandOver(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	var q api.HandOver
+	c := &cobra.Command{
+		Use: "hand-over", Short: "Hand this host's own switches over to the controllers",
+		Long: "Hand the switches that both this host's own file and the controllers' definition declare over to the " +
+			"controllers, without a change for guests where both say the same. Until then the host is out-of-sync: " +
+			"each of " +
+			"its switches belongs to one of the two. Ports of the file become ports connected by command.\n\n" +
+			"--dry-run shows the differences between the file and the definition.",
+		Example: "  heddle host hand-over --dry-run\n  heddle host hand-over", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			out, err := askTried(d, c, t, q.Window, func(ctx context.Context, s api.Service) (*api.Applied, error) {
+				return s.HandOver(ctx, q)
+			})
+			if err != nil {
+				return o.printReverted(d, err)
+			}
+			printWarnings(d, out)
+			printTrial(d, out.Trial)
+			return o.print(d, out, func(w io.Writer) error { return printChanges(d, w, out) })
+		},
+	}
+	c.Flags().BoolVar(&q.DryRun, "dry-run", false, "only print what would change")
+	windowFlag(c, &q.Window)
+	o.flag(c)
+	t.flags(d, c)
+	return c
+}

@@ -1,0 +1,64 @@
+package smoke
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"heddle/internal/api"
+)
+
+// adoptedConfig is a host that has by its own file what the controllers define, and a switch of its own.
+const adoptedConfig = `
+switches:
+- name: lan
+  kind: standard
+  uplinks: [{name: uplink1, device: eno1}]
+  portGroups: [{name: office}]
+- name: dvs
+  uplinks: [{name: uplink1, device: eno2}]
+  portGroups:
+  - {name: web, vlan: {access: 10}}
+  - {name: db, vlan: {access: 20}}
+  - {name: spare, vlan: {access: 40}}
+ports:
+- {name: own1, switch: lan, portGroup: office, device: p-own1, mac: "02:00:00:00:01:%02x"}
+- {name: web1, switch: dvs, portGroup: web, device: p-own2, mac: "02:00:00:00:02:%02x"}
+`
+
+// Hosts that run by their files come under the controllers while they carry traffic.
+func TestAHostHandsItsSwitchOverWithoutLosingAFrame(t *testing.T) {
+	f := newFleetOf(t, adoptedConfig, "own1", "web1")
+	f.controller.Start()
+	between := f.stream("p-own2@0", "p-own2@1", fleetMAC(0, 2), fleetMAC(1, 2))
+	for n, h := range f.hosts {
+		f.controller.Join(h.Host, fmt.Sprintf("esx%d", n), map[string]string{"rack": "a"})
+	}
+	out := f.controller.Define(fleetText)
+	if len(out.Waiting) != 2 || !strings.Contains(strings.Join(out.Waiting[0].Problems, "\n"), "host hand-over") {
+		t.Fatalf("the definition of what the hosts have: %+v", out)
+	}
+	for n, h := range f.hosts {
+		if text := h.must("host", "hand-over", "--dry-run"); !strings.Contains(text, "nothing changes") {
+			t.Errorf("the differences:\n%s", text)
+		}
+		h.must("host", "hand-over")
+		name := fmt.Sprintf("esx%d", n)
+		f.controller.Await(name+" is up", func() bool { return f.controller.StateOf(name) == api.HostUp })
+		if err := h.Heddle("host", "hand-over"); err == nil {
+			t.Error("a second time there is something to hand over")
+		}
+	}
+	f.hosts[1].End(syscall.SIGKILL)
+	f.hosts[1].Start("")
+	f.hosts[1].up("own1", "web1")
+	f.whole("between the hosts", between)
+	f.controller.Define(strings.Replace(fleetText, "access: 10", "access: 50", 1))
+	for n := range f.hosts {
+		if got := f.vlan(n, "web1"); got != "access 50" {
+			t.Errorf("host %d has VLAN %s after the controllers changed it", n, got)
+		}
+	}
+	f.reaches("p-own2@1", "p-own2@0", fleetMAC(1, 2), fleetMAC(0, 2))
+}
