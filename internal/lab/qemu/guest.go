@@ -145,6 +145,7 @@ func (g *Guest) Run(ctx context.Context, command string) (Result, error) {
 	}
 	r, err := g.run.run(ctx, command)
 	if err != nil && g.run.reason() != nil {
+		g.proc.finish(ctx)
 		err = g.proc.explain(err) // the guest is gone: its last output says why
 	}
 	if err != nil {

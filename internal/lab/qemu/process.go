@@ -95,6 +95,20 @@ func (p *process) accept(ctx context.Context, l net.Listener) (net.Conn, error) 
 	return nil, err
 }
 
+// lastWords is how long a QEMU whose guest has ended may take to hand over what it still has of the guest's console.
+const lastWords = 10 * time.Second
+
+// finish waits for the end of a process whose guest has ended, until which its outputs are not complete.
+func (p *process) finish(ctx context.Context) {
+	soon := time.NewTimer(lastWords)
+	defer soon.Stop()
+	select {
+	case <-p.done:
+	case <-soon.C:
+	case <-ctx.Done():
+	}
+}
+
 // explain adds the end of what QEMU and the guest's kernel printed.
 func (p *process) explain(err error) error {
 	return fmt.Errorf("%w%s%s", err, p.stderr.quote("QEMU"), p.console.quote("the guest's console"))
