@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	server, err := rpc.New(rpc.Options{Store: st, Authority: authority, Epoch: 1, Log: o.Log,
+	server, err := rpc.New(rpc.Options{Store: st, Authority: authority, Epoch: st.Cluster().Epoch, Log: o.Log,
 		TLS: pki.Server{Own: self.credentials, Now: time.Now}})
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func secretOf(path string) (pki.Secret, error) {
 func idOf(path string) (string, error) {
 	b, err := ownfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		id := rpc.NewID()
+		id := store.NewID()
 		return id, ownfile.Replace(path, []byte(id))
 	}
 	return string(b), err

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,9 +19,6 @@ import (
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
-
-// NewID is an id that no host or controller had before.
-func NewID() string { return strings.ToLower(rand.Text()) }
 
 // chunk is how many objects are written in one transaction.
 const chunk = 120

@@ -56,7 +56,7 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 			fmt.Sprintf("the cluster has a host %s: take another name "+
 				"(--name), or take its place with --replace if it was installed anew", q.GetName()))
 	}
-	id := NewID()
+	id := store.NewID()
 	if there { // whoever takes a host's place has its id
 		id = was.ID
 	}

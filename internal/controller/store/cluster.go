@@ -54,7 +54,7 @@ func (s *Store) readIdentity(ctx context.Context) (kv *mvccpb.KeyValue, etcd str
 	}
 	etcd = strconv.FormatUint(head.Header.ClusterId, 16)
 	if len(head.Kvs) == 0 {
-		text := mustJSON(Cluster{ID: newID(), Epoch: 1, Etcd: etcd})
+		text := mustJSON(Cluster{ID: NewID(), Epoch: 1, Etcd: etcd})
 		_, err = s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 			Then(clientv3.OpPut(key, string(text))).Commit()
 		if err == nil {

@@ -78,8 +78,8 @@ type head struct {
 	ID string `json:"id"`
 }
 
-// newID returns an identifier that no object had before: 130 random bits.
-func newID() string { return strings.ToLower(rand.Text()) }
+// NewID returns an identifier that no object had before: 130 random bits.
+func NewID() string { return strings.ToLower(rand.Text()) }
 
 // headOf returns the metadata line of a value.
 func headOf(value []byte) []byte {

@@ -70,7 +70,7 @@ func Restore(file string, o Options) error {
 	}
 	err = snapshot.NewV3(newEtcdLog(o.Log, &atomic.Bool{})).Restore(snapshot.RestoreConfig{SnapshotPath: file,
 		Name: o.Name, OutputDataDir: o.Dir, PeerURLs: advertise, InitialCluster: strings.Join(member, ","),
-		InitialClusterToken: newID(), RevisionBump: revisionGap, MarkCompacted: true})
+		InitialClusterToken: NewID(), RevisionBump: revisionGap, MarkCompacted: true})
 	if err != nil {
 		return fmt.Errorf("store: restoring %s: %w", file, err)
 	}

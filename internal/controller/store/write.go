@@ -83,7 +83,7 @@ func (s *Store) Write(ctx context.Context, changes []Change) (int64, error) {
 	ids := make([]string, len(changes))
 	for i, c := range changes {
 		if ids[i] = c.ID; c.ID == "" {
-			ids[i] = newID()
+			ids[i] = NewID()
 		}
 	}
 	return s.do(ctx, func(t *tx) error {

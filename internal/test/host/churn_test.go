@@ -1,24 +1,19 @@
 package host
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
-	"heddle/internal/host/ownfile"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/realhost"
 )
 
 // programs is how many programs run where frames enter a device.
@@ -239,21 +234,5 @@ func TestARebootBringsUplinksAndHostPortsBack(t *testing.T) {
 // forgetBoot makes the host look as after a reboot.
 func (h *host) forgetBoot() {
 	h.t.Helper()
-	mount := filepath.Join(h.dir, "run", "bpf")
-	err := errors.Join(os.RemoveAll(filepath.Join(mount, h.name)), unix.Unmount(mount, unix.MNT_DETACH),
-		os.RemoveAll(filepath.Join(h.dir, "run")))
-	path := filepath.Join(h.dir, "state", h.name, "state.json")
-	b, errRead := os.ReadFile(path)
-	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err := errors.Join(err, errRead, errBoot); err != nil {
-		h.t.Fatal(err)
-	}
-	b = b[:bytes.LastIndexByte(b, ',')] // without the checksum, which is the last field
-	text := strings.Replace(string(b), strings.TrimSpace(string(boot)), "00000000-0000-4000-8000-000000000000", 1)
-	if text == string(b) {
-		h.t.Fatal("the state does not name the boot: this test is void")
-	}
-	if err := os.WriteFile(path, ownfile.Seal([]byte(text)), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	realhost.ForgetBoot(h.t, h.dir, h.name)
 }

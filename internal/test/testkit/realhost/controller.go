@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
@@ -82,11 +81,7 @@ func (c *Controller) End(s syscall.Signal) {
 // Await waits until something holds.
 func (c *Controller) Await(what string, holds func() bool) {
 	c.T.Helper()
-	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(Poll) {
-		if time.Now().After(deadline) {
-			c.T.Fatalf("waited in vain: %s", what)
-		}
-	}
+	await(c.T, what, holds)
 }
 
 // Define makes the definition that text, and waits until all hosts that are connected have it active.

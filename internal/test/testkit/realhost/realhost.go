@@ -212,9 +212,14 @@ func (h *Host) Configure(config string) {
 // Await waits until something holds.
 func (h *Host) Await(what string, holds func() bool) {
 	h.T.Helper()
+	await(h.T, what, holds)
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
 	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(Poll) {
 		if time.Now().After(deadline) {
-			h.T.Fatalf("waited in vain: %s", what)
+			t.Fatalf("waited in vain: %s", what)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"testing"
 
 	"golang.org/x/sys/unix"
 
@@ -18,21 +19,28 @@ import (
 func (h *Host) Reboot() {
 	h.T.Helper()
 	h.End(syscall.SIGKILL)
-	mount := filepath.Join(h.Dir, "run", "bpf")
-	err := errors.Join(os.RemoveAll(filepath.Join(mount, "default")), unix.Unmount(mount, unix.MNT_DETACH),
-		os.RemoveAll(filepath.Join(h.Dir, "run")))
-	path := filepath.Join(h.Dir, "state", "default", "state.json")
+	ForgetBoot(h.T, h.Dir, "default")
+}
+
+// ForgetBoot makes the directories of an agent that has ended look as after a reboot: dir has its run and its state
+// directory.
+func ForgetBoot(t *testing.T, dir, agent string) {
+	t.Helper()
+	mount := filepath.Join(dir, "run", "bpf")
+	err := errors.Join(os.RemoveAll(filepath.Join(mount, agent)), unix.Unmount(mount, unix.MNT_DETACH),
+		os.RemoveAll(filepath.Join(dir, "run")))
+	path := filepath.Join(dir, "state", agent, "state.json")
 	b, errRead := os.ReadFile(path)
 	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err := errors.Join(err, errRead, errBoot); err != nil {
-		h.T.Fatal(err)
+		t.Fatal(err)
 	}
 	b = b[:bytes.LastIndexByte(b, ',')] // without the checksum, which is the last field
 	text := strings.Replace(string(b), strings.TrimSpace(string(boot)), "00000000-0000-4000-8000-000000000000", 1)
 	if text == string(b) {
-		h.T.Fatal("the state does not name the boot: this test is void")
+		t.Fatal("the state does not name the boot: this test is void")
 	}
 	if err := os.WriteFile(path, ownfile.Seal([]byte(text)), 0o600); err != nil {
-		h.T.Fatal(err)
+		t.Fatal(err)
 	}
 }
