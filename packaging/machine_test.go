@@ -124,7 +124,7 @@ func (m *machine) try(name string, args ...string) (string, error) {
 	if m.pid == "" {
 		return "", errors.New("not up")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target", m.pid, "--mount", "--pid", "--net", "--uts",
 		"--ipc", "--cgroup", "--root", "--wd", name}, args...)...)

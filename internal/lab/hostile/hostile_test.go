@@ -16,7 +16,7 @@ import (
 // the experiment to measure.
 func TestS15_D27_LimitsHoldBesideEveryFlood(t *testing.T) {
 	testkit.Root(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	much, err := Options{}.effort()
 	if err != nil {

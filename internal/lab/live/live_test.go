@@ -22,7 +22,7 @@ import (
 // after the command has returned reaches the old segment. How long it takes is for the experiment to measure.
 func TestAThousandPortsChangeTheirVLANUnderAStream(t *testing.T) {
 	testkit.Root(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	s, err := scenario.Parse(Name+".yaml", []byte(labFile), nil)
 	if err != nil {

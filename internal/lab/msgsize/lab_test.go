@@ -37,7 +37,7 @@ func namespaces(t *testing.T) string {
 func TestMessagesPassDirectlyAndThroughTheFirewall(t *testing.T) {
 	testkit.Root(t)
 	testkit.Tool(t, "nft")
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	dir, e := t.TempDir(), little()
 	m, err := run(ctx, Options{RunDir: dir}, e)
@@ -68,7 +68,7 @@ func TestMessagesPassDirectlyAndThroughTheFirewall(t *testing.T) {
 func TestAFirewallThatLetsEverythingInIsFoundOut(t *testing.T) {
 	testkit.Root(t)
 	testkit.Tool(t, "nft")
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	e := little()
 	r, err := build(ctx, Options{RunDir: t.TempDir()}, e)

@@ -180,6 +180,9 @@ func (g *Guest) Release() string {
 // Done is closed when the guest has ended and everything that Start made is removed.
 func (g *Guest) Done() <-chan struct{} { return g.proc.done }
 
+// Said is the end of what QEMU and the guest's kernel have printed, or nothing.
+func (g *Guest) Said() string { return g.proc.said() }
+
 // Wait waits for the guest to end. The error is nil when QEMU ended by itself or by Stop and everything could be
 // cleaned up.
 func (g *Guest) Wait() error {

@@ -100,7 +100,7 @@ func TestGuest_ExchangesThroughBridge(t *testing.T) {
 	for _, card := range []qemu.NIC{qemu.VirtioNet, qemu.E1000, qemu.E1000E} {
 		t.Run(string(card), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			sw, peer := bridged(t, "192.0.2.2/24", "2001:db8::2/64")
 			g := start(t, ctx, qemu.Options{
@@ -137,7 +137,7 @@ func TestGuest_ExchangesThroughBridge(t *testing.T) {
 func TestGuest_Commands(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	ns := testkit.NS(t, "cmd")
 	file := filepath.Join(t.TempDir(), "file")

@@ -201,7 +201,7 @@ func (g *bondGuest) failOver(t *testing.T, ctx context.Context) {
 // policies.
 func TestS111_ABondInARealGuestFailsOver(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	g := newBondGuest(t, ctx)
 	for _, c := range []struct {
@@ -230,7 +230,7 @@ func TestS111_ABondInARealGuestFailsOver(t *testing.T) {
 // 802.3ad needs LACP, which the switch does not speak with guests, so that no adapter is used.
 func TestS111_OtherBondsInARealGuest(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	g := newBondGuest(t, ctx)
 	g.connect(t, ctx, "bonded", true)

@@ -219,7 +219,7 @@ func (g *guardGuest) sharedAddress(t *testing.T, ctx context.Context) {
 // TestS86_S108_ARealGuestUnderAnAddressGuard: Linux with its own ARP, DHCP client and neighbour discovery.
 func TestS86_S108_ARealGuestUnderAnAddressGuard(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	g := newGuardGuest(t, ctx)
 	t.Run("its own addresses", func(t *testing.T) { g.ownAddresses(t, ctx) })

@@ -2,6 +2,7 @@ package qemu_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -35,9 +37,6 @@ type machine interface {
 	// serve starts the exchange server, which goes with the test.
 	serve(t *testing.T, ctx context.Context)
 }
-
-// guest is a QEMU guest that has the exchange program at exchangePath.
-type guest struct{ *qemu.Guest }
 
 func (g guest) run(ctx context.Context, command string) (string, error) {
 	r, err := g.Run(ctx, command)
@@ -104,7 +103,7 @@ func needGuests(t *testing.T, cards ...qemu.NIC) {
 	t.Helper()
 	testkit.Root(t)
 	testkit.Tool(t, "qemu-system-x86_64")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for _, card := range cards {
 		if _, err := image.Build(ctx, image.Options{Flavour: card.Flavour(), Log: t.Logf}); err != nil {
@@ -120,12 +119,23 @@ func start(t *testing.T, ctx context.Context, o qemu.Options) guest {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := guest{g, &atomic.Bool{}}
+	out.watch(ctx)
 	t.Cleanup(func() {
-		if err := g.Stop(); err != nil {
+		ended := false
+		select {
+		case <-g.Done():
+			ended = true
+		default:
+		}
+		if err := out.Stop(); err != nil && !errors.Is(context.Cause(ctx), errGuestEnded) {
 			t.Error(err)
 		}
+		if t.Failed() {
+			t.Logf("guest %s had ended by itself: %v%s", g.Name(), ended, g.Said())
+		}
 	})
-	return guest{g}
+	return out
 }
 
 // exchange sends data between two machines in both directions over TCP and UDP, opened from either side, and checks

@@ -21,7 +21,7 @@ import (
 func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var hosts [2]*libvirtd
 	var peer vm

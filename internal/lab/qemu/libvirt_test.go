@@ -59,7 +59,7 @@ const plugged = `<interface type='ethernet'><mac address='52:54:00:00:02:02'/><m
 func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
 		"ports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
@@ -114,7 +114,7 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 func TestLibvirt_APortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare", "ip")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
 		"ports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
@@ -170,7 +170,7 @@ func (h *heddleHost) noPorts(t *testing.T, ctx context.Context, domain string) {
 func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	var hosts [2]*libvirtd
 	var peers [2]vm
@@ -341,7 +341,7 @@ func (h *heddleHost) hookByHand(t *testing.T, ctx context.Context, name, xml str
 func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web}]}]\n"+
 		"ports: [{name: taken, switch: lab, portGroup: web, mac: \"52:54:00:00:02:03\"}]")

@@ -25,7 +25,7 @@ func TestGuest_LeavesNothing(t *testing.T) {
 		"context": func(g *qemu.Guest, cancel context.CancelFunc) error { cancel(); return g.Wait() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			// A TMPDIR of its own, to see what stays in it.
 			tmp, err := os.MkdirTemp("/tmp", "heddle-qt-")
@@ -62,7 +62,7 @@ func TestGuest_LeavesNothing(t *testing.T) {
 // TestGuest_FailuresSayWhy: the error contains what QEMU or the guest said, and nothing is left.
 func TestGuest_FailuresSayWhy(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	ns := testkit.NS(t, "fail")
 	_, err := qemu.Start(ctx, qemu.Options{Name: "bad", NetNS: ns, Tap: "tap0", ExtraArgs: []string{"-nonsense"}})

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"heddle/internal/lab/qemu"
 	"heddle/internal/test/testkit"
@@ -17,8 +16,11 @@ import (
 func TestS99_ALiveMigrationOnOneHost(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	attempts(t, migrationOnOneHost)
+}
+
+func migrationOnOneHost(t *testing.T, ctx context.Context) {
+	t.Helper()
 	s := newSite(t)
 	m := newMoves()
 	h := s.hosts[0]
@@ -37,11 +39,11 @@ func TestS99_ALiveMigrationOnOneHost(t *testing.T) {
 	reachable(t, ctx, s.outside, s.near[0]) // it answers from where it runs
 
 	migrate(t, ctx, source, socket)
-	<-m.resumed
+	m.await(t, ctx)
 	h.awaitPort(t, ctx, "vm", "at its new tap", func(p portView) bool { return p.State == "up" && p.Device == "two" })
 	h.awaitPort(t, ctx, "vm:left", "silent", func(p portView) bool { return p.State == "waiting" && p.Device == "one" })
 	reachable(t, ctx, s.outside, s.near[0])
-	within(t, m.pause(), pingers...)
+	within(t, ctx, m.pause(), pingers...)
 	if _, err := h.Output(ctx, "port", "disconnect", "--device", "one"); err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +53,15 @@ func TestS99_ALiveMigrationOnOneHost(t *testing.T) {
 	reachable(t, ctx, s.outside, s.near[0])
 }
 
-// TestS99_ACancelledMigrationChangesNothing: also one during which both agents are killed.
+// TestS99_ACancelledMigrationAndKilledAgents: a cancelled migration changes nothing, nor does one during which both
+// agents are killed.
 func TestS99_ACancelledMigrationAndKilledAgents(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	attempts(t, cancelledMigration)
+}
+
+func cancelledMigration(t *testing.T, ctx context.Context) {
+	t.Helper()
 	s := newSite(t)
 	m := newMoves()
 	source := s.migrant(t, ctx, 0, "vm", m.source)
@@ -106,7 +112,7 @@ func TestS99_ACancelledMigrationAndKilledAgents(t *testing.T) {
 		h.End(syscall.SIGKILL)
 	}
 	migrate(t, ctx, source, again)
-	<-m.resumed
+	m.await(t, ctx)
 	reachable(t, ctx, s.outside, s.near[1])
 	for _, h := range s.hosts {
 		h.Start(h.config(t))

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/lab/qemu"
@@ -60,8 +59,11 @@ func (h *heddleHost) delivered(t *testing.T, ctx context.Context, port string) (
 func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	attempts(t, pausedGuest)
+}
+
+func pausedGuest(t *testing.T, ctx context.Context) {
+	t.Helper()
 	s := newSite(t)
 	source := s.migrant(t, ctx, 0, "vm", nil)
 	s.connect(t, ctx, 0, "vm", "vm", "--qmp", s.monitor(0, "vm"))
@@ -119,8 +121,11 @@ func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
 func TestS99_APostCopyMigration(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "ping")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
+	attempts(t, postCopyMigration)
+}
+
+func postCopyMigration(t *testing.T, ctx context.Context) {
+	t.Helper()
 	s := newSite(t)
 	m := newMoves()
 	source := s.migrant(t, ctx, 0, "vm", m.source)
@@ -153,7 +158,7 @@ func TestS99_APostCopyMigration(t *testing.T) {
 	}
 	source.must(t, ctx, "migrate-start-postcopy", nil)
 	awaitMigration(t, ctx, source, "postcopy-active")
-	<-m.resumed
+	m.await(t, ctx)
 	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool {
 		return p.State == "waiting" &&
 			strings.Contains(p.Reason, "has left")

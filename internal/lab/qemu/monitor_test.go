@@ -31,7 +31,7 @@ func (h *heddleHost) awaitPort(t *testing.T, ctx context.Context, name, what str
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("port %s: never %s: %+v %v", name, what, p, err)
+			fatal(t, ctx, "port %s: never %s: %+v %v", name, what, p, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -152,7 +152,7 @@ func (g *tapGuest) unicastHanded(t *testing.T, ctx context.Context) uint64 {
 // TestS3_S4_AGuestBehindATapChangesItsMAC: seen through QEMU's receive filter, with a real guest.
 func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	g := newTapGuest(t, ctx)
 	if n := g.pings(t, ctx, g.vm, "192.0.2.1"); n != "3" {
@@ -207,7 +207,7 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 // monitor is gone, what it showed is unknown.
 func TestS5_S6_AGuestBehindATapAsksForPromiscuousMode(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	g := newTapGuest(t, ctx)
 	asks := func(answer string) {

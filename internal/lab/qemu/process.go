@@ -111,7 +111,12 @@ func (p *process) finish(ctx context.Context) {
 
 // explain adds the end of what QEMU and the guest's kernel printed.
 func (p *process) explain(err error) error {
-	return fmt.Errorf("%w%s%s", err, p.stderr.quote("QEMU"), p.console.quote("the guest's console"))
+	return fmt.Errorf("%w%s", err, p.said())
+}
+
+// said is the end of what QEMU and the guest's kernel printed, as the end of a sentence, or nothing.
+func (p *process) said() string {
+	return p.stderr.quote("QEMU") + p.console.quote("the guest's console")
 }
 
 // tailBytes is how much of an output is stored for error messages: enough for a kernel panic with its backtrace.

@@ -63,7 +63,7 @@ func macOfTap(tap string) string { return "52:54:00:00:01:0" + tap[len(tap)-1:] 
 // TestScriptsOfAUser: QEMU runs heddle-ifup and heddle-ifdown as in the how-to.
 func TestScriptsOfAUser(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]")
 	env := []string{"HEDDLE_PORT_GROUP=web", "HEDDLE_QMP=" + filepath.Join(h.Dir, "qmp"), "HEDDLE_MAC_t_1=" +
@@ -115,7 +115,7 @@ func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	for _, incoming := range []string{"-incoming", "--incoming"} {
 		t.Run(incoming, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}]}]")
 			const mac = "52:54:00:00:01:01"

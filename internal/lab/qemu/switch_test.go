@@ -177,7 +177,7 @@ func largeFrames(t *testing.T, h *heddleHost, device string, during func()) bool
 func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 	needGuests(t, qemu.VirtioNet, qemu.E1000)
 	program := buildExchange(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	h := newHeddleHost(t, fmt.Sprintf(switchConfig, "{none: true}", "{none: true}"))
 	v := vm{h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 1, 3}, "192.0.2.3/24", "198.51.100.3/24"), program}

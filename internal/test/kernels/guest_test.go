@@ -43,7 +43,7 @@ func forEachKernel(t *testing.T, f func(t *testing.T, img *image.Image)) {
 	}
 	for _, kernel := range list {
 		t.Run(filepath.Base(kernel), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			img, err := image.Build(ctx, image.Options{Flavour: image.Host, Kernel: kernel, Log: t.Logf})
 			if err != nil {

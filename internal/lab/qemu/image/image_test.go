@@ -204,7 +204,7 @@ func TestLock_WaitsAndGivesUp(t *testing.T) {
 // and a dead build's directory goes. Downloads are shared with the default cache.
 func TestBuild_OnceForAll(t *testing.T) {
 	testkit.Root(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	if _, err := Build(ctx, Options{Flavour: Cloud}); err != nil {
 		testkit.Missing(t, strings.ReplaceAll(err.Error(), "\n", "; "))
