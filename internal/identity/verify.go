@@ -12,6 +12,8 @@ import (
 type Trust struct {
 	Cluster ClusterID
 	Roots   []*x509.Certificate
+	// Chains remembers what was verified; nil for verifying each time.
+	Chains *Chains
 }
 
 // Peer is the other side of a connection, of which the certificate was checked.
@@ -99,6 +101,10 @@ func (t *Trust) peer(shown []*x509.Certificate) (*Peer, error) {
 // chain makes sure that a root of the cluster that counts now has signed the certificate, and that all was in order at
 // that time.
 func (t *Trust) chain(p *Peer, more []*x509.Certificate, at, now time.Time, use x509.ExtKeyUsage) error {
+	key := chainKey(p.Certificate, more, use)
+	if t.Chains.good(key, at, now) {
+		return nil
+	}
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	for _, r := range t.Roots {
 		if !now.After(r.NotAfter) {
@@ -108,11 +114,12 @@ func (t *Trust) chain(p *Peer, more []*x509.Certificate, at, now time.Time, use 
 	for _, c := range more {
 		between.AddCert(c)
 	}
-	_, err := p.Certificate.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at,
+	chains, err := p.Certificate.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at,
 		KeyUsages: []x509.ExtKeyUsage{use}})
 	if err != nil {
 		return refused(Foreign, p.Name, "no authority of the cluster that counts today has signed it for this: %w", err)
 	}
+	t.Chains.add(key, chains[0])
 	return nil
 }
 
@@ -129,7 +136,7 @@ func Pinned(root Fingerprint, shown []*x509.Certificate, clock Clock) (*Peer, *T
 		if err != nil || name.Kind != Authority {
 			return nil, nil, refused(Malformed, name, "this is no authority of a Heddle cluster")
 		}
-		t := &Trust{name.Cluster, []*x509.Certificate{c}}
+		t := &Trust{Cluster: name.Cluster, Roots: []*x509.Certificate{c}}
 		p, err := t.Controller(shown, clock)
 		return p, t, err
 	}

@@ -29,13 +29,16 @@ import (
 // and all, so that the hosts of a cluster do not come all at once.
 const (
 	firstPause = 500 * time.Millisecond
-	longPause  = 15 * time.Second
+	longPause  = 6 * time.Second
 )
 
 // Times of a connection.
 const (
-	// dialTime bounds an attempt to reach one controller.
-	dialTime = 10 * time.Second
+	// dialTime bounds how long a connection to one controller takes without TLS.
+	dialTime = 5 * time.Second
+	// answerTime bounds the rest until the controller answers: it may have thousands of hosts to answer, and a host
+	// that gives up its place in that row makes the row longer for all.
+	answerTime = 30 * time.Second
 	// pingAfter is how long a silent connection is trusted.
 	pingAfter = 10 * time.Second
 	// pingTime is how long an answer to a ping may take.
@@ -104,6 +107,9 @@ func New(o Options) *Client {
 	if o.Connected == nil {
 		o.Connected = func(string, error) {}
 	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
 	return &Client{Options: o, start: start, changed: make(chan struct{}, 1)}
 }
 
@@ -128,7 +134,6 @@ func (c *Client) Run(ctx context.Context) {
 			n = random(len(list))
 		}
 		address := list[n%len(list)]
-		began := time.Now()
 		heard, err := c.converse(ctx, address)
 		if ctx.Err() != nil {
 			return
@@ -148,7 +153,7 @@ func (c *Client) Run(ctx context.Context) {
 		if heard {
 			last = ""
 		}
-		if !sleep(ctx, jitter(pause)-time.Since(began)/2) {
+		if !sleep(ctx, jitter(pause)) {
 			return
 		}
 		if n%len(list) == 0 { // all were tried
@@ -169,7 +174,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	rpc := controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(
 		&http.Client{Transport: transport}, "https://"+address,
 		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors())))
-	patience := time.AfterFunc(dialTime, func() { cancel(errors.New("no answer")) })
+	patience := time.AfterFunc(dialTime+answerTime, func() { cancel(errors.New("no answer")) })
 	defer patience.Stop()
 	stream, err := rpc.FollowSlice(ctx)
 	if err != nil {
@@ -185,19 +190,24 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	if err != nil {
 		return err
 	}
+	known, err := reportedBy(report)
+	if err != nil {
+		return err
+	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report}}
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))
 	}
 	s := &session{Client: c, rpc: rpc, stream: stream, talking: t, received: from(given),
-		reported: report, next: make(chan ready, 1),
+		reported: known, next: make(chan ready, 1),
 		due: make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4)}
 	first, err := stream.Receive()
 	if err != nil {
 		return because(ctx, err)
 	}
 	patience.Stop()
+	s.changes = first.GetTakesChanges()
 	close(t.answered)
 	c.Connected(address, nil)
 	c.Log.Info("a controller answers", "controller", address, "revision", first.GetCurrent().GetRevision())
@@ -265,9 +275,16 @@ func (c *Client) transport() (*http.Transport, error) {
 	}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
-	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: dialTime, Protocols: protocols,
-		DialContext: c.Dial,
+	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: answerTime, Protocols: protocols,
+		DialContext: c.dial,
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
+}
+
+// dial connects in time.
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	return c.Dial(ctx, network, address)
 }
 
 func jitter(d time.Duration) time.Duration {

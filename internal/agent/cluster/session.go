@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 
-	"google.golang.org/protobuf/proto"
-
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 )
@@ -17,7 +15,8 @@ type session struct {
 	stream   controllerv1connect.HostServiceFollowSliceClientStream
 	talking  *talking
 	received *received
-	reported *controllerv1.HostReport
+	reported *reported
+	changes  bool // the controller takes what is another instead of all
 	// next holds the newest version that is not active yet: one that is superseded before is never activated.
 	next chan ready
 	due  chan *controllerv1.RenewCertificate // holds one
@@ -120,11 +119,18 @@ func (s *session) report() error {
 		if err != nil {
 			return err
 		}
-		if !proto.Equal(now, s.reported) {
-			if err := s.send(&controllerv1.FollowSliceRequest{Report: now}); err != nil {
+		change, err := s.reported.change(now)
+		if err != nil {
+			return err
+		}
+		if change != nil {
+			m := &controllerv1.FollowSliceRequest{Change: change}
+			if !s.changes {
+				m = &controllerv1.FollowSliceRequest{Report: now}
+			}
+			if err := s.send(m); err != nil {
 				return err
 			}
-			s.reported = now
 		}
 		if !sleep(s.ctx, reportEvery) {
 			return nil

@@ -179,6 +179,8 @@ func (a *Authority) Serving(c *x509.Certificate, key identity.Key) *identity.Cre
 	for _, r := range a.trust.Roots {
 		chain = append(chain, r.Raw)
 	}
-	return &identity.Credentials{Trust: a.trust,
+	trust := a.trust
+	trust.Chains = identity.NewChains()
+	return &identity.Credentials{Trust: trust,
 		Certificate: tls.Certificate{Certificate: chain, PrivateKey: key.PrivateKey, Leaf: c}}
 }

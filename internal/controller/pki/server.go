@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"heddle/internal/identity"
@@ -24,8 +25,26 @@ type Server struct {
 // TLS is how it takes them. A certificate that is shown and not in order ends the handshake; Peer says who is
 // there afterwards.
 func (s Server) TLS() *tls.Config {
+	var last atomic.Pointer[served]
 	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, NextProtos: s.protocols(),
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.forOne() }}
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			own, err := s.Own()
+			if err != nil {
+				return nil, err
+			}
+			if l := last.Load(); l != nil && l.by == own {
+				return l.conf, nil
+			}
+			l := &served{own, s.with(own)}
+			last.Store(l)
+			return l.conf, nil
+		}}
+}
+
+// served is what connections are taken with, by the same credentials.
+type served struct {
+	by   *identity.Credentials
+	conf *tls.Config
 }
 
 func (s Server) protocols() []string {
@@ -35,13 +54,9 @@ func (s Server) protocols() []string {
 	return []string{"h2", "http/1.1"}
 }
 
-// forOne is for one handshake. The roots are named to the client, so that a browser does not ask its user for a
+// with is how connections are taken with these credentials. The roots are named to the client, so that a browser does not ask its user for a
 // certificate that is for something else.
-func (s Server) forOne() (*tls.Config, error) {
-	own, err := s.Own()
-	if err != nil {
-		return nil, err
-	}
+func (s Server) with(own *identity.Credentials) *tls.Config {
 	roots := x509.NewCertPool()
 	for _, r := range own.Trust.Roots {
 		roots.AddCert(r)
@@ -54,7 +69,7 @@ func (s Server) forOne() (*tls.Config, error) {
 			}
 			_, err := s.Renewing(&c)
 			return err
-		}}, nil
+		}}
 }
 
 // Peer is who is at the other end of a connection, by what counts now: for all calls but the one that renews a

@@ -1,15 +1,31 @@
 package rpc
 
 import (
-	"slices"
+	"fmt"
+
+	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/slice"
 )
 
-// reported takes in what a host reports: of it, ports in port groups of switches that the host has, by the definition
-// or by the one that is active there still. A host speaks for nothing else (S104). The caller holds the lock.
+// reported takes in a whole report of a host. The caller holds the lock.
 func (f *fleet) reported(h *host, c *conn, r *controllerv1.HostReport) {
+	f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
+		return newReport(r.GetPorts(), r.GetWarnings(), its)
+	})
+}
+
+// amended takes in what is another since a host's last report. The caller holds the lock.
+func (f *fleet) amended(h *host, c *conn, change *controllerv1.HostReportChange) {
+	f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
+		return h.report.changed(change, its)
+	})
+}
+
+// keep takes in a report of a host: of it, ports in port groups of switches that the host has, by the definition or by
+// the one that is active there still. A host speaks for nothing else (S104). The caller holds the lock.
+func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort) bool) (*report, error)) {
 	set, err := f.target(h)
 	if err != nil {
 		return // the definition is damaged: what was reported before stays
@@ -19,21 +35,32 @@ func (f *fleet) reported(h *host, c *conn, r *controllerv1.HostReport) {
 		sets = append(sets, active)
 	}
 	var beyond *controllerv1.HostPort
-	ports := slices.DeleteFunc(slices.Clone(r.GetPorts()), func(p *controllerv1.HostPort) bool {
+	left := 0
+	next, err := make(func(p *controllerv1.HostPort) bool {
 		key := slice.Key{Kind: slice.PortGroup, Name: p.GetSwitch() + "/" + p.GetPortGroup()}
 		for _, s := range sets {
 			if _, ok := s.Get(key); ok {
-				return false
+				return true
 			}
 		}
 		beyond = p
-		return true
+		left++
+		return false
 	})
+	if err != nil {
+		f.log.Error("what a host reports cannot be kept", "host", h.doc.Name, "err", err)
+		return
+	}
 	if beyond != nil && !c.beyond {
 		c.beyond = true
 		f.log.Warn("a host reports ports that are not its to report; they are left out", "host", h.doc.Name,
-			"address", c.address, "ports", len(r.GetPorts())-len(ports), "one", beyond.GetName(),
-			"switch", beyond.GetSwitch(), "group", beyond.GetPortGroup())
+			"address", c.address, "ports", left, "one", beyond.GetName(), "switch", beyond.GetSwitch(), "group",
+			beyond.GetPortGroup())
 	}
-	h.report = &controllerv1.HostReport{Ports: ports, Warnings: r.GetWarnings()}
+	if len(next.wire) > maxBody { // by changes; a whole report is bounded as a message
+		c.end(connect.NewError(connect.CodeResourceExhausted,
+			fmt.Sprintf("the host reports %d ports, which are more than a host can have", next.ports)))
+		return
+	}
+	h.report = next
 }

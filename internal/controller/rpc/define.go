@@ -167,13 +167,7 @@ func (f *fleet) users(group string) (lines []string) {
 				"or remove the port group with --force; the host goes on by what it has", group, h.doc.Name))
 			continue
 		}
-		var ports []string
-		for _, p := range h.report.GetPorts() {
-			if p.GetSwitch() == sw && p.GetPortGroup() == name {
-				ports = append(ports, p.GetName())
-			}
-		}
-		if len(ports) > 0 {
+		if ports := h.report.users(sw, name); len(ports) > 0 {
 			lines = append(lines, fmt.Sprintf("port group %s is in use on host %s, by %s: move these ports, or "+
 				"remove it "+
 				"with --force", group, h.doc.Name, strings.Join(ports, ", ")))

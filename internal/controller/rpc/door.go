@@ -3,20 +3,32 @@ package rpc
 import (
 	"container/list"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // Bounds of connections that have not proved who they are.
 const (
-	// mostWaiting is how many are in the handshake; a further one ends the oldest.
+	// mostWaiting is how many have said nothing yet; a further one ends the oldest.
 	mostWaiting = 512
+	// mostQueued is how many have said hello and wait for their turn. While there are so many, none is accepted: those
+	// that come wait in the kernel, where they take next to nothing.
+	mostQueued = 1024
+	// mostProving is how many have been answered and have not proved who they are; a further one ends the oldest.
+	mostProving = 2048
+	// seats is how many shake hands at a time. Who takes longer than seatTime to answer shakes hands standing, so that
+	// nobody keeps the others waiting.
+	seats    = 128
+	seatTime = 500 * time.Millisecond
 	// mostGuests is how many have no certificate, such as those of hosts that join; a further one ends the oldest.
 	mostGuests = 256
-	// handshakeTime bounds a handshake.
+	// handshakeTime bounds how long the other side may take: to say hello, and then to prove who it is. The time in
+	// which it waits for its turn does not count.
 	handshakeTime = 10 * time.Second
 	// guestTime is how long a connection without a certificate stays.
 	guestTime = 30 * time.Second
@@ -36,13 +48,18 @@ type door struct {
 	ended   chan struct{}
 	err     error // when ended
 	slots   chan struct{}
+	queue   chan struct{}
+	seats   chan struct{}
 	waiting *crowd
+	proving *crowd
 	guests  *crowd
 }
 
 func newDoor(l net.Listener, conf *tls.Config, log *slog.Logger) *door {
 	d := &door{Listener: l, conf: conf, log: log, ready: make(chan net.Conn), ended: make(chan struct{}),
-		slots: make(chan struct{}, handshakes), waiting: newCrowd(mostWaiting), guests: newCrowd(mostGuests)}
+		slots: make(chan struct{}, handshakes), queue: make(chan struct{}, mostQueued),
+		seats: make(chan struct{}, seats), waiting: newCrowd(mostWaiting), proving: newCrowd(mostProving),
+		guests: newCrowd(mostGuests)}
 	go d.run()
 	return d
 }
@@ -50,6 +67,9 @@ func newDoor(l net.Listener, conf *tls.Config, log *slog.Logger) *door {
 func (d *door) run() {
 	defer close(d.ended)
 	for {
+		// Waits while the queue is full.
+		d.queue <- struct{}{}
+		<-d.queue
 		c, err := d.Listener.Accept()
 		if ne, ok := err.(net.Error); ok && ne.Timeout() {
 			continue
@@ -57,9 +77,10 @@ func (d *door) run() {
 		if err != nil {
 			d.err = err
 			d.waiting.end()
+			d.proving.end()
 			return
 		}
-		v := &visitor{Conn: c, door: d}
+		v := &visitor{Conn: c, door: d, rise: func() {}}
 		d.waiting.enter(v)
 		go d.greet(v)
 	}
@@ -79,22 +100,28 @@ func (d *door) Accept() (net.Conn, error) {
 func (d *door) greet(v *visitor) {
 	conf := d.conf.Clone()
 	choose := conf.GetConfigForClient
+	slow := time.AfterFunc(handshakeTime, func() { _ = v.Close() })
 	conf.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		d.slots <- struct{}{}
-		v.computes = true
+		if !slow.Stop() {
+			return nil, net.ErrClosed
+		}
+		defer slow.Reset(handshakeTime)
+		if err := d.admit(v); err != nil {
+			return nil, err
+		}
 		return choose(h)
 	}
-	slow := time.AfterFunc(handshakeTime, func() { _ = v.Close() })
 	c := tls.Server(v, conf)
 	err := c.Handshake()
 	slow.Stop()
 	v.computed()
+	v.rise()
 	if err != nil {
 		d.log.Debug("a connection is refused", "address", v.RemoteAddr().String(), "err", err)
 		v.part()
 		return
 	}
-	d.waiting.leave(v)
+	d.proving.leave(v)
 	if len(c.ConnectionState().PeerCertificates) == 0 {
 		d.guests.enter(v)
 		time.AfterFunc(guestTime, func() { _ = v.Close() })
@@ -106,11 +133,34 @@ func (d *door) greet(v *visitor) {
 	}
 }
 
+// errGone says that the other side has left while it waited for its turn: it may come again, and what its handshake
+// takes is for those that are there.
+var errGone = errors.New("the other side has gone")
+
+// admit waits for the turn of somebody who has said hello, first come first served.
+func (d *door) admit(v *visitor) error {
+	d.waiting.leave(v)
+	d.queue <- struct{}{}
+	defer func() { <-d.queue }()
+	d.seats <- struct{}{}
+	v.rise = sync.OnceFunc(func() { <-d.seats })
+	time.AfterFunc(seatTime, v.rise)
+	d.slots <- struct{}{}
+	v.computes = true
+	if v.gone() {
+		return errGone
+	}
+	d.proving.enter(v)
+	return nil
+}
+
 // visitor is a connection below TLS.
 type visitor struct {
 	net.Conn
-	door     *door
-	computes bool // it holds a slot; for the goroutine that shakes hands
+	door *door
+	// For the goroutine that shakes hands.
+	computes bool   // it holds a slot
+	rise     func() // gives its seat back
 }
 
 // Write sends; with the first of it, the handshake's costly part is done.
@@ -126,9 +176,29 @@ func (v *visitor) computed() {
 	}
 }
 
+// gone reports whether the other side has closed the connection. What it sent stays to be read.
+func (v *visitor) gone() bool {
+	c, ok := v.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	closed := false
+	err = raw.Read(func(fd uintptr) bool {
+		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		closed = err == nil && n == 0 || errors.Is(err, syscall.ECONNRESET)
+		return true
+	})
+	return closed || err != nil
+}
+
 // Close ends it.
 func (v *visitor) Close() error {
 	v.door.waiting.leave(v)
+	v.door.proving.leave(v)
 	v.door.guests.leave(v)
 	return v.Conn.Close()
 }

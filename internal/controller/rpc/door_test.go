@@ -1,8 +1,14 @@
 package rpc
 
 import (
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"math/big"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,4 +47,104 @@ func TestS104_IdleConnectionsAreBounded(t *testing.T) {
 	if len(c.door.slots) != 0 {
 		t.Errorf("%d handshakes are computed, and nobody shakes hands", len(c.door.slots))
 	}
+}
+
+// More hosts than a controller can shake hands with at a time come at once: each has its turn, and none is sent away.
+func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
+	const hosts = mostWaiting + 200
+	cert := selfSigned(t)
+	release := make(chan struct{})
+	conf := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
+		ClientAuth: tls.RequestClientCert}
+	served := conf.Clone()
+	served.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		<-release
+		return conf, nil
+	}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	d := newDoor(l, served, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = l.Close() })
+	var taken sync.WaitGroup
+	taken.Go(func() {
+		for range hosts {
+			if c, err := d.Accept(); err != nil {
+				t.Error(err)
+			} else if _, err := c.Write([]byte{1}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var came sync.WaitGroup
+	for range hosts {
+		came.Go(func() {
+			c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS13,
+				InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}})
+			if err == nil {
+				_, err = io.ReadFull(c, make([]byte, 1)) // it is let in
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for len(d.queue) < hosts-handshakes {
+		if t.Failed() {
+			t.FailNow()
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	came.Wait()
+	taken.Wait()
+	if n := d.proving.size() + d.waiting.size() + len(d.queue) + len(d.slots) + len(d.seats); n != 0 {
+		t.Errorf("%d are still at the door", n)
+	}
+}
+
+// Who leaves while it waits for its turn takes none.
+func TestDoor_WhoLeavesTakesNoTurn(t *testing.T) {
+	cert := selfSigned(t)
+	release, asked := make(chan struct{}), make(chan struct{}, 2*handshakes)
+	conf := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			asked <- struct{}{}
+			<-release
+			return nil, nil
+		}}
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	d := newDoor(l, conf, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = l.Close() })
+	client := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
+	var ended sync.WaitGroup
+	for i := range 2 * handshakes {
+		c := tls.Client(must(net.Dial("tcp", l.Addr().String()))(t), client)
+		ended.Go(func() { _ = c.Handshake() }) // however that ends
+		if i < handshakes {
+			<-asked
+			t.Cleanup(func() { _ = c.Close() })
+			continue
+		}
+		for len(d.queue) <= i-handshakes {
+			time.Sleep(time.Millisecond)
+		}
+		if err := c.NetConn().Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(release)
+	for len(d.queue) > 0 || len(d.slots) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ended.Wait()
+	if n := len(asked); n != 0 {
+		t.Errorf("%d that had left had a handshake computed", n)
+	}
+}
+
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	key := must(identity.NewKey())(t)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der := must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key.PrivateKey))(t)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key.PrivateKey}
 }

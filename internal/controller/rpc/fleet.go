@@ -55,7 +55,7 @@ type host struct {
 	// What it said last.
 	agent   string
 	address string
-	report  *controllerv1.HostReport
+	report  *report
 	since   time.Time // of the connection, or of its end
 	active  version
 	failed  version // the one that it could not activate

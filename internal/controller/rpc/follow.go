@@ -158,6 +158,9 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	if r := m.GetReport(); r != nil {
 		f.reported(h, c, r)
 	}
+	if change := m.GetChange(); change != nil {
+		f.amended(h, c, change)
+	}
 	c.answered(m.GetPong())
 	if a := m.GetAcknowledgement(); a != nil {
 		v := a.GetVersion()
@@ -189,7 +192,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			return err
 		}
 		if first {
-			m.Controllers = s.controllers()
+			m.Controllers, m.TakesChanges = s.controllers(), true
 		}
 		if due := renewal.due(); due != nil {
 			if m == nil {

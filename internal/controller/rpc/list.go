@@ -24,7 +24,7 @@ func (p people) ListHosts(context.Context, *controllerv1.ListHostsRequest) (*con
 		out.Hosts = append(out.Hosts, &controllerv1.Host{Name: h.doc.Name, Id: h.id,
 			Labels: f.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
 			Revision: h.active.revision, Problems: why, Since: timestamppb.New(h.since),
-			Ports: int32(len(h.report.GetPorts())), Address: h.address})
+			Ports: int32(h.report.count()), Address: h.address})
 	}
 	return out, nil
 }

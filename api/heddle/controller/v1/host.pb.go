@@ -329,7 +329,9 @@ type FollowSliceRequest struct {
 	Acknowledgement *SliceAcknowledgement  `protobuf:"bytes,2,opt,name=acknowledgement,proto3" json:"acknowledgement,omitempty"`
 	Report          *HostReport            `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
 	// pong is the number of the ping that it answers; 0 for none.
-	Pong          uint64 `protobuf:"varint,4,opt,name=pong,proto3" json:"pong,omitempty"`
+	Pong uint64 `protobuf:"varint,4,opt,name=pong,proto3" json:"pong,omitempty"`
+	// change is what is another since the report before: sent to a controller that takes changes.
+	Change        *HostReportChange `protobuf:"bytes,5,opt,name=change,proto3" json:"change,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -390,6 +392,13 @@ func (x *FollowSliceRequest) GetPong() uint64 {
 		return x.Pong
 	}
 	return 0
+}
+
+func (x *FollowSliceRequest) GetChange() *HostReportChange {
+	if x != nil {
+		return x.Change
+	}
+	return nil
 }
 
 // HostHello is a host's first message.
@@ -582,6 +591,122 @@ func (x *HostReport) GetWarnings() []string {
 	return nil
 }
 
+// HostReportChange makes what a host reported what it has now.
+type HostReportChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// put are ports that are new or another.
+	Put     []*HostPort    `protobuf:"bytes,1,rep,name=put,proto3" json:"put,omitempty"`
+	Removed []*HostPortKey `protobuf:"bytes,2,rep,name=removed,proto3" json:"removed,omitempty"`
+	// warnings are all that there are now.
+	Warnings      []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostReportChange) Reset() {
+	*x = HostReportChange{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostReportChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostReportChange) ProtoMessage() {}
+
+func (x *HostReportChange) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
+func (*HostReportChange) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *HostReportChange) GetPut() []*HostPort {
+	if x != nil {
+		return x.Put
+	}
+	return nil
+}
+
+func (x *HostReportChange) GetRemoved() []*HostPortKey {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *HostReportChange) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// HostPortKey names a port of a host.
+type HostPortKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostPortKey) Reset() {
+	*x = HostPortKey{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostPortKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostPortKey) ProtoMessage() {}
+
+func (x *HostPortKey) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
+func (*HostPortKey) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HostPortKey) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *HostPortKey) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // HostPort is one port of a host's distributed switches.
 type HostPort struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -599,7 +724,7 @@ type HostPort struct {
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +736,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +749,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -688,14 +813,16 @@ type FollowSliceResponse struct {
 	// renew: the host's certificate is due. The controller says so, since the host's own clock may be wrong.
 	Renew *RenewCertificate `protobuf:"bytes,4,opt,name=renew,proto3" json:"renew,omitempty"`
 	// ping is answered by pong at once, whatever else the host does; 0 for none.
-	Ping          uint64 `protobuf:"varint,5,opt,name=ping,proto3" json:"ping,omitempty"`
+	Ping uint64 `protobuf:"varint,5,opt,name=ping,proto3" json:"ping,omitempty"`
+	// takes_changes: after its first report, a host may send what is another instead of all. Set in the first message.
+	TakesChanges  bool `protobuf:"varint,6,opt,name=takes_changes,json=takesChanges,proto3" json:"takes_changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +834,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +847,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -758,6 +885,13 @@ func (x *FollowSliceResponse) GetPing() uint64 {
 	return 0
 }
 
+func (x *FollowSliceResponse) GetTakesChanges() bool {
+	if x != nil {
+		return x.TakesChanges
+	}
+	return false
+}
+
 // RenewCertificate asks a host to renew its certificate.
 type RenewCertificate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -769,7 +903,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -781,7 +915,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -794,7 +928,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -826,12 +960,13 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xef\x01\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xaf\x02\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x12\n" +
-	"\x04pong\x18\x04 \x01(\x04R\x04pong\"\xa9\x01\n" +
+	"\x04pong\x18\x04 \x01(\x04R\x04pong\x12>\n" +
+	"\x06change\x18\x05 \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\"\xa9\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -844,7 +979,14 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
 	"HostReport\x124\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostPortR\x05ports\x12\x1a\n" +
-	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\xc7\x01\n" +
+	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\x9d\x01\n" +
+	"\x10HostReportChange\x120\n" +
+	"\x03put\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostPortR\x03put\x12;\n" +
+	"\aremoved\x18\x02 \x03(\v2!.heddle.controller.v1.HostPortKeyR\aremoved\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"9\n" +
+	"\vHostPortKey\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xc7\x01\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -853,13 +995,14 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x10\n" +
 	"\x03mac\x18\x05 \x01(\tR\x03mac\x12\x16\n" +
 	"\x06device\x18\x06 \x01(\tR\x06device\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x82\x02\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa7\x02\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
 	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\x12<\n" +
 	"\x05renew\x18\x04 \x01(\v2&.heddle.controller.v1.RenewCertificateR\x05renew\x12\x12\n" +
-	"\x04ping\x18\x05 \x01(\x04R\x04ping\"-\n" +
+	"\x04ping\x18\x05 \x01(\x04R\x04ping\x12#\n" +
+	"\rtakes_changes\x18\x06 \x01(\bR\ftakesChanges\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
 	"\bsame_key\x18\x01 \x01(\bR\asameKey2\xae\x02\n" +
 	"\vHostService\x12Y\n" +
@@ -879,7 +1022,7 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*JoinHostRequest)(nil),       // 0: heddle.controller.v1.JoinHostRequest
 	(*JoinHostResponse)(nil),      // 1: heddle.controller.v1.JoinHostResponse
@@ -890,12 +1033,14 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*HostHello)(nil),             // 6: heddle.controller.v1.HostHello
 	(*SliceAcknowledgement)(nil),  // 7: heddle.controller.v1.SliceAcknowledgement
 	(*HostReport)(nil),            // 8: heddle.controller.v1.HostReport
-	(*HostPort)(nil),              // 9: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),   // 10: heddle.controller.v1.FollowSliceResponse
-	(*RenewCertificate)(nil),      // 11: heddle.controller.v1.RenewCertificate
-	(*SliceVersion)(nil),          // 12: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),           // 14: heddle.controller.v1.SliceUpdate
+	(*HostReportChange)(nil),      // 9: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),           // 10: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),              // 11: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),   // 12: heddle.controller.v1.FollowSliceResponse
+	(*RenewCertificate)(nil),      // 13: heddle.controller.v1.RenewCertificate
+	(*SliceVersion)(nil),          // 14: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),           // 16: heddle.controller.v1.SliceUpdate
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	2,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -903,25 +1048,28 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	6,  // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
 	7,  // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
 	8,  // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	12, // 5: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	8,  // 6: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	12, // 7: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	9,  // 8: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	13, // 9: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	14, // 10: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	12, // 11: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	11, // 12: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	0,  // 13: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	3,  // 14: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	5,  // 15: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	1,  // 16: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	4,  // 17: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	10, // 18: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	16, // [16:19] is the sub-list for method output_type
-	13, // [13:16] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	9,  // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	14, // 6: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	8,  // 7: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	14, // 8: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	11, // 9: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	11, // 10: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	10, // 11: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	15, // 12: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	16, // 13: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	14, // 14: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	13, // 15: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	0,  // 16: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	3,  // 17: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	5,  // 18: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	1,  // 19: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	4,  // 20: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	12, // 21: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	19, // [19:22] is the sub-list for method output_type
+	16, // [16:19] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -936,7 +1084,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -45,6 +45,14 @@ func (d definition) text() string {
 	return b.String()
 }
 
-func groupName(i int) string { return fmt.Sprintf("group%d", i%groups) }
+// groupNames are those of the port groups.
+var groupNames = func() (names [groups]string) {
+	for i := range names {
+		names[i] = fmt.Sprintf("group%d", i)
+	}
+	return names
+}()
+
+func groupName(i int) string { return groupNames[i%groups] }
 
 func rackName(i int) string { return fmt.Sprintf("rack%d", i%racks) }

@@ -20,7 +20,7 @@ import (
 // host is a simulated one. It stands in for the agent below the client that speaks with the controller.
 type host struct {
 	number int
-	ports  int
+	ports  []simulatedPort
 	record *cluster.Record
 
 	mu     sync.Mutex
@@ -45,17 +45,28 @@ func (h *host) Take(_ context.Context, next *state.Slice) ([]string, error) {
 
 // Report implements cluster.Host. It makes the report anew each time, as an agent does.
 func (h *host) Report(context.Context) (*controllerv1.HostReport, error) {
-	list := make([]controllerv1.HostPort, h.ports)
-	r := &controllerv1.HostReport{Ports: make([]*controllerv1.HostPort, h.ports)}
+	list := make([]controllerv1.HostPort, len(h.ports))
+	r := &controllerv1.HostReport{Ports: make([]*controllerv1.HostPort, len(h.ports))}
 	for i := range list {
-		p := &list[i]
-		p.Switch, p.PortGroup, p.State = "dvs", groupName(i), "up"
-		p.Name, p.Device = fmt.Sprintf("vm%d/eth0", h.number*h.ports+i), fmt.Sprintf("tap%d", i)
-		p.Mac = fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", h.number>>8&0xff, h.number&0xff, i>>8&0xff, i&0xff)
+		p, has := &list[i], &h.ports[i]
+		p.Switch, p.PortGroup, p.State = "dvs", groupNames[i%groups], "up"
+		p.Name, p.Device, p.Mac = has.name, has.device, has.mac
 		p.Since = timestamppb.New(time.Unix(1_700_000_000+int64(i), 0))
 		r.Ports[i] = p
 	}
 	return r, nil
+}
+
+// simulatedPort is what a host knows of a port without looking.
+type simulatedPort struct{ name, device, mac string }
+
+func newHost(number, ports int) *host {
+	h := &host{number: number, ports: make([]simulatedPort, ports)}
+	for i := range h.ports {
+		h.ports[i] = simulatedPort{fmt.Sprintf("vm%d/eth0", number*ports+i), fmt.Sprintf("tap%d", i),
+			fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", number>>8&0xff, number&0xff, i>>8&0xff, i&0xff)}
+	}
+	return h
 }
 
 // has says which revision is active, and since when.
@@ -96,7 +107,7 @@ type crowd struct {
 func newCrowd(n, ports int) *crowd {
 	c := &crowd{}
 	for i := range n {
-		c.hosts = append(c.hosts, &host{number: i, ports: ports})
+		c.hosts = append(c.hosts, newHost(i, ports))
 	}
 	return c
 }
