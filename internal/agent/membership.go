@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -23,7 +24,8 @@ type membership struct {
 	slicing *slicing
 	answers *answers
 	changer *changer
-	dir     string // the record's
+	dir     string       // the record's
+	looking http.Handler // answers those who look by way of a controller
 
 	joining sync.Mutex // held by the command that joins or leaves
 	mu      sync.Mutex
@@ -56,7 +58,7 @@ func (m *membership) begin() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Membership: m.record, Log: m.log, Version: m.version,
-		Connected: m.now})
+		Connected: m.now, Calls: m.looking})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
 	go func() {

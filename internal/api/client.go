@@ -23,6 +23,7 @@ const maxAnswer = 256 << 20
 // Client talks to the agent behind a socket. It implements Service.
 type Client struct {
 	path    string
+	remote  *remote // nil for an agent on this machine
 	codec   wire.Codec
 	state   agentv1connect.StateServiceClient
 	stats   agentv1connect.StatsServiceClient

@@ -99,6 +99,9 @@ var ErrEnded = errors.New("the agent ended before it answered")
 // explain distinguishes the errors an operator meets: the agent refuses a request, another version, no agent, one
 // that ended, and no permission.
 func (c *Client) explain(ctx context.Context, err error) error {
+	if c.remote != nil {
+		return c.remote.explain(ctx, err)
+	}
 	var other *versionError
 	switch e := refused(err); {
 	case e != nil:

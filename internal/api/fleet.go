@@ -130,16 +130,20 @@ type JoinToken struct {
 
 // Fleet talks to a controller.
 type Fleet struct {
-	path  string
-	codec wire.Codec
-	rpc   controllerv1connect.FleetServiceClient
+	path    string
+	base    string            // of URLs
+	through http.RoundTripper // to the controller
+	codec   wire.Codec
+	rpc     controllerv1connect.FleetServiceClient
 }
 
 // NewFleet makes a client of the controller behind a socket. It does not connect yet; each call does.
 func NewFleet(socket string) *Fleet {
-	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: dialer(socket)}, "http://controller",
+	f := &Fleet{path: socket, base: "http://controller", through: dialer(socket)}
+	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: f.through}, f.base,
 		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody), connecthttp.WithCompressors()))
-	return &Fleet{path: socket, rpc: controllerv1connect.NewFleetServiceClient(rpc)}
+	f.rpc = controllerv1connect.NewFleetServiceClient(rpc)
+	return f
 }
 
 // call asks a controller with q, nil for nothing, and reads the answer.
@@ -159,20 +163,27 @@ func call[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, f *Fle
 	return answer, nil
 }
 
+// ErrNoController says that no controller is running there.
+var ErrNoController = errors.New("no controller answers")
+
+// unreachable says that an error is of the way to the other side.
+func unreachable(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network)
+}
+
 // explain is an error of a call, for people.
 func (f *Fleet) explain(ctx context.Context, err error) error {
-	var network *net.OpError
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("gave up waiting for the controller at %s, the change may be made or not: %w", f.path,
 			ctx.Err())
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no controller answers at %s: start heddle-controller there, or name another with "+
-			"--controller "+
-			"or HEDDLE_CONTROLLER", f.path)
+		return fmt.Errorf("%w at %s: start heddle-controller there, or name another with --controller or "+
+			"HEDDLE_CONTROLLER", ErrNoController, f.path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("no permission for the controller's socket %s: run the command as root", f.path)
-	case errors.As(err, &network):
+	case unreachable(err):
 		return fmt.Errorf("ask the controller at %s: %w", f.path, err)
 	}
 	switch text := connectText(err); connect.CodeOf(err) {

@@ -30,14 +30,15 @@ type follower struct {
 
 func newEvents(d Deps) *cobra.Command {
 	t, f := &target{}, &follower{d: d}
+	var look *target
 	kinds := eventKinds()
 	c := &cobra.Command{
 		Use: "events", Short: "Follow events: links, failovers, MACs, violations, changes",
 		Long: "Prints the last events and then new ones as they happen, also across restarts of the agent, until " +
-			"interrupted.\n\n" +
+			"interrupted. With --controller the events of all hosts, merged by their time.\n\n" +
 			"Kinds: " + strings.Join(kinds, ", ") + ".",
 		Example: "  heddle events\n  heddle events --kind failover,link\n  heddle events --last 100 " +
-			"--no-follow -o json",
+			"--no-follow -o json\n  heddle --controller /run/heddle-controller/api.sock events --kind violation",
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := f.out.check(); err != nil {
@@ -48,7 +49,12 @@ func newEvents(d Deps) *cobra.Command {
 					return usagef("there is no kind of event %q: the kinds are %s", k, strings.Join(kinds, ", "))
 				}
 			}
-			if f.client, err = t.client(); err != nil {
+			if all, err := look.everywhere(); err != nil {
+				return err
+			} else if all {
+				return (&fleetEvents{follower: f, c: c, t: look}).run()
+			}
+			if f.client, err = look.client(); err != nil {
 				return err
 			}
 			if err := f.knowsPort(c.Context()); err != nil {
@@ -58,6 +64,7 @@ func newEvents(d Deps) *cobra.Command {
 		},
 	}
 	t.flags(d, c)
+	look = t.looking(d, c)
 	f.out.flag(c, "")
 	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds")
 	c.Flags().StringVar(&f.port, "port", "", "only events of this port or uplink")
@@ -161,13 +168,18 @@ func (f *follower) line(e event.Event) error {
 	if !f.out.text() {
 		return f.out.write(f.d.Stdout, e)
 	}
+	return f.words(e, "")
+}
+
+// words prints an event for people; host is the column of its host, "" for none.
+func (f *follower) words(e event.Event, host string) error {
 	kind := f.d.coloured(eventColour(e.Kind), fmt.Sprintf("%-13s", e.Kind))
 	where := ""
 	if e.Switch != "" {
 		where = e.Switch + ": "
 	}
-	_, err := fmt.Fprintf(f.d.Stdout, "%s  %s  %s%s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), kind, where,
-		e.Text)
+	_, err := fmt.Fprintf(f.d.Stdout, "%s  %s%s  %s%s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), host, kind,
+		where, e.Text)
 	return err
 }
 

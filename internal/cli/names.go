@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,7 @@ func pick[T any](all []T, n known.Names, name, sw string, key func(T) (sw, name 
 	if sw != "" {
 		n.Owner = "switch " + known.Shown(sw)
 	}
-	return zero, errors.New(n.Missing(name))
+	return zero, &missingError{n.Missing(name)}
 }
 
 // hasSwitch complains about a switch that there is not; "" stands for all.
@@ -101,7 +100,7 @@ func hasEnd(s *api.State, name string) error {
 	if name == "" || slices.Contains(n.All, name) {
 		return nil
 	}
-	return errors.New(n.Missing(name))
+	return &missingError{n.Missing(name)}
 }
 
 // deviceOf notes what a device's name means, where it is not its owner's name.

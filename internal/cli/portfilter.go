@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -116,7 +115,7 @@ func missing(n known.Names, sw, name string) error {
 	if sw != "" {
 		n.Owner = "switch " + known.Shown(sw)
 	}
-	return errors.New(n.Missing(name))
+	return &missingError{n.Missing(name)}
 }
 
 func (f *portFilter) keeps(p api.Port) bool {

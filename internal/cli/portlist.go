@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,8 @@ const lately = 10 * time.Minute
 
 func newPortList(d Deps, t *target) *cobra.Command {
 	l := portListing(d)
-	l.wide = func(c *cobra.Command) (listing[api.Port], error) { return widePortListing(c, t, d) }
+	l.wide = func(c *cobra.Command, t *target) (listing[api.Port], error) { return widePortListing(c, t, d) }
+	l.away = awayPorts
 	return l.command(d, t)
 }
 
@@ -163,4 +165,27 @@ func ownAddresses(p api.Port) (list []string) {
 		}
 	}
 	return list
+}
+
+// awayPorts are the ports of a host that does not answer, as it reported them last. Those that are chosen by what the
+// controller does not remember are left out.
+func awayPorts(c *cobra.Command, f *api.Fleet, host string) (rows [][]string, objects []any, err error) {
+	for _, flag := range []string{"state", "vlan", "uplink"} {
+		if c.Flags().Changed(flag) {
+			return nil, nil, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
+	defer cancel()
+	list, err := f.Ports(ctx, api.FleetPortQuery{Host: host, Switch: flagText(c, "switch"),
+		PortGroup: flagText(c, portGroup)})
+	for _, p := range list {
+		row := []string{p.Switch, p.Name, p.PortGroup, "-", "stale", "-", "-"}
+		if flagText(c, "output") == "wide" {
+			row = append(row, dash(p.MAC), dash(p.Device), "-", "-", "-", "-")
+		}
+		p.Stale = true
+		rows, objects = append(rows, append(row, "was "+p.State)), append(objects, p)
+	}
+	return rows, objects, err
 }

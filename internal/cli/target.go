@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"heddle/internal/agent/instance"
 	"heddle/internal/api"
@@ -24,6 +25,10 @@ const callTimeout = 30 * time.Second
 // target says which agent a command talks to.
 type target struct {
 	name, runDir string
+	// Of a command that may ask hosts by way of a controller: the flags of the command, and what they say.
+	from             *target
+	set              *pflag.FlagSet
+	controller, host string
 }
 
 // flags adds --agent and --run-dir to a command and those below it.
@@ -42,6 +47,16 @@ func (d Deps) env(name, otherwise string) string {
 }
 
 func (t *target) client() (api.Service, error) {
+	switch f, err := t.fleet(); {
+	case err != nil:
+		return nil, err
+	case f != nil && t.host == "":
+		return nil, usagef("this is for one host: name it with --host")
+	case f != nil:
+		return f.Host(t.host), nil
+	case t.from != nil:
+		return t.from.client()
+	}
 	if err := instance.CheckName(t.name); err != nil {
 		return nil, &UsageError{Err: err}
 	}

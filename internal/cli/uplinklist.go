@@ -13,7 +13,7 @@ import (
 
 func newUplinkList(d Deps, t *target) *cobra.Command {
 	l := uplinkListing(d)
-	l.wide = func(*cobra.Command) (listing[api.Uplink], error) { return wideUplinkListing(d), nil }
+	l.wide = func(*cobra.Command, *target) (listing[api.Uplink], error) { return wideUplinkListing(d), nil }
 	return l.command(d, t)
 }
 

@@ -86,6 +86,8 @@ type Options struct {
 	Connected func(controller string, err error)
 	// Dial makes the connections; nil for those from whatever address of the host.
 	Dial Dial
+	// Calls answers calls of the agent's contract that others make by way of the controller; nil refuses them.
+	Calls http.Handler
 }
 
 // Dial makes a connection.
@@ -195,13 +197,14 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		return err
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
-		Start: c.start, Report: report}}
+		Start: c.start, Report: report, Answers: c.Calls != nil}}
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))
 	}
 	s := &session{Client: c, rpc: rpc, stream: stream, talking: t, received: from(given),
 		reported: known, next: make(chan ready, 1),
-		due: make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4)}
+		due: make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4),
+		answers: make(chan *controllerv1.HostAnswer)}
 	first, err := stream.Receive()
 	if err != nil {
 		return because(ctx, err)
@@ -213,6 +216,8 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	c.Log.Info("a controller answers", "controller", address, "revision", first.GetCurrent().GetRevision())
 	g, gctx := errgroup.WithContext(ctx)
 	s.ctx = gctx
+	s.calls = &calls{handler: c.Calls, log: c.Log, ctx: gctx, send: s.answer, open: map[uint64]*answering{}}
+	defer s.calls.running.Wait()
 	g.Go(func() error { return s.listen(first) })
 	g.Go(s.activate)
 	g.Go(s.report)

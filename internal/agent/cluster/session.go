@@ -21,6 +21,9 @@ type session struct {
 	next chan ready
 	due  chan *controllerv1.RenewCertificate // holds one
 	say  chan *controllerv1.FollowSliceRequest
+	// answers to calls come after all else that is to be said.
+	answers chan *controllerv1.HostAnswer
+	calls   *calls
 }
 
 // listen takes in what the controller says, beginning with first.
@@ -50,6 +53,11 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	}
 	if n := m.GetPing(); n != 0 {
 		if err := s.send(&controllerv1.FollowSliceRequest{Pong: n}); err != nil {
+			return err
+		}
+	}
+	if q := m.GetCall(); q != nil {
+		if err := s.calls.take(q); err != nil {
 			return err
 		}
 	}
@@ -148,15 +156,32 @@ func (s *session) send(m *controllerv1.FollowSliceRequest) error {
 	}
 }
 
+// answer hands a part of an answer to the goroutine that speaks.
+func (s *session) answer(a *controllerv1.HostAnswer) error {
+	select {
+	case s.answers <- a:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
 func (s *session) speak() error {
 	for {
+		var m *controllerv1.FollowSliceRequest
 		select {
-		case m := <-s.say:
-			if err := s.stream.Send(m); err != nil {
-				return err
+		case m = <-s.say:
+		default:
+			select {
+			case m = <-s.say:
+			case a := <-s.answers:
+				m = &controllerv1.FollowSliceRequest{Answer: a}
+			case <-s.ctx.Done():
+				return nil
 			}
-		case <-s.ctx.Done():
-			return nil
+		}
+		if err := s.stream.Send(m); err != nil {
+			return err
 		}
 	}
 }

@@ -26,6 +26,9 @@ type conn struct {
 	beyond bool // it has reported what is not its to report
 	ask    ask
 	done   <-chan struct{} // closed when it has ended
+	// answers: the host takes calls, and these are those under way.
+	answers bool
+	calls   calls
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -62,7 +65,8 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		return err
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
-		cancel: cancel, done: ctx.Done()}
+		cancel: cancel, done: ctx.Done(), answers: first.GetHello().GetAnswers()}
+	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
 		return err
 	}
@@ -144,6 +148,10 @@ func (s *Server) listen(h *host, c *conn, stream controllerv1connect.HostService
 		if err != nil {
 			return err
 		}
+		if a := m.GetAnswer(); a != nil {
+			c.calls.answered(a)
+			continue
+		}
 		s.fleet.said(h, c, m)
 	}
 }
@@ -208,6 +216,11 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 		}
 		if m != nil {
 			if err := stream.Send(m); err != nil {
+				return err
+			}
+		}
+		for q := c.calls.next(); q != nil; q = c.calls.next() {
+			if err := stream.Send(&controllerv1.FollowSliceResponse{Call: q}); err != nil {
 				return err
 			}
 		}

@@ -116,6 +116,7 @@ func (s *Server) People() http.Handler {
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people{s})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
+	mux.Handle("POST "+lookPath, s.looks())
 	return mux
 }
 

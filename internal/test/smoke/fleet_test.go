@@ -44,12 +44,12 @@ templates:
   switches: [{name: dvs, uplinks: [{name: uplink1, device: eno2}]}]
 `
 
-// fleet is two hosts on a network, each with a management address, and a controller on it.
+// fleet is hosts on a network, each with a management address, and a controller on it.
 type fleet struct {
 	t          *testing.T
 	controller *realhost.Controller
 	network    *netns.NS
-	hosts      [2]*host
+	hosts      []*host
 	guests     map[string]*cable.End
 }
 
@@ -95,7 +95,13 @@ func newFleet(t *testing.T) *fleet {
 // newFleetOf is newFleet with what each host has by its own file, and the ports that it has there.
 func newFleetOf(t *testing.T, config string, ports ...string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, network: testkit.NS(t, "network"), guests: map[string]*cable.End{}}
+	return newFleetSized(t, 2, config, ports...)
+}
+
+// newFleetSized is newFleetOf of so many hosts.
+func newFleetSized(t *testing.T, hosts int, config string, ports ...string) *fleet {
+	t.Helper()
+	f := &fleet{t: t, network: testkit.NS(t, "network"), guests: map[string]*cable.End{}, hosts: make([]*host, hosts)}
 	for _, name := range []string{"net-eno1", "net-eno2", "net-mgmt"} {
 		inside(t, f.network, func() error {
 			return errors.Join(netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: name}}), up(name))

@@ -331,7 +331,9 @@ type FollowSliceRequest struct {
 	// pong is the number of the ping that it answers; 0 for none.
 	Pong uint64 `protobuf:"varint,4,opt,name=pong,proto3" json:"pong,omitempty"`
 	// change is what is another since the report before: sent to a controller that takes changes.
-	Change        *HostReportChange `protobuf:"bytes,5,opt,name=change,proto3" json:"change,omitempty"`
+	Change *HostReportChange `protobuf:"bytes,5,opt,name=change,proto3" json:"change,omitempty"`
+	// answer is a part of what the host answers a call.
+	Answer        *HostAnswer `protobuf:"bytes,20,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,6 +403,13 @@ func (x *FollowSliceRequest) GetChange() *HostReportChange {
 	return nil
 }
 
+func (x *FollowSliceRequest) GetAnswer() *HostAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
 // HostHello is a host's first message.
 type HostHello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -411,7 +420,9 @@ type HostHello struct {
 	// start is random for every start of the agent: two streams of one host with different ones are of two machines.
 	Start []byte `protobuf:"bytes,3,opt,name=start,proto3" json:"start,omitempty"`
 	// report is what the host has at present.
-	Report        *HostReport `protobuf:"bytes,4,opt,name=report,proto3" json:"report,omitempty"`
+	Report *HostReport `protobuf:"bytes,4,opt,name=report,proto3" json:"report,omitempty"`
+	// answers: the host takes calls.
+	Answers       bool `protobuf:"varint,20,opt,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +483,13 @@ func (x *HostHello) GetReport() *HostReport {
 		return x.Report
 	}
 	return nil
+}
+
+func (x *HostHello) GetAnswers() bool {
+	if x != nil {
+		return x.Answers
+	}
+	return false
 }
 
 // SliceAcknowledgement says what became of an update.
@@ -815,7 +833,9 @@ type FollowSliceResponse struct {
 	// ping is answered by pong at once, whatever else the host does; 0 for none.
 	Ping uint64 `protobuf:"varint,5,opt,name=ping,proto3" json:"ping,omitempty"`
 	// takes_changes: after its first report, a host may send what is another instead of all. Set in the first message.
-	TakesChanges  bool `protobuf:"varint,6,opt,name=takes_changes,json=takesChanges,proto3" json:"takes_changes,omitempty"`
+	TakesChanges bool `protobuf:"varint,6,opt,name=takes_changes,json=takesChanges,proto3" json:"takes_changes,omitempty"`
+	// call is a part of a call to the host.
+	Call          *HostCall `protobuf:"bytes,20,opt,name=call,proto3" json:"call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -892,6 +912,13 @@ func (x *FollowSliceResponse) GetTakesChanges() bool {
 	return false
 }
 
+func (x *FollowSliceResponse) GetCall() *HostCall {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
 // RenewCertificate asks a host to renew its certificate.
 type RenewCertificate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -938,6 +965,278 @@ func (x *RenewCertificate) GetSameKey() bool {
 	return false
 }
 
+// HostCall is a part of a call that somebody makes to a host's agent by way of a controller: a call of heddle.agent.v1
+// that reads, as it would come by the agent's own socket.
+type HostCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id numbers the calls of one conversation; the first is 1.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// begin is in the first part alone.
+	Begin *HostCallBegin `protobuf:"bytes,2,opt,name=begin,proto3" json:"begin,omitempty"`
+	// window is how many bytes more the host may send.
+	Window uint32 `protobuf:"varint,3,opt,name=window,proto3" json:"window,omitempty"`
+	// cancel: nobody waits for the answer any more.
+	Cancel        bool `protobuf:"varint,4,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostCall) Reset() {
+	*x = HostCall{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostCall) ProtoMessage() {}
+
+func (x *HostCall) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
+func (*HostCall) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *HostCall) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *HostCall) GetBegin() *HostCallBegin {
+	if x != nil {
+		return x.Begin
+	}
+	return nil
+}
+
+func (x *HostCall) GetWindow() uint32 {
+	if x != nil {
+		return x.Window
+	}
+	return 0
+}
+
+func (x *HostCall) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
+
+// HostCallBegin is the request of a call.
+type HostCallBegin struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// procedure, such as "/heddle.agent.v1.StateService/GetState".
+	Procedure string `protobuf:"bytes,1,opt,name=procedure,proto3" json:"procedure,omitempty"`
+	// headers of HTTP that belong to the call.
+	Headers       map[string]string `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Body          []byte            `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostCallBegin) Reset() {
+	*x = HostCallBegin{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostCallBegin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostCallBegin) ProtoMessage() {}
+
+func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
+func (*HostCallBegin) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *HostCallBegin) GetProcedure() string {
+	if x != nil {
+		return x.Procedure
+	}
+	return ""
+}
+
+func (x *HostCallBegin) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *HostCallBegin) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+// HostAnswer is a part of the answer to a call.
+type HostAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// call is its id.
+	Call uint64 `protobuf:"varint,1,opt,name=call,proto3" json:"call,omitempty"`
+	// begin is in the first part alone.
+	Begin *HostAnswerBegin `protobuf:"bytes,2,opt,name=begin,proto3" json:"begin,omitempty"`
+	Data  []byte           `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	// end: nothing follows.
+	End bool `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	// broken says why the answer ends before it is complete; "" for an answer that is.
+	Broken        string `protobuf:"bytes,5,opt,name=broken,proto3" json:"broken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostAnswer) Reset() {
+	*x = HostAnswer{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostAnswer) ProtoMessage() {}
+
+func (x *HostAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
+func (*HostAnswer) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *HostAnswer) GetCall() uint64 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
+func (x *HostAnswer) GetBegin() *HostAnswerBegin {
+	if x != nil {
+		return x.Begin
+	}
+	return nil
+}
+
+func (x *HostAnswer) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *HostAnswer) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+func (x *HostAnswer) GetBroken() string {
+	if x != nil {
+		return x.Broken
+	}
+	return ""
+}
+
+// HostAnswerBegin is how an answer begins.
+type HostAnswerBegin struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// status of HTTP.
+	Status        uint32            `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
+	Headers       map[string]string `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostAnswerBegin) Reset() {
+	*x = HostAnswerBegin{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostAnswerBegin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostAnswerBegin) ProtoMessage() {}
+
+func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
+func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HostAnswerBegin) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *HostAnswerBegin) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
 var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
@@ -960,18 +1259,20 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xaf\x02\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xe9\x02\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x12\n" +
 	"\x04pong\x18\x04 \x01(\x04R\x04pong\x12>\n" +
-	"\x06change\x18\x05 \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\"\xa9\x01\n" +
+	"\x06change\x18\x05 \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
+	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\"\xc3\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\fR\x05start\x128\n" +
-	"\x06report\x18\x04 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\"\x88\x01\n" +
+	"\x06report\x18\x04 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x18\n" +
+	"\aanswers\x18\x14 \x01(\bR\aanswers\"\x88\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
@@ -995,16 +1296,42 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x10\n" +
 	"\x03mac\x18\x05 \x01(\tR\x03mac\x12\x16\n" +
 	"\x06device\x18\x06 \x01(\tR\x06device\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xa7\x02\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xdb\x02\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
 	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\x12<\n" +
 	"\x05renew\x18\x04 \x01(\v2&.heddle.controller.v1.RenewCertificateR\x05renew\x12\x12\n" +
 	"\x04ping\x18\x05 \x01(\x04R\x04ping\x12#\n" +
-	"\rtakes_changes\x18\x06 \x01(\bR\ftakesChanges\"-\n" +
+	"\rtakes_changes\x18\x06 \x01(\bR\ftakesChanges\x122\n" +
+	"\x04call\x18\x14 \x01(\v2\x1e.heddle.controller.v1.HostCallR\x04call\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
-	"\bsame_key\x18\x01 \x01(\bR\asameKey2\xae\x02\n" +
+	"\bsame_key\x18\x01 \x01(\bR\asameKey\"\x85\x01\n" +
+	"\bHostCall\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x129\n" +
+	"\x05begin\x18\x02 \x01(\v2#.heddle.controller.v1.HostCallBeginR\x05begin\x12\x16\n" +
+	"\x06window\x18\x03 \x01(\rR\x06window\x12\x16\n" +
+	"\x06cancel\x18\x04 \x01(\bR\x06cancel\"\xc9\x01\n" +
+	"\rHostCallBegin\x12\x1c\n" +
+	"\tprocedure\x18\x01 \x01(\tR\tprocedure\x12J\n" +
+	"\aheaders\x18\x02 \x03(\v20.heddle.controller.v1.HostCallBegin.HeadersEntryR\aheaders\x12\x12\n" +
+	"\x04body\x18\x03 \x01(\fR\x04body\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9b\x01\n" +
+	"\n" +
+	"HostAnswer\x12\x12\n" +
+	"\x04call\x18\x01 \x01(\x04R\x04call\x12;\n" +
+	"\x05begin\x18\x02 \x01(\v2%.heddle.controller.v1.HostAnswerBeginR\x05begin\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
+	"\x03end\x18\x04 \x01(\bR\x03end\x12\x16\n" +
+	"\x06broken\x18\x05 \x01(\tR\x06broken\"\xb3\x01\n" +
+	"\x0fHostAnswerBegin\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\rR\x06status\x12L\n" +
+	"\aheaders\x18\x02 \x03(\v22.heddle.controller.v1.HostAnswerBegin.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xae\x02\n" +
 	"\vHostService\x12Y\n" +
 	"\bJoinHost\x12%.heddle.controller.v1.JoinHostRequest\x1a&.heddle.controller.v1.JoinHostResponse\x12\\\n" +
 	"\tRenewHost\x12&.heddle.controller.v1.RenewHostRequest\x1a'.heddle.controller.v1.RenewHostResponse\x12f\n" +
@@ -1022,7 +1349,7 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*JoinHostRequest)(nil),       // 0: heddle.controller.v1.JoinHostRequest
 	(*JoinHostResponse)(nil),      // 1: heddle.controller.v1.JoinHostResponse
@@ -1038,9 +1365,15 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*HostPort)(nil),              // 11: heddle.controller.v1.HostPort
 	(*FollowSliceResponse)(nil),   // 12: heddle.controller.v1.FollowSliceResponse
 	(*RenewCertificate)(nil),      // 13: heddle.controller.v1.RenewCertificate
-	(*SliceVersion)(nil),          // 14: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),           // 16: heddle.controller.v1.SliceUpdate
+	(*HostCall)(nil),              // 14: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),         // 15: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),            // 16: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),       // 17: heddle.controller.v1.HostAnswerBegin
+	nil,                           // 18: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                           // 19: heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	(*SliceVersion)(nil),          // 20: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),           // 22: heddle.controller.v1.SliceUpdate
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	2,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -1049,27 +1382,33 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	7,  // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
 	8,  // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
 	9,  // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	14, // 6: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	8,  // 7: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	14, // 8: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	11, // 9: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	11, // 10: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	10, // 11: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	15, // 12: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	16, // 13: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	14, // 14: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	13, // 15: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	0,  // 16: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	3,  // 17: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	5,  // 18: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	1,  // 19: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	4,  // 20: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	12, // 21: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	19, // [19:22] is the sub-list for method output_type
-	16, // [16:19] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	16, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	20, // 7: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	8,  // 8: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	20, // 9: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	11, // 10: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	11, // 11: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	10, // 12: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	21, // 13: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	22, // 14: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	20, // 15: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	13, // 16: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	14, // 17: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	15, // 18: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	18, // 19: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	17, // 20: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	19, // 21: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	0,  // 22: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	3,  // 23: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	5,  // 24: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	1,  // 25: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	4,  // 26: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	12, // 27: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	25, // [25:28] is the sub-list for method output_type
+	22, // [22:25] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -1084,7 +1423,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2,6 +2,7 @@ package realhost
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,4 +120,24 @@ func (c *Controller) StateOf(name string) api.HostState {
 		}
 	}
 	return ""
+}
+
+// Command is a command of the heddle program that asks the hosts of this controller.
+func (c *Controller) Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(program(c.T), args...)
+	cmd.Env = append(os.Environ(), "HEDDLE_CONTROLLER="+c.Socket())
+	return cmd
+}
+
+// Run runs a command of the heddle program that asks the hosts of this controller.
+func (c *Controller) Run(args ...string) (out, errs string, status int) {
+	c.T.Helper()
+	var o, e bytes.Buffer
+	cmd := c.Command(args...)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		c.T.Fatal(err)
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }

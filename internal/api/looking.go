@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"heddle/api/heddle/agent/v1/agentv1connect"
+)
+
+// Look says how far a call looks into a host. Only calls that look are passed on by a controller.
+type Look int
+
+// How far calls look.
+const (
+	// LooksNot: the call changes something, or is for the host's own commands alone.
+	LooksNot Look = iota
+	// LooksAt: state, counters, events, flows.
+	LooksAt
+	// LooksInto: frames of guests, by captures and traces. It takes a role of its own.
+	LooksInto
+)
+
+// LookOf says how far a procedure of the contract looks.
+func LookOf(procedure string) Look {
+	switch procedure {
+	case agentv1connect.StateServiceGetStateProcedure,
+		agentv1connect.StateServiceGetProgressProcedure,
+		agentv1connect.StateServiceGetMetricsProcedure,
+		agentv1connect.StatsServiceListStatsProcedure,
+		agentv1connect.StatsServiceListAccountsProcedure,
+		agentv1connect.StatsServiceListMacsProcedure,
+		agentv1connect.EventServiceFollowEventsProcedure,
+		agentv1connect.FlowServiceListFlowsProcedure,
+		agentv1connect.FlowServiceGetFlowStatusProcedure,
+		agentv1connect.FlowServiceFollowFlowTopProcedure,
+		agentv1connect.FlowServiceFollowFlowRecordsProcedure,
+		agentv1connect.FlowServiceFollowFlowSumsProcedure,
+		agentv1connect.AdviseServiceAdviseProcedure,
+		agentv1connect.ConfigServiceGetConfigProcedure,
+		agentv1connect.ConfigServiceListConfigsProcedure,
+		agentv1connect.ChangeServiceGetTrialProcedure,
+		agentv1connect.HostPortServiceListHostPortsProcedure,
+		agentv1connect.HostPortServiceGetAdoptionProcedure,
+		agentv1connect.ClusterServiceGetMembershipProcedure:
+		return LooksAt
+	case agentv1connect.TraceServiceTraceProcedure,
+		agentv1connect.CaptureServiceCaptureProcedure,
+		agentv1connect.CaptureServiceEndCaptureProcedure:
+		return LooksInto
+	}
+	return LooksNot
+}
+
+// Looking answers the calls of the contract that look, and refuses the others: it is for callers that come by way of a
+// controller. Calls that follow something end with ctx.
+func Looking(ctx context.Context, s Service) http.Handler {
+	all := handler(ctx, s)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if LookOf(r.URL.Path) == LooksNot {
+			http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
+			return
+		}
+		all.ServeHTTP(w, r)
+	})
+}
+
+// VersionHeader is the header with the version of the contract's protocol, which both sides send.
+const VersionHeader = versionHeader
+
+// CallHeaders are the headers of a request that belong to a call: the others are between a caller and who passes it on.
+func CallHeaders() []string {
+	return []string{"Content-Type", "Connect-Protocol-Version", "Connect-Timeout-Ms", versionHeader}
+}
+
+// AnswerHeaders are those of an answer.
+func AnswerHeaders() []string { return []string{"Content-Type", versionHeader} }

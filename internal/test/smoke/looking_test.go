@@ -1,0 +1,287 @@
+package smoke
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/observe/event"
+)
+
+// looked is three hosts that have joined, with a guest of the distributed switch each.
+func looked(t *testing.T) *fleet {
+	t.Helper()
+	f := newFleetSized(t, 3, ownConfig, "own1", "own2")
+	f.controller.Start()
+	for n, h := range f.hosts {
+		f.controller.Join(h.Host, fmt.Sprintf("esx%d", n), map[string]string{"rack": "a"})
+	}
+	if out := f.controller.Define(fleetText); len(out.Hosts) != len(f.hosts) || len(out.Waiting) > 0 {
+		t.Fatalf("the definition: %+v", out)
+	}
+	for n := range f.hosts {
+		f.hosts[n].up("uplink1")
+		f.connect(n, 3, "p-web", "web")
+	}
+	f.allUp()
+	return f
+}
+
+// allUp waits until all hosts are connected and have the definition.
+func (f *fleet) allUp() {
+	f.t.Helper()
+	for n := range f.hosts {
+		name := fmt.Sprintf("esx%d", n)
+		f.controller.Await(name+" is up", func() bool { return f.controller.StateOf(name) == api.HostUp })
+	}
+}
+
+// shows makes sure what a command that asks the hosts of the controller prints.
+func (f *fleet) shows(status int, out, errs string, args ...string) {
+	f.t.Helper()
+	gotOut, gotErrs, got := f.controller.Run(args...)
+	if gotOut != out || gotErrs != errs || got != status {
+		f.t.Errorf("heddle %s: status %d\n%s%s\nwanted: status %d\n%s%s", strings.Join(args, " "), got, gotOut, gotErrs,
+			status, out, errs)
+	}
+}
+
+const portsOfAll = `HOST  SWITCH  PORT   PORT GROUP  VLAN       STATE  UPLINK   SOURCE    PROBLEM
+esx0  dvs     p-web  web         access 10  up     uplink1  run-time  -
+esx1  dvs     p-web  web         access 10  up     uplink1  run-time  -
+esx2  dvs     p-web  web         access 10  up     uplink1  run-time  -
+`
+
+// The ports of all hosts are in one table; a host that is away is named, and its ports are shown as they were.
+func TestLookingAtTheFleet_PortsOfAllHosts(t *testing.T) {
+	f := looked(t)
+	f.shows(0, portsOfAll, "", "port", "list", "--switch", "dvs")
+	f.shows(0, portsOfAll, "", "--controller", f.controller.Socket(), "port", "list", "--switch", "dvs")
+	one, _, _ := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(portsOfAll, "HOST  ", ""), "esx0  ", ""), "esx1")
+	f.shows(0, one, "", "port", "list", "--switch", "dvs", "--host", "esx1")
+	f.shows(1, "", "heddle: the cluster has no host \"esx9\": see heddle host list\n", "port", "list", "--host", "esx9")
+	f.shows(1, "", "heddle: there is no switch dvz; did you mean dvs?\n", "port", "list", "--switch", "dvz")
+
+	f.hosts[1].End(syscall.SIGKILL)
+	f.controller.Await("esx1 is away", func() bool { return f.controller.StateOf("esx1") == api.HostDisconnected })
+	away := "heddle: host esx1 does not answer: it is not connected to a controller\n"
+	lines := strings.SplitAfter(portsOfAll, "\n")
+	f.shows(1, lines[0]+lines[1]+lines[3]+
+		"esx1  dvs     p-web  web         -          stale  -        -         was up\n", away,
+		"port", "list", "--switch", "dvs")
+	f.shows(1, "", away, "port", "list", "--host", "esx1")
+	out, _, _ := f.controller.Run("port", "list", "--switch", "dvs", "-o", "json")
+	var list []struct {
+		Host, Name, State string
+		Stale             bool
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || fmt.Sprint(list) !=
+		"[{esx0 p-web up false} {esx2 p-web up false} {esx1 p-web up true}]" {
+		t.Errorf("%v: %v", err, list)
+	}
+}
+
+// eventLine is a line of "heddle events -o json" over all hosts.
+type eventLine struct {
+	Host string `json:"host"`
+	event.Event
+}
+
+// eventsOf is a "heddle events -o json --last 0" over all hosts.
+type eventsOf struct {
+	cmd  *exec.Cmd
+	errs bytes.Buffer
+	done chan struct{}
+
+	mu    sync.Mutex
+	lines []eventLine
+	bad   []string
+}
+
+func (f *fleet) events(args ...string) *eventsOf {
+	f.t.Helper()
+	e := &eventsOf{done: make(chan struct{}),
+		cmd: f.controller.Command(append([]string{"events", "-o", "json", "--last", "0"}, args...)...)}
+	out, err := e.cmd.StdoutPipe()
+	if err == nil {
+		e.cmd.Stderr = &e.errs
+		err = e.cmd.Start()
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	go func() {
+		defer close(e.done)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			var l eventLine
+			err := json.Unmarshal(s.Bytes(), &l)
+			e.mu.Lock()
+			if e.lines = append(e.lines, l); err != nil {
+				e.bad = append(e.bad, s.Text())
+			}
+			e.mu.Unlock()
+		}
+	}()
+	return e
+}
+
+// has reports how many events of a host have these words.
+func (e *eventsOf) has(host, text string) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.lines {
+		if l.Host == host && strings.Contains(l.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// end interrupts it, and returns what it printed.
+func (e *eventsOf) end(t *testing.T) []eventLine {
+	t.Helper()
+	if err := e.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-e.done
+	if err := e.cmd.Wait(); err != nil {
+		t.Errorf("an interrupted command: %v", err)
+	}
+	if len(e.bad) > 0 {
+		t.Errorf("no JSON: %q", e.bad)
+	}
+	return e.lines
+}
+
+// kept are the events that a host keeps of its present agent.
+func (f *fleet) kept(n int) (list []event.Event) {
+	f.t.Helper()
+	err := f.hosts[n].Events(f.t.Context(), api.Follow{Last: -1, NoFollow: true}, func(b api.Events) error {
+		list = append(list, b.Events...)
+		return nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return list
+}
+
+// toggles blocks a port and unblocks it, which are two events.
+func (f *fleet) toggles(n int, port string) {
+	f.t.Helper()
+	f.hosts[n].must("port", "block", port)
+	f.hosts[n].must("port", "unblock", port)
+}
+
+// One stream has the events of all hosts, each once, through the end of the controller and of an agent.
+func TestLookingAtTheFleet_EventsOfAllHosts(t *testing.T) {
+	f := looked(t)
+	var begin [3]int
+	for n := range f.hosts {
+		begin[n] = len(f.kept(n))
+	}
+	e := f.events()
+	seen := func(n, times int) {
+		t.Helper()
+		f.controller.Await(fmt.Sprintf("%d events of host %d are seen", times, n), func() bool {
+			return e.has(fmt.Sprintf("esx%d", n), "unblocked") == times
+		})
+	}
+	f.controller.Await("the stream follows", func() bool { f.toggles(0, "p-web"); return e.has("esx0", "blocked") > 0 })
+	f.controller.Await("all of it is seen", func() bool {
+		return e.has("esx0", "unblocked") == count(f.kept(0)[begin[0]:], "unblocked")
+	})
+	first := e.has("esx0", "unblocked")
+
+	f.toggles(1, "p-web")
+	seen(1, 1)
+	f.controller.End(syscall.SIGKILL)
+	f.toggles(1, "p-web")
+	f.toggles(2, "p-web")
+	f.controller.Start()
+	seen(1, 2)
+	seen(2, 1)
+
+	before := f.kept(2)[begin[2]:]
+	f.hosts[2].End(syscall.SIGKILL)
+	f.hosts[2].Start("")
+	f.hosts[2].up("p-web")
+	f.toggles(2, "p-web")
+	seen(2, 2)
+	f.toggles(0, "p-web")
+	seen(0, first+1)
+
+	got := map[string][]string{}
+	for _, l := range e.end(t) {
+		got[l.Host] = append(got[l.Host], fmt.Sprint(l.Seq, " ", l.Text))
+	}
+	for n, want := range [][]event.Event{f.kept(0)[begin[0]:], f.kept(1)[begin[1]:], slices.Concat(before, f.kept(2))} {
+		var texts []string
+		for _, v := range want {
+			texts = append(texts, fmt.Sprint(v.Seq, " ", v.Text))
+		}
+		name := fmt.Sprintf("esx%d", n)
+		if have := got[name]; len(have) < count(want, "unblocked") || !subsequence(have, texts) {
+			t.Errorf("of %s came\n%s\nof\n%s", name, strings.Join(have, "\n"), strings.Join(texts, "\n"))
+		}
+	}
+	for _, part := range []string{"no controller answers", "host esx2", "host esx2 answers"} {
+		if !strings.Contains(e.errs.String(), part) {
+			t.Errorf("it does not say %q:\n%s", part, e.errs.String())
+		}
+	}
+}
+
+func count(list []event.Event, text string) (n int) {
+	for _, v := range list {
+		if strings.Contains(v.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// subsequence reports whether have is in want, in this order and each once, without a gap but at the beginning and the
+// end.
+func subsequence(have, want []string) bool {
+	if len(have) == 0 {
+		return true
+	}
+	i := slices.Index(want, have[0])
+	return i >= 0 && i+len(have) <= len(want) && slices.Equal(have, want[i:i+len(have)])
+}
+
+// The past of all hosts is printed in the order of time.
+func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
+	f := looked(t)
+	for _, n := range []int{2, 0, 1} {
+		f.toggles(n, "p-web")
+	}
+	out, errs, status := f.controller.Run("events", "--no-follow", "--last", "6", "--port", "p-web", "-o", "json")
+	var got []string
+	var last time.Time
+	for line := range strings.Lines(out) {
+		var l eventLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Time.Before(last) {
+			t.Errorf("%s comes after %s", l.Time, last)
+		}
+		last = l.Time
+		got = append(got, l.Host+" "+string(l.Kind))
+	}
+	want := []string{"esx2 blocked", "esx2 blocked", "esx0 blocked", "esx0 blocked", "esx1 blocked", "esx1 blocked"}
+	if !slices.Equal(got, want) || errs != "" || status != 0 {
+		t.Errorf("status %d, %s\n%s", status, errs, out)
+	}
+}
