@@ -21,6 +21,7 @@ type changer struct {
 	looping    *looping
 	reconciler *reconciler
 	trials     *trials
+	teaming    *teaming
 }
 
 // change makes one change of the agent's desired state, all or nothing: edit changes file, state.Config, state.Ports

@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"heddle/internal/agent/changes"
+	"heddle/internal/agent/view"
 	"heddle/internal/api"
+	"heddle/internal/diagnose/advise"
 	"heddle/internal/host/reach"
 	"heddle/internal/observe/undone"
 	"heddle/internal/spec"
@@ -34,7 +36,7 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error)
 	if faults := spec.CheckDevices(cfg, cg.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	out.Notes = cfg.Hints()
+	out.Notes = append(cfg.Hints(), advise.NeighbourNotes(cfg, cg.heardAt)...)
 	out.Warnings = append(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings()...)
 	after, lines, err := cg.preview(cfg)
 	if len(lines) > 0 {
@@ -55,6 +57,21 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error)
 	}
 	interfaces, err := cg.trials.interfaces(risks)
 	return &needsAsking{risks, interfaces, cg.trials.ownMACs()}, err
+}
+
+// heardAt is what LLDP hears at a device that serves an uplink now.
+func (cg *changer) heardAt(device string) (heard []api.Neighbour) {
+	if cg.ports.plan == nil {
+		return nil
+	}
+	for _, sw := range cg.ports.plan.Switches {
+		for _, u := range sw.Uplinks {
+			if s, ok := cg.teaming.neighboursOf(u.ID); ok && u.Device == device {
+				heard = append(heard, view.Neighbours(s.Neighbours)...)
+			}
+		}
+	}
+	return heard
 }
 
 // plannedTrial is how the change would be tried.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
+	"heddle/internal/spec"
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/linkproto"
@@ -284,6 +286,33 @@ func TestLLDP_NeighboursAreShownAndPublished(t *testing.T) {
 	}
 	if len(r.saved().LLDP) != 3 {
 		t.Errorf("what was said is not remembered: %+v", r.saved().LLDP)
+	}
+}
+
+func TestADryRunNotesVLANsThatTheNeighbourDoesNotAnnounce(t *testing.T) {
+	r, s := bundleRig(t)
+	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: []byte{2, 0, 0, 0, 0, 9}},
+		Port: lldp.PortID{Subtype: lldp.PortIfName, Value: []byte("Eth1/7")}, TTL: 120, SystemName: "leaf",
+		Org: []lldp.Org{{OUI: [3]byte{0, 0x80, 0xc2}, Subtype: 3, Value: []byte{0, 30, 2, 'd', 'b'}}}}
+	b, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.loopUntil("LLDP listens", func() bool { return s.put(lldp.EtherType, r.dev.byName["eno3"].Index, b) })
+	r.loopUntil("the neighbour is known", func() bool { return len(r.answers.view().Uplinks[2].LLDP.Neighbours) == 1 })
+	cfg, err := spec.Parse("next.yaml", []byte("switches:\n- name: lab\n  uplinks: [{name: u7, device: eno3}]\n"+
+		"  portGroups: [{name: web, vlan: {access: 10}}, {name: db, vlan: {access: 30}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out api.Applied
+	if _, err := r.changer.dry(cfg, &out); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"switch lab, port group web: VLAN 10 is not among those that port Eth1/7 of leaf announces by " +
+		"LLDP at u7: 30"}
+	if !slices.Equal(out.Notes, want) {
+		t.Errorf("%q, want %q", out.Notes, want)
 	}
 }
 

@@ -66,7 +66,7 @@ func join(s *shared) (o owners) {
 		reconciler: o.reconciler}
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,
 		attaching: o.attaching,
-		chains:    o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
+		chains:    o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials, teaming: o.teaming}
 	o.slicing = &slicing{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, trials: o.trials,
 		changer: o.changer}
 	o.history = &history{shared: s, ports: o.ports}

@@ -61,10 +61,19 @@ type Neighbour struct {
 	Management        []string `json:"management,omitempty"`   // addresses
 	// PVID is the VLAN of untagged frames on its port, MaxFrame the longest frame it takes in bytes; 0: not
 	// announced.
-	PVID     uint16    `json:"pvid,omitempty"`
-	MaxFrame uint16    `json:"maxFrame,omitempty"`
-	Source   string    `json:"source"` // MAC
-	Since    time.Time `json:"since"`
-	Heard    time.Time `json:"heard"`
-	TTL      uint16    `json:"ttl"` // seconds from Heard that it counts
+	PVID     uint16 `json:"pvid,omitempty"`
+	MaxFrame uint16 `json:"maxFrame,omitempty"`
+	// VLANs are those that it announces for its port, in the order of their ids; empty: it announces none, which says
+	// nothing of those that the port carries.
+	VLANs  []NeighbourVLAN `json:"vlans,omitempty"`
+	Source string          `json:"source"` // MAC
+	Since  time.Time       `json:"since"`
+	Heard  time.Time       `json:"heard"`
+	TTL    uint16          `json:"ttl"` // seconds from Heard that it counts
+}
+
+// NeighbourVLAN is a VLAN that a neighbour announces for its port.
+type NeighbourVLAN struct {
+	ID   uint16 `json:"id"`
+	Name string `json:"name,omitempty"` // in the neighbour's words
 }

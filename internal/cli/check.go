@@ -7,9 +7,12 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/api"
+	"heddle/internal/diagnose/advise"
 	"heddle/internal/host/interrupt"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -76,12 +79,41 @@ type Checked struct {
 	Ports      int `json:"ports"`
 }
 
+// neighbourPatience bounds how long a check waits for what an agent hears of the physical network: it is worth having
+// and not worth waiting for.
+const neighbourPatience = 2 * time.Second
+
+// neighbourNotes says what an agent of this host knows against the file by what the physical switches announce; none
+// where no agent answers.
+func neighbourNotes(c *cobra.Command, t *target, cfg *spec.Config) []string {
+	client, err := t.client()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), neighbourPatience)
+	defer cancel()
+	s, err := client.State(ctx)
+	if err != nil {
+		return nil
+	}
+	return advise.NeighbourNotes(cfg, func(device string) (heard []api.Neighbour) {
+		for _, u := range s.Uplinks {
+			if u.Device == device && u.LLDP != nil {
+				heard = append(heard, u.LLDP.Neighbours...)
+			}
+		}
+		return heard
+	})
+}
+
 func newCheck(d Deps) *cobra.Command {
-	file, o := "", &output{}
+	file, o, t := "", &output{}, &target{}
 	c := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a configuration file; needs neither root nor an agent",
 		Long: "Check a configuration file and print its faults with their lines: the first 200, and how many more " +
-			"there are. The exit status is 2 if there is any fault.",
+			"there are. The exit status is 2 if there is any fault.\n\n" +
+			"Where an agent of this host runs and may be asked, VLANs that the physical switches do not announce by " +
+			"LLDP at the file's uplinks are noted too.",
 		Example: "  heddle check -f heddle.yaml\n  heddle check -f heddle.yaml -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -97,6 +129,7 @@ func newCheck(d Deps) *cobra.Command {
 				return errors.Join(err, o.printFaults(d, v, err))
 			}
 			v.count(cfg)
+			v.Notes = append(v.Notes, neighbourNotes(c, t, cfg)...)
 			for _, w := range v.Warnings {
 				d.warn(w)
 			}
@@ -109,6 +142,7 @@ func newCheck(d Deps) *cobra.Command {
 	}
 	fileFlag(c, &file)
 	o.flag(c)
+	t.flags(d, c)
 	return c
 }
 

@@ -89,6 +89,30 @@ func TestCheckAndDryRun_NotePoliciesThatAreSeldomMeant(t *testing.T) {
 	}
 }
 
+// A check asks an agent that runs what it hears, and does without where none does.
+func TestCheck_NotesAVLANThatThePhysicalSwitchDoesNotAnnounce(t *testing.T) {
+	const file = "switches: [{name: lab, uplinks: [{name: uplink1, device: eno1}], " +
+		"portGroups: [{name: web, vlan: {access: 20}}, {name: db, vlan: {access: 10}}]}]\n"
+	path := filepath.Join(t.TempDir(), "heddle.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := furnished()
+	s.state.Uplinks = []api.Uplink{{Switch: "other", Name: "u7", Device: "eno1", LLDP: &api.LLDP{
+		Neighbours: []api.Neighbour{{SystemName: "tor1", Port: "eth7", VLANs: []api.NeighbourVLAN{{ID: 10}}}}}}}
+	c := newConsole(t, s)
+	_, errs, status := c.run("check", "-f", path)
+	want :=
+		"heddle: note: switch lab, port group web: VLAN 20 is not among those that port eth7 of tor1 announces by " +
+			"LLDP at uplink1: 10\n"
+	if status != ExitOK || errs != want {
+		t.Errorf("status %d: %q, want %q", status, errs, want)
+	}
+	if _, errs, status := c.run("check", "-f", path, "--agent", "absent"); status != ExitOK || errs != "" {
+		t.Errorf("without an agent: status %d: %q", status, errs)
+	}
+}
+
 func TestDoctor_EndsWithASummary(t *testing.T) {
 	for want, found := range map[string][]doctor.Finding{
 		"0 wrong, 0 notes": {{Level: doctor.OK}},

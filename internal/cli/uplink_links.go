@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 // linkRows are what LACP and LLDP know of an uplink: the physical switch and port first.
@@ -63,7 +65,35 @@ func neighbourRows(n api.Neighbour) [][2]string {
 	if len(more) > 0 {
 		rows = append(rows, [2]string{"reports", strings.Join(more, ", ")})
 	}
+	if len(n.VLANs) > 0 {
+		rows = append(rows, [2]string{"its vlans", vlanNames(n.VLANs)})
+	}
 	return rows
+}
+
+// vlanNames are a neighbour's VLANs with the names it gives them: "10 (web), 20 (db), 30".
+func vlanNames(list []api.NeighbourVLAN) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		if words[i] = strconv.Itoa(int(v.ID)); v.Name != "" {
+			words[i] += " (" + v.Name + ")"
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// neighbourVLANs are the ids of the VLANs that the neighbours of an uplink announce, as ranges.
+func neighbourVLANs(u api.Uplink) string {
+	if u.LLDP == nil {
+		return ""
+	}
+	var s plan.VLANSet
+	for _, n := range u.LLDP.Neighbours {
+		for _, v := range n.VLANs {
+			s.AddRange(v.ID, v.ID)
+		}
+	}
+	return s.String()
 }
 
 // memberText says in one line whether a member is used.

@@ -30,6 +30,11 @@ func TestLinkRows(t *testing.T) {
 		{"a nameless neighbour", api.Uplink{
 			LLDP: &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "c", Port: "p", PortDescription: "p", Source: "s"}}}},
 			"neighbour: c port p|chassis: c, from s|lldp frames: 0 in, 0 out, 0 bad, 0 refused"},
+		{"a switch's VLANs", api.Uplink{
+			LLDP: &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "c", Port: "p", Source: "s",
+				VLANs: []api.NeighbourVLAN{{ID: 10, Name: "web"}, {ID: 20}}}}}},
+			"neighbour: c port p|chassis: c, from s|its vlans: 10 (web), 20|" +
+				"lldp frames: 0 in, 0 out, 0 bad, 0 refused"},
 		{"a LAG without devices", api.Uplink{LAG: &api.LAGMember{Name: "lag1", Reason: "lacp: no partner yet"}},
 			"lag: lag1|lacp: not used: no partner yet"},
 		{"a member in use", api.Uplink{LAG: &api.LAGMember{Name: "lag1", Used: true, Actor: info, Partner: &info, In: 1,

@@ -25,7 +25,8 @@ func uplinkListing(d Deps) listing[api.Uplink] {
 			"the uplink now, or " +
 			"may leave by it where a policy spreads them. NEIGHBOUR is the physical switch and port that LLDP hears " +
 			"there. PROBLEM is why " +
-			"the uplink is not used; -o wide has it in a sentence, besides the MTU, MAC and VLANs.",
+			"the uplink is not used; -o wide has it in a sentence, besides the MTU, MAC and VLANs, and those " +
+			"VLANs that the neighbour announces for its port.",
 		example: "  heddle uplink list --switch lab\n  heddle uplink list -o wide",
 		of:      func(s *api.State) []api.Uplink { return s.Uplinks },
 		owner:   func(u api.Uplink) string { return u.Switch },
@@ -55,15 +56,16 @@ func uplinkListing(d Deps) listing[api.Uplink] {
 
 func wideUplinkListing(d Deps) listing[api.Uplink] {
 	l := uplinkListing(d)
-	head := []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "SPEED", "LAG", "PORTS", "NEIGHBOUR", "MTU", "MAC", "VLANS",
-		"PROBLEM"}
+	head := []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "SPEED", "LAG", "PORTS", "NEIGHBOUR",
+		"THEIR VLANS", "MTU", "MAC", "VLANS", "PROBLEM"}
 	l.table = func() *table {
 		return &table{head: head, right: columns(head, "SPEED", "PORTS", "MTU"), keep: columns(head, "STATE", "SPEED",
 			"PORTS", "MTU", "MAC"),
 			names: columns(head, "SWITCH", "UPLINK", "DEVICE", "LAG"), paint: paintPort(d, head)}
 	}
 	l.tail = func(s *api.State, u api.Uplink) []string {
-		return []string{strconv.Itoa(portsBy(s, u)), dash(neighbourText(u)), number(u.MTU), dash(u.MAC),
+		return []string{strconv.Itoa(portsBy(s, u)), dash(neighbourText(u)),
+			dash(shorten(neighbourVLANs(u), longestVLANs)), number(u.MTU), dash(u.MAC),
 			shorten(u.VLANs.String(), longestVLANs), dash(u.Reason)}
 	}
 	return l

@@ -27,10 +27,7 @@ func (l Links) add(sw *plan.Switch, v *api.Uplink) {
 		l.member(plan.PortID{Switch: sw.Name, Name: g.Name}, v.Name, v.LAG)
 	}
 	if s, ok := l.LLDP(id); ok {
-		v.LLDP = &api.LLDP{Neighbours: []api.Neighbour{}, In: s.In, Out: s.Out, Bad: s.Bad, Refused: s.Refused}
-		for _, n := range s.Neighbours {
-			v.LLDP.Neighbours = append(v.LLDP.Neighbours, neighbour(n))
-		}
+		v.LLDP = &api.LLDP{Neighbours: Neighbours(s.Neighbours), In: s.In, Out: s.Out, Bad: s.Bad, Refused: s.Refused}
 	}
 }
 
@@ -59,6 +56,15 @@ func info(i lacp.Info) api.LACPInfo {
 		PortPriority: i.Port.Priority, Port: i.Port.Number, State: i.State.Words()}
 }
 
+// Neighbours shows what LLDP hears on an uplink; never nil.
+func Neighbours(heard []lldp.Neighbour) []api.Neighbour {
+	list := make([]api.Neighbour, len(heard))
+	for i, n := range heard {
+		list[i] = neighbour(n)
+	}
+	return list
+}
+
 func neighbour(n lldp.Neighbour) api.Neighbour {
 	p := n.PDU
 	v := api.Neighbour{Chassis: p.Chassis.String(), Port: p.Port.String(),
@@ -73,5 +79,8 @@ func neighbour(n lldp.Neighbour) api.Neighbour {
 	}
 	v.PVID, _ = p.PVID()
 	v.MaxFrame, _ = p.MaxFrame()
+	for _, n := range p.VLANs() {
+		v.VLANs = append(v.VLANs, api.NeighbourVLAN{ID: n.ID, Name: lldp.Clean(n.Name)})
+	}
 	return v
 }

@@ -104,5 +104,6 @@ func rank(l api.FindingLevel) int {
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
 	return slices.Concat(securityRules(), learningRules(), guardRules(), loopRules(), floodRules(), addressRules(),
-		vlanRules(), uplinkRules(), redundancyRules(), deviceRules(), offloadRules(), guestRules(), flowRules())
+		vlanRules(), neighbourVLANRules(), uplinkRules(), redundancyRules(), deviceRules(), offloadRules(),
+		guestRules(), flowRules())
 }

@@ -360,6 +360,15 @@ func deviceCases() []ruleCase {
 				MaxFrame: n}}}
 		}
 	}
+	announces := func(vlans ...uint16) func(*rig) {
+		return func(r *rig) {
+			n := api.Neighbour{Chassis: "c", SystemName: "tor1", Port: "eth7"}
+			for _, v := range vlans {
+				n.VLANs = append(n.VLANs, api.NeighbourVLAN{ID: v, Name: "vm"})
+			}
+			r.uplink(1).LLDP = &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "silent"}, n}}
+		}
+	}
 	losses := func(d api.DeviceLosses) func(*rig) { return func(r *rig) { r.stats("u1").Device = &d } }
 	return []ruleCase{
 		{rule: "mtu", provoke: func(r *rig) {
@@ -388,6 +397,14 @@ func deviceCases() []ruleCase {
 		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1",
 			sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", fix: "mtu: 1482",
 			level: wrong},
+		{rule: "neighbour-vlan", provoke: announces(20, 30), near: announces(10, 30), object: "port group web",
+			sign: "VLAN 10 is not among those that port eth7 of tor1 announces by LLDP at u1: 20,30",
+			fix:  "heddle uplink show u1", level: note},
+		{rule: "neighbour-vlan", old: "vlan: {access: 10}", new: `vlan: {trunk: ["0", "20-21"]}`,
+			object:  "port group web",
+			provoke: announces(10, 20), near: announces(10, 20, 21), sign: "VLAN 21 is not among those",
+			fix:   "uplink show u1",
+			level: note},
 		{rule: "device-missing", provoke: func(r *rig) {
 			r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist"
 			r.Absent = map[plan.PortID]sightings.Absence{id("b"): {Since: r.Now.Add(-time.Hour)}}

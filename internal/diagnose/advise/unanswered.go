@@ -54,7 +54,7 @@ func wrongVLAN(l *look) (found []api.Finding) {
 		if brought > 0 {
 			f.Sign += fmt.Sprintf("; its uplinks (%s) brought %s", uplinkNames(carrying), frames(brought))
 		}
-		f.Sign += l.nativeVLAN(p, carrying)
+		f.Sign += l.nativeVLAN(p, carrying) + l.whereNotNamed(p, carrying)
 		f.Change = "If it is the wrong VLAN, put the port into a port group of the right one; the command shows what " +
 			"keeps it from a port of another VLAN. If it is the right one, the ports of the physical switches have " +
 			"to carry it."

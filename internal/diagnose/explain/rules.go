@@ -28,7 +28,8 @@ func ruleFixes() map[string]string {
 		"uplink-vlan":       "Add the VLAN to the uplinks' vlans, and to the ports of the physical switches.",
 		"wrong-vlan": "Put the port into a port group of the right VLAN, or have the physical switches carry this " +
 			"one.",
-		"ip-hash": "Make the uplinks a LAG, or one channel on the physical switch; or use originating-port.",
+		"neighbour-vlan": "Add the VLAN to the port of the physical switch, or give the port group the right one.",
+		"ip-hash":        "Make the uplinks a LAG, or one channel on the physical switch; or use originating-port.",
 		"half-open": "Look at cable, optics and the physical port; failureDetection: beacon takes such an " +
 			"uplink out of use.",
 		"no-uplink":     "Bring one of the uplinks back, or name others in teaming.",

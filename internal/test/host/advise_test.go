@@ -69,7 +69,7 @@ const badlySet = `switches:
   uplinks: [{name: w1, device: w1}, {name: w2, device: w2}]
   lags: [{name: lag2, uplinks: [w1, w2]}]
   portGroups:
-  - {name: spread, teaming: {active: [lag2]}}
+  - {name: spread, vlan: {access: 40}, teaming: {active: [lag2]}}
 - name: choices
   kind: distributed
   checks: {reversePathPromiscuous: false}
@@ -179,8 +179,8 @@ func (h *host) refuses(device string) {
 	}
 }
 
-// neighbourFrame is an LLDPDU of a switch whose port takes frames of that many bytes.
-func neighbourFrame(longest uint16) []byte {
+// neighbourFrame is an LLDPDU of a switch whose port takes frames of that many bytes and is a member of VLANs.
+func neighbourFrame(longest uint16, vlans ...uint16) []byte {
 	f := []byte{0x01, 0x80, 0xc2, 0, 0, 0x0e, 2, 0, 0, 0, 1, 0, 0x88, 0xcc}
 	tlv := func(kind uint16, value ...byte) {
 		f = append(binary.BigEndian.AppendUint16(f, kind<<9|uint16(len(value))), value...)
@@ -190,6 +190,9 @@ func neighbourFrame(longest uint16) []byte {
 	tlv(3, 0, 120)                                              // time to live
 	tlv(5, []byte("tor1")...)                                   // system name
 	tlv(127, 0, 0x12, 0x0f, 4, byte(longest>>8), byte(longest)) // IEEE 802.3: maximum frame size
+	for _, v := range vlans {
+		tlv(127, 0x00, 0x80, 0xc2, 3, byte(v>>8), byte(v), 2, 'v', 'm') // IEEE 802.1: VLAN name
+	}
 	tlv(0)
 	return append(f, make([]byte, max(0, 60-len(f)))...)
 }
@@ -213,6 +216,7 @@ func (l *adviceLab) scan() {
 func (l *adviceLab) misbehave() {
 	long := strings.Repeat("x", 1500)
 	l.ends["h1"].Send(neighbourFrame(1500))
+	l.ends["w1"].Send(neighbourFrame(9216, 10, 20))
 	for i := range byte(20) {
 		l.ends["a"].Send(cable.Frame(mac(0xb), mac(0xa), 0, "to b"))
 		l.broadcast("a", 0xa, 0)
@@ -273,7 +277,7 @@ func adviseFaults() map[string]string {
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
 		"lag-degraded": "switch wide", "learning-forged": "port group unheard", "learning-promiscuous": "port eager",
 		"promiscuous-uplinks": "switch choices", "guest-offloads": "port plain", "single-queue": "uplink b1",
-		"uplink-drained": "uplink x1", "wrong-vlan": "port lost",
+		"uplink-drained": "uplink x1", "wrong-vlan": "port lost", "neighbour-vlan": "port group spread",
 		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent",
 		"device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",

@@ -69,6 +69,58 @@ func TestPDU_RoundTrip(t *testing.T) {
 	}
 }
 
+func TestVLANs_AreReadInOrderAndOnce(t *testing.T) {
+	p := bare()
+	vlan := func(value ...byte) {
+		p.Org = append(p.Org, Org{OUI: oui8021, Subtype: subtypeVLANName, Value: value})
+	}
+	vlan(0x0f, 0xfe, 3, 'e', 'n', 'd')
+	vlan(0, 10, 3, 'w', 'e', 'b')
+	vlan(0, 10, 2, 'n', 'o')
+	vlan(0, 7, 0)
+	vlan(0, 0, 1, 'x')       // no VLAN
+	vlan(0x0f, 0xff, 1, 'x') // kept by the standard
+	vlan(0, 11, 4, 'c', 'u', 't')
+	vlan(0, 12, 1, 'x', 'y')
+	vlan(append([]byte{0, 13, 33}, make([]byte, 33)...)...)
+	vlan(0, 14)
+	p.Org = append(p.Org, Org{OUI: oui8023, Subtype: subtypeVLANName, Value: []byte{0, 15, 1, 'x'}})
+	want := []VLAN{{7, ""}, {10, "web"}, {4094, "end"}}
+	if diff := cmp.Diff(want, p.VLANs()); diff != "" {
+		t.Error(diff)
+	}
+	if b := bare(); len(b.VLANs()) > 0 {
+		t.Errorf("%+v of none", b.VLANs())
+	}
+}
+
+// A switch that scapy plays, with two VLAN name TLVs as the standard has them.
+func TestVLANs_AsScapyMakesThem(t *testing.T) {
+	out := testkit.RunScapy(t, `
+from scapy.all import Ether
+from scapy.contrib.lldp import *
+named = lambda vid, name: LLDPDUGenericOrganisationSpecific(org_code=0x0080c2, subtype=3, data=vid.to_bytes(2, "big") + bytes([len(name)]) + name)
+p = Ether(src="02:00:00:00:00:01", dst="01:80:c2:00:00:0e", type=0x88cc) / LLDPDUChassisID(subtype=7, id="x") \
+  / LLDPDUPortID(subtype=7, id="y") / LLDPDUTimeToLive(ttl=1) / named(100, b"storage") / named(20, b"db") / LLDPDUEndOfLLDPDU()
+print(bytes(p).hex())
+`, nil)
+	var raw []byte
+	if _, err := fmt.Sscanf(string(out), "%x", &raw); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Decode(raw[14:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]VLAN{{20, "db"}, {100, "storage"}}, p.VLANs()); diff != "" {
+		t.Error(diff)
+	}
+	if got := string(testkit.Dissect(t, [][]byte{raw}, "lldp.ieee.802_1.vlan.id", "lldp.ieee.802_1.vlan.name",
+		"_ws.malformed")); got != "100,20\tstorage,db\t\n" {
+		t.Errorf("tshark reads %q", got)
+	}
+}
+
 func TestPDU_Goodbye(t *testing.T) {
 	p := sample()
 	p.TTL = 0

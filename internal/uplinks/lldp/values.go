@@ -1,11 +1,13 @@
 package lldp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -113,6 +115,7 @@ var (
 
 const (
 	subtypePVID     = 1 // of oui8021 (802.1Q D.2.1)
+	subtypeVLANName = 3 // of oui8021 (802.1Q D.2.3)
 	subtypeMaxFrame = 4 // of oui8023 (802.3 79.3.4)
 )
 
@@ -122,6 +125,35 @@ func (p *PDU) PVID() (vlan uint16, ok bool) { return p.word(oui8021, subtypePVID
 // MaxFrame is the longest frame the sender's port takes, in bytes with header and checksum; ok is false if it is not
 // announced.
 func (p *PDU) MaxFrame() (bytes uint16, ok bool) { return p.word(oui8023, subtypeMaxFrame) }
+
+// VLAN is one that the sender's port is a member of, with the name it gives it, which may be empty.
+type VLAN struct {
+	ID   uint16
+	Name string // as it came in, see Clean
+}
+
+// The highest VLAN id, and the longest name of a VLAN (802.1Q D.2.3.4).
+const (
+	maxVLAN     = 4094
+	maxVLANName = 32
+)
+
+// VLANs are those that the sender announces for its port by VLAN name TLVs, in the order of their ids; empty if it
+// announces none. Of one that comes twice the first counts; one whose id or length cannot be is left out.
+func (p *PDU) VLANs() (list []VLAN) {
+	for _, o := range p.Org {
+		if o.OUI != oui8021 || o.Subtype != subtypeVLANName || len(o.Value) < 3 {
+			continue
+		}
+		id, n := binary.BigEndian.Uint16(o.Value), int(o.Value[2])
+		if id == 0 || id > maxVLAN || n > maxVLANName || len(o.Value) != 3+n {
+			continue
+		}
+		list = append(list, VLAN{ID: id, Name: string(o.Value[3:])})
+	}
+	slices.SortStableFunc(list, func(a, b VLAN) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.CompactFunc(list, func(a, b VLAN) bool { return a.ID == b.ID })
+}
 
 func (p *PDU) word(oui [3]byte, subtype uint8) (uint16, bool) {
 	for _, o := range p.Org {

@@ -551,7 +551,10 @@ type Neighbour struct {
 	Since  *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	Heard  *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=heard,proto3" json:"heard,omitempty"`
 	// seconds from heard that it counts
-	Ttl           uint32 `protobuf:"varint,13,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Ttl uint32 `protobuf:"varint,13,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// vlans are those that it announces for its port, in the order of their ids; none says nothing of those that the port
+	// carries.
+	Vlans         []*NeighbourVlan `protobuf:"bytes,14,rep,name=vlans,proto3" json:"vlans,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -677,6 +680,67 @@ func (x *Neighbour) GetTtl() uint32 {
 	return 0
 }
 
+func (x *Neighbour) GetVlans() []*NeighbourVlan {
+	if x != nil {
+		return x.Vlans
+	}
+	return nil
+}
+
+// NeighbourVlan is a VLAN that a neighbour announces for its port.
+type NeighbourVlan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// name is in the neighbour's words; it may be empty.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NeighbourVlan) Reset() {
+	*x = NeighbourVlan{}
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NeighbourVlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NeighbourVlan) ProtoMessage() {}
+
+func (x *NeighbourVlan) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_link_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NeighbourVlan.ProtoReflect.Descriptor instead.
+func (*NeighbourVlan) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_link_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *NeighbourVlan) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *NeighbourVlan) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 var File_heddle_agent_v1_link_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_link_proto_rawDesc = "" +
@@ -713,7 +777,7 @@ const file_heddle_agent_v1_link_proto_rawDesc = "" +
 	"\apdus_in\x18\x02 \x01(\x04R\x06pdusIn\x12\x19\n" +
 	"\bpdus_out\x18\x03 \x01(\x04R\apdusOut\x12\x19\n" +
 	"\bpdus_bad\x18\x04 \x01(\x04R\apdusBad\x12!\n" +
-	"\fpdus_refused\x18\x05 \x01(\x04R\vpdusRefused\"\xb7\x03\n" +
+	"\fpdus_refused\x18\x05 \x01(\x04R\vpdusRefused\"\xed\x03\n" +
 	"\tNeighbour\x12\x18\n" +
 	"\achassis\x18\x01 \x01(\tR\achassis\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12)\n" +
@@ -731,7 +795,11 @@ const file_heddle_agent_v1_link_proto_rawDesc = "" +
 	" \x01(\fR\x06source\x120\n" +
 	"\x05since\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05heard\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x05heard\x12\x10\n" +
-	"\x03ttl\x18\r \x01(\rR\x03ttl*\xc7\x03\n" +
+	"\x03ttl\x18\r \x01(\rR\x03ttl\x124\n" +
+	"\x05vlans\x18\x0e \x03(\v2\x1e.heddle.agent.v1.NeighbourVlanR\x05vlans\"3\n" +
+	"\rNeighbourVlan\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name*\xc7\x03\n" +
 	"\bLacpFlag\x12\x19\n" +
 	"\x15LACP_FLAG_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x10LACP_FLAG_ACTIVE\x10\x01\x1a\n" +
@@ -777,7 +845,7 @@ func file_heddle_agent_v1_link_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_link_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_heddle_agent_v1_link_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_heddle_agent_v1_link_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_heddle_agent_v1_link_proto_goTypes = []any{
 	(LacpFlag)(0),                 // 0: heddle.agent.v1.LacpFlag
 	(LacpReceiveState)(0),         // 1: heddle.agent.v1.LacpReceiveState
@@ -786,24 +854,26 @@ var file_heddle_agent_v1_link_proto_goTypes = []any{
 	(*LacpInfo)(nil),              // 4: heddle.agent.v1.LacpInfo
 	(*Lldp)(nil),                  // 5: heddle.agent.v1.Lldp
 	(*Neighbour)(nil),             // 6: heddle.agent.v1.Neighbour
-	(ProblemCode)(0),              // 7: heddle.agent.v1.ProblemCode
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*NeighbourVlan)(nil),         // 7: heddle.agent.v1.NeighbourVlan
+	(ProblemCode)(0),              // 8: heddle.agent.v1.ProblemCode
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_link_proto_depIdxs = []int32{
-	1, // 0: heddle.agent.v1.LagMember.receive:type_name -> heddle.agent.v1.LacpReceiveState
-	2, // 1: heddle.agent.v1.LagMember.mux:type_name -> heddle.agent.v1.LacpMuxState
-	4, // 2: heddle.agent.v1.LagMember.actor:type_name -> heddle.agent.v1.LacpInfo
-	4, // 3: heddle.agent.v1.LagMember.partner:type_name -> heddle.agent.v1.LacpInfo
-	7, // 4: heddle.agent.v1.LagMember.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	0, // 5: heddle.agent.v1.LacpInfo.state:type_name -> heddle.agent.v1.LacpFlag
-	6, // 6: heddle.agent.v1.Lldp.neighbours:type_name -> heddle.agent.v1.Neighbour
-	8, // 7: heddle.agent.v1.Neighbour.since:type_name -> google.protobuf.Timestamp
-	8, // 8: heddle.agent.v1.Neighbour.heard:type_name -> google.protobuf.Timestamp
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	9, // [9:9] is the sub-list for extension type_name
-	9, // [9:9] is the sub-list for extension extendee
-	0, // [0:9] is the sub-list for field type_name
+	1,  // 0: heddle.agent.v1.LagMember.receive:type_name -> heddle.agent.v1.LacpReceiveState
+	2,  // 1: heddle.agent.v1.LagMember.mux:type_name -> heddle.agent.v1.LacpMuxState
+	4,  // 2: heddle.agent.v1.LagMember.actor:type_name -> heddle.agent.v1.LacpInfo
+	4,  // 3: heddle.agent.v1.LagMember.partner:type_name -> heddle.agent.v1.LacpInfo
+	8,  // 4: heddle.agent.v1.LagMember.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	0,  // 5: heddle.agent.v1.LacpInfo.state:type_name -> heddle.agent.v1.LacpFlag
+	6,  // 6: heddle.agent.v1.Lldp.neighbours:type_name -> heddle.agent.v1.Neighbour
+	9,  // 7: heddle.agent.v1.Neighbour.since:type_name -> google.protobuf.Timestamp
+	9,  // 8: heddle.agent.v1.Neighbour.heard:type_name -> google.protobuf.Timestamp
+	7,  // 9: heddle.agent.v1.Neighbour.vlans:type_name -> heddle.agent.v1.NeighbourVlan
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_link_proto_init() }
@@ -818,7 +888,7 @@ func file_heddle_agent_v1_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_link_proto_rawDesc), len(file_heddle_agent_v1_link_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
