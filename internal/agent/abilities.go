@@ -6,13 +6,14 @@ import (
 	"heddle/internal/plan"
 )
 
-// Abilities is what devices do by themselves; false where one does not say.
+// Abilities reports which offloads and features devices support, by port; a device that does not report one counts as
+// not having it.
 type Abilities interface {
 	Of(device string) (hostdev.Ability, bool, error)
 }
 
-// devicesToAsk are, in the loop, the devices whose abilities matter: uplinks', and taps, which show what their guests
-// take.
+// devicesToAsk returns, in the loop, the devices whose abilities matter: those of uplinks, and taps, whose features
+// show what their guests accept.
 func (an *answers) devicesToAsk() (map[plan.PortID]advise.Ability, error) {
 	all := map[plan.PortID]advise.Ability{}
 	for i := range an.state.Held {
@@ -29,7 +30,7 @@ func (an *answers) devicesToAsk() (map[plan.PortID]advise.Ability, error) {
 	return all, nil
 }
 
-// ask completes what is known of devices, and leaves out those that do not say.
+// ask adds the abilities that devices report themselves, and leaves out devices that report none.
 func (an *answers) ask(all map[plan.PortID]advise.Ability) error {
 	for id, a := range all {
 		if an.abilities == nil {

@@ -17,7 +17,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// adoptable is the record of a move that may be made; the error says everything that is against it. Nothing is touched.
+// adoptable returns the record of a move that may be made; the error lists everything that forbids it. It changes
+// nothing.
 func (ad *adoptions) adoptable(q api.Adopt) (*adopt.Record, []string, error) {
 	gateways, lines := parseAdopt(q)
 	d, u, err := ad.adoptableDevice(q.Device)
@@ -93,7 +94,7 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 		"(heddle apply leaves its addresses alone)", name))
 }
 
-// adoptablePort is the host port for the uplink's device, and what is against it.
+// adoptablePort returns the host port for the uplink's device, and what forbids it.
 func (ad *adoptions) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink) (spec.Port, []string) {
 	sw := ad.ports.plan.Switch(u.ID.Switch)
 	port := spec.Port{Name: q.Name, Switch: sw.Name, PortGroup: q.PortGroup, Role: spec.Host, MAC: d.MAC.String(),
@@ -143,7 +144,7 @@ func (ad *adoptions) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.De
 	return lines
 }
 
-// onlyGroup is the one port group that fits; why says which there are when it is not one.
+// onlyGroup returns the one port group that fits; if there is not exactly one, why lists those there are.
 func (ad *adoptions) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) {
 	var fit []string
 	for _, s := range ad.ports.cfg.Switches {
@@ -164,7 +165,7 @@ func (ad *adoptions) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) 
 	return "", fmt.Sprintf("several port groups fit (%s): choose one with --port-group", strings.Join(fit, ", "))
 }
 
-// groupAgainst says why the port would not take the device's place in its port group.
+// groupAgainst says why the port, in its port group, could not take over from the device.
 func (ad *adoptions) groupAgainst(port spec.Port, u *plan.Uplink) (lines []string) {
 	l := ad.ports.layers()
 	l.ports = append(slices.Clone(l.ports), port)
@@ -196,7 +197,7 @@ func (ad *adoptions) groupAgainst(port spec.Port, u *plan.Uplink) (lines []strin
 	return lines
 }
 
-// uses says whether the uplink, or the LAG it is in, is in the list.
+// uses reports whether the uplink, or the LAG that it is in, is in the list.
 func uses(sw *plan.Switch, team []string, uplink string) bool {
 	if l := sw.LAGOf(uplink); l != nil {
 		uplink = l.Name
@@ -204,7 +205,7 @@ func uses(sw *plan.Switch, team []string, uplink string) bool {
 	return slices.Contains(team, uplink)
 }
 
-// addressesAgainst says why what the device has cannot be moved.
+// addressesAgainst says why the device's configuration cannot be moved.
 func (ad *adoptions) addressesAgainst(d hostdev.Device, c *hostnet.Config) []string {
 	stacked, err := ad.records.net.VLANDevices(d.Index)
 	if err != nil {
@@ -221,7 +222,7 @@ func (ad *adoptions) addressesAgainst(d hostdev.Device, c *hostnet.Config) []str
 	return lines
 }
 
-// freeInterface is the first vmkN that neither a device nor a port has.
+// freeInterface returns the first name vmkN that neither a device nor a port has.
 func (ad *adoptions) freeInterface() string {
 	for n := 0; ; n++ {
 		name := fmt.Sprintf("vmk%d", n)

@@ -20,7 +20,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// HostPorts are the host's own interfaces on its switches.
+// HostPorts returns the host's own interfaces on its switches.
 func (ad *adoptions) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
 	out = []api.HostPort{}
 	return out, ad.do(ctx, func() error {
@@ -47,7 +47,7 @@ func (ad *adoptions) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
 	return h
 }
 
-// viewAdoption is where a record stands.
+// viewAdoption describes the state of a record.
 func (ad *adoptions) viewAdoption(r *adopt.Record) api.Adoption {
 	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason.Text(), ReasonCode: r.Reason.Code,
 		Declaration: declaration(r.Port),
@@ -88,7 +88,7 @@ func (ad *adoptions) adoptionWarnings(r *adopt.Record) []string {
 	return warnings
 }
 
-// declaration is the port as the configuration file declares it.
+// declaration returns the port as it would be declared in the configuration file.
 func declaration(p spec.Port) string {
 	b, err := yaml.Dump(map[string][]spec.Port{"ports": {p}})
 	if err != nil {
@@ -97,7 +97,7 @@ func declaration(p spec.Port) string {
 	return string(b)
 }
 
-// Adoption is where the adoption of that name stands, also one that was taken back; without a name the last one.
+// Adoption returns the state of the adoption of that name, also if it was undone; without a name that of the last one.
 func (ad *adoptions) Adoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
 	return out, ad.do(ctx, func() error {
 		var found *api.Adoption
@@ -131,7 +131,7 @@ func (ad *adoptions) noAdoption(name string) error {
 	return api.NewError(api.NotFound, n.Missing(name))
 }
 
-// Adopt moves what the device has to a host port, all or nothing.
+// Adopt moves the device's addresses and routes to a host port, all or nothing.
 func (ad *adoptions) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption, err error) {
 	return out, ad.do(ctx, func() error {
 		if err := ad.trials.busyForAdoption(); err != nil {
@@ -159,7 +159,7 @@ func (ad *adoptions) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption,
 	})
 }
 
-// move does the steps, or undoes them.
+// move does the steps, and undoes them if one fails.
 func (ad *adoptions) move(r *adopt.Record) error {
 	ad.records.journal.Add(r)
 	err := adopt.Forward(r, ad.records.journal.Save, ad.mover())
@@ -204,13 +204,13 @@ func (ad *adoptions) ConfirmAdoption(ctx context.Context, q api.HostPortName) (o
 	})
 }
 
-// bounds of the waiting times.
+// Bounds of the waiting times.
 const (
 	leastWait = time.Second
 	mostWait  = 24 * time.Hour
 )
 
-// parseAdopt reads what does not depend on the host.
+// parseAdopt reads the parts of the request that do not depend on the host.
 func parseAdopt(q api.Adopt) (gateways []netip.Addr, lines []string) {
 	for _, s := range q.Gateways {
 		g, err := netip.ParseAddr(strings.TrimSpace(s))

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// giveHostBack moves what host ports have adopted back to its devices, in place of an agent that runs no more: the host
-// ports go with the rest. st is nil when it cannot be read; the journal says enough.
+// giveHostBack moves what host ports have adopted back to its devices. It does the work of an agent that is no longer
+// running; the host ports are removed with the rest. st is nil if it cannot be read; the journal suffices.
 func giveHostBack(st *state.State, store *state.Store, name string) error {
 	j, err := adopt.OpenJournal(store.Dir())
 	if err != nil || len(j.Records) == 0 {
@@ -52,8 +52,8 @@ func giveHostBack(st *state.State, store *state.Store, name string) error {
 	return errors.Join(errs...)
 }
 
-// backWithout undoes one adoption without an agent. The port is left for what follows: its frames pass until the
-// programs go.
+// backWithout undoes one adoption without an agent. It leaves the port alone: its frames pass until the programs are
+// removed.
 func backWithout(j *adopt.Journal, r *adopt.Record, name string) error {
 	dev, err := hostdev.Open()
 	if err != nil {
@@ -61,7 +61,7 @@ func backWithout(j *adopt.Journal, r *adopt.Record, name string) error {
 	}
 	defer dev.Close()
 	var net hostnet.Net
-	errRead := readAgain(dev, net, r) // else what was there at first is put back
+	errRead := readAgain(dev, net, r) // if this fails, what was there at first is restored
 	left := func(*adopt.Record) error { return nil }
 	_, err = adopt.Back(r, j.Save, &mover{agent: name, dev: dev, net: net, disconnect: left, keep: true})
 	return errors.Join(errRead, err)

@@ -26,14 +26,14 @@ type adoptions struct {
 	changer   *changer
 	answers   *answers
 
-	last []api.Adoption // those that ended since the agent started, the last one last
+	last []api.Adoption // those that ended since the agent started, oldest first
 }
 
-// keptAdoptions is how many ended adoptions can be asked about.
+// keptAdoptions is how many ended adoptions are kept for queries.
 const keptAdoptions = 16
 
-// resumeAdoptions continues, before the plan is made, the moves that an earlier agent left. A move that was under way
-// is undone; one that waits goes on waiting, by its own clock.
+// resumeAdoptions continues the moves that an earlier agent left, before the plan is made. A move that was in progress
+// is undone; a move that waits continues to wait until its own deadline.
 func (ad *adoptions) resumeAdoptions() (err error) {
 	ad.records.journal, err = adopt.OpenJournal(ad.store.Dir())
 	if err != nil {
@@ -61,7 +61,8 @@ func (ad *adoptions) resumeAdoptions() (err error) {
 	return errors.Join(err, ad.trials.resumeChange(here))
 }
 
-// watchAdoptions asks gateways and the clock, and takes back what has to be; with the agent's every tick.
+// watchAdoptions asks the gateways, checks the deadlines and undoes what must be undone. It runs on every tick of the
+// agent.
 func (ad *adoptions) watchAdoptions() {
 	if ad.records.journal == nil {
 		return
@@ -100,7 +101,8 @@ func (ad *adoptions) watchAdoptions() {
 	}
 }
 
-// askGateways asks those that have yet to answer, by the interface, or by the device when it was released.
+// askGateways asks the gateways that have not answered, through the interface, or through the device if the move was
+// released.
 func (ad *adoptions) askGateways(r *adopt.Record) {
 	by := r.Port.Device
 	if r.Phase == adopt.Released {
@@ -125,14 +127,14 @@ func (ad *adoptions) askGateways(r *adopt.Record) {
 	}
 }
 
-// takeBack undoes a move as far as possible and forgets it; the rest is tried again with the next tick.
+// takeBack undoes a move as far as possible and removes its record; the rest is tried again on the next tick.
 func (ad *adoptions) takeBack(r *adopt.Record) {
 	if ad.undo(r) {
 		ad.forget(r)
 	}
 }
 
-// undo undoes a move as far as it goes, and says whether that is to the end.
+// undo undoes a move as far as possible, and reports whether all of it is undone.
 func (ad *adoptions) undo(r *adopt.Record) bool {
 	done, err := adopt.Back(r, ad.records.journal.Save, ad.mover())
 	if err != nil {
@@ -144,14 +146,14 @@ func (ad *adoptions) undo(r *adopt.Record) bool {
 	return done
 }
 
-// forget forgets a move that is undone.
+// forget removes the record of a move that is undone.
 func (ad *adoptions) forget(r *adopt.Record) {
 	if err := ad.endAdoption(r, event.Reverted); err != nil {
 		ad.complain("forget the adoption of "+r.Config.Device, err)
 	}
 }
 
-// endAdoption forgets a record that is of no more use, and says so.
+// endAdoption removes a record that is no longer needed, and publishes an event.
 func (ad *adoptions) endAdoption(r *adopt.Record, kind event.Kind) error {
 	ad.records.journal.Remove(r)
 	err := ad.records.journal.Save()

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/observe/undone"
 )
 
-// ReleaseAdoption moves back what the interface has by now. Of an adoption that stays, the gateway is then asked by the
-// device; without an answer everything goes to the interface again.
+// ReleaseAdoption moves the interface's present configuration back to the device. If the adoption had been confirmed,
+// the gateway is then asked through the device; without an answer everything moves to the interface again.
 func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *api.Adoption, err error) {
 	return out, ad.do(ctx, func() error {
 		if err := ad.trials.busyForAdoption(); err != nil {
@@ -50,8 +50,8 @@ func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *a
 	})
 }
 
-// askByDevice begins to ask the gateways by the device that has everything again. It is false where that cannot be
-// waited for.
+// askByDevice begins to ask the gateways through the device, which has its addresses again. It returns false if the
+// answer cannot be awaited.
 func (ad *adoptions) askByDevice(r *adopt.Record) bool {
 	now, err := hostnet.Boottime()
 	if err == nil {
@@ -66,7 +66,8 @@ func (ad *adoptions) askByDevice(r *adopt.Record) bool {
 	return true
 }
 
-// watchRelease asks the gateways and the clock whether the device keeps what it has again.
+// watchRelease asks the gateways, checks the deadline, and decides whether the device keeps the addresses that it got
+// back.
 func (ad *adoptions) watchRelease(r *adopt.Record) {
 	ad.askGateways(r)
 	now, err := hostnet.Boottime()
@@ -82,7 +83,7 @@ func (ad *adoptions) watchRelease(r *adopt.Record) {
 	}
 }
 
-// moveAgain moves everything from the device to the host port once more: it was reachable there.
+// moveAgain moves everything from the device to the host port once more, because the gateway was reachable there.
 func (ad *adoptions) moveAgain(r *adopt.Record, why undone.Reason) {
 	if d, ok, err := ad.dev.Device(r.Config.Device); err == nil && ok && d.Index == r.Config.Index {
 		if now, err := ad.records.net.Read(d.Name, d.Index); err == nil {
@@ -105,11 +106,11 @@ func (ad *adoptions) moveAgain(r *adopt.Record, why undone.Reason) {
 		r.Port.Name, r.Config.Device, why.Text()))
 }
 
-// readAgain makes the record say what the interface has now: leases and router advertisements may have changed it
-// since. What is read is described as the device's, to which it goes.
+// readAgain updates the record with the interface's present configuration: leases and router advertisements may have
+// changed it. The record describes it as the device's, to which it will be moved.
 func readAgain(dev Devices, net hostnet.Net, r *adopt.Record) error {
 	if r.Phase != adopt.Confirmed {
-		return nil // what was there is put back exactly
+		return nil // what was there is restored exactly
 	}
 	host, ok, err := dev.Device(r.Port.Device)
 	if err != nil || !ok {

@@ -18,7 +18,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Advise finds what is misconfigured. The loop only hands out the active plan; the caller waits and computes.
+// Advise finds what is misconfigured. The loop only hands out the active plan; the caller's goroutine waits and
+// computes.
 func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice, error) {
 	if q.For < 0 || q.For > api.MaxAdviseFor {
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("measuring for %v: it is a time from 0 to %v", q.For,
@@ -59,18 +60,18 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	return advise.Examine(s), nil
 }
 
-// glance is how long rates are measured when nobody asks for a time: long enough for a flood to stand out of a burst,
-// too short to wait for.
+// glance is how long rates are measured if the request gives no time: long enough to tell a flood from a burst, and
+// short enough not to be noticed as a wait.
 const glance = 500 * time.Millisecond
 
-// reading is the counters at one time.
+// reading is the values of the counters at one time.
 type reading struct {
 	at    time.Time
 	stats []api.Stats
 	flows *api.FlowStatus
 }
 
-// measure reads the counters and waits for as long as they are to be measured.
+// measure reads the counters, waits for the time of the measurement, and reads them again.
 func (an *answers) measure(ctx context.Context, during time.Duration) (r reading, err error) {
 	r.at = time.Now()
 	if r.stats, err = an.Stats(ctx); err != nil {
@@ -89,7 +90,7 @@ func (an *answers) measure(ctx context.Context, during time.Duration) (r reading
 	return r, nil
 }
 
-// kept are the events that are kept.
+// kept returns the events that are kept.
 func (an *answers) kept() (all []event.Event) {
 	last := an.events.Last()
 	for after := uint64(0); after < last; {
@@ -102,7 +103,7 @@ func (an *answers) kept() (all []event.Event) {
 	return all
 }
 
-// traceHost returns, in the loop, the active plan with what explains it.
+// traceHost returns, in the loop, the active plan and the state that explains it.
 func (an *answers) traceHost() (*trace.Host, error) {
 	if an.effect.applied == nil {
 		return nil, errors.New("nothing is active yet")

@@ -1,6 +1,6 @@
 // Package agent keeps the kernel equal to the plan: it joins the configuration file, the ports connected by command and
-// the host's devices into a plan, puts it into the kernel, and follows what changes. One goroutine owns all state;
-// commands, notifications and the clock reach it as messages. The kernel forwards without it.
+// the host's devices into a plan, writes it to the kernel, and follows changes. One goroutine owns all state; commands,
+// notifications and the clock reach it as messages. The kernel forwards without it.
 package agent
 
 import (
@@ -18,7 +18,7 @@ import (
 	"heddle/internal/uplinks"
 )
 
-// Kernel is what the agent needs of the dataplane.
+// Kernel is the part of the dataplane that the agent needs.
 type Kernel interface {
 	// Change, Attach, Unattached, Chain and RetryAttach are those of dataplane.Kernel.
 	Change(d binding.Desired, ready func() error) (dataplane.Instant, error)
@@ -27,7 +27,7 @@ type Kernel interface {
 	Chain(ifindex uint32) (dataplane.Chain, error)
 	Reteam(binding.Desired) (dataplane.Instant, error)
 	RetryAttach()
-	// Adopted says whether the device was attached already when this process began.
+	// Adopted reports whether the device was already attached when this process began.
 	Adopted(ifindex uint32) bool
 	Counters() (map[plan.PortID]observe.Counters, error)
 	CounterReader() *dataplane.CounterReader
@@ -36,7 +36,7 @@ type Kernel interface {
 	Speakers() ([]observe.Speaker, error)
 	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)
-	// MACTable is how many learned MACs the kernel's table holds.
+	// MACTable returns the capacity of the kernel's table of learned MACs.
 	MACTable() int
 	Repin() (int, error)
 	// Wake, Awake and Succeed are those of dataplane.Kernel.
@@ -49,32 +49,32 @@ type Kernel interface {
 // Times of the loop.
 const (
 	sweepEvery = time.Second
-	// refreshEvery bounds how long a lost notification could matter.
+	// refreshEvery bounds how long a lost notification can matter.
 	refreshEvery = time.Minute
-	// batchNotes is how many notifications are taken in before the plan is put right.
+	// batchNotes is how many notifications are taken together before the plan is updated.
 	batchNotes = 4096
 )
 
-// Agent is one host's agent: the owners of its state, and what the process has open.
+// Agent is one host's agent: the owners of its state, and the resources that the process has open.
 type Agent struct {
 	*shared
 	owners
 
-	scrapes  net.Listener   // nil where none are answered
+	scrapes  net.Listener   // nil if the agent serves no metrics
 	listener net.Listener   // for commands
-	closers  []func() error // of what the process has open, in the order it was opened
-	// watchedBy is nil for nobody; see supervisor.
+	closers  []func() error // release the open resources, in the order of opening
+	// watchedBy is nil if no supervisor watches the process; see supervisor.
 	watchedBy Supervisor
 }
 
-// newAgent is an agent whose plan is not made yet.
+// newAgent returns an agent whose plan is not made yet.
 func newAgent(s *shared) *Agent {
 	a := &Agent{shared: s, owners: join(s)}
 	a.teaming.lags = uplinks.NewLAGs(a.uplinkHost())
 	return a
 }
 
-// run is the loop. It returns when ctx ends; the kernel goes on as it is.
+// run is the loop. It returns when ctx ends; the kernel continues with the active plan.
 func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 	defer close(a.stopped)
 	tick := time.NewTicker(sweepEvery)
@@ -119,7 +119,7 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 	}
 }
 
-// notified takes in a notification and those behind it, then puts the plan right once.
+// notified takes a notification and those queued behind it, then updates the plan once.
 func (a *Agent) notified(n hostdev.Note) {
 	changed := false
 	a.teaming.noted = n.At()
@@ -166,7 +166,7 @@ func (a *Agent) tick() {
 		}
 		a.settler.settle()
 	}
-	if a.effect.littered { // the garbage of a change of a thousand ports is collected now, and not during the next one
+	if a.effect.littered { // collect the garbage of a change of a thousand ports now, and not during the next change
 		a.effect.littered = false
 		go runtime.GC()
 	}
@@ -178,5 +178,5 @@ func (a *Agent) tick() {
 	a.trials.judgeChange()
 }
 
-// keptEvents is how many events a late follower still sees.
+// keptEvents is how many events are kept for followers that come later.
 const keptEvents = 4096

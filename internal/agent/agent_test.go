@@ -91,7 +91,7 @@ func TestFailedChangeLeavesEverythingAsItWas(t *testing.T) {
 func TestApplyNeverTouchesWhatWasConnectedByCommand(t *testing.T) {
 	r := newRig(t, base)
 	port := spec.Port{Name: "c", PortGroup: "web", Device: "pc"}
-	for range 2 { // the same once more is no error
+	for range 2 { // the same request again is no error
 		if err := r.connect(port); err != nil {
 			t.Fatal(err)
 		}

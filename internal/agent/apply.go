@@ -15,7 +15,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Apply replaces the configuration file's content; it owns what the file declares and nothing else.
+// Apply replaces the content of the configuration file; it changes what the file declares and nothing else.
 func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err error) {
 	cfg, err := spec.ParseAfter(cg.ports.parsed.Load(), q.File, []byte(q.Content))
 	if err != nil {
@@ -43,8 +43,8 @@ func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, er
 	})
 }
 
-// seenNow is the present digest of the --config file: an apply is newer than every edit before it. If the file cannot
-// be read, the digest stays.
+// seenNow returns the present digest of the --config file: an apply is newer than every edit before it. If the file
+// cannot be read, it returns the digest that is known.
 func (ps *ports) seenNow() string {
 	if ps.configFile != "" && isFile(ps.configFile) == nil {
 		if b, err := spec.ReadFile(ps.configFile); err == nil {
@@ -75,7 +75,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	}
 	cg.ports.parsed.Store(cfg)
 	cg.ports.warnings = slices.Concat(cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan))
-	// What is only reported is computed after the change is active.
+	// What is only reported is computed once the change is active.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	return out, nil
 }
 
-// mostLogged bounds how many changes of one configuration are logged: a thousand ports have eight thousand.
+// mostLogged bounds how many changes of one configuration are logged: a thousand ports make eight thousand changes.
 const mostLogged = 200
 
 // logApplied logs what a new configuration changed, as a dry run would have shown it.
@@ -106,7 +106,8 @@ func (cg *changer) logApplied(file string, out *api.Applied) {
 	}
 }
 
-// isFile reports whether path is a regular file. The loop reads it, and must not wait for the other end of a pipe.
+// isFile returns an error unless path is a regular file. The loop reads it, and must not wait for the other end of a
+// pipe.
 func isFile(path string) error {
 	fi, err := os.Stat(path)
 	if err == nil && !fi.Mode().IsRegular() {
@@ -115,7 +116,8 @@ func isFile(path string) error {
 	return err
 }
 
-// readConfig reads and parses the file given with --config; before is the one read last, nil for none.
+// readConfig reads and parses the file given with --config; before is the configuration that was read last, nil if none
+// was.
 func readConfig(path string, before *spec.Config) (*spec.Config, state.Source, error) {
 	b, err := spec.ReadFile(path)
 	if err != nil {
@@ -150,8 +152,8 @@ func (cg *changer) reload() {
 	}
 }
 
-// applyAlone applies a file that no command waits for. In the loop it is applied at once; where somebody has to be
-// asked first, or another change is being tried, that is done beside the loop.
+// applyAlone applies a file that no command waits for. The loop applies it at once; if somebody must be asked first, or
+// another change is on trial, a goroutine beside the loop does it.
 func (cg *changer) applyAlone(cfg *spec.Config, src state.Source, what string) error {
 	src.By = what
 	g, out := &guard{what: what}, &api.Applied{}

@@ -9,14 +9,15 @@ import (
 	"heddle/internal/spec"
 )
 
-// ownAddressesOnly is the arp_ignore under which a device answers ARP for its own addresses and for no other of the
-// host.
+// ownAddressesOnly is the value of arp_ignore with which a device answers ARP for its own addresses and for no other
+// address of the host.
 const ownAddressesOnly = "1"
 
 // keepARPApart makes the uplink devices of switches with host interfaces answer ARP for their own addresses alone.
-// Linux answers on every interface for every address of the host: an outsider asking for a host interface's address
-// would get the uplink device's MAC as well as the interface's, and send past the switch. A switch without host
-// interfaces leaves the device as it is (S96). How it was is written down first, so that a crash cannot lose that.
+// Linux answers on every interface for every address of the host: an outsider who asks for a host interface's address
+// would get the MAC of the uplink device as well as that of the interface, and send past the switch. A switch without
+// host interfaces leaves the device as it is (S96). The previous setting is written to disk first, so that a crash
+// cannot lose it.
 func (hd *holding) keepARPApart(bounds []bound) error {
 	var errs []error
 	for _, b := range bounds {
@@ -42,7 +43,7 @@ func (hd *holding) keepARPApart(bounds []bound) error {
 
 func (hd *holding) ignoreForeignARP(b bound, h *state.Held) error {
 	now, err := hd.dev.ARPIgnore(b.device)
-	if err != nil || now != "0" { // set already, or an operator has chosen more
+	if err != nil || now != "0" { // set already, or an operator has chosen a stricter value
 		return err
 	}
 	if h.WasARPIgnore == "" {

@@ -19,8 +19,8 @@ const withoutHostPort = `switches:
     portGroups: [{name: g}]
 `
 
-// An outsider that asks for a host interface's address must hear of the interface alone, and a device that serves no
-// host interface is left as it was (S96).
+// An outsider that asks for a host interface's address must get an answer from that interface alone, and a device that
+// serves no host interface is left as it was (S96).
 func TestS96_UplinkAnswersARPForItsOwnAddressesBesideHostInterfaces(t *testing.T) {
 	r := newRig(t, withoutHostPort)
 	r.dev.nic("eno1", 1500)

@@ -16,7 +16,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Activate says that the guest of a port that waits for it runs here.
+// Activate records that the guest of a waiting port runs here.
 func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 	return c.do(ctx, func() error {
 		p := planned(c.ports.plan, q.Port)
@@ -30,8 +30,8 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 	})
 }
 
-// ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it. Where a port of that name
-// serves the guest until then, the new one stands beside it, and takes its place when the guest runs.
+// ConnectIncoming makes a port whose guest will arrive by migration: the port waits for it. If a port of that name
+// serves the guest until then, the new port stands beside it, and replaces it when the guest runs.
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
@@ -69,15 +69,15 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.App
 	})
 }
 
-// beginIncoming begins the wait of a port that was connected for a guest that is to arrive.
+// beginIncoming starts the wait of a port that was connected for a guest that will arrive by migration.
 func (wt *waiting) beginIncoming(p spec.Port, w state.Wait) {
-	if o, ok := wt.state.Overrides[w.InPlaceOf]; ok { // such as that it is blocked
+	if o, ok := wt.state.Overrides[w.InPlaceOf]; ok { // for example that it is blocked
 		wt.state.Overrides[p.Name] = o
 	}
 	wt.beginWait(w)
 }
 
-// Expect says that the ports of a guest are about to be connected, and that it is to arrive by a migration.
+// Expect announces that the ports of a guest are about to be connected, and that the guest will arrive by migration.
 func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 	return c.do(ctx, func() error {
 		all := maps.Clone(c.state.Expected)
@@ -95,7 +95,7 @@ func (c *commands) Expect(ctx context.Context, q api.Expect) error {
 	})
 }
 
-// expected says whether the port's guest is.
+// expected reports whether the port's guest is expected to arrive by migration.
 func (wt *waiting) expected(port string) bool {
 	for name, at := range wt.state.Expected {
 		if since := time.Since(at); strings.HasPrefix(port, name+"/") && since >= 0 && since < expectFor {
@@ -105,13 +105,13 @@ func (wt *waiting) expected(port string) bool {
 	return false
 }
 
-// isExpected is expected, from outside of the loop.
+// isExpected is expected, called from outside the loop.
 func (c *commands) isExpected(ctx context.Context, port string) (is bool) {
 	err := c.do(ctx, func() error { is = c.waiting.expected(port); return nil })
 	return err == nil && is
 }
 
-// whole is a run-time port with what it has to do without while another has its MAC.
+// whole returns a run-time port with the settings that it lacks while another port has its MAC.
 func (wt *waiting) whole(p spec.Port) spec.Port {
 	if w := wt.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		own := *w
@@ -120,8 +120,8 @@ func (wt *waiting) whole(p spec.Port) spec.Port {
 	return p
 }
 
-// comesAlready reports whether there is such a run-time port for a guest that arrives by migration. A repeated
-// request for a guest that has arrived, at a device that it has had since, does not make it wait again.
+// comesAlready reports whether there is such a run-time port for a guest that arrives by migration. A repeated request
+// for a guest that has arrived, on the same device, does not make the port wait again.
 func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 	have, before := wt.ports.runTime(p.Name), wt.state.WaitOf(w.ID)
 	if have == nil || before == nil || !reflect.DeepEqual(*have, p) || before.Monitor != w.Monitor {
@@ -130,8 +130,8 @@ func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 	return before.Awake || !before.Left && !before.Doubt
 }
 
-// incoming is the wait of a port for its guest. The port gets another name while one of its own serves the guest, and
-// no MAC while another port of the switch has it.
+// incoming returns the wait of a port for its guest. The port gets another name while a port of its name serves the
+// guest, and no MAC while another port of the switch has that MAC.
 func (wt *waiting) incoming(p *spec.Port) state.Wait {
 	w := state.Wait{Why: "who connected it says so"}
 	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
@@ -153,12 +153,12 @@ func (wt *waiting) incoming(p *spec.Port) state.Wait {
 	return w
 }
 
-// serves says whether a port's device is there and up.
+// serves reports whether a port's device exists and is up.
 func (wt *waiting) serves(p spec.Port) bool {
 	return wt.effect.applied.Facts[plan.PortID{Switch: p.Switch, Name: p.Name}].Up
 }
 
-// succeedAll lets ports whose guests have arrived take the places that they were made for.
+// succeedAll lets ports whose guests have arrived replace the ports that they were made to replace.
 func (wt *waiting) succeedAll() {
 	for _, w := range wt.state.Waits {
 		if w.Awake && w.InPlaceOf != "" {
@@ -175,7 +175,7 @@ func (wt *waiting) succeedAll() {
 func (wt *waiting) succeed(w state.Wait) error {
 	port := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf}
 	left := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf + state.LeftName}
-	if wt.ports.runTime(left.Name) != nil { // of a migration before
+	if wt.ports.runTime(left.Name) != nil { // of an earlier migration
 		i := slices.IndexFunc(wt.state.Ports, func(p spec.Port) bool { return p.Name == left.Name })
 		if err := wt.change(wt.ports.disconnects(i, true)); err != nil {
 			return err
@@ -197,8 +197,8 @@ func (wt *waiting) succeed(w state.Wait) error {
 	return nil
 }
 
-// renamePorts gives the run-time ports of a migration within the host their names, and the MAC to the one whose guest
-// runs. The one that it has left waits, unless it does.
+// renamePorts gives the run-time ports of a migration within the host their names, and the MAC to the port whose guest
+// runs. The port that the guest has left waits, unless its guest still runs.
 func (wt *waiting) renamePorts(port plan.PortID, successor string, left plan.PortID) {
 	wt.state.Ports = slices.Clone(wt.state.Ports)
 	was, now := wt.ports.runTime(port.Name), wt.ports.runTime(successor)

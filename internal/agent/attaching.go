@@ -10,34 +10,34 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// Attaching a device takes the kernel some 10 ms. So that a thousand of them do not keep commands and failures waiting,
-// it is done in turns of the loop.
+// Attaching a device takes the kernel some 10 ms. The loop does it in turns, so that a thousand devices do not delay
+// commands and reactions to failures.
 const (
-	// within a command or a notification: a handful of devices is attached when it returns
+	// the turn within a command or a notification: a handful of devices is attached when it returns
 	firstTurn = 250 * time.Millisecond
 	nextTurn  = 50 * time.Millisecond
 )
 
-// attaching is where the attaching and detaching of devices stands.
+// attaching keeps which devices have yet to be attached and detached.
 type attaching struct {
 	*shared
 	effect *effect
-	mount  func() error // makes sure that there is a file system to pin in
-	// attached looks at devices that have waited.
+	mount  func() error // mounts the file system for the pins unless it is mounted
+	// attached is called with the devices that had waited, and the errors of those that failed.
 	attached func(waited map[uint32]error)
 
 	left, most int
 	missing    map[uint32]error // dataplane.Kernel.Unattached
-	waiting    []chan struct{}  // closed when nothing is left
+	waiting    []chan struct{}  // each is closed when no device waits
 	complained time.Time
 }
 
-// attach goes on attaching and detaching devices for a while.
+// attach continues to attach and detach devices until the budget is used up.
 func (t *attaching) attach(budget time.Duration) {
 	waited := t.kernel.Unattached()
 	left, err := t.kernel.Attach(budget)
 	defer func() { t.attached(waited) }()
-	// Log one summary of the failed ports: a thousand that fail, a few each turn, would be a complaint a second.
+	// Log one summary of the failed ports: a thousand that fail, a few each turn, would log a line every second.
 	// "heddle port show" has the reason of each.
 	if err != nil && time.Since(t.complained) >= sweepEvery {
 		t.complained = time.Now()
@@ -57,7 +57,7 @@ func (t *attaching) attach(budget time.Duration) {
 	t.waiting = nil
 }
 
-// attachFailed makes failed attachments be tried again.
+// attachFailed schedules another attempt for the attachments that failed.
 func (t *attaching) attachFailed() {
 	for _, err := range t.missing {
 		if err != nil {
@@ -71,7 +71,7 @@ func (t *attaching) attachFailed() {
 	}
 }
 
-// moreToAttach is ready while devices wait.
+// moreToAttach is ready while devices wait to be attached.
 func (t *attaching) moreToAttach() <-chan struct{} {
 	if t.left == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (t *attaching) whyNotAttached(id plan.PortID) problem.Problem {
 	return problem.Of(problem.AttachQueued)
 }
 
-// whyNotServed is what stands against a port that is in the plan, none for nothing.
+// whyNotServed returns the problem of a port that is in the plan, none if it is served.
 func (t *attaching) whyNotServed(id plan.PortID) problem.Problem {
 	if err := t.missing[t.effect.applied.Attachments[id].Ifindex]; err != nil {
 		return problem.Failed(problem.AttachFailed, "", err)
@@ -105,8 +105,8 @@ func (t *attaching) whyNotServed(id plan.PortID) problem.Problem {
 	return t.effect.problems[id]
 }
 
-// doAttached runs f in the loop, waits for it, and then, while the loop goes on, until no device waits any more. A
-// caller that gives up waiting changes nothing.
+// doAttached runs f in the loop and waits for it, and then, while the loop continues, waits until every device is
+// attached. A caller that stops waiting changes nothing.
 func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 	var done chan struct{}
 	err := t.do(ctx, func() error {
@@ -128,8 +128,8 @@ func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 	return nil
 }
 
-// guardPins puts back what somebody removed from the pin directory, such as a cleaner of temporary files: without it
-// the switch would stop with this process.
+// guardPins restores what somebody removed from the pin directory, such as a cleaner of temporary files: without the
+// pins the switch would stop with this process.
 func (t *attaching) guardPins() {
 	if err := t.mount(); err != nil {
 		t.complain("keep the kernel's objects pinned", err)

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// bound is a port or uplink with the device that is its switch's side.
+// bound is a port or uplink with the device on the switch's side.
 type bound struct {
 	id     plan.PortID
 	device hostdev.Device
@@ -16,8 +16,8 @@ type bound struct {
 	uplink *plan.Uplink
 }
 
-// bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are
-// also held against the plan in every respect.
+// bind finds the device of every port and uplink, and makes missing host interfaces. With fresh it also checks every
+// setting of host interfaces against the plan.
 func (hd *holding) bind(fresh bool) ([]bound, error) {
 	all := make([]bound, 0, hd.ports.plan.Members())
 	for _, sw := range hd.ports.plan.Switches {
@@ -62,7 +62,7 @@ func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, err
 	return d, true, nil
 }
 
-// find is the device of that name if it can serve; otherwise why not goes into the port's problems.
+// find returns the device of that name if it can serve; otherwise the cause is added to the port's problems.
 func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
 	if name == "" {
 		hd.effect.problems[id] = problem.Of(problem.NoDevice)

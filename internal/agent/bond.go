@@ -9,14 +9,14 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// bond is an uplink that is a Linux bond, and the member it sends by.
+// bond is an uplink that is a Linux bond, and the member by which it sends.
 type bond struct {
 	index  uint32
 	member string
 }
 
 // followBonds announces the ports whose frames now leave by another member of a bond: for the physical network they
-// have moved, though their uplink is the same. The bonding driver announces only the host's own addresses.
+// have moved, although their uplink is the same. The bonding driver announces only the host's own addresses.
 func (t *teaming) followBonds(bounds []bound, now *teams.Teams) {
 	seen := map[plan.PortID]bond{}
 	for _, b := range bounds {
@@ -26,7 +26,7 @@ func (t *teaming) followBonds(bounds []bound, now *teams.Teams) {
 			continue
 		}
 		same := known && was.index == d.Index
-		if d.ActiveMember == "" && same { // between two members
+		if d.ActiveMember == "" && same { // the bond is changing its member
 			seen[b.id] = was
 			continue
 		}
@@ -38,7 +38,7 @@ func (t *teaming) followBonds(bounds []bound, now *teams.Teams) {
 	t.bonds = seen
 }
 
-// movedWithin announces the ports that use the uplink, and says that they were.
+// movedWithin announces the ports that use the uplink, and publishes an event about it.
 func (t *teaming) movedWithin(b bound, from string, now *teams.Teams) {
 	sw := t.ports.plan.Switch(b.id.Switch)
 	var list []teams.Subject

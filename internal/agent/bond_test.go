@@ -14,7 +14,7 @@ func TestS49_PortsBehindABondAreAnnouncedWhenItSendsByAnotherMember(t *testing.T
 	other := r.dev.byName["eno2"] // a bond that no port uses
 	other.Driver, other.ActiveMember = "bond", "port3"
 	r.note()
-	d.ActiveMember = "" // between two members
+	d.ActiveMember = "" // the bond is changing its member
 	r.note()
 	if got := r.failovers(); len(got) != 0 {
 		t.Fatalf("events before the bond changed: %+v", got)
@@ -34,7 +34,7 @@ func TestS49_PortsBehindABondAreAnnouncedWhenItSendsByAnotherMember(t *testing.T
 		events[1].Ports != 0 {
 		t.Errorf("events %+v", events)
 	}
-	d.Index = 99 // another bond of that name: its ports are where they were
+	d.Index = 99 // another bond of that name: its ports have not moved
 	d.ActiveMember = "port1"
 	r.note()
 	for _, e := range r.failovers()[2:] {

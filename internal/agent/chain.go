@@ -10,10 +10,10 @@ import (
 	"heddle/internal/plan"
 )
 
-// strangers are the programs of somebody else on the devices that are attached, by ifindex, as they were seen last.
+// strangers are other people's programs on attached devices, by ifindex, as they were last seen.
 type strangers map[uint32][]dataplane.Stranger
 
-// chains are who else's programs run on the devices.
+// chains knows which other programs run on the devices.
 type chains struct {
 	*shared
 	effect    *effect
@@ -24,8 +24,8 @@ type chains struct {
 	before    map[plan.PortID][]api.ProgramBefore // what runs before the switch on the devices of ports and uplinks
 }
 
-// lookAtChains compares the programs on every device with the switch's own: others may have come before it, or have
-// taken it off.
+// lookAtChains compares the programs on every device with the switch's own: another program may have been put before
+// it, or somebody may have removed it.
 func (ch *chains) lookAtChains() {
 	if ch.effect.applied == nil {
 		return
@@ -41,8 +41,8 @@ func (ch *chains) lookAtChains() {
 	}
 }
 
-// lookAt looks at the programs on some devices, and says whether others are before the switch now than were. A device
-// that somebody took the switch's program off gets it again.
+// lookAt examines the programs on some devices, and reports whether the set of programs before the switch's has
+// changed. If somebody removed the switch's program from a device, it is attached again.
 func (ch *chains) lookAt(devices []uint32) (changed bool) {
 	lost := false
 	for _, index := range devices {
@@ -63,7 +63,7 @@ func (ch *chains) lookAt(devices []uint32) (changed bool) {
 	return changed
 }
 
-// lookAtNew looks at devices that have just been attached.
+// lookAtNew examines devices that have just been attached.
 func (ch *chains) lookAtNew(waited map[uint32]error) {
 	changed := false
 	for index := range waited {
@@ -79,7 +79,7 @@ func (ch *chains) lookAtNew(waited map[uint32]error) {
 	}
 }
 
-// are takes down what is on a device, and says whether others are before the switch now than were.
+// are records the programs on a device, and reports whether the set of programs before the switch's has changed.
 func (s strangers) are(index uint32, list []dataplane.Stranger) (changed bool) {
 	before := slices.DeleteFunc(list, func(p dataplane.Stranger) bool { return !p.Before })
 	if slices.Equal(before, s[index]) {
@@ -92,7 +92,7 @@ func (s strangers) are(index uint32, list []dataplane.Stranger) (changed bool) {
 }
 
 // noteStrangers finds the ports and uplinks on whose devices something runs before the switch. Nobody can see from
-// outside which frames a program lets pass, so that none of them is left out.
+// outside which frames a program lets pass, so all programs are reported.
 func (ch *chains) noteStrangers(bounds []bound) {
 	ch.before = map[plan.PortID][]api.ProgramBefore{}
 	for _, b := range bounds {
@@ -122,11 +122,11 @@ func (ch *chains) beforeOn(b bound) (list []api.ProgramBefore) {
 	return list
 }
 
-// mostWarned bounds how many ports an answer warns of: a program is easily on all devices of a host.
+// mostWarned bounds how many ports an answer warns about: a program is often on all devices of a host.
 const mostWarned = 16
 
-// warnBefore adds to an answer what runs, at this instant, before the switch on the devices of the ports and uplinks
-// that it is about.
+// warnBefore adds to an answer which programs run, at this instant, before the switch on the devices of the ports and
+// uplinks that the answer is about.
 func (ch *chains) warnBefore(out *api.Applied, ids ...plan.PortID) {
 	var devices []uint32
 	for _, id := range ids {

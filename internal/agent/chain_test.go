@@ -10,7 +10,7 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// chainRig has an uplink and a port on devices, and nothing before the switch.
+// chainRig has an uplink and a port on devices, and no program before the switch.
 func chainRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{chains: map[uint32]dataplane.Chain{}}, dir: t.TempDir()}
@@ -40,8 +40,8 @@ func (r *rig) shown(name string) (before []api.ProgramBefore, reason string) {
 	return nil, ""
 }
 
-// What comes before the switch is found each minute and at each command that promises something, is told once, and is
-// over when it is gone. A program behind the switch is no problem.
+// A program before the switch is found each minute and at each command that promises something, is reported once, and
+// is cleared when it is gone. A program behind the switch is no problem.
 func TestProgramsBeforeTheSwitch(t *testing.T) {
 	r := chainRig(t)
 	pa := r.dev.byName["pa"].Index
@@ -136,7 +136,7 @@ func TestAnXDPProgramRunsBeforeTheSwitch(t *testing.T) {
 	}
 }
 
-// A device that somebody took the switch's program off gets it again.
+// If somebody removes the switch's program from a device, it is attached again.
 func TestAProgramThatWasTakenOffIsAttachedAgain(t *testing.T) {
 	r := chainRig(t)
 	n := r.kernel.attached

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// changer changes what is asked for, all or nothing.
+// changer changes the desired state, all or nothing.
 type changer struct {
 	*shared
 	ports      *ports
@@ -24,8 +24,8 @@ type changer struct {
 	teaming    *teaming
 }
 
-// change makes one change of the agent's desired state, all or nothing: edit changes file, state.Config, state.Ports
-// or state.Overrides. If the result is not valid, or cannot be activated or saved, everything is as before.
+// change makes one change of the agent's desired state, all or nothing: edit changes file, state.Config, state.Ports or
+// state.Overrides. If the result is not valid, or cannot be activated or saved, everything stays as before.
 func (cg *changer) change(edit func()) error {
 	before, stale := cg.ports.intent(), cg.ports.stale
 	edit()
@@ -53,7 +53,7 @@ func (cg *changer) change(edit func()) error {
 	cg.effect.commanded = true
 	err := cg.reconciler.reconcile()
 	if err != nil {
-		// A device may have gone in between: look again before giving up.
+		// A device may have disappeared in between: refresh before giving up.
 		if errRefresh := cg.dev.Refresh(); errRefresh == nil {
 			err = cg.reconciler.reconcile()
 		}
@@ -76,7 +76,7 @@ func (cg *changer) change(edit func()) error {
 	return nil
 }
 
-// preview is the plan that a configuration would make, with the faults it would bring.
+// preview returns the plan that a configuration would make, and its faults.
 func (cg *changer) preview(file *spec.Config) (*plan.Plan, []string, error) {
 	whole, clash := cg.ports.whole(file)
 	if len(clash) > 0 {
@@ -95,7 +95,7 @@ func (cg *changer) preview(file *spec.Config) (*plan.Plan, []string, error) {
 	return p, nil, err
 }
 
-// count is a number with its noun: "1 change", "3 changes".
+// count returns a number with its noun: "1 change", "3 changes".
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// again makes the device anew under its name and index.
+// again makes the device anew with the same name and index.
 func (r *rig) again(name string) {
 	r.t.Helper()
 	old := r.dev.byName[name]
@@ -76,8 +76,8 @@ func TestAnAddressThatChangedOnAnAttachedDeviceIsNoOtherDevice(t *testing.T) {
 	}
 }
 
-// After a reboot devices have other indexes, in another order, and what is remembered of the old ones belongs to
-// nobody.
+// After a reboot devices have other indexes, in another order; what is remembered of the old indexes must not be
+// applied to them.
 func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.nic("eno1", 1500)

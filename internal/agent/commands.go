@@ -14,7 +14,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// commands are those on single ports.
+// commands are the commands on single ports.
 type commands struct {
 	*shared
 	ports     *ports
@@ -31,7 +31,7 @@ type commands struct {
 	ordered atomic.Bool // a command asked the agent to stop
 }
 
-// refOf names a port that there is.
+// refOf names an existing port.
 func (ps *ports) refOf(name string) api.ObjectRef {
 	ref := api.ObjectRef{Kind: api.PortObject, Name: name}
 	if p := planned(ps.plan, name); p != nil {
@@ -45,7 +45,7 @@ func portRef(p spec.Port) api.ObjectRef {
 	return api.ObjectRef{Kind: api.PortObject, Switch: p.Switch, Name: p.Name}
 }
 
-// noPort is the answer about a port that there is not.
+// noPort is the error for a port that does not exist.
 func (ps *ports) noPort(name string) error {
 	n := known.Names{What: "port", Else: map[string]string{}}
 	for _, sw := range ps.plan.Switches {
@@ -61,8 +61,7 @@ func (ps *ports) noPort(name string) error {
 	return api.NewError(api.NotFound, n.Missing(name))
 }
 
-// notBlockable is the answer about a port that there is not and is to be blocked, or unblocked. Uplinks have commands
-// of their own.
+// notBlockable is the error for blocking or unblocking a port that does not exist. Uplinks have commands of their own.
 func (ps *ports) notBlockable(q api.Block) error {
 	verb := "restore"
 	if q.Blocked {
@@ -77,7 +76,7 @@ func (ps *ports) notBlockable(q api.Block) error {
 	return ps.noPort(q.Port)
 }
 
-// Block sets or lifts the blocked state of one port (S41), where its port group lets a port do that (S9).
+// Block sets or lifts the blocked state of one port (S41), if its port group allows the port this override (S9).
 func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error) {
 	what := "port unblock "
 	if q.Blocked {
@@ -105,7 +104,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 			}
 			o := c.state.Overrides[q.Port]
 			o.Blocked = nil
-			// No override is better than one that says what holds anyway.
+			// Setting no override is better than an override that changes nothing.
 			without, err := c.ports.blockedUnder(q.Port, o)
 			if err != nil {
 				return err
@@ -121,7 +120,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 		})
 }
 
-// blockedUnder says whether the port would be blocked with that override.
+// blockedUnder reports whether the port would be blocked with that override.
 func (ps *ports) blockedUnder(port string, o state.Override) (bool, error) {
 	l := ps.layers()
 	l.overrides = maps.Clone(l.overrides)
@@ -135,7 +134,7 @@ func (ps *ports) blockedUnder(port string, o state.Override) (bool, error) {
 	return found != nil && found.Policy.Blocked.V, nil
 }
 
-// Move puts a port into another port group of its switch. A declared port keeps that until it is moved back or its
+// Move puts a port into another port group of its switch. A declared port stays there until it is moved back or its
 // owner disconnects (S10).
 func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 	out := &api.Applied{}
@@ -166,7 +165,7 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 		})
 }
 
-// moves is the edit that moves the port, nil when there is no such port.
+// moves returns the edit that moves the port, nil if there is no such port.
 func (ps *ports) moves(q api.Move) func() {
 	if p := ps.runTime(q.Port); p != nil {
 		moved := *p
@@ -190,7 +189,7 @@ func (ps *ports) moves(q api.Move) func() {
 	}
 }
 
-// Stop ends the agent once this answer is on its way; the kernel goes on forwarding.
+// Stop ends the agent once this answer is sent; the kernel continues forwarding.
 func (c *commands) Stop(context.Context) error {
 	c.log.Info("asked to stop")
 	c.ordered.Store(true)
@@ -198,7 +197,7 @@ func (c *commands) Stop(context.Context) error {
 	return nil
 }
 
-// Progress is how far the attaching of devices is.
+// Progress returns how many devices have yet to be attached.
 func (c *commands) Progress(ctx context.Context) (out *api.Progress, err error) {
 	err = c.do(ctx, func() error {
 		out = &api.Progress{Attaching: c.attaching.left, Of: max(c.attaching.most, c.attaching.left)}

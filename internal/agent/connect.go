@@ -14,7 +14,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// Connect makes a port. The same port once more is no error, so that a hook may run twice.
+// Connect makes a port. Connecting the same port again is no error, so that a hook may run twice.
 func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	return c.connect(ctx, q, func(p spec.Port) ([]spec.Port, []api.Change, error) {
 		if have := c.ports.runTime(p.Name); have != nil && c.ports.comesAnew(*have, p) {
@@ -27,9 +27,9 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 	})
 }
 
-// Reconnect makes a port; the run-time port of that name and the one that has its device give way, all or nothing. It
-// is what a hook needs: it runs when a guest has just been given the device, so that whoever else claims it is a guest
-// that died unseen.
+// Reconnect makes a port and removes the run-time port of that name and the port that has its device, all or nothing.
+// Hooks need this: a hook runs when a guest has just been given the device, so whoever else claims the device is a
+// guest that died unseen.
 func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	if c.isExpected(ctx, q.Name) {
 		return c.ConnectIncoming(ctx, q)
@@ -37,7 +37,7 @@ func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, 
 	return c.connect(ctx, q, c.ports.replacing)
 }
 
-// connect makes a port, unless it exists as asked for; with returns the run-time ports after the change.
+// connect makes a port, unless it exists as requested; with returns the run-time ports after the change.
 func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Port) ([]spec.Port, []api.Change,
 	error)) (*api.Applied, error) {
 	out := &api.Applied{}
@@ -61,7 +61,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 				"(heddle host-port release %s)", p.Name, p.Name))
 		}
 		err := c.connectAs(out, p, set, with)
-		if set != p.Policy && unfit(err) { // a guest starts all the same
+		if set != p.Policy && unfit(err) { // the guest starts even so
 			p.Policy = set
 			out.Warnings = append(out.Warnings, keptUnfit(p.Name))
 			err = c.connectAs(out, p, set, with)
@@ -77,7 +77,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 	})
 }
 
-// connectAs makes the port; set is what it sets for itself in this command.
+// connectAs makes the port; set is the policy that this command sets on it.
 func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy,
 	with func(spec.Port) ([]spec.Port, []api.Change, error)) error {
 	ports, changes, err := with(p)
@@ -93,19 +93,19 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy,
 	return nil
 }
 
-// invalid says whether what was asked for is wrong.
+// invalid reports whether the request itself is wrong.
 func invalid(err error) bool {
 	var answer *api.Error
 	return errors.As(err, &answer) && answer.Kind == api.Invalid
 }
 
-// unfit says whether what was asked for is wrong, or names what there is not.
+// unfit reports whether the request is wrong or names something that does not exist.
 func unfit(err error) bool {
 	var answer *api.Error
 	return invalid(err) || errors.As(err, &answer) && answer.Kind == api.NotFound
 }
 
-// replacing are the run-time ports with p in the place of those that have its name or its device.
+// replacing returns the run-time ports with p in place of those that have its name or its device.
 func (ps *ports) replacing(p spec.Port) (ports []spec.Port, changes []api.Change, err error) {
 	change := api.Change{Kind: api.Added, Object: portRef(p)}
 	for _, other := range ps.state.Ports {
@@ -121,7 +121,7 @@ func (ps *ports) replacing(p spec.Port) (ports []spec.Port, changes []api.Change
 	return append(ports, p), append(changes, change), nil
 }
 
-// disconnects is the edit that ends the run-time port at i.
+// disconnects returns the edit that removes the run-time port at index i.
 func (ps *ports) disconnects(i int, reset bool) func() {
 	return func() {
 		if !reset {
@@ -131,7 +131,7 @@ func (ps *ports) disconnects(i int, reset bool) func() {
 	}
 }
 
-// Disconnect ends a port that was connected by command.
+// Disconnect removes a port that was connected by command.
 func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
 	return c.trials.tried(ctx, c.attaching.doAttached,
 		&guard{what: "port disconnect " + cmp.Or(q.Port, "--device "+q.Device), within: q.ConfirmWithin},

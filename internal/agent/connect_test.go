@@ -79,5 +79,5 @@ func TestDisconnectByDevice(t *testing.T) {
 	}
 }
 
-// notFound says whether what was asked for names what there is not.
+// notFound reports whether the request names something that does not exist.
 func notFound(err error) bool { return !invalid(err) && unfit(err) }

@@ -12,22 +12,22 @@ import (
 	"heddle/internal/plan"
 )
 
-// Losses is what the devices themselves count as lost; nil where they can't be asked.
+// Losses reads the frames that devices themselves count as lost; nil if devices cannot be asked.
 type Losses interface {
 	All() (map[uint32]hostdev.Losses, error)
 	Peer(hostdev.Peer) (l hostdev.Losses, seen bool, err error)
 }
 
-// counting is what the loop gives to who reads counters, so that reading a thousand ports does not keep the loop.
+// counting is what the loop hands to a reader of counters, so that reading a thousand ports does not block the loop.
 type counting struct {
 	members []view.Member
 	reader  *dataplane.CounterReader
-	devices map[plan.PortID]hostdev.Device // of the ports that are connected; nil when not asked for
-	speeds  map[plan.PortID]uint64         // of the uplinks' devices
+	devices map[plan.PortID]hostdev.Device // devices of the connected ports; nil when not asked for
+	speeds  map[plan.PortID]uint64         // of the uplinks' devices, bit/s
 }
 
-// counting takes in the loop what reading the counters needs. devices says which devices are asked what they lost; nil
-// asks none.
+// counting collects, in the loop, what reading the counters needs. devices selects the devices that are asked for their
+// losses; nil asks none.
 func (an *answers) counting(devices func(*state.Held) bool) (c counting, err error) {
 	c = counting{members: view.Members(an.ports.plan), reader: an.kernel.CounterReader()}
 	if devices == nil || an.losses == nil {
@@ -54,7 +54,7 @@ func (an *answers) counting(devices func(*state.Held) bool) (c counting, err err
 	return c, nil
 }
 
-// unmoved drops, in the loop, what was read of ports whose counters became another port's meanwhile.
+// unmoved drops, in the loop, values that were read for ports whose counters another port has got meanwhile.
 func unmoved[T any](ctx context.Context, s *shared, c counting, read []T, id func(T) plan.PortID) ([]T, error) {
 	out := make([]T, 0, len(read))
 	err := s.do(ctx, func() error {
@@ -69,13 +69,13 @@ func unmoved[T any](ctx context.Context, s *shared, c counting, read []T, id fun
 	return out, err
 }
 
-// Stats are the counters of every uplink and port, in the plan's order (S80, D7), and the devices' own losses beside
-// them.
+// Stats returns the counters of every uplink and port, in the plan's order (S80, D7), and with them the devices' own
+// losses.
 func (an *answers) Stats(ctx context.Context) ([]api.Stats, error) {
 	return an.read(ctx, everyDevice)
 }
 
-// read is Stats with the losses of some devices.
+// read is Stats with the losses of the selected devices.
 func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]api.Stats, error) {
 	var c counting
 	err := an.do(ctx, func() (err error) { c, err = an.counting(devices); return err })
@@ -84,7 +84,7 @@ func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]
 	}
 	out := make([]api.Stats, 0, len(c.members))
 	for _, m := range c.members {
-		if !c.reader.Has(m.ID) { // the plan that has it is not active yet
+		if !c.reader.Has(m.ID) { // the plan that contains it is not active yet
 			continue
 		}
 		n, err := c.reader.Read(m.ID)
@@ -107,7 +107,7 @@ func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]
 	})
 }
 
-// addLosses puts the devices' own losses beside the counters.
+// addLosses adds the devices' own losses to the counters.
 func (an *answers) addLosses(c counting, to []api.Stats) error {
 	if len(c.devices) == 0 {
 		return nil
@@ -141,7 +141,7 @@ func (an *answers) addLosses(c counting, to []api.Stats) error {
 	return nil
 }
 
-// Accounts holds the counters of every uplink and port against the accounting invariant, under traffic (S94).
+// Accounts checks the counters of every uplink and port against the accounting invariant, under traffic (S94).
 func (an *answers) Accounts(ctx context.Context) ([]api.PortAccount, error) {
 	var c counting
 	err := an.do(ctx, func() (err error) { c, err = an.counting(nil); return err })

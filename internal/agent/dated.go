@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// sightEvery is how often the counters are read to date what they count: a finding's date is late by as much. Of
-	// a thousand ports a reading takes some 10 ms.
+	// sightEvery is how often the counters are read to date their growth: a finding's date is late by at most that
+	// time. Reading a thousand ports takes some 10 ms.
 	sightEvery = time.Minute
-	// keepSightingsEvery bounds how often the dates are written down, and what a killed agent forgets of them.
+	// keepSightingsEvery bounds how often the dates are written to disk, and so how much of them is lost when the agent
+	// is killed.
 	keepSightingsEvery = time.Minute
 )
 
-// dated keeps when counters grew and since when ports have had no device, for advice with dates. The dates are in a
-// file of the run directory: like the counters they outlive the agent, and not the boot.
+// dated keeps when counters grew and since when ports have had no device, so that findings have dates. The dates are in
+// a file in the run directory: like the counters they outlive the agent, but not the boot.
 type dated struct {
 	*shared
 	effect  *effect
@@ -38,18 +39,18 @@ type dated struct {
 	file   string // "" keeps none
 	place  string
 	kept   time.Time     // when the file was written last
-	causes advise.Causes // of the plan at hand
+	causes advise.Causes // of the present plan
 	of     *binding.Desired
-	links  advise.Links  // at the reading before
-	due    chan struct{} // holds one when the counters shall be read soon
-	// reading is held from the reading of the counters until they are dated; never in the loop.
+	links  advise.Links  // at the previous reading
+	due    chan struct{} // holds a value when the counters are to be read soon
+	// reading is held from reading the counters until they are dated; never in the loop.
 	reading sync.Mutex
 }
 
-// sightingsFile has the dates of the agent's findings.
+// sightingsFile is the file with the dates of the agent's findings.
 func sightingsFile(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".seen") }
 
-// openSightings reads what the agent before kept.
+// openSightings reads the dates that the previous agent kept.
 func (a *Agent) openSightings(p instance.Paths) {
 	da := a.dated
 	da.file, da.place = sightingsFile(p, a.name), a.state.Place
@@ -62,7 +63,7 @@ func (a *Agent) openSightings(p instance.Paths) {
 	}
 }
 
-// followSightings reads the counters from now on, until the agent ends.
+// followSightings starts the goroutine that reads the counters until the agent ends.
 func (a *Agent) followSightings() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -77,7 +78,7 @@ func (a *Agent) followSightings() {
 	})
 }
 
-// keepSighting reads the counters until ctx ends.
+// keepSighting reads the counters at each interval until ctx ends.
 func (an *answers) keepSighting(ctx context.Context) {
 	tick := time.NewTicker(sightEvery)
 	defer tick.Stop()
@@ -90,7 +91,7 @@ func (an *answers) keepSighting(ctx context.Context) {
 		case <-an.dated.due:
 		case <-tick.C:
 		}
-		_ = an.sight(ctx, uplinksOnly, &advise.Snapshot{}) // the next reading may go better; who asks is told why
+		_ = an.sight(ctx, uplinksOnly, &advise.Snapshot{}) // whoever asks is told; the next reading may succeed
 	}
 }
 
@@ -114,7 +115,7 @@ func (an *answers) sight(ctx context.Context, devices func(*state.Held) bool, s 
 	if err != nil || write == nil {
 		return err
 	}
-	// A slow disk keeps nobody but the next reading waiting, and a full one nobody from an answer.
+	// A slow disk delays nothing but the next reading, and a full disk does not refuse an answer.
 	if failed := ownfile.Replace(an.dated.file, write); failed != nil {
 		return an.do(ctx, func() error {
 			an.complain("remember when findings were seen", failed)
@@ -128,7 +129,8 @@ func everyDevice(*state.Held) bool { return true }
 
 func uplinksOnly(h *state.Held) bool { return h.Uplink }
 
-// soon has the counters read: what they counted so far belongs to settings that have just changed.
+// soon asks for a reading of the counters soon: what they have counted so far belongs to settings that have just
+// changed.
 func (da *dated) soon() {
 	select {
 	case da.due <- struct{}{}:
@@ -136,7 +138,8 @@ func (da *dated) soon() {
 	}
 }
 
-// note dates, in the loop, what was read just now, and returns what is to be written down, nil for nothing.
+// note dates, in the loop, the values that were just read, and returns the content to write to disk, nil if nothing
+// changed.
 func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) ([]byte, error) {
 	d := da.effect.applied
 	if d == nil {
@@ -154,7 +157,7 @@ func (da *dated) note(stats []api.Stats, flows *api.FlowStatus) ([]byte, error) 
 	return da.encoded()
 }
 
-// lost says how often each uplink of the plan has lost its link.
+// lost returns how often each uplink of the plan has lost its link.
 func (da *dated) lost(p *plan.Plan) advise.Links {
 	links := advise.Links{}
 	for _, sw := range p.Switches {
@@ -165,14 +168,14 @@ func (da *dated) lost(p *plan.Plan) advise.Links {
 	return links
 }
 
-// watch notes, in the loop, which ports and uplinks have a device.
+// watch records, in the loop, which ports and uplinks have a device.
 func (da *dated) watch() {
 	has := map[plan.PortID]bool{}
 	da.effect.eachMember(func(id plan.PortID) { _, has[id] = da.effect.applied.Facts[id] })
 	da.ledger.Watch(time.Now(), has)
 }
 
-// encoded is what is to be written down, nil for nothing new.
+// encoded returns the content to write to disk, nil if nothing changed.
 func (da *dated) encoded() ([]byte, error) {
 	if da.file == "" || !da.ledger.Changed() {
 		return nil, nil
@@ -181,7 +184,7 @@ func (da *dated) encoded() ([]byte, error) {
 	return da.ledger.Encode(da.place)
 }
 
-// keep writes the dates down if they are not; the loop has ended.
+// keep writes unsaved dates to disk; it is called after the loop has ended.
 func (da *dated) keep() error {
 	b, err := da.encoded()
 	if err != nil || b == nil {

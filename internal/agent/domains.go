@@ -8,10 +8,10 @@ import (
 	"heddle/internal/uplinks"
 )
 
-// libvirtDomains has libvirt's domains followed whose ports are up.
+// libvirtDomains follows the libvirt domains whose ports are up.
 type libvirtDomains struct{ *domains.Domains }
 
-// watchDomains adds the part of the agent that follows libvirt's domains, by the sockets in dir; "" is for none.
+// watchDomains adds the part of the agent that follows libvirt's domains through the sockets in dir; "" turns it off.
 func (a *Agent) watchDomains(dir string) {
 	if dir == "" {
 		return
@@ -21,7 +21,7 @@ func (a *Agent) watchDomains(dir string) {
 	})})
 }
 
-// Settled says which domains to follow now.
+// Settled updates which domains are followed.
 func (l libvirtDomains) Settled(now uplinks.InForce) {
 	wanted := map[string]bool{}
 	for _, sw := range now.Plan.Switches {

@@ -43,7 +43,7 @@ func TestS99_LibvirtSaysWhereAGuestRunsThatHasNoMonitor(t *testing.T) {
 	if !first.Left || first.Text() != "its guest has left by a migration: libvirt says that it was stopped" {
 		t.Errorf("%+v", first)
 	}
-	r.libvirtSays(guest.RunLeft) // by another daemon, or of its end
+	r.libvirtSays(guest.RunLeft) // by another daemon, or at its end
 	if n := r.wait("vm").Number; n != first.Number {
 		t.Errorf("wait %d after %d", n, first.Number)
 	}
@@ -52,13 +52,13 @@ func TestS99_LibvirtSaysWhereAGuestRunsThatHasNoMonitor(t *testing.T) {
 	if r.kernel.awake[id("vm")] != first.Number {
 		t.Errorf("the program was not told that wait %d is over: %v", first.Number, r.kernel.awake)
 	}
-	// The target: a silent guest's port waits until libvirt has resumed it.
+	// The target of a migration: a silent guest's port waits until libvirt has resumed it.
 	r.dev.tap("tap1")
 	if err := r.connectIncoming(spec.Port{Name: "vm2", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:02",
 		Domain: vmDomain}); err != nil {
 		t.Fatal(err)
 	}
-	r.libvirtSays(guest.RunLeft) // paused for the migration, as libvirt has it when it is asked
+	r.libvirtSays(guest.RunLeft) // paused for the migration, as libvirt answers
 	if w := r.wait("vm2"); w.Left || w.Awake {
 		t.Errorf("%+v", w)
 	}
@@ -68,7 +68,7 @@ func TestS99_LibvirtSaysWhereAGuestRunsThatHasNoMonitor(t *testing.T) {
 	}
 }
 
-// The monitor is nearer to the guest than libvirt, and what it says counts alone.
+// The QEMU monitor is nearer to the guest than libvirt: if it answers, it alone counts.
 func TestS99_AMonitorGoesBeforeLibvirt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "qmp")
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
@@ -98,7 +98,7 @@ func TestS99_AMonitorGoesBeforeLibvirt(t *testing.T) {
 	}
 }
 
-// What libvirt says while a monitor has not answered yet ends the doubt, either way.
+// While a monitor has not answered yet, what libvirt reports ends the doubt, either way.
 func TestS99_LibvirtEndsTheDoubtOfAMonitorThatDoesNotAnswer(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.tap("tap0")

@@ -16,21 +16,21 @@ import (
 	"heddle/internal/uplinks"
 )
 
-// stopWait is how long Down gives a running agent to end.
+// stopWait is how long Down waits for a running agent to end.
 const stopWait = 30 * time.Second
 
-// DownOptions say how Down does it.
+// DownOptions are the options of Down.
 type DownOptions struct {
-	// Purge: the configuration and the ports connected by command are forgotten, too.
+	// Purge also deletes the configuration and the ports connected by command.
 	Purge bool
-	// Progress, unless nil, gets the number of devices that are still attached; Warn gets what was left alone though
-	// it looks like Heddle's.
+	// Progress, unless nil, is called with the number of devices that are still attached; Warn is called with what was
+	// left in place although it looks like Heddle's.
 	Progress func(left int)
 	Warn     func(text string)
 }
 
-// Down removes everything the agent of that name put into the kernel, and nothing else: programs, tables, the host
-// interfaces it made, promiscuous mode where it was off before. A running agent is asked to end first. What is
+// Down removes everything that the agent of that name put into the kernel, and nothing else: programs, tables, the host
+// interfaces it made, and promiscuous mode if it was off before. A running agent is asked to end first. What is
 // remembered — the configuration and the ports connected by command — stays for the next start, unless the options say
 // otherwise.
 func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) error {
@@ -52,8 +52,8 @@ func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) err
 	return errors.Join(removeAll(p, store, name, o), removeFile(p.LockFile(name)))
 }
 
-// removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state.
-// What fails does not stop the rest.
+// removeAll removes everything of the agent from the kernel, gives the devices back and, with purge, deletes the state.
+// A failure does not stop the rest.
 func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions) error {
 	warn := o.Warn
 	if warn == nil {
@@ -61,7 +61,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions)
 	}
 	st, err := store.Load()
 	errHost := giveHostBack(st, store, name)
-	// The programs go first: a device is not given back while frames still pass through the switch.
+	// The programs are removed first: a device is not given back while frames still pass through the switch.
 	errRemove := dataplane.Remove(p.Pins(name), o.Progress)
 	switch {
 	case err != nil:
@@ -99,14 +99,14 @@ func giveAllBack(st *state.State, name string, warn func(string)) error {
 	if err != nil {
 		return err
 	}
-	if path == "" { // gone, and its devices with it
+	if path == "" { // the namespace is gone, and its devices with it
 		st.Held, st.Released, st.Pairs = nil, nil, nil
 		return giveBackHere(st, name, true, warn)
 	}
 	return instance.In(path, func() error { return giveBackHere(st, name, true, warn) })
 }
 
-// remembered finds the devices of ports and uplinks that are still the ones the state has in hand.
+// remembered finds the devices of ports and uplinks that are still those that the state records as held.
 func remembered(dev Devices, st *state.State) uplinks.Find {
 	return func(id plan.PortID) (hostdev.Device, bool, error) {
 		h := st.Of(id)
@@ -131,8 +131,9 @@ func giveBackHere(st *state.State, name string, recorded bool, warn func(string)
 	return errors.Join(err, errPairs)
 }
 
-// stopAndLock ends a running agent and takes its place, so that none can start meanwhile. An agent that is still
-// starting is asked as soon as it listens; whoever else holds the lock (another "heddle down") is waited for.
+// stopAndLock ends a running agent and takes its lock, so that none can start meanwhile. An agent that is still
+// starting is asked as soon as it listens; if another process holds the lock (another "heddle down"), stopAndLock waits
+// for it.
 func stopAndLock(ctx context.Context, p instance.Paths, name string) (*instance.Lock, error) {
 	client := api.NewClient(api.SocketPath(p.Run, name))
 	ctx, cancel := context.WithTimeout(ctx, stopWait)

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// dryRun returns what applying the file would change, which ways to the host's own addresses that concerns, and who
+// dryRun returns what applying the file would change, which paths to the host's own addresses that affects, and who
 // would be asked.
 func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*api.Applied, error) {
 	out := &api.Applied{DryRun: true}
@@ -74,7 +74,7 @@ func (cg *changer) heardAt(device string) (heard []api.Neighbour) {
 	return heard
 }
 
-// plannedTrial is how the change would be tried.
+// plannedTrial describes the trial that the change would have.
 func (tr *trials) plannedTrial(ctx context.Context, n *needsAsking, what string, q api.Window) (*api.Trial, error) {
 	t := &api.Trial{State: api.TrialPlanned, Change: what, AtRisk: n.risks, Asked: []reach.Ask{}}
 	asks, err := reach.Before(ctx, tr.records.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })

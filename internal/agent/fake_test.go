@@ -23,7 +23,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// fakeDevices are devices in memory. changes lists what was done to them.
+// fakeDevices are devices in memory. changes lists the operations on them.
 type fakeDevices struct {
 	byName    map[string]*hostdev.Device
 	ipv6Off   map[string]bool
@@ -35,7 +35,7 @@ type fakeDevices struct {
 	next      uint32
 	changes   []string
 	fail      map[string]error // by change
-	// before is called ahead of every change, with what it will be.
+	// before is called ahead of every operation, with its text.
 	before func(what string)
 }
 
@@ -231,14 +231,14 @@ func (f *fakeDevices) SetOffload(d hostdev.Device, o hostdev.Offload, on bool) e
 	return err
 }
 
-// fakeKernel remembers what it was told.
+// fakeKernel records its calls.
 type fakeKernel struct {
 	macTable        int // 0 = the default
 	applied         []binding.Desired
 	fail            error
-	lost            bool              // attachments are not there any more
+	lost            bool              // attachments no longer exist
 	staged, flipped func()            // called before and after the flip
-	at              dataplane.Instant // of the next flips; zero = count them
+	at              dataplane.Instant // instant of the next flips; zero: count them
 	left            int               // devices that wait to be attached
 	reteamed        int
 	attached        int // how often devices were attached
@@ -248,7 +248,7 @@ type fakeKernel struct {
 	macsRead        int   // how often the table was listed
 	forgets         []int // the lengths of the lists given to ForgetMACs
 	speakers        []observe.Speaker
-	chains          map[uint32]dataplane.Chain // on devices that are not the switch's alone
+	chains          map[uint32]dataplane.Chain // on devices that have other programs too
 	counters        map[plan.PortID]observe.Counters
 }
 
@@ -280,7 +280,7 @@ func (k *fakeKernel) Attach(time.Duration) (int, error) {
 	return k.left, nil
 }
 
-// Reteam takes what has the plan, the ports and the devices of the last change.
+// Reteam takes a Desired that has the plan, the ports and the devices of the last change.
 func (k *fakeKernel) Reteam(d binding.Desired) (dataplane.Instant, error) {
 	k.reteamed++
 	return k.Change(d, nil)
@@ -354,7 +354,7 @@ func (k *fakeKernel) Close() error        { return nil }
 
 func (k *fakeKernel) last() binding.Desired { return k.applied[len(k.applied)-1] }
 
-// rig is an agent on fakes; the test is its loop.
+// rig is an agent on fakes; the test runs its loop.
 type rig struct {
 	*Agent
 	t      *testing.T
@@ -363,7 +363,7 @@ type rig struct {
 	dir    string
 }
 
-// newRig starts an agent with that --config file; "" is none.
+// newRig starts an agent with that content as its --config file; "" for no file.
 func newRig(t *testing.T, content string) *rig {
 	t.Helper()
 	r := &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{}, dir: t.TempDir()}
@@ -373,7 +373,7 @@ func newRig(t *testing.T, content string) *rig {
 	return r
 }
 
-// restart is a new agent on the same devices with the same state directory.
+// restart starts a new agent on the same devices with the same state directory.
 func (r *rig) restart(content string) error {
 	r.t.Helper()
 	store, err := state.Open(r.dir)
@@ -427,7 +427,7 @@ func (r *rig) command(f func(context.Context) error) error {
 	}
 }
 
-// saved is what a new agent would load.
+// saved returns the state that a new agent would load.
 func (r *rig) saved() *state.State {
 	r.t.Helper()
 	store, err := state.Open(r.dir)

@@ -13,15 +13,16 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// flowDir is where the flow tables of an agent are: gone after a reboot, as what they are counted from.
+// flowDir is the directory of an agent's flow tables. It is gone after a reboot, like the counters from which the flows
+// are computed.
 func flowDir(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".flows") }
 
-// flowing answers what is asked of flows.
+// flowing answers queries about flows.
 type flowing struct {
 	flows *metering.Runner // nil where flows cannot be metered
 }
 
-// followFlows makes metering follow the plan.
+// followFlows starts the metering and keeps it equal to the plan.
 func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	dir := flowDir(o.Paths, o.Name)
 	if err := ownfile.MakeDir(dir, 0o700); err != nil {
@@ -42,10 +43,10 @@ func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	return nil
 }
 
-// noFlows is the answer of an agent that meters none.
+// noFlows is the error of an agent that meters no flows.
 func noFlows() error { return api.NewError(api.Internal, "this agent meters no flows") }
 
-// Flows are the flows there are.
+// Flows returns the current flows.
 func (fl *flowing) Flows(_ context.Context, q api.FlowQuery) (*api.FlowList, error) {
 	if fl.flows == nil {
 		return nil, noFlows()
@@ -69,7 +70,7 @@ func (fl *flowing) FlowRecords(ctx context.Context, q api.FlowFilter, emit func(
 	return fl.flows.Records(ctx, q, emit)
 }
 
-// FlowStatus says how metering and export do.
+// FlowStatus returns the state of metering and export.
 func (fl *flowing) FlowStatus(context.Context) (*api.FlowStatus, error) {
 	if fl.flows == nil {
 		return &api.FlowStatus{Switches: []api.FlowSwitch{}}, nil

@@ -12,12 +12,12 @@ import (
 	"heddle/internal/uplinks/memory"
 )
 
-// follower is a part of the agent with timers or sockets of its own, such as LACP. It works in goroutines of its own
-// and reaches the agent's state by post alone.
+// follower is a part of the agent with timers or sockets of its own, such as LACP. It runs in its own goroutines and
+// reaches the agent's state by post alone.
 type follower interface {
 	// Settled is called in the loop after every reconcile, also when nothing changed. It must not block.
 	Settled(uplinks.InForce)
-	// Close ends the part and waits for its goroutines; the kernel goes on forwarding.
+	// Close ends the part and waits for its goroutines; the kernel continues forwarding.
 	Close() error
 }
 
@@ -41,7 +41,7 @@ func (rc *reconciler) tellFollowers(bounds []bound) {
 	}
 }
 
-// portGroupNames are the names of each switch's port groups.
+// portGroupNames returns the names of each switch's port groups.
 func portGroupNames(cfg *spec.Config) map[string][]string {
 	all := map[string][]string{}
 	if cfg == nil {
@@ -56,7 +56,7 @@ func portGroupNames(cfg *spec.Config) map[string][]string {
 	return all
 }
 
-// uplinkHost is what the protocols and the load balancing on uplinks share with the agent.
+// uplinkHost returns what the protocols and the load balancing on uplinks need from the agent.
 func (a *Agent) uplinkHost() uplinks.Host {
 	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.teaming.verdicts,
 		Post: a.postUnless, Settle: a.settler.settle, SettleSoon: a.settler.settleSoon, Limit: tellLimit()}
@@ -80,7 +80,7 @@ func (a *Agent) followLoad(o uplinks.LoadOptions) {
 	a.follow(p)
 }
 
-// meter measures with the agent's kernel and devices.
+// meter measures load with the agent's kernel and devices.
 type meter struct {
 	*shared
 	effect *effect
@@ -91,7 +91,7 @@ func (m meter) Counters() (map[plan.PortID]observe.Counters, error) { return m.k
 func (m meter) Speed(device string) float64                         { return m.dev.Speed(device) }
 func (m meter) Complain(what string, err error)                     { m.complain(what, err) }
 
-// lagDevices are the devices of the uplinks, as LACP knows them.
+// lagDevices returns the devices of the uplinks in the form that LACP uses.
 func lagDevices(bounds []bound) map[plan.PortID]memory.LAGDevice {
 	devices := map[plan.PortID]memory.LAGDevice{}
 	for _, b := range bounds {

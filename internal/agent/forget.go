@@ -10,10 +10,10 @@ import (
 	"heddle/internal/plan"
 )
 
-// forgottenAtOnce is how many learned MACs are removed in one turn of the loop: links that fail must not wait for more.
+// forgottenAtOnce is how many learned MACs are removed in one turn of the loop: a failed link must not wait for more.
 const forgottenAtOnce = 4096
 
-// ForgetMACs removes learned addresses, until they are heard again, and returns them.
+// ForgetMACs removes learned addresses from the table until they are learned again, and returns them.
 func (c *commands) ForgetMACs(ctx context.Context, q api.ForgetMACs) ([]api.MAC, error) {
 	chosen, err := chosenMACs(q)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *commands) ForgetMACs(ctx context.Context, q api.ForgetMACs) ([]api.MAC,
 	return out, nil
 }
 
-// chosenMACs says which learned addresses a command means.
+// chosenMACs returns a function that selects the learned addresses that a command means.
 func chosenMACs(q api.ForgetMACs) (func(observe.MACEntry) bool, error) {
 	var mac plan.MAC
 	if q.MAC != "" {

@@ -10,7 +10,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// A flush lists the table once, however many addresses it removes, and keeps the loop for a bounded number at a time.
+// A flush lists the table once, however many addresses it removes, and blocks the loop for a bounded number at a time.
 func TestForgetMACs_ListsTheTableOnce(t *testing.T) {
 	const theirs = 2*forgottenAtOnce + 100
 	r := newRig(t, base)

@@ -19,27 +19,27 @@ import (
 	"heddle/internal/plan"
 )
 
-// A change that concerns the way to the host's own addresses is tried (S81). Those who can be asked are asked before
-// it, outside of the loop; the change is made with what undoes it written down; then they are asked again, and it stays
-// or goes back by itself.
+// A change that affects the path to the host's own addresses is put on trial (S81). Those who can be asked are asked
+// first, outside the loop; the change is made after its undo record is on disk; then they are asked again, and the
+// change stays or is undone automatically.
 
-// triedWithin is how long a change may go unconfirmed where somebody can be asked: with the time that it takes to go
-// back, the host is reached again within 30 s.
+// triedWithin is how long a change may stay unconfirmed if somebody can be asked: with the time that undoing takes, the
+// host is reachable again within 30 s.
 const triedWithin = 20 * time.Second
 
-// guard is a command's, for what it changes.
+// guard is one command's guard over its change.
 type guard struct {
 	what   string
-	within time.Duration // what the operator gave; 0 for nothing
-	// asked: it is known who answers by these interfaces.
+	within time.Duration // the operator's; 0 if not given
+	// asked: the interfaces have been asked, and it is known who answers through them.
 	asked      bool
 	interfaces []reach.Interface
 	asks       []reach.Ask
-	// change is the one that is tried, nil where the command concerns no way to the host.
+	// change is the change on trial, nil if the command does not affect a path to the host.
 	change *adopt.Change
 }
 
-// needsAsking says that a change cannot be made before somebody has been asked.
+// needsAsking is the error for a change that cannot be made before somebody has been asked.
 type needsAsking struct {
 	risks      []reach.Risk
 	interfaces []reach.Interface
@@ -48,14 +48,14 @@ type needsAsking struct {
 
 func (n *needsAsking) Error() string { return "the change concerns " + risksText(n.risks) }
 
-// beingTried says that another change is being asked about.
+// beingTried is the error while another change is on trial.
 type beingTried struct{ decided <-chan struct{} }
 
 func (b *beingTried) Error() string { return "another change is being tried" }
 
-// tried runs a command's change in the loop. Where it concerns the way to the host's own addresses, it returns when it
-// is decided whether the change stays, or at once where the operator alone can say. f may be called several times; it
-// changes nothing but by a.change.
+// tried runs a command's change in the loop. If the change affects the path to the host's own addresses, tried returns
+// when it is decided whether the change stays, or at once if only the operator can decide. f may be called several
+// times; it changes the state only through changer.change.
 func (tr *trials) tried(ctx context.Context, in func(context.Context, func() error) error, g *guard, out *api.Applied,
 	f func() error) error {
 	for {
@@ -109,8 +109,8 @@ func checkWindow(d time.Duration) error {
 	return nil
 }
 
-// busy returns an error while a change is being tried. A trial that is decided by answers is waited for; one that an
-// operator must confirm is not.
+// busy returns an error while a change is on trial. The caller waits for a trial that is decided by answers, but not
+// for one that an operator must confirm.
 func (tr *trials) busy() error {
 	c := tr.records.journal.Change
 	switch {
@@ -124,7 +124,7 @@ func (tr *trials) busy() error {
 		c.What, tr.left(c).Round(time.Second)))
 }
 
-// busyForAdoption is the error for a move of the host's addresses while a change is being tried.
+// busyForAdoption is the error for a move of the host's addresses while a change is on trial.
 func (tr *trials) busyForAdoption() error {
 	if c := tr.records.journal.Change; c != nil {
 		return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is being "+
@@ -144,7 +144,7 @@ func (tr *trials) awaitOther(ctx context.Context, other *beingTried) error {
 	}
 }
 
-// askBefore asks those who could show that the host is reached, and refuses a change about which nobody can be asked.
+// askBefore asks those who could show that the host is reached, and refuses a change if nobody can be asked.
 func (tr *trials) askBefore(ctx context.Context, g *guard, n *needsAsking) error {
 	asks, err := reach.Before(ctx, tr.records.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })
 	if err != nil {
@@ -176,8 +176,8 @@ func risksText(risks []reach.Risk) string {
 	return strings.Join(texts, "; ")
 }
 
-// guardChange is called by change before anything is done: an error refuses the change. A change that must be tried
-// is written to disk.
+// guardChange is called by change before anything is done: an error refuses the change. A change that must be tried is
+// written to disk.
 func (tr *trials) guardChange(before intent) error {
 	g := tr.guard
 	if g == nil || tr.ports.plan == nil {
@@ -204,7 +204,7 @@ func (tr *trials) guardChange(before intent) error {
 	if !g.asked || !slices.Equal(g.interfaces, interfaces) {
 		return &needsAsking{risks, interfaces, tr.ownMACs()}
 	}
-	if len(g.asks) > 0 || g.within > 0 { // else nobody else can be cut off
+	if len(g.asks) > 0 || g.within > 0 { // otherwise only the one who asks can be cut off
 		if err := tr.rememberChange(g, before, risks); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (tr *trials) guardChange(before intent) error {
 	return nil
 }
 
-// reachHost is what package reach has to know of this host.
+// reachHost returns what package reach needs to know about this host.
 func (tr *trials) reachHost() reach.Host {
 	return reach.Host{
 		Addressed: func(device string) bool {
@@ -224,7 +224,8 @@ func (tr *trials) reachHost() reach.Host {
 	}
 }
 
-// interfaces are those by which somebody is asked: the ones at risk and, of uplinks, the VLAN devices on them.
+// interfaces returns the interfaces through which somebody is asked: those at risk and, for uplinks, the VLAN devices
+// on them.
 func (tr *trials) interfaces(risks []reach.Risk) (list []reach.Interface, err error) {
 	for _, r := range risks {
 		list = append(list, reach.Interface{Device: r.Device, Outside: r.Outside})
@@ -246,7 +247,7 @@ func (tr *trials) interfaces(risks []reach.Risk) (list []reach.Interface, err er
 	return list, nil
 }
 
-// ownMACs are the addresses behind this host's ports: frames for them do not leave it.
+// ownMACs returns the MACs behind this host's ports: frames for them do not leave the host.
 func (tr *trials) ownMACs() map[[6]byte]bool {
 	own := map[[6]byte]bool{}
 	for _, sw := range tr.ports.plan.Switches {
@@ -265,7 +266,7 @@ func (tr *trials) ownMACs() map[[6]byte]bool {
 	return own
 }
 
-// rememberChange writes down what undoes the change, before it is made.
+// rememberChange writes the undo record of the change to disk before the change is made.
 func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) error {
 	place, err := instance.Place()
 	if err != nil {
@@ -288,7 +289,7 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 		c.Slice = &adopt.SliceBefore{Was: before.given}
 	}
 	if !slices.EqualFunc(before.uplinks, tr.state.Maintenance, state.Maintenance.Same) {
-		was := append([]state.Maintenance{}, before.uplinks...) // none is not the same as unchanged
+		was := append([]state.Maintenance{}, before.uplinks...) // an empty list is not the same as unchanged (nil)
 		c.Uplinks = &was
 	}
 	for _, i := range g.interfaces {
@@ -305,7 +306,7 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	return nil
 }
 
-// hasNow is what the host has on the interface.
+// hasNow returns what the host has on the interface.
 func (tr *trials) hasNow(device string) (has adopt.Interface, ok bool) {
 	d, ok, err := tr.dev.Device(device)
 	if err != nil || !ok {
@@ -320,7 +321,7 @@ func (tr *trials) hasNow(device string) (has adopt.Interface, ok bool) {
 	return has, err == nil
 }
 
-// dropChange forgets a change that was not made after all.
+// dropChange removes the record of a change that was not made after all.
 func (tr *trials) dropChange() error {
 	if tr.guard == nil || tr.guard.change == nil {
 		return nil

@@ -11,13 +11,14 @@ import (
 	"heddle/internal/spec"
 )
 
-// history reads the applied configuration and those applied before it. What is on disk is read beside the loop.
+// history reads the applied configuration and those applied before it. Files are read beside the loop.
 type history struct {
 	*shared
 	ports *ports
 }
 
-// Config reads the applied configuration, that with what commands changed, or a version of the history.
+// Config returns the applied configuration, that configuration with the changes made by commands, or a version of the
+// history.
 func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedConfig, error) {
 	if q.Number < 0 || q.Number > 0 && q.Running {
 		return nil, api.NewError(api.Invalid, "name one version of the configuration, counted from 1, or the running "+
@@ -35,7 +36,7 @@ func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedCo
 		return nil, api.NewError(api.NotFound, noVersion(q.Number, list))
 	}
 	_, text, err := h.store.History().Get(q.Number)
-	if errors.Is(err, state.ErrNoVersion) { // it was the oldest, and has left the history since
+	if errors.Is(err, state.ErrNoVersion) { // it was the oldest, and has been removed from the history since
 		return nil, api.NewError(api.NotFound, noVersion(q.Number, list))
 	}
 	if err != nil {
@@ -45,7 +46,7 @@ func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedCo
 	return &list[i], nil
 }
 
-// applied is the configuration that is applied now; running adds what commands changed.
+// applied returns the configuration that is applied now; running adds the changes made by commands.
 func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running bool) (out *api.AppliedConfig,
 	err error) {
 	var source state.Source
@@ -72,8 +73,8 @@ func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running
 	return out, nil
 }
 
-// Configs lists the configurations in the history. The applied one is the newest that has the content which counts:
-// where the history could not be written, that is none, or an earlier one.
+// Configs lists the configurations in the history. The applied one is the newest version with the active content: if
+// the history could not be written, that is an earlier one or none.
 func (h *history) Configs(ctx context.Context) ([]api.AppliedConfig, error) {
 	var counts string
 	if err := h.do(ctx, func() error { counts = h.state.Config.Content; return nil }); err != nil {

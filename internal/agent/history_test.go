@@ -23,7 +23,7 @@ func (r *rig) versions() (list []api.AppliedConfig, now *api.AppliedConfig) {
 	return list, now
 }
 
-// A configuration that could not be added to the history is applied all the same; no version is shown in its place.
+// A configuration that could not be added to the history is applied even so; no version is shown in its place.
 func TestAVersionIsAppliedOnlyIfItIsWhatCounts(t *testing.T) {
 	r := newRig(t, base)
 	first, second := base, strings.Replace(base, "access: 100", "access: 300", 1)
@@ -35,7 +35,7 @@ func TestAVersionIsAppliedOnlyIfItIsWhatCounts(t *testing.T) {
 		t.Fatalf("%+v, now %+v", list, now)
 	}
 
-	// Nothing can be written where the next version belongs, not even by root.
+	// Nobody, not even root, can write the next version to this path.
 	if err := os.MkdirAll(filepath.Join(r.dir, "history", "3.yaml", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Devices is what the agent needs of hostdev.Host.
+// Devices is the part of hostdev.Host that the agent needs.
 type Devices interface {
 	Device(name string) (hostdev.Device, bool, error)
 	DeviceAt(index uint32) (hostdev.Device, bool, error)
@@ -45,7 +45,7 @@ type Devices interface {
 	SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error
 }
 
-// holding prepares the devices of ports and uplinks, and gives them back as they were.
+// holding prepares the devices of ports and uplinks, and restores them when they are given back.
 type holding struct {
 	*shared
 	ports   *ports
@@ -54,13 +54,13 @@ type holding struct {
 	// doubt makes a port that was just connected wait for the state of its QEMU.
 	doubt func(*plan.Port)
 
-	born     map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born
-	hardware map[plan.PortID]hardware // what is known of the uplinks' devices
+	born     map[plan.PortID]uint64   // of the held devices, hostdev.Device.Born
+	hardware map[plan.PortID]hardware // known properties of the uplinks' devices
 }
 
-// takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new
-// devices were, before anything is done to them, so that a crash cannot lose that. On an error everything in hand is as
-// before.
+// takeHold compares the devices that ports have now with the held ones. Before anything is done to a device, its change
+// of holder and its original settings are written to disk, so that a crash cannot lose them. After an error everything
+// held is as before.
 func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
 	if hd.holds(bounds) {
 		return false, nil
@@ -87,8 +87,7 @@ func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
 	return changed, nil
 }
 
-// holds says whether the devices that ports have are plainly those in hand, each in the place where it was, as they are
-// after most changes.
+// holds reports whether every port's device is unchanged and held, as it is after most changes.
 func (hd *holding) holds(bounds []bound) bool {
 	if len(bounds) != len(hd.state.Held) || len(hd.born) != len(bounds) {
 		return false
@@ -104,7 +103,7 @@ func (hd *holding) holds(bounds []bound) bool {
 	return true
 }
 
-// compareHold makes the prepared devices those that ports have now; lost reports the owners that left.
+// compareHold makes the held devices those that ports have now; lost reports the owners that left.
 func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err error) {
 	now := make(map[plan.PortID]bound, len(bounds))
 	for _, b := range bounds {
@@ -123,7 +122,7 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 			continue
 		}
 		changed = true
-		if same { // what is there now only looks like it: there is nothing to give back, and it is not attached
+		if same { // the device there now only looks the same: nothing to restore, and not attached
 			hd.effect.redo = true
 			hd.depart(h)
 		} else {
@@ -146,8 +145,8 @@ func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err
 	return changed, lost, nil
 }
 
-// inHand are those of the devices that were in hand before; why the others cannot be taken becomes their ports'
-// problem.
+// inHand returns those devices that were held before; why the others cannot be taken becomes the problem of their
+// ports.
 func (hd *holding) inHand(bounds []bound, why error) (have []bound) {
 	for _, b := range bounds {
 		if h := hd.state.Of(b.id); h != nil && h.Index == b.device.Index && !hd.replaced(b, *h) {
@@ -159,8 +158,8 @@ func (hd *holding) inHand(bounds []bound, why error) (have []bound) {
 	return have
 }
 
-// replaced says whether the device in hand went and another took its name and index: seen by this process, or, when
-// that happened before it started, by the lost attachment and another address.
+// replaced reports whether the held device disappeared and another device took its name and index. This process saw it,
+// or, if it happened before the start, the lost attachment and another address show it.
 func (hd *holding) replaced(b bound, h state.Held) bool {
 	if born, seen := hd.born[h.ID]; seen {
 		return born != b.device.Born
@@ -168,7 +167,7 @@ func (hd *holding) replaced(b bound, h state.Held) bool {
 	return !h.Own.IsZero() && h.Own != b.device.MAC && !hd.kernel.Adopted(h.Index)
 }
 
-// distrust makes devices be prepared again that were found without the attachment they had.
+// distrust prepares devices again if they were found without the attachment they had.
 func (hd *holding) distrust() {
 	for i := range hd.state.Held {
 		if h := &hd.state.Held[i]; h.Prepared && !hd.kernel.Adopted(h.Index) {
@@ -189,12 +188,12 @@ func (hd *holding) holdOf(b bound) (state.Held, error) {
 		}
 	}
 	for _, r := range hd.state.Released {
-		if r.Index == d.Index { // from one port's hand into another's
+		if r.Index == d.Index { // handed from one port to another
 			h.WasUp, h.WasPromiscuous, h.WasIPv6, h.WasARPIgnore = r.WasUp, r.WasPromiscuous, r.WasIPv6, r.WasARPIgnore
 			h.Offloads = r.Offloads
 		}
 	}
-	// A device that was moved to another namespace and back has kept what was done to it, and cannot be given back
+	// A device that was moved to another namespace and back has kept the changed settings: it could not be restored
 	// there.
 	if r, ok := hd.state.Return(b.id, d.Index, d.MAC); ok && h.Uplink {
 		h.WasPromiscuous, h.Offloads = r.WasPromiscuous, r.Offloads
@@ -202,27 +201,27 @@ func (hd *holding) holdOf(b bound) (state.Held, error) {
 	return h, err
 }
 
-// depart remembers how an uplink's device was that left the host's namespace, or that is gone, should it come back,
-// also to the next agent. Of other devices nothing is kept: what was done to them does not go with them.
+// depart remembers, also for the next agent, the original settings of an uplink's device that left the host's namespace
+// or disappeared, in case it comes back. Of other devices nothing is kept: their changed settings do not follow them.
 func (hd *holding) depart(h state.Held) {
 	if !h.Uplink || h.Made {
 		return
 	}
-	if len(hd.state.Departed) >= abi.MaxPorts { // uplinks of configurations that are gone
+	if len(hd.state.Departed) >= abi.MaxPorts { // uplinks of earlier configurations
 		hd.state.Departed = nil
 	}
 	hd.state.Depart(h)
 }
 
-// adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner
-// is still setting it up.
+// adoptable reports whether the owner's adapter has an address to use: it is up for the first time. Before that its
+// owner is still setting it up.
 func adoptable(h *state.Held, b bound) bool {
 	p := b.device.Peer
 	return b.port != nil && !h.Made && p.Seen && p.AdminUp
 }
 
-// prepareAll readies the devices that were newly taken: a port's cable is plugged in. What was done once is not done
-// again, so that an operator may set a device down and it stays so.
+// prepareAll prepares newly taken devices: a port's link is set up. What was done once is not repeated, so that an
+// operator may set a device down and it stays down.
 func (hd *holding) prepareAll(bounds []bound) error {
 	var errs []error
 	for i := range bounds {
@@ -279,8 +278,8 @@ func (hd *holding) prepare(b *bound, h *state.Held) error {
 	return err
 }
 
-// lostOwner drops what was set on a port whose owner has disconnected, if its port group demands it; tell reports
-// that to the operator.
+// lostOwner removes the overrides of a port whose owner has disconnected, if its port group demands that; tell reports
+// the removal to the operator.
 func (hd *holding) lostOwner(h state.Held) (tell func()) {
 	var was []string
 	if p := hd.ports.plan.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {
@@ -295,7 +294,7 @@ func (hd *holding) lostOwner(h state.Held) (tell func()) {
 	}
 }
 
-// renameBorn keeps what is known of the devices in hand with them.
+// renameBorn renames the ports in what is known of the held devices.
 func (hd *holding) renameBorn(port, successor, left plan.PortID) {
 	if born, ok := hd.born[port]; ok {
 		hd.born[left] = born

@@ -14,7 +14,7 @@ import (
 )
 
 func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
-	// or the uplink comes to be used when 100 ms have passed
+	// 100 ms have passed before the uplink is used
 	r := newRig(t, strings.Replace(base, "name: lab", "name: lab\n    upDelay: 0s", 1))
 	if len(r.kernel.last().Attachments) != 0 || r.effect.problems[id("a")].Code != problem.DeviceMissing {
 		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.effect.problems)
@@ -81,7 +81,7 @@ func TestCrashBetweenWritingDownAndPreparing(t *testing.T) {
 		t.Fatal("the device was not touched")
 	}
 	r.dev.before = func(string) {}
-	clear(r.dev.fail) // the mode was set all the same
+	clear(r.dev.fail) // the mode was set even so
 	if err := r.restart(base); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestDeviceThatGoesWhileGivenBack(t *testing.T) {
 	}
 }
 
-// The kernel keeps promiscuous mode and offloads on a device that is moved to another namespace and back.
+// The kernel keeps promiscuous mode and offload settings of a device that is moved to another namespace and back.
 func TestADeviceThatWasAwayIsGivenBackAsItWasBefore(t *testing.T) {
 	r := newRig(t, base)
 	nic := r.dev.nic("eno1", 1500)
@@ -184,12 +184,12 @@ func TestADeviceThatWasAwayIsGivenBackAsItWasBefore(t *testing.T) {
 	}
 	for _, c := range []struct{ noticed, restarted bool }{{noticed: true}, {noticed: false},
 		{noticed: true, restarted: true}} {
-		// or it was back before anybody looked
+		// the device was back before the agent looked
 		if c.noticed {
 			delete(r.dev.byName, "eno1")
 			r.settler.settle()
 		}
-		if c.restarted { // another agent finds it, that knows of it what is written down
+		if c.restarted { // another agent finds it, and knows only what is on disk
 			if err := r.restart(base); err != nil {
 				t.Fatal(err)
 			}

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// hostInterface finds or makes the device pair of a host port and returns the switch's end. With enforce, MAC, MTU and
-// addresses of the host's end are made what the plan says.
+// hostInterface finds or makes the device pair of a host port and returns the switch's end. With enforce it sets the
+// MAC, MTU and addresses of the host's end to the plan's.
 func (hd *holding) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error) {
 	end, there, err := hd.knownPair(p)
 	if err != nil {
@@ -37,7 +37,7 @@ func (hd *holding) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, er
 	return d, err
 }
 
-// newPair makes the pair. A device of one of its names that is not ours is an error.
+// newPair makes the pair. An existing device with one of its names that is not ours is an error.
 func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 	name := devices.SwitchEnd(p.Device)
 	for _, taken := range []string{p.Device, name} {
@@ -62,8 +62,7 @@ func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 	return end, err
 }
 
-// enforce gives the host's end the settings of the plan. An end that is in another namespace by now is left to that
-// namespace.
+// enforce gives the host's end the settings of the plan. An end that has been moved to another namespace is left alone.
 func (hd *holding) enforce(p *plan.Port, end hostdev.Device) error {
 	var errs []error
 	if end.MTU != p.MTU {
@@ -80,14 +79,14 @@ func (hd *holding) enforce(p *plan.Port, end hostdev.Device) error {
 		errs = append(errs, hd.dev.SetMAC(host, p.InitialMAC))
 	}
 	if hd.records.adopted(p.ID.Name) != nil && hd.ports.runTime(p.ID.Name) != nil {
-		// its addresses live as they did on the device
+		// the addresses keep the lifetimes they had on the device
 		return errors.Join(errs...)
 	}
 	return errors.Join(append(errs, hd.address(p, host))...)
 }
 
-// address returns the host's end the addresses that the port asks for, and takes away those that it asked for before.
-// Others are somebody else's: an operator's, or those of a DHCP client.
+// address gives the host's end the addresses that the port asks for, and removes those that it asked for earlier. Other
+// addresses belong to somebody else, such as an operator or a DHCP client.
 func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 	var want []netip.Prefix
 	for _, s := range p.Addresses {
@@ -110,7 +109,7 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 		return err
 	}
 	var errs []error
-	// First what comes: as long as the interface has an address of a subnet, others' routes in it stay.
+	// Add first: as long as the interface has an address of a subnet, other people's routes in that subnet stay.
 	for _, prefix := range missing {
 		errs = append(errs, hd.dev.AddAddress(host, prefix))
 	}
@@ -129,8 +128,8 @@ func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 	return nil
 }
 
-// plansToPut writes down what is going to be put on an interface, so that a crash in between cannot make it somebody
-// else's.
+// plansToPut records the addresses that are about to be set on an interface, so that after a crash in between they
+// still count as ours.
 func (hd *holding) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
 	fresh := without(missing, rec.Put)
 	if len(fresh) == 0 {
@@ -145,7 +144,7 @@ func (hd *holding) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
 	return nil
 }
 
-// without are those of a list that are not in the other.
+// without returns the prefixes of a list that are not in the other.
 func without(list, other []netip.Prefix) (left []netip.Prefix) {
 	for _, p := range list {
 		if !slices.Contains(other, p) {
@@ -155,5 +154,5 @@ func without(list, other []netip.Prefix) (left []netip.Prefix) {
 	return left
 }
 
-// common are those of a list that are in the other as well.
+// common returns the prefixes that are in both lists.
 func common(list, other []netip.Prefix) []netip.Prefix { return without(list, without(list, other)) }

@@ -14,31 +14,31 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// effect is what the kernel does.
+// effect is what is active in the kernel.
 type effect struct {
 	*shared
 	ports *ports
 
 	applied   *binding.Desired  // nil before anything is active
-	redo      bool              // what is applied was not applied whole
-	flip      dataplane.Instant // when applied came into force
-	littered  bool              // by a change since the last tick
-	commanded bool              // the reconcile at hand is a command's, which is refused when it cannot be remembered
+	redo      bool              // the last plan was applied only in part
+	flip      dataplane.Instant // when applied became active
+	littered  bool              // a change since the last tick left garbage
+	commanded bool              // the present reconcile is for a command, and is refused if it cannot be saved
 	problems  map[plan.PortID]problem.Problem
 }
 
-// putInForce makes the kernel do what is desired, for all ports at one instant, and the state file say so. The file is
-// written beside the one that counts before that instant, so that a full disk refuses the change while nothing has
-// happened yet, and replaces it right after: a crash in between leaves the old configuration for the next start, and
-// what counts is never mixed. What nobody commanded, such as an uplink that is back, goes into force also when it
-// cannot be written down.
+// putInForce activates the desired plan in the kernel, for all ports at one instant, and saves the state file. The new
+// file is written beside the valid one before that instant, so that a full disk refuses the change while nothing has
+// happened yet, and replaces it right after. A crash in between leaves the old configuration for the next start; old
+// and new are never mixed. A change that nobody commanded, such as an uplink that is up again, is activated even if it
+// cannot be saved.
 func (ef *effect) putInForce(d binding.Desired) error {
 	began := time.Now()
 	ef.ports.keepNumbers()
 	staged := ef.stage()
 	at, err := ef.kernel.Change(d, func() error {
 		if _, err := staged(); ef.commanded {
-			// what links and guests do is not refused; save says so, and is tried again
+			// changes by links and guests are not refused; save reports the error and is tried again
 			return err
 		}
 		return nil
@@ -61,8 +61,8 @@ func (ef *effect) putInForce(d binding.Desired) error {
 	return err
 }
 
-// stage writes the state beside the file that counts, while the kernel's tables are written; the function it returns
-// waits for that. Nobody else is at the state meanwhile.
+// stage writes the state beside the valid file while the kernel's tables are written; the function that it returns
+// waits for that. Nobody else uses the state meanwhile.
 func (ef *effect) stage() func() (*state.Staged, error) {
 	var next *state.Staged
 	var err error
@@ -77,18 +77,18 @@ func (ef *effect) stage() func() (*state.Staged, error) {
 	}
 }
 
-// timed runs a change and returns when it was active, counted from readAt (CLOCK_MONOTONIC of the command, 0 = from
-// now).
+// timed runs a change and reports when it was active, counted from readAt (CLOCK_MONOTONIC of the command in ns; 0:
+// from now).
 func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) error {
 	now, err := dataplane.Monotonic()
 	if err != nil {
 		return err
 	}
-	if readAt <= 0 || readAt > now { // a client that does not say, or whose clock is another
+	if readAt <= 0 || readAt > now { // the client sent none, or has another clock
 		readAt = now
 	}
 	before := ef.flip
-	// A change of a thousand ports makes some megabytes of garbage; collecting it takes as long as the change itself,
+	// A change of a thousand ports makes some megabytes of garbage. Collecting it takes as long as the change itself,
 	// and can wait.
 	collect := debug.SetGCPercent(-1)
 	err = change()
@@ -116,7 +116,7 @@ func (ef *effect) eachMember(f func(plan.PortID)) {
 	}
 }
 
-// allMembers are the ports and uplinks of the plan.
+// allMembers returns the IDs of the plan's ports and uplinks.
 func (ef *effect) allMembers() (ids []plan.PortID) {
 	ef.eachMember(func(id plan.PortID) { ids = append(ids, id) })
 	return ids

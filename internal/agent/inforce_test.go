@@ -45,8 +45,8 @@ func TestAFullDiskRefusesAChangeBeforeItIsInForce(t *testing.T) {
 	}
 }
 
-// The kernel calls back when everything but the flip is done; what is on disk then, and right after the flip, is what a
-// crash would leave.
+// The kernel calls back when everything but the flip is done; the files on disk at that point, and right after the
+// flip, are what a crash would leave.
 func TestACrashAroundTheFlipLeavesTheOldOrTheNewStateWhole(t *testing.T) {
 	r := newRig(t, base)
 	next := strings.ReplaceAll(base, "100", "300")
@@ -210,7 +210,8 @@ func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
 	}
 }
 
-// A full disk refuses commands, and nothing else: uplinks come and go, and devices that cannot be written down wait.
+// A full disk refuses commands and nothing else: uplinks appear and disappear, and devices that cannot be recorded
+// wait.
 func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pa", "02:00:00:00:00:0a")

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// What a command has set on a port of the file stays when the file is applied, and the answer says so, in a dry run as
-// afterwards.
+// Values that a command has set on a port of the file stay when the file is applied, and the answer says so, in a dry
+// run too.
 func TestS10_ApplySaysWhichPortsStayAsCommandsSetThem(t *testing.T) {
 	r := newRig(t, base)
 	if err := r.command(func(ctx context.Context) error {
@@ -50,7 +50,7 @@ func TestS10_ApplySaysWhichPortsStayAsCommandsSetThem(t *testing.T) {
 			t.Errorf("dry run %v: port a is in %s", dry, p.PortGroup)
 		}
 	}
-	// A file that says what the command did leaves nothing to say.
+	// If the file says what the command did, there is nothing to report.
 	out := apply(strings.Replace(base, "name: a, switch: lab, portGroup: web", "name: a, switch: lab, portGroup: other",
 		1),
 		true)

@@ -32,7 +32,7 @@ ports:
   - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
 `
 
-// silentSocket sends to nobody and hears what is put into it.
+// silentSocket sends nothing and receives the frames that the test puts into it.
 type silentSocket struct {
 	in     chan *wire.Frame
 	closed chan struct{}
@@ -59,7 +59,7 @@ func (s *silentSocket) Close() error {
 	return nil
 }
 
-// sockets are the open ones by EtherType and device.
+// sockets are the open sockets by EtherType and device.
 type sockets struct {
 	mu   sync.Mutex
 	open map[[2]uint32]*silentSocket
@@ -113,7 +113,7 @@ func (r *rig) speakOn(s *sockets) {
 	})
 }
 
-// loopUntil runs the loop's messages until something holds.
+// loopUntil runs the loop's messages until the condition holds.
 func (r *rig) loopUntil(what string, holds func() bool) {
 	r.t.Helper()
 	deadline := time.After(time.Minute)
@@ -123,7 +123,7 @@ func (r *rig) loopUntil(what string, holds func() bool) {
 		select {
 		case f := <-r.calls:
 			f()
-		case <-r.settler.itsTurn(): // on a loaded machine a settle takes so long that the next one waits
+		case <-r.settler.itsTurn(): // on a loaded machine a settle takes so long that the next one is delayed
 			r.settler.settle()
 		case <-tick.C:
 		case <-deadline:
@@ -134,7 +134,7 @@ func (r *rig) loopUntil(what string, holds func() bool) {
 
 func (r *rig) out(name string) problem.Code { return r.kernel.last().Facts[id(name)].Out.Value().Code }
 
-// agree plays a partner on both members until they are used.
+// agree plays an LACP partner on both members until they are used.
 func (r *rig) agree(s *sockets) {
 	r.t.Helper()
 	devices := map[string]uint32{"u1": r.dev.byName["eno1"].Index, "u2": r.dev.byName["eno2"].Index}
@@ -146,7 +146,7 @@ func (r *rig) agree(s *sockets) {
 	partner.Wait()
 }
 
-// playPartner says every 100 ms on each member what a partner says that is as far as we are.
+// playPartner sends on each member, every 100 ms, the LACPDU of a partner that has come as far as we have.
 func playPartner(ctx context.Context, l *uplinks.LAGs, s *sockets, devices map[string]uint32) {
 	for {
 		select {
@@ -206,7 +206,7 @@ func TestS52_WhatLACPFindsOutIsActiveAndSurvivesARestart(t *testing.T) {
 	if got := r.saved().LAGs[0].Snapshot.System; got != system {
 		t.Errorf("the system id was %s, is %s", system, got)
 	}
-	// Another card under the name is another link.
+	// Another card with that name is another link.
 	delete(r.dev.byName, "eno2")
 	r.dev.nic("eno2", 1500)
 	if err := r.restart(""); err != nil {
@@ -231,7 +231,7 @@ func countEvents(t *testing.T, r *rig, kind event.Kind) (n int) {
 	return n
 }
 
-// A plan that does not go into force leaves the LAG as it is; one that does takes away what it does not have.
+// A plan that is refused leaves the LAG as it is; one that becomes active removes the LAGs that it does not have.
 func TestS52_ARefusedPlanLeavesTheLAGAlone(t *testing.T) {
 	t.Parallel() // it waits for the aggregate-wait time
 	r, s := bundleRig(t)

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// startsWith makes the agent begin with the configuration applied last, if the edited file affects the way to the
-// host's own addresses and the switch is in the kernel: the file is then tried like any change (S81).
+// startsWith makes the agent begin with the configuration that was applied last, if the edited file affects the path to
+// the host's own addresses and the switch is in the kernel: the file is then put on trial like any change (S81).
 func (cg *changer) startsWith(last state.Source) bool {
 	if len(cg.state.Held) == 0 || last.Content == "" {
 		return false
@@ -31,7 +31,7 @@ func (cg *changer) startsWith(last state.Source) bool {
 	return true
 }
 
-// applyLater applies the edited file when the loop runs.
+// applyLater applies the edited file once the loop runs.
 func (cg *changer) applyLater(given *givenConfig) {
 	what := "start with " + given.src.File
 	cg.log.Info("the edited configuration file concerns the way to this host's own addresses: the one applied last "+

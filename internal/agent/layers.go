@@ -8,7 +8,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// layers are the two sources of ports: what the file declares, and what commands made.
+// layers are the two sources of ports: the file, and commands.
 type layers struct {
 	file      *spec.Config
 	ports     []spec.Port
@@ -17,7 +17,8 @@ type layers struct {
 }
 
 // merge makes the configuration to activate: the file's, with the overrides on its ports, and the ports connected by
-// command. The faults, without lines, are about what commands made and does not fit the file; that is left out.
+// command. What commands made and does not fit the file is left out; the faults, without line numbers, say what that
+// is.
 func (l layers) merge() (*spec.Config, spec.Faults) {
 	base := *l.file
 	base.Switches = l.maintained(base.Switches)
@@ -26,7 +27,7 @@ func (l layers) merge() (*spec.Config, spec.Faults) {
 	}
 	base.Ports = make([]spec.Port, 0, len(l.file.Ports))
 	order := make(map[string]int, len(l.file.Ports)+len(l.ports))
-	var second []spec.Port // what has to be checked against the file
+	var second []spec.Port // to be checked against the file
 	for i, p := range l.file.Ports {
 		order[p.Name] = i
 		if o, ok := l.overrides[p.Name]; ok {
@@ -48,7 +49,7 @@ func (l layers) merge() (*spec.Config, spec.Faults) {
 	return cfg, faults
 }
 
-// maintained are the file's switches with the uplinks that commands have drained or blocked.
+// maintained returns the file's switches with the uplinks that commands have drained or blocked.
 func (l layers) maintained(switches []spec.Switch) []spec.Switch {
 	for _, m := range l.uplinks {
 		i := slices.IndexFunc(switches, func(s spec.Switch) bool { return s.Name == m.ID.Switch })
@@ -67,7 +68,7 @@ func (l layers) maintained(switches []spec.Switch) []spec.Switch {
 	return switches
 }
 
-// withoutRunTimePort merges without a port that the file declares too, and says so.
+// withoutRunTimePort merges without a run-time port that the file declares too, and adds a fault about it.
 func (l layers) withoutRunTimePort(i int) (*spec.Config, spec.Faults) {
 	name := l.ports[i].Name
 	l.ports = slices.Delete(slices.Clone(l.ports), i, i+1)
@@ -77,7 +78,8 @@ func (l layers) withoutRunTimePort(i int) (*spec.Config, spec.Faults) {
 			"disconnect %q), or take it out of the file", name)}}, faults...)
 }
 
-// lost are the file's ports that are missing because their override does not fit: they count as the file has them.
+// lost returns the file's ports that are missing because their override does not fit: they count as the file declares
+// them.
 func (l layers) lost(have []spec.Port) []spec.Port {
 	there := make(map[string]bool, len(have))
 	for _, p := range have {

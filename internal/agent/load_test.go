@@ -47,7 +47,7 @@ func newLoadRig(t *testing.T) *loadRig {
 	return r
 }
 
-// start is a new agent with the same state.
+// start starts a new agent with the same state.
 func (r *loadRig) start(config string) {
 	r.t.Helper()
 	if err := r.restart(config); err != nil {
@@ -60,7 +60,7 @@ func (r *loadRig) start(config string) {
 	r.window(nil)
 }
 
-// window lets 30 s pass in which each port sends so many Mb/s by the uplink it uses.
+// window lets 30 s pass in which each port sends that rate, in Mb/s, by the uplink it uses.
 func (r *loadRig) window(send map[string]float64) {
 	r.t.Helper()
 	r.now = r.now.Add(30 * time.Second)

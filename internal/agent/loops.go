@@ -16,7 +16,8 @@ import (
 	"heddle/internal/uplinks/loops"
 )
 
-// looping is what the agent knows of loops. The loop alone uses it. The zero value looks for none.
+// looping is what the agent knows about loops in the network. Only the agent's loop uses it. The zero value looks for
+// none.
 type looping struct {
 	*shared
 	ports   *ports
@@ -29,7 +30,7 @@ type looping struct {
 	prober  *prober
 	timer   *time.Timer
 	joints  []loops.Joint // of the devices last seen
-	in      *plan.Plan    // the plan in which joints were last looked at
+	in      *plan.Plan    // the plan for which joints were last computed
 }
 
 func (l *looping) begin(blocks []loops.Block, p *prober) {
@@ -53,7 +54,7 @@ func (l *looping) changes() []loops.Change {
 	return l.machine.Changes()
 }
 
-// problem is the state of a port that is blocked because of a loop; none of others.
+// problem returns the problem of a port that is blocked because of a network loop; none for other ports.
 func (l *looping) problem(id plan.PortID) problem.Problem {
 	b, blocked := l.blocked(id)
 	switch {
@@ -65,7 +66,7 @@ func (l *looping) problem(id plan.PortID) problem.Problem {
 	return problem.Problem{Code: problem.LoopProbed, Peer: id.Name, Since: b.Since, Detail: b.Why}
 }
 
-// loopsDue is ready when it is time for the next step of a search.
+// loopsDue is ready when the next step of a search for loops is due.
 func (l *looping) loopsDue() <-chan time.Time {
 	if l.timer == nil {
 		return nil
@@ -73,7 +74,7 @@ func (l *looping) loopsDue() <-chan time.Time {
 	return l.timer.C
 }
 
-// seeLoops reads, before a plan is activated, which ports there are and which loops their devices show.
+// seeLoops notes, before a plan is activated, which ports exist and which network loops their devices show.
 func (l *looping) seeLoops(bounds []bound) {
 	if l.machine == nil {
 		return
@@ -97,8 +98,9 @@ func (l *looping) seeLoops(bounds []bound) {
 	l.wakeForLoops()
 }
 
-// closesLoop says which loops a configuration would close by devices that can be seen. A loop that is there without it,
-// because somebody joined devices just now, is no fault of the change: its port is about to be blocked.
+// closesLoop returns which network loops a configuration would close through devices that can be seen. A loop that
+// exists without the configuration, because somebody joined devices just now, is no fault of the change: its port is
+// about to be blocked.
 func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 	if l.machine == nil || len(cfg.Switches) == 0 {
 		return nil
@@ -123,7 +125,7 @@ func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 	return lines
 }
 
-// closedBy are the loops of a configuration by the devices as they are.
+// closedBy returns the loops that a configuration closes with the present devices.
 func (l *looping) closedBy(cfg *spec.Config) []loops.Loop {
 	joints := jointsOf(l.boundBy(cfg))
 	if len(joints) == 0 {
@@ -131,12 +133,12 @@ func (l *looping) closedBy(cfg *spec.Config) []loops.Loop {
 	}
 	p, err := l.ports.resolve(cfg)
 	if err != nil {
-		return nil // said where the plan is made
+		return nil // reported where the plan is made
 	}
 	return loops.Find(loops.Ways(p, joints))
 }
 
-// boundBy are the ports and uplinks of a configuration with the devices that there are.
+// boundBy returns the ports and uplinks of a configuration with the devices that exist.
 func (s *shared) boundBy(cfg *spec.Config) (all []bound) {
 	add := func(sw, name, device string) {
 		if d, ok, err := s.dev.Device(device); device != "" && ok && err == nil {
@@ -156,7 +158,7 @@ func (s *shared) boundBy(cfg *spec.Config) (all []bound) {
 	return all
 }
 
-// jointsOf finds the veth pairs of which both ends are ports or uplinks.
+// jointsOf returns the veth pairs of which both ends are ports or uplinks.
 func jointsOf(bounds []bound) (joints []loops.Joint) {
 	by := map[uint32]plan.PortID{}
 	for _, b := range bounds {
@@ -180,7 +182,7 @@ func (l *looping) wakeForLoops() {
 	}
 }
 
-// goOnWithLoops sends the probes that are due and blocks ports, or lets them go.
+// goOnWithLoops sends the probes that are due, and blocks or unblocks ports.
 func (l *looping) goOnWithLoops() {
 	if l.machine == nil || l.effect.applied == nil {
 		return
@@ -196,7 +198,7 @@ func (l *looping) goOnWithLoops() {
 	l.wakeForLoops()
 }
 
-// tellLoops says which ports were blocked and let go.
+// tellLoops reports which ports were blocked and unblocked.
 func (l *looping) tellLoops(changes []loops.Change) {
 	for _, c := range changes {
 		e := about("port", c.Port)
@@ -213,7 +215,7 @@ func (l *looping) tellLoops(changes []loops.Change) {
 	}
 }
 
-// heardOfLoop takes in a sign, or a probe that came in.
+// heardOfLoop processes a sign of a loop, or a probe that was received.
 func (l *looping) heardOfLoop(t dataplane.Told) {
 	if l.machine == nil || l.effect.applied == nil {
 		return
@@ -228,7 +230,7 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 		return
 	}
 	p, err := l.sender.Read(t.Probe)
-	if err != nil { // another host's, or a forger's
+	if err != nil { // another host's, or forged
 		l.log.Debug("a probe for loops came in", "port", t.Port.String(), "what", err)
 		l.sendOn(t, in)
 		return
@@ -238,10 +240,10 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 	}
 }
 
-// sendOn sends another host's probe that came in by a port on, out of the uplinks of its segment: so that host learns
-// that there is a way through this one. No guest is given it. A port whose guest may not send frames of others leads
-// nowhere, and neither does one that is blocked because of a loop: if it sent probes on, the other host's end could
-// never come back.
+// sendOn forwards another host's probe that a port received, out of the uplinks of its segment, so that the other host
+// learns that a path leads through this one. No guest receives it. A port whose guest may not send frames of others
+// leads nowhere, and neither does a port that is blocked because of a loop: if it forwarded probes, the other host's
+// end could never be unblocked.
 func (l *looping) sendOn(t dataplane.Told, in loops.End) {
 	port := l.effect.applied.Plan.Port(t.Port)
 	first, ok := l.sender.Other(t.Probe)
@@ -257,7 +259,8 @@ func (l *looping) sendOn(t dataplane.Told, in loops.End) {
 	}
 }
 
-// endFor is where a frame with that tag comes in by the port or uplink, false when it takes none such.
+// endFor returns the segment in which the port or uplink receives a frame with that tag, and false if it accepts no
+// such frame.
 func (l *looping) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
 	if u := l.effect.applied.Plan.Uplink(id); u != nil {
 		seg, ok := loops.SegmentOf(id.Switch, &plan.VLAN{Mode: plan.VLANTrunk, Set: u.VLANs}, true, vlan, ad)
@@ -272,7 +275,7 @@ func (l *looping) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool)
 	return e, ok
 }
 
-// endOf is where a probe of this agent left, false when there is no such port any more.
+// endOf returns where a probe of this agent was sent from, false if that port no longer exists.
 func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
 	at := func(e loops.End) (loops.End, bool) {
 		e.Segment = loops.Segment{Switch: e.ID.Switch, VLAN: p.VLAN, AD: p.AD}
@@ -293,8 +296,8 @@ func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
 	return loops.End{}, false
 }
 
-// retryLoop tries a port at once that was blocked because of a loop, and reports it; it does nothing if there was no
-// loop.
+// retryLoop tries at once to unblock a port that was blocked because of a loop, and reports it; it does nothing if the
+// port was not blocked for that.
 func (l *looping) retryLoop(id plan.PortID) []string {
 	switch b, blocked := l.blocked(id); {
 	case !blocked:

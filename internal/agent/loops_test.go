@@ -21,12 +21,12 @@ type sentBy map[uint32]int
 func (s sentBy) Send(ifindex uint32, _ []byte) error { s[ifindex]++; return nil }
 func (sentBy) Close() error                          { return nil }
 
-// TestS110_ABlockedPortSendsNoProbesOn joins a port with one of another host that looks for loops: its probe goes on by
-// the uplink, but not while the port is blocked. Then the loop is open here, and the other host's end may be in
-// service.
+// TestS110_ABlockedPortSendsNoProbesOn joins a port with one of another host that looks for loops: the host's probe is
+// forwarded by the uplink, but not while the port is blocked. Then the loop is open here, and the other host's end may
+// stay unblocked.
 func TestS110_ABlockedPortSendsNoProbesOn(t *testing.T) {
 	other := loops.Sender{ID: [16]byte{1}}
-	const header = 14 // of the frame, before the payload that is told
+	const header = 14 // of the frame, before the payload that is reported
 	for name, c := range map[string]struct {
 		blocks []loops.Block
 		want   int
@@ -57,7 +57,7 @@ func TestS110_ABlockedPortSendsNoProbesOn(t *testing.T) {
 }
 
 // TestS110_OnlyTheChangeThatClosesALoopIsRefused joins the devices of two ports: the change that would connect the
-// second of them is refused, and another one is not while both are connected and neither is blocked yet.
+// second port is refused. Another change is not refused while both are connected and neither is blocked yet.
 func TestS110_OnlyTheChangeThatClosesALoopIsRefused(t *testing.T) {
 	r := newRig(t, strings.Replace(base, "vlan: {access: 100}", "vlan: {access: 100}, security: {forgedTransmits: "+
 		"accept}", 1))
@@ -80,7 +80,7 @@ func TestS110_OnlyTheChangeThatClosesALoopIsRefused(t *testing.T) {
 	if err := r.connect(spec.Port{Name: "y", PortGroup: "web", Device: "y"}); err != nil {
 		t.Fatal(err)
 	}
-	join() // and the agent has not looked yet
+	join() // the agent has not looked yet
 	if p := problem.First(r.looping.problem(id("x")), r.looping.problem(id("y"))); !p.None() {
 		t.Fatalf("blocked already: %s", p)
 	}

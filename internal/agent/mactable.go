@@ -7,8 +7,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// macTableWarnings say where the host's table of learned MACs is smaller than what is asked of it. p is the plan with
-// the ports connected by command; nil where only the file's ports are known.
+// macTableWarnings says where the host's table of learned MACs is smaller than what the configuration asks for. p is
+// the plan with the ports connected by command; nil if only the file's ports are known.
 func (ps *ports) macTableWarnings(cfg *spec.Config, p *plan.Plan) []string {
 	var lines []string
 	has := ps.kernel.MACTable()
@@ -19,12 +19,12 @@ func (ps *ports) macTableWarnings(cfg *spec.Config, p *plan.Plan) []string {
 	if p == nil {
 		var err error
 		if p, err = plan.ResolveValid(cfg, nil); err != nil {
-			return lines // the configuration's own faults are said elsewhere
+			return lines // the configuration's own faults are reported elsewhere
 		}
 		p.SetMACTable(has)
 	}
 	if p.MACLimits() <= cfg.Host.ActualMACTable() {
-		return lines // there will be room for all
+		return lines // the table will be large enough
 	}
 	return append(lines, p.Warnings()...)
 }

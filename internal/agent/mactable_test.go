@@ -17,7 +17,7 @@ ports:
 - {name: b, switch: lab, portGroup: web, device: pb}
 `
 
-// A table that the kernel does not have yet is reported as such, and no smaller one is recommended; the copies of the
+// A table that the kernel does not have yet is reported as such, and no smaller one is recommended. The copies of the
 // plan that advise and trace use know the size.
 func TestWarningsOfTheMACTable(t *testing.T) {
 	r := newRig(t, fmt.Sprintf(fourLearners, 4096))

@@ -21,7 +21,7 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// maintaining takes uplinks out of use for their maintenance, and back.
+// maintaining takes uplinks out of use for maintenance, and back into use.
 type maintaining struct {
 	*shared
 	ports   *ports
@@ -31,8 +31,8 @@ type maintaining struct {
 	changer *changer
 }
 
-// Maintain drains or blocks an uplink, or all members of a LAG, or takes it back into use. What a command said counts
-// until a command takes it back, over restarts of the agent and the host; it goes with the uplink.
+// Maintain drains or blocks an uplink, or all members of a LAG, or takes it back into use. A drain or block by command
+// stays until a command ends it, also when the agent or the host restarts; it ends with the uplink.
 func (mt *maintaining) Maintain(ctx context.Context, q api.Maintain) (*api.Maintained, error) {
 	out, applied := &api.Maintained{}, &api.Applied{DryRun: q.DryRun, Changes: []api.Change{}}
 	if q.DryRun {
@@ -56,13 +56,13 @@ func (mt *maintaining) Maintain(ctx context.Context, q api.Maintain) (*api.Maint
 	return out, err
 }
 
-// rehearse says what a command would do.
+// rehearse returns what a command would do.
 func (mt *maintaining) rehearse(ctx context.Context, q api.Maintain, applied *api.Applied) (*api.Maintained, error) {
 	out := &api.Maintained{Applied: applied}
 	var ask *needsAsking
 	err := mt.do(ctx, func() error {
 		q := q
-		q.Force = true // what it would cut off is said in the answer
+		q.Force = true // the answer says what it would cut off
 		next, err := mt.foresee(q, out, applied)
 		if err != nil {
 			return err
@@ -85,13 +85,13 @@ func (mt *maintaining) rehearse(ctx context.Context, q api.Maintain, applied *ap
 	return out, err
 }
 
-// useVerb is the command that brings a use about.
+// useVerb returns the name of the command that sets a use.
 func useVerb(u api.UplinkUse) string {
 	return map[api.UplinkUse]string{api.IsDrained: "drain", api.IsBlocked: "block", api.InUse: "restore"}[u]
 }
 
-// foresee finds the uplinks that a command is about, and says what changes and which ports move. It refuses what must
-// not be done.
+// foresee finds the uplinks that a command is about, and computes what changes and which ports move. It refuses what
+// must not be done.
 func (mt *maintaining) foresee(q api.Maintain, out *api.Maintained, applied *api.Applied) ([]state.Maintenance, error) {
 	if useVerb(q.Use) == "" {
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("%q is no use of an uplink: it is in-use, drained or blocked",
@@ -140,7 +140,7 @@ func differs(applied *api.Applied, u *plan.Uplink, field string, was, is bool) {
 	}
 }
 
-// named are the uplinks that a command names.
+// named returns the uplinks that a command names.
 func (mt *maintaining) named(q api.Maintain) (at *plan.Switch, names []string, err error) {
 	n := known.Names{What: "uplink", Else: map[string]string{}}
 	if q.Switch != "" {
@@ -187,7 +187,8 @@ func (mt *maintaining) noSwitch(name string) string {
 	return n.Missing(name)
 }
 
-// saidByFile is the error for an uplink that is to come back, and that the configuration file takes out of use.
+// saidByFile is the error for an uplink that a command takes back into use although the configuration file keeps it out
+// of use.
 func (mt *maintaining) saidByFile(use api.UplinkUse, is *plan.Uplink) error {
 	field := map[bool]string{true: "drained", false: "blocked"}[is.Drained]
 	if use != api.InUse || !is.Drained && !is.Blocked || mt.state.MaintenanceOf(is.ID) != nil {
@@ -198,7 +199,7 @@ func (mt *maintaining) saidByFile(use api.UplinkUse, is *plan.Uplink) error {
 		is.ID.Name, field))
 }
 
-// next is what commands will have said of the uplinks.
+// next returns the uplinks that will be drained or blocked by command.
 func (mt *maintaining) next(sw string, names []string, use api.UplinkUse) []state.Maintenance {
 	list := slices.Clone(mt.state.Maintenance)
 	for _, name := range names {
@@ -218,7 +219,7 @@ func (mt *maintaining) next(sw string, names []string, use api.UplinkUse) []stat
 	return list
 }
 
-// with is what would be active, and the plan of it, if commands had said that.
+// with returns what would be active, and its plan, if the list were the uplinks drained or blocked by command.
 func (mt *maintaining) with(list []state.Maintenance) (*binding.Desired, *plan.Plan, error) {
 	l := mt.ports.layers()
 	l.uplinks = list
@@ -233,7 +234,7 @@ func (mt *maintaining) with(list []state.Maintenance) (*binding.Desired, *plan.P
 	return &d, p, nil
 }
 
-// moves says which ports of the switch use other uplinks than before.
+// moves lists the ports of the switch that use other uplinks than before.
 func moves(out *api.Maintained, was, is *binding.Desired, sw *plan.Switch) {
 	after := is.Plan.Switch(sw.Name)
 	for _, p := range sw.Ports {
@@ -253,7 +254,7 @@ func moves(out *api.Maintained, was, is *binding.Desired, sw *plan.Switch) {
 	}
 }
 
-// tell reports what a command did with uplinks. What moved is reported as a failover.
+// tell publishes what a command did with uplinks. Moved ports are reported as a failover.
 func (mt *maintaining) tell(out *api.Maintained) {
 	for _, name := range out.Uplinks {
 		what := map[api.UplinkUse]string{api.IsDrained: "is drained", api.IsBlocked: "is blocked",
@@ -265,7 +266,7 @@ func (mt *maintaining) tell(out *api.Maintained) {
 	}
 }
 
-// hasUplink says whether a configuration has the uplink.
+// hasUplink reports whether a configuration has the uplink.
 func hasUplink(cfg *spec.Config, id plan.PortID) bool {
 	return slices.ContainsFunc(cfg.Switches, func(s spec.Switch) bool {
 		return s.Name == id.Switch && slices.ContainsFunc(s.Uplinks, func(u spec.Uplink) bool {
@@ -274,7 +275,7 @@ func hasUplink(cfg *spec.Config, id plan.PortID) bool {
 	})
 }
 
-// forgetMaintenance drops what commands said of uplinks that no longer are.
+// forgetMaintenance removes the drains and blocks of uplinks that no longer exist.
 func (ps *ports) forgetMaintenance() {
 	gone := func(m state.Maintenance) bool { return !hasUplink(ps.cfg, m.ID) }
 	if slices.ContainsFunc(ps.state.Maintenance, gone) {
@@ -282,7 +283,7 @@ func (ps *ports) forgetMaintenance() {
 	}
 }
 
-// maintained are notes about the uplinks of a configuration that commands have taken out of use.
+// maintained returns notes about the uplinks of a configuration that commands have taken out of use.
 func (ps *ports) maintained(cfg *spec.Config) (lines []string) {
 	for _, m := range ps.state.Maintenance {
 		if !hasUplink(cfg, m.ID) {

@@ -26,7 +26,7 @@ func (a *Agent) openMetrics(o Options) (err error) {
 	return nil
 }
 
-// serveMetrics answers scrapes until ctx ends. That it can't is no reason to end: the switch is more important.
+// serveMetrics answers scrapes until ctx ends. If it can't, the agent continues: the switch is more important.
 func (a *Agent) serveMetrics(ctx context.Context, o Options) error {
 	if a.scrapes == nil {
 		return nil
@@ -39,10 +39,10 @@ func (a *Agent) serveMetrics(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Metrics are all metrics in Prometheus' text format.
+// Metrics returns all metrics in Prometheus' text format.
 func (an *answers) Metrics(context.Context) (string, error) { return metrics.Text(an.registry) }
 
-// Sample implements metrics.Source. The loop gives what it knows; the kernel is read beside it.
+// Sample implements metrics.Source. The loop gives the state it has; the kernel is read outside the loop.
 func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches []string, err error) {
 	var before *dataplane.CounterReader
 	at := map[plan.PortID]uint32{}
@@ -82,7 +82,7 @@ func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches [
 	return read, switches, err
 }
 
-// samplePorts is what the loop knows of every port and uplink.
+// samplePorts returns the loop's state of every port and uplink.
 func (an *answers) samplePorts() (ports []metrics.Port, switches []string) {
 	src := an.source()
 	for _, sw := range an.ports.plan.Switches {

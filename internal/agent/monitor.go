@@ -7,7 +7,7 @@ import (
 	"heddle/internal/uplinks"
 )
 
-// monitors has the QEMU monitors watched of the ports whose guests run: those whose device has carrier.
+// monitors watches the QEMU monitors of the ports whose guests run: those whose device has carrier.
 type monitors struct{ *guest.Monitors }
 
 // watchMonitors adds the part of the agent that watches QEMU monitors.
@@ -21,7 +21,7 @@ func (a *Agent) watchMonitors() {
 	})})
 }
 
-// Settled says which monitors to watch now.
+// Settled updates which monitors are watched.
 func (m monitors) Settled(now uplinks.InForce) {
 	wanted := map[string]int{}
 	for _, sw := range now.Plan.Switches {

@@ -23,8 +23,8 @@ type fakeQEMU struct {
 	l    net.Listener
 
 	mu     sync.Mutex
-	filter string // what query-rx-filter returns, or a whole line that is no answer
-	status string // what query-status says
+	filter string // answer to query-rx-filter, or a whole line that is not an answer
+	status string // answer to query-status
 	conns  []net.Conn
 }
 
@@ -87,7 +87,7 @@ func (q *fakeQEMU) serve(conn net.Conn) {
 	}
 }
 
-// becomes is a guest that changes its adapter.
+// becomes makes the guest change its adapter.
 func (q *fakeQEMU) becomes(filter string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +97,7 @@ func (q *fakeQEMU) becomes(filter string) {
 	}
 }
 
-// says is a QEMU that has another status from now on, and tells of it by events.
+// says gives QEMU another status, and sends the events.
 func (q *fakeQEMU) says(status string, events ...string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,7 +113,7 @@ func nicFilter(mac string, promiscuous bool) string {
 	return fmt.Sprintf(`[{"name": "net0", "main-mac": %q, "promiscuous": %v, "unicast": "normal"}]`, mac, promiscuous)
 }
 
-// until is the loop until the condition holds.
+// until runs the loop until the condition holds.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
 	deadline := time.After(30 * time.Second)

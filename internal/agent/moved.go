@@ -13,8 +13,8 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// moved is called when teams have become active: it publishes what moved where, and announces every port that moved,
-// was connected, or is in other VLANs now (S47, S49, S50).
+// moved is called when teams have become active: it publishes which ports moved where, and announces every port that
+// moved, was connected, or is in other VLANs now (S47, S49, S50).
 func (t *teaming) moved(now *teams.Teams) {
 	c := teams.Compare(t.formed(), now, t.effect.applied, t.linkState)
 	t.inForce = now
@@ -75,7 +75,7 @@ func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
 	t.announceLearned(list, r, at)
 }
 
-// speakersOf are what the kernel knows of ports that send from MACs of others, where the list has a port that may.
+// speakersOf returns, from the kernel, the ports that send with MACs of others, if the list has a port that may do so.
 func (t *teaming) speakersOf(list []teams.Subject) []observe.Speaker {
 	if !slices.ContainsFunc(list, func(p teams.Subject) bool { return p.Port.Family() != "" }) {
 		return nil
@@ -87,8 +87,8 @@ func (t *teaming) speakersOf(list []teams.Subject) []observe.Speaker {
 	return speakers
 }
 
-// announceLearned adds the MACs that were learned behind the ports. Listing them takes longer than all the rest, so it
-// is last.
+// announceLearned adds the MACs that were learned behind the ports. It runs last, because listing them takes longer
+// than everything else.
 func (t *teaming) announceLearned(list []teams.Subject, r *teams.Round, at time.Time) {
 	by := map[plan.PortID]teams.Subject{}
 	for _, p := range list {

@@ -12,16 +12,16 @@ import (
 	"heddle/internal/plan"
 )
 
-// mover does the steps of an adoption to the host.
+// mover carries out the steps of an adoption on the host.
 type mover struct {
 	agent string // its name
 	dev   Devices
 	net   hostnet.Net
-	// connect and disconnect make the port and end it.
+	// connect makes the port, disconnect removes it.
 	connect, disconnect func(*adopt.Record) error
-	// make makes the interface; nil where there is nothing to make.
+	// make makes the interface; nil if there is nothing to make.
 	make func(plan.PortID, hostdev.Pair) error
-	// keep leaves the interface, and the addresses on it, to whoever comes next.
+	// keep leaves the interface and its addresses for the next agent.
 	keep bool
 }
 
@@ -30,7 +30,7 @@ func (ad *adoptions) mover() *mover {
 		disconnect: ad.disconnectAdopted, make: ad.holding.makePair}
 }
 
-// Do does one step; steps that undo do nothing where there is nothing to undo.
+// Do does one step; a step that undoes does nothing if there is nothing to undo.
 func (m *mover) Do(op adopt.Op, r *adopt.Record) error {
 	switch op {
 	case adopt.MakePair:
@@ -57,9 +57,9 @@ func (m *mover) Do(op adopt.Op, r *adopt.Record) error {
 	return m.onInterface(op, r, host)
 }
 
-// ours says whether the interface is the one that was made: an operator may have made another of the name since. A pair
-// of both names without a mark is one that a crash left between making and marking it: there was none of these names
-// before.
+// ours reports whether the interface is the one that was made: an operator may have made another of the same name
+// since. A pair with both names but without a mark was left by a crash between making and marking it: before the move
+// nothing had these names.
 func (m *mover) ours(d hostdev.Device, r *adopt.Record) bool {
 	if d.Alias != "" {
 		return d.Alias == devices.Alias(m.agent, portID(r))
@@ -73,7 +73,7 @@ func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) e
 	case adopt.GiveAddresses:
 		return m.net.PutAddresses(r.Config, host.Index, host.Name)
 	case adopt.GiveRoutes:
-		_ = m.net.CarryNeighbours(r.Config.Index, host.Index) // else they are asked for
+		_ = m.net.CarryNeighbours(r.Config.Index, host.Index) // without them the kernel asks for them again
 		return m.net.PutRoutes(r.Config, host.Index, host.Name)
 	case adopt.TakeRoutes:
 		return m.net.DropRoutes(r.Config, host.Index, host.Name)
@@ -89,8 +89,8 @@ func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) e
 	return fmt.Errorf("no such step: %q", op)
 }
 
-// onDevice does a step to the device whose place is taken. Nothing is undone any further while it is not there: what
-// the host has on the interface is better than nothing.
+// onDevice does a step on the device whose addresses move. While the device is missing, undoing stops: the host keeps
+// what it has on the interface.
 func (m *mover) onDevice(op adopt.Op, r *adopt.Record) error {
 	d, ok, err := m.dev.DeviceAt(r.Config.Index)
 	if err == nil && (!ok || d.Name != r.Config.Device && d.MAC.String() != r.Port.MAC) {
@@ -114,8 +114,7 @@ func (m *mover) onDevice(op adopt.Op, r *adopt.Record) error {
 	return m.refill(r, d)
 }
 
-// refill puts everything back on the device. That a neighbour is not carried over costs a second, and is no reason to
-// fail.
+// refill restores everything on the device. A neighbour entry that is lost costs a second, and is no reason to fail.
 func (m *mover) refill(r *adopt.Record, d hostdev.Device) error {
 	host, ok, err := m.dev.Device(r.Port.Device)
 	if err == nil && ok && m.ours(host, r) {
@@ -124,7 +123,7 @@ func (m *mover) refill(r *adopt.Record, d hostdev.Device) error {
 	return m.net.Put(r.Config, d.Index, d.Name)
 }
 
-// makePair makes the interface as hostInterface finds it when the port is connected.
+// makePair makes the interface that hostInterface finds when the port is connected.
 func (m *mover) makePair(r *adopt.Record) error {
 	mac, err := plan.ParseMAC(r.Port.MAC)
 	if err != nil {
@@ -149,7 +148,7 @@ func (m *mover) makePair(r *adopt.Record) error {
 	return errors.Join(m.dev.SetUp(host, true), m.dev.SetUp(end, true))
 }
 
-// connectAdopted makes the port and has it attached.
+// connectAdopted makes the port and attaches its device.
 func (ad *adoptions) connectAdopted(r *adopt.Record) error {
 	ports := append(slices.Clip(slices.Clone(ad.state.Ports)), r.Port)
 	if err := ad.changer.change(func() { ad.state.Ports = ports }); err != nil {
@@ -168,7 +167,7 @@ func (ad *adoptions) connectAdopted(r *adopt.Record) error {
 	return nil
 }
 
-// disconnectAdopted ends the port. Before there is a plan, at the start, the plan is made without it.
+// disconnectAdopted removes the port. At the start, before there is a plan, the plan is then made without the port.
 func (ad *adoptions) disconnectAdopted(r *adopt.Record) error {
 	if ad.ports.plan != nil {
 		return ad.changer.change(func() { ad.ports.dropRunTime(r.Port.Name) })

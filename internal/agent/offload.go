@@ -10,20 +10,20 @@ import (
 	"heddle/internal/plan"
 )
 
-// offloadsInTheWay are what an uplink's device must not do to frames: merge segments that are for others, or drop the
-// VLANs that the host itself has no interface for. Hardware GRO is no harm: its frames can be taken apart again.
+// offloadsInTheWay returns the offloads that an uplink's device must not use: merging segments that are for others, or
+// dropping VLANs for which the host itself has no interface. Hardware GRO does no harm: its frames can be split again.
 func offloadsInTheWay() []hostdev.Offload {
 	return []hostdev.Offload{hostdev.LRO, hostdev.VLANFilter, hostdev.VLANFilterAD}
 }
 
-// hardware is what was found out about an uplink's device.
+// hardware is what is known about an uplink's device.
 type hardware struct {
 	index    uint32
 	warnings []string
 }
 
-// tuneUplinks switches off offloads that disturb a switch, once, on newly attached uplink devices, so that an
-// operator may switch them on again. Their state is saved first, so that it can be restored after a crash.
+// tuneUplinks turns off offloads that disturb a switch, once, on newly attached uplink devices, so that an operator may
+// turn them on again. The settings are saved first, so that they can be restored after a crash.
 func (hd *holding) tuneUplinks(bounds []bound) error {
 	seen := make(map[plan.PortID]hardware)
 	for _, b := range bounds {
@@ -48,7 +48,7 @@ func (hd *holding) tuneUplinks(bounds []bound) error {
 	return nil
 }
 
-// tune does it for one uplink and returns what the device, or a member of it, does not allow to be set.
+// tune does this for one uplink and returns the settings that the device, or a member of it, does not allow to change.
 func (hd *holding) tune(b bound, h *state.Held) (warnings []string, err error) {
 	devices := append([]hostdev.Device{b.device}, hd.dev.Members(b.device)...)
 	if !h.Tuned {
@@ -72,7 +72,7 @@ func (hd *holding) tune(b bound, h *state.Held) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// writeDownOffloads saves the settings that are about to be switched off.
+// writeDownOffloads saves the settings that are about to be turned off.
 func (hd *holding) writeDownOffloads(devices []hostdev.Device, h *state.Held) error {
 	n := len(h.Offloads)
 	for _, d := range devices {
@@ -94,7 +94,7 @@ func (hd *holding) writeDownOffloads(devices []hostdev.Device, h *state.Held) er
 	return hd.store.Save(hd.state)
 }
 
-// switchOff does it. It is not an error if a driver refuses: offloads that are still on cause a warning.
+// switchOff turns the offloads off. If a driver refuses, this is no error: offloads that are still on cause a warning.
 func (hd *holding) switchOff(devices []hostdev.Device, h *state.Held) {
 	for _, e := range h.Offloads {
 		i := slices.IndexFunc(devices, func(d hostdev.Device) bool { return d.Index == e.Index })
@@ -107,7 +107,7 @@ func (hd *holding) switchOff(devices []hostdev.Device, h *state.Held) {
 	}
 }
 
-// giveOffloadsBack switches on again what was on. A member that is gone is left alone.
+// giveOffloadsBack turns on again what was on. A member that is gone is left alone.
 func giveOffloadsBack(dev Devices, h state.Held) error {
 	var errs []error
 	for _, e := range h.Offloads {
@@ -120,7 +120,7 @@ func giveOffloadsBack(dev Devices, h state.Held) error {
 	return errors.Join(errs...)
 }
 
-// offloadWarning returns what an offload that is on does, and what can be done.
+// offloadWarning says what harm an offload does that is on, and what the operator can do.
 func offloadWarning(d hostdev.Device, o hostdev.Offload, fixed bool) string {
 	state := "is on"
 	if fixed {
@@ -135,7 +135,7 @@ func offloadWarning(d hostdev.Device, o hostdev.Offload, fixed bool) string {
 		o, d.Name, state, d.Name, d.Name)
 }
 
-// changedOn lists what the agent has set on an uplink's device and gives back.
+// changedOn lists the settings that the agent has changed on an uplink's device and will restore.
 func changedOn(h *state.Held) []string {
 	var all []string
 	if h.Prepared && !h.WasPromiscuous {
@@ -154,7 +154,7 @@ func changedOn(h *state.Held) []string {
 	return all
 }
 
-// deviceOf returns what is wrong with an uplink's device, and what was set on it.
+// deviceOf returns what is wrong with an uplink's device, and which settings were changed on it.
 func (hd *holding) deviceOf(uplink plan.PortID) (warnings, changed []string) {
 	if h := hd.state.Of(uplink); h != nil {
 		changed = changedOn(h)

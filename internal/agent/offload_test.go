@@ -118,8 +118,8 @@ func TestOffloadsOfABondsMembersAreSwitchedOffAndGivenBack(t *testing.T) {
 	}
 }
 
-// Devices that were renamed get their offloads back, the members of a bond too, by their built-in address: members
-// share the bond's.
+// The offloads of renamed devices are restored, those of a bond's members too. Members are found by their permanent
+// address, because they share the bond's address.
 func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
 	r := newRig(t, base)
 	bond := r.dev.nic("eno1", 1500)
@@ -136,7 +136,7 @@ func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
 	r.dev.rename("eno1", "wan")
 	r.dev.rename("m0", "lan")
 	member.Master.Name = "wan"
-	member.MAC = bond.MAC // as a member of a bond that came to lead
+	member.MAC = bond.MAC // as a member of a bond whose MAC the bond now uses
 	if err := forgetHeld(r.dev, r.state); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
 	}
 }
 
-// Another device that has the index of the one in hand by now is left alone.
+// Another device that now has the index of the held one is left alone.
 func TestAnotherDeviceOfTheIndexIsNotGivenBack(t *testing.T) {
 	r := newRig(t, base)
 	d := r.dev.nic("eno1", 1500)

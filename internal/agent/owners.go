@@ -9,37 +9,37 @@ import (
 	"heddle/internal/uplinks"
 )
 
-// owners have the agent's state, each its own part. The loop alone uses them, so that none has a lock; each knows those
-// whose state it reads or changes, and the list is in that order: an owner knows none of those behind it. What it has
-// one of them do it has as a function, which join gives it.
+// owners hold the agent's state, each its own part. Only the loop uses them, so that none needs a lock. Each owner
+// knows the owners whose state it reads or changes; the list is in that order, and an owner knows none of those after
+// it. A call to a later owner is a function value, which join sets.
 type owners struct {
 	ports      *ports             // what the file and commands ask for
-	records    *records           // what the next agent has to know of moves of the host's own addresses
-	effect     *effect            // what the kernel does
-	settler    *settler           // when the loop puts things right
-	attaching  *attaching         // the devices that are given the program
-	chains     *chains            // other programs on them
-	reporter   *reporter          // what is told of ports and uplinks
+	records    *records           // moves of the host's own addresses, for the next agent
+	effect     *effect            // what is active in the kernel
+	settler    *settler           // when the loop repairs the state
+	attaching  *attaching         // attaching devices to the program
+	chains     *chains            // other programs on the devices
+	reporter   *reporter          // reports about ports and uplinks
 	teaming    *teaming           // links, teams and announcements
-	dated      *dated             // when what is only counted was seen
+	dated      *dated             // when counters grew
 	flowing    *flowing           // the metering of flows
 	looping    *looping           // the search for loops
-	holding    *holding           // the devices in hand
+	holding    *holding           // the held devices
 	waiting    *waiting           // ports whose guests run elsewhere
-	reconciler *reconciler        // joins all of that
-	trials     *trials            // changes that go back unless the host is still reached
-	changer    *changer           // changes of what is asked for
-	slicing    *slicing           // what a controller hands the host
-	history    *history           // what was applied
-	captures   *captures.Captures // those that run; nil where none can
-	answers    *answers           // what is shown
+	reconciler *reconciler        // brings all of that together
+	trials     *trials            // changes that are undone unless the host is still reached
+	changer    *changer           // changes of the desired state
+	slicing    *slicing           // the configuration from a controller
+	history    *history           // the applied configurations
+	captures   *captures.Captures // running captures; nil if the kernel can't capture
+	answers    *answers           // answers to queries
 	membership *membership        // the host's part in a cluster
 	adoptions  *adoptions         // moves of the host's own addresses
 	commands   *commands          // commands on ports
 	maintain   *maintaining       // commands on uplinks
 }
 
-// join makes the owners.
+// join makes the owners and connects them.
 func join(s *shared) (o owners) {
 	o.ports = &ports{shared: s, stale: true}
 	o.records = &records{shared: s, ports: o.ports}
@@ -91,7 +91,7 @@ func join(s *shared) (o owners) {
 	return o
 }
 
-// service answers what comes by the API: every command is the one's whose state it asks for or changes.
+// service answers the API: every command is a method of the owner whose state it reads or changes.
 type service struct {
 	*commands
 	*maintaining

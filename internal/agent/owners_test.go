@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Each owner knows those before it and none of those behind it, so that what a change of one of them can reach is
-// plain.
+// Each owner knows those before it and none of those after it, so that the reach of a change to one of them is plain.
 func TestOwnersKnowOnlyThoseBeforeThem(t *testing.T) {
 	place := map[reflect.Type]int{}
 	all := reflect.TypeFor[owners]()

@@ -11,13 +11,13 @@ import (
 	"heddle/internal/spec"
 )
 
-// What a port has set for itself ends with its owner's connection where its port group says so, and stays where it does
-// not (S10, overrides.resetAtDisconnect). A connection ends when the port's device goes, or with "heddle port
-// disconnect". What the file declares for a port does not end: the file is what holds. Nor does anything of a host
-// port, whose owner is this host.
+// What a port has set for itself ends with its owner's connection if its port group says so, and stays otherwise (S10,
+// overrides.resetAtDisconnect). A connection ends when the port's device disappears, or with "heddle port disconnect".
+// What the file declares for a port does not end: the file always applies. Settings of a host port do not end either,
+// because its owner is this host.
 
-// reset drops what commands set on the port and what a port that was connected by command had set for itself. It says
-// what that was.
+// reset removes what commands set on the port and what a port that was connected by command had set for itself. It
+// returns the removed settings as texts.
 func (ps *ports) reset(name string) (was []string) {
 	o := ps.state.Overrides[name]
 	was = o.Texts()
@@ -51,7 +51,7 @@ func (ps *ports) resets(sw, group string) bool {
 	return true
 }
 
-// keepOwn remembers what a port that is being disconnected has set for itself, where its port group keeps that.
+// keepOwn remembers what a port that is being disconnected has set for itself, if its port group keeps that.
 func (ps *ports) keepOwn(p spec.Port) {
 	own := ps.state.Overrides[p.Name].On(p).Policy
 	if own == (spec.Policy{}) || ps.resets(p.Switch, p.PortGroup) {
@@ -61,8 +61,8 @@ func (ps *ports) keepOwn(p spec.Port) {
 		abi.MaxPorts)
 }
 
-// withKept returns a port to be connected, with the settings of its own that its port group kept from before. What it
-// sets now wins, field by field.
+// withKept returns a port that is to be connected, with its own earlier settings that its port group kept. What it sets
+// now wins, field by field.
 func (ps *ports) withKept(p spec.Port) spec.Port {
 	if have := ps.runTime(p.Name); have != nil {
 		if have.Switch == p.Switch && have.PortGroup == p.PortGroup && !ps.resets(p.Switch, p.PortGroup) {
@@ -76,8 +76,8 @@ func (ps *ports) withKept(p spec.Port) spec.Port {
 	return p
 }
 
-// comesAnew reports whether the repeated request for a connected port counts as a new connection: its own settings
-// have ended, and all else is the same.
+// comesAnew reports whether the repeated request for a connected port counts as a new connection: its own settings have
+// ended, and everything else is the same.
 func (ps *ports) comesAnew(have, p spec.Port) bool {
 	if !ps.state.Overrides[p.Name].Reset {
 		return false
@@ -86,8 +86,8 @@ func (ps *ports) comesAnew(have, p spec.Port) bool {
 	return reflect.DeepEqual(have, p)
 }
 
-// connects is the edit that makes p one of the run-time ports, which then are those given. set is what p sets for
-// itself now, without what was kept of it.
+// connects returns the edit that adds p to the run-time ports, which become the given list. set is what p sets for
+// itself now, without its kept settings.
 func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func() {
 	return func() {
 		for _, was := range ps.state.Ports {
@@ -107,7 +107,7 @@ func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func(
 	}
 }
 
-// keptUnfit is the warning about settings that were kept for a port and that its port group no longer lets it have.
+// keptUnfit is the warning about settings that were kept for a port and that its port group no longer allows.
 func keptUnfit(name string) string {
 	return fmt.Sprintf("port %s: what it had set for itself when it was disconnected does not fit its port group any "+
 		"more, and is forgotten", name)

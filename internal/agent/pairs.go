@@ -12,7 +12,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// makePair makes the devices of a host port. It saves beforehand what it is about to make.
+// makePair makes the devices of a host port. It saves the record of the pair first.
 func (hd *holding) makePair(id plan.PortID, p hostdev.Pair) error {
 	hd.state.PutPair(state.Pair{ID: id, Host: p.Host, End: p.Switch, MAC: p.MAC})
 	if err := hd.store.Save(hd.state); err != nil && hd.effect.commanded {
@@ -30,7 +30,7 @@ func (hd *holding) makePair(id plan.PortID, p hostdev.Pair) error {
 	return err
 }
 
-// findPair is the switch's end of a pair that is written down, under whatever name.
+// findPair returns the switch's end of a recorded pair, whatever its name is now.
 func findPair(dev Devices, p *state.Pair) (d hostdev.Device, ok bool, err error) {
 	if p.Index != 0 {
 		d, ok, err = dev.DeviceAt(p.Index)
@@ -40,8 +40,8 @@ func findPair(dev Devices, p *state.Pair) (d hostdev.Device, ok bool, err error)
 	return d, ok && p.Is(d), err
 }
 
-// knownPair is the switch's end of the port's pair, if the agent made one under the device's name; for another port
-// before, perhaps.
+// knownPair returns the switch's end of the port's pair if the agent made one with the device's name, perhaps for
+// another port.
 func (hd *holding) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
 	rec := hd.state.PairOf(p.Device)
 	if rec == nil {
@@ -70,8 +70,8 @@ func (hd *holding) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
 	return end, ok, err
 }
 
-// earlierPair writes down a pair that an agent made which did not: one in hand, or one that is in every respect as
-// agents make them.
+// earlierPair records a pair that was made by an agent version without such records: a held one, or one that is in
+// every respect as agents make them.
 func (hd *holding) earlierPair(p *plan.Port) *state.Pair {
 	end, ok, err := hd.dev.Device(devices.SwitchEnd(p.Device))
 	if err != nil || !ok || end.Kind != hostdev.Veth || end.Alias != devices.Alias(hd.name, p.ID) {
@@ -87,7 +87,7 @@ func (hd *holding) earlierPair(p *plan.Port) *state.Pair {
 	return rec
 }
 
-// isWhole reports whether both ends of a pair are here, under the names and with the alias that an agent gives them.
+// isWhole reports whether both ends of a pair exist, with the names and the alias that an agent gives them.
 func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 	host, ok, err := dev.DeviceAt(end.Peer.Index)
 	return err == nil && ok && end.Kind == hostdev.Veth && !end.Peer.Elsewhere && host.Kind == hostdev.Veth &&
@@ -96,8 +96,8 @@ func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 		end.Name == devices.SwitchEnd(host.Name)
 }
 
-// removeStrays removes pairs that the agent made and that belong to no port: it was killed before it could remove
-// them. Devices that only look similar stay. A failure here does not stop the agent.
+// removeStrays removes pairs that the agent made and that belong to no port, because it was killed before it could
+// remove them. Devices that only look similar stay. A failure here does not stop the agent.
 func (hd *holding) removeStrays() {
 	inUse := map[string]bool{}
 	for _, sw := range hd.ports.plan.Switches {
@@ -120,7 +120,7 @@ func (hd *holding) removeStrays() {
 	}
 }
 
-// removePair removes a pair that is written down, if it is there.
+// removePair removes a recorded pair, if it exists.
 func removePair(dev Devices, p *state.Pair) error {
 	d, ok, err := findPair(dev, p)
 	if err != nil || !ok {
@@ -129,8 +129,8 @@ func removePair(dev Devices, p *state.Pair) error {
 	return dev.Delete(d)
 }
 
-// lookalikes returns which devices have the alias of this agent's host ports and are none: somebody else set it. They
-// are left alone.
+// lookalikes describes the devices that have the alias of this agent's host ports but are not its devices: somebody
+// else set the alias. They are left alone.
 func lookalikes(dev Devices, st *state.State, agent string) (texts []string) {
 	for _, d := range dev.WithAlias(devices.AliasPrefix(agent)) {
 		ours := func(p state.Pair) bool { return p.Has(d) }
@@ -148,8 +148,8 @@ func lookalikes(dev Devices, st *state.State, agent string) (texts []string) {
 	return texts
 }
 
-// removePairs removes, for "heddle down", the pairs that are written down, and says what else has the alias. Without a
-// record (the state cannot be read) pairs are removed that are in every respect as the agent makes them.
+// removePairs removes the recorded pairs for "heddle down", and returns what else has the alias. Without a record (the
+// state cannot be read) it removes pairs that are in every respect as the agent makes them.
 func removePairs(dev Devices, st *state.State, agent string, recorded bool) (left []string, err error) {
 	var errs []error
 	for _, p := range slices.Clone(st.Pairs) {

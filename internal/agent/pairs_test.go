@@ -12,15 +12,15 @@ import (
 	"heddle/internal/plan"
 )
 
-// A switch without uplinks leads nowhere outside: changes of its host ports are not tried (S81).
+// A switch without uplinks has no path out of the host: changes of its host ports are not put on trial (S81).
 const (
 	inside = "switches:\n  - {name: lab, portGroups: [{name: web}]}\nports:\n  - {name: idle, switch: lab, " +
 		"portGroup: web, device: pz}\n"
 	withVMK = inside + "  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
 )
 
-// An agent that was killed between making a pair and remembering its indexes, or before it removed the pair, leaves one
-// that no port has.
+// An agent that was killed between making a pair and recording its indexes, or before it removed the pair, leaves a
+// pair that no port has.
 func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
 	for _, indexes := range []bool{false, true} {
 		r := newRig(t, withVMK)
@@ -50,8 +50,8 @@ func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
 	}
 }
 
-// Anybody can set an alias, also on a device that cannot be removed. Such devices are nobody's business, at the start
-// and at the end.
+// Anybody can set an alias, also on a device that cannot be removed. Such devices are left alone, at the start and at
+// the end.
 func TestDevicesThatOnlyHaveOurAliasAreLeftAlone(t *testing.T) {
 	r := newRig(t, withVMK)
 	nic := r.dev.nic("eno9", 1500)
@@ -79,7 +79,7 @@ func TestDevicesThatOnlyHaveOurAliasAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A device of a host port's name is not taken for ours because of its alias, and not removed.
+// A device with a host port's name is not taken for ours because of its alias, and is not removed.
 func TestADeviceWithTheNameAndAliasOfAHostPortIsNotOurs(t *testing.T) {
 	r := newRig(t, "")
 	d := r.dev.nic("sw-vmk0", 1500)
@@ -93,7 +93,7 @@ func TestADeviceWithTheNameAndAliasOfAHostPortIsNotOurs(t *testing.T) {
 	}
 }
 
-// The pair of a port that has another name now stays, with the addresses that others put on it.
+// If a port is renamed, its pair stays, with the addresses that others put on it.
 func TestAHostPortThatIsRenamedKeepsItsInterface(t *testing.T) {
 	r := newRig(t, withVMK)
 	index := r.dev.byName["vmk0"].Index
@@ -109,8 +109,8 @@ func TestAHostPortThatIsRenamedKeepsItsInterface(t *testing.T) {
 	}
 }
 
-// What somebody else put on a host port stays through every apply and restart; what the port asked for goes when it no
-// longer does.
+// Addresses that somebody else put on a host port stay through every apply and restart; addresses that the port asked
+// for are removed when it no longer asks for them.
 func TestAddressesOfOthersStayOnAHostPort(t *testing.T) {
 	r := newRig(t, withVMK)
 	index := r.dev.byName["vmk0"].Index
@@ -135,7 +135,7 @@ func TestAddressesOfOthersStayOnAHostPort(t *testing.T) {
 	}
 	apply("192.0.2.1/24, 192.0.2.2/24")
 	expect("one more", "198.51.100.7/24", "192.0.2.1/24", "192.0.2.2/24", "192.0.2.3/24")
-	apply("192.0.2.2/24, 192.0.2.3/24") // the last one is there already, by somebody else
+	apply("192.0.2.2/24, 192.0.2.3/24") // the last one exists already, from somebody else
 	expect("one less", "198.51.100.7/24", "192.0.2.2/24", "192.0.2.3/24")
 	if err := r.restart(""); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,8 @@ func TestAddressesOfOthersStayOnAHostPort(t *testing.T) {
 	expect("none", "198.51.100.7/24", "192.0.2.3/24")
 }
 
-// What an agent put on an interface that did not write it down, and is asked for, is the agent's.
+// An address that the port asks for, and that an agent version without such records put on the interface, counts as the
+// agent's.
 func TestAddressesThatAnEarlierVersionPut(t *testing.T) {
 	r := newRig(t, withVMK)
 	index := r.dev.byName["vmk0"].Index
@@ -166,7 +167,7 @@ func TestAddressesThatAnEarlierVersionPut(t *testing.T) {
 	}
 }
 
-// What is put on an interface is written down first: a crash in between cannot make it somebody else's.
+// Addresses are recorded before they are put on an interface: after a crash in between they still count as the agent's.
 func TestAddressesAreWrittenDownFirst(t *testing.T) {
 	r := newRig(t, inside)
 	r.dev.before = func(what string) {

@@ -8,8 +8,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// pastWarnings name the devices that send and receive beside the switches of a configuration, on the devices of their
-// ports and uplinks. The switches see only a part of their frames, so that a loop through one of them is not found.
+// pastWarnings names the devices that send and receive past the switches of a configuration, on the devices of their
+// ports and uplinks. The switches see only a part of their frames, so that a loop through such a device is not found.
 func (l *looping) pastWarnings(cfg *spec.Config) (lines []string) {
 	for _, b := range l.boundBy(cfg) {
 		for _, p := range l.dev.Past(b.device) {
@@ -32,7 +32,7 @@ func whereIs(p hostdev.Past) string {
 	return fmt.Sprintf("on top of device %s, in %s %s", p.Lower, p.Master.Driver, p.Master.Name)
 }
 
-// pastNow are, in the loop, the devices that send past the switches as advise tells of them.
+// pastNow returns, in the loop, the devices that send past the switches, as advise describes them.
 func (an *answers) pastNow() (all []advise.Past) {
 	for _, b := range an.boundBy(an.ports.cfg) {
 		for _, p := range an.dev.Past(b.device) {

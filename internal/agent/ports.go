@@ -16,23 +16,23 @@ import (
 	"heddle/internal/spec"
 )
 
-// ports are what the file and commands ask for.
+// ports is the desired state: what the file and commands ask for.
 type ports struct {
 	*shared
-	// configFile is what --config named; "" without.
+	// configFile is the path given with --config; "" without.
 	configFile string
-	file       *spec.Config                // what the file declares
-	slice      *spec.Config                // what a controller declares; nil where the host follows none
-	declares   declared                    // by both
-	parsed     atomic.Pointer[spec.Config] // the file last read, for whoever reads the next one
+	file       *spec.Config                // as declared by the file
+	slice      *spec.Config                // as declared by a controller; nil if the host follows none
+	declares   declared                    // by file and controller
+	parsed     atomic.Pointer[spec.Config] // the file read last, for the next reading
 	cfg        *spec.Config                // with what commands made
-	// about the configuration; a port whose device is missing says so itself, for as long as it is
+	// about the configuration; a port whose device is missing reports that itself, while it lasts
 	warnings []string
-	misfits  []string   // known faults of what commands made against the file
+	misfits  []string   // known faults of what commands made, against the file
 	plan     *plan.Plan // of cfg, unless stale
-	stale    bool       // cfg, or a MAC taken over, changed since plan was made
-	next     *plan.Plan // of cfg, where it has been made ahead of reconcile
-	kept     string     // the configuration that the history holds as the newest
+	stale    bool       // cfg, or an adopted MAC, changed since plan was made
+	next     *plan.Plan // of cfg, if it was made ahead of reconcile
+	kept     string     // the newest configuration in the history
 }
 
 func (ps *ports) layers() layers {
@@ -41,7 +41,7 @@ func (ps *ports) layers() layers {
 		uplinks: ps.state.Maintenance}
 }
 
-// intent is what commands change; the devices in hand are not part of it.
+// intent is the part of the state that commands change; the held devices are not part of it.
 type intent struct {
 	file      *spec.Config
 	config    state.Source
@@ -68,9 +68,9 @@ func (ps *ports) restore(i intent) {
 	ps.slice, ps.state.Slice = i.slice, i.given
 }
 
-// newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was
-// away) do not stand in its way. Where another file is what does not fit ports that were connected before, the line
-// says so: who applies a file looks for the fault in it, and the port is not there. missing says whether all of them
+// newFaults returns the faults that a change brings. Faults known since the start (the file was edited while the agent
+// was stopped) do not refuse a change. If another file does not fit ports that were connected before, the line says so:
+// who applies a file looks for the fault in it, and the port is not there. missing reports whether all of the faults
 // are names that nothing has.
 func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config) (lines []string, missing bool) {
 	missing = true
@@ -88,7 +88,7 @@ func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config)
 	return lines, missing && file == before.file
 }
 
-// byCommand says of a fault at one of the run-time ports what the port is, "" of others.
+// byCommand describes the run-time port that a fault is about; "" for other faults.
 func byCommand(f spec.Fault, ports []spec.Port) string {
 	for _, p := range ports {
 		if path := "ports[" + p.Name + "]"; strings.HasPrefix(f.Path, path) && f.Path != path+".name" {
@@ -106,7 +106,7 @@ func (ps *ports) keepMisfits(faults spec.Faults) {
 	}
 }
 
-// keptBeside are the ports of a file that commands have made other than it says, which applying it leaves so (S10).
+// keptBeside returns the ports of a file that commands have made different, and that applying the file leaves so (S10).
 func (ps *ports) keptBeside(file *spec.Config) (kept []api.KeptPort) {
 	if len(ps.state.Overrides) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (ps *ports) keptBeside(file *spec.Config) (kept []api.KeptPort) {
 	return kept
 }
 
-// forgetOverrides drops what was set on ports and uplinks that no longer are.
+// forgetOverrides removes the overrides of ports and the maintenance of uplinks that no longer exist.
 func (ps *ports) forgetOverrides() {
 	there := make(map[string]bool, len(ps.cfg.Ports))
 	for _, p := range ps.cfg.Ports {
@@ -163,7 +163,7 @@ func planned(p *plan.Plan, name string) *plan.Port {
 	return nil
 }
 
-// resolve makes the plan of a configuration; before the first configuration it is empty.
+// resolve makes the plan of a configuration; before the first configuration the plan is empty.
 func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	if len(cfg.Switches) == 0 {
 		return &plan.Plan{}, nil
@@ -174,12 +174,12 @@ func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	}
 	ps.waitMACs(p)
 	p.SetMACTable(ps.kernel.MACTable())
-	// Asked now, with every port connected, and not when the device that is one too many appears.
+	// Check now, as if every port were connected, and not when the device that is one too many appears.
 	return p, compile.Fits(p)
 }
 
-// save writes the state where it changed. A configuration that is new is added to the history; where that fails, the
-// change stands nevertheless.
+// save writes the state if it changed. A new configuration is added to the history; if that fails, the change stays
+// active.
 func (ps *ports) save() error {
 	ps.keepNumbers()
 	if err := ps.store.Save(ps.state); err != nil {
@@ -195,8 +195,8 @@ func (ps *ports) save() error {
 	return nil
 }
 
-// keepNumbers makes the state keep the numbers of the present ports and uplinks; one that is gone gives its number
-// back.
+// keepNumbers makes the state keep the numbers of the present ports and uplinks; the number of one that is gone is free
+// again.
 func (ps *ports) keepNumbers() {
 	var numbers []state.Number
 	for _, sw := range ps.plan.Switches {
@@ -210,7 +210,7 @@ func (ps *ports) keepNumbers() {
 	ps.state.Numbers = numbers
 }
 
-// waitMACs gives ports that wait the MACs that their configuration can't have.
+// waitMACs gives waiting ports the MACs that their configuration cannot have while another port has them.
 func (ps *ports) waitMACs(p *plan.Plan) {
 	for _, w := range ps.state.Waits {
 		if port := p.Port(w.ID); port != nil && port.InitialMAC.IsZero() {

@@ -30,14 +30,14 @@ func startProber(log *slog.Logger, open func() (announce.Sender, error)) *prober
 	return p
 }
 
-// Close ends it.
+// Close ends the goroutine.
 func (p *prober) Close() error {
 	close(p.work)
 	p.done.Wait()
 	return nil
 }
 
-// send hands over probes; where too many wait, these are left out, and the next round has others.
+// send hands over probes; if too many are queued, these are dropped, and the next round sends others.
 func (p *prober) send(list []outgoing) {
 	select {
 	case p.work <- list:
@@ -64,8 +64,8 @@ func (p *prober) run() {
 	}
 }
 
-// probes are those of a round, out of every port and uplink that is in one of its segments and up. Ports without loop
-// detection are left in peace.
+// probes returns the probes of a round, one for every port and uplink that is in one of its segments and up. Ports
+// without loop detection get none.
 func (l *looping) probes(s loops.Send) (list []outgoing) {
 	for _, seg := range s.Segments {
 		sw := l.effect.applied.Plan.Switch(seg.Switch)
@@ -97,7 +97,7 @@ func (l *looping) probes(s loops.Send) (list []outgoing) {
 
 func carries(u *plan.Uplink, seg loops.Segment) bool { return !u.Blocked && u.VLANs.Has(seg.VLAN) }
 
-// outOf adds a frame that leaves by a port or uplink, where it is connected and up.
+// outOf adds a frame that leaves by a port or uplink, if it is connected and up.
 func (l *looping) outOf(list []outgoing, id plan.PortID, frame func() []byte) []outgoing {
 	at, connected := l.effect.applied.Attachments[id]
 	if !connected || !l.effect.applied.Facts[id].Up {
@@ -106,7 +106,7 @@ func (l *looping) outOf(list []outgoing, id plan.PortID, frame func() []byte) []
 	return append(list, outgoing{at.Ifindex, frame})
 }
 
-// onward is another host's probe, out of every uplink of a segment.
+// onward returns another host's probe, for every uplink of a segment.
 func (l *looping) onward(probe []byte, seg loops.Segment) (list []outgoing) {
 	sw := l.effect.applied.Plan.Switch(seg.Switch)
 	if sw == nil {

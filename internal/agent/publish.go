@@ -8,8 +8,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Events sends the events after seq, and goes on with those to come until ctx ends or the follower does not want
-// more.
+// Events sends the events after seq, and then new ones until ctx ends or the follower has had enough.
 func (an *answers) Events(ctx context.Context, q api.Follow, emit func(api.Events) error) error {
 	after := q.After
 	if last := an.events.Last(); q.Last >= 0 && uint64(q.Last) < last {
@@ -30,7 +29,7 @@ func (an *answers) Events(ctx context.Context, q api.Follow, emit func(api.Event
 	}
 }
 
-// about is an event about a port or an uplink.
+// about returns an event about a port or an uplink.
 func about(what string, id plan.PortID) event.Event {
 	e := event.Event{Switch: id.Switch}
 	if what == "uplink" {

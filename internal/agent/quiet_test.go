@@ -9,7 +9,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// told are the events of a kind.
+// told returns the events of a kind.
 func (r *rig) told(k event.Kind) (list []event.Event) {
 	if r.events.Last() == 0 {
 		return nil
@@ -75,7 +75,7 @@ func TestSettlingForOthersHasItsShareOfTheTime(t *testing.T) {
 			return r.effect.applied.Facts[plan.PortID{Switch: "lab", Name: "a"}].Up == pa.Peer.AdminUp
 		}
 		const each = 20 * time.Millisecond
-		r.kernel.staged = func() { time.Sleep(each) } // what a reconcile takes
+		r.kernel.staged = func() { time.Sleep(each) } // the duration of a reconcile
 		at, before := time.Now(), len(r.kernel.applied)
 		for time.Since(at) < 10*time.Second {
 			pa.Peer.AdminUp = !pa.Peer.AdminUp

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// reconciler makes the kernel what is asked for, by way of all the owners below it.
+// reconciler makes the kernel match the desired state, with the help of all the owners before it.
 type reconciler struct {
 	*shared
 	ports     *ports
@@ -31,8 +31,8 @@ type reconciler struct {
 	followers []follower
 }
 
-// reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing
-// where nothing changed. What it leaves undone on an error the next call does.
+// reconcile makes the kernel match the configuration and the devices. It may be called at any time and does nothing if
+// nothing changed. After an error, the next call does what is left.
 func (rc *reconciler) reconcile() error {
 	defer func(before bool) { rc.settler.settling = before }(rc.settler.settling)
 	rc.settler.settling = true
@@ -60,11 +60,11 @@ func (rc *reconciler) reconcile() error {
 	if errHold != nil && rc.effect.commanded {
 		return errHold
 	}
-	if errHold != nil { // a full disk, most likely: what is in hand is served all the same
+	if errHold != nil { // most likely a full disk: the held devices are served even so
 		bounds = rc.holding.inHand(bounds, errHold)
 	}
 	if changed {
-		// What is in hand is part of the plan: initial MACs, and overrides that ended. The second time nothing changes.
+		// The held devices affect the plan: initial MACs, and overrides that ended. The second time nothing changes.
 		rc.ports.stale = true
 		return rc.reconcile()
 	}
@@ -92,13 +92,13 @@ func (rc *reconciler) reconcile() error {
 	rc.reporter.report()
 	rc.looping.tellLoops(rc.looping.changes())
 	rc.tellFollowers(bounds)
-	// A failure here does not take back what is active and saved; the rest is tried again.
+	// A failure here does not undo what is active and saved; the rest is tried again.
 	rc.settler.late = errors.Join(errRelease, rc.ports.save())
 	return errPrepare
 }
 
-// adoptMACs gives vNIC ports without a configured MAC the one their owner's adapter had when it was connected: later
-// changes are changes (S3). One that another port of the switch has is not taken.
+// adoptMACs gives vNIC ports without a configured MAC the address that their owner's adapter had when it was connected:
+// later changes count as changes (S3). A MAC that another port of the switch has is not taken.
 func (rc *reconciler) adoptMACs() {
 	for _, sw := range rc.ports.plan.Switches {
 		if !slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.InitialMAC.IsZero() }) {
@@ -125,7 +125,7 @@ func (rc *reconciler) adoptMACs() {
 	}
 }
 
-// desired is the desired state of the kernel.
+// desired returns the desired state of the kernel.
 func (rc *reconciler) desired(bounds []bound) binding.Desired {
 	rc.teaming.watchLinks()
 	d := binding.Desired{Plan: rc.ports.plan, Facts: make(plan.Facts, len(bounds)),

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// records are what the next agent has to know of moves of the host's own addresses, and of the change that is tried.
+// records are what the next agent must know of moves of the host's own addresses, and of the change that is on trial.
 type records struct {
 	*shared
 	ports *ports
@@ -20,7 +20,7 @@ type records struct {
 	net     hostnet.Net
 }
 
-// adopted is the record of the port, nil for a port that adopted nothing.
+// adopted returns the record of the port, nil for a port that adopted nothing.
 func (rs *records) adopted(name string) *adopt.Record {
 	if rs.journal == nil {
 		return nil
@@ -33,7 +33,8 @@ func (rs *records) adopted(name string) *adopt.Record {
 	return nil
 }
 
-// cutsOff is the error for a command that would take the host off its network (S81): its own addresses are at the port.
+// cutsOff is the error for a command that would cut the host off its network (S81): the host's own addresses are on the
+// port.
 func (rs *records) cutsOff(name string) error {
 	r := rs.adopted(name)
 	if r == nil {
@@ -43,8 +44,9 @@ func (rs *records) cutsOff(name string) error {
 		"cut off: move them back first (heddle host-port release %s)", name, r.Config.Device, name))
 }
 
-// portsBeside are the ports made by command when the file is active. What was adopted stays until it is released: one
-// that the file declares is the file's, and a file that no longer declares it does not cut the host off.
+// portsBeside returns the ports made by command when the file is active. An adopted port stays until it is released: if
+// the file declares it, it is the file's; if the file no longer declares it, it stays as a run-time port, so that the
+// file does not cut the host off.
 func (rs *records) portsBeside(file *spec.Config) []spec.Port {
 	ports := rs.state.Ports
 	if rs.journal == nil {
@@ -64,7 +66,8 @@ func (rs *records) portsBeside(file *spec.Config) []spec.Port {
 	return ports
 }
 
-// takesOver reports whether the declared port is the adopted one: another MAC or interface would cut the host off.
+// takesOver reports whether the declared port is the same as the adopted one: another MAC or interface would cut the
+// host off.
 func takesOver(declared, adopted spec.Port) bool {
 	mac, err := plan.ParseMAC(declared.MAC)
 	return err == nil && mac.String() == adopted.MAC && declared.Role == spec.Host &&
@@ -78,5 +81,5 @@ func deviceOf(p spec.Port) string {
 	return p.Device
 }
 
-// keepAdopted makes sure that every adopted port exists: declared by the file, or else by command.
+// keepAdopted makes sure that every adopted port exists: declared by the file, or else as a run-time port.
 func (rs *records) keepAdopted() { rs.state.Ports = rs.portsBeside(rs.ports.file) }

@@ -13,32 +13,33 @@ import (
 	"heddle/internal/spec"
 )
 
-// pastAfter is how long a guest must have had frames accepted, and none refused, before a refusal is past. Readings of
-// the counters are a minute apart, and stations that repeat themselves do so every 30 seconds (LLDP).
+// pastAfter is how long a guest must have had frames accepted, and none refused, before a refusal counts as past.
+// Counters are read every minute, and stations that repeat themselves do so every 30 seconds (LLDP).
 const pastAfter = 45 * time.Second
 
-// refusal is the latest frame of one reason that a port's policy refused, and what tells whether that goes on.
+// refusal is the latest frame of one reason that a port's policy refused, and the counters that show whether refusals
+// continue.
 type refusal struct {
 	api.Refusal
-	cause string // stands for the settings that refused it
-	// counted, delivered and at are of the reading of the counters after which no frame was refused; at is zero before
-	// there is one.
+	cause string // key of the settings that refused it
+	// counted, delivered and at belong to the reading of the counters after which no frame was refused; at is zero
+	// before there is one.
 	counted, delivered uint64
 	at                 time.Time
 	past               bool
 }
 
-// refusals keeps what the policies of ports refused their guests. The switch program tells one a second of each port at
-// most, and the reasons are few, so that a hostile guest makes no more of it.
+// refusals keeps which frames of their guests the policies of ports refused. The switch program reports at most one a
+// second for each port, and the reasons are few, so that a hostile guest cannot make the list grow.
 type refusals struct {
 	effect *effect
 
-	of     *binding.Desired // causes are of
+	of     *binding.Desired // the plan for which causes were computed
 	causes advise.Causes
 	list   map[plan.PortID][]refusal // the newest first
 }
 
-// causeOf stands for the settings that decide now about a port's frames of a reason.
+// causeOf returns a key for the settings that now decide about a port's frames of a reason.
 func (rs *refusals) causeOf(id plan.PortID, reason string) string {
 	d := rs.effect.applied
 	if d == nil {
@@ -50,7 +51,7 @@ func (rs *refusals) causeOf(id plan.PortID, reason string) string {
 	return rs.causes(id, reason)
 }
 
-// note keeps the latest frame of each reason. A frame that came at a MAC limit may have passed.
+// note keeps the latest frame of each reason. A frame that was reported at a MAC limit may have passed.
 func (rs *refusals) note(e dataplane.Told) {
 	r := refusal{Refusal: api.Refusal{Reason: e.Reason.String(), MAC: e.MAC.String(), Time: e.At}}
 	if e.Claim.IsValid() {
@@ -62,7 +63,7 @@ func (rs *refusals) note(e dataplane.Told) {
 	rs.list[e.Port] = append([]refusal{r}, others...)
 }
 
-// drops says whether a port at its MAC limit drops what it cannot learn.
+// drops reports whether a port at its MAC limit drops frames whose source it cannot learn.
 func (rs *refusals) drops(id plan.PortID) bool {
 	if rs.effect.applied == nil {
 		return true
@@ -97,11 +98,11 @@ func (r *refusal) settle(now time.Time, s *api.Stats) {
 	r.past = now.Sub(r.at) >= pastAfter && delivered > r.delivered
 }
 
-// forget drops what is known of a port.
+// forget removes the refusals of a port.
 func (rs *refusals) forget(id plan.PortID) { delete(rs.list, id) }
 
-// shown are the refusals of all ports. One is past at once when the settings that refused it have changed: a frame that
-// they still refuse is told within a second.
+// shown returns the refusals of all ports. A refusal is past at once when the settings that refused the frame have
+// changed: a frame that they still refuse is reported within a second.
 func (rs *refusals) shown() map[plan.PortID][]api.Refusal {
 	all := make(map[plan.PortID][]api.Refusal, len(rs.list))
 	for id, list := range rs.list {

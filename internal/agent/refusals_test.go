@@ -24,7 +24,7 @@ ports:
   - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
 `
 
-// refusedAt is what is shown of a port's refusals.
+// refusedAt returns the refusals that are shown for a port.
 func (r *rig) refusedAt(port string) []api.Refusal {
 	r.t.Helper()
 	for _, p := range r.answers.view().Ports {
@@ -36,7 +36,7 @@ func (r *rig) refusedAt(port string) []api.Refusal {
 	return nil
 }
 
-// counted is a reading of a port's counters.
+// counted returns a reading of a port's counters.
 func counted(delivered, dropped, allowed uint64) []api.Stats {
 	return []api.Stats{{Switch: "lab", Name: "other"}, {Switch: "lab", Name: "a",
 		Drops: api.ReasonCounts{{Reason: "forged-transmit", Value: dropped}},
@@ -83,7 +83,7 @@ func TestARefusalIsPastWhenFramesAreAcceptedAndNoneIsRefused(t *testing.T) {
 	}
 }
 
-// The settings that refused a frame are changed: what they refused says nothing of the new ones.
+// The settings that refused a frame are changed: earlier refusals tell nothing about the new settings.
 func TestARefusalIsPastWhenItsSettingsChange(t *testing.T) {
 	for _, row := range []struct {
 		from, to string
@@ -117,7 +117,7 @@ func TestARefusalIsPastWhenItsSettingsChange(t *testing.T) {
 	}
 }
 
-// A port that can learn no more shows it, whether what it can't learn is dropped or passes.
+// A port that can learn no more MACs shows it, whether frames from unknown MACs are dropped or pass.
 func TestAMACLimitIsShownAtItsPort(t *testing.T) {
 	for _, row := range []struct {
 		policy string
@@ -157,7 +157,7 @@ func TestAMACLimitIsShownAtItsPort(t *testing.T) {
 	}
 }
 
-// A port that is up while none of its uplinks can be used says so; one whose teaming names none does not miss any.
+// A port that is up while none of its uplinks can be used shows that; a port whose teaming names no uplink does not.
 func TestAPortWithoutAUsableUplinkSaysSo(t *testing.T) {
 	for _, row := range []struct {
 		name, config string

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/host/hostdev"
 )
 
-// releaseAll gives devices back as they were. A device that is gone, or that another port has taken over, is left
-// alone.
+// releaseAll restores devices to their earlier settings. A device that is gone, or that another port has taken over, is
+// left alone.
 func (hd *holding) releaseAll() error {
 	var errs []error
 	var left []state.Held
@@ -34,13 +34,13 @@ func (hd *holding) releaseAll() error {
 	return errors.Join(errs...)
 }
 
-// stillHeld is the present state of the attached device; false if it is gone, or another device has its index.
+// stillHeld returns the present state of the held device; false if it is gone, or another device has its index.
 func stillHeld(dev Devices, h state.Held) (d hostdev.Device, still bool, err error) {
 	d, there, err := dev.DeviceAt(h.Index)
 	return d, err == nil && there && h.Is(d), err
 }
 
-// giveBack undoes what prepare did, also when the device has another name by now.
+// giveBack undoes what prepare did, also if the device has been renamed.
 func giveBack(dev Devices, h state.Held) error {
 	d, still, err := stillHeld(dev, h)
 	if err != nil || !still {
@@ -67,7 +67,7 @@ func giveBack(dev Devices, h state.Held) error {
 		errs = append(errs, dev.SetUp(d, false))
 	}
 	if err := errors.Join(errs...); !errors.Is(err, unix.ENODEV) {
-		// gone in the meantime: there is nothing to give back
+		// gone in the meantime: there is nothing to restore
 		return err
 	}
 	return nil

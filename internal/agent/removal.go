@@ -9,22 +9,22 @@ import (
 	"heddle/internal/agent/state"
 )
 
-// Removal is what Down takes away.
+// Removal is what Down removes.
 type Removal struct {
-	// Switches are those whose devices Down lets go of, by name.
+	// Switches are the switches that Down removes, by name.
 	Switches []RemovedSwitch `json:"switches"`
-	// Interfaces are the host's own that Down removes, with their addresses.
+	// Interfaces are the host's own interfaces that Down removes, with their addresses.
 	Interfaces []RemovedInterface `json:"interfaces"`
 	// DryRun: nothing was removed.
 	DryRun bool `json:"dryRun"`
-	// Purged: the configuration, its history and the ports connected by command were forgotten, too.
+	// Purged: the configuration, its history and the ports connected by command were deleted too.
 	Purged bool `json:"purged"`
 }
 
 // RemovedSwitch is one switch that Down removes.
 type RemovedSwitch struct {
 	Name string `json:"name"`
-	// Ports lose their connection. Uplinks' devices are given back.
+	// Ports lose their connection. The devices of Uplinks are given back.
 	Ports   []string `json:"ports"`
 	Uplinks []string `json:"uplinks"`
 }
@@ -35,7 +35,7 @@ type RemovedInterface struct {
 	Addresses []string `json:"addresses"`
 }
 
-// WhatDownRemoves says what Down would take away, by what the agent remembers; nothing is touched.
+// WhatDownRemoves returns what Down would remove, according to the agent's state; nothing is changed.
 func WhatDownRemoves(p instance.Paths, name string) (*Removal, error) {
 	st, err := state.Peek(p.StateDir(name))
 	if err != nil {
@@ -69,7 +69,7 @@ func removalOf(st *state.State) *Removal {
 	return r
 }
 
-// of is the entry of a switch, which is made when it is missing.
+// of returns the entry of a switch, and makes it if it is missing.
 func (r *Removal) of(name string) *RemovedSwitch {
 	for i := range r.Switches {
 		if r.Switches[i].Name == name {
@@ -80,13 +80,13 @@ func (r *Removal) of(name string) *RemovedSwitch {
 	return &r.Switches[len(r.Switches)-1]
 }
 
-// Nothing says whether there is nothing that a guest or the host would notice.
+// Nothing reports whether no guest and not the host would notice the removal.
 func (r *Removal) Nothing() bool { return len(r.Switches) == 0 && len(r.Interfaces) == 0 }
 
-// mostListed is how many names one line has.
+// mostListed is how many names one line lists.
 const mostListed = 8
 
-// Lines say in an operator's words what goes.
+// Lines describes for an operator what is removed.
 func (r *Removal) Lines() (lines []string) {
 	for _, sw := range r.Switches {
 		lines = append(lines, fmt.Sprintf("switch %s: %s; %s", sw.Name,

@@ -13,9 +13,9 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// The rate limit of reports, in the log and as events, about the changes of one port or uplink and of what is at its
-// other end: a guest that sets its link up and down, or a neighbour that changes with every frame, would fill the
-// disk and displace everything else.
+// The rate limit of reports, in the log and as events, about the changes of one port or uplink and of its neighbours: a
+// guest that sets its link up and down, or a neighbour that changes with every frame, would fill the disk and displace
+// all other events.
 const (
 	tellBurst = 60
 	tellEvery = 10 * time.Second
@@ -29,22 +29,22 @@ type reporter struct {
 	chains *chains
 
 	last  map[plan.PortID]observation
-	limit event.Limiter[plan.PortID] // of what is told of a port or uplink
-	held  bool                       // a change of a port or uplink is not told yet
+	limit event.Limiter[plan.PortID] // of reports about a port or uplink
+	held  bool                       // a change of a port or uplink is not reported yet
 
-	refused refusals // what the policies of ports refused their guests
+	refused refusals // frames of guests that the policies of their ports refused
 }
 
-// observation is what was last logged of a port.
+// observation is the state of a port as it was last logged.
 type observation struct {
 	up        bool
 	blocked   bool
 	problem   problem.Problem
-	before    []api.ProgramBefore // what runs before the switch on its device
+	before    []api.ProgramBefore // programs before the switch on its device
 	violation observe.Violation
 }
 
-// same says whether nothing changed, whatever the words.
+// same reports whether nothing changed, whatever the words.
 func (o observation) same(old observation) bool {
 	return o.up == old.up && o.blocked == old.blocked && o.problem.Same(old.problem) &&
 		slices.Equal(o.before, old.before) && o.violation == old.violation
@@ -83,7 +83,7 @@ func (rp *reporter) report() {
 }
 
 // logChange reports the state of a port if it differs from the last report, and returns what has been reported. For a
-// port that changes all the time the report comes later, with the state at that time. What an operator does is
+// port that changes all the time the report is delayed, and has the state at that time. What an operator does is
 // reported at once.
 func (rp *reporter) logChange(what string, id plan.PortID, o observation) observation {
 	old, known := rp.last[id]
@@ -128,7 +128,7 @@ func (rp *reporter) logChange(what string, id plan.PortID, o observation) observ
 	return o
 }
 
-// publishChange publishes what the log says of a port or uplink.
+// publishChange publishes as an event what the log says about a port or uplink.
 func (rp *reporter) publishChange(what string, id plan.PortID, old, o observation, known bool) {
 	say := func(k event.Kind, from, to, format string, args ...any) {
 		e := about(what, id)
@@ -164,7 +164,7 @@ func upDown(up bool) string {
 	return "down"
 }
 
-// tellHeld reports the present state of what was held back, if the rate limiter allows it by now.
+// tellHeld reports the present state of ports whose report was delayed, if the rate limiter allows it by now.
 func (rp *reporter) tellHeld() {
 	if rp.held {
 		rp.report()

@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// The rate at which devices and peers can make the agent work: a guest that changes its adapter over and over costs
-// no more than settleShare of a core, and up to settleSaved of unused time may be used at once, so that single
+// The share of CPU time that devices and peers can make the agent use: a guest that changes its adapter over and over
+// costs no more than settleShare of a core. Up to settleSaved of unused time may be used at once, so that single
 // changes never wait.
 const (
-	settleShare = 5 // one part in
+	settleShare = 5 // the share is one part in five
 	settleSaved = 200 * time.Millisecond
 )
 
@@ -17,16 +17,17 @@ type settler struct {
 	*shared
 	reconcile func() error
 
-	settling bool  // a reconcile is under way
+	settling bool  // a reconcile is running
 	retry    bool  // the last reconcile failed
-	late     error // what failed after a plan came into force
-	// paid is when all the time that settling took is made up for.
+	late     error // what failed after a plan became active
+	// paid is the time from which the next settle may start at once: until then, earlier settles have used up the
+	// share.
 	paid time.Time
-	// later fires when a settle that had to wait is due; nil when none waits.
+	// later fires when a delayed settle is due; nil when none is delayed.
 	later *time.Timer
 }
 
-// spent takes down what a settle took.
+// spent adds the duration of a settle to the account.
 func (st *settler) spent(began, ended time.Time) {
 	if least := ended.Add(-settleSaved * settleShare); st.paid.Before(least) {
 		st.paid = least
@@ -38,8 +39,8 @@ func (st *settler) spent(began, ended time.Time) {
 	}
 }
 
-// settleSoon settles what devices or peers changed: at once, or, when they change all the time, when it is their turn.
-// A failover does not wait for it.
+// settleSoon settles what devices or peers changed: at once, or, if they change all the time, when the share of CPU
+// time allows it. A failover does not wait for this.
 func (st *settler) settleSoon() {
 	if st.later != nil {
 		return
@@ -51,7 +52,7 @@ func (st *settler) settleSoon() {
 	st.settle()
 }
 
-// itsTurn is ready when a settle that had to wait is due.
+// itsTurn is ready when a delayed settle is due.
 func (st *settler) itsTurn() <-chan time.Time {
 	if st.later == nil {
 		return nil
@@ -59,7 +60,7 @@ func (st *settler) itsTurn() <-chan time.Time {
 	return st.later.C
 }
 
-// settle reconciles outside of a command: a failure is logged and tried again with the next tick.
+// settle reconciles outside of a command: a failure is logged and tried again on the next tick.
 func (st *settler) settle() {
 	began := time.Now()
 	err := st.reconcile()

@@ -14,12 +14,12 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// shared is what every owner has: the way into the loop, the host, and what is remembered. Of the state each owner
-// changes its own parts.
+// shared is what every owner has: access to the loop, the host, and the saved state. Each owner changes only its own
+// part of the state.
 type shared struct {
 	name    string
 	version string
-	place   string // this machine and agent, for addresses that no other host shall derive
+	place   string // this machine and agent, so that no other host derives the same addresses
 	started time.Time
 	log     *slog.Logger
 	dev     Devices
@@ -66,7 +66,8 @@ func (s *shared) postUnless(done <-chan struct{}, f func()) {
 	}
 }
 
-// inLoop runs f in the loop. Once the loop has ended the kernel's closing does what f would.
+// inLoop runs f in the loop. After the loop has ended it does nothing: closing the kernel's objects has the same effect
+// as f.
 func (s *shared) inLoop(f func() error) error {
 	err := s.do(context.Background(), f)
 	select {
@@ -90,7 +91,7 @@ func (s *shared) lookup(device string) (mtu int, ok bool) {
 	return d.MTU, ok && err == nil
 }
 
-// linkState says what is wrong with the link of an uplink's device.
+// linkState returns what is wrong with the link of an uplink's device.
 func (s *shared) linkState(device string) teams.Link {
 	d, ok, err := s.dev.Device(device)
 	switch {
@@ -106,7 +107,7 @@ func (s *shared) linkState(device string) teams.Link {
 	return teams.LinkUnserved
 }
 
-// publishDevice says that a device serves a port now, or no longer does.
+// publishDevice publishes that a device serves a port now, or no longer does.
 func (s *shared) publishDevice(k event.Kind, h state.Held) {
 	what := "port"
 	if h.Uplink {

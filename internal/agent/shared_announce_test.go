@@ -26,17 +26,17 @@ func bonded(t *testing.T) string {
 	return cfg
 }
 
-// A bond in a guest gives both adapters one MAC. After a failover of the uplink it is announced once, from the port
-// that frames for it go to: not from the standby, whose uplink another switch may be behind.
+// A bond in a guest gives both adapters one MAC. After a failover of the uplink this MAC is announced once, from the
+// port to which frames for it go, and not from the standby, whose uplink may lead to another physical switch.
 func TestS49_S111_ASharedMACIsAnnouncedFromThePortThatHasIt(t *testing.T) {
 	const shared = "0a"
 	mac := plan.MAC{2, 0, 0, 0, 0, 0x0a}
 	for _, c := range []struct {
 		what     string
-		seen     plan.MAC // of port b's adapter
+		seen     plan.MAC // MAC of port b's adapter
 		speakers []observe.Speaker
 		want     string // VLAN and MAC of the announcement: a is in VLAN 10, b in 100
-		own      string // of the other port's own MAC
+		own      string // VLAN and MAC of the other port's announcement
 	}{
 		{"b has it too, and a sends", mac, nil, "10 " + shared, ""},
 		{"b has it too, and sends", mac, []observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared,

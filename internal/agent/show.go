@@ -10,7 +10,7 @@ import (
 	"heddle/internal/api"
 )
 
-// answers shows what there is, and changes nothing.
+// answers answers queries, and changes nothing.
 type answers struct {
 	*shared
 	ports     *ports
@@ -24,12 +24,12 @@ type answers struct {
 	dated     *dated
 
 	losses    Losses
-	abilities Abilities     // nil where devices can't be asked
-	registry  *metrics.Host // has meters, and what a scrape reads
-	tracing   chan struct{} // holds one while a trace is made
+	abilities Abilities     // nil if devices can't be asked
+	registry  *metrics.Host // the agent's counters, and what a scrape reads
+	tracing   chan struct{} // holds a value while a trace runs
 }
 
-// State is everything that is active, for the command line.
+// State returns everything that is active, for the command line.
 func (an *answers) State(ctx context.Context) (out *api.State, err error) {
 	err = an.do(ctx, func() error {
 		out = an.view()
@@ -40,7 +40,7 @@ func (an *answers) State(ctx context.Context) (out *api.State, err error) {
 
 func (an *answers) view() *api.State { return an.source().State() }
 
-// source is what the host is shown from.
+// source returns what the views of the host are made from.
 func (an *answers) source() view.Source {
 	announcing := 0
 	if an.teaming.announcer != nil {
@@ -63,7 +63,7 @@ func (an *answers) source() view.Source {
 	}
 }
 
-// MACs are the ports' own addresses and the learned ones.
+// MACs returns the ports' own addresses and the learned ones.
 func (an *answers) MACs(ctx context.Context) (out []api.MAC, err error) {
 	err = an.do(ctx, func() error {
 		learned, err := an.kernel.MACs()

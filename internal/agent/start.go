@@ -29,7 +29,7 @@ import (
 	"heddle/internal/uplinks/wire"
 )
 
-// Options say which agent to run.
+// Options are the options of an agent.
 type Options struct {
 	Name    string
 	Paths   instance.Paths
@@ -40,16 +40,16 @@ type Options struct {
 	Reload <-chan struct{}
 	// Load changes load-based teaming, for labs.
 	Load uplinks.LoadOptions
-	// Metrics says where Prometheus may ask.
+	// Metrics says where metrics are served to Prometheus.
 	Metrics metrics.Listen
-	// LibvirtDir has the sockets of libvirt's daemon; "" asks no libvirt where guests run.
+	// LibvirtDir is the directory of the sockets of libvirt's daemon; with "" libvirt is not asked where guests run.
 	LibvirtDir string
-	// Supervisor gets the agent's state; nil for none.
+	// Supervisor is informed about the agent's state; nil for none.
 	Supervisor Supervisor
 }
 
-// Run is the agent in the foreground. It returns when ctx ends or a command stops it; the kernel goes on forwarding.
-// Faults of the configuration are spec.Faults or an api.Error of kind Invalid.
+// Run runs the agent in the foreground. It returns when ctx ends or a command stops the agent; the kernel continues
+// forwarding. Faults of the configuration are spec.Faults or an api.Error of kind Invalid.
 func Run(ctx context.Context, o Options) error {
 	if err := errors.Join(instance.CheckName(o.Name), o.Metrics.Check()); err != nil {
 		return api.NewError(api.Invalid, err.Error())
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer a.close()
-	debug.FreeOSMemory() // loading programs takes several times the memory that keeping them does
+	debug.FreeOSMemory() // loading programs takes several times the memory that they need afterwards
 	return a.serve(ctx, o)
 }
 
@@ -104,7 +104,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// awaitConfig is readConfig of a file that may be a pipe.
+// awaitConfig is readConfig for a file that may be a pipe.
 func awaitConfig(ctx context.Context, path string) (*spec.Config, state.Source, error) {
 	type read struct {
 		cfg *spec.Config
@@ -124,7 +124,7 @@ type givenConfig struct {
 	src state.Source
 }
 
-// start makes an agent whose plan is active. On an error it holds nothing open.
+// start makes an agent whose plan is active. After an error it holds nothing open.
 func start(o Options, store *state.Store, st *state.State, given *givenConfig) (a *Agent, err error) {
 	mount := func() error { return instance.Mount(o.Paths, o.Name) }
 	if err := mount(); err != nil {
@@ -203,7 +203,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	return a, nil
 }
 
-// close gives up what the process has open; the kernel goes on forwarding.
+// close releases what the process has open; the kernel continues forwarding.
 func (a *Agent) close() error {
 	var errs []error
 	for _, f := range slices.Backward(a.closers) {
@@ -237,8 +237,8 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	return err
 }
 
-// begin activates the configuration. The file given wins if it was edited since it was last read; otherwise what was
-// applied last stays active, so that a restart never takes back an apply.
+// begin activates the configuration. The given file is used if it was edited since it was last read; otherwise the
+// configuration applied last stays active, so that a restart never undoes an apply.
 func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	later := fresh && a.changer.startsWith(last)
 	fresh = fresh && !later
@@ -268,7 +268,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()
-	// with nothing in hand there is nothing to serve that cannot be written down
+	// if no device is held, nothing is served whose record could not be saved
 	a.effect.commanded = len(a.state.Held) == 0
 	err := a.reconciler.reconcile()
 	a.effect.commanded = false
@@ -292,8 +292,8 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	return nil
 }
 
-// takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a
-// namespace that is gone, are gone with it; those of one that still exists are another host's.
+// takePlace makes this boot and namespace the place of the held devices. Devices of an earlier boot, or of a namespace
+// that is gone, are gone with it; those of a namespace that still exists are another host's.
 func takePlace(s *state.State, agent string) error {
 	here, err := instance.Place()
 	if err != nil || s.Place == here {
@@ -309,7 +309,7 @@ func takePlace(s *state.State, agent string) error {
 	return nil
 }
 
-// forgetHeld gives all devices back: for "heddle down".
+// forgetHeld gives all devices back, for "heddle down".
 func forgetHeld(dev Devices, st *state.State) error {
 	var errs []error
 	for _, h := range append(append([]state.Held{}, st.Held...), st.Released...) {

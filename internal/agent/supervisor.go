@@ -2,15 +2,15 @@ package agent
 
 import "errors"
 
-// Supervisor gets the agent's state; systemd is one.
+// Supervisor is informed about the agent's state; systemd is one.
 type Supervisor interface {
 	// Ready: the plan is active and commands are answered, after the start or after a reload.
 	Ready()
 	// Reloading: the configuration file is being read again; Ready follows.
 	Reloading()
-	// Alive comes from the loop every second or so, while nothing keeps it.
+	// Alive is called by the loop every second or so, unless something blocks the loop.
 	Alive()
-	// Stopping: the agent ends; byOrder when a command asked for it, as "heddle down" does.
+	// Stopping: the agent ends; byOrder is true if a command asked for it, as "heddle down" does.
 	Stopping(byOrder bool)
 }
 
@@ -22,7 +22,7 @@ func (unsupervised) Reloading()    {}
 func (unsupervised) Alive()        {}
 func (unsupervised) Stopping(bool) {}
 
-// supervisor never returns nil.
+// supervisor returns the agent's supervisor, never nil.
 func (a *Agent) supervisor() Supervisor {
 	if a.watchedBy == nil {
 		return unsupervised{}
@@ -30,8 +30,8 @@ func (a *Agent) supervisor() Supervisor {
 	return a.watchedBy
 }
 
-// errOnlyComments says that a configuration file has nothing in it, as the one a package installs or one that was cut
-// off: at a start and on SIGHUP nothing is removed for it.
+// errOnlyComments: a configuration file has no content, such as the one a package installs or one that was truncated.
+// At a start and on SIGHUP nothing is removed because of it.
 var errOnlyComments = errors.New("the configuration file is empty or has only comments in it, which removes nothing " +
 	"here: " +
 	"to remove every switch, use heddle apply -f FILE --yes")

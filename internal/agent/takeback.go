@@ -17,7 +17,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// portsBefore are the run-time ports and overrides that differ now from before, as they were.
+// portsBefore returns the run-time ports and overrides that the change has altered, as they were before it.
 func (ps *ports) portsBefore(before intent) (list []adopt.PortBefore) {
 	was, now := portsByName(before.ports), portsByName(ps.state.Ports)
 	names := map[string]bool{}
@@ -53,7 +53,8 @@ func portsByName(ports []spec.Port) map[string]*spec.Port {
 	return m
 }
 
-// undoIntent restores the file and the run-time layer as before the change; later changes of other ports stay.
+// undoIntent restores the file and the run-time layer to the state before the change; later changes of other ports
+// stay.
 func (ps *ports) undoIntent(c *adopt.Change) error {
 	if c.File != nil {
 		cfg := &spec.Config{}
@@ -63,7 +64,7 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 				return err
 			}
 		}
-		seen := ps.state.Config.Seen // the file was read, and is not to be taken for a newer one at the next start
+		seen := ps.state.Config.Seen // the file was read, and must not count as newer at the next start
 		ps.file, ps.state.Config = cfg, *c.File
 		ps.state.Config.Seen, ps.state.Config.By = seen, fmt.Sprintf("%q was taken back", c.What)
 	}
@@ -93,7 +94,7 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 	return nil
 }
 
-// numbersBack gives ports that come back the numbers they had.
+// numbersBack gives restored ports their earlier numbers.
 func (ps *ports) numbersBack(c *adopt.Change) {
 	ids, taken := map[plan.PortID]bool{}, map[uint32]bool{}
 	for _, n := range ps.state.Numbers {
@@ -106,7 +107,7 @@ func (ps *ports) numbersBack(c *adopt.Change) {
 	}
 }
 
-// wasMade reports whether the change is what the state remembers: an agent may have died before it was.
+// wasMade reports whether the state contains the change: an agent may have died before it was made.
 func (ps *ports) wasMade(c *adopt.Change) bool {
 	if c.File != nil && ps.state.Config.Content == c.File.Content {
 		return false
@@ -129,10 +130,10 @@ func (ps *ports) wasMade(c *adopt.Change) bool {
 	return c.File != nil || c.Slice != nil
 }
 
-// takeChangeBack restores everything as before the change, at one instant. What fails is tried again with the next
-// tick.
+// takeChangeBack restores everything to the state before the change, at one instant. What fails is tried again on the
+// next tick.
 func (tr *trials) takeChangeBack(c *adopt.Change) {
-	if err := tr.records.journal.Save(); err != nil { // the next agent takes it back as well, its time being over
+	if err := tr.records.journal.Save(); err != nil { // the next agent undoes it as well, since its time is over
 		tr.complain("write down that a change is taken back", err)
 	}
 	err := tr.ports.undoIntent(c)
@@ -156,7 +157,7 @@ func (tr *trials) takeChangeBack(c *adopt.Change) {
 	tr.forgetChange(c)
 }
 
-// forgetChange forgets a change that has gone back, and says so.
+// forgetChange removes the record of a change that was undone, and publishes an event.
 func (tr *trials) forgetChange(c *adopt.Change) {
 	tr.records.journal.Change = nil
 	if err := tr.records.journal.Save(); err != nil { // the next agent finds that it was not made
@@ -167,8 +168,8 @@ func (tr *trials) forgetChange(c *adopt.Change) {
 		c.Reason.Text()))
 }
 
-// interfacesBack returns the interfaces at risk what the host had on them: addresses, routes, rules and parameters go
-// with an interface that is removed, and do not come back by themselves.
+// interfacesBack restores on the interfaces at risk what the host had there: addresses, routes, rules and parameters
+// are lost with an interface that is removed, and nothing else restores them.
 func (tr *trials) interfacesBack(c *adopt.Change) error {
 	var errs []error
 	for _, i := range c.Interfaces {
@@ -185,8 +186,8 @@ func (tr *trials) interfacesBack(c *adopt.Change) error {
 	return errors.Join(errs...)
 }
 
-// carryOver gives an interface that the change has made anew the routes and parameters of the one before. Its addresses
-// are the configuration's.
+// carryOver gives an interface that the change has made anew the routes and parameters of the earlier one. Its
+// addresses come from the configuration.
 func (tr *trials) carryOver(c *adopt.Change) {
 	for _, i := range c.Interfaces {
 		d, ok, err := tr.dev.Device(i.Config.Device)
@@ -200,8 +201,8 @@ func (tr *trials) carryOver(c *adopt.Change) {
 	}
 }
 
-// resumeChange takes up a change that an agent before has tried, ahead of the plan: one whose time is over is undone,
-// as is one of an earlier boot.
+// resumeChange resumes, before the plan is made, the trial of a change that an earlier agent made. A change whose time
+// is over is undone, and so is one of an earlier boot.
 func (tr *trials) resumeChange(here string) error {
 	c := tr.records.journal.Change
 	if c == nil {
@@ -228,7 +229,7 @@ func (tr *trials) resumeChange(here string) error {
 	if c.Phase == adopt.Waiting {
 		c.Phase, c.Reason = adopt.Reverting, why
 	}
-	if c.Place != here { // its network configuration puts them where they belong
+	if c.Place != here { // after a reboot the host's own network configuration sets the addresses
 		c.Interfaces = nil
 	}
 	return tr.ports.undoIntent(c)

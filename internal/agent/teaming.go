@@ -14,7 +14,7 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// teaming is what the agent knows of uplinks and teams beside the plan.
+// teaming is what the agent knows about uplinks and teams beyond the plan.
 type teaming struct {
 	*shared
 	ports    *ports
@@ -22,14 +22,14 @@ type teaming struct {
 	reporter *reporter
 
 	bonds map[plan.PortID]bond // the uplinks that are bonds
-	// lags and neighbours are two of the followers once they follow; neighbours is nil before.
+	// lags and neighbours are two of the followers once they run; neighbours is nil before.
 	lags       *uplinks.LAGs
 	neighbours *uplinks.LLDP
 	verdicts   uplinks.Verdicts
 	links      failover.Links
-	// inForce is nil before the first plan is made, and the remembered teams before it is active.
+	// inForce are the active teams: nil before the first plan is made, and the remembered teams before it is active.
 	inForce *teams.Teams
-	// noted is when the notification at hand was read; zero while none is.
+	// noted is when the present notification was read; zero if there is none.
 	noted time.Time
 	// wake fires when an up-delay has passed.
 	wake *time.Timer
@@ -37,7 +37,7 @@ type teaming struct {
 	announcer *announce.Announcer
 }
 
-// watchLinks takes in how the links of the uplinks are now.
+// watchLinks takes over the present state of the uplinks' links.
 func (t *teaming) watchLinks() {
 	if t.ports.plan == nil {
 		return
@@ -51,7 +51,7 @@ func (t *teaming) watchLinks() {
 	}
 }
 
-// whyOut is why an uplink is not used though its link is up.
+// whyOut returns why an uplink is not used although its link is up.
 func (t *teaming) whyOut(uplink plan.PortID) problem.Problem {
 	return problem.First(t.links.Out(uplink, time.Now()), t.verdicts.Why(uplink))
 }
@@ -89,7 +89,7 @@ func (t *teaming) followLinks(bounds []bound) {
 	}
 }
 
-// formed is the active teams; at the start the remembered ones.
+// formed returns the active teams; at the start the remembered ones.
 func (t *teaming) formed() *teams.Teams {
 	if t.inForce == nil {
 		t.inForce = teams.Remembered(t.state.Uses)
@@ -97,8 +97,8 @@ func (t *teaming) formed() *teams.Teams {
 	return t.inForce
 }
 
-// failOver moves the ports off uplinks that were just lost, before anything else is looked at: nothing is written to
-// disk, no other device is touched. It does nothing when no uplink in use was lost.
+// failOver moves the ports off uplinks that were just lost, before anything else is done: nothing is written to disk,
+// and no other device is touched. It does nothing if no uplink in use was lost.
 func (t *teaming) failOver() {
 	if t.effect.applied == nil || t.ports.stale || t.effect.redo {
 		return
@@ -123,14 +123,14 @@ func (t *teaming) failOver() {
 	t.effect.applied, t.effect.flip = &d, at
 	t.state.Uses = now.Remember(d.Plan)
 	t.moved(now)
-	for _, id := range lost { // the next report may come only when they are back
+	for _, id := range lost { // the next notification may come only when the uplinks are up again
 		o := t.reporter.last[id]
 		o.up = false
 		t.reporter.last[id] = t.reporter.logChange("uplink", id, o)
 	}
 }
 
-// lostUplinks are those that were up in the active teams and are not any more.
+// lostUplinks returns the uplinks that are up in the active teams and are no longer.
 func (t *teaming) lostUplinks() []plan.PortID {
 	var lost []plan.PortID
 	for _, sw := range t.effect.applied.Plan.Switches {

@@ -77,11 +77,11 @@ func newTeamRig(t *testing.T, more string) *teamRig {
 	if err := r.restart(fmt.Sprintf(teamed, more)); err != nil {
 		t.Fatal(err)
 	}
-	r.announces() // what the start announces is a test of its own
+	r.announces() // what the start announces has a test of its own
 	return r
 }
 
-// announces has the agent announce from now on.
+// announces makes the agent announce from now on.
 func (r *teamRig) announces() {
 	t := r.t
 	t.Helper()
@@ -94,7 +94,7 @@ func (r *teamRig) announces() {
 	})
 }
 
-// link sets the carrier of a device as a notification would tell it.
+// link sets the carrier of a device as a notification would report it.
 func (r *teamRig) link(device string, up bool) {
 	r.t.Helper()
 	r.dev.byName[device].Carrier = up
@@ -109,7 +109,7 @@ func (r *teamRig) note() {
 	}
 }
 
-// uses is what a port uses by the kernel's tables.
+// uses returns which uplink a port uses according to the kernel's tables.
 func (r *teamRig) uses(port string) string {
 	r.t.Helper()
 	d := r.kernel.last()
@@ -123,7 +123,7 @@ func (r *teamRig) expectUse(what, want string) {
 	}
 }
 
-// failovers are the events since the last call.
+// failovers returns the failover events since the last call.
 func (r *teamRig) failovers() []event.Event {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -159,7 +159,7 @@ func TestS43_S45_PortsFollowTheirTeamAndComeBack(t *testing.T) {
 		"6 u3> link-lost: its device eno3 is gone",
 		"6 >u3 uplink-back: u3 is back", "6 u3>u1 uplink-back: u1 is back",
 	}
-	// f is down: it does not use anything, and its moves are told of nobody.
+	// f is down: it uses no uplink, and its moves are not reported.
 	for i := range want {
 		want[i] = strings.Replace(want[i], "6", "5", 1)
 	}
@@ -238,7 +238,7 @@ func TestS44_AnUplinkThatFailedWithoutTheAgentIsLeftForGood(t *testing.T) {
 	r.expectUse("u1 is back", "u2")
 }
 
-// announced awaits what was announced at once after a change: "device vlan mac" for each RARP, sorted.
+// announced waits for what is announced at once after a change: "device vlan mac" for each RARP, sorted.
 func (r *teamRig) announced(n int) []string {
 	r.t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -255,7 +255,7 @@ func (r *teamRig) announced(n int) []string {
 	}
 }
 
-// rarps are the different RARPs sent so far.
+// rarps returns the different RARPs sent so far.
 func (r *teamRig) rarps() []string {
 	r.sent.mu.Lock()
 	defer r.sent.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"heddle/internal/plan"
 )
 
-// repeatAfter is how long a port may go on being at its limit, or being refused the same, before that is an event
-// again.
+// repeatAfter is how long a port may stay at its limit, or be refused the same frames, before another event is
+// published.
 const repeatAfter = time.Minute
 
-// tells follows the reports of the switch program and publishes them.
+// tells reads the reports of the switch program and publishes them.
 type tells struct {
 	a      *Agent
 	kernel *dataplane.Kernel
@@ -24,14 +24,14 @@ type tells struct {
 	last   map[repeated]time.Time // in the loop only
 }
 
-// repeated are the reports that are not published over and over.
+// repeated identifies reports that are not published again and again.
 type repeated struct {
 	port   plan.PortID
 	kind   uint32
 	reason abi.Reason
 }
 
-// followTells starts to read; the loop must run soon.
+// followTells starts to read reports; the loop must run soon.
 func (a *Agent) followTells(k *dataplane.Kernel) error {
 	s, err := k.OpenTells()
 	if err != nil {
@@ -93,7 +93,7 @@ func (t *tells) isNews(e dataplane.Told) bool {
 	if last, ok := t.last[key]; ok && e.At.Sub(last) < repeatAfter {
 		return false
 	}
-	if len(t.last) > 2*abi.MaxPorts { // ports that are gone; each has two entries at most
+	if len(t.last) > 2*abi.MaxPorts { // ports that are gone; each has at most two entries
 		clear(t.last)
 	}
 	t.last[key] = e.At

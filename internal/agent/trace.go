@@ -14,14 +14,14 @@ import (
 	"heddle/internal/spec"
 )
 
-// traceTries is how often a trace is made before it is believed that model and kernel program differ: the tables are
-// copied while frames pass, and a copy may hold one table from before a frame and another from after it.
+// traceTries is how often a trace is made before model and kernel program are reported as different: the tables are
+// copied while frames pass, and a copy may have one table from before a frame and another from after it.
 const traceTries = 3
 
-// Trace returns what would become of frames, on copies of the live tables: the loop only makes the copies.
+// Trace computes, on copies of the live tables, what would happen to frames. The loop only makes the copies.
 func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	select {
-	case an.tracing <- struct{}{}: // one at a time: each takes some 20 MB of the kernel while it lasts
+	case an.tracing <- struct{}{}: // one at a time: each takes some 20 MB of kernel memory while it runs
 		defer func() { <-an.tracing }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -49,7 +49,7 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 	return r, ctx.Err()
 }
 
-// traceError returns whose fault an error is.
+// traceError gives an error the kind that says whose fault it is.
 func traceError(err error) error {
 	var missing *trace.NotFoundError
 	var kernel *trace.KernelError
@@ -62,7 +62,7 @@ func traceError(err error) error {
 	return api.NewError(api.Invalid, strings.Split(err.Error(), "\n")...)
 }
 
-// tables copies what a trace is made on, in the loop.
+// tables copies, in the loop, what a trace needs.
 func (an *answers) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snapshot, err error) {
 	err = an.do(ctx, func() error {
 		if h, err = an.traceHost(); err != nil {
@@ -75,7 +75,7 @@ func (an *answers) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snap
 	return h, s, err
 }
 
-// copied is a plan whose ports the loop does not change: it still fills in initial MACs.
+// copied returns a copy of the plan whose ports the loop does not change: the loop still fills in initial MACs.
 func copied(p *plan.Plan) *plan.Plan {
 	c := &plan.Plan{MACTable: p.MACTable}
 	for _, sw := range p.Switches {
@@ -90,7 +90,7 @@ func copied(p *plan.Plan) *plan.Plan {
 	return c
 }
 
-// traceGroups are the port groups with what their ports inherit.
+// traceGroups returns the port groups with the policies that their ports inherit.
 func (ps *ports) traceGroups() (groups []trace.Group) {
 	for _, s := range ps.cfg.Switches {
 		bare := &spec.Config{Switches: []spec.Switch{s}}
@@ -99,7 +99,7 @@ func (ps *ports) traceGroups() (groups []trace.Group) {
 		}
 		resolved, err := plan.Resolve(bare, nil)
 		if err != nil {
-			continue // a remedy less
+			continue // the answer then lacks this remedy
 		}
 		for i, g := range s.PortGroups {
 			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name,
@@ -109,7 +109,7 @@ func (ps *ports) traceGroups() (groups []trace.Group) {
 	return groups
 }
 
-// traceOn answers on copies of tables.
+// traceOn makes a trace on copies of tables.
 func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagnose.Report, err error) {
 	h.Now = s.Now
 	for _, m := range s.Learned {

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// seen are the flows' ends that a trace names by an address; metered says whether any flows are metered.
+// seen returns the ends of flows that a trace names by an address; metered reports whether any flows are metered.
 func (fl *flowing) seen(ends ...string) (list []trace.Seen, metered bool) {
 	for _, end := range ends {
 		a, errAddress := netip.ParseAddr(end)
@@ -25,7 +25,7 @@ func (fl *flowing) seen(ends ...string) (list []trace.Seen, metered bool) {
 		}
 		found, err := fl.flows.Flows(q)
 		if err != nil {
-			continue // flows then do not show the end
+			continue // the end is then not found in flows
 		}
 		metered = metered || found.Metered
 		for _, f := range found.Flows {
@@ -38,7 +38,7 @@ func (fl *flowing) seen(ends ...string) (list []trace.Seen, metered bool) {
 	return list, metered
 }
 
-// claimed are the addresses in whose name frames were refused at ports.
+// claimed returns the addresses that were the source of frames refused at ports.
 func (rp *reporter) claimed() (list []trace.Seen) {
 	for at, refusals := range rp.refused.list {
 		for _, r := range refusals {
@@ -52,8 +52,8 @@ func (rp *reporter) claimed() (list []trace.Seen) {
 	return list
 }
 
-// neighbours are those of the host, where a trace names an end by its IP address: what answered the host's own
-// questions on host ports and uplinks.
+// neighbours returns the host's neighbour entries, if a trace names an end by its IP address: who answered the host's
+// own requests on host ports and uplinks.
 func neighbours(p *plan.Plan, ends ...string) (list []trace.Seen) {
 	for _, end := range ends {
 		a, err := netip.ParseAddr(end)
@@ -68,7 +68,7 @@ func neighbours(p *plan.Plan, ends ...string) (list []trace.Seen) {
 			}
 			table, err := hostnet.Net{}.Neighbours(uint32(dev.Index))
 			if err != nil {
-				continue // the end is then not known from neighbours
+				continue // the end is then not found among neighbours
 			}
 			for _, n := range table {
 				if n.Address == a && n.MAC != [6]byte{} {
@@ -80,7 +80,7 @@ func neighbours(p *plan.Plan, ends ...string) (list []trace.Seen) {
 	return list
 }
 
-// hostDevices are the devices by which the host itself speaks with the switches' segments.
+// hostDevices returns the devices through which the host itself communicates with the switches' segments.
 func hostDevices(p *plan.Plan) (list []string) {
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {

@@ -15,8 +15,8 @@ import (
 	"heddle/internal/observe/undone"
 )
 
-// trials tries changes of the way to the host's own addresses. It holds what is known about the journal's change in
-// addition to the journal.
+// trials puts changes of the path to the host's own addresses on trial. It holds what is known about the journal's
+// change in addition to the journal.
 type trials struct {
 	*shared
 	ports      *ports
@@ -25,19 +25,19 @@ type trials struct {
 	attaching  *attaching
 	reconciler *reconciler
 
-	guard   *guard        // of the command at hand; nil for what is not to be tried (S81)
-	decided chan struct{} // closed when the change stays or has gone back
+	guard   *guard        // of the present command; nil for what needs no trial (S81)
+	decided chan struct{} // closed when the change stays or was undone
 	last    *api.Trial    // the last one that was decided
 }
 
-// lookEvery is how often those who are asked are looked for: quickly at first, since most answer at once.
+// lookEvery is how often the answers are checked: quickly at first, since most answers come at once.
 const (
 	lookEvery   = 20 * time.Millisecond
 	lookLater   = 200 * time.Millisecond
 	quicklyLook = 2 * time.Second
 )
 
-// watchChange begins to ask by the ways that the change concerns.
+// watchChange begins to ask along the paths that the change affects.
 func (tr *trials) watchChange(c *adopt.Change) {
 	text := fmt.Sprintf("%q concerns the way to this host's own addresses (%s) and is tried: ", c.What,
 		risksText(c.Risks))
@@ -51,7 +51,7 @@ func (tr *trials) watchChange(c *adopt.Change) {
 	go tr.askAfter(c)
 }
 
-// askAfter asks outside of the loop until it is decided what becomes of the change.
+// askAfter asks, outside the loop, until it is decided whether the change stays.
 func (tr *trials) askAfter(c *adopt.Change) {
 	w, began := reach.NewWatch(tr.records.net, c.Asks), time.Now()
 	for every := lookEvery; ; {
@@ -77,8 +77,8 @@ func (tr *trials) askAfter(c *adopt.Change) {
 	}
 }
 
-// judgeChange keeps the change that is tried, or takes it back, when it is time to; with the agent's every tick, and
-// with every answer.
+// judgeChange keeps or undoes the change that is on trial once that is decided. It is called on every tick of the agent
+// and for every answer.
 func (tr *trials) judgeChange() {
 	if tr.records.journal == nil || tr.records.journal.Change == nil {
 		return
@@ -105,7 +105,7 @@ func (tr *trials) judgeChange() {
 // keepChange makes the change permanent.
 func (tr *trials) keepChange(c *adopt.Change) {
 	tr.records.journal.Change = nil
-	if err := tr.records.journal.Save(); err != nil { // it is tried again, lest the next agent take it back
+	if err := tr.records.journal.Save(); err != nil { // tried again; otherwise the next agent would undo it
 		tr.records.journal.Change = c
 		tr.complain("keep the change that was tried", err)
 		return
@@ -118,7 +118,7 @@ func (tr *trials) keepChange(c *adopt.Change) {
 	tr.publishTrial(event.Confirmed, c, fmt.Sprintf("%q stays: %s", c.What, why))
 }
 
-// decide says to who waits what has become of the change.
+// decide tells those who wait whether the change stays or was undone.
 func (tr *trials) decide(c *adopt.Change, state api.TrialState, why undone.Reason) {
 	v := tr.viewTrial(c)
 	v.State, v.Reason, v.ReasonCode, v.Deadline = state, why.Text(), why.Code, time.Time{}
@@ -160,7 +160,7 @@ func (tr *trials) left(c *adopt.Change) time.Duration {
 	return c.Left(now)
 }
 
-// deadline is when what is left of a time is over; zero where nothing is left.
+// deadline returns the instant at which the remaining time is over; zero if no time is left.
 func deadline(left time.Duration) time.Time {
 	if left <= 0 {
 		return time.Time{}
@@ -177,7 +177,7 @@ func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
 	return v
 }
 
-// awaitDecision waits until it is decided what becomes of the command's change, where somebody is asked.
+// awaitDecision waits until it is decided whether the command's change stays, if somebody is asked.
 func (tr *trials) awaitDecision(ctx context.Context, g *guard, out *api.Applied) error {
 	c := g.change
 	if c == nil {
@@ -216,7 +216,7 @@ func (tr *trials) awaitDecision(ctx context.Context, g *guard, out *api.Applied)
 	})
 }
 
-// revertedError is a command's answer when its change has gone back.
+// revertedError is a command's error if its change was undone.
 func revertedError(t *api.Trial) error {
 	e := api.NewError(api.Reverted, fmt.Sprintf("%q was taken back, everything is as it was before: it cut off the "+
 		"way to this host's own addresses (%s)", t.Change, risksText(t.AtRisk)), t.Reason)
@@ -224,7 +224,7 @@ func revertedError(t *api.Trial) error {
 	return e
 }
 
-// Trial is the change that is being tried, or the last one.
+// Trial returns the change that is on trial, or the last one.
 func (tr *trials) Trial(ctx context.Context) (out *api.Trial, err error) {
 	return out, tr.do(ctx, func() error {
 		out = tr.last
@@ -243,7 +243,7 @@ func noTrial() error {
 		"last one")
 }
 
-// ConfirmChange keeps the change that is being tried.
+// ConfirmChange keeps the change that is on trial.
 func (tr *trials) ConfirmChange(ctx context.Context) (out *api.Trial, err error) {
 	return out, tr.do(ctx, func() error {
 		c := tr.records.journal.Change

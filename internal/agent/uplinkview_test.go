@@ -40,7 +40,7 @@ func TestBlock_AnUplinkHasCommandsOfItsOwn(t *testing.T) {
 	}
 }
 
-// What a command said of an uplink goes with the uplink, and does not hold for one that comes later.
+// Maintenance by command ends with the uplink, and does not apply to an uplink of the same name that is added later.
 func TestMaintain_IsForgottenWithTheUplink(t *testing.T) {
 	r := newLoadRig(t)
 	err := r.command(func(ctx context.Context) error {

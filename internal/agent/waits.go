@@ -15,18 +15,19 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// A port waits while its guest runs elsewhere: one that is to arrive by a migration, or has left by one (S99). Nothing
-// is announced for it, its MAC is not the host's, and no copy is handed to it. The program ends a wait by itself at the
-// port's first frame; the agent begins waits, and ends them where QEMU or an operator says that the guest runs.
+// A port waits while its guest runs elsewhere: the guest will arrive by migration, or has left by migration (S99). The
+// port is not announced, its MAC does not count as this host's, and no copy is delivered to it. The program ends a wait
+// by itself at the port's first frame. The agent starts waits, and ends them when QEMU or an operator says that the
+// guest runs.
 
 const (
 	// doubtAtMost is how long a port waits for its QEMU to say whether the guest runs here.
 	doubtAtMost = 2 * time.Second
-	// expectFor is how long a guest is expected whose manager has announced it.
+	// expectFor is how long an announced guest is expected.
 	expectFor = time.Minute
 )
 
-// waiting has the ports that wait.
+// waiting owns the ports that wait.
 type waiting struct {
 	*shared
 	ports   *ports
@@ -34,14 +35,14 @@ type waiting struct {
 	settler *settler
 	teaming *teaming
 	holding *holding
-	// change makes one change of what is asked for.
+	// change makes one change of the desired state.
 	change func(edit func()) error
 
 	adapters guest.Adapters         // what QEMU monitors showed
-	overdue  map[plan.PortID]uint32 // waits that were told to be long, by their numbers
+	overdue  map[plan.PortID]uint32 // waits reported as long, by their numbers
 }
 
-// waitFact adds to a port's fact whether it waits, and gives what is wrong with that; none for nothing.
+// waitFact adds to a port's fact whether the port waits, and returns its problem; none for nothing.
 func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	w := wt.state.WaitOf(id)
 	if w == nil || wt.waitEndsWith(w, f.Up) {
@@ -54,8 +55,8 @@ func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	return problem.Problem{Code: problem.GuestOverdue, Peer: id.Name, Since: w.Since, Detail: w.Why}
 }
 
-// waitEndsWith forgets the wait of a port whose device shows that it is another guest's now: it went down when the wait
-// was over, or came up again after the guest had left and its QEMU had ended.
+// waitEndsWith removes the wait of a port whose device shows that it now belongs to another guest: it went down after
+// the wait was over, or came up again after the guest had left and its QEMU had ended.
 func (wt *waiting) waitEndsWith(w *state.Wait, up bool) bool {
 	if !w.MAC.IsZero() || w.InPlaceOf != "" {
 		return false
@@ -72,7 +73,7 @@ func (wt *waiting) waitEndsWith(w *state.Wait, up bool) bool {
 	return false
 }
 
-// sawRuns takes in where guests run, by what their monitors say now.
+// sawRuns processes what the QEMU monitors now report about where guests run.
 func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 	changed := false
 	for _, sw := range wt.ports.plan.Switches {
@@ -87,7 +88,7 @@ func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 	}
 }
 
-// sawDomains takes in where guests run, by what libvirt says now. A monitor that says something goes before it.
+// sawDomains processes what libvirt now reports about where guests run. A monitor that answers has precedence.
 func (wt *waiting) sawDomains(news map[string]guest.Run) {
 	changed := false
 	for _, sw := range wt.ports.plan.Switches {
@@ -105,8 +106,8 @@ func (wt *waiting) sawDomains(news map[string]guest.Run) {
 	}
 }
 
-// judgeRun begins or ends the wait of a port by what is said of its guest. One migration begins one wait: what the
-// guest itself has ended by a frame, a monitor that is late does not begin again.
+// judgeRun starts or ends the wait of a port by what is reported about its guest. One migration starts one wait: if the
+// guest itself has ended the wait by sending a frame, a late report of a monitor does not start it again.
 func (wt *waiting) judgeRun(p *plan.Port, run guest.Run, whyLeft, whyHere string) (changed bool) {
 	w := wt.state.WaitOf(p.ID)
 	switch {
@@ -130,7 +131,7 @@ func (wt *waiting) judgeRun(p *plan.Port, run guest.Run, whyLeft, whyHere string
 	return true
 }
 
-// beginWait has a port wait from now on.
+// beginWait starts the wait of a port.
 func (wt *waiting) beginWait(w state.Wait) {
 	w.Since = time.Now()
 	wt.state.BeginWait(w)
@@ -147,12 +148,12 @@ func (wt *waiting) wake(w *state.Wait, why string) (ended bool) {
 	return true
 }
 
-// woke notes that a wait is over.
+// woke records that a wait is over.
 func (wt *waiting) woke(w *state.Wait, why string) {
 	id, after, doubt := w.ID, time.Since(w.Since), w.Doubt
 	wt.state.EndWait(id)
 	if doubt {
-		return // nobody was told that it waited
+		return // nobody was informed that it waited
 	}
 	wt.publishWait(event.Awake, id, fmt.Sprintf("its guest runs here: %s, after a wait of %s", why,
 		after.Round(time.Millisecond)))
@@ -165,7 +166,7 @@ func (wt *waiting) publishWait(k event.Kind, id plan.PortID, text string) {
 	wt.log.Info(string(k), "port", id.String(), "what", text)
 }
 
-// toldAwake is the program's word that a port which waited has sent a frame.
+// toldAwake processes the program's report that a waiting port has sent a frame.
 func (wt *waiting) toldAwake(e dataplane.Told) {
 	w := wt.state.WaitOf(e.Port)
 	if w == nil || w.Awake || w.Number != e.Wait {
@@ -175,7 +176,7 @@ func (wt *waiting) toldAwake(e dataplane.Told) {
 	wt.followWaits()
 }
 
-// lookForAwake finds the waits that the program has ended while nobody heard of it.
+// lookForAwake finds the waits that the program has ended and whose report was lost.
 func (wt *waiting) lookForAwake() (changed bool) {
 	if !slices.ContainsFunc(wt.state.Waits, func(w state.Wait) bool { return !w.Awake }) {
 		return false
@@ -194,8 +195,8 @@ func (wt *waiting) lookForAwake() (changed bool) {
 	return changed
 }
 
-// doubt has a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here: one
-// that waits for a migration must not be announced before it has said so.
+// doubt makes a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here: a
+// port that waits for a migration must not be announced before that.
 func (wt *waiting) doubt(p *plan.Port) {
 	if p.Monitor.Socket == "" || wt.state.WaitOf(p.ID) != nil || wt.adapters[p.Monitor.Socket].Run == guest.RunHere {
 		return
@@ -204,7 +205,7 @@ func (wt *waiting) doubt(p *plan.Port) {
 		"the guest runs here"})
 }
 
-// endDoubts ends the waits for QEMUs that say nothing.
+// endDoubts ends the waits for QEMUs that do not answer.
 func (wt *waiting) endDoubts() (ended bool) {
 	for _, w := range wt.state.Waits {
 		if w.Doubt && !w.Awake && time.Since(w.Since) >= doubtAtMost {
@@ -224,8 +225,8 @@ func (wt *waiting) watchWaits() {
 	wt.tellOverdue()
 }
 
-// tellOverdue tells once of each wait that has become long. An agent that starts tells it again, since the events
-// before are gone.
+// tellOverdue publishes one event for each wait that has become long. A restarted agent publishes it again, since the
+// earlier events are gone.
 func (wt *waiting) tellOverdue() {
 	told := map[plan.PortID]uint32{}
 	for _, w := range wt.state.Waits {
@@ -242,27 +243,27 @@ func (wt *waiting) tellOverdue() {
 	wt.overdue = told
 }
 
-// resumeWaits takes over what an agent before this one has left.
+// resumeWaits takes over the waits of the previous agent.
 func (wt *waiting) resumeWaits() error {
 	over, err := wt.kernel.Awake()
 	if err != nil {
 		return err
 	}
-	for _, n := range over { // also where the state of that agent is lost
+	for _, n := range over { // also if that agent's state is lost
 		wt.state.LastWait = max(wt.state.LastWait, n)
 	}
 	wt.lookForAwake()
 	return nil
 }
 
-// followWaits makes what waits have become true at once, before anything is written to disk; then all the rest.
+// followWaits makes changed waits active at once, before anything is written to disk; the rest follows.
 func (wt *waiting) followWaits() {
 	wt.activateWaits()
 	wt.settler.settleSoon()
 	wt.succeedAll()
 }
 
-// activateWaits changes nothing but waits in what is active. When it can't, the reconcile that follows does.
+// activateWaits changes nothing but waits in what is active. If it can't, the reconcile that follows does.
 func (wt *waiting) activateWaits() {
 	if wt.effect.applied == nil || wt.ports.stale || wt.effect.redo {
 		return
@@ -286,11 +287,11 @@ func (wt *waiting) activateWaits() {
 	wt.teaming.moved(now)
 }
 
-// keepWaits forgets the waits of ports that are gone, and of those whose device went down since, and gives back the
-// MACs that ports had to do without while another had the same. changed: the configuration has.
+// keepWaits removes the waits of ports that are gone, and of those whose device went down since, and returns to ports
+// the MACs that they lacked while another port had the same. changed reports whether the configuration has changed.
 func (wt *waiting) keepWaits() (changed bool) {
 	for _, w := range wt.state.Waits {
-		gone := wt.state.Of(w.ID) == nil && (w.Awake || w.Left) && wt.effect.applied != nil // its device is
+		gone := wt.state.Of(w.ID) == nil && (w.Awake || w.Left) && wt.effect.applied != nil // its device is gone
 		if wt.ports.plan.Port(w.ID) == nil || gone && !w.Beside() {
 			wt.state.DropWait(w.ID)
 			continue
@@ -311,14 +312,15 @@ func (wt *waiting) keepWaits() (changed bool) {
 	return changed
 }
 
-// othersWith says whether another port of the switch has the MAC of a wait.
+// othersWith reports whether another port of the switch has the MAC of a wait.
 func (wt *waiting) othersWith(w state.Wait) bool {
 	return slices.ContainsFunc(wt.ports.plan.Switch(w.ID.Switch).Ports, func(p *plan.Port) bool {
 		return p.ID != w.ID && p.InitialMAC == w.MAC
 	})
 }
 
-// rivals says of a port whose MAC another port has too, and whose guest runs as that one's does, who gets the frames.
+// rivals adds a problem to a port that shares its MAC with another port while the guests of both run: it names the port
+// that gets the frames.
 func (wt *waiting) rivals(sw *plan.Switch, facts plan.Facts) {
 	by := map[plan.MAC]*plan.Port{}
 	for _, p := range sw.Ports {

@@ -29,7 +29,7 @@ func (r *rig) wait(port string) state.Wait {
 	return state.Wait{}
 }
 
-// shownWait is what the command line is shown of a port's wait.
+// shownWait returns a port's wait as the command line shows it.
 func (r *rig) shownWait(port string) *api.Wait {
 	all := r.answers.view().Ports
 	return all[slices.IndexFunc(all, func(p api.Port) bool { return p.Name == port })].Wait
@@ -42,7 +42,7 @@ func (r *rig) connectIncoming(p spec.Port) error {
 	})
 }
 
-// speaks says whether anything would be announced of the port.
+// speaks reports whether anything would be announced for the port.
 func (r *rig) speaks(port string) bool { return r.teaming.formed().Of(id(port)).Up }
 
 func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
@@ -57,7 +57,7 @@ func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
 	if f := r.fact("vm"); !f.Waits() || r.speaks("vm") || f.Wait != r.wait("vm").Number {
 		t.Errorf("%+v", f)
 	}
-	// The program saw the guest's first frame; the monitor is late and still says that it waits.
+	// The program saw the guest's first frame; the monitor is late and still reports that the guest waits.
 	r.kernel.awake = map[plan.PortID]uint32{id("vm"): r.wait("vm").Number}
 	r.waiting.watchWaits()
 	r.until("awake", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() && r.speaks("vm") })
@@ -78,7 +78,7 @@ func TestS99_TheSourceIsSilentFromItsStopUntilItResumes(t *testing.T) {
 	r := monitoredPort(t, path)
 	r.until("running", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() })
 
-	// Paused by its user, it keeps its port.
+	// Paused by its user, the guest keeps its port.
 	q.says("paused", stopEvent)
 	q.becomes(nicFilter("52:54:00:00:00:01", true))
 	r.until("seen", func() bool { return r.fact("vm").Promiscuous == plan.AsksYes })
@@ -87,7 +87,8 @@ func TestS99_TheSourceIsSilentFromItsStopUntilItResumes(t *testing.T) {
 	}
 	q.says("running", resumeEvent)
 
-	// The STOP of a migration counts by itself. Whoever asks then is answered when the last part is sent, with this.
+	// The STOP event of a migration suffices. A query at that time is answered when the last part is sent, with this
+	// status.
 	q.says("finish-migrate", startedEvent, stopEvent)
 	r.until("silent", func() bool {
 		return r.wait("vm").Left && !r.wait("vm").Awake && r.fact("vm").Waits() && !r.speaks("vm")
@@ -98,7 +99,7 @@ func TestS99_TheSourceIsSilentFromItsStopUntilItResumes(t *testing.T) {
 	if r.kernel.awake[id("vm")] != first {
 		t.Errorf("the program was not told that wait %d is over: %v", first, r.kernel.awake)
 	}
-	// Without an event of the migration, QEMU's status says it.
+	// Without a migration event, QEMU's status shows the migration.
 	q.says("postmigrate", stopEvent)
 	r.until("silent again", func() bool { w := r.wait("vm"); return w.Left && !w.Awake && w.Number > first })
 }
@@ -123,7 +124,7 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 		t.Errorf("overdue at once: %+v %+v", w, r.told(event.Overdue))
 	}
 	r.state.Waits[0].Since = time.Now().Add(-time.Minute)
-	for range 2 { // it is told once
+	for range 2 { // it is reported once
 		r.waiting.watchWaits()
 	}
 	r.until("shown as a problem", func() bool {
@@ -149,7 +150,7 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	if w := r.shownWait("vm"); w != nil || len(r.waiting.overdue) != 1 {
 		t.Errorf("active, and shown as %+v", w)
 	}
-	// A guest that has left may stay away for as long as it likes.
+	// A guest that has left may stay away without limit.
 	r.waiting.beginWait(state.Wait{ID: id("vm"), Left: true, Why: "its QEMU has stopped it"})
 	r.state.Waits[0].Since = time.Now().Add(-time.Hour)
 	r.waiting.watchWaits()
@@ -178,7 +179,7 @@ func TestS99_AnExpectedGuestsPortsWait(t *testing.T) {
 	}
 }
 
-// On one host the port keeps its name: the new one stands beside it until the guest runs there.
+// Within one host the port keeps its name: the new port stands beside the old one until the guest runs there.
 func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.tap("tap0")
@@ -214,7 +215,7 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	if planned(r.ports.plan, "vm:incoming") != nil || len(r.kernel.succeeded) != 1 {
 		t.Errorf("incoming is there still, or its place was taken %d times", len(r.kernel.succeeded))
 	}
-	// Two guests that run at once: both stay, and the one that lost is told of.
+	// Two guests run at once: both ports stay, and the one that gets no frames is reported.
 	r.kernel.awake[id("vm:left")] = r.wait("vm:left").Number
 	r.waiting.watchWaits()
 	r.until("a conflict", func() bool {
@@ -229,7 +230,7 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	}
 }
 
-// The migration is given up before the guest has moved: nothing has changed.
+// The migration is cancelled before the guest has moved: nothing has changed.
 func TestS99_AnIncomingPortGoesAsItCame(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.tap("tap0")
@@ -249,7 +250,7 @@ func TestS99_AnIncomingPortGoesAsItCame(t *testing.T) {
 	if len(r.state.Ports) != 1 || r.state.Ports[0].MAC != vm.MAC || r.fact("vm").Waits() || len(r.state.Waits) != 0 {
 		t.Errorf("%+v, waits %+v", r.state.Ports, r.state.Waits)
 	}
-	// The source's QEMU ends first: the port that is to come has the MAC, and its name when the guest runs.
+	// The source's QEMU ends first: the incoming port has the MAC, and gets the name when the guest runs.
 	if err := r.connectIncoming(to); err != nil {
 		t.Fatal(err)
 	}

@@ -10,60 +10,61 @@ import (
 	"heddle/internal/spec"
 )
 
-// Change is a change of the configuration that affects the way to the host's own addresses and is being tried: how to
+// Change is a change of the configuration that affects the path to the host's own addresses and is on trial: how to
 // undo it, and who must answer for it to stay. It is in the journal before it is made.
 type Change struct {
 	// Phase is Waiting or Reverting.
 	Phase Phase `json:"phase"`
 	// What was asked for: "apply /etc/heddle/heddle.yaml", "port move vmk0".
 	What string `json:"what"`
-	// Place is the boot and the network namespace in which it was made, as of a Record.
+	// Place is the boot and the network namespace in which the change was made, as in a Record.
 	Place string       `json:"place"`
 	Risks []reach.Risk `json:"risks"`
-	// File is the configuration before, nil where that stays.
+	// File is the configuration before the change, nil if the change leaves it as it is.
 	File *state.Source `json:"file,omitempty"`
-	// Slice is what a controller had handed the host before, nil where that stays.
+	// Slice is what a controller had sent the host before the change, nil if the change leaves it as it is.
 	Slice *SliceBefore `json:"slice,omitempty"`
-	// Ports are those run-time ports and overrides that the change changes, as they were.
+	// Ports are the run-time ports and overrides that the change affects, as they were before it.
 	Ports []PortBefore `json:"ports,omitempty"`
-	// Kept and Numbers are state.State's before the change.
+	// Kept and Numbers are the fields of state.State before the change.
 	Kept    []state.Kept   `json:"kept,omitempty"`
 	Numbers []state.Number `json:"numbers,omitempty"`
-	// Uplinks are the uplinks that commands had drained or blocked before, where the change changes that.
+	// Uplinks are the uplinks that commands had drained or blocked before the change, nil if the change leaves them as
+	// they are.
 	Uplinks *[]state.Maintenance `json:"uplinks,omitempty"`
-	// Interfaces are what the host had on those at risk.
+	// Interfaces are the interfaces at risk, with what the host had on them.
 	Interfaces []Interface `json:"interfaces,omitempty"`
-	// Asks answered before the change. Without any, only the operator's word counts.
+	// Asks are the questions that were answered before the change. If there are none, only the operator can confirm.
 	Asks []reach.Ask `json:"asks,omitempty"`
-	// MadeAt is when it was begun (CLOCK_BOOTTIME), Within how long it may go unconfirmed.
+	// MadeAt is when the change was begun (CLOCK_BOOTTIME); Within is how long it may stay unconfirmed.
 	MadeAt time.Duration `json:"madeAt"`
 	Within time.Duration `json:"within"`
-	// Agreed: the operator has confirmed it. Reached: those who were asked have answered since.
+	// Agreed: the operator has confirmed the change. Reached: those who were asked have answered since the change.
 	Agreed  bool `json:"agreed,omitzero"`
 	Reached bool `json:"-"`
-	// Reason is why it is taken back.
+	// Reason is why the change is undone.
 	Reason undone.Reason `json:"why,omitzero"`
 }
 
-// SliceBefore is what a controller had handed the host, nil for nothing.
+// SliceBefore is what a controller had sent the host, nil for nothing.
 type SliceBefore struct {
 	Was *state.Slice `json:"was"`
 }
 
-// PortBefore is a run-time port, nil where there was none, and what commands had set on it.
+// PortBefore is a run-time port and its overrides; the port is nil if it did not exist.
 type PortBefore struct {
 	Name     string          `json:"name"`
 	Port     *spec.Port      `json:"port,omitempty"`
 	Override *state.Override `json:"override,omitempty"`
 }
 
-// Interface is one of the host's and what it had.
+// Interface is one of the host's interfaces with what the host had on it.
 type Interface struct {
 	Config   *hostnet.Config   `json:"config"`
 	Settings []hostnet.Setting `json:"settings,omitempty"`
 }
 
-// Judge decides what happens to the change at the instant now, and why it is taken back.
+// Judge decides what happens to the change at the instant now (CLOCK_BOOTTIME), and why it is undone.
 func (c *Change) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 	switch {
 	case c.Phase != Waiting:
@@ -85,5 +86,5 @@ func (c *Change) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 	return Revert, undone.Reason{Code: undone.WitnessesSilent, Who: silent, Within: c.Within}
 }
 
-// Left is how long it may still go unconfirmed.
+// Left returns how long the change may still stay unconfirmed.
 func (c *Change) Left(now time.Duration) time.Duration { return max(0, c.MadeAt+c.Within-now) }

@@ -14,7 +14,8 @@ import (
 // journalFormat is the version of the file.
 const journalFormat = 1
 
-// Journal keeps on disk what goes back by itself: the records of a host's moves, and the change that is being tried.
+// Journal keeps on disk what is undone automatically: the records of moves of the host's addresses, and the change that
+// is on trial.
 type Journal struct {
 	path    string
 	Records []*Record
@@ -52,7 +53,8 @@ func OpenJournal(dir string) (*Journal, error) {
 	return j, nil
 }
 
-// Save writes the journal, so that a crash at any instant leaves the old or the new one whole, on disk when it returns.
+// Save writes the journal. A crash at any instant leaves the old or the new journal whole; the new one is on disk when
+// Save returns.
 func (j *Journal) Save() error {
 	if len(j.Records) == 0 && j.Change == nil {
 		if err := os.Remove(j.path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -70,15 +72,15 @@ func (j *Journal) Save() error {
 	return nil
 }
 
-// Add takes a record in; Save writes it.
+// Add adds a record; Save writes it.
 func (j *Journal) Add(r *Record) { j.Records = append(j.Records, r) }
 
-// Remove forgets a record; Save writes that.
+// Remove removes a record; Save writes the removal.
 func (j *Journal) Remove(r *Record) {
 	j.Records = slices.DeleteFunc(j.Records, func(o *Record) bool { return o == r })
 }
 
-// Of is the record of the host port of that name, or of the device, nil for none.
+// Of returns the record of the host port or the device of that name, nil if there is none.
 func (j *Journal) Of(name string) *Record {
 	for _, r := range j.Records {
 		if r.Port.Name == name || r.Config.Device == name {
@@ -88,7 +90,7 @@ func (j *Journal) Of(name string) *Record {
 	return nil
 }
 
-// Open is the record that waits for something, nil for none.
+// Open returns the record whose move is not finished, nil if there is none.
 func (j *Journal) Open() *Record {
 	for _, r := range j.Records {
 		if r.Phase != Confirmed {

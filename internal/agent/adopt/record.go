@@ -12,45 +12,45 @@ import (
 	"heddle/internal/spec"
 )
 
-// Phase is where a move stands.
+// Phase is how far a move has come.
 type Phase string
 
 // The phases of a move.
 const (
-	Moving    Phase = "moving"    // steps are being done
-	Waiting   Phase = "waiting"   // all done; the gateway has to answer and the operator to confirm
-	Confirmed Phase = "confirmed" // it stays until it is released or the machine starts again
+	Moving    Phase = "moving"    // steps are in progress
+	Waiting   Phase = "waiting"   // all steps done; the gateway must answer and the operator confirm
+	Confirmed Phase = "confirmed" // stays until it is released or the machine reboots
 	Reverting Phase = "reverting" // steps are being undone
-	Released  Phase = "released"  // all undone on demand; the gateway has to answer by the device
+	Released  Phase = "released"  // all undone on demand; the gateway must answer through the device
 )
 
-// Record is one move, as it is written down. Times are CLOCK_BOOTTIME's, which counts for one boot, as all of it does
+// Record is one move as the journal keeps it. Its times are CLOCK_BOOTTIME; the whole record counts for one boot only
 // (Place).
 type Record struct {
 	Phase Phase `json:"phase"`
-	// Step is how many steps have been begun.
+	// Step is the number of steps that have been begun.
 	Step int `json:"step"`
 	// Port is the host port that takes the device's place.
 	Port spec.Port `json:"port"`
-	// Place is the boot and the network namespace that the record counts for.
+	// Place is the boot and the network namespace for which the record counts.
 	Place string `json:"place"`
-	// Config is the device's configuration before the move, Settings its kernel parameters, Quieted those of them
+	// Config is the device's configuration before the move, Settings its kernel parameters, Quieted those parameters
 	// that Quiet changes.
 	Config   *hostnet.Config   `json:"config"`
 	Settings []hostnet.Setting `json:"settings"`
 	Quieted  []hostnet.Setting `json:"quieted"`
-	// Gateways have to answer, all of them where they were Named by the operator, else one of each address family.
-	// Answered have.
+	// Gateways must answer: all of them if the operator Named them, else one of each address family. Answered are those
+	// that have answered.
 	Gateways []netip.Addr `json:"gateways"`
 	Named    bool         `json:"named,omitzero"`
 	Answered []netip.Addr `json:"answered,omitempty"`
-	// MovedAt is when the last step was done, or undone on demand.
+	// MovedAt is when the last step was done, or undone on demand (CLOCK_BOOTTIME).
 	MovedAt       time.Duration `json:"movedAt"`
 	GatewayWithin time.Duration `json:"gatewayWithin"`
 	ConfirmWithin time.Duration `json:"confirmWithin"`
-	// Agreed: the operator has confirmed.
+	// Agreed: the operator has confirmed the move.
 	Agreed bool `json:"agreed,omitzero"`
-	// Reason is why it is being taken back, or why it could not be released.
+	// Reason is why the move is being undone, or why it could not be released.
 	Reason undone.Reason `json:"why,omitzero"`
 }
 
@@ -59,12 +59,12 @@ type Verdict int
 
 // The verdicts.
 const (
-	Wait   Verdict = iota // ask the gateways, or the operator, a little longer
-	Keep                  // it stays
-	Revert                // it is taken back
+	Wait   Verdict = iota // continue to ask the gateways, or the operator
+	Keep                  // the move stays
+	Revert                // the move is undone
 )
 
-// Missing are the gateways that have yet to answer.
+// Missing returns the gateways that have not answered yet.
 func (r *Record) Missing() (missing []netip.Addr) {
 	for _, g := range r.Gateways {
 		family := func(a netip.Addr) bool { return a == g || !r.Named && a.Is4() == g.Is4() }
@@ -75,7 +75,8 @@ func (r *Record) Missing() (missing []netip.Addr) {
 	return missing
 }
 
-// Judge decides what happens to a move whose steps are all done, at the instant now, and why it is taken back.
+// Judge decides what happens to a move whose steps are all done, at the instant now (CLOCK_BOOTTIME), and why it is
+// undone.
 func (r *Record) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 	if r.Phase != Waiting {
 		return Wait, why
@@ -92,8 +93,8 @@ func (r *Record) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 	return Wait, why
 }
 
-// JudgeRelease decides what happens to a move that was undone on demand, at the instant now, and why it is done
-// again: Keep means that the device keeps everything.
+// JudgeRelease decides what happens, at the instant now, to a move that was undone on demand, and why it is done again.
+// Keep means that the device keeps its addresses.
 func (r *Record) JudgeRelease(now time.Duration) (v Verdict, why undone.Reason) {
 	missing := r.Missing()
 	switch {
@@ -108,7 +109,7 @@ func (r *Record) JudgeRelease(now time.Duration) (v Verdict, why undone.Reason) 
 	return Wait, why
 }
 
-// Left is how long the operator has to confirm, 0 when that is not waited for.
+// Left returns how long the operator has to confirm, 0 if no confirmation is awaited.
 func (r *Record) Left(now time.Duration) time.Duration {
 	if r.Phase != Waiting || r.Agreed {
 		return 0
@@ -123,7 +124,7 @@ func texts(all []netip.Addr) (list []string) {
 	return list
 }
 
-// Describe is what the steps will do, a line each.
+// Describe returns what the steps will do, one line for each.
 func (r *Record) Describe() []string {
 	from, to := r.Config.Device, r.Port.Device
 	lines := []string{fmt.Sprintf("make interface %s with the MAC %s and the MTU %d", to, r.Port.MAC, r.Port.MTU)}
@@ -143,7 +144,7 @@ func (r *Record) Describe() []string {
 		fmt.Sprintf("go back unless \"heddle host-port confirm %s\" is given within %s", r.Port.Name, r.ConfirmWithin))
 }
 
-// describeAsking says who is asked whether the network is reached, and which answers keep the move.
+// describeAsking says who is asked to find out whether the network is reached, and which answers keep the move.
 func (r *Record) describeAsking() string {
 	if len(r.Gateways) == 0 {
 		return "ask nobody whether the network is reached: no default gateway goes by " + r.Config.Device
@@ -166,8 +167,8 @@ func (r *Record) describeAsking() string {
 		unless, r.GatewayWithin)
 }
 
-// QuietedOf are the parameters of a device that Quiet changes: router advertisements and broadcasts reach both the
-// device and the interface, and must count once.
+// QuietedOf returns the parameters of a device that Quiet changes. Router advertisements and broadcasts reach both the
+// device and the interface, and must be processed only once.
 func QuietedOf(settings []hostnet.Setting) (some []hostnet.Setting) {
 	for _, s := range settings {
 		if q := quiet(s); q != s {
@@ -177,7 +178,7 @@ func QuietedOf(settings []hostnet.Setting) (some []hostnet.Setting) {
 	return some
 }
 
-// quiet is a parameter with the value that Quiet sets.
+// quiet returns a parameter with the value that Quiet sets.
 func quiet(s hostnet.Setting) hostnet.Setting {
 	switch {
 	case s.Family == "ipv6" && s.Name == "accept_ra":
@@ -188,7 +189,7 @@ func quiet(s hostnet.Setting) hostnet.Setting {
 	return s
 }
 
-// QuietSettings are the parameters that Quiet sets on the device.
+// QuietSettings returns the parameters that Quiet sets on the device.
 func (r *Record) QuietSettings() (all []hostnet.Setting) {
 	for _, s := range r.Quieted {
 		all = append(all, quiet(s))
@@ -196,8 +197,8 @@ func (r *Record) QuietSettings() (all []hostnet.Setting) {
 	return all
 }
 
-// LooseSettings are the interface's parameters during the move: it accepts frames even if the way back leads by the
-// other device, and there is no duplicate detection, which would find the device itself.
+// LooseSettings returns the interface's parameters during the move: it accepts frames even if the route back leads
+// through the other device, and there is no duplicate address detection, which would find the device itself.
 func LooseSettings() []hostnet.Setting {
 	return []hostnet.Setting{{Family: "ipv4", Name: "rp_filter", Value: "2"}, {Family: "ipv6", Name: "accept_dad",
 		Value: "0"}, {Family: "ipv6", Name: "accept_ra", Value: "0"}}

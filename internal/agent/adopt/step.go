@@ -1,7 +1,7 @@
-// Package adopt decides which changes that could cut the host off are undone by themselves (S81): it keeps the journal
-// that survives a crash, and the rules for undoing a change. Such changes are a move of the host's own addresses from
-// an uplink's device to a host port, in steps that each have an inverse, and any change of the configuration that
-// concerns the way to those addresses. It decides; a Host does.
+// Package adopt decides which changes that could cut the host off are undone automatically (S81): it has the journal
+// that survives a crash, and the rules for undoing a change. Such a change is a move of the host's own addresses from
+// an uplink's device to a host port, in steps that each have an inverse, or any change of the configuration that
+// affects the path to those addresses. The package decides; a Host carries the decision out.
 package adopt
 
 import (
@@ -9,22 +9,22 @@ import (
 	"fmt"
 )
 
-// Op is one thing to do to the host. Every Op may be done again when it was done already, whole or in part.
+// Op is one operation on the host. Every Op may be repeated after it was done, whole or in part.
 type Op string
 
-// The steps of a move, in order, and what undoes each. At every instant the host has its addresses, and routes by a
+// The steps of a move, in order, and their inverses. At every instant the host has its addresses, and routes through a
 // device that works.
 const (
-	// MakePair makes the host port's interface with the device's MAC, up and not connected.
+	// MakePair makes the host port's interface with the device's MAC, up but not connected.
 	MakePair   Op = "make the interface"
 	RemovePair Op = "remove the interface"
-	// GiveAddresses puts the addresses on the interface, beside the device.
+	// GiveAddresses adds the addresses to the interface; the device keeps them too.
 	GiveAddresses Op = "give it the addresses"
 	TakeAddresses Op = "take the addresses from it"
-	// Connect makes it a port: what is sent to the MAC reaches the interface from here on.
+	// Connect makes the interface a port: from here on, frames for the MAC reach it.
 	Connect    Op = "connect the port"
 	Disconnect Op = "disconnect the port"
-	// GiveRoutes puts routes, neighbours and policy rules on the interface, beside the device.
+	// GiveRoutes adds routes, neighbours and policy rules to the interface; the device keeps them too.
 	GiveRoutes Op = "give it routes, neighbours and policy rules"
 	TakeRoutes Op = "take routes, neighbours and policy rules from it"
 	// Quiet makes the device's own stack ignore the network traffic that is now for the interface.
@@ -33,7 +33,7 @@ const (
 	// Empty removes everything from the device: from here on, what the host sends leaves by the interface.
 	Empty  Op = "empty the device"
 	Refill Op = "put everything back on the device"
-	// Settle gives the interface the device's kernel parameters, which were loose for the time of the move.
+	// Settle gives the interface the device's kernel parameters, which were loose during the move.
 	Settle Op = "settle the interface"
 	Loosen Op = "loosen the interface"
 )
@@ -46,16 +46,16 @@ func steps() []step {
 		{GiveRoutes, TakeRoutes}, {Quiet, Wake}, {Empty, Refill}, {Settle, Loosen}}
 }
 
-// ErrStop wraps what makes it unsafe to go on undoing: the rest is tried again later.
+// ErrStop wraps an error after which it is unsafe to continue undoing: the rest is tried again later.
 var ErrStop = errors.New("not undone further for now")
 
-// Host does what a step says.
+// Host carries out a step.
 type Host interface {
 	Do(op Op, r *Record) error
 }
 
-// Forward does the remaining steps. Each is written to disk before it is begun, so that after a crash the record
-// shows what may have been done. After an error call Back with the record.
+// Forward does the remaining steps. It calls save before it begins each step, so that after a crash the record shows
+// what may have been done. After an error call Back with the record.
 func Forward(r *Record, save func() error, h Host) error {
 	all := steps()
 	for r.Step < len(all) {
@@ -71,9 +71,9 @@ func Forward(r *Record, save func() error, h Host) error {
 	return nil
 }
 
-// Back undoes the steps that may have been done, the last first. A step that cannot be undone does not stop the
-// others, unless the error is an ErrStop: then the record is unchanged and Back must be called again. Done reports
-// whether it went to the end.
+// Back undoes the steps that may have been done, the last first. A step that cannot be undone does not stop the others,
+// unless the error is an ErrStop: then the record is unchanged and Back must be called again. Done reports whether all
+// steps were undone.
 func Back(r *Record, save func() error, h Host) (done bool, err error) {
 	r.Phase = Reverting
 	errs := []error{save()}

@@ -13,12 +13,12 @@ import (
 	"heddle/internal/spec"
 )
 
-// world is a host in memory: what each of the two devices has.
+// world is a host in memory: the configuration of its two devices.
 type world struct {
 	exists, connected    bool
 	device, iface        map[string]bool
 	quiet, loose         bool
-	failAt, crashAt      int // ops until one fails, or the agent dies in the middle of it; -1 for never
+	failAt, crashAt      int // operations until one fails, or the agent dies in the middle of it; -1: never
 	neverCut, refillGone bool
 }
 
@@ -46,7 +46,7 @@ func (w *world) Do(op Op, r *Record) error {
 	}
 	w.failAt--
 	w.crashAt--
-	half := w.failAt == -1 || w.crashAt == -1 // an op that fails has been done in part
+	half := w.failAt == -1 || w.crashAt == -1 // an operation that fails has been done in part
 	change := func(m map[string]bool, names []string, on bool) {
 		if half {
 			names = names[:len(names)/2]
@@ -117,9 +117,9 @@ func record(have []string) *Record {
 	return r
 }
 
-// TestS81_WhateverPartOfAMoveWasDoneItIsUndone: any prefix of the steps, the last of them done in part, and then
-// undone, with a crash in the middle of undoing too, leaves the host as it was; and at no instant is anything on
-// neither device.
+// TestS81_WhateverPartOfAMoveWasDoneItIsUndone does any prefix of the steps, the last of them in part, and then undoes
+// them, with a crash in the middle of undoing too. The host is as it was, and at no instant is anything on neither
+// device.
 func TestS81_WhateverPartOfAMoveWasDoneItIsUndone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		have := slices.Compact(slices.Sorted(slices.Values(rapid.SliceOfN(rapid.StringMatching(`[a-z]{3}`), 1,
@@ -145,7 +145,7 @@ func TestS81_WhateverPartOfAMoveWasDoneItIsUndone(t *testing.T) {
 			t.Fatalf("back: %v, %v", done, err)
 		}
 		w.crashAt = -1000
-		again := crashed // what the next agent reads: the step may be an earlier one's
+		again := crashed // what the next agent reads; the step may be an earlier one
 		again.Phase = Reverting
 		if done, err := Back(&again, save, w); !done || err != nil || again.Step != 0 {
 			t.Fatalf("back again: %v, %v", done, err)

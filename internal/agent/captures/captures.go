@@ -1,4 +1,4 @@
-// Package captures runs the captures that clients ask for, each beside the agent's loop.
+// Package captures runs the captures that clients ask for, each in a goroutine beside the agent's loop.
 package captures
 
 import (
@@ -20,28 +20,30 @@ import (
 
 // Times of a capture.
 const (
-	// countsEvery is how often a client hears how many frames it has lost.
+	// countsEvery is how often a client is sent the number of frames it has lost.
 	countsEvery = time.Second
-	// nameFor is how long a port's name is taken for granted: places are given to other ports.
+	// nameFor is how long a port's name is used before it is looked up again: slots are reused by other ports.
 	nameFor = time.Second
-	// captureTurn bounds a wait for frames.
+	// captureTurn bounds one wait for frames.
 	captureTurn = 100 * time.Millisecond
-	// leftOver bounds what is read after the end of a capture, where the ring still fills as fast as it is read.
+	// leftOver bounds how long frames are read after the end of a capture if the ring still fills as fast as it is
+	// read.
 	leftOver = 2 * time.Second
 )
 
-// Host is what captures need of their agent.
+// Host is what captures need from their agent.
 type Host struct {
 	Log *slog.Logger
 	// Source captures in the kernel.
 	Source *dataplane.Captures
-	// Look gives f, in the loop, the plan that counts.
+	// Look calls f, in the loop, with the active plan.
 	Look func(ctx context.Context, f func(*plan.Plan) error) error
-	// InLoop runs f in the loop. Once the loop has ended it does nothing: the kernel's closing does what f would.
+	// InLoop runs f in the loop. After the loop has ended it does nothing: closing the kernel's objects has the same
+	// effect as f.
 	InLoop func(f func() error) error
 }
 
-// Captures are those that run, by the number a client ends them with.
+// Captures are the captures that are running, by the number with which a client ends them.
 type Captures struct {
 	host Host
 	mu   sync.Mutex
@@ -49,7 +51,7 @@ type Captures struct {
 	end  map[uint64]chan struct{}
 }
 
-// New is where no capture runs yet.
+// New returns a Captures without running captures.
 func New(h Host) *Captures { return &Captures{host: h, end: map[uint64]chan struct{}{}} }
 
 func (cs *Captures) begin() (id uint64, end <-chan struct{}) {
@@ -61,7 +63,7 @@ func (cs *Captures) begin() (id uint64, end <-chan struct{}) {
 	return cs.last, ch
 }
 
-// over closes the capture's channel, once; false when there is no such capture.
+// over closes the capture's channel, once; it returns false if there is no such capture.
 func (cs *Captures) over(id uint64) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -73,7 +75,7 @@ func (cs *Captures) over(id uint64) bool {
 	return ok
 }
 
-// EndCapture ends a capture; what the kernel has captured until then is still given to its client.
+// EndCapture ends a capture; frames that the kernel has captured until then still reach its client.
 func (cs *Captures) EndCapture(_ context.Context, q api.EndCapture) error {
 	if !cs.over(q.ID) {
 		return api.NewError(api.NotFound, fmt.Sprintf("there is no capture %d", q.ID))
@@ -81,8 +83,8 @@ func (cs *Captures) EndCapture(_ context.Context, q api.EndCapture) error {
 	return nil
 }
 
-// Capture captures for one client. It runs beside the loop, which it needs for the instant in which the devices are
-// given another program.
+// Capture captures for one client. It runs beside the loop, and needs the loop only at the instant when the devices get
+// another program.
 func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
 	var s dataplane.Selection
 	var uplinks map[plan.PortID]bool
@@ -117,7 +119,7 @@ func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.Ca
 	return err
 }
 
-// capture is one client's.
+// capture is one client's capture.
 type capture struct {
 	run     *dataplane.Capture
 	of      *dataplane.Captures
@@ -126,16 +128,17 @@ type capture struct {
 	names   map[uint16]named
 	counts  api.CaptureCounts
 	counted time.Time
-	offset  int64 // from the kernel's clock to that of the calendar, ns
+	offset  int64 // from the kernel's clock to the wall clock, ns
 }
 
-// named is the last known name of a number, and when it was looked up.
+// named is the last known name of a slot, and when it was looked up.
 type named struct {
 	id plan.PortID
 	at time.Time
 }
 
-// follow sends the client what is captured until the capture is ended, then what is left, and the counts last.
+// follow sends the client the captured frames until the capture is ended, then the remaining frames, and the counts
+// last.
 func (c *capture) follow(ctx context.Context, end <-chan struct{}) error {
 	if err := c.clock(); err != nil {
 		return err
@@ -161,7 +164,7 @@ func (c *capture) follow(ctx context.Context, end <-chan struct{}) error {
 	return c.finish(api.CaptureAgentEnds)
 }
 
-// turn gives frames until the deadline, or until one has passed without any.
+// turn sends frames until the deadline, or until one captureTurn has passed without any.
 func (c *capture) turn(deadline time.Time) error {
 	for time.Now().Before(deadline) {
 		f, err := c.run.Next(deadline)
@@ -179,7 +182,7 @@ func (c *capture) finish(why api.CaptureEnd) error {
 	if err := c.run.Stop(); err != nil {
 		return err
 	}
-	// Runs of the program that have selected a frame already put it into the ring in the meantime.
+	// Runs of the program that had already selected a frame have written it to the ring in the meantime.
 	for until := time.Now().Add(leftOver); time.Now().Before(until); {
 		err := c.turn(time.Now().Add(captureTurn))
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -201,7 +204,7 @@ func (c *capture) count(ended api.CaptureEnd) error {
 	return c.emit(api.CaptureEvent{Counts: &c.counts})
 }
 
-// clock reads how far apart the clocks are: that of the calendar is set now and then.
+// clock measures the offset between the kernel's clock and the wall clock, which is set now and then.
 func (c *capture) clock() error {
 	var mono unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
@@ -223,7 +226,7 @@ func (c *capture) frame(f dataplane.Captured) error {
 	return c.emit(api.CaptureEvent{Frame: &shown})
 }
 
-// name returns what a number stands for, where that is news.
+// name sends the client the name of a slot if the client does not know it.
 func (c *capture) name(slot uint16) error {
 	have, ok := c.names[slot]
 	now := time.Now()
@@ -235,7 +238,7 @@ func (c *capture) name(slot uint16) error {
 		return err
 	}
 	if id == (plan.PortID{}) {
-		id = have.id // gone since it sent the frame
+		id = have.id // the port is gone since it sent the frame
 	}
 	c.names[slot] = named{id, now}
 	if ok && have.id == id {

@@ -13,10 +13,10 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// maxVLAN is the highest VLAN number there is.
+// maxVLAN is the highest VLAN ID.
 const maxVLAN = 4094
 
-// selection translates a client's request into the kernel's selection; the faults are complete.
+// selection translates a client's request into the kernel's selection; the error lists all faults.
 func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 	s := dataplane.Selection{Snap: q.Snap}
 	var faults, missing []string
@@ -31,7 +31,7 @@ func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 			s.Ports = append(s.Ports, ids[0])
 		case len(ids) > 1:
 			fault("%s is in %d switches: say which with --switch", known.Shown(name), len(ids))
-		case len(switches) > 0: // else it is the switch that there is not
+		case len(switches) > 0: // else it is the switch that does not exist
 			all.What = what
 			missing = append(missing, all.Missing(name))
 		}
@@ -83,7 +83,7 @@ func switchNames(p *plan.Plan) (names []string) {
 	return names
 }
 
-// portsNamed gives the uplinks, and with ports the ports too, of the name, and all the names there are.
+// portsNamed returns the uplinks, and with ports set also the ports, of that name, and all existing names.
 func portsNamed(switches []*plan.Switch, name string, ports bool) (ids []plan.PortID, all known.Names) {
 	all.Else = map[string]string{}
 	look := func(id plan.PortID, device string) {
@@ -176,7 +176,7 @@ func selectStages(s *dataplane.Selection, q api.Capture, fault func(string, ...a
 	}
 	switch {
 	case len(s.Stages) == 0 && len(q.Reasons) > 0:
-		s.Stages = []int{abi.CaptureDrop} // nothing else has a reason
+		s.Stages = []int{abi.CaptureDrop} // only drops have a reason
 	case len(s.Stages) == 0:
 		s.Stages = []int{abi.CaptureAdmit, abi.CaptureDeliver, abi.CaptureDrop}
 	case len(q.Reasons) > 0 && !slices.Contains(s.Stages, abi.CaptureDrop):

@@ -17,19 +17,19 @@ import (
 type object struct {
 	ref    api.ObjectRef
 	fields []field
-	// leftOut is what fields have that the file leaves out.
+	// leftOut are the values of fields that the file leaves out.
 	leftOut leftOut
 }
 
-// field is a field that the file sets: what it is set to as text, which is compared, and in its type.
+// field is a field that the file sets: its value as text, which is compared, and as a typed value.
 type field struct {
 	path, value string
 	typed       plan.FieldValue
 }
 
-// Between lists what turns one configuration into the other, object by object and field by field: what goes first, then
-// what changes or comes, in the order of the new file. A field that is written out, or left out, and means the same as
-// before is no change.
+// Between lists what turns one configuration into the other, object by object and field by field: first what is
+// removed, then what changes or is added, in the order of the new file. A field that is written out or left out but
+// means the same as before is no change.
 func Between(from, to *spec.Config) ([]api.Change, error) {
 	from, to = withoutShared(from, to)
 	have, err := objects(from)
@@ -63,7 +63,8 @@ func Between(from, to *spec.Config) ([]api.Change, error) {
 	return append(changes, coming...), nil
 }
 
-// identity says which objects of two configurations are one: a port has a name on the host and may change its switch.
+// identity identifies an object across two configurations: a port's name is unique on the host, so that a port may
+// change its switch.
 func (o object) identity() api.ObjectRef {
 	if o.ref.Kind == api.PortObject {
 		return api.ObjectRef{Kind: o.ref.Kind, Name: o.ref.Name}
@@ -71,8 +72,8 @@ func (o object) identity() api.ObjectRef {
 	return o.ref
 }
 
-// withoutShared leaves out ports that the two have in common (spec.ParseAfter): a port that is written alike has no
-// change of its own.
+// withoutShared leaves out ports that the two configurations share in memory (spec.ParseAfter): a port that is written
+// alike has no change of its own.
 func withoutShared(from, to *spec.Config) (*spec.Config, *spec.Config) {
 	if from == nil || to == nil || !spec.SamePorts(from.Ports, to.Ports) {
 		return from, to
@@ -107,7 +108,7 @@ func diffFields(was, now object) []api.Change {
 	return changes
 }
 
-// typed is what the file sets the field to.
+// typed returns the value that the file gives the field.
 func (o object) typed(path string) plan.FieldValue {
 	for _, f := range o.fields {
 		if f.path == path {
@@ -142,8 +143,8 @@ func objects(cfg *spec.Config) ([]object, error) {
 	return l.all, nil
 }
 
-// list gathers objects; groups are the policies that ports of a port group inherit, by switch and port group, mtus
-// those of switches.
+// list collects objects. groups are the policies that the ports of a port group inherit, by switch and port group; mtus
+// are the MTUs of switches, in bytes.
 type list struct {
 	all    []object
 	groups map[[2]string]leftOut
@@ -231,7 +232,7 @@ func flatten(prefix string, b []byte) ([]field, error) {
 	return fields, nil
 }
 
-// leaf is the field at path, whose value is no object.
+// leaf returns the field at path, whose value is not an object.
 func leaf(path string, b []byte) (field, error) {
 	f := field{path: path}
 	if err := json.Unmarshal(b, &f.typed); err != nil {

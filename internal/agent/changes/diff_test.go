@@ -112,7 +112,7 @@ ports:
 	}
 }
 
-// What is written out and means what was so before, built in or inherited, is no change, and neither is leaving it out
+// Writing out a value that was already in effect, built in or inherited, is no change, and neither is leaving it out
 // again.
 func TestAFieldThatMeansTheSameIsNoChange(t *testing.T) {
 	plain := parse(t, base)
@@ -144,7 +144,7 @@ ports:
 		kind     api.ChangeKind
 	}{{plain, spelled, api.Added}, {spelled, plain, api.Removed}} {
 		got, err := Between(c.from, c.to)
-		// what does change
+		// changes that count
 		change := api.Change{Kind: c.kind, Object: api.ObjectRef{Kind: api.PortGroupObject, Switch: "lab", Name: "web"},
 			Field: "overrides.vlan", New: plan.FieldValueOf(true)}
 		if c.kind == api.Removed {
@@ -156,7 +156,7 @@ ports:
 	}
 }
 
-// The values that count as left out are those of the plan: with each of them written out, no port changes.
+// The values used for left-out fields are those of the plan: if each of them is written out, no port changes.
 func TestWhatIsLeftOutIsWhatThePlanHas(t *testing.T) {
 	cfg := parse(t, base)
 	p, err := plan.Resolve(cfg, nil)
@@ -187,7 +187,7 @@ func orNone(names string) string {
 	return names
 }
 
-// A VLAN policy is inherited as a whole: a trunk does not inherit the tag protocol of another.
+// A VLAN policy is inherited as a whole: a trunk does not inherit the tag protocol of another trunk.
 func TestATrunkOfItsOwnInheritsNothingOfAnother(t *testing.T) {
 	const file = `
 switches:

@@ -10,11 +10,11 @@ import (
 	"heddle/internal/spec"
 )
 
-// leftOut is what fields of an object have when the file leaves them out, by path: built-in defaults, or what is
-// inherited.
+// leftOut are the values of an object's fields that the file leaves out, by path: built-in defaults, or inherited
+// values.
 type leftOut map[string]string
 
-// value is what a field of an object is in effect; "" for none. A VLAN policy is inherited as a whole.
+// value returns the effective value of an object's field; "" for none. A VLAN policy is inherited as a whole.
 func (o object) value(path string) string {
 	own := o.own()
 	if v, ok := own[path]; ok {
@@ -48,7 +48,7 @@ func (l leftOut) hasVLAN() bool {
 	return false
 }
 
-// below is what the next level of the inheritance has of a policy that it leaves out.
+// below returns what the next level inherits: o completed with the values of l.
 func (l leftOut) below(o leftOut) leftOut {
 	m := maps.Clone(l)
 	if o.hasVLAN() {
@@ -68,7 +68,7 @@ func sameValue(path, a, b string) bool {
 	return errA == nil && errB == nil && da == db
 }
 
-// unitOf is what the number of a field counts, "" for what is no number.
+// unitOf returns the unit of a numeric field, "" for other fields.
 func unitOf(path string) string {
 	if f, policy := plan.FieldOf(strings.TrimPrefix(path, "defaults.")); policy {
 		return f.Counts()
@@ -86,8 +86,8 @@ func isDuration(path string) bool {
 	return path == "upDelay" || strings.HasSuffix(path, "FlowTimeout") || strings.HasSuffix(path, "templates.every")
 }
 
-// builtInPolicy is the policy of ports for which no level sets anything; values that depend on the switch are the
-// switch's.
+// builtInPolicy returns the policy of ports for which no level sets anything; values that depend on the switch are
+// taken from it.
 func builtInPolicy(s *spec.Switch) leftOut {
 	m := leftOut{}
 	for _, f := range plan.Fields() {
@@ -99,7 +99,7 @@ func builtInPolicy(s *spec.Switch) leftOut {
 	return m
 }
 
-// ofSwitch is what a switch's own fields have when they are left out, given its policy's.
+// ofSwitch returns the values of a switch's own fields when they are left out, given the values of its policy.
 func ofSwitch(policy leftOut) leftOut {
 	m := leftOut{
 		"kind": string(spec.Distributed), "mtu": strconv.Itoa(spec.DefaultMTU), "upDelay": spec.DefaultUpDelay.String(),
@@ -115,7 +115,7 @@ func ofSwitch(policy leftOut) leftOut {
 	return m
 }
 
-// ofIPFIX is what the ipfix settings of a switch are when they are left out.
+// ofIPFIX returns the values of a switch's ipfix settings when they are left out.
 func ofIPFIX() leftOut {
 	return leftOut{
 		"observationDomainId": "0", "samplingRate": "0", "internalFlowsOnly": "false", "biflow": "false",
@@ -127,7 +127,7 @@ func ofIPFIX() leftOut {
 	}
 }
 
-// ofUplink is what an uplink's fields are when they are left out.
+// ofUplink returns the values of an uplink's fields when they are left out.
 func ofUplink(s *spec.Switch) leftOut {
 	m := leftOut{"vlans": "[0-4094]", "blocked": "false"}
 	for _, f := range plan.Fields() {
@@ -138,7 +138,7 @@ func ofUplink(s *spec.Switch) leftOut {
 	return m
 }
 
-// ofPort is what a port's fields have when they are left out, given its port group's policy.
+// ofPort returns the values of a port's fields when they are left out, given its port group's policy.
 func ofPort(p spec.Port, mtu int, policy leftOut) leftOut {
 	m := maps.Clone(policy)
 	if m == nil {

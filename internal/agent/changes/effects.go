@@ -7,8 +7,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Effects say what a change of plan means for ports, one for each port group and value, in the order of the new plan
-// and then of the old one: how many ports come, go and change which effective value.
+// Effects lists what a change of plan means for ports, one effect for each port group and value, in the order of the
+// new plan and then of the old one: how many ports are added, removed, or change which effective value.
 func Effects(before, after *plan.Plan) []api.Effect {
 	t := &tally{at: map[key]int{}, policies: map[policies][]api.Effect{}}
 	old := portsOf(before)
@@ -49,12 +49,12 @@ func portsOf(p *plan.Plan) map[plan.PortID]*plan.Port {
 // tally counts the ports that share an effect.
 type tally struct {
 	list []api.Effect
-	at   map[key]int // where an effect is in the list
-	// policies are what one policy that ports share has otherwise than another.
+	at   map[key]int // index of an effect in the list
+	// policies are the differences between two policies, for ports that share both.
 	policies map[policies][]api.Effect
 }
 
-// key is an effect as far as ports share it; values are told apart by what they are called.
+// key identifies an effect that several ports share; values are compared by their text.
 type key struct {
 	kind              api.EffectKind
 	sw, group         string
@@ -63,7 +63,7 @@ type key struct {
 
 type policies struct{ was, now *plan.Effective }
 
-// add counts a port that the effect is for.
+// add counts a port that has the effect.
 func (t *tally) add(p *plan.Port, e api.Effect) {
 	k := key{e.Kind, p.ID.Switch, p.PortGroup, e.Field, e.New.String(), e.Old.String()}
 	i, known := t.at[k]
@@ -98,7 +98,7 @@ func (t *tally) compare(was, now *plan.Port) {
 	}
 }
 
-// between says which effective values of a policy are other ones.
+// between lists which effective values differ between the two policies.
 func between(was, now *plan.Port) (effects []api.Effect) {
 	old := map[string]plan.FieldValue{}
 	for _, r := range was.Rows() {
@@ -116,7 +116,7 @@ func between(was, now *plan.Port) (effects []api.Effect) {
 // portGroupField is the field of a port that moves.
 const portGroupField = "portGroup"
 
-// text says the effect to people.
+// text describes the effect for people.
 func text(e *api.Effect) string {
 	who, is, change, move := fmt.Sprintf("port %s of port group %s/%s", e.Port, e.Switch, e.PortGroup), "is", "changes",
 		"moves"

@@ -1,5 +1,5 @@
 // Package devices judges a host's devices for a switch: whether a device can be used, what it reports about itself, and
-// the names of those that an agent makes. It is pure.
+// the names of the devices that an agent makes. It is pure.
 package devices
 
 import (
@@ -14,8 +14,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Fact is what a device shows. The state of the other end is used where it can be seen: its going down is reported at
-// once, the loss of carrier that follows may come a second later.
+// Fact returns the state of a device. The state of a veth's other end is used if it can be seen: its going down is
+// reported at once, while the loss of carrier may follow a second later.
 func Fact(d hostdev.Device) plan.Fact {
 	f := plan.Fact{Up: d.Up(), MTU: d.MTU}
 	if d.Peer.Seen {
@@ -45,12 +45,12 @@ func UplinkFact(d hostdev.Device) plan.Fact {
 	return f
 }
 
-// Attachment says how frames reach the owner: straight into the other namespace where there is one (K13).
+// Attachment says how frames reach the owner: directly into the other network namespace if there is one (K13).
 func Attachment(d hostdev.Device) binding.Attachment {
 	return binding.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
 }
 
-// Unusable says why a device cannot be what it is meant to be; none when it can.
+// Unusable returns why a device cannot serve in the role; none if it can.
 func Unusable(d hostdev.Device, role spec.Role) problem.Problem {
 	switch {
 	case d.Name == "lo":
@@ -71,7 +71,8 @@ func Unusable(d hostdev.Device, role spec.Role) problem.Problem {
 	return problem.Problem{}
 }
 
-// memberOf says why a device that belongs to another cannot be used: the other takes its frames. A VRF does not.
+// memberOf returns why a device that is a member of another device cannot be used: the other device takes its frames. A
+// VRF does not.
 func memberOf(d hostdev.Device) problem.Problem {
 	m := d.Master
 	if m == (hostdev.Master{}) || m.Driver == "vrf" {
@@ -87,8 +88,8 @@ func memberOf(d hostdev.Device) problem.Problem {
 	return is
 }
 
-// DerivedMAC is a host interface's address where none is configured: locally administered, and the same for the same
-// port at every start.
+// DerivedMAC returns the MAC of a host interface for which none is configured: locally administered, and the same for
+// the same port at every start.
 func DerivedMAC(id plan.PortID, place string) plan.MAC {
 	h := sha256.Sum256([]byte("heddle host port\x00" + place + "\x00" + id.Switch + "\x00" + id.Name))
 	m := plan.MAC(h[:6])
@@ -98,8 +99,8 @@ func DerivedMAC(id plan.PortID, place string) plan.MAC {
 
 const switchEndPrefix = "sw-"
 
-// SwitchEnd is the name of the switch's end of a host interface's pair: recognisable, at most 15 bytes, and the same at
-// every start.
+// SwitchEnd returns the name of the switch's end of a host interface's pair: recognisable, at most 15 bytes, and the
+// same at every start.
 func SwitchEnd(device string) string {
 	if len(switchEndPrefix)+len(device) <= hostdev.NameMax {
 		return switchEndPrefix + device
@@ -109,8 +110,8 @@ func SwitchEnd(device string) string {
 		""), h[:2])
 }
 
-// AliasPrefix begins the alias of every device the agent of that name makes.
+// AliasPrefix returns the beginning of the alias of every device that the agent of that name makes.
 func AliasPrefix(agent string) string { return "heddle/" + agent + "/" }
 
-// Alias is that of the device made for a port.
+// Alias returns the alias of the device made for a port.
 func Alias(agent string, id plan.PortID) string { return AliasPrefix(agent) + id.String() }

@@ -67,7 +67,7 @@ func TestK13_PeerRedirectOnlyIntoAnotherNamespace(t *testing.T) {
 	}
 }
 
-// Who comes with a VLAN interface is told what takes its place.
+// If a VLAN interface is given as a port, the error says what to use in its place.
 func TestVLANInterfaceIsNoVNIC(t *testing.T) {
 	d := hostdev.Device{Name: "eno1.100", Kind: hostdev.Other, Driver: "vlan"}
 	if why := Unusable(d, spec.VNIC); !strings.Contains(why.Text(),

@@ -29,9 +29,9 @@ func mountsLock(p Paths) (*os.File, error) {
 	return f, nil
 }
 
-// Mount mounts the bpf file system that holds the pins, unless it is. It is kept outside /sys, so that it can be seen
-// inside "ip netns exec" too. The agent's own directory is made under the same lock, so that no other agent's end takes
-// the file system away in between.
+// Mount mounts the bpf file system for the pins, unless it is mounted. It is mounted outside /sys, so that it is
+// visible inside "ip netns exec" too. The agent's own directory is made under the same lock, so that another agent that
+// ends does not unmount the file system in between.
 func Mount(p Paths, name string) error {
 	dir := p.bpffs()
 	lock, err := mountsLock(p)
@@ -71,8 +71,8 @@ func onBPFFS(dir string) bool {
 	return unix.Statfs(dir, &fs) == nil && fs.Type == bpfFSMagic
 }
 
-// privateMounts reports whether the process is in another mount namespace than one of its ancestors, so that its
-// mounts may end with it. Ancestors that cannot be read are skipped.
+// privateMounts reports whether the process is in another mount namespace than one of its ancestors, so that its mounts
+// may end with it. Ancestors that cannot be read are skipped.
 func privateMounts() (bool, error) {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
@@ -86,7 +86,7 @@ func privateMounts() (bool, error) {
 	return false, nil
 }
 
-// parentOf is the parent of a process, 0 when it has none or is gone (proc_pid_stat(5): the second field after the
+// parentOf returns the parent of a process, 0 if it has none or is gone (proc_pid_stat(5): the second field after the
 // name, which ends with the last closing parenthesis).
 func parentOf(pid int) int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -104,7 +104,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// Unmount removes the bpf file system when no agent has anything in it any more.
+// Unmount unmounts the bpf file system if no agent has pins in it.
 func Unmount(p Paths) error {
 	dir := p.bpffs()
 	lock, err := mountsLock(p)
@@ -130,14 +130,15 @@ func Unmount(p Paths) error {
 	if !onBPFFS(dir) {
 		return nil
 	}
-	// Nothing is pinned there any more; whoever still looks at it keeps the empty view until it looks away.
+	// Nothing is pinned there any more; a process that still has the directory open keeps the empty view until it
+	// closes it.
 	err = unix.Unmount(dir, unix.MNT_DETACH)
-	if errors.Is(err, unix.EPERM) { // mounted for an agent that may not; empty, it is in nobody's way
+	if errors.Is(err, unix.EPERM) { // another agent mounted it and this one may not unmount it; empty, it does no harm
 		return nil
 	}
 	if err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("unmount %s: %w", dir, err)
 	}
-	_ = os.Remove(dir) // not empty, when somebody else still needs it
+	_ = os.Remove(dir) // not empty if somebody else still needs it
 	return nil
 }

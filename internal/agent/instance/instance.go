@@ -1,5 +1,5 @@
-// Package instance is one agent's part of a machine: its directories, the lock that keeps a second one away, the file
-// system its pins are in, and the network namespace its devices are in.
+// Package instance is one agent's part of a machine: its directories, the lock that excludes a second agent, the file
+// system of its pins, and the network namespace of its devices.
 package instance
 
 import (
@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Paths are the directories of the agents of a machine; each agent has its own part in both.
+// Paths are the directories of the agents of a machine; each agent has its own part of both.
 type Paths struct {
 	Run   string // locks, sockets, and the bpf file system; gone after a reboot
-	State string // what survives a reboot
+	State string // files that survive a reboot
 }
 
-// LockFile is held locked by the agent of that name while it runs.
+// LockFile is the file that the agent of that name locks while it runs.
 func (p Paths) LockFile(name string) string { return filepath.Join(p.Run, name+".lock") }
 
 // Pins is the directory of an agent's pinned kernel objects.
@@ -31,7 +31,7 @@ func (p Paths) bpffs() string { return filepath.Join(p.Run, "bpf") }
 
 var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
-// CheckName reports whether an agent may have the name: it becomes part of file names and device aliases.
+// CheckName returns an error unless an agent may have the name: it becomes part of file names and device aliases.
 func CheckName(name string) error {
 	if !agentName.MatchString(name) {
 		return fmt.Errorf("agent name %q: use letters, digits, - and _, at most 63", name)
@@ -39,7 +39,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Privileged returns what the process lacks to change the kernel; who is named as what needs it, such as "the agent".
+// Privileged returns an error that names the capabilities the process lacks to change the kernel; who is the subject of
+// the sentence, such as "the agent".
 func Privileged(who string) error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -63,11 +64,12 @@ func Privileged(who string) error {
 	return fmt.Errorf("not enough privilege: %s needs %s; run it as root", who, strings.Join(missing, " and "))
 }
 
-// MachineID is different on each machine, so that two hosts do not derive the same MAC for ports of the same name.
+// MachineID returns a value that differs on each machine, so that two hosts do not derive the same MAC for ports of the
+// same name.
 func MachineID() string {
 	b, err := os.ReadFile("/etc/machine-id")
 	if err != nil {
-		name, _ := os.Hostname() // without either, derived MACs depend on the agent's name alone
+		name, _ := os.Hostname() // if neither exists, derived MACs depend on the agent's name alone
 		return name
 	}
 	return string(b)

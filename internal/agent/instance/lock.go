@@ -13,17 +13,17 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// Lock keeps a second agent away that has the same name, or the same state. The kernel frees it when the process ends,
+// Lock excludes a second agent with the same name or the same state. The kernel releases it when the process ends,
 // however it ends.
 type Lock struct {
 	run   *os.File // the lock in the run directory
-	state *os.File // the state directory itself, which nobody removes by mistake as one may a file
+	state *os.File // the state directory itself, which is not removed by mistake as easily as a file
 }
 
-// ErrRunning says that an agent of that name is running.
+// ErrRunning: an agent of that name is running.
 var ErrRunning = errors.New("an agent of this name is running")
 
-// ElsewhereError is ErrRunning of an agent that has another run directory, where commands reach it.
+// ElsewhereError is ErrRunning for an agent with another run directory, where commands reach it.
 type ElsewhereError struct {
 	Name, Run string
 	Process   int
@@ -35,11 +35,11 @@ func (e *ElsewhereError) Error() string {
 		ErrRunning, e.Name, e.Process, e.Run)
 }
 
-// Is makes it an ErrRunning.
+// Is makes errors.Is(e, ErrRunning) true.
 func (e *ElsewhereError) Is(target error) bool { return target == ErrRunning }
 
-// Take takes the locks of the agent of that name, in its run directory and on its state; ErrRunning when one holds
-// either.
+// Take takes the locks of the agent of that name, in its run directory and on its state. It returns ErrRunning if an
+// agent holds either.
 func Take(p Paths, name string) (*Lock, error) {
 	if err := ownfile.MakeDir(p.Run, 0o755); err != nil {
 		return nil, fmt.Errorf("open the run directory: %w", err)
@@ -69,8 +69,8 @@ func Take(p Paths, name string) (*Lock, error) {
 	return &Lock{run, state}, nil
 }
 
-// lockFile locks the file or directory that is at path when it is locked: it may be removed and made again in between,
-// as "heddle down" does.
+// lockFile locks the file or directory at path, and checks that it is still at path when it is locked: it may be
+// removed and made again in between, as "heddle down" does.
 func lockFile(path string, flag int) (*os.File, error) {
 	for {
 		f, err := openForLock(path, flag)
@@ -104,11 +104,11 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
-// holderFile returns who holds the lock on the state.
+// holderFile is the file that names the holder of the lock on the state.
 func (p Paths) holderFile(name string) string { return filepath.Join(p.StateDir(name), "holder") }
 
-// sayWho writes down who holds the locks, for the message of running only: process and run directory. A message that
-// would name another process is worse than none.
+// sayWho writes the process and the run directory of the holder to the holder file. Only the error message of running
+// uses it: no name is better than the name of another process.
 func sayWho(p Paths, name string, run *os.File) {
 	dir, err := filepath.Abs(p.Run)
 	if err != nil {
@@ -123,12 +123,12 @@ func sayWho(p Paths, name string, run *os.File) {
 	}
 }
 
-// running is the error for a lock that is held, with who holds it as the file says.
+// running returns the error for a lock that is held, with the holder that the file names.
 func running(holder string, p Paths, name string) error {
 	b, _ := ownfile.Read(holder)
 	process, dir, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
 	pid, err := strconv.Atoi(process)
-	if err != nil { // it has just begun, or its disk is full
+	if err != nil { // the holder has just begun, or its disk is full
 		return fmt.Errorf("%w: %s; stop it first, or give this one another --name", ErrRunning, name)
 	}
 	if here, err := filepath.Abs(p.Run); err == nil && dir != "" && dir != here {
@@ -137,7 +137,7 @@ func running(holder string, p Paths, name string) error {
 	return fmt.Errorf("%w: %s, process %d; stop it first, or give this one another --name", ErrRunning, name, pid)
 }
 
-// Release lets another agent of the name start.
+// Release releases the locks, so that another agent of the name can start.
 func (l *Lock) Release() {
 	l.state.Close()
 	l.run.Close()

@@ -65,7 +65,7 @@ func TestTake_TheStateRemovedUnderAnAgent(t *testing.T) {
 	}
 }
 
-// A holder that could not be written down is not replaced by an older one.
+// If the holder could not be recorded, the error does not name an earlier holder.
 func TestTake_NamesNobodyItDoesNotKnow(t *testing.T) {
 	p := Paths{Run: t.TempDir(), State: t.TempDir()}
 	take(t, p)

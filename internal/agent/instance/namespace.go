@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place names this boot and the calling thread's network namespace: ifindexes count only within both. A namespace's
-// cookie is never given to another one, unlike its inode (SO_NETNS_COOKIE, Linux 5.14).
+// Place names this boot and the calling thread's network namespace: ifindexes are valid only within both. A namespace's
+// cookie is never reused, unlike its inode (SO_NETNS_COOKIE, Linux 5.14).
 func Place() (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -32,7 +32,8 @@ func Place() (string, error) {
 	return fmt.Sprintf("%s %d", strings.TrimSpace(string(boot)), cookie), nil
 }
 
-// FindPlace is the path of a place's network namespace, "" when it is gone: by its name, or through a process in it.
+// FindPlace returns the path of a place's network namespace, "" if it is gone. It looks for a named namespace, then for
+// a process in it.
 func FindPlace(place string) (string, error) {
 	named, _ := filepath.Glob("/run/netns/*")
 	processes, _ := filepath.Glob("/proc/[0-9]*/ns/net")
@@ -56,7 +57,7 @@ func FindPlace(place string) (string, error) {
 	return "", nil
 }
 
-// In runs f on a thread inside the network namespace at path. A thread that cannot be put back is given up.
+// In runs f on a thread inside the network namespace at path. A thread that cannot be switched back is discarded.
 func In(path string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {

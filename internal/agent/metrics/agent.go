@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Agent counts what an agent does. A nil one counts nothing. It may be used from any goroutine.
+// Agent counts what an agent does. A nil *Agent counts nothing. It may be used from any goroutine.
 type Agent struct {
 	apply     prometheus.Histogram
 	failures  prometheus.Counter
 	failovers *prometheus.CounterVec
 }
 
-// NewAgent makes the counters of an agent that has done nothing.
+// NewAgent returns counters at zero.
 func NewAgent() *Agent {
 	return &Agent{
 		apply: prometheus.NewHistogram(prometheus.HistogramOpts{Name: applySeconds, Help: help(applySeconds),
@@ -24,14 +24,14 @@ func NewAgent() *Agent {
 	}
 }
 
-// Applied counts a plan put into the kernel, and how long that took.
+// Applied counts a plan that was written to the kernel, and how long that took.
 func (a *Agent) Applied(took time.Duration) {
 	if a != nil {
 		a.apply.Observe(took.Seconds())
 	}
 }
 
-// Failed counts a plan that did not go into the kernel.
+// Failed counts a plan that could not be written to the kernel.
 func (a *Agent) Failed() {
 	if a != nil {
 		a.failures.Inc()
@@ -45,8 +45,8 @@ func (a *Agent) FailedOver(sw string) {
 	}
 }
 
-// forget drops the series of switches that are gone, and begins those of new ones at 0: a rate needs a value before the
-// first event.
+// forget drops the series of switches that are gone, and starts those of new switches at 0: a rate needs a value before
+// the first event.
 func (a *Agent) forget(known map[string]bool, now []string) map[string]bool {
 	next := make(map[string]bool, len(now))
 	for _, sw := range now {

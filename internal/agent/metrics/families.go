@@ -5,7 +5,7 @@ package metrics
 
 import "slices"
 
-// Type is what a metric is to Prometheus.
+// Type is a metric's type in Prometheus.
 type Type string
 
 // The types of metrics.
@@ -21,7 +21,7 @@ type Family struct {
 	Type   Type
 	Help   string
 	Labels []string
-	// Lazy: a series appears with its first event, since each port has one for every reason there is.
+	// Lazy: a series appears with its first event, since each port would have one for every reason.
 	Lazy bool
 }
 
@@ -31,7 +31,7 @@ var (
 	uplinkLabels = []string{"switch", "uplink"}
 )
 
-// Families are all metrics, in the order of the reference page.
+// Families returns all metrics, in the order of the reference page.
 func Families() []Family {
 	own := []Family{
 		{Name: agentInfo, Type: Gauge, Help: "Always 1; which agent answers, and of which version.",
@@ -63,7 +63,7 @@ func Families() []Family {
 	return slices.Concat(own, traffic("heddle_uplink_", "uplink", uplinkLabels), flowFamilies())
 }
 
-// Names of the metrics that are not of a port's or an uplink's traffic.
+// Names of the metrics that are not about a port's or an uplink's traffic.
 const (
 	agentInfo     = "heddle_agent_info"
 	agentStart    = "heddle_agent_start_time_seconds"
@@ -81,7 +81,7 @@ const (
 	uplinkUp       = "heddle_uplink_up"
 )
 
-// Endings of the metrics that ports and uplinks have in common.
+// Suffixes of the metrics that ports and uplinks have in common.
 const (
 	received      = "received_frames_total"
 	receivedBytes = "received_bytes_total"

@@ -26,7 +26,7 @@ const (
 	collectorLast   = "heddle_flow_last_lost_timestamp_seconds"
 )
 
-// flowFamilies are the metrics of metering and export. Those of a switch appear when it is metered.
+// flowFamilies returns the metrics of metering and export. Those of a switch appear when it is metered.
 func flowFamilies() []Family {
 	sw, collector := []string{"switch"}, []string{"switch", "collector"}
 	return []Family{
@@ -61,14 +61,14 @@ func flowFamilies() []Family {
 	}
 }
 
-// time adds a gauge of a time, unless that is zero.
+// time adds a gauge with a time in Unix seconds, unless the time is zero.
 func (s *series) time(name string, at time.Time, labels []*dto.LabelPair) {
 	if !at.IsZero() {
 		s.gauge(name, float64(at.UnixMilli())/1000, labels)
 	}
 }
 
-// flows adds what is known of a switch's flows.
+// flows adds the metrics of a switch's flows.
 func (s *series) flows(sw *api.FlowSwitch) {
 	labels := newLabels([]string{"switch"}, sw.Switch)
 	s.gauge(flowEntries, float64(sw.Flows), labels)

@@ -16,31 +16,31 @@ import (
 	"heddle/internal/plan"
 )
 
-// Port is what a scrape shows of a port or an uplink.
+// Port is the state and the counters of a port or an uplink in a scrape.
 type Port struct {
 	ID        plan.PortID
 	PortGroup string
 	Uplink    bool
 	State     api.PortState
 	Counters  observe.Counters
-	// MACLimit is how many MACs it may learn; 0 without MAC learning.
+	// MACLimit is how many MACs the port may learn; 0 without MAC learning.
 	MACLimit int
 	Lost     hostdev.Losses
 }
 
 // Source is asked once a scrape, from any goroutine.
 type Source interface {
-	// Sample gives every port and uplink, each once, and the names of the switches.
+	// Sample returns every port and uplink, each once, and the names of the switches.
 	Sample(context.Context) (ports []Port, switches []string, err error)
-	// FlowStatus is how metering and export do.
+	// FlowStatus returns the state of metering and export.
 	FlowStatus(context.Context) (*api.FlowStatus, error)
 }
 
 // sampleWait bounds how long a scrape waits for an agent that is busy.
 const sampleWait = 8 * time.Second
 
-// Host gathers all metrics of an agent. The ports' are put together without the registry, which would look at each of
-// their tens of thousands of series for faults that they can't have: that takes several times as long as all the rest.
+// Host gathers all metrics of an agent. The ports' metrics bypass the registry, which would check each of their tens of
+// thousands of series for faults that they cannot have: that takes several times as long as everything else.
 type Host struct {
 	source   Source
 	agent    *Agent
@@ -50,11 +50,12 @@ type Host struct {
 	macTable int // how many learned MACs the host can hold
 
 	mu    sync.Mutex
-	known map[string]bool // the switches that the agent's counters have series of
+	known map[string]bool // the switches that have series in the agent's counters
 }
 
-// NewHost makes the metrics of an agent of that name and version, which was started then: those of Families, and those
-// of a Go program (go_…) and a process (process_…).
+// NewHost makes the metrics of an agent of that name and version, which started at that time: those of Families, and
+// those of a Go program (go_…) and a process (process_…). macTable is the number of learned MACs that the host can
+// hold.
 func NewHost(source Source, agent *Agent, name, version string, macTable int, started time.Time) (*Host, error) {
 	h := &Host{source: source, macTable: macTable, agent: agent, registry: prometheus.NewRegistry(), started: started,
 		info: [][]*dto.LabelPair{newLabels([]string{"agent", "version"}, name, version)}}
@@ -66,7 +67,7 @@ func NewHost(source Source, agent *Agent, name, version string, macTable int, st
 	return h, nil
 }
 
-// Gather reads the host (prometheus.Gatherer). Where that fails the scrape does, and says why.
+// Gather reads the host (prometheus.Gatherer). If that fails, the scrape fails with the same error.
 func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sampleWait)
 	defer cancel()
@@ -98,7 +99,7 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	return all.families(rest), nil
 }
 
-// port adds what is known of a port or uplink.
+// port adds the metrics of a port or uplink.
 func (s *series) port(p *Port) {
 	labels := newLabels(portLabels, p.ID.Switch, p.ID.Name, p.PortGroup)
 	prefix, up := "heddle_port_", portUp

@@ -19,20 +19,19 @@ import (
 	"time"
 )
 
-// Listen is where metrics are served, and to whom.
+// Listen says where metrics are served, and to whom.
 type Listen struct {
-	// Address is "" for nowhere, ADDRESS:PORT with an IP address, or the path of a unix socket.
+	// Address is "" for no listener, ADDRESS:PORT with an IP address, or the path of a unix socket.
 	Address string
-	// Cert and Key are files: the server's certificate with those that lead to its root, and its key. PEM.
+	// Cert and Key are PEM files: the server's certificate with its chain, and its key.
 	Cert, Key string
-	// ClientCA is a file of certificates, PEM: only callers with a certificate from one of them are answered.
+	// ClientCA is a PEM file of CA certificates: only callers with a certificate from one of them are answered.
 	ClientCA string
-	// TokenFile is a file with a word of 16 characters or more that callers have to bring ("Authorization: Bearer
-	// WORD").
+	// TokenFile is a file with a token of 16 characters or more that callers must send ("Authorization: Bearer TOKEN").
 	TokenFile string
 }
 
-// shortestToken is the least number of characters of a token.
+// shortestToken is the least length of a token, in characters.
 const shortestToken = 16
 
 // ErrListen is wrapped by the errors of a Listen.
@@ -42,8 +41,8 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrListen, fmt.Sprintf(format, args...))
 }
 
-// Check returns what is wrong with it, before anything listens: outside of this machine's loopback, callers need TLS
-// and a proof of who they are.
+// Check returns what is wrong with the settings, before anything listens: beyond this machine's loopback, TLS and
+// authentication of the callers are required.
 func (l Listen) Check() error {
 	if l.Address == "" {
 		if l.Cert+l.Key+l.ClientCA+l.TokenFile != "" {
@@ -84,7 +83,7 @@ func (l Listen) Check() error {
 
 func (l Listen) socket() bool { return strings.HasPrefix(l.Address, "/") }
 
-// Open listens. The files are read once, so that what is wrong with them shows now.
+// Open listens. It reads the files once, so that faults in them are reported now.
 func (l Listen) Open() (net.Listener, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -114,8 +113,8 @@ func (l Listen) Open() (net.Listener, error) {
 	return open, nil
 }
 
-// openSocket makes a unix socket for root alone. One that is there was left by a dead agent; anything else is left
-// alone.
+// openSocket makes a unix socket for root alone. An existing socket was left by a dead agent and is replaced; any other
+// file is left alone.
 func openSocket(path string) (net.Listener, error) {
 	fi, err := os.Lstat(path)
 	switch {
@@ -139,7 +138,8 @@ func openSocket(path string) (net.Listener, error) {
 	return open, nil
 }
 
-// tls reads the certificate at every connection, so that a renewed one is used.
+// tls returns a TLS configuration that reads the certificate at every connection, so that a renewed certificate is
+// used.
 func (l Listen) tls() (*tls.Config, error) {
 	if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
 		return nil, wrong("certificate %s and key %s: %v", l.Cert, l.Key, err)
@@ -164,7 +164,7 @@ func (l Listen) tls() (*tls.Config, error) {
 	return c, nil
 }
 
-// readToken reads a token, which nobody but its owner and group may read.
+// readToken reads the token from a file that only its owner and group may read.
 func readToken(path string) (string, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -184,7 +184,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// Guard lets those through who bring the token, which is read at every request, so that a new one counts.
+// Guard passes requests with the right token. The token is read at every request, so that a new one is used.
 func (l Listen) Guard(next http.Handler) http.Handler {
 	if l.TokenFile == "" {
 		return next
@@ -201,7 +201,7 @@ func (l Listen) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// Serve answers on l until ctx ends; requests under way are finished.
+// Serve answers requests on l until ctx ends; requests in progress are finished.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second,

@@ -55,7 +55,7 @@ func TestBeyondLoopbackNothingIsServedWithoutTLSAndAProof(t *testing.T) {
 	}
 }
 
-// serve answers at l, as an agent with no ports, and gives where.
+// serve serves the metrics of an agent without ports on l, and returns the address.
 func serve(t *testing.T, l Listen) string {
 	t.Helper()
 	open, err := l.Open()
@@ -76,7 +76,7 @@ func serve(t *testing.T, l Listen) string {
 	return open.Addr().String()
 }
 
-// get asks and gives the status, 0 for no answer.
+// get sends a request and returns the status, 0 for no answer.
 func get(t *testing.T, c *http.Client, url, token string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -21,7 +21,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// hostOf answers with what the test put there.
+// hostOf is a Source that returns what the test stored in it.
 type hostOf struct {
 	ports    []Port
 	switches []string
@@ -48,7 +48,7 @@ func (h *hostOf) Sample(context.Context) ([]Port, []string, error) {
 	return h.ports, h.switches, h.err
 }
 
-// full is a port with something to tell in every respect.
+// full is a port for which every metric has a value.
 func full(name, group string, uplink bool) Port {
 	p := Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: group, Uplink: uplink, State: api.Up,
 		MACLimit: 4096,

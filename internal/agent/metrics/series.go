@@ -12,10 +12,10 @@ import (
 	"heddle/internal/host/hostdev"
 )
 
-// series are the families of one scrape while they are put together.
+// series are the families of one scrape while they are being filled.
 type series struct{ of map[string]*dto.MetricFamily }
 
-// newSeries reserves memory for that many ports.
+// newSeries allocates memory for that many ports.
 func newSeries(ports int) *series {
 	s := &series{of: map[string]*dto.MetricFamily{}}
 	for _, f := range Families() {
@@ -29,7 +29,7 @@ func newSeries(ports int) *series {
 	return s
 }
 
-// families are those that have a series, and the others given, sorted by name.
+// families returns the families that have a series, and the others given, sorted by name.
 func (s *series) families(others []*dto.MetricFamily) []*dto.MetricFamily {
 	for _, f := range s.of {
 		if len(f.Metric) > 0 {
@@ -40,7 +40,7 @@ func (s *series) families(others []*dto.MetricFamily) []*dto.MetricFamily {
 	return others
 }
 
-// newLabels are the labels, sorted by name.
+// newLabels returns the labels, sorted by name.
 func newLabels(names []string, values ...string) []*dto.LabelPair {
 	out := make([]*dto.LabelPair, len(names))
 	for i := range names {
@@ -50,13 +50,15 @@ func newLabels(names []string, values ...string) []*dto.LabelPair {
 	return out
 }
 
-// pair is a label. Names of a configuration are text; what is no UTF-8 in them would spoil every other port.
+// pair returns a label. Names in a configuration are free text; invalid UTF-8 in one of them would make the whole
+// scrape invalid.
 func pair(name, value string) *dto.LabelPair {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	return &dto.LabelPair{Name: &name, Value: &value}
 }
 
-// with1 are the labels with one more in its place. The pairs are shared: a port's many series have them all.
+// with1 returns the labels with one more, in sorted order. The pairs are shared, because a port's many series have the
+// same ones.
 func with1(labels []*dto.LabelPair, name, value string) []*dto.LabelPair {
 	at, _ := slices.BinarySearchFunc(labels, name, func(l *dto.LabelPair, name string) int {
 		return strings.Compare(l.GetName(), name)
@@ -117,7 +119,7 @@ func (s *series) losses(name string, labels []*dto.LabelPair, l hostdev.Losses) 
 	}
 }
 
-// goProgram are the metrics that every Go program has.
+// goProgram returns the metrics that every Go program has.
 func goProgram() []prometheus.Collector {
 	return []prometheus.Collector{collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Text is everything in Prometheus' text format.
+// Text returns all metrics in Prometheus' text format.
 func Text(r prometheus.Gatherer) (string, error) {
 	families, err := r.Gather()
 	if err != nil {
@@ -26,13 +26,14 @@ func Text(r prometheus.Gatherer) (string, error) {
 	return b.String(), nil
 }
 
-// Limits that keep scrapers from using up the machine: so many at once, each for so long.
+// Limits that keep scrapers from overloading the machine: the number of scrapes at the same time, and the time for
+// each.
 const (
 	mostScrapes = 2
 	scrapeWait  = 10 * time.Second
 )
 
-// Handler answers GET /metrics, and / with where that is.
+// Handler answers GET /metrics; for / it returns a link to it.
 func Handler(r prometheus.Gatherer, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{
@@ -40,7 +41,7 @@ func Handler(r prometheus.Gatherer, log *slog.Logger) http.Handler {
 		Timeout: scrapeWait}))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		// a caller that went away needs no answer
+		// a caller that has disconnected needs no answer
 		_, _ = w.Write([]byte("<title>Heddle</title><a href=/metrics>metrics</a>\n"))
 	})
 	return mux

@@ -32,7 +32,7 @@ func saved(t *testing.T) (dir, path string, text []byte) {
 	return dir, path, text
 }
 
-// A single flip, of a port's number or a device's index say, would be another state that is as valid.
+// A single flipped bit, for example in a port's number or a device's index, would give another valid state.
 func TestLoad_FindsEverySingleFlip(t *testing.T) {
 	dir, path, text := saved(t)
 	for i := range text {
@@ -61,7 +61,7 @@ func TestLoad_SaysThatTheChecksumIsWrong(t *testing.T) {
 	}
 }
 
-// A program without checksums wrote the same object without its last field, and reads the one with it.
+// A version without checksums wrote the same object without its last field, and can read the file with it.
 func TestLoad_ReadsAFileWithoutChecksum(t *testing.T) {
 	dir, path, text := saved(t)
 	var fields map[string]any

@@ -11,17 +11,17 @@ import (
 	"heddle/internal/uplinks/teaming/failover"
 )
 
-// The lists of a state are as long as a host has ports, and mostly as they were when it was written last. The text of
-// such a list is written again as it stands: to put a thousand devices into words takes longer than all else that a
-// change needs.
+// The lists of a state are as long as the host's list of ports, and mostly unchanged since they were last written. The
+// text of an unchanged list is reused: encoding a thousand devices takes longer than everything else that a change
+// needs.
 
-// list is one of those lists as it was written last.
+// list is one of those lists as it was last written.
 type list[T any] struct {
 	of       []T
-	from, to int // of its text in the state's
+	from, to int // byte offsets of its text in the state's
 }
 
-// written is the text of a state, and where its lists are in it.
+// written is the text of a state, with the positions of its lists.
 type written struct {
 	text    []byte
 	ports   list[spec.Port]
@@ -30,7 +30,7 @@ type written struct {
 	held    list[Held]
 }
 
-// head is a state without its long lists: the fields here stand in front of those of the same names.
+// head is a state without its long lists: its fields hide those of the same names.
 type head struct {
 	*State
 	Ports   struct{} `json:"ports,omitzero"`
@@ -39,7 +39,7 @@ type head struct {
 	Held    struct{} `json:"held,omitzero"`
 }
 
-// encode writes a state; was is the one written before.
+// encode encodes a state; was is the one written before.
 func encode(was *written, st *State) (*written, error) {
 	b, err := json.Marshal(head{State: st})
 	if err != nil {
@@ -47,7 +47,7 @@ func encode(was *written, st *State) (*written, error) {
 	}
 	w := &written{text: make([]byte, 0, max(len(was.text), len(b))+1<<10)}
 	w.text = append(w.text, b[:len(b)-1]...) // without the closing bracket
-	// Ports, numbers and uses are replaced and not changed in place; devices in hand are.
+	// Ports, numbers and uses are replaced and never changed in place; held devices are changed in place.
 	ports, numbers := spec.SamePorts(was.ports.of, st.Ports), slices.Equal(was.numbers.of, st.Numbers)
 	uses, held := slices.EqualFunc(was.uses.of, st.Uses, sameUse), slices.EqualFunc(was.held.of, st.Held, sameHeld)
 	err = errors.Join(
@@ -68,7 +68,7 @@ func encode(was *written, st *State) (*written, error) {
 	return w, nil
 }
 
-// add writes a list: as it was written last where it is the same. An empty one is soon written.
+// add appends a list, reusing the earlier text if the list is the same. An empty list is encoded anew.
 func add[T any](w *written, name string, l *list[T], of []T, was *written, before *list[T], same bool) error {
 	w.text = append(append(append(w.text, `,"`...), name...), `":`...)
 	l.of, l.from = of, len(w.text)

@@ -14,21 +14,21 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// What the history holds at most; the oldest versions go first. The newest one stays whatever its size.
+// Limits of the history; the oldest versions are removed first. The newest one stays whatever its size.
 const (
 	mostVersions     = 50
 	mostVersionBytes = 64 << 20
 )
 
-// ErrNoVersion says that the history does not hold a version.
+// ErrNoVersion: the history does not have that version.
 var ErrNoVersion = errors.New("the history does not hold it")
 
-// Version is one configuration that was applied. The list of versions is in one file, their contents are YAML files
+// Version is one configuration that was applied. The list of versions is in one file; their contents are YAML files
 // beside it.
 type Version struct {
-	// Number counts from 1 and is never given twice.
+	// Number counts from 1 and is never reused.
 	Number int `json:"number"`
-	// At is when it was applied, By what did that: "apply heddle.yaml".
+	// At is when the version was applied, By is the command that applied it: "apply heddle.yaml".
 	At time.Time `json:"at"`
 	By string    `json:"by"`
 	// File is where the configuration came from.
@@ -43,10 +43,10 @@ func (v Version) Holds(content string) bool {
 	return v.Bytes == len(content) && v.Sum == sum([]byte(content))
 }
 
-// History is the configurations that were applied, the newest last.
+// History is the list of applied configurations, the newest last.
 type History struct{ dir string }
 
-// History is in a directory of its own beside the state.
+// History returns the history, which has its own directory in the state directory.
 func (s *Store) History() History { return History{filepath.Join(s.dir, "history")} }
 
 func (h History) index() string { return filepath.Join(h.dir, "versions.json") }
@@ -60,7 +60,7 @@ type versions struct {
 	Versions []Version `json:"versions"`
 }
 
-// List returns the versions, the oldest first; none where nothing was applied yet.
+// List returns the versions, the oldest first; none if nothing was applied yet.
 func (h History) List() ([]Version, error) {
 	b, err := ownfile.Read(h.index())
 	if errors.Is(err, os.ErrNotExist) {
@@ -80,7 +80,7 @@ func (h History) List() ([]Version, error) {
 	return v.Versions, nil
 }
 
-// Get returns a version with its content; ErrNoVersion where the history holds no such version.
+// Get returns a version with its content; ErrNoVersion if the history does not have it.
 func (h History) Get(number int) (Version, []byte, error) {
 	list, err := h.List()
 	if err != nil {
@@ -101,8 +101,8 @@ func (h History) Get(number int) (Version, []byte, error) {
 	return list[i], text, nil
 }
 
-// Keep adds the configuration, unless it is the newest version already. A crash at any instant leaves the list as it
-// was, or with the new version.
+// Keep adds the configuration, unless it is already the newest version. After a crash at any instant the list is either
+// unchanged or has the new version.
 func (h History) Keep(src Source, at time.Time) error {
 	list, err := h.List()
 	if err != nil {

@@ -2,16 +2,16 @@ package state
 
 import "heddle/internal/slice"
 
-// Slice is what a controller handed this host last, as far as it is active. It is replaced and not changed in place.
+// Slice is what a controller sent this host last, as far as it is active. It is replaced and never changed in place.
 type Slice struct {
 	// Epoch and Revision are those of the controller's definition.
 	Epoch    int64 `json:"epoch"`
 	Revision int64 `json:"revision"`
-	// Objects are the content, sorted.
+	// Objects are the content of the slice, sorted.
 	Objects []slice.Object `json:"objects,omitempty"`
 }
 
-// Set is the content; that of nil is empty.
+// Set returns the content as a set; nil gives an empty set.
 func (s *Slice) Set() *slice.Set {
 	if s == nil {
 		return &slice.Set{}

@@ -11,14 +11,14 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// Staged is a state written beside the file that counts, with all the room it needs. It ends with Commit or Discard.
+// Staged is a state file written beside the valid one, with its disk space reserved. It ends with Commit or Discard.
 type Staged struct {
 	store   *Store
-	file    *os.File // nil when the file that counts says the same
+	file    *os.File // nil if the valid file has the same content
 	content *written
 }
 
-// Stage writes the state beside the active file; a full disk is noticed here.
+// Stage writes the state beside the valid file; a full disk is noticed here.
 func (s *Store) Stage(st *State) (*Staged, error) {
 	w, err := encode(&s.last, st)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Stage(st *State) (*Staged, error) {
 	if g.file, err = ownfile.Create(s.path() + ".new"); err != nil {
 		return nil, fmt.Errorf("write the agent's state: %w", err)
 	}
-	// A file system that gives room only when data goes to disk is asked for it now.
+	// Some file systems reserve space only when data goes to disk: make them reserve it now.
 	err = unix.Fallocate(int(g.file.Fd()), 0, 0, int64(len(b)))
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		err = nil
@@ -45,8 +45,8 @@ func (s *Store) Stage(st *State) (*Staged, error) {
 	return g, nil
 }
 
-// Commit makes the staged state the one that counts, on disk: a crash at any instant leaves the old or the new one
-// whole.
+// Commit makes the staged file the valid one. A crash at any instant leaves the old or the new file whole; the new one
+// is on disk when Commit returns.
 func (g *Staged) Commit() error {
 	if g.file == nil {
 		return nil
@@ -65,7 +65,7 @@ func (g *Staged) Commit() error {
 	return nil
 }
 
-// Discard leaves the file that counts as it is.
+// Discard removes the staged file; the valid file stays as it is.
 func (g *Staged) Discard() error {
 	if g.file == nil {
 		return nil

@@ -1,6 +1,6 @@
 // Package state defines and stores what an agent remembers across restarts: the active configuration, what commands
-// made, the devices in use and how they were before, and what was announced to the physical network. One file, written
-// so that a crash leaves the old or the new one whole.
+// made, the devices in use and their original settings, and what was announced to the physical network. It is one file,
+// written so that a crash leaves the old or the new one whole.
 package state
 
 import (
@@ -21,65 +21,65 @@ import (
 	"heddle/internal/uplinks/teaming/failover"
 )
 
-// stateFormat is the version of the state file; a later agent reads this one and every one before.
+// stateFormat is the version of the state file; an agent reads its own version and all earlier ones.
 const stateFormat = 1
 
-// State is what the agent remembers across restarts and reboots: the active configuration, and the second layer that
-// is made by commands.
+// State is what the agent remembers across restarts and reboots: the active configuration, and the second layer, which
+// commands make.
 type State struct {
 	Format int `json:"format"`
-	// Config is the configuration last applied.
+	// Config is the configuration that was applied last.
 	Config Source `json:"config"`
-	// Slice is what a controller handed the host; nil where it follows none.
+	// Slice is what a controller sent the host; nil if the host follows none.
 	Slice *Slice `json:"slice,omitzero"`
-	// Ports were connected by command.
+	// Ports are the ports that were connected by command.
 	Ports []spec.Port `json:"ports"`
-	// Overrides were set by command on top of what a port says for itself, by the port's name.
+	// Overrides were set by command and take precedence over the port's own settings; by port name.
 	Overrides map[string]Override `json:"overrides"`
 	// Maintenance are the uplinks that commands have drained or blocked.
 	Maintenance []Maintenance `json:"maintenance,omitzero"`
-	// Kept is what ports had set for themselves when they were disconnected from a port group that keeps it (S10), the
-	// oldest first.
+	// Kept is what ports had set for themselves when they were disconnected from a port group that keeps such settings
+	// (S10), the oldest first.
 	Kept []Kept `json:"kept,omitzero"`
-	// Numbers are the numbers of ports (D10) and uplinks given so far.
+	// Numbers are the numbers given to ports (D10) and uplinks so far.
 	Numbers []Number `json:"numbers"`
-	// Uses are what the ports use of their teams, so that a port without failback stays where it is over a restart.
+	// Uses are the uplinks that the ports use, so that a port without failback keeps its uplink across a restart.
 	Uses []failover.PortUse `json:"uses,omitzero"`
-	// Waits are the ports whose guests run elsewhere, or did until lately (S99); LastWait is the highest number that a
-	// wait was given.
+	// Waits are the ports whose guests run elsewhere, or did until lately (S99); LastWait is the highest number given
+	// to a wait.
 	Waits    []Wait `json:"waits,omitzero"`
 	LastWait uint32 `json:"lastWait,omitzero"`
-	// Expected are the guests whose ports are about to be connected, and to arrive by a migration: how the ports' names
-	// begin, and when that was said.
+	// Expected are the guests whose ports are about to be connected for a migration to this host: the prefix of the
+	// ports' names, and when the guest was announced.
 	Expected map[string]time.Time `json:"expected,omitzero"`
-	// Place says for which boot and network namespace Held counts.
+	// Place is the boot and network namespace for which Held is valid.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
 	// Pairs are the devices that the agent made for host ports.
 	Pairs []Pair `json:"pairs,omitzero"`
-	// Memory is what the conversations with the physical network remember. Its LAGs and LLDP count for Place like Held.
+	// Memory is what the protocols on the uplinks remember. Its LAGs and LLDP are valid for Place, like Held.
 	memory.Memory
-	// Loops are the ports that are blocked because of loops; they count for Place.
+	// Loops are the ports that are blocked because of loops; valid for Place.
 	Loops []loops.Block `json:"loops,omitzero"`
-	// Released are devices no longer in use that have not been given back yet.
+	// Released are devices that are no longer in use and have not been given back yet.
 	Released []Held `json:"released,omitzero"`
-	// Departed are how uplinks' devices were that left the host's namespace with what had been done to them, should
-	// they come back.
+	// Departed are the original settings of uplinks' devices that left the host's namespace with changed settings, in
+	// case they come back.
 	Departed []Held `json:"departed,omitzero"`
 
-	// where finds Held by port; it is of the list that begins at whereIn.
+	// where indexes Held by port; it is valid for the list that begins at whereIn.
 	where   map[plan.PortID]*Held
 	whereIn *Held
 }
 
-// Source is a configuration file's content and where it came from.
+// Source is the content of a configuration file, and where it came from.
 type Source struct {
 	File    string `json:"file"`
 	Content string `json:"content"`
-	// By is what applied it: "apply /etc/heddle/heddle.yaml".
+	// By is the command that applied it: "apply /etc/heddle/heddle.yaml".
 	By string `json:"by,omitzero"`
-	// Seen is the digest of the file given with --config when it was last read. When the file differs at the next
-	// start, it was edited since, and counts; otherwise Content does, which "heddle apply" may have made newer than the
+	// Seen is the digest of the file given with --config when it was last read. If the file differs at the next start,
+	// it was edited since, and is used; otherwise Content is used, which "heddle apply" may have made newer than the
 	// file.
 	Seen string `json:"seen"`
 }
@@ -88,12 +88,12 @@ type Source struct {
 type Override struct {
 	Blocked   *bool  `json:"blocked,omitzero"`
 	PortGroup string `json:"portGroup,omitzero"`
-	// Reset: what the port had set for itself ended with its owner's connection (S10). A command that connects it may
-	// set it anew.
+	// Reset: the port's own settings ended with its owner's connection (S10). A command that connects the port may set
+	// them anew.
 	Reset bool `json:"reset,omitzero"`
 }
 
-// Maintenance is an uplink that a command has drained, or blocked as well. The list is replaced and not changed in
+// Maintenance is an uplink that a command has drained, or blocked as well. The list is replaced and never changed in
 // place.
 type Maintenance struct {
 	ID      plan.PortID `json:"id"`
@@ -101,10 +101,10 @@ type Maintenance struct {
 	Since   time.Time   `json:"since"`
 }
 
-// Same says whether both are of one uplink and mean the same, whenever that was.
+// Same reports whether both are about the same uplink and mean the same, whenever they were set.
 func (m Maintenance) Same(o Maintenance) bool { return m.ID == o.ID && m.Blocked == o.Blocked }
 
-// MaintenanceOf is what a command has said about the uplink, nil for nothing.
+// MaintenanceOf returns the maintenance of the uplink by command, nil if there is none.
 func (s *State) MaintenanceOf(id plan.PortID) *Maintenance {
 	for i := range s.Maintenance {
 		if s.Maintenance[i].ID == id {
@@ -121,14 +121,14 @@ type Kept struct {
 	Policy    spec.Policy `json:"policy"`
 }
 
-// Keep remembers what a port had set for itself, in place of what was remembered of it. At most most ports are
+// Keep remembers what a port had set for itself, and replaces what was remembered of it. At most most ports are
 // remembered.
 func (s *State) Keep(k Kept, most int) {
 	list := append(s.keptBut(k.ID.Name), k)
 	s.Kept = list[max(0, len(list)-most):]
 }
 
-// KeptOf is what is remembered of the port, nil for nothing.
+// KeptOf returns what is remembered of the port, nil for nothing.
 func (s *State) KeptOf(name string) *Kept {
 	for i := range s.Kept {
 		if s.Kept[i].ID.Name == name {
@@ -138,10 +138,10 @@ func (s *State) KeptOf(name string) *Kept {
 	return nil
 }
 
-// DropKept forgets what is remembered of the port.
+// DropKept removes what is remembered of the port.
 func (s *State) DropKept(name string) { s.Kept = s.keptBut(name) }
 
-// keptBut is another list, so that who has the one before can go back to it.
+// keptBut returns a new list, so that a caller that holds the earlier list can return to it.
 func (s *State) keptBut(name string) (list []Kept) {
 	for _, k := range s.Kept {
 		if k.ID.Name != name {
@@ -151,7 +151,7 @@ func (s *State) keptBut(name string) (list []Kept) {
 	return list
 }
 
-// On is the port with the override.
+// On returns the port with the override applied.
 func (o Override) On(p spec.Port) spec.Port {
 	if o.Blocked != nil {
 		p.Blocked = o.Blocked
@@ -162,7 +162,7 @@ func (o Override) On(p spec.Port) spec.Port {
 	return p
 }
 
-// Texts are the overrides as a person reads them.
+// Texts returns the overrides as texts for people.
 func (o Override) Texts() []string {
 	var t []string
 	if o.Blocked != nil {
@@ -180,16 +180,17 @@ type Number struct {
 	Number uint32      `json:"number"`
 }
 
-// Held is one device in the agent's hands, and how it was before, so that it can be given back as it was.
+// Held is one device that the agent holds, with its original settings, so that they can be restored.
 type Held struct {
 	ID     plan.PortID `json:"id"`
 	Device string      `json:"device"`
 	Index  uint32      `json:"ifindex"`
-	// MAC is the address of the owner's end at the time, which is the port's initial MAC where none is configured.
+	// MAC is the address of the owner's end when the device was taken; it is the port's initial MAC if none is
+	// configured.
 	MAC plan.MAC `json:"mac"`
-	// Own is the device's own address, by which one made anew under its name and index is recognised.
+	// Own is the device's own address, which tells it from another device made later with the same name and index.
 	Own plan.MAC `json:"own,omitzero"`
-	// Permanent is the address that is built into a physical device.
+	// Permanent is the built-in address of a physical device.
 	Permanent plan.MAC `json:"permanent,omitzero"`
 	// Made: the agent created the device.
 	Made           bool `json:"made,omitzero"`
@@ -197,17 +198,17 @@ type Held struct {
 	WasUp          bool `json:"wasUp,omitzero"`
 	WasPromiscuous bool `json:"wasPromiscuous,omitzero"`
 	WasIPv6        bool `json:"wasIPv6,omitzero"`
-	// WasARPIgnore is the arp_ignore of an uplink's device before the agent set it; empty when it did not.
+	// WasARPIgnore is the arp_ignore of an uplink's device before the agent set it; empty if it did not.
 	WasARPIgnore string `json:"wasARPIgnore,omitzero"`
-	// Offloads of an uplink's device, or of a bond's members, were on before the agent switched them off; Tuned: that
-	// has been done.
+	// Offloads are those of an uplink's device, or of a bond's members, that the agent turned off. Tuned: that has been
+	// done.
 	Offloads []HeldOffload `json:"offloads,omitzero"`
 	Tuned    bool          `json:"tuned,omitzero"`
-	// Prepared: everything done to the device on connecting it has been done.
+	// Prepared: everything that connecting does to the device has been done.
 	Prepared bool `json:"prepared,omitzero"`
 }
 
-// HeldOffload is an offload that the agent switched off.
+// HeldOffload is an offload that the agent turned off.
 type HeldOffload struct {
 	Device    string          `json:"device"`
 	Index     uint32          `json:"ifindex"`
@@ -216,11 +217,11 @@ type HeldOffload struct {
 	Offload   hostdev.Offload `json:"offload"`
 }
 
-// Is reports whether the device that has the index of the one in hand is that one: under its name or, when somebody
-// renamed it, by its own address or the one that is built in.
+// Is reports whether the device with the index of the held one is the held one: it has the same name or, if somebody
+// renamed it, the same own or permanent address.
 func (h Held) Is(d hostdev.Device) bool { return is(d, h.Index, h.Device, h.Own, h.Permanent) }
 
-// Is reports whether the device is the one whose offload was switched off.
+// Is reports whether the device is the one whose offload was turned off.
 func (o HeldOffload) Is(d hostdev.Device) bool { return is(d, o.Index, o.Device, o.Own, o.Permanent) }
 
 func is(d hostdev.Device, index uint32, name string, own, permanent plan.MAC) bool {
@@ -228,8 +229,8 @@ func is(d hostdev.Device, index uint32, name string, own, permanent plan.MAC) bo
 		d.Permanent == permanent)
 }
 
-// Of finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times
-// a change.
+// Of returns the device of a port. The index is rebuilt when Held is another list: a thousand ports are looked up
+// several times during a change.
 func (s *State) Of(id plan.PortID) *Held {
 	if len(s.Held) == 0 {
 		return nil
@@ -243,7 +244,7 @@ func (s *State) Of(id plan.PortID) *Held {
 	return s.where[id]
 }
 
-// PortNumbers are the numbers given so far, by port or uplink.
+// PortNumbers returns the numbers given so far, by port or uplink.
 func (s *State) PortNumbers() map[plan.PortID]uint32 {
 	m := make(map[plan.PortID]uint32, len(s.Numbers))
 	for _, n := range s.Numbers {
@@ -252,8 +253,8 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 	return m
 }
 
-// MoveTo begins anew in another boot or network namespace: the devices in hand, and what hangs on them, are gone with
-// the place before.
+// MoveTo starts anew in another boot or network namespace: the held devices, and what depends on them, are gone with
+// the earlier place.
 func (s *State) MoveTo(place string) {
 	s.Pairs = nil
 	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops =
@@ -261,13 +262,13 @@ func (s *State) MoveTo(place string) {
 	s.endWaits()
 }
 
-// Depart remembers how an uplink's device was that left the host's namespace, in place of what was remembered for that
-// uplink.
+// Depart remembers the original settings of an uplink's device that left the host's namespace, and replaces what was
+// remembered for that uplink.
 func (s *State) Depart(h Held) {
 	s.Departed = append(s.departedBut(h.ID), h)
 }
 
-// Return gives, and forgets, how the device was that the uplink had before it left, when this is the one.
+// Return returns, and removes, the remembered settings of the uplink's device if this is the device that left.
 func (s *State) Return(id plan.PortID, index uint32, own plan.MAC) (h Held, ok bool) {
 	i := slices.IndexFunc(s.Departed, func(h Held) bool { return h.ID == id })
 	if i < 0 {
@@ -278,7 +279,7 @@ func (s *State) Return(id plan.PortID, index uint32, own plan.MAC) (h Held, ok b
 	return h, h.Index == index && h.Own == own
 }
 
-// departedBut is another list, so that who keeps the one before can go back to it.
+// departedBut returns a new list, so that a caller that holds the earlier list can return to it.
 func (s *State) departedBut(id plan.PortID) (list []Held) {
 	for _, h := range s.Departed {
 		if h.ID != id {
@@ -288,13 +289,13 @@ func (s *State) departedBut(id plan.PortID) (list []Held) {
 	return list
 }
 
-// Store keeps the state in a directory.
+// Store stores the state in a directory.
 type Store struct {
 	dir  string
 	last written // what the file holds
 }
 
-// Open makes the directory, readable by root alone, when it is missing, and refuses one that others can change.
+// Open makes the directory, readable by root alone, if it is missing, and refuses one that others can change.
 func Open(dir string) (*Store, error) {
 	if err := ownfile.MakeDir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open the state directory: %w", err)
@@ -302,16 +303,16 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-// Peek reads a state for somebody who is not its agent; nothing is made where there is none.
+// Peek reads a state for a process other than its agent; it creates nothing.
 func Peek(dir string) (*State, error) { return (&Store{dir: dir}).Load() }
 
-// Dir is the directory, for what else an agent keeps on disk.
+// Dir returns the directory, for other files of the agent.
 func (s *Store) Dir() string { return s.dir }
 
 func (s *Store) path() string { return filepath.Join(s.dir, "state.json") }
 
-// Load reads the state; without a file it is empty. A file that cannot be read is an error: to start without it would
-// forget which ports were connected.
+// Load reads the state; without a file the state is empty. A file that cannot be read is an error: starting without it
+// would forget which ports were connected.
 func (s *Store) Load() (*State, error) {
 	st := &State{Overrides: map[string]Override{}}
 	b, err := ownfile.Read(s.path())
@@ -343,8 +344,7 @@ func (s *Store) Load() (*State, error) {
 	return st, nil
 }
 
-// Save replaces the state file, where anything changed, so that a crash at any instant leaves the old or the new one
-// whole.
+// Save replaces the state file if anything changed. A crash at any instant leaves the old or the new file whole.
 func (s *Store) Save(st *State) error {
 	next, err := s.Stage(st)
 	if err != nil {
@@ -353,5 +353,5 @@ func (s *Store) Save(st *State) error {
 	return next.Commit()
 }
 
-// Remove forgets everything.
+// Remove deletes the directory.
 func (s *Store) Remove() error { return os.RemoveAll(s.dir) }

@@ -45,7 +45,7 @@ func TestStateComesBackAsItWasSaved(t *testing.T) {
 	}
 }
 
-// What is taken over from the text before is what would be written.
+// The text that is reused equals the text that would be encoded.
 func TestEveryStateIsWrittenWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		st, was := &State{Format: stateFormat}, &written{}
@@ -88,7 +88,7 @@ func TestEveryStateIsWrittenWhole(t *testing.T) {
 	})
 }
 
-// A field of Held that sameHeld does not know would be lost.
+// A field of Held that sameHeld does not compare would be lost.
 func TestEveryFieldOfADeviceInHandIsCompared(t *testing.T) {
 	of := reflect.TypeFor[Held]()
 	for i := range of.NumField() {

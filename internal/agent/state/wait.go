@@ -10,32 +10,33 @@ import (
 	"heddle/internal/spec"
 )
 
-// Wait is a port's wait for a guest that runs elsewhere: one that is to arrive by a migration, or that has left by one
-// and may come back. The record stays when the wait is over, so that the same migration begins no other.
+// Wait is a port's wait for a guest that runs elsewhere: one that will arrive by migration, or that has left by
+// migration and may come back. The record stays when the wait is over, so that the same migration does not start
+// another wait.
 type Wait struct {
 	ID     plan.PortID `json:"id"`
 	Number uint32      `json:"number"`
-	// Left: the guest has left. Otherwise it is to arrive.
+	// Left: the guest has left. Otherwise it will arrive.
 	Left bool `json:"left,omitzero"`
 	// Awake: the wait is over.
 	Awake bool `json:"awake,omitzero"`
-	// Doubt: whether the guest runs here is not known yet. Its QEMU is asked.
+	// Doubt: it is not known yet whether the guest runs here. Its QEMU is asked.
 	Doubt bool `json:"doubt,omitzero"`
 	// Down: the device of a port whose guest has left has gone down since. When it comes up again, it belongs to
 	// another guest.
 	Down bool `json:"down,omitzero"`
-	// Why is the evidence that it began by.
+	// Why is the evidence with which the wait began.
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	// MAC is the port's MAC, and Monitor its monitor, which needs one. They are kept here while another port of the
-	// switch is configured with the same MAC.
+	// MAC is the port's MAC, and Monitor the path of its QEMU monitor, which needs a MAC. They are kept here while
+	// another port of the switch is configured with the same MAC.
 	MAC     plan.MAC     `json:"mac,omitzero"`
 	Monitor spec.Monitor `json:"monitor,omitzero"`
-	// InPlaceOf is the name of the port whose guest is to arrive at this one, which then takes that name.
+	// InPlaceOf is the name of the port whose guest will arrive at this port, which then takes that name.
 	InPlaceOf string `json:"inPlaceOf,omitzero"`
 }
 
-// Problem is the state in which the port is; none without a wait.
+// Problem returns the problem of the waiting port; none without a wait.
 func (w *Wait) Problem() problem.Problem {
 	switch {
 	case w == nil:
@@ -48,20 +49,19 @@ func (w *Wait) Problem() problem.Problem {
 	return problem.Problem{Code: problem.GuestArrives, Detail: w.Why}
 }
 
-// Text says what the port waits for.
+// Text describes what the port waits for.
 func (w *Wait) Text() string { return w.Problem().Text() }
 
-// longWait is how long a port may wait for its guest to arrive before that is a problem to be shown. It goes on
-// waiting.
+// longWait is how long a port may wait for its guest to arrive before that is shown as a problem. The port continues to
+// wait.
 const longWait = time.Minute
 
-// Overdue says whether a guest that is to arrive has not for so long that somebody should look. One that has left may
-// stay away.
+// Overdue reports whether an arriving guest is so late that somebody should look. A guest that has left may stay away.
 func (w *Wait) Overdue(now time.Time) bool {
 	return w != nil && !w.Awake && !w.Left && !w.Doubt && now.Sub(w.Since) >= longWait
 }
 
-// WaitOf is the wait of a port, over or not; nil for none.
+// WaitOf returns the wait of a port, over or not; nil if there is none.
 func (s *State) WaitOf(id plan.PortID) *Wait {
 	for i := range s.Waits {
 		if s.Waits[i].ID == id {
@@ -71,18 +71,18 @@ func (s *State) WaitOf(id plan.PortID) *Wait {
 	return nil
 }
 
-// BeginWait has a port wait from now on, in place of what was remembered of its waits. The list is another then, so
-// that who keeps the one before can go back to it.
+// BeginWait starts a wait of a port and replaces its earlier one. The list is replaced, so that a caller that holds the
+// earlier list can return to it.
 func (s *State) BeginWait(w Wait) {
 	s.LastWait++
 	w.Number = s.LastWait
 	s.PutWait(w)
 }
 
-// PutWait puts a wait in the place of the port's last.
+// PutWait replaces the port's last wait.
 func (s *State) PutWait(w Wait) { s.Waits = append(s.waitsBut(w.ID), w) }
 
-// EndWait notes that the wait of a port is over.
+// EndWait marks the wait of a port as over.
 func (s *State) EndWait(id plan.PortID) {
 	s.Waits = slices.Clone(s.Waits)
 	if w := s.WaitOf(id); w != nil {
@@ -90,11 +90,11 @@ func (s *State) EndWait(id plan.PortID) {
 	}
 }
 
-// DropWait forgets the wait of a port.
+// DropWait removes the wait of a port.
 func (s *State) DropWait(id plan.PortID) { s.Waits = s.waitsBut(id) }
 
-// Succeed lets a port take the place of another, which gets the name left: what belongs to their devices goes with
-// these, what belongs to the ports' names stays. had: the other is still there.
+// Succeed makes the successor take the place of port; the port that was there, if it still exists (had), gets the name
+// left. What belongs to devices moves with the devices; what belongs to the ports' names stays.
 func (s *State) Succeed(port, successor, left plan.PortID, had bool) {
 	rename := func(id plan.PortID) plan.PortID {
 		switch {
@@ -119,7 +119,7 @@ func (s *State) Succeed(port, successor, left plan.PortID, had bool) {
 	s.Numbers = succeedNumbers(s.Numbers, port, successor, left, had)
 }
 
-// succeedNumbers: the port keeps its number, and what gets the name left has the successor's.
+// succeedNumbers: the port keeps its number, and the port that is renamed to left gets the successor's.
 func succeedNumbers(all []Number, port, successor, left plan.PortID, had bool) []Number {
 	all = slices.Clone(all)
 	for i := range all {
@@ -138,8 +138,8 @@ func (s *State) waitsBut(id plan.PortID) []Wait {
 	return slices.DeleteFunc(slices.Clone(s.Waits), func(w Wait) bool { return w.ID == id })
 }
 
-// endWaits forgets all waits: the QEMUs that they were of are gone. So are the ports that were to take the places of
-// others, or had lost them; what else had to do without its MAC has it again.
+// endWaits removes all waits, because the QEMUs they were for are gone. The ports that stood beside others for a
+// migration are gone too; other ports that lacked their MAC during the wait get it back.
 func (s *State) endWaits() {
 	for _, w := range s.Waits {
 		i := slices.IndexFunc(s.Ports, func(p spec.Port) bool { return p.Name == w.ID.Name })
@@ -155,7 +155,7 @@ func (s *State) endWaits() {
 	s.Waits = nil
 }
 
-// Take keeps what a port's configuration can't have while another port has its MAC.
+// Take moves to the wait what a port's configuration cannot have while another port has its MAC.
 func (w *Wait) Take(p *spec.Port) {
 	if mac, err := plan.ParseMAC(p.MAC); err == nil {
 		w.MAC, w.Monitor = mac, p.Monitor
@@ -163,7 +163,7 @@ func (w *Wait) Take(p *spec.Port) {
 	}
 }
 
-// Give gives a port's configuration back what it had to do without.
+// Give returns to a port's configuration what Take moved to the wait.
 func (w *Wait) Give(p *spec.Port) {
 	if !w.MAC.IsZero() {
 		p.MAC, p.Monitor = w.MAC.String(), w.Monitor
@@ -171,14 +171,14 @@ func (w *Wait) Give(p *spec.Port) {
 	w.MAC, w.Monitor = plan.MAC{}, spec.Monitor{}
 }
 
-// Endings of the names of ports that stand beside the one that a migration within the host concerns.
+// Suffixes of the names of ports that stand beside another port during a migration within the host.
 const (
 	IncomingName = ":incoming"
 	LeftName     = ":left"
 )
 
-// Beside says whether the port stands beside the one that its guest belongs to: it is to take that one's place, or has
-// lost it.
+// Beside reports whether the port stands beside the port of the same guest: it will replace that port, or was replaced
+// by it.
 func (w *Wait) Beside() bool {
 	return w.InPlaceOf != "" || w.Left && strings.HasSuffix(w.ID.Name, LeftName)
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// pingsPerPeriod is how often the watchdog is fed in the time that it allows; sd_watchdog_enabled(3) asks for two at
-// least.
+// pingsPerPeriod is how often the watchdog is fed within its timeout; sd_watchdog_enabled(3) asks for at least two.
 const pingsPerPeriod = 4
 
-// Systemd is the service manager that started this process, if one did. Its methods may be called by any goroutine.
+// Systemd is the service manager that started this process, if any. Its methods may be called by any goroutine.
 type Systemd struct {
 	log *slog.Logger
-	// every is the least time between two signs of life; 0 without a watchdog.
+	// every is the least time between two keep-alive messages; 0 without a watchdog.
 	every time.Duration
 
 	mu       sync.Mutex
@@ -28,7 +27,7 @@ type Systemd struct {
 	byOrder  bool
 }
 
-// New reads what the service manager left in the environment (NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID).
+// New reads the environment variables of the service manager (NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID).
 func New(getenv func(string) string, log *slog.Logger) *Systemd {
 	s := &Systemd{log: log, present: getenv("NOTIFY_SOCKET") != ""}
 	period, err := daemon.SdWatchdogEnabled(false)
@@ -39,17 +38,17 @@ func New(getenv func(string) string, log *slog.Logger) *Systemd {
 	return s
 }
 
-// Ready says that the plan is active and commands are answered; also once a reload is done.
+// Ready reports that the plan is active and commands are answered; it is also called when a reload is done.
 func (s *Systemd) Ready() { s.send(daemon.SdNotifyReady) }
 
-// Reloading says that the configuration is being read again; Ready ends it. The time stamp is what Type=notify-reload
-// asks for.
+// Reloading reports that the configuration is being read again; Ready ends it. Type=notify-reload asks for the time
+// stamp.
 func (s *Systemd) Reloading() {
 	s.send(daemon.SdNotifyReloading + "\n" + strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 }
 
-// Stopping says that the process is about to end; byOrder: a command asked for it ("heddle down"), so that it should
-// not be started again.
+// Stopping reports that the process is about to end. byOrder: a command asked for it ("heddle down"), so that the
+// process should not be started again.
 func (s *Systemd) Stopping(byOrder bool) {
 	s.mu.Lock()
 	s.byOrder = s.byOrder || byOrder
@@ -67,7 +66,7 @@ func (s *Systemd) StoppedByOrder() bool {
 	return s.byOrder
 }
 
-// Alive is a sign of life. It may be called much more often than the watchdog wants to hear.
+// Alive is a keep-alive. It may be called much more often than the watchdog needs.
 func (s *Systemd) Alive() {
 	if s.every == 0 {
 		return

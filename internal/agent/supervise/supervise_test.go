@@ -39,7 +39,8 @@ func receive(t *testing.T, c *net.UnixConn) string {
 	return string(b[:n])
 }
 
-// silent fails the test when anything was sent that has not been read: datagrams on a unix socket wait at once.
+// silent fails the test if a message was sent that has not been read: a datagram on a unix socket is readable as soon
+// as it is sent.
 func silent(t *testing.T, c *net.UnixConn) {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {

@@ -6,7 +6,7 @@ import (
 	"heddle/internal/observe/accounts"
 )
 
-// Accounts are the accounts of ports and uplinks.
+// Accounts converts the accounts of ports and uplinks.
 func Accounts(all []accounts.Account) []api.PortAccount {
 	out := make([]api.PortAccount, len(all))
 	for i, a := range all {
@@ -20,7 +20,8 @@ func Accounts(all []accounts.Account) []api.PortAccount {
 	return out
 }
 
-// Losses are a device's own; name is "" for one of another network namespace, or the far end of a pair.
+// Losses converts a device's own losses; name is "" for a device of another network namespace, or the far end of a
+// pair.
 func Losses(name string, l hostdev.Losses) *api.DeviceLosses {
 	return &api.DeviceLosses{Device: name, RxDropped: l.RxDropped, TxDropped: l.TxDropped, RxErrors: l.RxErrors,
 		TxErrors: l.TxErrors, RxMissed: l.RxMissed}

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Captured is what the switch program recorded of a frame; offset is what the time of day is ahead of its clock, in
-// nanoseconds.
+// Captured converts the switch program's record of a frame; offset is how far the wall clock is ahead of the program's
+// clock, in nanoseconds.
 func Captured(f dataplane.Captured, offset int64) api.CaptureFrame {
 	out := api.CaptureFrame{
 		Time: time.Unix(0, int64(f.At)+offset), Stage: stageOf(f.Stage), Port: f.Slot, Other: f.Other,

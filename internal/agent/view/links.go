@@ -9,11 +9,11 @@ import (
 	"heddle/internal/uplinks/lldp"
 )
 
-// Links are what is known of the physical network at the uplinks.
+// Links is what is known about the physical network at the uplinks.
 type Links struct {
-	// Out is why an uplink is not used though its link is up, none for nothing.
+	// Out returns why an uplink is not used although its link is up; none for nothing.
 	Out func(uplink plan.PortID) problem.Problem
-	// LAG and LLDP are what is known of a LAG and of an uplink's neighbours; false where the protocol is not spoken.
+	// LAG and LLDP return the state of a LAG and of an uplink's neighbours; false if the protocol is not used there.
 	LAG  func(lag plan.PortID) (lacp.Status, bool)
 	LLDP func(uplink plan.PortID) (linkproto.LLDPStatus, bool)
 }

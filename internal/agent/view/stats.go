@@ -18,7 +18,7 @@ type Member struct {
 	Uplink    bool
 }
 
-// Members are the uplinks and ports of a plan, in its order.
+// Members returns the uplinks and ports of a plan, in its order.
 func Members(p *plan.Plan) []Member {
 	out := []Member{}
 	for _, sw := range p.Switches {
@@ -32,15 +32,15 @@ func Members(p *plan.Plan) []Member {
 	return out
 }
 
-// Stats are a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds.
+// Stats converts a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds.
 func Stats(m Member, c observe.Counters, at int64) api.Stats {
 	s := statsOf(m.ID, m.Uplink, c)
 	s.PortGroup, s.ReadAt = m.PortGroup, at
 	return s
 }
 
-// statsOf puts a port's counters under their public names. What is dropped is split as docs/reference/frame-rules.md §7
-// says: malformed frames and copies a device refused are exceptions, everything else is dropped.
+// statsOf returns a port's counters under their public names. Drops are split as docs/reference/frame-rules.md §7 says:
+// malformed frames and copies that a device refused are exceptions, everything else is dropped.
 func statsOf(id plan.PortID, uplink bool, c observe.Counters) api.Stats {
 	s := api.Stats{Switch: id.Switch, Name: id.Name, Uplink: uplink, Drops: reasons(c.Drops),
 		Refused: reasons(c.Refused)}
@@ -75,7 +75,7 @@ func statsOf(id plan.PortID, uplink bool, c observe.Counters) api.Stats {
 	return s
 }
 
-// split counts one reason apart from all others.
+// split returns the sum of all reasons but one, and the count of that one.
 func split(by map[abi.Reason]uint64, apart abi.Reason) (rest, one uint64) {
 	for r, n := range by {
 		if r == apart {
@@ -97,8 +97,8 @@ func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 	return out
 }
 
-// MACs are the addresses of the ports that are connected, and the learned ones. speakers are the ports that send from
-// those of their siblings.
+// MACs returns the addresses of the connected ports, and the learned ones. speakers are the ports that send with the
+// MACs of their siblings.
 func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers []observe.Speaker) []api.MAC {
 	out := []api.MAC{}
 	for _, sw := range p.Switches {
@@ -130,7 +130,7 @@ func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers [
 	return append(out, Learned(learned)...)
 }
 
-// Learned are learned addresses.
+// Learned converts learned addresses.
 func Learned(list []observe.MACEntry) []api.MAC {
 	out := make([]api.MAC, 0, len(list))
 	for _, e := range list {
@@ -140,7 +140,7 @@ func Learned(list []observe.MACEntry) []api.MAC {
 	return out
 }
 
-// ownVLAN is where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk.
+// ownVLAN returns where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk.
 func ownVLAN(p *plan.Port) plan.Segment {
 	switch v := p.Policy.VLAN.V; v.Mode {
 	case plan.VLANAccess:

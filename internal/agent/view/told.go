@@ -10,7 +10,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// Told is what the switch program told as an event.
+// Told converts a report of the switch program to an event.
 func Told(e dataplane.Told) event.Event {
 	out := event.Event{Time: e.At, Switch: e.Port.Switch, Port: e.Port.Name, MAC: e.MAC.String(),
 		VLAN: plan.SegmentOf(e.VLAN, e.AD)}

@@ -18,30 +18,30 @@ import (
 	"heddle/internal/spec"
 )
 
-// Source is what a host is shown from.
+// Source is what the view of a host is made from.
 type Source struct {
 	Agent      api.AgentInfo
 	Config     *spec.Config // the active one
-	File       *spec.Config // what the file declares of it; nil before there is one
+	File       *spec.Config // as declared by the file; nil before there is one
 	Plan       *plan.Plan   // of Config
 	Applied    *binding.Desired
 	Remembered *state.State
 	Problems   map[plan.PortID]problem.Problem
-	// Unattached says why frames of a port do not reach the switch yet, none when they do.
+	// Unattached returns why frames of a port do not reach the switch yet; none when they do.
 	Unattached func(plan.PortID) problem.Problem
-	// Before is what runs before the switch on the devices of ports and uplinks.
+	// Before are the programs before the switch on the devices of ports and uplinks.
 	Before map[plan.PortID][]api.ProgramBefore
-	// Refused is what the policies of ports refused their guests.
+	// Refused are the frames of guests that the policies of their ports refused.
 	Refused map[plan.PortID][]api.Refusal
-	// Device says what is wrong with an uplink's device, and what the agent has set on it.
+	// Device returns what is wrong with an uplink's device, and which settings the agent has changed on it.
 	Device func(uplink plan.PortID) (warnings, changed []string)
-	// Speed is what a device says its link carries, in bits per second; 0 when it does not say.
+	// Speed returns the speed that a device reports for its link, in bits per second; 0 if it reports none.
 	Speed func(device string) float64
 	Links Links
 	Now   time.Time
 }
 
-// State is everything that is active.
+// State returns everything that is active.
 func (src Source) State() *api.State {
 	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{},
 		Ports: []api.Port{}}
@@ -80,7 +80,7 @@ func one(b bool) int {
 	return 0
 }
 
-// StateOf is what has become of a port or uplink, and why where it is not up.
+// StateOf returns the state of a port or uplink, and why it is not up if it is not.
 func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, problem.Problem) {
 	f, connected := src.Applied.Facts[id]
 	why, waits := src.Problems[id], src.Unattached(id)
@@ -105,7 +105,7 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, problem.
 	return api.Up, why
 }
 
-// UplinkState is what has become of an uplink, and why where it is not up.
+// UplinkState returns the state of an uplink, and why it is not up if it is not.
 func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 	at, why := src.StateOf(u.ID, u.Blocked)
 	if why.Code == problem.LinkDown {
@@ -118,7 +118,7 @@ func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 	}
 	switch {
 	case at == api.Blocked && why.None():
-		if m != nil && !m.Blocked { // a command only drained what the configuration blocks
+		if m != nil && !m.Blocked { // a command only drained an uplink that the configuration blocks
 			p.Since = time.Time{}
 		}
 		p.Code = problem.UplinkBlocked
@@ -129,7 +129,7 @@ func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 	return at, why
 }
 
-// maintenance says whether the uplink is drained or blocked, and by whom.
+// maintenance returns whether the uplink is drained or blocked, and by whom.
 func (src Source) maintenance(u *plan.Uplink) *api.UplinkMaintenance {
 	if !u.Drained && !u.Blocked {
 		return nil
@@ -144,8 +144,8 @@ func (src Source) maintenance(u *plan.Uplink) *api.UplinkMaintenance {
 	return v
 }
 
-// reason is why a port is not in full service, as a sentence and as a code. What runs before the switch is added to the
-// sentence, and is the code where there is no other.
+// reason returns why a port is not in full service, as a sentence and as a code. Programs before the switch are added
+// to the sentence, and give the code if there is no other.
 func reason(why problem.Problem, list []api.ProgramBefore) (string, problem.Code) {
 	switch before := api.Before(list); {
 	case len(list) == 0:
@@ -176,7 +176,7 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	return v
 }
 
-// Port is one port; violation is what its owner does against its policy, none for nothing.
+// Port returns the view of one port; violation is what its owner does against its policy, none for nothing.
 func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violation) api.Port {
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile,
@@ -219,7 +219,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	return v
 }
 
-// overrides are the fields of a port that commands have set.
+// overrides returns the fields of a port that commands have set.
 func (src Source) overrides(port string) []api.Override {
 	o, some := src.Remembered.Overrides[port]
 	if !some {
@@ -234,7 +234,7 @@ func (src Source) overrides(port string) []api.Override {
 	return Overrides(o, declared)
 }
 
-// Overrides are the fields of a port that commands have set, with what the file declares of them.
+// Overrides returns the fields of a port that commands have set, with the values that the file declares for them.
 func Overrides(o state.Override, declared spec.Port) (list []api.Override) {
 	if o.Blocked != nil {
 		v := api.Override{Field: "blocked", Value: plan.FieldValueOf(*o.Blocked)}
@@ -253,7 +253,7 @@ func Overrides(o state.Override, declared spec.Port) (list []api.Override) {
 	return list
 }
 
-// siblings names the ports whose MACs a port may use.
+// siblings returns the names of the ports whose MACs a port may use.
 func siblings(sw *plan.Switch, p *plan.Port) (names []string) {
 	if p.Family() == "" {
 		return nil
@@ -266,7 +266,7 @@ func siblings(sw *plan.Switch, p *plan.Port) (names []string) {
 	return names
 }
 
-// groups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets
+// groups returns the port groups of a switch with what their ports inherit: the effective policy of a port that sets
 // nothing for itself.
 func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
 	k := slices.IndexFunc(src.Config.Switches, func(s spec.Switch) bool { return s.Name == name })
@@ -291,7 +291,7 @@ func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
 	return groups
 }
 
-// overridable names what a single port may set for itself.
+// overridable returns the kinds of settings that a single port may set for itself.
 func overridable(o spec.Overrides) []string {
 	names := []string{}
 	for _, category := range spec.Categories() {

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/api"
 )
 
-// useOf is the state of an uplink.
+// useOf returns the state of an uplink.
 func (e *estate) useOf(uplink string) api.PortState {
 	e.T.Helper()
 	s, err := e.State(e.T.Context())
@@ -24,7 +24,8 @@ func (e *estate) useOf(uplink string) api.PortState {
 	return ""
 }
 
-// An uplink is drained by which the host is reached, and the other one of the team leads nowhere: it is taken back.
+// The uplink by which the host is reached is drained, and the other uplink of the team leads nowhere: the drain is
+// undone.
 func TestS81_ADrainThatCutsTheHostOffGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ what, team, command string }{
@@ -48,7 +49,7 @@ func TestS81_ADrainThatCutsTheHostOffGoesBack(t *testing.T) {
 	}
 }
 
-// Where the agent dies before it is known whether the host is reached, the next one takes the drain back.
+// If the agent dies before it is known whether the host is still reached, the next agent undoes the drain.
 func TestS81_TheNextAgentTakesADrainBack(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)

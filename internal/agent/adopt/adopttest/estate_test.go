@@ -29,7 +29,7 @@ type estate struct {
 	gateway *netns.NS
 }
 
-// newCables is the host, the gateway and the cable between them; nothing is configured on the host yet.
+// newCables makes the host, the gateway and the cable between them; nothing is configured on the host yet.
 func newCables(t *testing.T) *estate {
 	t.Helper()
 	testkit.Tool(t, "ip", "ping")
@@ -67,7 +67,7 @@ func newEstate(t *testing.T) *estate {
 	return e
 }
 
-// up waits until the uplink is.
+// up waits until the uplink is up.
 func (e *estate) up() {
 	e.T.Helper()
 	e.Await("the uplink is up", func() bool {
@@ -94,7 +94,7 @@ func (e *estate) outside(command string) {
 	}
 }
 
-// snapshot is everything the host's stack is configured with, but for what counts down by itself.
+// snapshot returns the whole network configuration of the host, without lifetimes, which count down by themselves.
 func (e *estate) snapshot() []string {
 	e.T.Helper()
 	var lines []string
@@ -107,7 +107,7 @@ func (e *estate) snapshot() []string {
 		for _, o := range list {
 			delete(o, "link_index")
 			if name, _ := o["ifname"].(string); strings.HasSuffix(name, "vmk0") || strings.HasSuffix(name, "vmk1") {
-				// made anew, it has other numbers
+				// an address that is made again has another number
 				delete(o, "ifindex")
 				if strings.HasPrefix(name, "sw-") {
 					delete(o, "address")
@@ -127,7 +127,7 @@ func (e *estate) snapshot() []string {
 	return lines
 }
 
-// settled waits until the kernel's own routes of IPv6 addresses are there, and gives the snapshot.
+// settled waits until the kernel has made its own routes for IPv6 addresses, and returns the snapshot.
 func (e *estate) settled() (all []string) {
 	e.T.Helper()
 	e.Await("the configuration is quiet", func() bool {
@@ -143,7 +143,7 @@ func (e *estate) settled() (all []string) {
 	return all
 }
 
-// restored waits until everything is as it was.
+// restored waits until the host's configuration equals the snapshot before.
 func (e *estate) restored(before []string, why string) {
 	e.T.Helper()
 	var now []string
@@ -180,7 +180,7 @@ func (e *estate) adoption() api.Adoption {
 func (e *estate) reaches() {
 	e.T.Helper()
 	for _, to := range []string{"192.0.2.1", "203.0.113.9", "2001:db8::1"} {
-		// A neighbour that was asked for while the way was cut counts as unreachable for a moment more.
+		// Linux counts a neighbour as unreachable for a moment longer if it was looked up while the path was cut.
 		e.Await("the host reaches "+to, func() bool {
 			_, err := e.NS.Output("ping", "-n", "-c", "1", "-W", "5", to)
 			return err == nil
@@ -188,7 +188,7 @@ func (e *estate) reaches() {
 	}
 }
 
-// happened says how often an event of that kind was published, and the last one's text.
+// happened returns how many events of that kind were published, and the text of the last one.
 func (e *estate) happened(kind event.Kind) (n int, text string) {
 	e.T.Helper()
 	err := e.Events(e.T.Context(), api.Follow{Last: -1, NoFollow: true}, func(b api.Events) error {

@@ -16,7 +16,7 @@ import (
 // host is a namespace with the real program.
 type host struct{ *realhost.Host }
 
-// reboot has everything that the agent remembers be of an earlier boot.
+// reboot makes the agent's saved state look as if it came from an earlier boot.
 func (h *host) reboot() {
 	h.T.Helper()
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -40,7 +40,7 @@ func (h *host) reboot() {
 	}
 }
 
-// begun is how many steps of a move the journal says have been begun; 0 without a journal.
+// begun returns the number of steps of a move that the journal records as begun; 0 without a journal.
 func (h *host) begun() int {
 	b, err := os.ReadFile(filepath.Join(h.Dir, "state", "default", "adoptions.json"))
 	if err != nil {
@@ -57,7 +57,8 @@ func (h *host) begun() int {
 	return j.Records[0].Step
 }
 
-// dialHere connects on the calling thread, whose network namespace counts: a net.Dialer may use another.
+// dialHere connects on the calling thread, because its network namespace is the one that counts; a net.Dialer may use
+// another thread.
 func dialHere(to *net.TCPAddr) (net.Conn, error) {
 	family := unix.AF_INET6
 	var address unix.Sockaddr

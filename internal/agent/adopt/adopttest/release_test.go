@@ -10,7 +10,7 @@ import (
 	"heddle/internal/observe/undone"
 )
 
-// The way by the device is gone when it is to be used again; here the gateway is.
+// The path through the device is cut when it should be used again: the gateway is not reachable there.
 func TestS81_AReleaseIsUndoneWhenTheGatewayIsSilent(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
@@ -46,7 +46,7 @@ func TestS81_AReleaseIsUndoneWhenTheGatewayIsSilent(t *testing.T) {
 	e.restored(before, "released")
 }
 
-// An agent that is killed while it asks goes on with it.
+// An agent is killed while it asks the gateway; the next agent continues asking.
 func TestS81_AReleaseIsWatchedByTheNextAgent(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
@@ -91,7 +91,7 @@ func TestS81_DownMovesTheHostsAddressesBack(t *testing.T) {
 	e.restored(before, "down, and started again")
 }
 
-// The card that gave its addresses to a host port is found by its index and MAC when somebody renamed it meanwhile.
+// The card that gave its addresses to a host port was renamed meanwhile: it is found by its index and MAC.
 func TestS81_DownFindsACardThatWasRenamed(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)

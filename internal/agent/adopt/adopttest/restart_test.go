@@ -11,8 +11,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// The machine starts again: its boot has another name, interfaces made by the agent are gone, and the host's own
-// network configuration puts the addresses where it always does.
+// The machine reboots: the boot ID differs, the interfaces that the agent made are gone, and the host's own network
+// configuration sets the addresses as it always does.
 func TestS81_AfterARebootTheHostsOwnConfigurationCounts(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)

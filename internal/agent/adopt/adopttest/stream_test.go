@@ -39,7 +39,7 @@ func (e *estate) stream(to string) *stream {
 			}
 		}
 	}()
-	// A dialer may use another thread: connect by hand, on this one.
+	// Connect without net.Dialer, which may use another thread.
 	var c net.Conn
 	if err := e.NS.Do(func() (err error) { c, err = dialHere(l.Addr().(*net.TCPAddr)); return err }); err != nil {
 		e.T.Fatal(err)
@@ -73,7 +73,7 @@ func (s *stream) talk(c net.Conn) error {
 	}
 }
 
-// goesOn waits for more round trips.
+// goesOn waits until the stream makes more round trips.
 func (e *estate) goesOn(s *stream, why string) {
 	e.T.Helper()
 	from := s.trips.Load()

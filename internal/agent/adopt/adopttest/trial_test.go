@@ -17,8 +17,8 @@ import (
 	"heddle/internal/observe/undone"
 )
 
-// managed is a host whose own address is on a host port, as of an installation that is finished: the gateway is behind
-// the uplink.
+// managed is a host whose own address is on a host port, as after a finished installation: the gateway is behind the
+// uplink.
 const managed = `
 switches:
   - name: lab
@@ -54,7 +54,7 @@ func newManaged(t *testing.T) *estate {
 	return e
 }
 
-// settledOn waits until the addresses of the interface can be used.
+// settledOn waits until the addresses of the interface are usable.
 func (e *estate) settledOn(device string) {
 	e.T.Helper()
 	e.Await("no address is tentative", func() bool {
@@ -63,7 +63,7 @@ func (e *estate) settledOn(device string) {
 	})
 }
 
-// try applies a configuration and gives the answer, the exit status and how long it took.
+// try applies a configuration, and returns the answer, the exit status and how long the command took.
 func (e *estate) try(config string, more ...string) (out api.Applied, errs string, status int, took time.Duration) {
 	e.T.Helper()
 	file := filepath.Join(e.Dir, "next.yaml")
@@ -102,7 +102,7 @@ func edit(t *testing.T, from, to string) string {
 	return out
 }
 
-// vlanOf is the VLAN of the host port.
+// vlanOf returns the VLAN of the host port.
 func (e *estate) vlanOf(port string) string {
 	e.T.Helper()
 	s, err := e.State(e.T.Context())
@@ -117,7 +117,7 @@ func (e *estate) vlanOf(port string) string {
 	return "there is no port " + port
 }
 
-// back fails the test unless the change has gone back, with everything the host had.
+// back fails the test unless the change was undone and the host has everything that it had before.
 func (e *estate) back(before []string, out api.Applied, errs string, status int, took time.Duration) {
 	e.T.Helper()
 	if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted || len(out.Trial.Asked) == 0 {
@@ -238,8 +238,8 @@ func vmk1(group string, more ...string) []string {
 		"02:00:00:00:00:11", "--address", "192.0.2.20/24", "-o", "json"}, more...)
 }
 
-// A port that is connected anew goes back as every other change does: also when the command was interrupted, or the
-// agent was killed.
+// A port that is connected by command is undone like every other change, also if the command is interrupted or the
+// agent is killed.
 func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
@@ -265,7 +265,7 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 		}
 		goesBack("after "+how, 1+i)
 	}
-	// Interrupted: the agent goes on without the command.
+	// Interrupted: the agent continues without the command.
 	cmd := e.Command(vmk1("other", "--replace", "--confirm-within", "3s")...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -279,7 +279,7 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 		t.Errorf("interrupted: %v: %s", err, errs.String())
 	}
 	goesBack("after Ctrl-C", 3)
-	// Killed: the next agent takes it back, also though its own time had not come.
+	// Killed: the next agent undoes it, although the time to confirm is not over.
 	cmd = e.Command(vmk1("other", "--replace", "--confirm-within", "5s")...)
 	if err := e.Launch(cmd); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 	goesBack("after a kill", 1)
 }
 
-// Where nobody can be asked, a connection needs the operator's word.
+// If nobody can be asked, a connection needs the operator's confirmation.
 func TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
@@ -327,7 +327,7 @@ func TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked(t *testing.T) {
 	}
 }
 
-// confirmWhere is the flag where nobody can be asked yet: a new interface knows nobody.
+// confirmWhere is the flag that a command needs if nobody can be asked yet: a new interface has no neighbours.
 func confirmWhere(command string) string {
 	if strings.Contains(command, "connect") {
 		return ""
@@ -350,7 +350,7 @@ func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
 			t.Errorf("%s: status %d after %s: %+v\n%s", what, status, took, out.Trial, errs)
 		}
 		t.Logf("%s: decided after %s", what, took)
-		e.Await("the host reaches the gateway after "+what, func() bool { // which may look for another MAC for a while
+		e.Await("the host reaches the gateway after "+what, func() bool { // it may look for another MAC for a while
 			_, err := e.NS.Output("ping", "-n", "-c", "1", "-W", "1", "2001:db8::1")
 			return err == nil
 		})
@@ -358,7 +358,7 @@ func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
 	if n, _ := e.happened(event.Reverted); n != 0 {
 		t.Errorf("%d changes went back", n)
 	}
-	// One that has nothing to do with the host is not tried at all.
+	// A port that has nothing to do with the host's own addresses is connected without a trial.
 	e.Configure(managed)
 	out, errs, status, _ := e.try(edit(t, "vlan: {access: 10}", "vlan: {access: 11}"))
 	if status != 0 || out.Trial != nil {
@@ -369,7 +369,7 @@ func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
 func TestS81_ATCPConnectionIsEnoughWhereTheGatewayIsSilent(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
-	// The gateway forwards and does not answer ARP: its MAC is set by hand.
+	// The gateway forwards but does not answer ARP: its MAC is set by hand.
 	mac := strings.Fields(e.run("ip neighbour show 192.0.2.1 dev vmk0"))[2]
 	e.run("ip neighbour replace 192.0.2.1 lladdr " + mac + " dev vmk0 nud permanent")
 	e.run("ip -6 route del default via 2001:db8::1 dev vmk0")
@@ -397,7 +397,7 @@ func TestS81_ATCPConnectionIsEnoughWhereTheGatewayIsSilent(t *testing.T) {
 	e.end(s)
 }
 
-// silence has nobody be there who could be asked.
+// silence removes everybody who could be asked.
 func (e *estate) silence() {
 	e.T.Helper()
 	e.outside("ip link set gw0 down")
@@ -467,7 +467,7 @@ func TestS81_ADryRunSaysWhatIsAtRiskAndWhoIsAsked(t *testing.T) {
 	}
 }
 
-// The agent is killed while a change is tried: the next one decides, and goes back first where the time is over.
+// The agent is killed during a trial: the next agent decides, and if the time is over it undoes the change first.
 func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -492,7 +492,7 @@ func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 				e.reboot()
 			}
 			if c.within == "1s" {
-				time.Sleep(time.Second) // the time that the change has is what is tested
+				time.Sleep(time.Second) // the test is about the time that the change has
 			}
 			e.Start("")
 			if c.within != "5s" && e.vlanOf("vmk0") != "none" {
@@ -510,7 +510,7 @@ func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 	}
 }
 
-// A kill at any instant of a change that is harmless leaves the host reached, and the change made or not.
+// A kill at any instant of a harmless change leaves the host reachable, and the change either made or not made.
 func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
@@ -524,7 +524,7 @@ func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
 		if err := e.Launch(cmd); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(i) * 60 * time.Millisecond) // whatever the agent is at then
+		time.Sleep(time.Duration(i) * 60 * time.Millisecond) // at whatever point the agent is then
 		e.End(syscall.SIGKILL)
 		_ = cmd.Wait()
 		e.Start("")
@@ -540,7 +540,7 @@ func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
 	}
 }
 
-// A device with the host's own addresses becomes an uplink, and the uplink with them is changed.
+// A device with the host's own addresses becomes an uplink, and then that uplink is changed.
 func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t)
@@ -551,7 +551,7 @@ func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
 	out, errs, status, took := e.try(strings.Replace(adoptConfig, "device: eth0}", `device: eth0, vlans: ["5"]}`, 1),
 		"--confirm-within", "3s")
 	if status == 0 {
-		e.reaches() // the host's own frames do not ask the switch
+		e.reaches() // the host's own frames do not pass the switch
 	} else {
 		e.back(before, out, errs, status, took)
 	}
@@ -562,7 +562,8 @@ func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
 	e.reaches()
 }
 
-// A file that was edited while the agent was away, and one that it reads again on SIGHUP, are tried as well.
+// A file that was edited while the agent was stopped is tried as well, and so is one that the agent reads again on
+// SIGHUP.
 func TestS81_AnEditedFileIsTriedAtTheStartAndOnSIGHUP(t *testing.T) {
 	t.Parallel()
 	e := newManaged(t)
@@ -577,7 +578,7 @@ func TestS81_AnEditedFileIsTriedAtTheStartAndOnSIGHUP(t *testing.T) {
 	e.Signal(syscall.SIGHUP)
 	e.Await("it goes back", func() bool { n, _ := e.happened(event.Reverted); return n == 1 })
 	e.reaches()
-	// What was tried and taken back is not new at the next start.
+	// A file that was tried and undone does not count as new at the next start.
 	e.End(syscall.SIGTERM)
 	e.Start(edit(t, "name: management, teaming", moved))
 	if n, _ := e.happened(event.Tried); n != 0 || e.vlanOf("vmk0") != "none" {
