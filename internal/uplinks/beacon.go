@@ -8,7 +8,7 @@ import (
 	"heddle/internal/uplinks/linkproto"
 )
 
-// byBeacon is who says that an uplink whose beacons get lost is not used.
+// byBeacon is the name under which beacons give their verdicts on uplinks.
 const byBeacon = "beacon"
 
 // Beacons watches the uplinks of teams with beacon probing (S51).
@@ -18,7 +18,7 @@ type Beacons struct {
 	done    chan struct{}
 }
 
-// FollowBeacons starts to watch.
+// FollowBeacons starts beacon probing.
 func FollowBeacons(h Host, open linkproto.Opener) *Beacons {
 	p := &Beacons{host: h, done: make(chan struct{})}
 	p.beacons = linkproto.StartBeacons(open, h.Log, func(r linkproto.BeaconReport) {
@@ -27,13 +27,13 @@ func FollowBeacons(h Host, open linkproto.Opener) *Beacons {
 	return p
 }
 
-// Close ends the watching.
+// Close ends beacon probing.
 func (p *Beacons) Close() error {
 	close(p.done)
 	return p.beacons.Close()
 }
 
-// Settled says which uplinks are watched. Those without a link take no part.
+// Settled updates which uplinks are watched. Those without a link are left out.
 func (p *Beacons) Settled(now InForce) {
 	var want []linkproto.BeaconGroup
 	for _, sw := range now.Plan.Switches {
@@ -50,7 +50,7 @@ func (p *Beacons) Settled(now InForce) {
 	p.beacons.Want(want)
 }
 
-// reported takes uplinks out of use, or back; it runs in the loop.
+// reported takes uplinks out of use, or back into use; it runs in the loop.
 func (p *Beacons) reported(r linkproto.BeaconReport) {
 	changed := false
 	for id := range p.host.Verdicts {

@@ -16,11 +16,11 @@ import (
 	"heddle/internal/uplinks/wire"
 )
 
-// Find finds the device behind an uplink; false when it is gone, or is another one by now.
+// Find finds the device of an uplink; false if it is gone or has been replaced by another.
 type Find func(uplink plan.PortID) (d hostdev.Device, ok bool, err error)
 
 // SayGoodbye announces to the neighbours that this host leaves, on behalf of an agent that no longer runs: LACP
-// partners stop sending at once instead of after their timeout, and LLDP neighbours forget it.
+// partners stop sending at once instead of after their timeout, and LLDP neighbours remove the host.
 func SayGoodbye(find Find, m *memory.Memory) error {
 	var errs []error
 	for _, g := range m.LAGs {
@@ -40,7 +40,7 @@ func SayGoodbye(find Find, m *memory.Memory) error {
 	return errors.Join(errs...)
 }
 
-// LAGGoodbye are the last PDUs of a LAG's members.
+// LAGGoodbye returns the last PDUs of a LAG's members.
 func LAGGoodbye(g memory.LAG) []lacp.Frame {
 	c := lacp.Config{System: g.Snapshot.System, Key: g.Snapshot.Key}
 	for _, m := range g.Snapshot.Members {

@@ -1,5 +1,5 @@
-// Package uplinks does what happens at uplinks beside the frames of guests: LACP, LLDP and beacons with the physical
-// network, and the balancing of load. Each part has goroutines of its own; what it finds out reaches the agent in the
+// Package uplinks does what happens at uplinks in addition to the frames of guests: LACP, LLDP and beacons with the
+// physical network, and the balancing of load. Each part has goroutines of its own; it reports its results in the
 // agent's loop.
 package uplinks
 
@@ -16,15 +16,15 @@ import (
 	"heddle/internal/uplinks/memory"
 )
 
-// InForce is what the agent has put into the kernel. It is not changed afterwards.
+// InForce is the state that the agent has made active in the kernel. It is not changed afterwards.
 type InForce struct {
 	Plan  *plan.Plan
 	Facts plan.Facts
-	// Devices are those behind the ports and uplinks that are connected.
+	// Devices are the devices of the connected ports and uplinks.
 	Devices map[plan.PortID]hostdev.Device
 }
 
-// own are the addresses of this host's ports and uplinks as they are configured.
+// own returns the configured addresses of this host's ports and uplinks.
 func (n InForce) own() linkproto.Own {
 	own := linkproto.Own{}
 	for _, sw := range n.Plan.Switches {
@@ -40,8 +40,8 @@ func (n InForce) own() linkproto.Own {
 	return own
 }
 
-// Host is what the parts share with their agent. Memory and Verdicts are the loop's: the parts use them in what they
-// post and in Settled.
+// Host is what the parts share with their agent. Memory and Verdicts belong to the loop: the parts use them in
+// functions that they post, and in Settled.
 type Host struct {
 	Log      *slog.Logger
 	Memory   *memory.Memory
@@ -51,16 +51,18 @@ type Host struct {
 	Post func(done <-chan struct{}, f func())
 	// Settle makes the agent apply what a part changed; it is called in the loop.
 	Settle func()
-	// SettleSoon does the same together with the changes of other parts, a moment later.
+	// SettleSoon does the same a moment later, together with the changes of other parts.
 	SettleSoon func()
 	// Limit is the rate limit of reports about one uplink.
 	Limit event.Limiter[plan.PortID]
 }
 
-// Verdicts are why uplinks are not used though their links are up, by who says so.
+// Verdicts are the reasons why uplinks are not used although their links are up, by uplink and by the name of the part
+// that gives the reason.
 type Verdicts map[plan.PortID]map[string]problem.Problem
 
-// Why is the reason not to use the uplink, none for none; the first by the name of who says so.
+// Why returns the reason not to use the uplink, none if there is none. Of several it returns that of the part whose
+// name sorts first.
 func (v Verdicts) Why(uplink plan.PortID) problem.Problem {
 	for _, by := range slices.Sorted(maps.Keys(v[uplink])) {
 		return v[uplink][by]
@@ -68,8 +70,8 @@ func (v Verdicts) Why(uplink plan.PortID) problem.Problem {
 	return problem.Problem{}
 }
 
-// Set changes what one part says about an uplink, none for nothing against it, and tells whether that is new. The same
-// with another detail is not.
+// Set changes the verdict of one part on an uplink, none for nothing against it, and reports whether it is new. The
+// same reason with another detail is not new.
 func (v Verdicts) Set(uplink plan.PortID, by string, why problem.Problem) bool {
 	isNew := !v[uplink][by].Same(why)
 	if why.None() {

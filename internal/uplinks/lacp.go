@@ -13,17 +13,17 @@ import (
 	"heddle/internal/uplinks/memory"
 )
 
-// byLACP is who says that a member of a LAG is not used.
+// byLACP is the name under which LACP gives its verdicts on members of LAGs.
 const byLACP = "lacp"
 
-// LAGs runs LACP on the members of the LAGs (S52, S53). What it finds out is why members are not used; over which of
-// the others a frame goes is the kernel's.
+// LAGs runs LACP on the members of the LAGs (S52, S53). Its result is which members are not used, and why; the kernel
+// chooses among the other members for each frame.
 type LAGs struct {
 	host  Host
 	lacp  *linkproto.LACP            // nil before Start
-	limit event.Limiter[plan.PortID] // of the reports about a member
+	limit event.Limiter[plan.PortID] // of reports about a member
 	done  chan struct{}
-	// reports are the last of each LAG; in the loop only.
+	// reports are the last reports of each LAG; used only in the loop.
 	reports map[plan.PortID]linkproto.LACPReport
 	// told is the last reported state of each member; held is true if a member has changed since, and its report was
 	// held back.
@@ -31,20 +31,21 @@ type LAGs struct {
 	held bool
 }
 
-// NewLAGs is where a host begins: what is remembered of its LAGs counts until Start has LACP find out more.
+// NewLAGs returns the LAGs of a starting agent: the remembered state counts until LACP, after Start, has newer
+// information.
 func NewLAGs(h Host) *LAGs {
 	return &LAGs{host: h, limit: h.Limit, done: make(chan struct{}), reports: map[plan.PortID]linkproto.LACPReport{},
 		told: map[plan.PortID]lacp.MemberStatus{}}
 }
 
-// Start begins to speak LACP.
+// Start starts LACP.
 func (p *LAGs) Start(open linkproto.Opener) {
 	p.lacp = linkproto.StartLACP(open, p.host.Log, func(r []linkproto.LACPReport) {
 		p.host.Post(p.done, func() { p.reported(r) })
 	})
 }
 
-// Status is what LACP knows of a LAG; false where it is not spoken.
+// Status returns the LACP state of a LAG; false if LACP does not run on it.
 func (p *LAGs) Status(id plan.PortID) (lacp.Status, bool) {
 	if p.lacp == nil {
 		return lacp.Status{}, false
@@ -52,14 +53,14 @@ func (p *LAGs) Status(id plan.PortID) (lacp.Status, bool) {
 	return p.lacp.Status(id)
 }
 
-// Close ends it, once started.
+// Close ends LACP if it was started.
 func (p *LAGs) Close() error {
 	close(p.done)
 	return p.lacp.Close()
 }
 
-// Judge returns which members are out, before the plan becomes active: what LACP reported last or, after a start, the
-// remembered state. devices are those of the uplinks.
+// Judge determines which members are out of use, before the plan becomes active: by LACP's last report or, after a
+// start, by the remembered state. devices are those of the uplinks.
 func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]memory.LAGDevice) {
 	p.host.Memory.KeepLAGs(pl, devices)
 	for _, sw := range pl.Switches {
@@ -73,7 +74,7 @@ func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]memory.LAGDevice) {
 	}
 }
 
-// reason is why a member is out, none when it is in use.
+// reason returns why a member is out of use, none if it is in use.
 func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID,
 	devices map[plan.PortID]memory.LAGDevice) problem.Problem {
 	lagID := plan.PortID{Switch: sw.Name, Name: g.Name}
@@ -94,7 +95,7 @@ func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID,
 	return problem.Of(problem.LACPNoPartnerYet)
 }
 
-// Settled hands LACP the LAGs of the active plan.
+// Settled passes the LAGs of the active plan to LACP.
 func (p *LAGs) Settled(now InForce) {
 	p.host.Memory.ForgetLAGs(now.Plan)
 	var want []linkproto.LAG
@@ -135,7 +136,7 @@ func (p *LAGs) Settled(now InForce) {
 	p.lacp.Want(want)
 }
 
-// reported takes in what changed; it runs in the loop.
+// reported processes changed LAGs; it runs in the loop.
 func (p *LAGs) reported(list []linkproto.LACPReport) {
 	for _, r := range list {
 		st := p.host.Memory.LAG(r.ID)
@@ -160,7 +161,7 @@ func (p *LAGs) TellHeld() {
 	}
 }
 
-// publish reports what changed of the members since their last report; for a member that changes all the time, later.
+// publish reports what changed for the members since their last report; for a member that changes all the time, later.
 func (p *LAGs) publish(r linkproto.LACPReport) {
 	for _, m := range r.Status.Members {
 		id := plan.PortID{Switch: r.ID.Switch, Name: m.Name}
@@ -203,7 +204,7 @@ func usedText(m lacp.MemberStatus) string {
 	return "out"
 }
 
-// partnerText names a member's partner, "" for none.
+// partnerText describes a member's partner, "" if there is none.
 func partnerText(m lacp.MemberStatus) string {
 	if m.Partner.System.MAC.IsZero() {
 		return ""

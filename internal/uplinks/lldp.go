@@ -27,13 +27,13 @@ type LLDP struct {
 	done   chan struct{}
 }
 
-// Self is what a host says of itself.
+// Self is what a host advertises about itself.
 type Self struct {
-	Chassis plan.MAC // distinguishes it from every other host
+	Chassis plan.MAC // unique among all hosts
 	Version string   // of the program
 }
 
-// FollowLLDP starts to listen and advertise.
+// FollowLLDP starts to listen and to advertise.
 func FollowLLDP(h Host, self Self, open linkproto.Opener) *LLDP {
 	p := &LLDP{host: h, self: self, limit: h.Limit, untold: map[plan.PortID]int{}, done: make(chan struct{})}
 	p.lldp = linkproto.StartLLDP(open, h.Log, func(r []linkproto.LLDPReport) {
@@ -42,16 +42,16 @@ func FollowLLDP(h Host, self Self, open linkproto.Opener) *LLDP {
 	return p
 }
 
-// Status is what is known of an uplink's neighbours; false where LLDP is not spoken.
+// Status returns the LLDP state of an uplink; false if LLDP does not run there.
 func (p *LLDP) Status(id plan.PortID) (linkproto.LLDPStatus, bool) { return p.lldp.Status(id) }
 
-// Close ends it.
+// Close ends LLDP.
 func (p *LLDP) Close() error {
 	close(p.done)
 	return p.lldp.Close()
 }
 
-// Settled says on which uplinks LLDP is spoken.
+// Settled updates on which uplinks LLDP runs.
 func (p *LLDP) Settled(now InForce) {
 	var want []linkproto.LLDPPort
 	p.host.Memory.LLDP = nil
@@ -79,11 +79,11 @@ func (p *LLDP) Settled(now InForce) {
 	p.lldp.Want(want)
 }
 
-// ethernetOverhead is what an untagged frame has beside its layer 3: header and checksum, in bytes.
+// ethernetOverhead is the length of an untagged frame beyond its layer 3 content: header and checksum, in bytes.
 const ethernetOverhead = 18
 
-// advertisement is what is announced to the physical switch: this host, and which of its devices is at the other end
-// of the cable.
+// advertisement returns what is advertised to the physical switch: this host, and which of its devices is at the other
+// end of the cable.
 func (s Self) advertisement(id plan.PortID, d hostdev.Device) *lldp.PDU {
 	p := lldp.PDU{
 		Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: s.Chassis[:]}, Port: lldp.PortID{Subtype: lldp.PortMAC,
@@ -92,14 +92,14 @@ func (s Self) advertisement(id plan.PortID, d hostdev.Device) *lldp.PDU {
 		SystemDescription: "Heddle " + s.Version,
 		Capabilities:      &lldp.Capabilities{Has: lldp.Bridge | lldp.Station, Enabled: lldp.Bridge},
 	}
-	p.SystemName, _ = os.Hostname() // without one the name is left out
+	p.SystemName, _ = os.Hostname() // if it is unknown, the name is left out
 	if size := d.MTU + ethernetOverhead; size <= math.MaxUint16 {
 		p = p.WithMaxFrame(uint16(size))
 	}
 	return &p
 }
 
-// reported publishes the neighbours that came, changed or went; it runs in the loop.
+// reported publishes the neighbours that appeared, changed or disappeared; it runs in the loop.
 func (p *LLDP) reported(list []linkproto.LLDPReport) {
 	for _, r := range list {
 		untold, ok := p.mayTell(r.ID)

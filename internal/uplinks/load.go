@@ -20,26 +20,26 @@ import (
 type LoadOptions struct {
 	// Window is how long the load is measured before ports move; 0 is loadbalance.Interval.
 	Window time.Duration
-	// Speed is taken as every uplink's, bits per second; 0: what its device says.
+	// Speed replaces every uplink's speed, in bits per second; 0: the speed that the device reports.
 	Speed float64
 }
 
 // assumedSpeed is the speed of a device that does not report one, in bits per second.
 const assumedSpeed = 10e9
 
-// Meter is what the load is measured with; it is used in the loop alone.
+// Meter measures the load; it is used only in the loop.
 type Meter interface {
-	// Applied is the active plan, nil before there is one.
+	// Applied returns the active plan, nil before there is one.
 	Applied() *binding.Desired
 	Counters() (map[plan.PortID]observe.Counters, error)
-	// Speed is the speed of a device in bits per second, 0 if it does not report one.
+	// Speed returns the speed of a device in bits per second, 0 if it does not report one.
 	Speed(device string) float64
 	// Complain reports a failure once.
 	Complain(what string, err error)
 }
 
-// Load moves ports off loaded uplinks (S47, S48). It only assigns them: the teams that form then, and what is
-// announced, are as after any other change.
+// Load moves ports off loaded uplinks (S47, S48). It only assigns uplinks to ports: forming the teams and announcing
+// the ports is done as after any other change.
 type Load struct {
 	host   Host
 	meter  Meter
@@ -49,13 +49,13 @@ type Load struct {
 	ticks  sync.WaitGroup
 }
 
-// NewLoad balances when Balance is called; Start has that done at every window's end.
+// NewLoad returns a Load that balances when Balance is called; after Start that happens at the end of every window.
 func NewLoad(h Host, m Meter, o LoadOptions) *Load {
 	o.Window = cmp.Or(o.Window, loadbalance.Interval)
 	return &Load{host: h, meter: m, o: o, done: make(chan struct{})}
 }
 
-// Start begins to measure.
+// Start starts to measure.
 func (p *Load) Start() { p.ticks.Go(p.run) }
 
 func (p *Load) run() {
@@ -71,14 +71,14 @@ func (p *Load) run() {
 	}
 }
 
-// Close ends it.
+// Close ends the measurement.
 func (p *Load) Close() error {
 	close(p.done)
 	p.ticks.Wait()
 	return nil
 }
 
-// Settled forgets the assignments of ports that are gone or choose otherwise now.
+// Settled removes the assignments of ports that are gone or that have another teaming policy now.
 func (p *Load) Settled(now InForce) {
 	p.host.Memory.Assigned = slices.DeleteFunc(p.host.Memory.Assigned, func(s memory.Assignment) bool {
 		port := now.Plan.Port(s.ID)
@@ -125,7 +125,7 @@ func balanced(sw *plan.Switch) bool {
 	return slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.Policy.Teaming.Policy.V == spec.LoadBased })
 }
 
-// traffic is what the uplinks of a plan had by their wires, and its ports by their uplinks.
+// traffic returns the bytes that the uplinks of a plan carried, and that its ports sent and received through uplinks.
 func traffic(p *plan.Plan, counters map[plan.PortID]observe.Counters) map[plan.PortID]loadbalance.Bytes {
 	out := make(map[plan.PortID]loadbalance.Bytes, len(counters))
 	for _, sw := range p.Switches {
@@ -146,7 +146,7 @@ func traffic(p *plan.Plan, counters map[plan.PortID]observe.Counters) map[plan.P
 	return out
 }
 
-// uplinks are the usable uplinks of a switch with their load.
+// uplinks returns the usable uplinks of a switch with their load.
 func (p *Load) uplinks(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (
 	list []loadbalance.Uplink) {
 	for _, u := range sw.Uplinks {
@@ -158,7 +158,7 @@ func (p *Load) uplinks(now *binding.Desired, sw *plan.Switch, rates map[plan.Por
 	return list
 }
 
-// speed is that of a device, bits per second.
+// speed returns the speed of a device in bits per second.
 func (p *Load) speed(device string) float64 {
 	if p.o.Speed > 0 {
 		return p.o.Speed
@@ -169,7 +169,7 @@ func (p *Load) speed(device string) float64 {
 	return assumedSpeed
 }
 
-// ports are the ports that may move, with the uplink each uses and those it might use.
+// ports returns the ports that may move, each with the uplink it uses and those it may use.
 func (p *Load) ports(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (
 	list []loadbalance.Port) {
 	for _, port := range sw.Ports {

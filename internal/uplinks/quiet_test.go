@@ -14,7 +14,7 @@ import (
 	"heddle/internal/uplinks/lldp"
 )
 
-// told are the events of a kind.
+// told returns the events of a kind.
 func told(t *testing.T, bus *event.Bus, k event.Kind) (list []event.Event) {
 	if bus.Last() == 0 {
 		return nil

@@ -30,7 +30,7 @@ func TestVerdicts_AnUplinkIsOutWhileAnyoneSaysSo(t *testing.T) {
 	}
 }
 
-// The words of another, such as the kernel's for an error, are no state of their own.
+// The same verdict in other words, such as the kernel's text of an error, is not new.
 func TestVerdicts_OtherWordsAreNothingNew(t *testing.T) {
 	v, u := Verdicts{}, plan.PortID{Switch: "s", Name: "u1"}
 	v.Set(u, byLACP, problem.Problem{Code: problem.LACPNoSocket, Detail: "no sockets today"})

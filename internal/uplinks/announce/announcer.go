@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Sender sends frames on devices, as wire.Sender does. It is what an Announcer needs.
+// Sender sends frames on devices, as wire.Sender does. It is the part of a socket that an Announcer needs.
 type Sender interface {
 	Send(ifindex uint32, frame []byte) error
 	Close() error
 }
 
-// Announcer sends announcements when they are due, in a goroutine of its own. Its socket is open only while something
-// waits.
+// Announcer sends announcements when they are due, in a goroutine of its own. Its socket is open only while
+// announcements are queued.
 type Announcer struct {
 	log  *slog.Logger
 	open func() (Sender, error)
@@ -24,24 +24,24 @@ type Announcer struct {
 
 	mu      sync.Mutex
 	queue   Queue
-	sending int // frames that were taken out of the queue and are not on their way yet
+	sending int // frames taken out of the queue and not sent yet
 }
 
-// Start begins with nothing to announce; open opens what it sends by.
+// Start returns an Announcer with an empty queue; open opens the socket by which it sends.
 func Start(log *slog.Logger, open func() (Sender, error)) *Announcer {
 	n := &Announcer{log: log, open: open, more: make(chan struct{}, 1), quit: make(chan struct{})}
 	n.done.Go(n.run)
 	return n
 }
 
-// Close ends it; what still waits is not sent.
+// Close ends the goroutine; queued announcements are not sent.
 func (n *Announcer) Close() error {
 	close(n.quit)
 	n.done.Wait()
 	return nil
 }
 
-// Change changes the set of announcements.
+// Change calls f with the queue, which f may change.
 func (n *Announcer) Change(f func(*Queue)) {
 	n.mu.Lock()
 	f(&n.queue)
@@ -52,7 +52,7 @@ func (n *Announcer) Change(f func(*Queue)) {
 	}
 }
 
-// take returns what is due and when there is more.
+// take returns the announcements that are due, and when the next are.
 func (n *Announcer) take() (due []Announcement, next time.Time, waits bool, dropped uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -62,14 +62,14 @@ func (n *Announcer) take() (due []Announcement, next time.Time, waits bool, drop
 	return due, next, waits, n.queue.Dropped()
 }
 
-// Waiting is how many frames are still to be sent.
+// Waiting returns how many frames are still to be sent.
 func (n *Announcer) Waiting() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.queue.Waiting() + n.sending
 }
 
-// sent is called when what take gave has been sent.
+// sent is called when the frames that take returned have been sent.
 func (n *Announcer) sent() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,8 +109,8 @@ func (n *Announcer) run() {
 	}
 }
 
-// send sends the frames on a socket that is opened where there is none. A frame that cannot be sent is left out: its
-// device went down, and what takes its place is announced there.
+// send sends the frames on the socket, which it opens if there is none. A frame that cannot be sent is dropped: its
+// device went down, and the move to another uplink is announced there.
 func (n *Announcer) send(socket Sender, due []Announcement) Sender {
 	if len(due) == 0 {
 		return socket

@@ -15,7 +15,7 @@ type Tag struct {
 	AD  bool   // 802.1ad
 }
 
-// The protocols' numbers.
+// Numbers of the protocols.
 const (
 	typeRARP = 0x8035
 	typeIPv4 = 0x0800
@@ -37,7 +37,7 @@ const (
 // shortest is the shortest frame on the wire, in bytes without the checksum.
 const shortest = 60
 
-// begin begins a frame.
+// begin returns the Ethernet header of a frame, with its tag.
 func begin(dst, src plan.MAC, tag Tag, etherType uint16) []byte {
 	b := append(append(make([]byte, 0, 128), dst[:]...), src[:]...)
 	if tag.VID != 0 {
@@ -50,8 +50,8 @@ func begin(dst, src plan.MAC, tag Tag, etherType uint16) []byte {
 	return binary.BigEndian.AppendUint16(b, etherType)
 }
 
-// padded fills a frame up to the shortest length. A tagged one is filled up to four more, so that it stays long enough
-// when a switch takes the tag off.
+// padded pads a frame to the shortest length. A tagged frame is padded to four bytes more, so that it stays long enough
+// when a switch removes the tag.
 func padded(b []byte, tag Tag) []byte {
 	want := shortest
 	if tag.VID != 0 {
@@ -60,8 +60,8 @@ func padded(b []byte, tag Tag) []byte {
 	return append(b, make([]byte, max(0, want-len(b)))...)
 }
 
-// RARP asks, to everyone and from the MAC, for the protocol address of the MAC (RFC 903, "reverse request"): every
-// switch on the way learns where the MAC is, and nobody answers.
+// RARP returns a broadcast from the MAC that asks for the protocol address of the MAC (RFC 903, "reverse request"):
+// every switch on the way learns where the MAC is, and nobody answers.
 func RARP(mac plan.MAC, tag Tag) []byte {
 	b := begin(plan.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, mac, tag, typeRARP)
 	b = append(b, 0, 1, typeIPv4>>8, typeIPv4&0xff, 6, 4, 0, 3) // Ethernet, IPv4, reverse request
@@ -70,9 +70,9 @@ func RARP(mac plan.MAC, tag Tag) []byte {
 	return padded(b, tag)
 }
 
-// IGMPQuery asks every receiver for its IPv4 multicast groups: an IGMPv3 general query (RFC 3376 §4.1) from 0.0.0.0,
-// which takes part in no querier election. Receivers that know only IGMPv2 read its first 8 bytes (RFC 2236 §2.5); an
-// IGMPv2 query would make the others fall back to that version.
+// IGMPQuery returns a frame that asks every receiver for its IPv4 multicast groups: an IGMPv3 general query (RFC 3376
+// §4.1) from 0.0.0.0, which takes part in no querier election. Receivers that know only IGMPv2 read its first 8 bytes
+// (RFC 2236 §2.5); an IGMPv2 query would make all others fall back to that version.
 func IGMPQuery(src plan.MAC, tag Tag) []byte {
 	igmp := []byte{igmpQuery, igmpWithin, 0, 0, 0, 0, 0, 0, robustness, interval, 0, 0}
 	binary.BigEndian.PutUint16(igmp[2:], checksum(igmp))
@@ -85,8 +85,8 @@ func IGMPQuery(src plan.MAC, tag Tag) []byte {
 	return padded(append(append(b, ip...), igmp...), tag)
 }
 
-// MLDQuery asks every receiver for its IPv6 multicast groups: an MLDv2 general query (RFC 3810 §5.1). It has to come
-// from a link-local address; the highest there is loses every querier election (§7.6.2).
+// MLDQuery returns a frame that asks every receiver for its IPv6 multicast groups: an MLDv2 general query (RFC 3810
+// §5.1). It must come from a link-local address; the highest one loses every querier election (§7.6.2).
 func MLDQuery(src plan.MAC, tag Tag) []byte {
 	from := [16]byte{0xfe, 0x80, 8: 0xff, 9: 0xff, 10: 0xff, 11: 0xff, 12: 0xff, 13: 0xff, 14: 0xff, 15: 0xff}
 	to := [16]byte{0xff, 2, 15: 1}
@@ -103,7 +103,7 @@ func MLDQuery(src plan.MAC, tag Tag) []byte {
 	return padded(append(append(b, hop...), icmp...), tag)
 }
 
-// checksum is the Internet checksum (RFC 1071) of an even number of bytes.
+// checksum returns the Internet checksum (RFC 1071) of an even number of bytes.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i+1 < len(b); i += 2 {

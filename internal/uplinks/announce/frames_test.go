@@ -9,7 +9,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// byScapy makes the same frames from the protocols' fields.
+// byScapy makes the same frames with scapy.
 const byScapy = `
 import logging; logging.getLogger("scapy").setLevel(logging.ERROR)
 from scapy.all import *

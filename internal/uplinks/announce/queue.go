@@ -6,7 +6,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Kind is what is announced. It says how often and when.
+// Kind is the kind of an announcement. It determines how often and when it is sent.
 type Kind uint8
 
 // The kinds of announcement.
@@ -17,19 +17,19 @@ const (
 	kinds
 )
 
-// schedule is when the repeats of an announcement are sent, counted from the change. The five of a port's own MAC are
-// spread as a virtual machine monitor spreads its own after a migration.
+// schedule is when the repeats of an announcement are sent, counted from the change. The five of a port's own MAC have
+// the intervals that a virtual machine monitor uses after a migration.
 var schedule = [kinds][]time.Duration{
 	OwnMAC:     {0, 50 * time.Millisecond, 200 * time.Millisecond, 450 * time.Millisecond, time.Second},
 	LearnedMAC: {0, 450 * time.Millisecond},
 	Query:      {0, time.Second},
 }
 
-// What is sent at most over the whole host, and what waits at most.
+// The most frames that the whole host sends per tick, and the most that are queued.
 const (
 	Tick    = 100 * time.Millisecond
 	PerTick = 128
-	most    = 32768 // frames that wait
+	most    = 32768 // capacity, in frames
 )
 
 // Announcement is a frame to send on a device.
@@ -39,14 +39,14 @@ type Announcement struct {
 	Frame  []byte
 }
 
-// Queue holds what is still to be announced. The first frame for every port's own MAC goes before all repeats, those
-// before learned MACs, those before queries. The zero value is ready for use; it is for one goroutine.
+// Queue holds what is still to be announced. The first frames for ports' own MACs are sent before all repeats, repeats
+// before learned MACs, and those before queries. The zero value is ready for use; it is for one goroutine.
 type Queue struct {
-	lines   [kinds][]line // one per repeat; in each, what is due first stands first
+	lines   [kinds][]line // one for each repeat, sorted by the due time
 	version map[plan.PortID]uint64
 	last    uint64
 	tick    time.Time // when the current tick began
-	sent    int       // in it
+	sent    int       // frames sent in that tick
 	waiting int
 	dropped uint64
 }
@@ -60,8 +60,8 @@ type entry struct {
 	a       Announcement
 }
 
-// Replace drops what still waits for the port and queues these announcements instead: the newest location wins. What
-// does not fit is counted as dropped.
+// Replace drops what is still queued for the port and queues these announcements instead: the newest location wins.
+// Announcements beyond the capacity are counted as dropped.
 func (q *Queue) Replace(port plan.PortID, now time.Time, list ...Announcement) {
 	q.last++
 	if q.version == nil {
@@ -71,7 +71,7 @@ func (q *Queue) Replace(port plan.PortID, now time.Time, list ...Announcement) {
 	q.add(port, now, list)
 }
 
-// Add announces these too.
+// Add queues these announcements in addition.
 func (q *Queue) Add(port plan.PortID, now time.Time, list ...Announcement) {
 	if q.version[port] == 0 {
 		q.Replace(port, now, list...)
@@ -97,7 +97,7 @@ func (q *Queue) add(port plan.PortID, now time.Time, list []Announcement) {
 	}
 }
 
-// Due removes and returns what is due now.
+// Due removes and returns the announcements that are due.
 func (q *Queue) Due(now time.Time) []Announcement {
 	if now.Sub(q.tick) >= Tick {
 		q.tick, q.sent = now, 0
@@ -119,7 +119,7 @@ func (q *Queue) Due(now time.Time) []Announcement {
 	return out
 }
 
-// settle drops what was replaced from the front of a line; false when nothing is left.
+// settle drops replaced announcements from the front of a line; false when the line is empty.
 func (q *Queue) settle(l *line) bool {
 	for len(l.entries) > 0 && l.entries[0].version != q.version[l.entries[0].port] {
 		q.take(l)
@@ -133,7 +133,7 @@ func (q *Queue) take(l *line) {
 	q.waiting--
 }
 
-// Next is when Due has something again; false when nothing waits.
+// Next returns when Due has something again; false when the queue is empty.
 func (q *Queue) Next() (at time.Time, ok bool) {
 	for k := range q.lines {
 		for i := range q.lines[k] {
@@ -149,8 +149,8 @@ func (q *Queue) Next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// Waiting is how many frames are still to be sent; those that were replaced are among them until their time.
+// Waiting returns how many frames are queued; replaced frames count until their time.
 func (q *Queue) Waiting() int { return q.waiting }
 
-// Dropped is how many frames did not fit.
+// Dropped returns how many frames exceeded the capacity.
 func (q *Queue) Dropped() uint64 { return q.dropped }

@@ -16,7 +16,7 @@ func port(n int) plan.PortID {
 
 func on(device uint32, k Kind) Announcement { return Announcement{Kind: k, Device: device} }
 
-// drain runs the queue to its end and gives what was sent when, in ms from the start.
+// drain runs the queue to its end and returns what was sent when, in ms from the start.
 func drain(t interface{ Fatalf(string, ...any) }, q *Queue, now time.Time) (sent []Announcement, at []int) {
 	start := now
 	for range 100000 {
@@ -60,7 +60,7 @@ func TestS49_TheNewestUplinkWins(t *testing.T) {
 	}
 	now = now.Add(10 * time.Millisecond)
 	q.Replace(port(1), now, on(8, OwnMAC))
-	q.Replace(port(2), now) // down: nothing any more
+	q.Replace(port(2), now) // the port is down: no frames any more
 	sent, _ := drain(t, &q, now)
 	if len(sent) != 5 {
 		t.Errorf("%d sent after the change, want 5", len(sent))
@@ -91,8 +91,8 @@ func TestS49_AThousandPortsAreAnnouncedOnceBeforeAnyIsAgain(t *testing.T) {
 	}
 }
 
-// Whatever is asked for: at most PerTick in any tick, nothing before its time or on a device that was replaced, nothing
-// kept beyond the room there is, and all counts add up.
+// Whatever is queued: at most PerTick frames in any tick, none before its time or on a device that was replaced, none
+// beyond the capacity, and all counts add up.
 func TestQueueProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue

@@ -1,6 +1,6 @@
 // Package beacon finds uplinks that have a link but do not reach the network. Every uplink of a team sends a small
 // broadcast each second. If an uplink receives no beacons, or nobody receives its beacons, while the others still hear
-// each other, it is taken out of use (S51). It is pure: frames are bytes, time comes from the caller.
+// each other, it is taken out of use (S51). It is pure: frames are bytes, and time comes from the caller.
 package beacon
 
 import (
@@ -31,26 +31,26 @@ const (
 	version = 1
 	fixed   = 32
 	macLen  = 16
-	// SenderOffset is where the sender is, and MinSize the length of the shortest beacon, behind the EtherType.
+	// SenderOffset is the offset of the sender, and MinSize the length of the shortest beacon, both in bytes after the
+	// EtherType.
 	SenderOffset = 16
 	MinSize      = fixed + 2 + macLen
 )
 
-// Destination is everybody: a beacon finds out whether the network carries what guests send.
+// Destination is the broadcast address: a beacon finds out whether the network carries the frames of guests.
 var Destination = plan.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// Head is what every beacon begins with.
+// Head returns the bytes with which every beacon begins.
 func Head() []byte { return append(binary.BigEndian.AppendUint32(nil, magic), version) }
 
 // Sender is an agent's identity in beacons: a public number, and the secret key with which it signs its beacons. An
-// agent makes both at its start and never gives the key away, so that neither a guest nor a neighbour can speak for
-// an uplink.
+// agent makes both at its start and never reveals the key, so that neither a guest nor a neighbour can forge a beacon.
 type Sender struct {
 	ID  [16]byte
 	Key [32]byte
 }
 
-// Beacon is what one beacon says.
+// Beacon is the content of one beacon.
 type Beacon struct {
 	Uplink plan.PortID // that sent it
 	VLAN   uint16      // 0 = untagged
@@ -59,14 +59,14 @@ type Beacon struct {
 
 // Errors of Read.
 var (
-	// ErrForeign is a beacon of another agent, or something else altogether: nothing to wonder about.
+	// ErrForeign: the beacon is another agent's, or not a beacon at all. This is normal.
 	ErrForeign = errors.New("another agent's beacon")
-	// ErrForged is one that claims to be of this agent and is not.
+	// ErrForged: the beacon claims to be this agent's and is not.
 	ErrForged = errors.New("a forged beacon")
 )
 
-// Frame is the beacon as a whole Ethernet frame from the uplink device's own MAC, with an 802.1Q tag in a VLAN. Names
-// are at most 255 bytes.
+// Frame returns the beacon as a whole Ethernet frame from the uplink device's own MAC, with an 802.1Q tag in a VLAN.
+// Names are at most 255 bytes.
 func (s *Sender) Frame(b Beacon, device plan.MAC) []byte {
 	f := append(make([]byte, 0, 128), Destination[:]...)
 	f = append(f, device[:]...)
@@ -86,7 +86,7 @@ func (s *Sender) Frame(b Beacon, device plan.MAC) []byte {
 	return append(f, s.mac(f[start:])...)
 }
 
-// Read takes a payload apart, behind the EtherType; what follows the beacon is padding. The error is ErrForeign or
+// Read decodes a payload, the bytes after the EtherType; what follows the beacon is padding. The error is ErrForeign or
 // ErrForged. The cheap checks come first, so that a flood of foreign frames costs little.
 func (s *Sender) Read(p []byte) (Beacon, error) {
 	if len(p) < fixed || binary.BigEndian.Uint32(p) != magic || p[4] != version || [16]byte(p[SenderOffset:]) != s.ID {

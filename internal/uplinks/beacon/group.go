@@ -7,19 +7,20 @@ import (
 	"heddle/internal/spec"
 )
 
-// Limits (as ESXi: Net.MaxBeaconVlans, Net.MaxBeaconsAtOnce).
+// Limits, with the values of ESXi (Net.MaxBeaconVlans, Net.MaxBeaconsAtOnce).
 const (
 	MaxVLANs    = 100 // of a group
 	MaxPerCycle = 100 // beacons of a group
 )
 
-// Group is uplinks that ought to hear each other: those of one switch's teams with beacon probing that have uplinks in
-// common. LAGs take no part: a physical switch sends a beacon to any of their links, and LACP watches each by itself.
+// Group is a set of uplinks that should hear each other: those of one switch's teams with beacon probing that share
+// uplinks. LAGs take no part: a physical switch sends a beacon to any of their links, and LACP watches each link by
+// itself.
 type Group struct {
 	Switch string
-	// Members are at least two, in the order of the switch.
+	// Members are in the order of the switch; there are at least two.
 	Members []Member
-	// VLANs are those of the ports of these teams, at most MaxVLANs: untagged and access VLANs first, then those of
+	// VLANs are the VLANs of the ports of these teams, at most MaxVLANs: untagged and access VLANs first, then those of
 	// trunks. VLANs of 802.1ad trunks are left out.
 	VLANs []uint16
 }
@@ -27,10 +28,10 @@ type Group struct {
 // Member is an uplink of a group.
 type Member struct {
 	ID    plan.PortID
-	VLANs plan.VLANSet // it carries
+	VLANs plan.VLANSet // VLANs that it carries
 }
 
-// Groups are the groups of a switch. An uplink is in one group at most.
+// Groups returns the groups of a switch. An uplink is in at most one group.
 func Groups(sw *plan.Switch) []Group {
 	var sets []*team
 	for _, p := range sw.Ports {
@@ -53,7 +54,7 @@ func Groups(sw *plan.Switch) []Group {
 	return groups
 }
 
-// team is the uplinks of one or more ports' teams, and those ports' VLANs.
+// team is the set of uplinks of one or more ports' teams, with those ports' VLANs.
 type team struct {
 	uplinks        []string
 	access, trunks plan.VLANSet
@@ -82,7 +83,7 @@ func teamOf(sw *plan.Switch, p *plan.Port) *team {
 	return t
 }
 
-// merge adds a team, making one of all that have an uplink in common with it.
+// merge adds a team, and joins all teams that share an uplink with it.
 func merge(sets []*team, t *team) []*team {
 	apart := slices.DeleteFunc(sets, func(o *team) bool {
 		if !slices.ContainsFunc(o.uplinks, func(u string) bool { return slices.Contains(t.uplinks, u) }) {
@@ -116,8 +117,8 @@ func (t *team) vlans() (list []uint16) {
 	return list
 }
 
-// cycles is how many cycles it takes to send in every VLAN, if each cycle sends at most MaxPerCycle beacons over this
-// many uplinks.
+// cycles returns how many cycles it takes to send in every VLAN, if each cycle sends at most MaxPerCycle beacons over
+// this many uplinks.
 func (g *Group) cycles(uplinks int) int {
 	per := g.perCycle(uplinks)
 	return (len(g.VLANs) + per - 1) / per

@@ -13,66 +13,67 @@ import (
 // Interval is the time between two beacons of an uplink.
 const Interval = time.Second
 
-// missedRounds is after how many rounds of silence an uplink counts as cut off.
+// missedRounds is the number of silent rounds after which an uplink counts as cut off.
 const missedRounds = 3
 
-// Machine watches one group. Its owner calls Cycle every interval, sends what that gives, and hands in with Heard what
-// arrives. It is for one goroutine.
+// Machine watches one group. Its owner calls Cycle every interval, sends the beacons that Cycle returns, and passes
+// received beacons to Heard. It is for one goroutine.
 //
-// A round is the cycles that it takes to send in every VLAN: one, as long as VLANs times uplinks are at most
-// MaxPerCycle. At its end each uplink is judged by which beacons of the last rounds arrived where.
+// A round is the number of cycles that it takes to send in every VLAN: one, as long as VLANs times uplinks are at most
+// MaxPerCycle. At the end of a round each uplink is judged by which beacons of the last rounds arrived where.
 type Machine struct {
 	group Group
-	// delay is how long an uplink that is heard again has to be heard without a break before it is used again.
+	// delay is how long an uplink must be heard again without a break before it is used again.
 	delay time.Duration
 	round uint64 // 0 until the first cycle
-	cycle int    // of the round
+	cycle int    // number within the round
 	by    map[plan.PortID]*uplink
 	state State
 }
 
-// uplink is what is known of a member.
+// uplink is the state of a member.
 type uplink struct {
 	up bool
-	// hears and heardBy hold, for each other uplink, the last round in which a beacon of it arrived here. Absent:
-	// never.
+	// hears has, for each other uplink, the last round in which its beacon arrived here; heardBy the last round in
+	// which a beacon of this uplink arrived there. Absent: never.
 	hears map[plan.PortID]uint64
-	since uint64          // the first whole round that its link is up
-	well  time.Time       // heard again without a break since; zero: not
+	since uint64          // the first whole round during which its link has been up
+	well  time.Time       // since when it has been heard again without a break; zero: it is not heard
 	out   problem.Problem // why it is out of use
 }
 
-// State is how a group is.
+// State is the state of a group.
 type State string
 
 // The states of a group.
 const (
-	// Fine: every uplink hears and is heard, or those that do not are out of use.
+	// Fine: every uplink hears another and is heard, or those that do not are out of use.
 	Fine State = "fine"
 	// Ambiguous: uplinks are cut off from each other, and it is unknown which of them is at fault (two uplinks, or all
 	// silent). All stay in use.
 	Ambiguous State = "ambiguous"
-	// Split: the uplinks fall into parts that hear each other within and not across. All stay in use.
+	// Split: the uplinks fall into parts; uplinks of one part hear each other, those of different parts do not. All
+	// stay in use.
 	Split State = "split"
 )
 
-// Change is what a cycle found: an uplink that is out of use from now on, or used again, or a group in another state.
+// Change is a result of a cycle: an uplink that is out of use from now on, or used again, or a group in another state.
 type Change struct {
-	Uplink plan.PortID // zero for one of the group
-	// Why the uplink is out of use; none when it is used again.
+	Uplink plan.PortID // zero if the change is about the group
+	// Why is the reason why the uplink is out of use; none when it is used again.
 	Why   problem.Problem
-	State State // of the group, for one of the group
+	State State // of the group, if the change is about it
 	Text  string
 }
 
-// New makes a machine for a group, which starts with every uplink in use.
+// New returns a machine for a group, with every uplink in use.
 func New(g Group, delay time.Duration) *Machine {
 	m := &Machine{by: map[plan.PortID]*uplink{}, state: Fine}
 	m.Set(g, delay)
 	return m
 }
 
-// Set changes the group's VLANs and the up-delay, and its members: new ones are in use.
+// Set changes the group's VLANs, members and up-delay; new members are in use.
 func (m *Machine) Set(g Group, delay time.Duration) {
 	m.group, m.delay = g, delay
 	keep := map[plan.PortID]bool{}
@@ -90,7 +91,7 @@ func (m *Machine) Set(g Group, delay time.Duration) {
 }
 
 // Link sets whether an uplink's link is up; at first it is down. An uplink whose link is down takes no part, and when
-// the link comes up again its past does not count.
+// the link comes up again its history does not count.
 func (m *Machine) Link(id plan.PortID, up bool) []Change {
 	u := m.by[id]
 	if u == nil || u.up == up {
@@ -101,8 +102,8 @@ func (m *Machine) Link(id plan.PortID, up bool) []Change {
 	return m.rescue(m.linked())
 }
 
-// Heard takes in a beacon that arrived on an uplink. It counts when it is of this or the last round, so that one that
-// is kept and sent again later proves nothing, and of another member.
+// Heard records a beacon that arrived on an uplink. It counts if it belongs to this round or the last one, so that a
+// beacon that was recorded and replayed proves nothing, and if another member sent it.
 func (m *Machine) Heard(on plan.PortID, b Beacon) {
 	u, from := m.by[on], m.by[b.Uplink]
 	if u == nil || from == nil || on == b.Uplink || !u.up || !from.up {
@@ -114,7 +115,7 @@ func (m *Machine) Heard(on plan.PortID, b Beacon) {
 	u.hears[b.Uplink] = m.round
 }
 
-// Out says why an uplink is out of use, none when it is used.
+// Out returns why an uplink is out of use, none if it is used.
 func (m *Machine) Out(id plan.PortID) problem.Problem {
 	if u := m.by[id]; u != nil {
 		return u.out
@@ -122,11 +123,11 @@ func (m *Machine) Out(id plan.PortID) problem.Problem {
 	return problem.Problem{}
 }
 
-// State is how the group is.
+// State returns the state of the group.
 func (m *Machine) State() State { return m.state }
 
-// Cycle ends the cycle before, judging the uplinks when that ended a round, and gives the beacons to send in the next
-// one.
+// Cycle ends the previous cycle, judges the uplinks if that ended a round, and returns the beacons to send in the next
+// cycle.
 func (m *Machine) Cycle(now time.Time) ([]Beacon, []Change) {
 	up := m.linked()
 	var changes []Change
@@ -149,18 +150,18 @@ func (m *Machine) Cycle(now time.Time) ([]Beacon, []Change) {
 	return probes, changes
 }
 
-// linked are the members whose links are up.
+// linked returns the members whose links are up.
 func (m *Machine) linked() []Member {
 	return slices.DeleteFunc(slices.Clone(m.group.Members), func(u Member) bool { return !m.by[u.ID].up })
 }
 
-// reaches says whether a beacon of one uplink arrived on another within the last rounds.
+// reaches reports whether a beacon of one uplink arrived on another within the last rounds.
 func (m *Machine) reaches(from, to plan.PortID, rounds uint64) bool {
 	last, ok := m.by[to].hears[from]
 	return ok && last+rounds > m.round
 }
 
-// cutOff says what is wrong with an uplink, "" when it hears one of the others and is heard by one.
+// cutOff returns what is wrong with an uplink, "" if it hears one of the others and is heard by one.
 func (m *Machine) cutOff(id plan.PortID, up []Member, rounds uint64) problem.Code {
 	hears, heard := false, false
 	for _, o := range up {
@@ -180,7 +181,7 @@ func (m *Machine) cutOff(id plan.PortID, up []Member, rounds uint64) problem.Cod
 	return ""
 }
 
-// othersHear says whether two uplinks other than this one hear each other: the network between them works.
+// othersHear reports whether two uplinks other than this one hear each other: the network between them works.
 func (m *Machine) othersHear(id plan.PortID, up []Member, rounds uint64) bool {
 	for i, a := range up {
 		for _, b := range up[i+1:] {
@@ -240,7 +241,7 @@ func (m *Machine) judgeOne(id plan.PortID, u *uplink, up []Member, now time.Time
 	return Change{Uplink: id, Text: fmt.Sprintf("uplink %s is used again: its beacons are heard", id.Name)}, true
 }
 
-// rescue brings every uplink back into use when beacons speak against all that have a link: a bad one is better than
+// rescue takes every uplink back into use if beacons tell against all that have a link: a bad uplink is better than
 // none.
 func (m *Machine) rescue(up []Member) (changes []Change) {
 	if len(up) == 0 || slices.ContainsFunc(up, func(u Member) bool { return m.by[u.ID].out.None() }) {
@@ -254,7 +255,7 @@ func (m *Machine) rescue(up []Member) (changes []Change) {
 	return changes
 }
 
-// stateOf looks at the uplinks in use.
+// stateOf returns the state of the group, judged by the uplinks in use.
 func (m *Machine) stateOf(up []Member) (State, string) {
 	parts := m.parts(slices.DeleteFunc(slices.Clone(up), func(u Member) bool { return !m.by[u.ID].out.None() }))
 	if len(parts) < 2 {
@@ -276,7 +277,7 @@ func (m *Machine) stateOf(up []Member) (State, string) {
 		"network is split, and all stay in use", m.group.Switch, strings.Join(text, " "))
 }
 
-// parts are the groups of uplinks that hear each other, both ways.
+// parts returns the sets of uplinks that hear each other in both directions.
 func (m *Machine) parts(up []Member) (parts [][]string) {
 	seen := map[plan.PortID]bool{}
 	for _, u := range up {

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// network is a group of uplinks on a physical network, in simulated time. joined says whether a frame that uplink a
+// network is a group of uplinks on a physical network, in simulated time. joined reports whether a frame that uplink a
 // sends in a VLAN arrives on b.
 type network struct {
 	t      failer
@@ -49,7 +49,7 @@ func newNetwork(t failer, uplinks string, delay time.Duration, vlans ...uint16) 
 	return n
 }
 
-// pass lets cycles pass.
+// pass lets that many cycles pass.
 func (n *network) pass(cycles int) {
 	for range cycles {
 		probes, changes := n.m.Cycle(n.now)
@@ -79,7 +79,7 @@ func (n *network) take(changes []Change) {
 	}
 }
 
-// out lists the uplinks out of use.
+// out lists the uplinks that are out of use.
 func (n *network) out() string {
 	var list []string
 	for _, u := range n.group.Members {
@@ -90,7 +90,7 @@ func (n *network) out() string {
 	return strings.Join(list, " ")
 }
 
-// switches has each word be one physical switch with the uplinks that are on it: "1,2 3".
+// switches makes each word a physical switch with its uplinks: "1,2 3".
 func (n *network) switches(parts string) {
 	on := map[string]int{}
 	for i, part := range strings.Fields(parts) {
@@ -121,7 +121,7 @@ func TestS51_OneOfThreeThatHearsNothingIsTakenOutAfterThreeIntervals(t *testing.
 	n.expect("3", Fine)
 	n.switches("1,2,3")
 	n.pass(1)
-	n.expect("3", Fine) // heard again, and then for the up-delay
+	n.expect("3", Fine) // heard again, and then until the up-delay has passed
 	n.pass(2)
 	n.expect("", Fine)
 	if got := strings.Join(n.events, ", "); got != "3 out, 3 in" {
@@ -154,7 +154,7 @@ func TestS51_PartitionsOfThePhysicalNetwork(t *testing.T) {
 		{"1 2 3", "1,2,3", "", Fine},
 		{"1 2 3", "1,3 2", "2", Fine},
 		{"1 2 3", "1 2 3", "", Ambiguous},
-		{"1 2 3 4", "1,2 3,4", "", Split}, // two switches, and the link between them broken
+		{"1 2 3 4", "1,2 3,4", "", Split}, // two switches whose link to each other is broken
 		{"1 2 3 4", "1,2,4 3", "3", Fine},
 		{"1 2 3 4", "1,2 3 4", "3 4", Fine}, // n-2 failures
 		{"1 2 3 4", "1,2", "3 4", Fine},     // dead switches
@@ -200,7 +200,7 @@ func TestS51_AnUplinkWithoutLinkTakesNoPart(t *testing.T) {
 	n.expect("3", Fine)
 	n.take(n.m.Link(id("1"), false))
 	n.expect("3", Fine)
-	n.take(n.m.Link(id("2"), false)) // better a bad one than none
+	n.take(n.m.Link(id("2"), false)) // a bad uplink is better than none
 	n.expect("", Fine)
 }
 
@@ -223,7 +223,7 @@ func TestS51_ManyVLANsTakeSeveralCyclesARound(t *testing.T) {
 	if len(perCycle) != 3*MaxVLANs {
 		t.Errorf("%d of %d beacons in a round", len(perCycle), 3*MaxVLANs)
 	}
-	// The network carries one of the VLANs only, which is enough, and 3 is cut off from it.
+	// The network carries only one of the VLANs, which is enough, and 3 is cut off from it.
 	n.joined = func(a, b string, v uint16) bool { return v == 199 && a != "3" && b != "3" }
 	n.pass(3*4 + 4)
 	n.expect("3", Fine)
@@ -250,7 +250,7 @@ func TestS51_BeaconsThatAreKeptAndSentAgainLaterProveNothing(t *testing.T) {
 	n.pass(5)
 	old := n.sent
 	n.switches("1,2 3")
-	n.pass(2) // the next round is within what may still be on its way
+	n.pass(2) // beacons of the next round may still be on their way
 	for range 10 {
 		n.pass(1)
 		for _, b := range old {
@@ -264,9 +264,9 @@ func TestS51_BeaconsThatAreKeptAndSentAgainLaterProveNothing(t *testing.T) {
 	n.expect("3", Fine)
 }
 
-// Whatever the network is like: never are all uplinks with a link out; one that is connected both ways to another that
-// is in use never goes out; one that is cut off, while others hear each other, is out in time; and when all is well,
-// all are used.
+// Whatever the network is like: never are all uplinks with a link out of use; an uplink that is connected in both
+// directions to another one in use is never taken out; one that is cut off, while others hear each other, is taken out
+// in time; and if everything works, all are used.
 func TestS51_Property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(2, 6).Draw(t, "uplinks")
@@ -310,7 +310,7 @@ func (n *network) someIsUsed(t *rapid.T) {
 	}
 }
 
-// judged holds what is out, after a while without changes, against who reaches whom.
+// judged checks which uplinks are out of use, after a while without changes, against which reach each other.
 func (n *network) judged(t *rapid.T, reach map[string]bool) {
 	up := n.m.linked()
 	both := func(a, b Member) bool {

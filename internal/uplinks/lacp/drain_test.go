@@ -7,8 +7,8 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// A drained member leaves at once and says so, so that its partner sends by the others; it goes on speaking, and is
-// back when it is not drained any more.
+// A drained member leaves the LAG at once and announces that, so that its partner sends by the others; it continues to
+// send LACPDUs, and returns when it is no longer drained.
 func TestS52_ADrainedMemberTellsItsPartnerAndComesBack(t *testing.T) {
 	cfg := config(1, "a", "b")
 	b := newBench(t, cfg)

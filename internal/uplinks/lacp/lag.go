@@ -15,11 +15,11 @@ const (
 	aggregateWait = 2 * time.Second
 	// burst is how many LACPDUs a member may send per fastPeriod (802.1AX 6.4.16).
 	burst = 3
-	// answers is how many markers a member answers per second: slow protocols send no more than ten frames in one.
+	// answers is how many markers a member answers per second: slow protocols may send at most ten frames in a second.
 	answers = 10
 )
 
-// Fallback says what becomes of a LAG none of whose members has a partner.
+// Fallback says what happens to a LAG of which no member has a partner.
 type Fallback string
 
 // The fallbacks.
@@ -28,43 +28,43 @@ const (
 	FallbackSingle Fallback = "single" // the first member that has carrier is usable, alone
 )
 
-// Config is what a LAG is asked to be.
+// Config is the configuration of a LAG.
 type Config struct {
 	System   System
 	Key      uint16 // distinguishes the LAGs of one system
-	Active   bool   // speaks unasked; otherwise only to a partner that does
-	Fast     bool   // asks for a PDU every second and gives up after three; otherwise 30 and 90
+	Active   bool   // sends unasked; otherwise only to a partner that does
+	Fast     bool   // asks for a PDU every second, timeout 3 s; otherwise 30 s and 90 s
 	Fallback Fallback
-	Members  []Member // in order: the first is the first choice of FallbackSingle
-	// Drained names members that are to carry nothing: they go on speaking, and say that they are not in the LAG.
+	Members  []Member // in order: FallbackSingle prefers the first
+	// Drained names members that must carry nothing: they continue LACP, and announce that they are not in the LAG.
 	Drained []string
 }
 
 // Member is one link of a LAG.
 type Member struct {
-	Name string // of the uplink; no two members have the same
-	Port Port   // no two members have the same number
+	Name string // the uplink's name, unique in the LAG
+	Port Port   // number unique in the LAG
 }
 
-// LAG is one aggregator and its members. Its methods must not run at the same time. Time is the caller's, and never
-// goes back.
+// LAG is one aggregator and its members. Its methods must not run at the same time. Time comes from the caller, and
+// never goes back.
 type LAG struct {
 	cfg     Config
 	members []*member
-	choice  *group // the partner that the members in use have; nil without one
+	choice  *group // the partner of the members in use; nil if there is none
 }
 
-// Effects is what the caller does after an event.
+// Effects are what the caller must do after an event.
 type Effects struct {
-	// Send are frames to send, in order.
+	// Send are the frames to send, in order.
 	Send []Frame
 	// Changed: something that Status shows, other than counters, may have changed.
 	Changed bool
-	// Next is when the next Tick is due at the latest; zero when nothing will happen by itself.
+	// Next is when the next Tick is due at the latest; zero if nothing is due.
 	Next time.Time
 }
 
-// Frame is a slow protocol frame for one member: what follows the Ethernet header.
+// Frame is a slow protocol frame for one member: the bytes after the Ethernet header.
 type Frame struct {
 	Member  string
 	Payload []byte
@@ -73,7 +73,7 @@ type Frame struct {
 // Event is something that happens to a LAG: a Tick, Carrier, Received, Asked or Bad.
 type Event interface{ event() }
 
-// Tick is the passing of time.
+// Tick: time has passed.
 type Tick struct{}
 
 // Carrier is the state of a member's link.
@@ -82,19 +82,19 @@ type Carrier struct {
 	Up     bool
 }
 
-// Received is a LACPDU that arrived on a member.
+// Received is a LACPDU that a member received.
 type Received struct {
 	Member string
 	PDU    PDU
 }
 
-// Asked is a marker that arrived on a member.
+// Asked is a marker request that a member received.
 type Asked struct {
 	Member string
 	Marker Marker
 }
 
-// Bad is a frame that arrived on a member and could not be read.
+// Bad is a malformed frame that a member received.
 type Bad struct{ Member string }
 
 func (Tick) event()     {}
@@ -103,15 +103,15 @@ func (Received) event() {}
 func (Asked) event()    {}
 func (Bad) event()      {}
 
-// New makes a LAG whose members have no carrier yet.
+// New returns a LAG whose members have no carrier yet.
 func New(cfg Config) *LAG {
 	l := &LAG{}
 	l.Configure(time.Time{}, cfg)
 	return l
 }
 
-// Configure makes the LAG what cfg says. Members keep what they know of their partners unless the system, the key or
-// their own port changes. One that is no longer a member says goodbye.
+// Configure changes the LAG to cfg. Members keep the state of their partners unless the system, the key or their own
+// port changes. A member that is removed says goodbye.
 func (l *LAG) Configure(now time.Time, cfg Config) Effects {
 	cfg.Members, cfg.Drained = slices.Clone(cfg.Members), slices.Clone(cfg.Drained)
 	var fx Effects
@@ -143,7 +143,7 @@ func (l *LAG) Configure(now time.Time, cfg Config) Effects {
 	return fx
 }
 
-// Step takes an event in. Events of members that are not the LAG's are ignored.
+// Step processes an event. Events of members that are not in the LAG are ignored.
 func (l *LAG) Step(now time.Time, e Event) Effects {
 	switch e := e.(type) {
 	case Carrier:
@@ -166,8 +166,8 @@ func (l *LAG) Step(now time.Time, e Event) Effects {
 	return l.settle(now)
 }
 
-// Goodbye are frames that announce to the partners that the members leave, so that they need not wait for their
-// timeouts.
+// Goodbye returns frames that announce to the partners that the members leave, so that the partners need not wait for
+// their timeouts.
 func (l *LAG) Goodbye() []Frame {
 	var out []Frame
 	for _, m := range l.members {
@@ -186,7 +186,7 @@ func (l *LAG) goodbye(m *member) []Frame {
 	return []Frame{{Member: m.Name, Payload: p.Encode()}}
 }
 
-// Refresh makes every member send once, as far as its rate allows, so that the partners' timeouts begin anew.
+// Refresh makes every member send once, as far as its rate allows, so that the partners' timeouts start again.
 func (l *LAG) Refresh(now time.Time) Effects {
 	for _, m := range l.members {
 		m.ntt = true
@@ -203,13 +203,14 @@ func (l *LAG) member(name string) *member {
 	return nil
 }
 
-// settle runs the machines until nothing moves, then sends what is due.
+// settle runs the machines until no state changes, then sends what is due.
 func (l *LAG) settle(now time.Time) Effects {
 	var fx Effects
 	for _, m := range l.members {
 		m.expire(now, l.cfg)
 	}
-	// Each turn moves at least one member one state; a member passes each of the five at most once after a selection.
+	// Each turn moves at least one member by one state; a member passes each of the five states at most once after a
+	// selection.
 	for moved := true; moved; {
 		l.selectMembers()
 		moved = false
@@ -229,7 +230,7 @@ func (l *LAG) settle(now time.Time) Effects {
 	return fx
 }
 
-// soonest is the earlier of two times, where zero is never.
+// soonest returns the earlier of two times, where zero means never.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

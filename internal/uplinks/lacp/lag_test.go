@@ -22,7 +22,7 @@ func TestLAG_FormsAndShowsItsPartner(t *testing.T) {
 	}
 }
 
-// The mux machine, step by step, with what the partner is told.
+// The mux machine, step by step, with the flags that are sent to the partner.
 func TestMux_OneStateAfterTheOther(t *testing.T) {
 	b := newBench(t, config(1, "a"))
 	b.up("a")
@@ -116,7 +116,7 @@ func TestS53_PassiveSaysNothingToASilentPeer(t *testing.T) {
 	}
 }
 
-// A passive LAG answers a partner that speaks, and is silent again when that goes.
+// A passive LAG answers a partner that sends, and is silent again when the partner goes silent.
 func TestS53_PassiveAnswersAnActivePartner(t *testing.T) {
 	cfg := config(1, "a")
 	cfg.Active = false
@@ -182,7 +182,7 @@ func TestSelection_OtherPartnersStayOut(t *testing.T) {
 		"partner 32768,02:00:00:00:00:03 key 3 is not that of the LAG (32768,02:00:00:00:00:02 key 3)") {
 		t.Errorf("reason %q", r)
 	}
-	// A majority that comes later does not break what is in use.
+	// A majority that comes later does not replace the partner in use.
 	b.hear(3, "b", allGood)
 	b.pass(aggregateWait)
 	b.hear(3, "a", allGood)
@@ -237,7 +237,7 @@ func TestSelection_ALoopIsNoPartner(t *testing.T) {
 	}
 }
 
-// Where there is a partner, our own words that come back put nobody out.
+// If there is a partner, our own PDUs that come back take no member out.
 func TestS98_OurOwnWordPutsNoPartnerOut(t *testing.T) {
 	b := newBench(t, config(1, "a", "b"))
 	b.up("a", "b")
@@ -256,7 +256,7 @@ func TestTransmit_RateAndPeriod(t *testing.T) {
 	b.join(2, "a")
 	b.pass(time.Second)
 	b.pdus("a")
-	for range 10 { // a partner that asks for an answer again and again
+	for range 10 { // a partner that requests an answer again and again
 		p := b.answer(2, "a", allGood)
 		p.Partner.Key++
 		b.step(Received{Member: "a", PDU: p})
@@ -288,7 +288,7 @@ func TestTransmit_RateAndPeriod(t *testing.T) {
 	}
 }
 
-// A partner that from now on wants to hear us every second does not wait for the end of a period of thirty.
+// A partner that now asks for a PDU every second does not have to wait for the end of a period of thirty seconds.
 func TestTransmit_AShorterPeriodCountsAtOnce(t *testing.T) {
 	b := newBench(t, config(1, "a"))
 	b.join(2, "a")
@@ -394,7 +394,7 @@ func TestRestore_GoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// A majority that waited when the process ended does not take the place of the partner in use.
+// A majority that waited when the process ended does not replace the partner in use.
 func TestRestore_ThePartnerInUseStays(t *testing.T) {
 	cfg := config(1, "a", "b", "c")
 	b := newBench(t, cfg)

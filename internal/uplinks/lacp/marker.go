@@ -12,21 +12,21 @@ const (
 	tlvMarker, tlvMarkerResponse, lenMarker = 1, 2, 16
 )
 
-// Marker asks whether every frame sent before it has arrived, or answers that.
+// Marker asks whether every frame sent before it has arrived, or is the answer to that.
 type Marker struct {
-	Response    bool // an answer
+	Response    bool // it answers a request
 	Port        uint16
 	System      plan.MAC
 	Transaction uint32
 }
 
-// Answer is what the receiver of a request sends back: the same, called a response (802.1AX 6.5.4.2).
+// Answer returns the response to a request: the same content, with another TLV type (802.1AX 6.5.4.2).
 func (m Marker) Answer() Marker {
 	m.Response = true
 	return m
 }
 
-// Encode is the PDU as it follows the Ethernet header: Size bytes.
+// Encode returns the PDU as it follows the Ethernet header: Size bytes.
 func (m Marker) Encode() []byte {
 	b := make([]byte, Size)
 	b[0], b[1], b[2], b[3] = SubtypeMarker, 1, tlvMarker, lenMarker

@@ -3,7 +3,7 @@ package lacp
 import "time"
 
 // muxState is the state of a member's mux machine (802.1AX 6.4.15, independent control: a member sends only to a
-// partner that takes frames, and takes frames before its partner sends).
+// partner that is collecting, and collects before its partner sends).
 type muxState string
 
 const (
@@ -14,14 +14,16 @@ const (
 	muxDistributing muxState = "distributing" // takes and sends frames
 )
 
-// group is what members that may be in one LAG have in common: their partner. A partner that is individual is alone.
+// group identifies what members of one LAG must have in common: their partner. A partner that is individual forms a
+// group alone.
 type group struct {
 	system System
 	key    uint16
-	alone  string // the member's name, when its partner is individual
+	alone  string // the member's name if its partner is individual
 }
 
-// group is the partner's, ok only when there is one, it is not this system itself, and the member is not drained.
+// group returns the member's group; ok is false if there is no partner, if the partner is this system itself, or if the
+// member is drained.
 func (m *member) group(own System) (group, bool) {
 	if !m.up || m.drained || m.actor.has(Defaulted) || m.partner.System.MAC == own.MAC {
 		return group{}, false
@@ -33,7 +35,7 @@ func (m *member) group(own System) (group, bool) {
 	return g, true
 }
 
-// reselect takes the member out of the LAG; it may come back at once, by way of waiting.
+// reselect takes the member out of the LAG; it may return at once, through the waiting state.
 func (m *member) reselect() {
 	m.selected = false
 	m.detach()
@@ -46,8 +48,7 @@ func (m *member) detach() {
 }
 
 // selectMembers chooses the LAG's partner and selects the members that have it. A partner stays chosen as long as a
-// member is attached to it; otherwise the partner with the most members is chosen, and among equals the first in
-// order.
+// member is attached to it; otherwise the partner with the most members is chosen, and among equals the first in order.
 func (l *LAG) selectMembers() {
 	votes, attached := map[group]int{}, map[group]bool{}
 	for _, m := range l.members {
@@ -72,8 +73,8 @@ func (l *LAG) selectMembers() {
 	}
 }
 
-// weight ranks partners: after a restart members are attached before a partner is chosen, and they count more than any
-// number that is not.
+// weight ranks partners. After a restart members are attached before a partner is chosen: one attached member outweighs
+// any number of others.
 func weight(votes int, attached bool) int {
 	if attached {
 		return votes + 1<<16

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pair is two LAGs whose members of the same name are wired together. Frames take delay, and some are lost.
+// pair is two LAGs whose members of the same name are connected by cables. Frames are delayed, and some are lost.
 type pair struct {
 	t       *rapid.T
 	now     time.Time
@@ -19,9 +19,9 @@ type pair struct {
 	delay   time.Duration
 	lose    func() bool
 	cut     map[string]bool
-	last    [2]map[string]State // the flags each end last heard, by member
+	last    [2]map[string]State // the flags that each end last received, by member
 	wrongAt map[string]time.Time
-	patient time.Duration // how long one end may send to the other, which does not take frames, before it can know
+	patient time.Duration // how long one end may send to the other, which is not collecting, before it can know
 }
 
 type flying struct {
@@ -45,7 +45,7 @@ func (p *pair) take(end int, fx Effects) {
 	p.check()
 }
 
-// check holds the promises that hold at every instant.
+// check checks the promises that hold at every instant.
 func (p *pair) check() {
 	status := [2]Status{p.ends[0].Status(), p.ends[1].Status()}
 	for end, s := range status {
@@ -133,8 +133,8 @@ func drawPair(t *rapid.T) (*pair, []string) {
 	return p, names
 }
 
-// Whatever is lost on the way and whichever links come and go: when the wire is whole again, both ends use the same
-// members, all of them, and before that neither sends to a partner that has not said that it takes frames.
+// Whatever frames are lost and whichever links go down and up: when all cables work again, both ends use the same
+// members, all of them, and before that neither end sends to a partner that is not collecting.
 func TestPair_BothEndsUseTheSameMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, names := drawPair(t)
@@ -163,7 +163,7 @@ func TestPair_BothEndsUseTheSameMembers(t *testing.T) {
 	})
 }
 
-// How fast two ends that agree are, on a whole wire.
+// How fast two ends that agree are, on cables without losses.
 func TestPair_FormsWithinFiveSecondsAndLosesALinkAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, names := drawPair(t)
@@ -189,7 +189,7 @@ func TestPair_FormsWithinFiveSecondsAndLosesALinkAtOnce(t *testing.T) {
 	})
 }
 
-// A restart that is over within the partner's timeout changes nothing at the other end (and so loses no frame).
+// A restart that ends within the partner's timeout changes nothing at the other end (and so loses no frame).
 func TestPair_ARestartIsNotSeenByThePartner(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, names := drawPair(t)
@@ -197,7 +197,7 @@ func TestPair_ARestartIsNotSeenByThePartner(t *testing.T) {
 			p.carrier(n, true)
 		}
 		p.run(10 * time.Second)
-		// The last word before the end begins the partner's timeout anew.
+		// The last PDU before the end restarts the partner's timeout.
 		p.take(0, p.ends[0].Refresh(p.now))
 		saved, cfg := p.ends[0].Snapshot(), p.ends[0].cfg
 		p.next[0] = time.Time{}

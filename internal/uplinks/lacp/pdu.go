@@ -12,13 +12,13 @@ import (
 	"heddle/internal/plan"
 )
 
-// EtherType is that of the slow protocols (802.1AX annex 57A in 802.3).
+// EtherType is that of the slow protocols (802.3 annex 57A).
 const EtherType = 0x8809
 
 // Destination is the slow protocols' group address. No bridge forwards it.
 var Destination = plan.MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x02}
 
-// Subtypes of the slow protocols: the first byte behind the EtherType.
+// Subtypes of the slow protocols: the first byte after the EtherType.
 const (
 	SubtypeLACP   = 1
 	SubtypeMarker = 2
@@ -27,8 +27,8 @@ const (
 // Size is the length of a LACPDU and of a marker PDU after the Ethernet header, in bytes.
 const Size = 110
 
-// version is the LACPDU version we speak. Later versions add TLVs behind the ones of version 1, which stay where they
-// are.
+// version is the LACPDU version that we send. Later versions add TLVs after those of version 1, which keep their
+// positions.
 const version = 1
 
 // TLV types and lengths of a LACPDU, in their fixed order.
@@ -44,22 +44,23 @@ const (
 	atCollector = atPartner + lenInfo
 )
 
-// State is the eight flags of an actor or partner.
+// State is the set of eight flags of an actor or partner.
 type State uint8
 
 // The flags of a State (802.1AX 6.4.2.3).
 const (
-	Activity        State = 1 << iota // speaks unasked
-	ShortTimeout                      // wants a PDU every second and gives up after three
+	Activity        State = 1 << iota // sends unasked
+	ShortTimeout                      // wants a PDU every second; its timeout is 3 s
 	Aggregation                       // may be one of several links; otherwise individual
 	Synchronization                   // attached to the right aggregator
 	Collecting                        // takes frames
 	Distributing                      // sends frames
-	Defaulted                         // knows its partner from its configuration only
-	Expired                           // has not heard its partner in time
+	Defaulted                         // uses configured values, because it has received no PDU from its partner
+	Expired                           // has received no PDU from its partner in time
 )
 
-// Words are the flags that are set, in the order of the bits; the timeout and aggregation bits always have a word.
+// Words returns the names of the set flags, in the order of the bits; the timeout and aggregation bits always have a
+// word.
 func (s State) Words() []string {
 	words := []string{}
 	for _, f := range []struct {
@@ -84,7 +85,7 @@ func (s State) String() string { return strings.Join(s.Words(), " ") }
 
 func (s State) has(f State) bool { return s&f == f }
 
-// with is the state with a flag set or cleared.
+// with returns the state with a flag set or cleared.
 func (s State) with(f State, on bool) State {
 	if on {
 		return s | f
@@ -92,7 +93,7 @@ func (s State) with(f State, on bool) State {
 	return s &^ f
 }
 
-// System names a device that aggregates links. Smaller values have priority.
+// System identifies a device that aggregates links. Smaller values have priority.
 type System struct {
 	Priority uint16   `json:"priority"`
 	MAC      plan.MAC `json:"mac"`
@@ -101,13 +102,13 @@ type System struct {
 // String is the usual notation: priority,MAC.
 func (s System) String() string { return fmt.Sprintf("%d,%s", s.Priority, s.MAC) }
 
-// Port names a port of a system.
+// Port identifies a port of a system.
 type Port struct {
 	Priority uint16 `json:"priority"`
 	Number   uint16 `json:"number"`
 }
 
-// Info is what a LACPDU says of one side of a link.
+// Info is the part of a LACPDU about one side of a link.
 type Info struct {
 	System System `json:"system"`
 	Key    uint16 `json:"key"`
@@ -117,13 +118,13 @@ type Info struct {
 
 // PDU is a LACPDU.
 type PDU struct {
-	Actor   Info // its sender
+	Actor   Info // the sender of the PDU
 	Partner Info // what the sender knows of its receiver
 	// MaxDelay is how long the sender may take to deliver a frame, in tens of microseconds.
 	MaxDelay uint16
 }
 
-// Encode is the PDU as it follows the Ethernet header: Size bytes.
+// Encode returns the PDU as it follows the Ethernet header: Size bytes.
 func (p PDU) Encode() []byte {
 	b := make([]byte, Size)
 	b[0], b[1] = SubtypeLACP, version
@@ -154,12 +155,12 @@ func readInfo(b []byte) Info {
 	}
 }
 
-// errEmpty is a frame that ends with its Ethernet header.
+// errEmpty: the frame ends with its Ethernet header.
 var errEmpty = errors.New("slow protocol frame: offset 0: no subtype")
 
-// Decode reads what follows the Ethernet header of a frame of EtherType. Exactly one of its first two results is not
-// nil, except for subtypes that are of no concern (such as OAM): then all three are nil. Bytes behind Size are not
-// looked at, and no reserved byte is: they are for later versions.
+// Decode decodes the bytes after the Ethernet header of a frame of EtherType. Exactly one of its first two results is
+// not nil. Other subtypes of the slow protocols (such as OAM) are ignored: then all three results are nil. Bytes after
+// Size and reserved bytes are not checked: they are for later versions.
 func Decode(b []byte) (*PDU, *Marker, error) {
 	if len(b) == 0 {
 		return nil, nil, errEmpty

@@ -74,18 +74,19 @@ func TestDecode_FaultsNameTheOffset(t *testing.T) {
 			t.Errorf("want %q: %v, %v, %v", c.want, p, m, err)
 		}
 	}
-	for _, other := range []byte{0, 3, 10, 255} { // OAM, OSSP and what nobody uses
+	for _, other := range []byte{0, 3, 10, 255} { // OAM, OSSP and unused subtypes
 		if p, m, err := Decode(with(good, 0, other)); p != nil || m != nil || err != nil {
 			t.Errorf("subtype %d: %v, %v, %v", other, p, m, err)
 		}
 	}
-	// A later version, its reserved bytes and its terminator are no fault.
+	// A later version, its reserved bytes and its terminator are no error.
 	if p, _, err := Decode(with(with(with(good, 1, 2), 20, 7), 58, 4)); p == nil || err != nil {
 		t.Errorf("version 2: %v", err)
 	}
 }
 
-// fieldsOf are a PDU's fields under scapy's names, and with the prefix "lacp." tshark's in the order asked for below.
+// fieldsOf returns a PDU's fields under scapy's names, and with the prefix "lacp." under tshark's, in the order
+// requested below.
 func fieldsOf(p PDU) map[string]any {
 	m := map[string]any{"collector_max_delay": p.MaxDelay}
 	for name, i := range map[string]Info{"actor": p.Actor, "partner": p.Partner} {
@@ -106,7 +107,7 @@ for line in sys.stdin:
     print(bytes(Ether(src="02:00:00:00:00:01", dst="01:80:c2:00:00:02", type=0x8809) / SlowProtocol(subtype=2 if "requester_port" in f else 1) / body).hex())
 `
 
-// What scapy makes is byte for byte what we make, and reads back as it was.
+// What scapy encodes equals our encoding byte for byte, and decodes to the same PDU.
 func TestPDU_AsScapyMakesThem(t *testing.T) {
 	markers := []Marker{{Port: 1, System: plan.MAC{2, 3, 4, 5, 6, 7}, Transaction: 8},
 		{Response: true, Port: 65535, Transaction: 1 << 31}}
@@ -163,7 +164,7 @@ for line in sys.stdin:
     print(json.dumps({n: getattr(p, n) for n in sys.argv[1:]}))
 `
 
-// What we make is what scapy and tshark read.
+// scapy and tshark decode our encoding to the same fields.
 func TestPDU_AsScapyAndTsharkReadThem(t *testing.T) {
 	var in bytes.Buffer
 	var frames [][]byte
@@ -202,7 +203,7 @@ func TestPDU_AsScapyAndTsharkReadThem(t *testing.T) {
 	}
 }
 
-// asJSON is a value as it comes back from JSON.
+// asJSON returns the value after a round trip through JSON.
 func asJSON(t *testing.T, v any) (out any) {
 	b, err := json.Marshal(v)
 	if err == nil {

@@ -19,24 +19,24 @@ type rxState string
 //	                     └─┘
 const (
 	rxDisabled  rxState = "disabled"  // no carrier
-	rxExpired   rxState = "expired"   // waits for a first PDU, or for one more
+	rxExpired   rxState = "expired"   // waits for the first PDU, or for another one
 	rxDefaulted rxState = "defaulted" // there is no partner
-	rxCurrent   rxState = "current"   // the partner is heard
+	rxCurrent   rxState = "current"   // PDUs of the partner arrive
 )
 
-// member is one member's machines.
+// member is one member's state machines.
 type member struct {
 	Member
 	up      bool
-	drained bool // it is to carry nothing
+	drained bool // it must carry nothing
 	rx      rxState
 	mux     muxState
 	actor   State
 	partner Info
-	// selected: its partner is the LAG's.
+	// selected: the member's partner is the LAG's.
 	selected bool
-	until    time.Time // expired, current: when that ends
-	waits    time.Time // muxWaiting: when that ends
+	until    time.Time // end of the states expired and current
+	waits    time.Time // end of the state muxWaiting
 	periodAt time.Time // when the next periodic PDU is due; zero: none
 	ntt      bool      // need to transmit
 	sent     window
@@ -45,7 +45,7 @@ type member struct {
 	changed  bool
 }
 
-// newMember is the machine's INITIALIZE: nothing is known of a partner, and there is no carrier.
+// newMember returns a member in the state INITIALIZE: without a known partner and without carrier.
 func newMember(c Member, cfg Config) *member {
 	m := &member{Member: c, rx: rxDisabled, mux: muxDetached, actor: Aggregation}
 	m.configure(cfg)
@@ -53,7 +53,7 @@ func newMember(c Member, cfg Config) *member {
 	return m
 }
 
-// configure takes in what a change of the configuration may change without a new start.
+// configure applies those changes of the configuration that need no restart of the machines.
 func (m *member) configure(cfg Config) {
 	now := m.actor.with(Activity, cfg.Active).with(ShortTimeout, cfg.Fast)
 	if now != m.actor {
@@ -65,8 +65,8 @@ func (m *member) configure(cfg Config) {
 	}
 }
 
-// recordDefault forgets the partner. The default one is passive, so that a passive LAG stays silent towards it (S53),
-// and would like PDUs as often as we would, so that an active LAG keeps looking for it at its own rate.
+// recordDefault replaces the partner with the default one. It is passive, so that a passive LAG stays silent towards it
+// (S53), and asks for PDUs as often as we do, so that an active LAG keeps looking for a partner at its own rate.
 func (m *member) recordDefault(cfg Config) {
 	m.partner = Info{State: State(0).with(ShortTimeout, cfg.Fast)}
 	m.actor |= Defaulted
@@ -99,7 +99,7 @@ func (m *member) becomeExpired(now time.Time) {
 	m.ntt = true
 }
 
-// expire lets time pass. After a long absence of the caller both timeouts may have passed.
+// expire applies the timeouts that have passed. If the caller was away for long, both may have.
 func (m *member) expire(now time.Time, cfg Config) {
 	if m.rx == rxCurrent && !now.Before(m.until) {
 		m.becomeExpired(m.until)
@@ -113,15 +113,15 @@ func (m *member) expire(now time.Time, cfg Config) {
 	}
 }
 
-// received takes a PDU in, on a member that has carrier: the notice of a carrier may come after the first PDU, and
-// there will be more.
+// received processes a PDU on a member that has carrier. The notification of a carrier may come after the first PDU;
+// that PDU is ignored, since there will be more.
 func (l *LAG) received(now time.Time, m *member, p PDU) {
 	m.count.In++
 	if !m.up {
 		return
 	}
 	if p.Actor.System.MAC == l.cfg.System.MAC && m.rx == rxCurrent && m.partner.System.MAC != l.cfg.System.MAC {
-		return // our own word came back, and puts no partner out (S98)
+		return // our own PDU came back; it replaces no partner (S98)
 	}
 	if !sameLink(p.Actor, m.partner) {
 		m.reselect()
@@ -158,7 +158,7 @@ func inSync(own Info, p PDU) bool {
 	return speaks && fits && p.Actor.State.has(Synchronization)
 }
 
-// info is what the member says of itself.
+// info returns what the member sends about itself.
 func (m *member) info(cfg Config) Info {
 	return Info{System: cfg.System, Key: cfg.Key, Port: m.Port, State: m.actor}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Every transition of the receive machine, as a path of events from the start: + and - are carrier, p a PDU, a number
-// seconds.
+// Every transition of the receive machine, as a path of events from the start: + and - are carrier, p is a PDU, a
+// number is seconds.
 func TestReceiveMachine(t *testing.T) {
 	type step struct {
 		do   string
@@ -62,7 +62,7 @@ func TestReceiveMachine(t *testing.T) {
 	}
 }
 
-// What the states say of the actor and the partner (802.1AX 6.4.12).
+// The flags of actor and partner in each state (802.1AX 6.4.12).
 func TestReceiveMachine_Flags(t *testing.T) {
 	b := newBench(t, config(1, "a"))
 	expect := func(when string, flags State, want bool) {
@@ -99,7 +99,7 @@ func TestReceiveMachine_Flags(t *testing.T) {
 	}
 }
 
-// After a long absence of the caller both timeouts have passed.
+// If the caller was away for long, both timeouts have passed.
 func TestReceiveMachine_ManyTimeoutsAtOnce(t *testing.T) {
 	b := newBench(t, config(1, "a"))
 	b.join(2, "a")

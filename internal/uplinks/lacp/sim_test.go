@@ -8,7 +8,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// epoch is when every simulation begins.
+// epoch is the time at which every simulation begins.
 var epoch = time.Unix(1_000_000, 0)
 
 // bench is one LAG under test with a clock of its own.
@@ -16,7 +16,7 @@ type bench struct {
 	t    testing.TB
 	l    *LAG
 	now  time.Time
-	sent []Frame // since the last look
+	sent []Frame // since the last call
 	next time.Time
 }
 
@@ -49,7 +49,7 @@ func (b *bench) up(members ...string) {
 	}
 }
 
-// pass lets time pass, with a Tick whenever the machine wants one.
+// pass lets time pass, with a Tick whenever the machine asks for one.
 func (b *bench) pass(d time.Duration) {
 	end := b.now.Add(d)
 	for !b.next.IsZero() && !b.next.After(end) {
@@ -63,7 +63,7 @@ func (b *bench) pass(d time.Duration) {
 	b.step(Tick{})
 }
 
-// pdus takes what was sent on a member since the last look.
+// pdus returns what was sent on a member since the last call.
 func (b *bench) pdus(member string) []PDU {
 	b.t.Helper()
 	var out []PDU
@@ -92,7 +92,7 @@ func (b *bench) status(member string) MemberStatus {
 	return MemberStatus{}
 }
 
-// usable are the names of the usable members.
+// usable returns the names of the usable members.
 func (b *bench) usable() []string {
 	names := []string{}
 	for _, m := range b.l.Status().Members {
@@ -108,7 +108,7 @@ func (b *bench) usable() []string {
 
 const allGood = Activity | ShortTimeout | Aggregation | Synchronization | Collecting | Distributing
 
-// answer is what a partner n that agrees with everything says on a member.
+// answer returns what partner n, which agrees with everything, sends on a member.
 func (b *bench) answer(n byte, member string, s State) PDU {
 	own := b.status(member).Actor
 	return PDU{Actor: Info{System: system(n), Key: 3, Port: Port{Priority: 1, Number: own.Port.Number + 100}, State: s},
@@ -119,7 +119,7 @@ func (b *bench) hear(n byte, member string, s State) {
 	b.step(Received{Member: member, PDU: b.answer(n, member, s)})
 }
 
-// join brings members into the LAG with partner n, the way a real one does: waiting, attached, distributing.
+// join brings members into the LAG with partner n, in the steps of a real partner: waiting, attached, distributing.
 func (b *bench) join(n byte, members ...string) {
 	b.t.Helper()
 	b.up(members...)

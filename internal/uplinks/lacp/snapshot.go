@@ -2,14 +2,14 @@ package lacp
 
 import "time"
 
-// Snapshot is what a LAG remembers beyond the end of its process, so that the next one goes on where it was.
+// Snapshot is the state of a LAG that outlives its process, so that the next process continues from it.
 type Snapshot struct {
 	System  System           `json:"system"`
 	Key     uint16           `json:"key"`
 	Members []MemberSnapshot `json:"members"`
 }
 
-// MemberSnapshot is what is remembered of one member.
+// MemberSnapshot is the remembered state of one member.
 type MemberSnapshot struct {
 	Name    string `json:"name"`
 	Port    Port   `json:"port"`
@@ -19,7 +19,7 @@ type MemberSnapshot struct {
 	Partner Info   `json:"partner"`
 }
 
-// Snapshot is the LAG as it is. It changes only when Effects say Changed.
+// Snapshot returns the present state of the LAG. It changes only when Effects say Changed.
 func (l *LAG) Snapshot() Snapshot {
 	s := Snapshot{System: l.cfg.System, Key: l.cfg.Key}
 	for _, m := range l.members {
@@ -29,9 +29,9 @@ func (l *LAG) Snapshot() Snapshot {
 	return s
 }
 
-// Restore goes on where s was taken, on a LAG that is new: a member that was usable is usable, until its link or its
-// partner says otherwise, or the partner is silent for a whole timeout from now on. A snapshot of another system, key
-// or port says nothing. Each member speaks at once.
+// Restore sets a new LAG to the state of s: a member that was usable is usable, until its link or its partner shows
+// otherwise, or the partner is silent for a whole timeout from now on. A snapshot of another system, key or port is
+// ignored. Each member sends at once.
 func (l *LAG) Restore(now time.Time, s Snapshot) Effects {
 	if s.System == l.cfg.System && s.Key == l.cfg.Key {
 		for _, was := range s.Members {
@@ -53,7 +53,7 @@ func (m *member) restore(now time.Time, was MemberSnapshot, cfg Config) {
 		m.actor |= Expired
 	case rxDefaulted:
 		m.rx = rxDefaulted
-		return // what newMember made of the partner holds
+		return // the partner stays as newMember set it
 	default:
 		m.up = false
 		return

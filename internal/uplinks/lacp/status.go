@@ -6,26 +6,26 @@ import "heddle/internal/plan/problem"
 type Counters struct {
 	In      uint64 // LACPDUs received
 	Out     uint64 // LACPDUs sent
-	Bad     uint64 // slow protocol frames that could not be read
+	Bad     uint64 // malformed slow protocol frames
 	Markers uint64 // marker PDUs received
 }
 
-// Status is what has become of a LAG.
+// Status is the state of a LAG.
 type Status struct {
-	// Partner is the system the members in use are attached to, PartnerKey its key; nil without one.
+	// Partner is the system to which the members in use are attached, PartnerKey its key; nil if there is none.
 	Partner    *System
 	PartnerKey uint16
 	Members    []MemberStatus // in the order of the configuration
 }
 
-// MemberStatus is what has become of one member.
+// MemberStatus is the state of one member.
 type MemberStatus struct {
 	Name string
 	// Usable: frames may be sent on it.
 	Usable bool
-	// Single: it is usable alone, as a link without a partner (FallbackSingle).
+	// Single: the member is usable alone, as a link without a partner (FallbackSingle).
 	Single bool
-	// Reason says why it is not usable; none when it is.
+	// Reason is why the member is not usable; none if it is.
 	Reason   problem.Problem
 	Receive  string // state of the receive machine: disabled, expired, defaulted or current
 	Mux      string // state of the mux machine: detached, waiting, attached, collecting or distributing
@@ -34,7 +34,7 @@ type MemberStatus struct {
 	Counters Counters
 }
 
-// Status is the LAG as it is.
+// Status returns the present state of the LAG.
 func (l *LAG) Status() Status {
 	var s Status
 	if l.choice != nil {
@@ -51,7 +51,7 @@ func (l *LAG) Status() Status {
 	return s
 }
 
-// single is the member that is used alone: no member has a partner, or may still hear the one it had.
+// single returns the member that is used alone, nil if any member has a partner or may still hear the one that it had.
 func (l *LAG) single() *member {
 	if l.cfg.Fallback != FallbackSingle {
 		return nil
@@ -68,7 +68,7 @@ func (l *LAG) single() *member {
 	return first
 }
 
-// reason says why a member is not usable, none when it is.
+// reason returns why a member is not usable, none if it is.
 func (l *LAG) reason(m, single *member) problem.Problem {
 	switch {
 	case m == single || m.mux == muxDistributing:
@@ -97,7 +97,7 @@ func (l *LAG) reason(m, single *member) problem.Problem {
 	return problem.Of(problem.LACPNotReady)
 }
 
-// unlike says how a member's partner differs from the LAG's.
+// unlike returns how a member's partner differs from the LAG's.
 func (l *LAG) unlike(m *member) problem.Problem {
 	switch {
 	case l.choice == nil:

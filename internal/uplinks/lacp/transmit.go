@@ -2,13 +2,13 @@ package lacp
 
 import "time"
 
-// speaks reports whether the member may send at all: either side speaks unasked (802.1AX 6.4.13, NO_PERIODIC
-// otherwise; S53).
+// speaks reports whether the member may send at all: it may if either side is active, that is, sends unasked (802.1AX
+// 6.4.13, otherwise NO_PERIODIC; S53).
 func (m *member) speaks() bool {
 	return m.up && (m.actor.has(Activity) || m.partner.State.has(Activity))
 }
 
-// period is how often the partner wants to hear us.
+// period returns how often the partner wants PDUs.
 func (m *member) period() time.Duration {
 	if m.partner.State.has(ShortTimeout) {
 		return fastPeriod
@@ -25,11 +25,12 @@ func (m *member) periodic(now time.Time) {
 		m.ntt = true
 		m.periodAt = now.Add(m.period())
 	}
-	// A partner that now wants to hear us more often does not wait for the end of the longer period.
+	// A partner that now wants PDUs more often does not have to wait for the end of the longer period.
 	m.periodAt = soonest(m.periodAt, now.Add(m.period()))
 }
 
-// transmit is the PDU to send now, if one is needed and the rate allows it; otherwise it is sent when it does.
+// transmit returns the PDU to send now, if one is needed and the rate allows it; otherwise it is sent once the rate
+// allows it.
 func (m *member) transmit(now time.Time, cfg Config) (PDU, bool) {
 	if !m.ntt || !m.sent.allow(now, burst, fastPeriod) {
 		return PDU{}, false
@@ -43,7 +44,7 @@ func (m *member) pdu(cfg Config) PDU {
 	return PDU{Actor: m.info(cfg), Partner: m.partner}
 }
 
-// due is when something happens to the member by itself; zero: never.
+// due returns when the member must act by itself; zero: never.
 func (m *member) due() time.Time {
 	at := m.periodAt
 	if m.rx == rxExpired || m.rx == rxCurrent {
@@ -58,10 +59,10 @@ func (m *member) due() time.Time {
 	return at
 }
 
-// window remembers when the last few frames were let through.
+// window remembers the times of the last few frames that were allowed.
 type window struct{ times []time.Time }
 
-// allow lets a frame through unless most were within the last span.
+// allow allows a frame unless there were most frames within the last span.
 func (w *window) allow(now time.Time, most int, span time.Duration) bool {
 	for len(w.times) > 0 && now.Sub(w.times[0]) >= span {
 		w.times = w.times[1:]

@@ -14,16 +14,16 @@ import (
 	"heddle/internal/uplinks/beacon"
 )
 
-// BeaconGroup is uplinks that are to hear each other's beacons.
+// BeaconGroup is a set of uplinks that should hear each other's beacons.
 type BeaconGroup struct {
 	beacon.Group
-	// Delay is how long an uplink that is heard again has to be heard before it is used again.
+	// Delay is how long an uplink must be heard again before it is used again.
 	Delay time.Duration
-	// Devices are those of the members that have one.
+	// Devices are the devices of the members that have one.
 	Devices map[plan.PortID]Uplink
 }
 
-// BeaconReport is what beacons say at present, and what changed since the report before.
+// BeaconReport is the present result of beacon probing, and the changes since the previous report.
 type BeaconReport struct {
 	Out     map[plan.PortID]problem.Problem // why uplinks are out of use
 	Changes []BeaconChange
@@ -35,14 +35,14 @@ type BeaconChange struct {
 	beacon.Change
 }
 
-// mostBeacons is how many beacons of one device are read per second: every host of a broadcast domain sends up to a
-// hundred, and it takes less than a microsecond to recognise that a beacon is another host's.
+// mostBeacons is how many beacons are read per second and device: every host of a broadcast domain sends up to a
+// hundred, and recognising another host's beacon takes less than a microsecond.
 const mostBeacons = 10_000
 
-// mostChanges bounds what waits to be handed over.
+// mostChanges bounds the changes that wait to be reported.
 const mostChanges = 1024
 
-// Beacons sends and hears beacons. Its methods may be called from any goroutine and do not wait for the network.
+// Beacons sends and receives beacons. Its methods may be called from any goroutine and do not wait for the network.
 type Beacons struct {
 	engine *engine
 	log    *slog.Logger
@@ -52,9 +52,9 @@ type Beacons struct {
 	mu      sync.Mutex
 	want    []BeaconGroup
 	running []*watched
-	next    time.Time // of the cycle to come, zero without a group
+	next    time.Time // when the next cycle is due, zero without a group
 	out     map[plan.PortID]problem.Problem
-	changes []BeaconChange // not yet handed over
+	changes []BeaconChange // not yet reported
 }
 
 type watched struct {
@@ -62,7 +62,7 @@ type watched struct {
 	*beacon.Machine
 }
 
-// StartBeacons begins on no uplink. What is found is handed to report, one call at a time, from a goroutine of its own.
+// StartBeacons starts without uplinks. Results are passed to report, one call at a time, from a goroutine of its own.
 func StartBeacons(open Opener, log *slog.Logger, report func(BeaconReport)) *Beacons {
 	b := &Beacons{log: log, report: report, out: map[plan.PortID]problem.Problem{}}
 	// Never fails (crypto/rand).
@@ -75,7 +75,7 @@ func StartBeacons(open Opener, log *slog.Logger, report func(BeaconReport)) *Bea
 	return b
 }
 
-// Want says which uplinks are watched. A group that has a member in common with one watched before goes on from there.
+// Want sets which uplinks are watched. A group that shares a member with a watched group continues with its state.
 func (b *Beacons) Want(groups []BeaconGroup) {
 	b.mu.Lock()
 	b.want = groups
@@ -97,7 +97,7 @@ func (b *Beacons) deliver() {
 	b.report(r)
 }
 
-// note takes over changes of a group, and reports the uplinks that are out if they differ from the last report.
+// note records changes of a group, and reports the uplinks that are out of use if they differ from the last report.
 func (b *Beacons) note(w *watched, changes []beacon.Change) {
 	for _, c := range changes {
 		if len(b.changes) < mostChanges {
@@ -111,7 +111,7 @@ func (b *Beacons) note(w *watched, changes []beacon.Change) {
 	}
 }
 
-// tell reports which uplinks are out, if that changed or if something else must be reported.
+// tell reports which uplinks are out of use, if that changed or if another change must be reported.
 func (b *Beacons) tell() {
 	out := map[plan.PortID]problem.Problem{}
 	for _, w := range b.running {
@@ -131,7 +131,7 @@ func (b *Beacons) frame(_ time.Time, h heard) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	read, err := b.sender.Read(h.payload)
-	if err != nil { // another host's, or a forger's
+	if err != nil { // another host's, or forged
 		return b.next
 	}
 	for _, w := range b.running {
@@ -150,7 +150,7 @@ func (b *Beacons) tick(now time.Time) time.Time {
 	if b.next.IsZero() || now.Before(b.next) {
 		return b.next
 	}
-	if b.next = b.next.Add(beacon.Interval); !b.next.After(now) { // it was held up
+	if b.next = b.next.Add(beacon.Interval); !b.next.After(now) { // the goroutine was delayed
 		b.next = now.Add(beacon.Interval)
 	}
 	for _, w := range b.running {
@@ -168,14 +168,14 @@ func (b *Beacons) send(w *watched, p beacon.Beacon) {
 	u := w.Devices[p.Uplink]
 	r, ok := b.engine.wires.conns[u.Ifindex]
 	if !ok {
-		return // the reported error when it could not be opened
+		return // opening failed, and the error was reported
 	}
 	if err := r.Send(b.sender.Frame(p, u.MAC)); err != nil {
 		b.log.Debug("beacon not sent", "uplink", p.Uplink.String(), "vlan", p.VLAN, "err", err)
 	}
 }
 
-// adopt makes the groups those that are wanted.
+// adopt replaces the groups by the wanted ones.
 func (b *Beacons) adopt(now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +217,7 @@ func (b *Beacons) adopt(now time.Time) time.Time {
 	return b.next
 }
 
-// senders are the addresses that beacons come from.
+// senders returns the source addresses of beacons.
 func senders(groups []BeaconGroup) [][6]byte {
 	list := [][6]byte{}
 	for _, g := range groups {
@@ -229,14 +229,14 @@ func senders(groups []BeaconGroup) [][6]byte {
 	return slices.Compact(list)
 }
 
-// continues says whether the groups have a member in common.
+// continues reports whether the groups have a member in common.
 func (w *watched) continues(o *watched) bool {
 	return slices.ContainsFunc(w.Members, func(m beacon.Member) bool {
 		return slices.ContainsFunc(o.Members, func(n beacon.Member) bool { return n.ID == m.ID })
 	})
 }
 
-// link sets which links are up in the machine; another device is another link.
+// link tells the machine which links are up; another device counts as another link.
 func (b *Beacons) link(w *watched, before map[plan.PortID]Uplink) {
 	for _, m := range w.Members {
 		u := w.Devices[m.ID]

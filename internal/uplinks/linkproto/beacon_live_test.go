@@ -14,8 +14,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// threeWays is a host whose port vmk0 (192.0.2.1) has three ways into the physical network, a bridge with the
-// station 192.0.2.2:
+// threeWays is a host whose port vmk0 (192.0.2.1) reaches the physical network, a bridge with the station 192.0.2.2, by
+// three uplinks:
 //
 //	          ╔═ w0 ═╗
 //	vmk0 ─ lab ═ w1 ═ br0 ─ station
@@ -26,7 +26,7 @@ func threeWays(t *testing.T, uplinks int, vlan string) (h *host, net func(comman
 	network := testkit.NS(t, "net")
 	net = func(command string) { run(t, network, command) }
 	wires(t, h.ns, network, uplinks)
-	net("ip link add br0 up address 02:00:00:00:00:20 type bridge") // or it would take that of a port
+	net("ip link add br0 up address 02:00:00:00:00:20 type bridge") // else it takes that of a port
 	names := ""
 	for i := range uplinks {
 		net(fmt.Sprintf("ip link set w%d master br0", i))
@@ -44,7 +44,7 @@ ports:
 	return h, net
 }
 
-// pings sends n pings to the station, 50 ms apart, and says how many were answered.
+// pings sends n pings to the station, 50 ms apart, and returns how many were answered.
 func (h *host) pings(n int) int {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
@@ -92,8 +92,8 @@ func (h *host) told(text string) bool {
 	return found
 }
 
-// An uplink whose link stays up while the physical network behind it is gone is taken out, traffic goes on by the next
-// one, and it comes back when the network does; also across a restart of the agent.
+// An uplink whose link stays up while the physical network behind it is gone is taken out of use, and traffic continues
+// on the next one; the uplink is used again when the network works. The same holds across a restart of the agent.
 func TestS51_AnUplinkThatLosesItsNetworkSilentlyIsTakenOut(t *testing.T) {
 	t.Parallel()
 	h, net := threeWays(t, 3, "{none: true}")
@@ -121,7 +121,7 @@ func TestS51_AnUplinkThatLosesItsNetworkSilentlyIsTakenOut(t *testing.T) {
 	h.await("the station is reached by up0", func() bool { return h.pings(10) == 10 })
 }
 
-// With two uplinks nobody can tell which of them is cut off.
+// With two uplinks it is unknown which of them is cut off.
 func TestS51_OfTwoUplinksBothStayInUse(t *testing.T) {
 	t.Parallel()
 	h, net := threeWays(t, 2, "{none: true}")
@@ -138,7 +138,7 @@ func TestS51_OfTwoUplinksBothStayInUse(t *testing.T) {
 	}
 }
 
-// Beacons are sent in the VLANs of the ports, and heard there though the kernel takes the tag off.
+// Beacons are sent in the VLANs of the ports, and received there although the kernel removes the tag.
 func TestS51_BeaconsAreHeardInTheirVLAN(t *testing.T) {
 	t.Parallel()
 	h, net := threeWays(t, 3, "{access: 10}")

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// bootTime bounds what an emulated guest may take until it serves, its image included.
+// bootTime bounds the time that an emulated guest takes to boot, including making its image.
 const bootTime = 5 * time.Minute
 
 // bondScript makes a bond of the guest's two cards in 802.3ad mode.
@@ -30,7 +30,7 @@ ip addr add 192.0.2.2/24 dev bond0
 ip link set bond0 up
 `
 
-// bondGuest is a guest with two cards on the taps w0 and w1 of the host, which the bonding driver bundles.
+// bondGuest is a guest with two cards on the host's taps w0 and w1, which its bonding driver bundles.
 type bondGuest struct {
 	*qemu.Guest
 	t *testing.T
@@ -50,7 +50,7 @@ func newBondGuest(t *testing.T, h *host) bondGuest {
 			t.Fatal(err)
 		}
 	}
-	// The bonding driver bundles only links whose speed it knows, and runs LACP only on those with full duplex.
+	// The bonding driver bundles only links whose speed it knows, and runs LACP only on full-duplex links.
 	o := qemu.Options{Name: "bond", NetNS: h.ns, Tap: "w0", Image: img, Modules: []string{"bonding"},
 		ExtraArgs: []string{
 			"-netdev", "tap,id=net1,script=no,downscript=no,vhost=off,ifname=w1",
@@ -73,7 +73,7 @@ func newBondGuest(t *testing.T, h *host) bondGuest {
 	return b
 }
 
-// sh runs a shell script in the guest and gives what it printed.
+// sh runs a shell script in the guest and returns what it printed.
 func (g bondGuest) sh(script string) string {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
@@ -92,7 +92,7 @@ func (g bondGuest) bundled() bool {
 	return m != nil && m[1] == "2"
 }
 
-// link plugs a card's cable in or out.
+// link connects or disconnects a card's cable.
 func (g bondGuest) link(netdev string, up bool) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
@@ -108,9 +108,8 @@ var (
 	bondAggregate = regexp.MustCompile(`(?m)^Aggregator ID: (\d+)`)
 )
 
-// A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and the loss
-// of one link's carrier leaves the guest reachable by the other. Then the same with a passive side of ours and slow
-// pace.
+// A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and if one
+// link loses its carrier the guest stays reachable by the other. Then the same with our side passive and slow timeouts.
 func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
 	t.Parallel()
 	testkit.Tool(t, "ping")
@@ -135,7 +134,7 @@ func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
 	warm(t, h)
 	lossless(t, h, 50, "over both links", func() {})
 	g.link("net0", false)
-	h.used("up1") // the tap stays up: only the silence tells
+	h.used("up1") // the tap stays up: only the missing PDUs show the failure
 	lossless(t, h, 50, "over the link that is left", func() {})
 	if r := h.uplink("up0").Reason; r != "lacp: partner silent" && r != "lacp: no partner" {
 		t.Errorf("reason %q", r)
@@ -147,8 +146,8 @@ func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
 	passiveAndSlow(t, h, g)
 }
 
-// passiveAndSlow has both ask for a LACPDU every 30 seconds, and our side speak only when it is spoken to (S53). What
-// makes the bundle is then not the pace but that every change is told at once.
+// passiveAndSlow makes both sides ask for a LACPDU every 30 seconds, and our side send only when the other does (S53).
+// The bundle then forms because every change is sent at once, and not because of the period.
 func passiveAndSlow(t *testing.T, h *host, g bondGuest) {
 	t.Helper()
 	g.sh("ip link set bond0 down; echo slow >/sys/class/net/bond0/bonding/lacp_rate")
@@ -171,8 +170,8 @@ func passiveAndSlow(t *testing.T, h *host, g bondGuest) {
 				says(u.Partner, "active", "slow", "distributing")
 		})
 	}
-	// A member is used as soon as its partner takes frames; what we have to say of it may have to wait, for no more
-	// than three LACPDUs go out in a second.
+	// A member is used as soon as its partner collects; our own PDU about it may be delayed, because at most three
+	// LACPDUs are sent in a second.
 	h.await("our passive side has spoken", func() bool { return h.uplink("up0").LAG.Out > sent })
 	warm(t, h)
 	lossless(t, h, 50, "passive and slow", func() {})

@@ -8,16 +8,16 @@ import (
 // idle is how long the engine sleeps when nothing is due.
 const idle = time.Hour
 
-// protocol is what an engine drives. Its methods run in the engine's goroutine and return when they want to be called
+// protocol is what an engine drives. Its methods run in the engine's goroutine and return when they must be called
 // again at the latest; zero: only when something happens.
 type protocol interface {
-	adopt(now time.Time) time.Time // what is wanted may have changed
+	adopt(now time.Time) time.Time // the wanted configuration may have changed
 	frame(now time.Time, h heard) time.Time
 	tick(now time.Time) time.Time
 }
 
-// engine is the goroutine of one protocol, and one that hands over its reports: whoever takes them may be busy for a
-// while, and the protocol goes on meanwhile.
+// engine is the goroutine of one protocol, and another one that passes on its reports: the receiver of reports may be
+// busy for a while, and the protocol continues meanwhile.
 type engine struct {
 	wires   *wires
 	poked   chan struct{} // of capacity 1
@@ -44,7 +44,7 @@ func (e *engine) start(p protocol, deliver func()) {
 	})
 }
 
-// signal sets a flag that may be set already.
+// signal sets a flag that may already be set.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -75,7 +75,7 @@ func (e *engine) run(p protocol) {
 	}
 }
 
-// stop ends both goroutines and waits for them; the sockets are still open.
+// stop ends both goroutines and waits for them; it leaves the sockets open.
 func (e *engine) stop() {
 	close(e.done)
 	e.threads.Wait()

@@ -12,11 +12,11 @@ import (
 	"heddle/internal/uplinks/wire"
 )
 
-// network is devices in memory: what is sent on one is kept, and frames for one can be put there.
+// network is devices in memory: frames sent on a device are kept, and a test can put frames in for it.
 type network struct {
 	mu      sync.Mutex
 	devices map[uint32]*fakeSocket // open sockets
-	broken  map[uint32]error       // devices on which no socket opens
+	broken  map[uint32]error       // devices on which opening a socket fails
 	sent    []sentFrame
 }
 
@@ -37,7 +37,7 @@ type fakeSocket struct {
 	in      chan *wire.Frame
 	closed  chan struct{}
 	failing chan error
-	gone    atomic.Bool // its device is
+	gone    atomic.Bool // its device is gone
 }
 
 func (n *network) open(ifindex uint32, listen wire.Listen) (Socket, error) {
@@ -96,21 +96,21 @@ func (n *network) socket(ifindex uint32) *fakeSocket {
 	return n.devices[ifindex]
 }
 
-// put has a frame of the socket's protocol arrive, to its group; it waits until somebody takes it.
+// put makes a frame arrive, with the EtherType and group of the device's socket; it waits until the frame is received.
 func (n *network) put(ifindex uint32, source plan.MAC, payload []byte) {
 	s := n.socket(ifindex)
 	listen := s.listen.Load()
 	s.arrive(&wire.Frame{Destination: listen.Groups[0], Source: source, EtherType: listen.EtherType, Payload: payload})
 }
 
-// arrive has a frame arrive: it waits until somebody takes it, unless the socket does not take it.
+// arrive makes a frame arrive. It waits until the frame is received, unless the socket's filter drops it.
 func (s *fakeSocket) arrive(f *wire.Frame) {
 	if s.listen.Load().Takes(f) {
 		s.in <- f
 	}
 }
 
-// take returns what was sent on a device since the last look.
+// take returns what was sent on a device since the last call.
 func (n *network) take(ifindex uint32) []sentFrame {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,15 +7,16 @@ import (
 	"heddle/internal/uplinks/wire"
 )
 
-// hearsLACP is LACPDUs and markers to the slow protocols' group, which no bridge forwards: whatever else has their
-// EtherType did not come from the other end of the cable, and counts for nothing (S98). One that is too short is a
-// fault of the neighbour's, and counted as such.
+// hearsLACP returns the filter for LACPDUs and markers: frames to the slow protocols' group, which no bridge forwards.
+// Any other frame of their EtherType did not come from the other end of the cable, and is ignored (S98). A frame that
+// is too short is the neighbour's error, and is counted.
 func hearsLACP() wire.Listen {
 	return wire.Listen{EtherType: lacp.EtherType, Groups: [][6]byte{lacp.Destination},
 		Fields: []wire.Field{{Offset: 0, Values: [][]byte{{lacp.SubtypeLACP}, {lacp.SubtypeMarker}}}}}
 }
 
-// hearsLLDP is what comes to one of LLDP's groups. One that cannot be read is the neighbour's fault, and counted.
+// hearsLLDP returns the filter for frames to one of LLDP's groups. A malformed frame is the neighbour's error, and is
+// counted.
 func hearsLLDP() wire.Listen {
 	listen := wire.Listen{EtherType: lldp.EtherType}
 	for _, g := range lldp.Groups {
@@ -24,9 +25,9 @@ func hearsLLDP() wire.Listen {
 	return listen
 }
 
-// hearsBeacons is this sender's own beacons from the uplinks that send them; the groups define the senders. Beacons
-// are broadcasts in the VLANs of the ports, so that they pass the networks in question. Guests hear them, too; the
-// signature at the end of a beacon prevents forgery (beacon.Sender).
+// hearsBeacons returns the filter for this sender's own beacons from the uplinks that send them; the groups define the
+// senders. Beacons are broadcasts in the VLANs of the ports, so that they pass the networks in question. Guests receive
+// them, too; the signature at the end of a beacon prevents forgery (beacon.Sender).
 func hearsBeacons(s *beacon.Sender) wire.Listen {
 	return wire.Listen{EtherType: beacon.EtherType, Groups: [][6]byte{beacon.Destination}, Tagged: true,
 		MinPayload: beacon.MinSize,

@@ -28,10 +28,10 @@ var tags = map[string][]byte{
 	"an 802.1ad 0 in two 0": {0x81, 0, 0, 0, 0x81, 0, 0, 0, 0x88, 0xa8, 0, 0},
 }
 
-// impostor is the n-th sender of frames that are no neighbour's.
+// impostor returns the n-th sender of frames that no neighbour sends.
 func impostor(n int) plan.MAC { return plan.MAC{2, 0, 0, 0xbb, byte(n >> 8), byte(n)} }
 
-// lacpFrame is a LACPDU of a partner of its own, ready to bundle.
+// lacpFrame returns a LACPDU of a separate partner that is ready to bundle.
 func lacpFrame(to [6]byte, tag []byte, from plan.MAC) []byte {
 	state := lacp.Activity | lacp.Aggregation | lacp.Synchronization | lacp.Collecting | lacp.Distributing
 	p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: from}, Key: 1, Port: lacp.Port{Number: 1},
@@ -39,7 +39,7 @@ func lacpFrame(to [6]byte, tag []byte, from plan.MAC) []byte {
 	return slices.Concat(to[:], from[:], tag, []byte{0x88, 0x09}, p.Encode())
 }
 
-// lldpFrame is a LLDPDU of a system of its own.
+// lldpFrame returns a LLDPDU of a separate system.
 func lldpFrame(t *testing.T, to [6]byte, tag []byte, from plan.MAC) []byte {
 	t.Helper()
 	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: from[:]},
@@ -51,8 +51,8 @@ func lldpFrame(t *testing.T, to [6]byte, tag []byte, from plan.MAC) []byte {
 	return slices.Concat(to[:], from[:], tag, []byte{0x88, 0xcc}, b)
 }
 
-// strangers are the frames of LACP and LLDP that no neighbour sends: each protocol × each destination × each way of
-// tags, but the right ones.
+// strangers returns the frames of LACP and LLDP that no neighbour sends: each protocol × each destination × each
+// combination of tags, except the valid ones.
 func strangers(t *testing.T) (frames [][]byte) {
 	t.Helper()
 	to := [][6]byte{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 1, 1, 1}, {2, 0, 0, 0, 9, 9},
@@ -71,8 +71,9 @@ func strangers(t *testing.T) (frames [][]byte) {
 	return frames
 }
 
-// On real devices, of all that arrives only the neighbour's own frames count; also where the host has a VLAN device on
-// the uplink's, which takes the tag off before anybody sees it, and where the host's own traffic goes over the uplink.
+// On real devices only the neighbour's own frames count, whatever else arrives. The same holds if the host has a VLAN
+// device on the uplink's device, which removes the tag before the socket sees the frame, and if the host's own traffic
+// uses the uplink.
 func TestS98_OnRealDevicesOnlyTheNeighbourIsHeard(t *testing.T) {
 	for _, c := range []struct{ what, setup string }{
 		{"plain", ""},
@@ -92,7 +93,7 @@ func TestS98_OnRealDevicesOnlyTheNeighbourIsHeard(t *testing.T) {
 				}
 				if _, err := h.ns.Output(f[0], f[1:]...); err != nil &&
 					strings.Contains(err.Error(), "Unknown device type") {
-					// Also where all is required: no package brings this to a kernel without modules.
+					// Skip even if all requirements are demanded: no package adds this to a kernel without modules.
 					t.Skip("missing requirement: VLAN devices of the kernel (CONFIG_VLAN_8021Q)")
 				} else if err != nil {
 					t.Fatal(err)
@@ -134,8 +135,8 @@ func guestOf(t *testing.T, h *host, name string, mac plan.MAC) *netns.NS {
 	return guest
 }
 
-// Two hosts joined by a LAG. A guest of one, in a VLAN of its own, sends LACPDUs and LLDPDUs to everybody; and somebody
-// on the wire sends them tagged. The other host goes on bundling, and traffic in another VLAN loses no frame.
+// Two hosts are joined by a LAG. A guest of one, in a VLAN of its own, sends LACPDUs and LLDPDUs to everybody, and
+// somebody on the cable sends them tagged. The other host keeps its LAG, and traffic in another VLAN loses no frame.
 func TestS98_NoGuestTakesTheLAGOfAnotherHostDown(t *testing.T) {
 	testkit.Tool(t, "ping")
 	a, b := newHost(t, "hostile"), newHost(t, "target")

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/uplinks/wire"
 )
 
-// destinations are all kinds of them, by what they are.
+// destinations returns all kinds of destination addresses, by description.
 func destinations() map[string][6]byte {
 	all := map[string][6]byte{"broadcast": beacon.Destination, "IP multicast": {1, 0, 0x5e, 1, 1, 1},
 		"unicast": {2, 0, 0, 0, 0, 0x77},
@@ -25,7 +25,7 @@ func destinations() map[string][6]byte {
 }
 
 // Every listener × every kind of destination × with and without a tag × the types and senders of the others: a listener
-// takes its own protocol from its own group and nothing else.
+// accepts its own protocol from its own group and nothing else.
 func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 	s := beacon.Sender{ID: [16]byte{7}}
 	probe := s.Frame(beacon.Beacon{}, plan.MAC{2, 0, 0, 0, 0, 9})[14:]
@@ -62,7 +62,7 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 					t.Errorf("%s to %s, tagged: taken %v, want %v", c.what, to, !want, want)
 				}
 				for _, typ := range []uint16{0x8100, 0x88a8, 0x0800, 0x8808} {
-					// a second tag in the bytes, others' frames
+					// a second tag in the bytes, frames of others
 					other := good
 					if other.EtherType = typ; c.listen.Takes(&other) {
 						t.Errorf("%s to %s of type %#x is taken", c.what, to, typ)
@@ -90,7 +90,7 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 	}
 }
 
-// What comes from an address of this host's own ports changes nothing: two uplinks joined by a cable are no LAG and no
+// A frame from an address of this host's own ports changes nothing: two uplinks joined by a cable are no LAG and no
 // neighbours.
 func TestS98_WhatThisHostSentCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestS98_WhatThisHostSentCountsForNothing(t *testing.T) {
 	})
 }
 
-// A beacon counts when it comes from the address of the uplink that it names. A copy that a guest sends, or one that
-// comes by another uplink's address, keeps no uplink in use.
+// A beacon counts if its source is the address of the uplink that it names. A copy that a guest sends, or one from
+// another uplink's address, keeps no uplink in use.
 func TestS98_ABeaconComesFromItsUplink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, reports := newNetwork(), &collected[BeaconReport]{}

@@ -67,7 +67,7 @@ func (h *host) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// heddle runs a command of the program on the host and gives what it printed.
+// heddle runs a command of the program on the host and returns what it printed.
 func (h *host) heddle(args ...string) string {
 	h.t.Helper()
 	c := h.command(args...)
@@ -83,7 +83,7 @@ func (h *host) heddle(args ...string) string {
 	return out.String()
 }
 
-// start starts the agent and waits until it serves. An empty configuration is the one of before.
+// start starts the agent and waits until it serves. With an empty configuration it uses the previous one.
 func (h *host) start(yaml string) {
 	h.t.Helper()
 	args := []string{"agent"}
@@ -106,7 +106,7 @@ func (h *host) start(yaml string) {
 // end sends the agent a signal and waits for its end.
 func (h *host) end(s syscall.Signal) {
 	_ = h.agent.Process.Signal(s)
-	_ = h.agent.Wait() // a killed process reports that
+	_ = h.agent.Wait() // a killed process gives an error
 	h.agent = nil
 }
 
@@ -119,7 +119,7 @@ func (h *host) await(what string, holds func() bool) {
 	}
 }
 
-// uplink is an uplink as "heddle uplink show" sees it.
+// uplink returns an uplink as "heddle uplink show" prints it.
 func (h *host) uplink(name string) api.Uplink {
 	h.t.Helper()
 	s, err := h.State(h.t.Context())
@@ -165,7 +165,7 @@ func run(t *testing.T, ns *netns.NS, command string) string {
 	return string(out)
 }
 
-// wires connects two namespaces by n veth pairs w0, w1, …, named alike at both ends.
+// wires connects two namespaces by n veth pairs w0, w1, …, with the same names at both ends.
 func wires(t *testing.T, a, b *netns.NS, n int) {
 	t.Helper()
 	for i := range n {
@@ -174,8 +174,8 @@ func wires(t *testing.T, a, b *netns.NS, n int) {
 	}
 }
 
-// config is a host with a LAG of two uplinks and a host interface, whose MAC is made of the address's last digit: on
-// one machine the derived one would be the same on all hosts.
+// config returns the configuration of a host with a LAG of two uplinks and a host interface, whose MAC is made from the
+// address's last digit: a derived MAC would be the same on all hosts of one machine.
 func config(address, lag, lldp string) string {
 	return fmt.Sprintf(`switches:
   - name: lab

@@ -12,12 +12,12 @@ import (
 	"heddle/internal/uplinks/lacp"
 )
 
-// LAG is a LAG for which LACP is spoken.
+// LAG is a LAG on which LACP runs.
 type LAG struct {
 	ID      plan.PortID // switch and LAG
 	Config  lacp.Config
-	Devices map[string]Uplink // by the member's name; one that is missing has no device
-	// Saved is what the process before remembered, for a LAG that this one does not have yet.
+	Devices map[string]Uplink // by the member's name; a missing member has no device
+	// Saved is the state that the previous process saved, for a LAG that this process does not have yet.
 	Saved lacp.Snapshot
 }
 
@@ -29,7 +29,7 @@ type LACPReport struct {
 	Devices  map[string]uint32 // index of each member's device
 }
 
-// LACP speaks LACP for LAGs. Its methods may be called from any goroutine and do not wait for the network.
+// LACP runs LACP on LAGs. Its methods may be called from any goroutine and do not wait for the network.
 type LACP struct {
 	engine *engine
 	log    *slog.Logger
@@ -38,7 +38,7 @@ type LACP struct {
 	mu      sync.Mutex
 	want    []LAG
 	running map[plan.PortID]*runningLAG
-	reports map[plan.PortID]LACPReport // not yet handed over
+	reports map[plan.PortID]LACPReport // not yet reported
 }
 
 type runningLAG struct {
@@ -49,7 +49,7 @@ type runningLAG struct {
 	faults  map[string]problem.Problem // members on which no socket could be opened, and why
 }
 
-// StartLACP begins with no LAG. Changes are handed to report, one call at a time, from a goroutine of its own.
+// StartLACP starts without LAGs. Changes are passed to report, one call at a time, from a goroutine of its own.
 func StartLACP(open Opener, log *slog.Logger, report func([]LACPReport)) *LACP {
 	l := &LACP{engine: newEngine(newWires(open, log, hearsLACP())), log: log, report: report,
 		running: map[plan.PortID]*runningLAG{}, reports: map[plan.PortID]LACPReport{}}
@@ -57,7 +57,7 @@ func StartLACP(open Opener, log *slog.Logger, report func([]LACPReport)) *LACP {
 	return l
 }
 
-// Want sets the LAGs. A LAG that stays keeps its state; one that goes says goodbye.
+// Want sets the LAGs. A LAG that stays keeps its state; one that is removed says goodbye.
 func (l *LACP) Want(lags []LAG) {
 	l.mu.Lock()
 	l.want = lags
@@ -65,10 +65,10 @@ func (l *LACP) Want(lags []LAG) {
 	signal(l.engine.poked)
 }
 
-// Own says whose frames do not count.
+// Own sets the addresses whose frames are ignored.
 func (l *LACP) Own(own Own) { l.engine.wires.own.Store(&own) }
 
-// Status is a LAG as it is; ok is false when it has not begun yet.
+// Status returns the state of a LAG; ok is false if LACP has not started on it yet.
 func (l *LACP) Status(id plan.PortID) (s lacp.Status, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *LACP) Status(id plan.PortID) (s lacp.Status, ok bool) {
 	return r.status(), true
 }
 
-// Close ends the goroutines. Each member speaks once more, so that its partner waits for the next process for a whole
-// timeout.
+// Close ends the goroutines. Each member sends once more, so that its partner waits a whole timeout for the next
+// process.
 func (l *LACP) Close() error {
 	l.engine.stop()
 	l.mu.Lock()
@@ -103,7 +103,7 @@ func (l *LACP) deliver() {
 	l.report(out)
 }
 
-// status is the LAG's, with the members that cannot be spoken on.
+// status returns the LAG's status, including members whose socket could not be opened.
 func (r *runningLAG) status() lacp.Status {
 	s := r.lag.Status()
 	for i := range s.Members {
@@ -114,7 +114,7 @@ func (r *runningLAG) status() lacp.Status {
 	return s
 }
 
-// after does what an event led to.
+// after carries out the effects of an event.
 func (l *LACP) after(id plan.PortID, r *runningLAG, fx lacp.Effects) {
 	l.send(r, fx.Send)
 	r.next = fx.Next
@@ -128,7 +128,7 @@ func (l *LACP) after(id plan.PortID, r *runningLAG, fx lacp.Effects) {
 	}
 }
 
-// send sends frames. One that cannot be sent is lost like others: the protocol repeats itself.
+// send sends frames. A frame that cannot be sent counts as lost: the protocol repeats itself.
 func (l *LACP) send(r *runningLAG, frames []lacp.Frame) {
 	for _, f := range frames {
 		if u, ok := r.devices[f.Member]; ok {
@@ -139,7 +139,7 @@ func (l *LACP) send(r *runningLAG, frames []lacp.Frame) {
 	}
 }
 
-// due is when the first LAG has something to do.
+// due returns when the first LAG must act.
 func (l *LACP) due() time.Time {
 	var next time.Time
 	for _, r := range l.running {
@@ -177,7 +177,7 @@ func (l *LACP) frame(now time.Time, h heard) time.Time {
 	return l.due()
 }
 
-// event is what a frame means; nil when it is of no concern.
+// event converts a frame to an event; nil if it is to be ignored.
 func event(member string, h heard) lacp.Event {
 	p, m, err := lacp.Decode(h.payload)
 	switch {
@@ -191,14 +191,14 @@ func event(member string, h heard) lacp.Event {
 	return nil
 }
 
-// isLoop reports whether this LAG sent the PDU itself. Of its own frames this host only accepts these: if there is no
+// isLoop reports whether this LAG sent the PDU itself. Of its own frames this host accepts only these: if there is no
 // partner, the LAG then reports the loop as the reason.
 func (r *runningLAG) isLoop(e lacp.Event) bool {
 	got, ok := e.(lacp.Received)
 	return ok && got.PDU.Actor.System == r.config.System
 }
 
-// adopt makes the LAGs those that are wanted.
+// adopt replaces the LAGs by the wanted ones.
 func (l *LACP) adopt(now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,7 +241,7 @@ func (l *LACP) adoptLAG(now time.Time, w LAG) {
 	case !reflect.DeepEqual(r.config, w.Config):
 		fx := r.lag.Configure(now, w.Config)
 		r.config = w.Config
-		// A member that leaves says goodbye on the device it had.
+		// A member that leaves says goodbye on its previous device.
 		last := maps.Clone(before)
 		maps.Copy(last, r.devices)
 		l.send(&runningLAG{devices: last}, fx.Send)
@@ -260,7 +260,7 @@ func (l *LACP) adoptLAG(now time.Time, w LAG) {
 	}
 }
 
-// openAll opens the members' sockets; members without one are as if they had no device.
+// openAll opens the members' sockets; a member whose socket fails is treated as if it had no device.
 func (l *LACP) openAll(r *runningLAG, devices map[string]Uplink) {
 	r.devices, r.faults = maps.Clone(devices), map[string]problem.Problem{}
 	for name, u := range devices {

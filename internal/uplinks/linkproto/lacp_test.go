@@ -28,7 +28,7 @@ func oneLAG() LAG {
 			"b": {Ifindex: 2, MAC: plan.MAC{2, 0, 0, 0, 0, 2}, Up: true}}}
 }
 
-// lastPDU is the last LACPDU sent on a device since the last look, nil when there was none.
+// lastPDU returns the last LACPDU sent on a device since the last call, nil if there was none.
 func lastPDU(t *testing.T, n *network, ifindex uint32) *lacp.PDU {
 	t.Helper()
 	sent := n.take(ifindex)
@@ -49,7 +49,7 @@ func join(t *testing.T, n *network) {
 	for range 12 {
 		for _, ifindex := range []uint32{1, 2} {
 			if p := lastPDU(t, n, ifindex); p != nil {
-				// In sync as soon as we are, taking frames as soon as we do.
+				// The partner is in sync as soon as we are, and collects as soon as we do.
 				s := lacp.Activity | lacp.ShortTimeout | lacp.Aggregation |
 					p.Actor.State&(lacp.Synchronization|lacp.Collecting|lacp.Distributing)
 				n.put(ifindex, them.MAC, lacp.PDU{Actor: lacp.Info{System: them, Key: 5,
@@ -88,14 +88,14 @@ func TestLACP_TheLifeOfALAG(t *testing.T) {
 			len(last.Snapshot.Members) != 2 {
 			t.Errorf("last report %+v", last)
 		}
-		// Nothing new is no change: nothing is reported.
+		// Setting the same configuration again is no change: nothing is reported.
 		before := len(reports.list())
 		l.Want([]LAG{want})
 		synctest.Wait()
 		if now := len(reports.list()); now != before {
 			t.Errorf("%d reports for nothing", now-before)
 		}
-		// A process that ends says one word more, and the next one goes on from the snapshot.
+		// A process that ends sends one more PDU, and the next one continues from the snapshot.
 		time.Sleep(time.Second)
 		lastPDU(t, n, 1)
 		if err := l.Close(); err != nil {
@@ -111,7 +111,7 @@ func TestLACP_TheLifeOfALAG(t *testing.T) {
 		if got := used(again); got != "a b" {
 			t.Errorf("after a restart used are %q", got)
 		}
-		// Taken out of the plan, it says goodbye.
+		// A LAG that is removed from the plan says goodbye.
 		time.Sleep(2 * time.Second)
 		again.Want(nil)
 		synctest.Wait()
@@ -143,7 +143,7 @@ func TestLACP_DevicesThatChange(t *testing.T) {
 		if got := used(l); got != "a" || n.socket(2) != nil || n.socket(3) == nil {
 			t.Errorf("with another device used are %q", got)
 		}
-		// A device on which no socket opens leaves its member out and says why, until one does.
+		// A member whose socket cannot be opened is out of use, with the reason, until it can be opened.
 		n.broken[4] = errors.New("no sockets today")
 		want.Devices = map[string]Uplink{"a": want.Devices["a"], "b": {Ifindex: 4, Up: true}}
 		l.Want([]LAG{want})
@@ -161,8 +161,7 @@ func TestLACP_DevicesThatChange(t *testing.T) {
 	})
 }
 
-// A peer that floods costs next to nothing, a frame that cannot be read is counted, and a device that goes down ends
-// nothing.
+// A peer that floods costs next to nothing, a malformed frame is counted, and a device that goes down ends nothing.
 func TestLACP_HostilePeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()

@@ -36,8 +36,8 @@ func twoHosts(t *testing.T, lag string) (a, b *host) {
 	return a, b
 }
 
-// pings starts n pings from a to b, 20 ms apart; the function returned waits for their end and says how many had no
-// answer.
+// pings starts n pings from a to b, 20 ms apart; the function that it returns waits for their end and returns how many
+// were not answered.
 func pings(t *testing.T, a *host, n int) func() int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(n)*20*time.Millisecond)
@@ -63,11 +63,11 @@ func pings(t *testing.T, a *host, n int) func() int {
 	}
 }
 
-// attempts bounds how often a measurement is made while the machine loses frames by itself.
+// attempts bounds how often a measurement is repeated while the machine itself loses frames.
 const attempts = 5
 
-// lossless sends n pings from a to b, runs f meanwhile, and fails unless all were answered. Everything on the machine
-// shares the kernel's backlog queue: if that dropped frames meanwhile, losses mean nothing and the test is repeated.
+// lossless sends n pings from a to b, runs meanwhile, and fails unless all were answered. Everything on the machine
+// shares the kernel's backlog queue: if that dropped frames, losses mean nothing and the test is repeated.
 func lossless(t *testing.T, a *host, n int, what string, meanwhile func()) {
 	t.Helper()
 	for range attempts {
@@ -114,11 +114,11 @@ func warm(t *testing.T, a *host) {
 }
 
 // Two hosts bundle two links; each shows the other as its partner. When one link fails the other carries everything,
-// and no MAC is announced, because the physical switch moves them itself.
+// and no MAC is announced, because the physical switch moves the MACs itself.
 func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
 	t.Parallel()
-	// Slow: an agent that a busy machine keeps from running for 3 s would lose its members with the fast timeout. A
-	// link that loses its carrier is gone at once either way.
+	// Slow: with the fast timeout an agent that a busy machine delays for 3 s would lose its members. A link that loses
+	// its carrier is out of use at once either way.
 	a, b := twoHosts(t, "timeout: slow")
 	ua, ub := a.uplink("up1"), b.uplink("up1")
 	if ua.LAG.Partner == nil || ua.LAG.Partner.System != ub.LAG.Actor.System ||
@@ -134,7 +134,7 @@ func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
 	}
 	warm(t, a)
 	rarps := hearRARPs(t, b)
-	// What is announced because the LAG formed takes a second.
+	// The announcements for the newly formed LAG take a second.
 	a.await("announcements are over", func() bool { return rarps.quietFor() > 3*time.Second })
 	formed, seq := events(t, a, event.Failover, 0)
 	if len(formed) == 0 {
@@ -160,7 +160,7 @@ func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
 	lossless(t, a, 50, "over both links", func() {})
 }
 
-// rarpCount is what was heard of RARP.
+// rarpCount counts received RARP frames.
 type rarpCount struct {
 	mu   sync.Mutex
 	n    int
@@ -179,7 +179,7 @@ func (c *rarpCount) quietFor() time.Duration {
 	return time.Since(c.last)
 }
 
-// hearRARPs counts what host b hears of RARP on its second wire from now on, until the test ends.
+// hearRARPs counts the RARP frames that host b receives on its second wire from now on, until the test ends.
 func hearRARPs(t *testing.T, b *host) *rarpCount {
 	t.Helper()
 	var conn *wire.Conn
@@ -214,7 +214,7 @@ func hearRARPs(t *testing.T, b *host) *rarpCount {
 	return c
 }
 
-// events are a host's events of a kind about its uplinks, after seq.
+// events returns a host's events of a kind about its uplinks, after seq.
 func events(t *testing.T, h *host, kind event.Kind, seq uint64) (texts []string, last uint64) {
 	t.Helper()
 	last = seq
@@ -233,7 +233,7 @@ func events(t *testing.T, h *host, kind event.Kind, seq uint64) (texts []string,
 	return texts, last
 }
 
-// An agent that ends, in order or not, and is back within the partner's timeout: the partner notices nothing and no
+// An agent ends, in order or not, and another starts within the partner's timeout: the partner notices nothing and no
 // frame is lost.
 func TestS52_ARestartWithinTheTimeoutLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -255,8 +255,8 @@ func TestS52_ARestartWithinTheTimeoutLosesNothing(t *testing.T) {
 	}
 }
 
-// A plan change that does not touch the LAG leaves it alone; one that takes a member away has the partner let go of it
-// at once.
+// A plan change that does not touch the LAG leaves it alone; if one removes a member, the partner stops using that
+// member at once.
 func TestS52_PlanChangesTouchOnlyTheirMembers(t *testing.T) {
 	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow")
@@ -269,7 +269,7 @@ func TestS52_PlanChangesTouchOnlyTheirMembers(t *testing.T) {
 	}
 	apply(t, a, strings.Replace(more, "uplinks: [up0, up1]", "uplinks: [up1]", 1))
 	a.used("up1")
-	b.used("up1") // its timeout of 90 s is far away: it was told
+	b.used("up1") // its timeout of 90 s is far away: it received the goodbye
 }
 
 func apply(t *testing.T, h *host, yaml string) {
@@ -277,7 +277,7 @@ func apply(t *testing.T, h *host, yaml string) {
 	out, err := h.Apply(t.Context(), api.Apply{File: "heddle.yaml", Content: yaml,
 		Window: api.Window{ConfirmWithin: time.Minute}})
 	if err == nil && out.Trial != nil && out.Trial.State == api.TrialConfirm {
-		// the host's own interface knows nobody yet
+		// the host's own interface has no neighbours yet
 		_, err = h.ConfirmChange(t.Context())
 	}
 	if err != nil {
@@ -285,7 +285,7 @@ func apply(t *testing.T, h *host, yaml string) {
 	}
 }
 
-// heddle down takes back what was said: the partner lets go of its members and the neighbour is forgotten, both at
+// heddle down withdraws what was announced: the partner stops using its members and the neighbour is removed, both at
 // once.
 func TestDown_SaysGoodbyeByLACPAndLLDP(t *testing.T) {
 	t.Parallel()
@@ -296,7 +296,7 @@ func TestDown_SaysGoodbyeByLACPAndLLDP(t *testing.T) {
 		fmt.Sprint(n.Capabilities) != "[bridge]" {
 		t.Errorf("neighbour %+v", n)
 	}
-	a.end(syscall.SIGKILL) // even when the agent is not there any more
+	a.end(syscall.SIGKILL) // even if the agent no longer runs
 	a.heddle("down")
 	b.used()
 	b.await("b forgets its neighbour", func() bool { return len(b.uplink("up0").LLDP.Neighbours) == 0 })

@@ -10,31 +10,31 @@ import (
 	"heddle/internal/uplinks/lldp"
 )
 
-// LLDPPort is an uplink on which LLDP is wanted.
+// LLDPPort is an uplink on which LLDP runs.
 type LLDPPort struct {
 	ID        plan.PortID
 	Device    Uplink
 	Listen    bool
-	Advertise *lldp.PDU // what is advertised; nil: nothing
+	Advertise *lldp.PDU // what is advertised; nil for nothing
 }
 
-// LLDPReport is a neighbour that came, changed or went.
+// LLDPReport is a neighbour that appeared, changed or disappeared.
 type LLDPReport struct {
 	ID        plan.PortID
 	Change    lldp.Change // New, Updated or Gone
 	Neighbour lldp.Neighbour
 }
 
-// LLDPStatus is what is known of one uplink.
+// LLDPStatus is the LLDP state of one uplink.
 type LLDPStatus struct {
 	Neighbours []lldp.Neighbour
 	In         uint64 // LLDPDUs received
 	Out        uint64 // LLDPDUs sent
-	Bad        uint64 // frames that could not be read
+	Bad        uint64 // malformed frames
 	Refused    uint64 // LLDPDUs of new neighbours while lldp.MaxNeighbours were known
 }
 
-// LLDP speaks LLDP on uplinks. Its methods may be called from any goroutine and do not wait for the network.
+// LLDP runs LLDP on uplinks. Its methods may be called from any goroutine and do not wait for the network.
 type LLDP struct {
 	engine *engine
 	log    *slog.Logger
@@ -48,16 +48,17 @@ type LLDP struct {
 
 type runningPort struct {
 	LLDPPort
-	said  []byte // the last LLDPDU sent, to see changes
+	said  []byte // not yet reported
 	table lldp.Table
 	times lldp.Advertiser
 	count LLDPStatus
 }
 
-// mostReports bounds what waits to be handed over: a neighbour that changes with every frame is reported less often.
+// mostReports bounds the reports that wait to be passed on: a neighbour that changes with every frame is reported less
+// often.
 const mostReports = 256
 
-// StartLLDP begins on no uplink. Changes are handed to report, one call at a time, from a goroutine of its own.
+// StartLLDP starts without uplinks. Changes are passed to report, one call at a time, from a goroutine of its own.
 func StartLLDP(open Opener, log *slog.Logger, report func([]LLDPReport)) *LLDP {
 	l := &LLDP{engine: newEngine(newWires(open, log, hearsLLDP())), log: log, report: report,
 		running: map[plan.PortID]*runningPort{}}
@@ -65,7 +66,7 @@ func StartLLDP(open Opener, log *slog.Logger, report func([]LLDPReport)) *LLDP {
 	return l
 }
 
-// Want says on which uplinks LLDP is spoken. An uplink that stays keeps its neighbours; one that is no longer
+// Want sets the uplinks on which LLDP runs. An uplink that stays keeps its neighbours; one that is no longer to be
 // advertised on says goodbye.
 func (l *LLDP) Want(ports []LLDPPort) {
 	l.mu.Lock()
@@ -74,10 +75,10 @@ func (l *LLDP) Want(ports []LLDPPort) {
 	signal(l.engine.poked)
 }
 
-// Own returns whose frames do not count.
+// Own sets the addresses whose frames are ignored.
 func (l *LLDP) Own(own Own) { l.engine.wires.own.Store(&own) }
 
-// Status is what is known of an uplink; ok is false when LLDP is off there.
+// Status returns the LLDP state of an uplink; ok is false if LLDP is off there.
 func (l *LLDP) Status(id plan.PortID) (s LLDPStatus, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +157,7 @@ func (l *LLDP) tick(now time.Time) time.Time {
 	return l.work(now)
 }
 
-// work does what is due and says when there is more.
+// work does what is due and returns when more is due.
 func (l *LLDP) work(now time.Time) time.Time {
 	var next time.Time
 	soonest := func(t time.Time) {
@@ -204,7 +205,7 @@ func (l *LLDP) goodbye(r *runningPort) {
 	r.said = nil
 }
 
-// adopt makes the uplinks those that are wanted.
+// adopt replaces the uplinks by the wanted ones.
 func (l *LLDP) adopt(now time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +243,7 @@ func (l *LLDP) adoptPort(now time.Time, w LLDPPort) {
 	if r.Advertise != nil && (w.Advertise == nil || another || !sameIDs(*r.Advertise, *w.Advertise)) {
 		l.goodbye(r)
 	}
-	if another || !w.Device.Up || !w.Listen { // who was there need not be there any more
+	if another || !w.Device.Up || !w.Listen { // the previous neighbour may be gone
 		for _, n := range r.table.Neighbours() {
 			l.tell(r, lldp.Gone, n)
 		}
@@ -259,7 +260,7 @@ func sameIDs(a, b lldp.PDU) bool {
 	return a.Chassis.String() == b.Chassis.String() && a.Port.String() == b.Port.String()
 }
 
-// changed reports whether the PDU differs from the one sent last.
+// changed reports whether the PDU differs from the last one sent.
 func changed(said []byte, p lldp.PDU) bool {
 	b, err := p.Encode()
 	return err == nil && string(b) != string(said)

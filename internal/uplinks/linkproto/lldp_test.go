@@ -26,7 +26,7 @@ func payload(t *testing.T, p lldp.PDU) []byte {
 	return b
 }
 
-// said are the seconds since began and the TTLs of what was sent on a device.
+// said returns, for what was sent on a device, the seconds since began and the TTLs.
 func said(t *testing.T, n *network, ifindex uint32, began time.Time) string {
 	t.Helper()
 	var out []string
@@ -51,7 +51,7 @@ func TestLLDP_AdvertisesAndSaysGoodbye(t *testing.T) {
 		if got, want := said(t, n, 1, began), "[0:120 1:120 2:120 3:120 33:120 63:120]"; got != want {
 			t.Errorf("said %s, want %s", got, want)
 		}
-		n.put(1, plan.MAC{2}, payload(t, pdu("new", 120))) // a new neighbour is told soon
+		n.put(1, plan.MAC{2}, payload(t, pdu("new", 120))) // a new neighbour soon receives an advertisement
 		time.Sleep(10 * time.Second)
 		if got, want := said(t, n, 1, began), "[71:120 72:120 73:120 74:120]"; got != want {
 			t.Errorf("said %s, want %s", got, want)
@@ -117,7 +117,7 @@ func TestLLDP_NeighboursComeChangeAndGo(t *testing.T) {
 		if s, ok := l.Status(deaf.ID); !ok || s.In != 0 {
 			t.Errorf("an uplink that does not listen: %+v", s)
 		}
-		port.Device.Up = false // who was there need not be there any more
+		port.Device.Up = false // the previous neighbour may be gone
 		l.Want([]LLDPPort{port, deaf})
 		synctest.Wait()
 		var got string

@@ -19,8 +19,8 @@ import (
 	"heddle/internal/test/testkit/cable"
 )
 
-// A port moves off a loaded uplink, its MAC is announced on the other, and it stays there over a restart of the agent.
-// The uplinks count as 10 Mb/s, and windows are short.
+// A port moves off a loaded uplink, its MAC is announced on the other, and it stays there when the agent restarts. The
+// uplinks count as 10 Mb/s, and windows are short.
 //
 //	vmk0 (number 1) ┐      ╔═ w0 ═╗
 //	vmk1 (number 2) ┼─ lab ╣      ╠═ br0 ─ station
@@ -82,7 +82,7 @@ ports:
 	}
 }
 
-// by is the uplink a port uses.
+// by returns the uplink that a port uses.
 func (h *host) by(port string) string {
 	h.t.Helper()
 	s, err := h.State(h.t.Context())
@@ -97,7 +97,7 @@ func (h *host) by(port string) string {
 	return ""
 }
 
-// sent is how many bytes of unicast an uplink was handed.
+// sent returns how many bytes of unicast were delivered to an uplink.
 func (h *host) sent(uplink string) uint64 {
 	h.t.Helper()
 	all, err := h.Stats(h.t.Context())
@@ -115,7 +115,7 @@ func (h *host) sent(uplink string) uint64 {
 	return 0
 }
 
-// moves is how often ports have changed their uplink for load.
+// moves returns how often ports have changed their uplink for load.
 func (h *host) moves() (n int) {
 	h.t.Helper()
 	err := h.Events(h.t.Context(), api.Follow{Last: 1000, NoFollow: true}, func(e api.Events) error {
@@ -132,9 +132,9 @@ func (h *host) moves() (n int) {
 	return n
 }
 
-// flood has a port send 4.2 Mb/s to a station until the test ends. A sender that was held up makes up for it, so that
-// windows have the same load on a busy machine: two such ports are more than the 75 % of 10 Mb/s at which one is moved,
-// and one is far less.
+// flood makes a port send 4.2 Mb/s to a station until the test ends. A sender that was delayed catches up, so that
+// windows have the same load on a busy machine: two such ports exceed the 75 % of 10 Mb/s at which one is moved, and
+// one is far below.
 func (h *host) flood(port string, to net.HardwareAddr) {
 	h.t.Helper()
 	const size, rate = 1342, 4.2e6 / 8 / 1342
@@ -150,8 +150,8 @@ func (h *host) flood(port string, to net.HardwareAddr) {
 	})
 }
 
-// rarps gives the MACs that RARP announces on a device from now on. The device is in a bridge, which takes frames
-// before a socket for one type sees them; one for all types comes first.
+// rarps returns the MACs that RARP announces on a device from now on. The device is in a bridge, which takes frames
+// before a socket for one type sees them; a socket for all types sees them first.
 func rarps(t *testing.T, ns *netns.NS, device string) <-chan plan.MAC {
 	t.Helper()
 	end := cable.Open(t, ns, device)

@@ -14,14 +14,14 @@ import (
 	"heddle/internal/uplinks/lacp"
 )
 
-// scapyPeer plays the physical switch on w0. Commands come as JSON, one a line; each is answered by one line: the
-// LACPDU heard last.
+// scapyPeer plays the physical switch on w0. Commands are JSON, one a line; each is answered by one line: the LACPDU
+// that was received last.
 //
-//	until: hear LACPDUs until one has the state under the mask, and know the peer (knows); repeat the own
-//	  state after each other one
-//	say:   send a LACPDU with that state, whose partner is what was heard last
-//	raw:   send these bytes behind the EtherType
-//	mark:  send a marker and hear LACPDUs until its response comes
+//	until: receive LACPDUs until one has the state under the mask, and knows the peer (knows); send the own
+//	  state again after each other one
+//	say:   send a LACPDU with that state, whose partner is the sender of the last received one
+//	raw:   send these bytes after the EtherType
+//	mark:  send a marker and receive LACPDUs until its response comes
 //	lldp:  send an LLDPDU of that system name and TTL
 const scapyPeer = `
 import json, sys, time
@@ -84,7 +84,7 @@ for line in sys.stdin:
     print(json.dumps(out), flush=True)
 `
 
-// heardPDU is what the peer heard last, as scapy reads it.
+// heardPDU is the PDU that the peer received last, as scapy decodes it.
 type heardPDU struct {
 	ActorSystem  string     `json:"actor_system"`
 	ActorPort    uint16     `json:"actor_port_number"`
@@ -149,7 +149,7 @@ func (p *peer) do(command map[string]any) (heard heardPDU) {
 
 func (p *peer) say(s lacp.State) { p.t.Helper(); p.do(map[string]any{"say": s}) }
 
-// until hears a LACPDU with exactly these flags, from an agent that knows the peer.
+// until waits for a LACPDU with exactly these flags, from an agent that knows the peer.
 func (p *peer) until(s lacp.State) heardPDU {
 	p.t.Helper()
 	return p.do(map[string]any{"until": s, "mask": 0xff, "knows": true})
@@ -169,7 +169,7 @@ func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
 	other := testkit.NS(t, "scapyb")
 	wires(t, h.ns, other, 2)
 	p := newPeer(t, other)
-	p.do(map[string]any{"raw": "0a"}) // it has loaded; OAM is of no concern
+	p.do(map[string]any{"raw": "0a"}) // scapy has loaded; OAM is ignored
 	h.start(config("192.0.2.1", "timeout: fast, fallback: none", "none"))
 
 	first := p.do(map[string]any{"until": joined, "mask": joined, "knows": false})
@@ -206,14 +206,14 @@ func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
 	}
 }
 
-// A passive LAG with slow timeouts says nothing until the peer speaks, and then goes through the protocol with it,
-// frame by frame.
+// A passive LAG with slow timeouts sends nothing until the peer does, and then goes through the protocol with it, frame
+// by frame.
 func TestS53_PassiveAndSlowAgainstScapyFrameByFrame(t *testing.T) {
 	h := newHost(t, "scapyp")
 	other := testkit.NS(t, "scapyq")
 	wires(t, h.ns, other, 2)
 	p := newPeer(t, other)
-	p.do(map[string]any{"raw": "0a"}) // it has loaded
+	p.do(map[string]any{"raw": "0a"}) // scapy has loaded
 	h.start(config("192.0.2.1", "mode: passive, timeout: slow, fallback: none", "none"))
 	h.await("up0 has given up waiting", func() bool { return h.uplink("up0").LAG.Receive == "defaulted" })
 	if out := h.uplink("up0").LAG.Out; out != 0 {
@@ -247,7 +247,7 @@ func TestS53_PassiveAndSlowAgainstScapyFrameByFrame(t *testing.T) {
 	h.used()
 }
 
-// A passive LAG towards a peer that says nothing: no LACPDU is sent, and without fallback no member is used.
+// A passive LAG towards a silent peer: no LACPDU is sent, and without fallback no member is used.
 func TestS53_PassiveTowardsASilentPeer(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "passa")

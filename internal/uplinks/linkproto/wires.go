@@ -24,17 +24,17 @@ import (
 type Uplink struct {
 	Ifindex uint32
 	MAC     plan.MAC
-	// Up: it has carrier, and protocols are spoken on it.
+	// Up: the device has carrier, and protocols run on it.
 	Up bool
 }
 
-// Socket is what a wire.Conn does.
+// Socket is the interface of a wire.Conn.
 type Socket interface {
 	Send(frame []byte) error
 	Receive() (*wire.Frame, error)
 	// Hear changes which frames are received.
 	Hear(wire.Listen) error
-	// Bound says whether the device it was opened on is still there.
+	// Bound reports whether the device on which the socket was opened still exists.
 	Bound() bool
 	Close() error
 }
@@ -45,21 +45,21 @@ type Opener func(ifindex uint32, listen wire.Listen) (Socket, error)
 // Open is the Opener of the kernel's packet sockets.
 func Open(ifindex uint32, listen wire.Listen) (Socket, error) { return wire.Open(ifindex, listen) }
 
-// Own is the addresses of this host's own ports and uplinks, as they are configured. A frame from one of them is no
-// neighbour's: it came back, by a cable between two uplinks or a device that passes link control on. MACs that a guest
-// may choose are left out, learned ones and changed ones: a guest that chose its host's neighbour's could silence that
-// neighbour.
+// Own is the set of configured addresses of this host's own ports and uplinks. A frame from one of them is not a
+// neighbour's: it came back, by a cable between two uplinks or a device that forwards link control frames. MACs that a
+// guest may choose, learned and changed ones, are left out: a guest that chose the MAC of its host's neighbour could
+// silence that neighbour.
 type Own map[plan.MAC]bool
 
-// mostPerSecond is how many frames of one device are looked at per second; LACP and LLDP send a few. The kernel drops
-// what is beyond, so that a peer that floods costs next to nothing.
+// mostPerSecond is how many frames per second and device are processed; LACP and LLDP send a few. The kernel drops the
+// rest, so that a peer that floods costs next to nothing.
 const mostPerSecond = 50
 
-// heard is a frame that arrived.
+// heard is a received frame.
 type heard struct {
 	ifindex uint32
 	source  plan.MAC
-	own     bool // this host sent it
+	own     bool // from this host
 	payload []byte
 }
 
@@ -68,10 +68,10 @@ type wires struct {
 	open    Opener
 	log     *slog.Logger
 	listen  wire.Listen
-	own     atomic.Pointer[Own] // nil: nothing is known to be
+	own     atomic.Pointer[Own] // nil: no own addresses are known
 	conns   map[uint32]*reader
 	heard   chan heard
-	most    int // frames of one device that are looked at per second
+	most    int // frames per second and device that are processed
 	readers sync.WaitGroup
 }
 
@@ -85,7 +85,7 @@ func newWires(open Opener, log *slog.Logger, listen wire.Listen) *wires {
 		most: mostPerSecond}
 }
 
-// hear changes which senders count, on every device.
+// hear changes, on every device, from which senders frames are accepted.
 func (w *wires) hear(sources [][6]byte) error {
 	if w.listen.Sources != nil && slices.Equal(w.listen.Sources, sources) {
 		return nil
@@ -98,8 +98,8 @@ func (w *wires) hear(sources [][6]byte) error {
 	return errors.Join(errs...)
 }
 
-// use opens a socket on a device that has none, or whose socket is one of a device that went and left its index to this
-// one. What failed is tried again with the next call.
+// use opens a socket on a device that has none, or whose socket belongs to an earlier device with the same index. What
+// failed is tried again with the next call.
 func (w *wires) use(ifindex uint32) error {
 	if r, ok := w.conns[ifindex]; ok {
 		if r.Bound() {
@@ -120,7 +120,7 @@ func (w *wires) use(ifindex uint32) error {
 	return nil
 }
 
-// keep closes the sockets of devices that are not wanted.
+// keep closes the sockets of devices that are no longer wanted.
 func (w *wires) keep(want map[uint32]bool) error {
 	var errs []error
 	for ifindex, r := range maps.All(w.conns) {

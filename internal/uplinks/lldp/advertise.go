@@ -11,14 +11,14 @@ const (
 	fastCount = 4
 )
 
-// Advertiser says when one port sends. The zero Advertiser is due at once.
+// Advertiser decides when one port sends. The zero Advertiser is due at once.
 type Advertiser struct {
 	next time.Time
-	fast int // PDUs sent in quick succession so far
+	fast int // PDUs sent so far in the quick series
 }
 
-// Restart begins with a quick succession, as after a start, when the link comes up, or when a new neighbour is heard.
-// One that is under way goes on.
+// Restart starts a quick series, as after a start, when the link comes up, or when a new neighbour is found. A series
+// that is running continues.
 func (a *Advertiser) Restart(now time.Time) {
 	if a.fast < fastCount {
 		return
@@ -29,7 +29,7 @@ func (a *Advertiser) Restart(now time.Time) {
 	}
 }
 
-// Due reports whether to send now; after that Next is when to ask again.
+// Due reports whether to send now; afterwards Next returns when to ask again.
 func (a *Advertiser) Due(now time.Time) bool {
 	if now.Before(a.next) {
 		return false
@@ -41,5 +41,5 @@ func (a *Advertiser) Due(now time.Time) bool {
 	return true
 }
 
-// Next is when the next PDU is due.
+// Next returns when the next PDU is due.
 func (a *Advertiser) Next() time.Time { return a.next }

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Encode is the PDU as it follows the Ethernet header. Texts longer than 255 bytes are cut; an id, an address or an
-// organisation's value that does not fit a TLV, and more than one frame holds, is an error. With TTL 0 it is the
-// goodbye: ids and TTL alone.
+// Encode returns the PDU as it follows the Ethernet header. Texts longer than 255 bytes are cut. An id, an address or
+// an organisation's value that does not fit a TLV is an error, and so is a PDU longer than one frame. With TTL 0 it is
+// the goodbye: ids and TTL alone.
 func (p PDU) Encode() ([]byte, error) {
 	var e encoder
 	e.id(tlvChassis, p.Chassis.Subtype, p.Chassis.Value)

@@ -13,7 +13,7 @@ import (
 // EtherType is LLDP's.
 const EtherType = 0x88cc
 
-// Groups are the addresses a LLDPDU is sent to, the nearest bridge's first: the one we send to.
+// Groups are the addresses to which a LLDPDU is sent. The first, that of the nearest bridge, is the one we send to.
 var Groups = []plan.MAC{{0x01, 0x80, 0xc2, 0, 0, 0x0e}, {0x01, 0x80, 0xc2, 0, 0, 0x03}, {0x01, 0x80, 0xc2, 0, 0, 0x00}}
 
 // maxPDU is the longest LLDPDU: one Ethernet frame's payload, in bytes.
@@ -34,45 +34,46 @@ const (
 )
 
 const (
-	maxValue = 511 // bytes of a TLV's value: 9 bits
+	maxValue = 511 // a TLV's value, in bytes: its length has 9 bits
 	maxText  = 255 // bytes of a description or name, and of an id without its subtype
 )
 
-// PDU is a LLDPDU. Texts are as they came in: they may hold anything, see Clean.
+// PDU is a LLDPDU. Its texts are unchanged and may contain any bytes: see Clean.
 type PDU struct {
 	Chassis           ChassisID
 	Port              PortID
-	TTL               uint16 // seconds it counts; 0: the sender says goodbye
+	TTL               uint16 // validity in seconds; 0: the sender says goodbye
 	PortDescription   string
 	SystemName        string
 	SystemDescription string
 	Capabilities      *Capabilities // nil: not in the PDU
 	Management        []Management
 	Org               []Org
-	// Unread counts optional TLVs that are malformed, or of a type nobody has given a meaning: they are left out.
+	// Unread counts optional TLVs that are malformed or of an unknown type: they are left out.
 	Unread int
 }
 
-// Capabilities are the kinds of system that the sender is, and which of them are enabled.
+// Capabilities are the functions that the sender has, such as bridge or router, and those that are enabled.
 type Capabilities struct{ Has, Enabled Capability }
 
-// Management is an address under which the sender can be managed.
+// Management is an address at which the sender can be managed.
 type Management struct {
 	Address   Address
 	Interface uint8  // numbering: 1 unknown, 2 ifIndex, 3 system port number
 	Number    uint32 // of the interface
-	OID       []byte // object identifier, as it came; often empty
+	OID       []byte // object identifier, unchanged; often empty
 }
 
-// Org is an organisation's own TLV, as it came.
+// Org is an organisation's own TLV, unchanged.
 type Org struct {
 	OUI     [3]byte
 	Subtype uint8
 	Value   []byte
 }
 
-// Decode reads what follows the Ethernet header of a frame of EtherType. Chassis, port and TTL come first and once;
-// optional TLVs that cannot be read are left out and counted (802.1AB 9.2.7.7). The result shares nothing with b.
+// Decode decodes the bytes after the Ethernet header of a frame of EtherType. Chassis, port and TTL come first and
+// once; optional TLVs that are malformed are left out and counted (802.1AB 9.2.7.7). The result shares no memory with
+// b.
 func Decode(b []byte) (*PDU, error) {
 	p := &PDU{}
 	at := 0
@@ -93,7 +94,7 @@ func Decode(b []byte) (*PDU, error) {
 			p.Unread++
 		}
 		at += 2 + len(v)
-		if n == 2 && p.TTL == 0 { // what follows does not count
+		if n == 2 && p.TTL == 0 { // what follows is ignored
 			return p, nil
 		}
 		if n >= 2 && at == len(b) { // the end TLV may be missing
@@ -103,7 +104,7 @@ func Decode(b []byte) (*PDU, error) {
 	return nil, fmt.Errorf("LLDPDU: offset %d: it ends here, without chassis, port and time to live", len(b))
 }
 
-// tlv is the TLV at an offset: type and value.
+// tlv returns type and value of the TLV at an offset.
 func tlv(b []byte, at int) (kind int, v []byte, err error) {
 	if len(b)-at < 2 {
 		return 0, nil, fmt.Errorf("LLDPDU: offset %d: it ends within a TLV's header", at)
@@ -137,7 +138,8 @@ func (p *PDU) mandatory(n, at, kind int, v []byte) error {
 	return nil
 }
 
-// optional reads a TLV; false when it cannot be. Of texts and capabilities that come twice the first counts.
+// optional reads an optional TLV; false if it is malformed. Of texts and capabilities that occur twice the first
+// counts.
 func (p *PDU) optional(kind int, v []byte) bool {
 	switch kind {
 	case tlvPortDescription:
@@ -177,8 +179,8 @@ func once(s *string, v []byte) bool {
 	return true
 }
 
-// readManagement reads: length of the address with its subtype, subtype, address, numbering, number, length of the OID,
-// OID.
+// readManagement reads, in this order: length of the address with its subtype, subtype, address, numbering, number,
+// length of the OID, OID.
 func readManagement(v []byte) (Management, bool) {
 	if len(v) < 1 {
 		return Management{}, false

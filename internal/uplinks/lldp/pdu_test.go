@@ -12,7 +12,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// sample has everything.
+// sample has every field.
 func sample() PDU {
 	return PDU{
 		Chassis: ChassisID{Subtype: ChassisMAC, Value: []byte{2, 0, 0, 0, 0, 0x11}},
@@ -30,7 +30,7 @@ func sample() PDU {
 	}
 }
 
-// bare is the least there can be.
+// bare is the smallest valid PDU.
 func bare() PDU {
 	return PDU{Chassis: ChassisID{Subtype: 7, Value: []byte("x")}, Port: PortID{Subtype: 7, Value: []byte("y")}, TTL: 1}
 }
@@ -165,7 +165,7 @@ func TestDecode_FaultsNameTheOffset(t *testing.T) {
 	}
 }
 
-// Optional TLVs that cannot be read do not hide the others.
+// A malformed optional TLV does not hide the others.
 func TestDecode_UnreadableOptionalTLVsAreCounted(t *testing.T) {
 	e := encoder{b: encode(t, bare())[:12]}
 	e.tlv(tlvSystemName, []byte("one"))
@@ -237,7 +237,7 @@ least = e / LLDPDUChassisID(subtype=7, id="x") / LLDPDUPortID(subtype=7, id="y")
 print(bytes(full).hex()); print(bytes(least).hex())
 `
 
-// What scapy makes is byte for byte what we make, and reads back as it was.
+// What scapy encodes equals our encoding byte for byte, and decodes to the same PDU.
 func TestPDU_AsScapyMakesThem(t *testing.T) {
 	lines := strings.Fields(string(testkit.RunScapy(t, scapyBuild, nil)))
 	want := []PDU{sample(), bare()}
@@ -275,7 +275,7 @@ print(p[LLDPDUChassisID].id, p[LLDPDUPortID].id.decode(), p[LLDPDUTimeToLive].tt
   m.management_address.hex(), m.interface_number, [o.subtype for o in p.iterpayloads() if isinstance(o, LLDPDUGenericOrganisationSpecific)], sep="|")
 `
 
-// What we make is what scapy and tshark read.
+// scapy and tshark decode our encoding to the same fields.
 func TestPDU_AsScapyAndTsharkReadThem(t *testing.T) {
 	frame := ethernet(encode(t, sample()))
 	out := testkit.RunScapy(t, scapyRead, fmt.Appendf(nil, "%x\n", frame))

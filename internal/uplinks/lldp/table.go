@@ -7,8 +7,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// MaxNeighbours bounds a Table: one port has one neighbour, or a few behind a repeater. With frames of 1,500 bytes it
-// bounds memory.
+// MaxNeighbours bounds a Table: one port has one neighbour, or a few behind a repeater. With frames of at most 1,500
+// bytes it also bounds memory.
 const MaxNeighbours = 8
 
 // Neighbour is a system that announced itself on a port.
@@ -17,15 +17,15 @@ type Neighbour struct {
 	Source plan.MAC
 	Since  time.Time // first heard
 	Heard  time.Time // last heard
-	// told: it was reported as New. A neighbour that came while the table was full is reported when it is heard
-	// again.
+	// told: the neighbour was reported as New. A neighbour that appeared while the table was full is reported when it
+	// is heard again.
 	told bool
 }
 
-// Who floods a port with names that it makes up does not keep them up: a neighbour is established when it has been
-// heard again, that much later or more, and as long as it is heard so often, whatever its time to live says. The
-// quickest succession of LLDP is a second, the usual time to live 120 s (IEEE 802.1AB, 9.2.5: msgFastTx, msgTxHold ×
-// msgTxInterval).
+// A sender that floods a port with invented names does not repeat them: a neighbour is established when it has been
+// heard a second time, at least the least time later, and as long as it is heard at least that often, whatever its time
+// to live. The quickest succession of LLDP is a second, the usual time to live 120 s (IEEE 802.1AB, 9.2.5: msgFastTx,
+// msgTxHold × msgTxInterval).
 const (
 	establishedAfter = time.Second
 	establishedFor   = 2 * time.Minute
@@ -35,32 +35,32 @@ func (n *Neighbour) established(now time.Time) bool {
 	return n.Heard.Sub(n.Since) >= establishedAfter && now.Sub(n.Heard) <= establishedFor
 }
 
-// expires is when the neighbour is forgotten unless it is heard again.
+// expires returns when the neighbour is removed unless it is heard again.
 func (n *Neighbour) expires() time.Time { return n.Heard.Add(time.Duration(n.PDU.TTL) * time.Second) }
 
-// Table holds the neighbours of one port. The zero Table is empty. In a full one a newcomer takes the place of the one
-// that was heard the longest ago of those that are not established; where all are, it is refused.
+// Table holds the neighbours of one port. The zero Table is empty. In a full table a new neighbour replaces the one
+// that was heard the longest ago among those that are not established; if all are established, it is refused.
 type Table struct {
 	list []Neighbour
-	// Refused counts PDUs of new neighbours that found the table full, whether they got a place or not.
+	// Refused counts PDUs of new neighbours that found the table full, whether they replaced another or not.
 	Refused uint64
 }
 
-// Change is what a PDU did to a Table.
+// Change is the effect of a PDU on a Table.
 type Change uint8
 
-// What a PDU did.
+// The effects of a PDU.
 const (
-	Same     Change = iota // the neighbour is known and announced nothing new
-	New                    // a neighbour nobody knew
-	Updated                // a known one announced something new
-	Gone                   // a known one said goodbye
-	Rejected               // the table is full of established neighbours, or a stranger said goodbye
-	Unsure                 // a neighbour nobody knew has another's place; it is New when it is heard again
+	Same     Change = iota // a known neighbour without changes
+	New                    // a neighbour that was not known
+	Updated                // a known neighbour with changes
+	Gone                   // a known neighbour said goodbye
+	Rejected               // the table is full of established neighbours, or an unknown one said goodbye
+	Unsure                 // a new neighbour replaced another one; it is New when it is heard again
 )
 
-// Learn takes a PDU in. A neighbour is known by its chassis and port together. gone is one that was New and had to make
-// way, nil for none.
+// Learn processes a PDU. A neighbour is identified by its chassis and port together. gone is a neighbour that was New
+// and was replaced, nil for none.
 func (t *Table) Learn(now time.Time, source plan.MAC, p PDU) (c Change, gone *Neighbour) {
 	i := slices.IndexFunc(t.list, func(n Neighbour) bool { return sameSender(n.PDU, p) })
 	switch {
@@ -94,7 +94,7 @@ func (t *Table) Learn(now time.Time, source plan.MAC, p PDU) (c Change, gone *Ne
 	return Unsure, gone
 }
 
-// again takes in what a known neighbour says.
+// again processes a PDU of a known neighbour.
 func (n *Neighbour) again(now time.Time, source plan.MAC, p PDU) Change {
 	changed := n.Source != source || !sameContent(n.PDU, p)
 	n.PDU, n.Source, n.Heard = p, source, now
@@ -110,7 +110,7 @@ func (n *Neighbour) again(now time.Time, source plan.MAC, p PDU) Change {
 	return Same
 }
 
-// leastSure is the neighbour that a newcomer replaces, -1 if there is none.
+// leastSure returns the index of the neighbour that a new one replaces, -1 if there is none.
 func (t *Table) leastSure(now time.Time) int {
 	at := -1
 	for i := range t.list {
@@ -126,14 +126,14 @@ func sameSender(a, b PDU) bool {
 		a.Port.Subtype == b.Port.Subtype && slices.Equal(a.Port.Value, b.Port.Value)
 }
 
-// sameContent compares what both would send; what cannot be sent differs.
+// sameContent compares the encodings of both; PDUs that cannot be encoded count as different.
 func sameContent(a, b PDU) bool {
 	x, errX := a.Encode()
 	y, errY := b.Encode()
 	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
-// Sweep forgets the neighbours whose time is over and returns those of them that were New.
+// Sweep removes the neighbours whose time is over and returns those of them that were New.
 func (t *Table) Sweep(now time.Time) []Neighbour {
 	var gone []Neighbour
 	t.list = slices.DeleteFunc(t.list, func(n Neighbour) bool {
@@ -146,7 +146,7 @@ func (t *Table) Sweep(now time.Time) []Neighbour {
 	return gone
 }
 
-// Next is when Sweep finds something; zero: never.
+// Next returns when Sweep will remove something; zero: never.
 func (t *Table) Next() time.Time {
 	var next time.Time
 	for i := range t.list {
@@ -157,5 +157,5 @@ func (t *Table) Next() time.Time {
 	return next
 }
 
-// Neighbours are those known, the one known for the longest first.
+// Neighbours returns the known neighbours, the one known for the longest first.
 func (t *Table) Neighbours() []Neighbour { return slices.Clone(t.list) }

@@ -69,7 +69,7 @@ func TestTable_IsBounded(t *testing.T) {
 	}
 }
 
-// flood has made-up neighbours speak, twice each, each pair within a moment.
+// flood makes n invented neighbours send two PDUs each, the two within a moment.
 func flood(tb *Table, now time.Time, run, n int) {
 	for i := range n {
 		for range 2 {
@@ -124,7 +124,7 @@ func TestTable_WhoFallsSilentMakesWay(t *testing.T) {
 	var tb Table
 	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * time.Second) }
 	for _, s := range []int{0, 10} {
-		// liars that take the trouble to repeat themselves, and then claim to live for 18 hours
+		// liars that repeat themselves, and then claim a time to live of 18 hours
 		for i := range MaxNeighbours {
 			tb.Learn(at(s), plan.MAC{2, 6}, from(fmt.Sprint(i), 65535))
 		}
@@ -147,7 +147,7 @@ func TestAdvertiser_FourQuicklyThenEveryThirtySeconds(t *testing.T) {
 		}
 	}
 	for s := range 140 {
-		if s >= 100 && s < 103 { // while it is under way it goes on
+		if s >= 100 && s < 103 { // a series that is running continues
 			a.Restart(epoch.Add(time.Duration(s) * time.Second))
 		}
 		step(s)

@@ -19,22 +19,22 @@ const (
 	PortIfName = 5
 )
 
-// ChassisID names the sender.
+// ChassisID identifies the sender.
 type ChassisID struct {
 	Subtype uint8  `json:"subtype"`
 	Value   []byte `json:"value"` // 1–255 bytes
 }
 
-// PortID names the sender's port.
+// PortID identifies the sender's port.
 type PortID struct {
 	Subtype uint8  `json:"subtype"`
 	Value   []byte `json:"value"` // 1–255 bytes
 }
 
-// String is the id as a person reads it.
+// String returns the id in a form for people.
 func (i ChassisID) String() string { return idText(i.Value, i.Subtype == ChassisMAC, i.Subtype == 5) }
 
-// String is the id as a person reads it.
+// String returns the id in a form for people.
 func (i PortID) String() string { return idText(i.Value, i.Subtype == PortMAC, i.Subtype == 4) }
 
 func idText(v []byte, isMAC, isAddress bool) string {
@@ -49,7 +49,7 @@ func idText(v []byte, isMAC, isAddress bool) string {
 	return Clean(string(v))
 }
 
-// Clean is a text of a stranger, fit for a terminal: what cannot be printed is U+FFFD.
+// Clean makes a stranger's text fit for a terminal: what cannot be printed becomes U+FFFD.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -65,7 +65,7 @@ type Address struct {
 	Value  []byte
 }
 
-// String is the address in its family's notation.
+// String returns the address in the usual notation of its family.
 func (a Address) String() string {
 	switch n := len(a.Value); {
 	case a.Family == 1 && n == 4, a.Family == 2 && n == 16:
@@ -77,7 +77,7 @@ func (a Address) String() string {
 	return fmt.Sprintf("%s (address family %d)", hex.EncodeToString(a.Value), a.Family)
 }
 
-// Capability is a set of kinds of system.
+// Capability is a set of functions of a system.
 type Capability uint16
 
 // The capabilities (802.1AB 8.5.8.1).
@@ -95,7 +95,7 @@ const (
 	TwoPortRelay
 )
 
-// Words are the capabilities that are set, in the order of the bits.
+// Words returns the names of the set capabilities, in the order of the bits.
 func (c Capability) Words() []string {
 	words := []string{}
 	for i, w := range []string{"other", "repeater", "bridge", "access-point", "router", "telephone", "docsis",
@@ -107,7 +107,7 @@ func (c Capability) Words() []string {
 	return words
 }
 
-// Organisations' TLVs that are understood.
+// Organisations' TLVs that are decoded.
 var (
 	oui8021 = [3]byte{0x00, 0x80, 0xc2}
 	oui8023 = [3]byte{0x00, 0x12, 0x0f}
@@ -119,11 +119,11 @@ const (
 	subtypeMaxFrame = 4 // of oui8023 (802.3 79.3.4)
 )
 
-// PVID is the VLAN of untagged frames on the sender's port; ok is false if it is not announced.
+// PVID returns the VLAN of untagged frames on the sender's port; ok is false if it is not announced.
 func (p *PDU) PVID() (vlan uint16, ok bool) { return p.word(oui8021, subtypePVID) }
 
-// MaxFrame is the longest frame the sender's port takes, in bytes with header and checksum; ok is false if it is not
-// announced.
+// MaxFrame returns the longest frame that the sender's port accepts, in bytes with header and checksum; ok is false if
+// it is not announced.
 func (p *PDU) MaxFrame() (bytes uint16, ok bool) { return p.word(oui8023, subtypeMaxFrame) }
 
 // VLAN is one that the sender's port is a member of, with the name it gives it, which may be empty.
@@ -164,7 +164,7 @@ func (p *PDU) word(oui [3]byte, subtype uint8) (uint16, bool) {
 	return 0, false
 }
 
-// WithMaxFrame adds the longest frame the port takes, in bytes with header and checksum.
+// WithMaxFrame adds the longest frame that the port accepts, in bytes with header and checksum.
 func (p PDU) WithMaxFrame(size uint16) PDU {
 	p.Org = append(p.Org[:len(p.Org):len(p.Org)], Org{OUI: oui8023, Subtype: subtypeMaxFrame,
 		Value: binary.BigEndian.AppendUint16(nil, size)})

@@ -9,57 +9,57 @@ import (
 	"heddle/internal/plan"
 )
 
-// Times of a round of probes: they are sent three times, in case a storm swallows some, and what comes back is looked
-// at when a little time has passed since the first, so that both ends of a way have been heard.
+// Times of a round of probes. Probes are sent three times, in case a storm swallows some; the probes that come back are
+// evaluated a little later, so that both directions of a path have been heard.
 const (
 	roundLasts = 400 * time.Millisecond
 	settleFor  = 10 * time.Millisecond
-	// staleAfter is how long what was found in a round counts in later ones.
+	// staleAfter is how long a path that a round found counts in later rounds.
 	staleAfter = 3 * time.Second
-	// yieldFor is how long the end of a loop through two hosts is left to the other one.
+	// yieldFor is how long this host waits for the other host of a loop to block its end.
 	yieldFor = 300 * time.Millisecond
 )
 
-// resend is when probes are sent again, after the beginning of a round.
+// resend returns when probes are sent again, counted from the beginning of a round.
 func resend() []time.Duration { return []time.Duration{40 * time.Millisecond, 120 * time.Millisecond} }
 
-// Bounds on what guests can have the agent do.
+// Bounds on the work that guests can cause.
 const (
 	mostSegments = 16   // probed in one round
-	mostWays     = 256  // kept of those found by probes
-	mostSigns    = 8192 // kept, so that the same sign again is answered more and more seldom
+	mostWays     = 256  // paths found by probes that are kept
+	mostSigns    = 8192 // signs kept, so that the same sign is answered less and less often
 	mostWaiting  = 1024 // segments
 )
 
-// A sign that turned out to be none is answered again after firstPause, then after twice as long each time; it is
-// forgotten when it was not shown for as long as forgetAfter.
+// After a sign that turned out to be no loop, the same sign is ignored for firstPause, then for twice as long each
+// time; it is forgotten when it does not occur for forgetAfter.
 const (
 	firstPause  = time.Second
 	longPause   = 5 * time.Minute
 	forgetAfter = 10 * time.Minute
 )
 
-// A blocked port is tried after FirstRetry, then after twice as long each time.
+// A blocked port is tried again after FirstRetry, then after twice as long each time.
 const (
 	FirstRetry = 30 * time.Second
 	LastRetry  = 8 * time.Minute
 )
 
-// Sign is one that a port has shown.
+// Sign is a sign of a loop at a port.
 type Sign struct {
 	Port    plan.PortID
 	Segment Segment
-	Kind    uint32 // abi.SignOwned and so on, with how many frames it was
+	Kind    uint32 // abi.SignOwned and so on; it includes the number of frames
 }
 
 // Block is a port that is blocked because of a loop.
 type Block struct {
 	Port plan.PortID `json:"port"`
-	// Why says how the loop goes, for people.
+	// Why describes the path of the loop, for people.
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	// Seen: the loop is seen by its devices, and is gone when they are. Otherwise the port is tried by probes in
-	// Segments at Retry.
+	// Seen: the devices show the loop, and it ends when they no longer do. Otherwise the port is tried at Retry, by
+	// probes in Segments.
 	Seen     bool          `json:"seen,omitzero"`
 	Segments []Segment     `json:"segments,omitzero"`
 	Retry    time.Time     `json:"retry,omitzero"`
@@ -78,8 +78,8 @@ type Send struct {
 	Segments []Segment
 }
 
-// Machine decides when probes are sent and which ports are blocked. It is for one goroutine. Whoever calls one of its
-// methods does afterwards what Due asks for, and calls Due again at Next.
+// Machine decides when probes are sent and which ports are blocked. It is for one goroutine. After each call of another
+// method the caller calls Due and does what it returns, and calls Due again at the time of Next.
 type Machine struct {
 	signs   map[Sign]*answered
 	waiting []Segment // to be probed in the next round
@@ -89,42 +89,42 @@ type Machine struct {
 	seen    []Way
 	blocks  map[plan.PortID]*Block
 	lifted  map[plan.PortID]lifted
-	others  map[plan.PortID]time.Time // when a probe of a host came in there that blocks its end first
+	others  map[plan.PortID]time.Time // when a probe came in there from a host that blocks its end before this one
 	yields  map[plan.PortID]yield
 	changes []Change
 	send    []Send
 }
 
-// answered is how often a sign was followed by a round that found nothing.
+// answered counts how often a sign was followed by a round that found no loop.
 type answered struct {
 	next  time.Time // not before
 	last  time.Time // shown
 	pause time.Duration
 }
 
-// lifted is when a port came back, and how long it would have had to wait for the next try.
+// lifted is when a port was unblocked, and how long it would have had to wait for the next try.
 type lifted struct {
 	at    time.Time
 	pause time.Duration
 }
 
-// yield is a port that is blocked at a time unless the loop is open by then.
+// yield is a port that will be blocked at a time unless the loop is open by then.
 type yield struct {
 	until    time.Time
 	segments []Segment
 }
 
-// round is one that is under way; zero when none is.
+// round is the running round; zero if none is running.
 type round struct {
 	began    time.Time
 	segments []Segment
-	sent     int           // times
-	look     time.Time     // at what came back; zero: not yet
-	tries    []plan.PortID // blocked ports that come back unless a probe does
-	yielded  []plan.PortID // ports that are blocked when a probe comes back, whatever other hosts do
+	sent     int           // number of times
+	look     time.Time     // when to evaluate what came back; zero: not set yet
+	tries    []plan.PortID // blocked ports that are unblocked unless a probe comes back
+	yielded  []plan.PortID // ports that are blocked if a probe comes back, whatever other hosts do
 }
 
-// New makes a machine in which these ports are blocked, as an earlier one left them.
+// New returns a machine in which these ports are blocked, as an earlier machine left them.
 func New(blocks []Block) *Machine {
 	m := &Machine{signs: map[Sign]*answered{}, ways: map[Way]time.Time{}, blocks: map[plan.PortID]*Block{},
 		lifted: map[plan.PortID]lifted{},
@@ -135,7 +135,7 @@ func New(blocks []Block) *Machine {
 	return m
 }
 
-// Blocks are the ports that are blocked, sorted.
+// Blocks returns the ports that are blocked, sorted.
 func (m *Machine) Blocks() []Block {
 	list := make([]Block, 0, len(m.blocks))
 	for _, b := range m.blocks {
@@ -147,7 +147,7 @@ func (m *Machine) Blocks() []Block {
 	return list
 }
 
-// Blocked is the block of a port; false when the port is not blocked.
+// Blocked returns the block of a port; false if the port is not blocked.
 func (m *Machine) Blocked(port plan.PortID) (Block, bool) {
 	if b := m.blocks[port]; b != nil {
 		return *b, true
@@ -155,8 +155,8 @@ func (m *Machine) Blocked(port plan.PortID) (Block, bool) {
 	return Block{}, false
 }
 
-// Signed processes a sign of a loop. A sign that was seen before and turned out to be none starts probes only after a
-// pause.
+// Signed processes a sign of a loop. A sign that was seen before and turned out to be no loop starts probes only after
+// a pause.
 func (m *Machine) Signed(s Sign, now time.Time) {
 	a := m.signs[s]
 	if a == nil || now.Sub(a.last) >= forgetAfter {
@@ -181,8 +181,8 @@ func (m *Machine) Signed(s Sign, now time.Time) {
 	}
 }
 
-// Came takes in a probe of a round that has come back. A segment that it came into is probed as well: the loop may go
-// on there.
+// Came processes a probe of a round that has come back. The segment into which it came is probed as well: the loop may
+// continue there.
 func (m *Machine) Came(w Way, number uint64, now time.Time) {
 	if number != m.number || m.round.began.IsZero() {
 		return
@@ -201,10 +201,10 @@ func (m *Machine) Came(w Way, number uint64, now time.Time) {
 	}
 }
 
-// Met takes in that a probe of another host came in by the port: where both find the loop, that host blocks its end.
+// Met records that a probe of another host came in by the port: if both hosts find the loop, that host blocks its end.
 func (m *Machine) Met(port plan.PortID, now time.Time) { m.others[port] = now }
 
-// See takes in the ways that devices show. Loops that they make are known without a probe.
+// See takes over the paths that devices show. Loops that these make are known without a probe.
 func (m *Machine) See(ways []Way, now time.Time) {
 	m.seen = ways
 	want := map[plan.PortID]Loop{}
@@ -225,7 +225,7 @@ func (m *Machine) See(ways []Way, now time.Time) {
 	}
 }
 
-// Keep forgets the ports that are no more, or have no device.
+// Keep removes the ports that no longer exist or have no device.
 func (m *Machine) Keep(there func(plan.PortID) bool) {
 	maps.DeleteFunc(m.blocks, func(id plan.PortID, _ *Block) bool { return !there(id) })
 	maps.DeleteFunc(m.lifted, func(id plan.PortID, _ lifted) bool { return !there(id) })
@@ -234,7 +234,7 @@ func (m *Machine) Keep(there func(plan.PortID) bool) {
 	maps.DeleteFunc(m.ways, func(w Way, _ time.Time) bool { return !there(w.Out.ID) || !there(w.In.ID) })
 }
 
-// Free lets a port go whose loop detection was switched off.
+// Free unblocks a port whose loop detection was turned off.
 func (m *Machine) Free(port plan.PortID, now time.Time) {
 	if m.blocks[port] != nil {
 		m.lift(port, now)
@@ -242,7 +242,7 @@ func (m *Machine) Free(port plan.PortID, now time.Time) {
 	}
 }
 
-// Retry tries a blocked port at once; false if the port is not blocked by the evidence of a probe.
+// Retry tries a blocked port at once; false if the port is not blocked because of a probe.
 func (m *Machine) Retry(port plan.PortID, now time.Time) bool {
 	b := m.blocks[port]
 	if b == nil || b.Seen {
@@ -269,7 +269,7 @@ func (m *Machine) Changes() []Change {
 	return changes
 }
 
-// Next is when Due must be called again; zero if nothing will ever be due.
+// Next returns when Due must be called again; zero if nothing will ever be due.
 func (m *Machine) Next() (next time.Time) {
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {

@@ -10,12 +10,12 @@ import (
 	"heddle/internal/plan"
 )
 
-// world is a machine in simulated time with ways that probes take.
+// world is a machine in simulated time with paths for probes.
 type world struct {
 	t       *testing.T
 	m       *Machine
 	now     time.Time
-	ways    []Way // there are
+	ways    []Way // existing paths
 	deaf    int   // probes that are swallowed before one comes back
 	sent    int
 	changes []string
@@ -50,7 +50,7 @@ func (w *world) step() {
 	}
 }
 
-// run lets time pass, as the machine asks for it.
+// run lets time pass in the steps that the machine asks for.
 func (w *world) run(d time.Duration) {
 	w.t.Helper()
 	end := w.now.Add(d)
@@ -113,7 +113,7 @@ func TestS110_WithoutALoopTheSameSignIsAnsweredMoreAndMoreSeldom(t *testing.T) {
 	if rounds := w.m.number; rounds < 9 || rounds > 25 {
 		t.Errorf("%d rounds within an hour", rounds)
 	}
-	// Another sign is answered at once all the same.
+	// Another sign is answered at once even so.
 	w.ways = ways("1:a=2:b", "3:a=4:b")
 	w.sign("3", "a", 2)
 	w.run(500 * time.Millisecond)
@@ -145,7 +145,7 @@ func TestS110_ABlockedPortIsTriedAndComesBackWhenTheLoopIsGone(t *testing.T) {
 	if !w.m.Next().IsZero() {
 		t.Errorf("something is due at %v", w.m.Next())
 	}
-	// It closes again at once: the port waits longer.
+	// The loop closes again at once: the port waits longer.
 	w.ways = ways("1:a=2:a")
 	w.sign("1", "a", 1)
 	w.run(time.Second)
@@ -231,7 +231,7 @@ func TestS110_APortThatIsGoneOrFreedIsForgotten(t *testing.T) {
 	}
 }
 
-// A probe that comes late, or was kept and is sent again in a later round, proves nothing.
+// A probe that is late, or that was recorded and replayed in a later round, proves nothing.
 func TestS110_AnOldProbeProvesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.sign("1", "a", 1)
@@ -242,12 +242,12 @@ func TestS110_AnOldProbeProvesNothing(t *testing.T) {
 	w.run(0)
 	w.m.Came(ways("1:a>2:a")[0], old, w.now)
 	w.run(time.Second)
-	w.m.Came(ways("1:a>2:a")[0], old+1, w.now) // no round is under way
+	w.m.Came(ways("1:a>2:a")[0], old+1, w.now) // no round is running
 	w.run(time.Second)
 	w.want("")
 }
 
-// Guests that show every sign there is cost so many rounds and so much memory, and no more.
+// Guests that show every possible sign cost a bounded number of rounds and a bounded amount of memory.
 func TestS110_SignsOfManyGuestsCostABoundedNumberOfProbes(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20_000 {

@@ -10,17 +10,17 @@ import (
 	"heddle/internal/plan"
 )
 
-// EtherType of probes is one that the IEEE leaves to local experiments; others may use it too, which is why Magic
+// EtherType of probes is one that the IEEE reserves for local experiments; others may use it too, which is why Magic
 // follows.
 const EtherType = abi.TypeProbe
 
 // The payload, all integers big-endian:
 //
 //	 0  4  magic, "HdLp"
-//	 4  4  1 where it left by an uplink, else 0
-//	 8  4  number of the port or uplink it left by
+//	 4  4  1 if it was sent by an uplink, else 0
+//	 8  4  number of the port or uplink that sent it
 //	12  2  VLAN it was sent in, 0 = untagged
-//	14  2  1 where that is an 802.1ad VLAN, else 0
+//	14  2  1 if that is an 802.1ad VLAN, else 0
 //	16  8  round, counted by the sender
 //	24 16  sender, random for every start of an agent
 //	40 16  HMAC-SHA256 of everything before, cut to 16 bytes
@@ -30,15 +30,15 @@ const (
 	macAt    = 40
 )
 
-// Sender is an agent's identity in probes: who it is, for everybody to read, and the key that nobody else knows.
+// Sender is an agent's identity in probes: a public number, and a secret key.
 type Sender struct {
 	ID  [16]byte
 	Key [32]byte
 }
 
-// Probe is what one probe says.
+// Probe is the content of one probe.
 type Probe struct {
-	// Uplink: it left by an uplink, towards the outside.
+	// Uplink: the probe was sent by an uplink, out of the host.
 	Uplink bool
 	Number uint32
 	VLAN   uint16
@@ -48,13 +48,13 @@ type Probe struct {
 
 // Errors of Read.
 var (
-	// ErrForeign is a probe of another agent.
+	// ErrForeign: the probe is another agent's.
 	ErrForeign = errors.New("another agent's probe")
-	// ErrForged is one that claims to be of this agent and is not.
+	// ErrForged: the probe claims to be this agent's and is not.
 	ErrForged = errors.New("a forged probe")
 )
 
-// Frame is the probe as a whole broadcast, with a tag where it is for a VLAN and the receiver takes tags.
+// Frame returns the probe as a whole broadcast frame, with a tag if it is for a VLAN and the receiver accepts tags.
 func (s *Sender) Frame(p Probe, tagged bool) []byte {
 	vlan := p.VLAN
 	if !tagged {
@@ -71,7 +71,7 @@ func (s *Sender) Frame(p Probe, tagged bool) []byte {
 	return append(f, s.sign(f[start:])...)
 }
 
-// header is everything before the payload; VLAN 0 is no tag.
+// header returns everything before the payload; VLAN 0 is no tag.
 func (s *Sender) header(vlan uint16, ad bool) []byte {
 	f := append(make([]byte, 0, 80), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
 	mac := s.MAC()
@@ -86,14 +86,15 @@ func (s *Sender) header(vlan uint16, ad bool) []byte {
 	return binary.BigEndian.AppendUint16(f, EtherType)
 }
 
-// MAC is the source of the agent's probes: of nobody else, so that a guest that bridges learns nothing wrong from them.
+// MAC returns the source address of the agent's probes. Nobody else uses it, so that a guest that bridges learns
+// nothing wrong from probes.
 func (s *Sender) MAC() plan.MAC {
 	m := plan.MAC(s.ID[:6])
 	m[0] = m[0]&^1 | 2
 	return m
 }
 
-// Read takes a payload apart, behind the EtherType. The error is ErrForeign or ErrForged.
+// Read decodes a payload, the bytes after the EtherType. The error is ErrForeign or ErrForged.
 func (s *Sender) Read(p []byte) (Probe, error) {
 	if len(p) < probeLen || binary.BigEndian.Uint32(p) != abi.ProbeMagic || [16]byte(p[idAt:]) != s.ID {
 		return Probe{}, ErrForeign

@@ -77,14 +77,14 @@ func TestS110_SoManyProbesOfAPortAreSentOnInASecondAndOthersHaveTheirOwn(t *test
 	}
 }
 
-// Both hosts of a loop find it. One blocks at once, and the other one only where the loop is still there then.
+// Both hosts of a loop find it. One blocks at once, and the other only if the loop still exists then.
 func TestS110_OfTwoHostsOneBlocksItsEnd(t *testing.T) {
 	across := ways("1:a=u2:a")
 	for _, c := range []struct {
 		what     string
 		ways     []Way
 		met      string
-		open     bool // by the other host
+		open     bool // the other host has opened the loop
 		at, then string
 	}{
 		{"nobody else has probed", across, "", false, "+1", "+1"},
@@ -116,7 +116,7 @@ func TestS110_OfTwoHostsOneBlocksItsEnd(t *testing.T) {
 	}
 }
 
-// A host that goes before can hold up a block once, and not for ever.
+// A host that blocks first can delay a block once, but not for ever.
 func TestS110_WhoForgesProbesOfOtherHostsIsBlockedAllTheSame(t *testing.T) {
 	w := newWorld(t)
 	w.ways = ways("1:a=u2:a")

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// goOn takes the round under way to this instant.
+// goOn advances the running round to this instant.
 func (m *Machine) goOn(now time.Time) {
 	r := &m.round
 	if r.began.IsZero() {
@@ -33,7 +33,7 @@ func (m *Machine) goOn(now time.Time) {
 	}
 }
 
-// add adds segments to those probed in the round.
+// add adds segments to those that the round probes.
 func (r *round) add(segments ...Segment) {
 	for _, s := range segments {
 		if !slices.Contains(r.segments, s) {
@@ -42,7 +42,7 @@ func (r *round) add(segments ...Segment) {
 	}
 }
 
-// begin starts a round for what waits and for the ports whose time has come.
+// begin starts a round for the waiting segments and for the ports that are due for a try.
 func (m *Machine) begin(now time.Time) {
 	var r round
 	for id, b := range m.blocks {
@@ -70,14 +70,14 @@ func (m *Machine) begin(now time.Time) {
 	r.began, r.sent = now, 1
 	m.round = r
 	maps.DeleteFunc(m.ways, func(_ Way, at time.Time) bool { return now.Sub(at) >= staleAfter })
-	for _, id := range slices.Concat(r.tries, r.yielded) { // what this round shows of them counts, and nothing before
+	for _, id := range slices.Concat(r.tries, r.yielded) { // only what this round shows of these ports counts
 		maps.DeleteFunc(m.ways, func(w Way, _ time.Time) bool { return w.uses(id) })
 	}
 	m.send = append(m.send, Send{m.number, slices.Clone(r.segments)})
 }
 
-// open are the ways that frames take at present, as far as is known: those through blocked ports are closed, but for
-// the port that is asked about.
+// open returns the known paths that frames take at present. Paths through blocked ports are closed, except those of the
+// port but.
 func (m *Machine) open(but plan.PortID) []Way {
 	list := slices.Clone(m.seen)
 	for w := range m.ways {
@@ -87,7 +87,7 @@ func (m *Machine) open(but plan.PortID) []Way {
 	return slices.DeleteFunc(list, func(w Way) bool { return closed(w.Out.ID) || closed(w.In.ID) })
 }
 
-// judge blocks a port of every loop that is known.
+// judge blocks a port of every known loop.
 func (m *Machine) judge(now time.Time) {
 	for _, l := range Find(m.open(plan.PortID{})) {
 		if l.Port != (plan.PortID{}) && !m.leaves(l, now) {
@@ -96,9 +96,9 @@ func (m *Machine) judge(now time.Time) {
 	}
 }
 
-// leaves reports whether the loop is left to another host for now: it goes through an uplink, and another host that
-// blocks first has sent probes in by the port. That host may be none, or open nothing: the port is looked at again in
-// a round of its own.
+// leaves reports whether the loop is left to another host for now: it goes through an uplink, and the port received
+// probes of another host that blocks first. That host may not exist, or may not open the loop: the port is tried again
+// in a round of its own.
 func (m *Machine) leaves(l Loop, now time.Time) bool {
 	met, ok := m.others[l.Port]
 	if !ok || now.Sub(met) >= staleAfter || slices.Contains(m.round.yielded, l.Port) || !l.outside() {
@@ -110,11 +110,12 @@ func (m *Machine) leaves(l Loop, now time.Time) bool {
 	return true
 }
 
-// tried ends the round for the ports that were tried in it: one that no loop would go through any more comes back.
+// tried ends the round for the ports that were tried in it: a port through which no loop would go any more is
+// unblocked.
 func (m *Machine) tried(now time.Time) {
 	for _, id := range m.round.tries {
 		b := m.blocks[id]
-		if b == nil || b.Seen || b.Retry.After(m.round.began) { // asked for anew in the meantime
+		if b == nil || b.Seen || b.Retry.After(m.round.began) { // requested anew in the meantime
 			continue
 		}
 		if m.loopsBy(id) {
@@ -126,7 +127,7 @@ func (m *Machine) tried(now time.Time) {
 	}
 }
 
-// loopsBy reports whether frames would go round if the port were not blocked.
+// loopsBy reports whether frames would loop if the port were not blocked.
 func (m *Machine) loopsBy(id plan.PortID) bool {
 	return slices.ContainsFunc(Find(m.open(id)), func(l Loop) bool {
 		return slices.ContainsFunc(l.Ways, func(w Way) bool { return w.uses(id) })
@@ -141,7 +142,7 @@ func (m *Machine) block(l Loop, seen bool, now time.Time) {
 	if !seen {
 		b.Segments = l.segments()
 		b.Pause = FirstRetry
-		// A port that came back too early waits longer.
+		// A port that was unblocked too early waits longer.
 		if before, ok := m.lifted[l.Port]; ok && now.Sub(before.at) < 2*before.pause {
 			b.Pause = min(2*before.pause, LastRetry)
 		}
@@ -149,7 +150,7 @@ func (m *Machine) block(l Loop, seen bool, now time.Time) {
 	}
 	m.blocks[l.Port] = b
 	delete(m.yields, l.Port)
-	// When it opens and closes again, its signs are new ones.
+	// If the loop opens and closes again, its signs count as new.
 	maps.DeleteFunc(m.signs, func(s Sign, _ *answered) bool { return slices.Contains(b.Segments, s.Segment) })
 	m.changes = append(m.changes, Change{Block: *b})
 }

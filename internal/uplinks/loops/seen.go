@@ -9,7 +9,7 @@ import (
 // Joint is two ports or uplinks whose devices are the two ends of one veth pair.
 type Joint struct{ A, B plan.PortID }
 
-// tag is what a frame carries between two devices.
+// tag is the tag of a frame between two devices.
 type tag struct {
 	vlan uint16
 	ad   bool
@@ -18,14 +18,14 @@ type tag struct {
 // side is one end of a joint in the plan.
 type side struct {
 	end    End
-	forged bool // takes frames from any source: what is forwarded to it gets in
+	forged bool // accepts frames from any source, so that forwarded frames enter
 	vlan   plan.VLAN
 	uplink bool
 }
 
-// Ways are those that joints open between segments of a plan, in both directions where both ends let frames of others
-// in. VLANs that are alike on every joint are represented by one of them. Joints of ports that are not in the plan, or
-// blocked, open none.
+// Ways returns the paths that joints open between segments of a plan, in both directions if both ends accept frames of
+// other sources. Of VLANs that all joints treat alike only one is returned. Joints of ports that are not in the plan,
+// or blocked, open no path.
 func Ways(p *plan.Plan, joints []Joint) []Way {
 	pairs := make([][2]side, 0, len(joints))
 	sides := sidesOf(p)
@@ -70,12 +70,12 @@ func sidesOf(p *plan.Plan) map[plan.PortID]side {
 	return sides
 }
 
-// EndOf is a port's end without its segment.
+// EndOf returns a port's end without its segment.
 func EndOf(p *plan.Port) End {
 	return End{ID: p.ID, Number: p.Number, Free: !p.Policy.LoopDetection.V}
 }
 
-// at is the end for frames with that tag, false when the port takes none such.
+// at returns the end for frames with that tag, false if the port accepts no such frames.
 func (s side) at(t tag) (End, bool) {
 	e := s.end
 	seg, ok := SegmentOf(s.end.ID.Switch, &s.vlan, s.uplink, t.vlan, t.ad)
@@ -83,8 +83,8 @@ func (s side) at(t tag) (End, bool) {
 	return e, ok
 }
 
-// SegmentOf is the segment of frames that a port or uplink takes with that tag, VLAN 0 for none; false when it takes
-// none such.
+// SegmentOf returns the segment of frames that a port or uplink accepts with that tag, VLAN 0 for none; false if it
+// accepts no such frames.
 func SegmentOf(sw string, v *plan.VLAN, uplink bool, vlan uint16, ad bool) (Segment, bool) {
 	ad = ad && vlan != 0
 	switch v.Mode {
@@ -96,7 +96,8 @@ func SegmentOf(sw string, v *plan.VLAN, uplink bool, vlan uint16, ad bool) (Segm
 	return Segment{Switch: sw}, vlan == 0
 }
 
-// tags are those to look at: of VLANs that the same joints carry, and that are nobody's access VLAN, the first.
+// tags returns the tags to examine. Of the VLANs that the same joints carry, and that are no port's access VLAN, only
+// the first is returned.
 func tags(pairs [][2]side) []tag {
 	list := []tag{{}}
 	special := map[uint16]bool{}

@@ -1,6 +1,6 @@
 // Package loops finds loops through ports of a host. It looks for connections between ports that the host's devices
-// show; if frames behave as in a loop, it sends probes out of ports and sees where they come back. It decides which
-// port is blocked and when it is tried again. It is pure: frames are bytes, time comes from the caller.
+// show; if frames behave as in a loop, it sends probes out of ports and observes where they come back. It decides which
+// port is blocked and when it is tried again. It is pure: frames are bytes, and time comes from the caller.
 package loops
 
 import (
@@ -29,35 +29,35 @@ func (s Segment) String() string {
 	return fmt.Sprintf("VLAN %d of switch %s", s.VLAN, s.Switch)
 }
 
-// End is where a way leaves a switch, or comes into one.
+// End is where a path leaves a switch, or enters one.
 type End struct {
 	ID     plan.PortID
 	Number uint32 // the port's or uplink's, on its host
 	Uplink bool
-	// Free: the port's policy has loop detection off. It is never blocked.
+	// Free: the port's policy has loop detection off. The port is never blocked.
 	Free    bool
 	Segment Segment
 }
 
-// Way is one that frames take outside of the switches: what leaves by Out comes in by In.
+// Way is one path of frames outside the switches: a frame that leaves by Out enters by In.
 type Way struct{ Out, In End }
 
-// Loop is a closed way: what leaves by the first Out comes in by the first In, is flooded by that switch, leaves by the
-// next Out, and so on, until it comes in where the first way begins.
+// Loop is a closed path: a frame that leaves by the first Out enters by the first In, is flooded by that switch, leaves
+// by the next Out, and so on, until it enters where the first path begins.
 type Loop struct {
-	// Port is the one to block so that the loop is open; zero where it has none that can be.
+	// Port is the port to block so that the loop is open; zero if no port of the loop can be blocked.
 	Port plan.PortID
 	Ways []Way
 }
 
-// leadsTo says whether a frame that came in by w goes out by next: the switch floods it in its segment, but neither
-// back to the port it came by nor, from an uplink, to an uplink.
+// leadsTo reports whether a frame that entered by w leaves by next: the switch floods it in its segment, but neither
+// back to the port by which it entered nor from an uplink to an uplink.
 func (w Way) leadsTo(next Way) bool {
 	return w.In.Segment == next.Out.Segment && w.In.ID != next.Out.ID && (!w.In.Uplink || !next.Out.Uplink)
 }
 
-// Find gives the loops that the ways make, each with the port that opens it, so that blocking all these ports leaves
-// none. The same ways give the same answer in any order.
+// Find returns the loops that the paths form, each with the port that opens it, so that blocking all these ports leaves
+// no loop. The same paths give the same answer in any order.
 func Find(ways []Way) []Loop {
 	ways = slices.Clone(ways)
 	slices.SortFunc(ways, compareWays)
@@ -76,7 +76,7 @@ func Find(ways []Way) []Loop {
 		if port != (plan.PortID{}) {
 			closed = func(w Way) bool { return w.uses(port) }
 		}
-		// Those before were in no loop, and are in none without these.
+		// The paths before were in no loop, and are in none without these.
 		kept := slices.DeleteFunc(slices.Clone(ways[:from]), closed)
 		ways = append(kept, slices.DeleteFunc(slices.Clone(ways[from:]), closed)...)
 		from, out = len(kept), leaving(ways)
@@ -84,7 +84,7 @@ func Find(ways []Way) []Loop {
 	return found
 }
 
-// leaving are the ways that leave each segment.
+// leaving returns the indexes of the paths that leave each segment.
 func leaving(ways []Way) map[Segment][]int {
 	out := map[Segment][]int{}
 	for i, w := range ways {
@@ -106,7 +106,7 @@ func compareEnds(a, b End) int {
 		cmp.Compare(bit[a.Free], bit[b.Free]))
 }
 
-// shortest is the shortest loop through the way, nil when it is in none.
+// shortest returns the shortest loop through the path, nil if it is in no loop.
 func shortest(ways []Way, out map[Segment][]int, first int) []Way {
 	before := make([]int, len(ways))
 	for i := range before {
@@ -142,10 +142,10 @@ func pathTo(ways []Way, before []int, at, first int) []Way {
 	return path
 }
 
-// victim is the port of a loop that is blocked: of those that frames come in by, one way round or the other, the one
-// with the highest number, which is the youngest. What comes in was sent by that port's own owner, so that nobody can
-// have another's port blocked by sending frames that were meant for others. Where frames come in by uplinks alone, or
-// by ports that may not be blocked, it is one they leave by.
+// victim returns the port of a loop that is blocked: of the ports by which frames enter, in either direction, the one
+// with the highest number, which is the youngest. A frame that enters by a port was sent by that port's own owner, so
+// that nobody can have another's port blocked by sending frames that were meant for others. If frames enter only by
+// uplinks, or by ports that may not be blocked, a port by which they leave is returned.
 func victim(loop, ways []Way) plan.PortID {
 	var in, out []End
 	for _, w := range loop {
@@ -168,7 +168,7 @@ func victim(loop, ways []Way) plan.PortID {
 	return plan.PortID{}
 }
 
-// segments are all that the loop goes through.
+// segments returns all segments through which the loop goes.
 func (l Loop) segments() (list []Segment) {
 	for _, w := range l.Ways {
 		for _, s := range []Segment{w.Out.Segment, w.In.Segment} {
@@ -180,18 +180,18 @@ func (l Loop) segments() (list []Segment) {
 	return list
 }
 
-// outside says whether the loop goes through the physical network.
+// outside reports whether the loop goes through the physical network.
 func (l Loop) outside() bool {
 	return slices.ContainsFunc(l.Ways, func(w Way) bool { return w.Out.Uplink || w.In.Uplink })
 }
 
-// Same says whether two loops go through the same ports, uplinks and segments.
+// Same reports whether two loops go through the same ports, uplinks and segments.
 func (l Loop) Same(o Loop) bool {
 	at := func(a, b End) bool { return a.ID == b.ID && a.Uplink == b.Uplink && a.Segment == b.Segment }
 	return slices.EqualFunc(l.Ways, o.Ways, func(a, b Way) bool { return at(a.Out, b.Out) && at(a.In, b.In) })
 }
 
-// String says how the loop goes.
+// String describes the path of the loop.
 func (l Loop) String() string {
 	parts := make([]string, len(l.Ways))
 	for i, w := range l.Ways {

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// end reads "2:s1", "2:s1.10", an uplink "u7:s1.10", a port without loop detection "f3:s1".
+// end parses "2:s1", "2:s1.10", an uplink "u7:s1.10", a port without loop detection "f3:s1".
 func end(text string) End {
 	id, seg, _ := strings.Cut(text, ":")
 	e := End{Uplink: strings.HasPrefix(id, "u"), Free: strings.HasPrefix(id, "f")}
@@ -29,7 +29,7 @@ func end(text string) End {
 	return e
 }
 
-// ways reads "1:s>2:s", and both directions of "1:s=2:s".
+// ways parses "1:s>2:s", and both directions of "1:s=2:s".
 func ways(list ...string) (all []Way) {
 	for _, text := range list {
 		if a, b, ok := strings.Cut(text, "="); ok {
@@ -46,7 +46,7 @@ func TestS110_WhatIsALoopAndWhichPortOpensIt(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		ways []string
-		want string // ports
+		want string // ports to block
 	}{
 		{"nothing", nil, ""},
 		{"a veth pair between two switches", []string{"1:a=2:b"}, ""},
@@ -98,8 +98,8 @@ func TestS110_ALoopSaysHowItGoes(t *testing.T) {
 	}
 }
 
-// Whatever the ways are: with the ports blocked no frame goes round, uplinks and ports without loop detection are never
-// blocked, and the order in which the ways were found changes nothing.
+// Whatever the paths are: with the ports blocked no frame loops, uplinks and ports without loop detection are never
+// blocked, and the order in which the paths were found changes nothing.
 func TestS110_WhatIsBlockedLeavesNoLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := rapid.Custom(func(t *rapid.T) End {

@@ -8,12 +8,12 @@ import (
 	"heddle/internal/uplinks/lacp"
 )
 
-// LAG is what is remembered of a LAG, so that a restart of the agent does not take it apart.
+// LAG is the remembered state of a LAG, so that a restart of the agent does not take the LAG apart.
 type LAG struct {
 	ID plan.PortID `json:"id"` // switch and LAG
-	// Devices are the indexes of the members' devices that Snapshot is about, by the uplink's name.
+	// Devices are the ifindexes of the members' devices to which Snapshot applies, by the uplink's name.
 	Devices map[string]uint32 `json:"devices,omitzero"`
-	// Snapshot also holds the LAG's system and its members' port numbers, which stay as they are once they were given.
+	// Snapshot also has the LAG's system and its members' port numbers, which never change once they were given.
 	Snapshot lacp.Snapshot `json:"snapshot"`
 }
 
@@ -29,7 +29,7 @@ const (
 	systemPriority = 32768
 )
 
-// LAG finds what is remembered of a LAG, nil for nothing.
+// LAG returns the remembered state of a LAG, nil for nothing.
 func (m *Memory) LAG(id plan.PortID) *LAG {
 	for i := range m.LAGs {
 		if m.LAGs[i].ID == id {
@@ -39,7 +39,7 @@ func (m *Memory) LAG(id plan.PortID) *LAG {
 	return nil
 }
 
-// KeepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be
+// KeepLAGs gives every LAG of the plan its system and port numbers. It removes nothing, because the plan may yet be
 // refused.
 func (m *Memory) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
 	for _, sw := range p.Switches {
@@ -56,7 +56,7 @@ func (m *Memory) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
 	}
 }
 
-// ForgetLAGs forgets the LAGs and members that the active plan does not have.
+// ForgetLAGs removes the LAGs and members that the active plan does not have.
 func (m *Memory) ForgetLAGs(p *plan.Plan) {
 	m.LAGs = slices.DeleteFunc(m.LAGs, func(st LAG) bool {
 		sw := p.Switch(st.ID.Switch)
@@ -71,7 +71,7 @@ func (m *Memory) ForgetLAGs(p *plan.Plan) {
 	}
 }
 
-// number gives members port numbers from 1. A member keeps its number as long as it is one.
+// number gives members port numbers from 1. A member keeps its number as long as it is in the LAG.
 func (st *LAG) number(g *plan.LAG) {
 	for _, name := range g.Uplinks {
 		if slices.ContainsFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return m.Name == name }) {
@@ -87,8 +87,8 @@ func (st *LAG) number(g *plan.LAG) {
 }
 
 // chooseSystem takes the MAC of the first member that has a device as the LAG's system id: no other host has it, unlike
-// one derived from a machine id that a cloned image may share. It stays, even without that device, so that the other
-// members stay in use.
+// one derived from a machine id that a cloned image may share. The id stays, even if that device goes, so that the
+// other members stay in use.
 func (st *LAG) chooseSystem(g *plan.LAG, devices map[plan.PortID]LAGDevice) {
 	for _, name := range g.Uplinks {
 		if !st.Snapshot.System.MAC.IsZero() {
@@ -99,8 +99,8 @@ func (st *LAG) chooseSystem(g *plan.LAG, devices map[plan.PortID]LAGDevice) {
 	}
 }
 
-// chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, whose system id it
-// then is.
+// chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, which then has the
+// same system id.
 func (m *Memory) chooseKey(st *LAG) {
 	taken := func(k uint16) bool {
 		return slices.ContainsFunc(m.LAGs, func(o LAG) bool { return o.ID != st.ID && o.Snapshot.Key == k })
@@ -110,7 +110,7 @@ func (m *Memory) chooseKey(st *LAG) {
 	}
 }
 
-// Config is what LACP is asked to do for a LAG of the switch.
+// Config returns the LACP configuration of a LAG of the switch.
 func (st *LAG) Config(sw *plan.Switch, g *plan.LAG) lacp.Config {
 	c := lacp.Config{System: st.Snapshot.System, Key: st.Snapshot.Key, Active: g.Mode == spec.LACPActive,
 		Fast:     g.Timeout == spec.LACPFast,
@@ -128,7 +128,7 @@ func (st *LAG) Config(sw *plan.Switch, g *plan.LAG) lacp.Config {
 	return c
 }
 
-// Saved is the part of the snapshot whose members still have the device they had.
+// Saved returns the part of the snapshot whose members still have the same device.
 func (st *LAG) Saved(devices map[plan.PortID]LAGDevice) lacp.Snapshot {
 	s := st.Snapshot
 	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m lacp.MemberSnapshot) bool {
@@ -138,7 +138,7 @@ func (st *LAG) Saved(devices map[plan.PortID]LAGDevice) lacp.Snapshot {
 	return s
 }
 
-// Remember takes in what LACP found out of the members that are still the same.
+// Remember saves the LACP state of the members whose device is still the same.
 func (st *LAG) Remember(s lacp.Snapshot, devices map[string]uint32) {
 	if s.System != st.Snapshot.System || s.Key != st.Snapshot.Key {
 		return

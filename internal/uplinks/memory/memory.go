@@ -1,5 +1,5 @@
-// Package memory defines what LACP, LLDP and teaming keep across a restart of the agent. Pure: whoever remembers it
-// writes it down.
+// Package memory defines what LACP, LLDP and teaming keep across a restart of the agent. It is pure: its user writes it
+// to disk.
 package memory
 
 import (
@@ -10,36 +10,35 @@ import (
 	"heddle/internal/uplinks/lldp"
 )
 
-// Memory is part of the agent's state file;
-// the names in JSON are the file's.
+// Memory is part of the agent's state file; the names in JSON are the file's.
 type Memory struct {
-	// Assigned are the uplinks that load-based teaming has moved ports to.
+	// Assigned are the uplinks to which load-based teaming has moved ports.
 	Assigned []Assignment `json:"assigned,omitzero"`
-	// LAGs and LLDP are what was announced to the physical network last.
+	// LAGs and LLDP are what was last announced to the physical network.
 	LAGs []LAG      `json:"lags,omitzero"`
 	LLDP []LLDPSaid `json:"lldp,omitzero"`
 }
 
-// Assignment is the uplink that load-based teaming has moved a port to.
+// Assignment is the uplink to which load-based teaming has moved a port.
 type Assignment struct {
 	ID     plan.PortID `json:"id"`
 	Uplink string      `json:"uplink"`
 }
 
-// LLDPSaid is an advertisement that neighbours may remember, so that it can be taken back.
+// LLDPSaid is an advertisement that neighbours may remember, so that it can be withdrawn.
 type LLDPSaid struct {
 	ID      plan.PortID    `json:"id"`
 	Chassis lldp.ChassisID `json:"chassis"`
 	Port    lldp.PortID    `json:"port"`
 }
 
-// Assign gives a port an uplink, instead of the one it had before.
+// Assign gives a port an uplink, and replaces its previous one.
 func (m *Memory) Assign(id plan.PortID, uplink string) {
 	m.Assigned = slices.DeleteFunc(m.Assigned, func(a Assignment) bool { return a.ID == id })
 	m.Assigned = append(m.Assigned, Assignment{id, uplink})
 }
 
-// AssignedTo is the uplink given to a port, "" for none.
+// AssignedTo returns the uplink assigned to a port, "" for none.
 func (m *Memory) AssignedTo(p *plan.Port) string {
 	for _, a := range m.Assigned {
 		if a.ID == p.ID && MayHave(p, a.Uplink) {

@@ -12,14 +12,14 @@ import (
 	"heddle/internal/abi"
 )
 
-// maxProgram is the longest filter the kernel takes, in instructions (BPF_MAXINSNS).
+// maxProgram is the longest filter that the kernel accepts, in instructions (BPF_MAXINSNS).
 const maxProgram = 4096
 
-// errLong is a filter with too many sources or groups.
+// errLong: the filter has too many sources or groups.
 var errLong = errors.New("the socket's filter is too long")
 
-// filter is the program of a socket that receives what l describes on the device. When the kernel looks for the
-// socket of an EtherType, it has already removed a VLAN tag. What still shows that there was one: the frame's kind
+// filter returns the program of a socket that receives on the device what l describes. When the kernel looks for the
+// socket of an EtherType, it has already removed a VLAN tag. What still shows that there was a tag: the frame's kind
 // ("for another host"), the VLAN's device, and the mark that the switch program gives to frames that are not a
 // neighbour's.
 func (l Listen) filter(ifindex uint32) ([]bpf.Instruction, error) {
@@ -32,7 +32,7 @@ func (l Listen) filter(ifindex uint32) ([]bpf.Instruction, error) {
 	return p, nil
 }
 
-// origin is the part of the filter about where a frame comes from: what is known beside its bytes.
+// origin returns the part of the filter about the origin of a frame, which its metadata shows.
 func (l Listen) origin(ifindex uint32) []bpf.Instruction {
 	p := []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtType},
@@ -60,7 +60,7 @@ func (l Listen) origin(ifindex uint32) []bpf.Instruction {
 // refuse drops the frame.
 var refuse = bpf.RetConstant{Val: 0}
 
-// bytes is the part of the filter about the frame's own bytes.
+// bytes returns the part of the filter about the frame's own bytes.
 func (l Listen) bytes() []bpf.Instruction {
 	p := field(12, [][]byte{binary.BigEndian.AppendUint16(nil, l.EtherType)})
 	if len(l.Groups) > 0 {
@@ -102,11 +102,11 @@ func field(at int, values [][]byte) (p []bpf.Instruction) {
 	return append(p, refuse)
 }
 
-// compare goes behind the rest when the value is at the offset, and to the next instruction otherwise.
+// compare jumps over the rest if the value is at the offset, and to the next instruction otherwise.
 func compare(at int, value []byte, rest int) (p []bpf.Instruction) {
 	words := split(value)
 	for i, w := range words {
-		left := 2*(len(words)-1-i) + 1 // instructions of this value behind this word's
+		left := 2*(len(words)-1-i) + 1 // instructions of this value after this word's
 		p = append(p, bpf.LoadAbsolute{Off: uint32(at), Size: len(w)},
 			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number(w), SkipTrue: uint8(left)})
 		at += len(w)
@@ -132,7 +132,7 @@ func number(b []byte) (n uint32) {
 	return n
 }
 
-// attach gives the socket its filter, instead of the one it had.
+// attach gives the socket the filter, and replaces the previous one.
 func attach(fd int, p []bpf.Instruction) error {
 	raw, err := bpf.Assemble(p)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The kernel's filter and Takes are the same rule, for any rule and any frame.
+// The kernel's filter and Takes decide alike, for any rule and any frame.
 func TestS98_TheFilterInTheKernelIsTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		listen := Listen{EtherType: testType, MinPayload: rapid.IntRange(0, 20).Draw(t, "least")}
@@ -32,7 +32,7 @@ func TestS98_TheFilterInTheKernelIsTheRule(t *testing.T) {
 		f := &Frame{Destination: address.Draw(t, "to"), Source: address.Draw(t, "from"),
 			EtherType: rapid.SampledFrom([]uint16{testType, 0x8100}).Draw(t, "type"),
 			Payload:   rapid.SliceOfN(rapid.ByteRange(0, 1), 0, 24).Draw(t, "payload")}
-		if len(listen.Fields) > 0 && rapid.Bool().Draw(t, "fits") { // a field would hardly ever be right by chance
+		if len(listen.Fields) > 0 && rapid.Bool().Draw(t, "fits") { // random fields would hardly ever match
 			x := listen.Fields[0]
 			f.Payload = slices.Concat(make([]byte, x.Offset), x.Values[len(x.Values)-1], f.Payload)
 		}

@@ -2,30 +2,30 @@ package wire
 
 import "slices"
 
-// Listen says which frames a Conn receives. The kernel drops every other frame before it reaches the agent's memory, so
-// that a flood of them costs the agent nothing; Takes checks the same again.
+// Listen selects the frames that a Conn receives. The kernel drops every other frame before it reaches the agent's
+// memory, so that a flood of them costs the agent nothing; Takes checks the same again.
 type Listen struct {
 	EtherType uint16 // 0: the Conn receives nothing and only sends
-	// Groups are the destinations that count, any for none. The device takes in those that are multicast.
+	// Groups are the accepted destinations; nil accepts any. The device is made to receive those that are multicast.
 	Groups [][6]byte
 	// Tagged: frames with a VLAN tag are received as well, without their tag. Otherwise they are dropped.
 	Tagged bool
-	// MinPayload is the length of the shortest payload that counts, in bytes.
+	// MinPayload is the length of the shortest accepted payload, in bytes.
 	MinPayload int
-	// Fields are bytes of the payload that have to be as given.
+	// Fields are bytes of the payload that must have given values.
 	Fields []Field
-	// Sources are the only senders that count; nil is all of them. An empty list is nobody.
+	// Sources are the only accepted senders; nil accepts all. An empty list accepts none.
 	Sources [][6]byte
 }
 
-// Field is bytes of the payload at an offset. One of Values has to be there; all are of the same length: 1, 2 or a
-// multiple of 4.
+// Field is bytes of the payload at an offset. One of Values must be there; all have the same length: 1, 2 or a multiple
+// of 4.
 type Field struct {
 	Offset int
 	Values [][]byte
 }
 
-// Takes reports whether a frame that was received counts.
+// Takes reports whether a received frame is accepted.
 func (l Listen) Takes(f *Frame) bool {
 	switch {
 	case f.EtherType != l.EtherType || f.Tagged && !l.Tagged:
@@ -46,7 +46,7 @@ func (x Field) in(payload []byte) bool {
 	})
 }
 
-// multicast reports whether a device has to be asked to take the group in.
+// multicast reports whether a device must be told to receive the group.
 func multicast(group [6]byte) bool {
 	return group[0]&1 != 0 && group != [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 }

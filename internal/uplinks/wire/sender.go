@@ -10,8 +10,8 @@ import (
 // Sender sends frames on any device of the network namespace it was opened in. It receives nothing.
 type Sender struct{ fd int }
 
-// OpenSender opens a socket that sends. What it sends goes straight to the device, past the queueing discipline and
-// past programs where frames leave the host.
+// OpenSender opens a socket that sends. Its frames go directly to the device, past the queueing discipline and past the
+// programs at the host's egress.
 func OpenSender() (*Sender, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -23,7 +23,7 @@ func OpenSender() (*Sender, error) {
 	return &Sender{fd}, nil
 }
 
-// Send sends a whole frame on the device of that index.
+// Send sends a whole frame on the device with that ifindex.
 func (s *Sender) Send(ifindex uint32, frame []byte) error {
 	return unix.Sendto(s.fd, frame, unix.MSG_DONTWAIT, &unix.SockaddrLinklayer{Ifindex: int(ifindex)})
 }

@@ -1,5 +1,6 @@
 // Package wire sends and receives single Ethernet frames of the agent's own protocols on a device: announcements,
-// beacons, LACP and LLDP. The switch's program does not see what is sent here; what is received arrives beside it.
+// beacons, LACP and LLDP. The switch's program does not see frames that are sent here; received frames arrive in
+// addition to it.
 package wire
 
 import (
@@ -21,17 +22,17 @@ const (
 	header = 14
 )
 
-// Frame is one received frame, without its VLAN tag: the kernel takes that off before it finds the socket of an
-// EtherType. (Only a socket for all types would see it, and cost every frame of the device.) A protocol that needs to
-// know the VLAN carries it.
+// Frame is one received frame, without its VLAN tag: the kernel removes the tag before it finds the socket of an
+// EtherType. (Only a socket for all types would see it, at the cost of every frame of the device.) A protocol that
+// needs to know the VLAN has it in its payload.
 type Frame struct {
 	Destination, Source [6]byte
 	EtherType           uint16
-	Payload             []byte // what follows the EtherType; valid until the next Receive
+	Payload             []byte // the bytes after the EtherType; valid until the next Receive
 	Tagged              bool   // it arrived with a VLAN tag, as far as the kernel still shows it
 }
 
-// Conn is a socket on one device for the frames that its Listen says. Send may be called from any goroutine, Receive
+// Conn is a socket on one device for the frames that its Listen selects. Send may be called from any goroutine, Receive
 // and Hear from one each.
 type Conn struct {
 	file  *os.File
@@ -40,8 +41,8 @@ type Conn struct {
 	buf   [maxFrame]byte
 }
 
-// Open opens a socket on the device of that index in the calling thread's network namespace, and has the device take in
-// frames to the multicast groups of listen.
+// Open opens a socket on the device with that ifindex in the calling thread's network namespace, and makes the device
+// receive frames to the multicast groups of listen.
 func Open(ifindex uint32, listen Listen) (*Conn, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -66,7 +67,7 @@ func prepare(fd int, ifindex uint32, listen Listen) error {
 			return fmt.Errorf("take in multicast %x: %w", g, err)
 		}
 	}
-	// An uplink that carries the host's own traffic would have the switch look the frame up.
+	// On an uplink that carries the host's own traffic the switch would otherwise look the frame up.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, abi.MarkAgent); err != nil {
 		return fmt.Errorf("mark what the agent sends (needs CAP_NET_ADMIN): %w", err)
 	}
@@ -104,11 +105,11 @@ func (c *Conn) Hear(listen Listen) error {
 	return err
 }
 
-// Close ends a Receive that waits, with an error.
+// Close also ends a waiting Receive, with an error.
 func (c *Conn) Close() error { return c.file.Close() }
 
-// Bound reports whether the device is still the one that Open found. The kernel takes a socket off a device that goes
-// or leaves the namespace, for good: another device under the same index is not heard.
+// Bound reports whether the device is still the one that Open found. When a device disappears or leaves the namespace,
+// the kernel unbinds its sockets for good: another device with the same index is not heard.
 func (c *Conn) Bound() bool {
 	raw, err := c.file.SyscallConn()
 	if err != nil {
@@ -141,7 +142,7 @@ func (c *Conn) Send(frame []byte) error {
 	return errors.Join(err, serr)
 }
 
-// Receive waits for the next frame that came in on the device and counts; what this host sends is left out.
+// Receive waits for the next accepted frame that the device receives; frames that this host sends are left out.
 func (c *Conn) Receive() (*Frame, error) {
 	raw, err := c.file.SyscallConn()
 	if err != nil {
@@ -164,7 +165,7 @@ func (c *Conn) Receive() (*Frame, error) {
 	}
 }
 
-// read takes a frame apart; false for one that this host sends, or that is none.
+// read decodes a frame; false for a frame that this host sends, or that is malformed.
 func (c *Conn) read(b []byte, from unix.Sockaddr) (*Frame, bool) {
 	ll, ok := from.(*unix.SockaddrLinklayer)
 	if len(b) < header || !ok || ll.Pkttype == unix.PACKET_OUTGOING {

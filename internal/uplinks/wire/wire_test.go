@@ -58,11 +58,11 @@ func TestConn_CarriesFramesOfItsTypeInEveryVLAN(t *testing.T) {
 	if err := to.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range heard { // ends when a closed socket's Receive gives an error
+	for range heard { // ends when Receive returns the error of a closed socket
 	}
 }
 
-// receiveAll gives what a socket receives until it is closed.
+// receiveAll returns what a socket receives until it is closed.
 func receiveAll(c *Conn) <-chan *Frame {
 	heard := make(chan *Frame)
 	go func() {
@@ -79,8 +79,8 @@ func receiveAll(c *Conn) <-chan *Frame {
 	return heard
 }
 
-// untilHeard sends a frame until it arrives: a device that was just set up loses what is sent before the kernel has
-// noticed its carrier.
+// untilHeard sends a frame until it arrives: a device that was just set up loses frames until the kernel has noticed
+// its carrier.
 func untilHeard(t *testing.T, heard <-chan *Frame, source [6]byte, send func() error) *Frame {
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
@@ -108,7 +108,7 @@ func open(t *testing.T, listen Listen) (*Conn, error) {
 	}
 	c, err := Open(uint32(dev.Index), listen)
 	if err == nil {
-		t.Cleanup(func() { _ = c.Close() }) // closed already where all went well
+		t.Cleanup(func() { _ = c.Close() }) // already closed if all went well
 	}
 	return c, err
 }

@@ -1,6 +1,6 @@
 // Package failover decides, as pure functions of events and time, which uplinks may be used and which of them a port
-// uses. An uplink that lost its link is out of use at once; one that came back waits for the switch's up-delay; one
-// that flaps stays out of use; a port without failback stays where it is (S42–S45).
+// uses. An uplink that loses its link is out of use at once; when the link is up again it waits for the switch's
+// up-delay; an uplink that flaps stays out of use; a port without failback stays where it is (S42–S45).
 package failover
 
 import (
@@ -10,8 +10,8 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// What flapping is: more than flapLimit link-downs within flapWindow. Such an uplink is used again once its link has
-// been up for flapCalm.
+// Flapping means more than flapLimit link-downs within flapWindow. Such an uplink is used again once its link has been
+// up for flapCalm.
 const (
 	flapLimit  = 60
 	flapWindow = time.Minute
@@ -23,19 +23,19 @@ type Links struct{ by map[plan.PortID]*link }
 
 type link struct {
 	up    bool
-	downs uint32        // Observe's count
-	since time.Time     // it is up; zero: it was when it was first seen
-	delay time.Duration // that it has to stay up
-	// settled: it has stayed up long enough.
+	downs uint32        // the count lost of Observe
+	since time.Time     // when it came up; zero: it was up when it was first seen
+	delay time.Duration // how long it must stay up
+	// settled: the link has stayed up long enough.
 	settled  bool
 	recent   []time.Time // link-downs within flapWindow, the newest last
 	flapping bool
 }
 
-// Observe takes in that the uplink's link is up or down at that time: its device is there, administratively up, and has
-// carrier. lost is the kernel's count of how often the carrier was lost, so that a drop too short to be seen counts. An
-// uplink that is seen for the first time is taken as it is, so that a start of the agent takes none out. delay is the
-// switch's up-delay; a change of it does not touch an uplink that is in use.
+// Observe records that the uplink's link is up or down at that time; up means that its device exists, is
+// administratively up, and has carrier. lost is the kernel's count of how often the carrier was lost, so that a drop
+// too short to be seen counts. The first observation of an uplink is accepted as it is, so that a start of the agent
+// takes no uplink out of use. delay is the switch's up-delay; a change of it does not affect an uplink that is in use.
 func (l *Links) Observe(uplink plan.PortID, up bool, lost uint32, delay time.Duration, now time.Time) {
 	k, known := l.by[uplink]
 	if !known {
@@ -62,7 +62,7 @@ func (l *Links) Observe(uplink plan.PortID, up bool, lost uint32, delay time.Dur
 	}
 }
 
-// Lost is the kernel's count of how often the uplink's carrier was lost, as it was observed last.
+// Lost returns the kernel's count of how often the uplink's carrier was lost, as it was last observed.
 func (l *Links) Lost(uplink plan.PortID) uint32 {
 	if k := l.by[uplink]; k != nil {
 		return k.downs
@@ -81,7 +81,7 @@ func (k *link) wentDown(now time.Time) {
 	}
 }
 
-// ready is when a link that stays up may be used.
+// ready returns when a link that stays up may be used.
 func (k *link) ready() time.Time {
 	if k.flapping {
 		return k.since.Add(max(k.delay, flapCalm))
@@ -89,7 +89,7 @@ func (k *link) ready() time.Time {
 	return k.since.Add(k.delay)
 }
 
-// Out says why an uplink whose link is up is not used, none when it is used or its link is down.
+// Out returns why an uplink whose link is up is not used, none if it is used or its link is down.
 func (l *Links) Out(uplink plan.PortID, now time.Time) problem.Problem {
 	k := l.by[uplink]
 	switch {
@@ -101,7 +101,7 @@ func (l *Links) Out(uplink plan.PortID, now time.Time) problem.Problem {
 	return problem.Problem{Code: problem.UpDelay, For: k.delay}
 }
 
-// Next is when an uplink that is out comes back into use if nothing else happens; false when none is.
+// Next returns when an uplink that is out of use may be used again if nothing else happens; false if none is.
 func (l *Links) Next() (at time.Time, ok bool) {
 	for _, k := range l.by {
 		if !k.up || k.settled {
@@ -114,7 +114,7 @@ func (l *Links) Next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// Keep forgets the uplinks that are not wanted any more.
+// Keep removes the uplinks that are not wanted any more.
 func (l *Links) Keep(wanted func(plan.PortID) bool) {
 	for id := range l.by {
 		if !wanted(id) {

@@ -118,7 +118,7 @@ func TestD23_AnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
 		t.Errorf("one link-down later it counts as flapping again: %s", why)
 	}
 	c.pass(time.Minute)
-	for range 200 { // one a second is no flapping
+	for range 200 { // one link-down a second is no flapping
 		see(false)
 		see(true)
 		c.pass(time.Second)

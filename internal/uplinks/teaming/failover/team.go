@@ -7,34 +7,34 @@ import (
 	"heddle/internal/spec"
 )
 
-// Team is how one port chooses among the entries of its teaming lists: uplinks and LAGs, by name.
+// Team describes how one port chooses among the entries of its teaming lists: uplinks and LAGs, by name.
 type Team struct {
 	Policy          spec.TeamingPolicy
 	Active, Standby []string
 	Failback        bool
-	// Number is the port's, Assigned what load-based teaming has given it.
+	// Number is the port's number; Assigned is the uplink that load-based teaming has assigned to it.
 	Number   uint32
 	Assigned string
 }
 
-// TeamOf is the team of a port of the plan.
+// TeamOf returns the team of a port of the plan.
 func TeamOf(p *plan.Port, assigned string) Team {
 	t := p.Policy.Teaming
 	return Team{Policy: t.Policy.V, Active: t.Active.V, Standby: t.Standby.V, Failback: t.Failback.V, Number: p.Number,
 		Assigned: assigned}
 }
 
-// Same reports whether two teams choose alike. Failback is no part of it: to switch it off moves nothing.
+// Same reports whether two teams choose alike. Failback is not compared: turning it off moves nothing.
 func (t Team) Same(o Team) bool {
 	return t.Policy == o.Policy && t.Number == o.Number && t.Assigned == o.Assigned &&
 		slices.Equal(t.Active, o.Active) && slices.Equal(t.Standby, o.Standby)
 }
 
-// Hashes reports whether the team chooses frame by frame.
+// Hashes reports whether the team chooses an entry for each frame.
 func (t Team) Hashes() bool { return t.Policy == spec.SourceMAC || t.Policy == spec.IPHash }
 
-// Choose is the entry for a hash value (docs/reference/frame-rules.md §4, "the walk"), "" when none is usable: entry h
-// mod n of the active ones, striking those that are not usable, then the first usable of the standby list (S42, S45,
+// Choose returns the entry for a hash value (docs/reference/frame-rules.md §4, "the walk"), "" if none is usable: entry
+// h mod n of the active ones, without those that are not usable, then the first usable of the standby list (S42, S45,
 // D10).
 func (t Team) Choose(h uint32, usable func(entry string) bool) string {
 	var room [16]string
@@ -57,7 +57,7 @@ func (t Team) Choose(h uint32, usable func(entry string) bool) string {
 	return ""
 }
 
-// choices are the entries that the team uses, in the order of its lists.
+// choices returns the entries that the team uses, in the order of its lists.
 func (t Team) choices(usable func(entry string) bool) []string {
 	one := t.Choose(t.Number, usable)
 	switch {
@@ -77,18 +77,18 @@ func (t Team) choices(usable func(entry string) bool) []string {
 	return all
 }
 
-// Use is what a port uses of its team.
+// Use is the entries of its team that a port uses.
 type Use struct {
-	// Using are the entries in use: one, several with a hashing policy, none when none is usable.
+	// Using are the entries in use: one, several with a hashing policy, none if none is usable.
 	Using []string `json:"using,omitzero"`
-	// Resting are usable entries that the port does not return to while another is usable (S44), the longest back
-	// first.
+	// Resting are usable entries to which the port does not return while another is usable (S44), in the order in which
+	// they became usable.
 	Resting []string `json:"resting,omitzero"`
 }
 
-// Next is what a port uses that used was, now that these entries are usable. With failback it is what the lists say.
-// Without, a port stays where it is: what would take it away rests, until all the rest of its team has failed; then the
-// entry that has been back longest takes over (a rolling order). A port that is connected begins with the zero Use.
+// Next returns the use of a port after was, if these entries are usable. With failback the lists decide. Without
+// failback a port stays where it is: an entry that would take it away rests, until all the rest of its team has failed;
+// then the entry that has rested longest takes over (a rolling order). A newly connected port begins with the zero Use.
 func (t Team) Next(was Use, usable func(entry string) bool) Use {
 	if t.Failback {
 		return Use{Using: t.choices(usable)}
@@ -124,7 +124,7 @@ func (t Team) Next(was Use, usable func(entry string) bool) Use {
 	}
 }
 
-// PortUse is what a port uses of its team, as the agent remembers it over a restart.
+// PortUse is a port's use of its team, as the agent remembers it across a restart.
 type PortUse struct {
 	ID plan.PortID `json:"id"`
 	Use

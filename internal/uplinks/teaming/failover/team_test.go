@@ -10,7 +10,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// follow moves a team through states of the uplinks ("1 3": those two are usable) and gives what is used in each.
+// follow moves a team through states of the uplinks ("1 3": those two are usable) and returns what is used in each.
 func follow(t Team, states ...string) (got []string) {
 	var use Use
 	for _, s := range states {
@@ -82,8 +82,9 @@ func randomTeam(t *rapid.T) Team {
 	}
 }
 
-// Through any history: what is used is usable and of the team, something is used when anything can be, the kernel's
-// walk under the resting entries comes out the same, and a port without failback stays while what it uses works.
+// Through any history: the entries in use are usable and in the team, an entry is used if any can be, the kernel's walk
+// without the resting entries gives the same result, and a port without failback stays while the entry that it uses
+// works.
 func TestS42_S44_S45_UseProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		team := randomTeam(t)

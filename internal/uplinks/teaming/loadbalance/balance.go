@@ -1,5 +1,5 @@
-// Package loadbalance decides which ports of a switch move to another uplink because theirs is loaded (S47, S48). It
-// is pure: what was counted and when comes from the caller.
+// Package loadbalance decides which ports of a switch move to another uplink because theirs is loaded (S47, S48). It is
+// pure: counters and times come from the caller.
 package loadbalance
 
 import (
@@ -8,31 +8,30 @@ import (
 	"time"
 )
 
-// Interval is the length of a window: uplinks are looked at once per window, by their mean load over it (section 15,
-// C10).
+// Interval is the length of a window: uplinks are judged once per window, by their mean load over it (S47).
 const Interval = 30 * time.Second
 
 // Threshold is the load, in percent of an uplink's speed, above which ports move.
 const Threshold = 75.0
 
-// gain is by how many percentage points a move to an uplink that would be above the threshold as well has to improve
-// matters.
+// gain is by how many percentage points a move must improve matters if it would also bring the other uplink above the
+// threshold.
 const gain = 5.0
 
-// Uplink is an uplink and its mean traffic over a window, bits per second. In comes from the wire.
+// Uplink is an uplink and its mean traffic over a window, in bits per second. In comes from the wire.
 type Uplink struct {
 	Name    string
 	Speed   float64 // bits per second, in each direction; above 0
 	In, Out float64
 }
 
-// Load is that of the busier direction, in percent.
+// Load returns the load of the busier direction, in percent.
 func (u Uplink) Load() float64 { return 100 * max(u.In, u.Out) / u.Speed }
 
-// Port is a port with load-based teaming and its mean traffic by its uplink over a window, bits per second.
+// Port is a port with load-based teaming and its mean traffic through its uplink over a window, in bits per second.
 type Port struct {
 	Name    string
-	Uplink  string   // that it uses
+	Uplink  string   // the uplink it uses
 	Choices []string // uplinks that it may use, all usable; with or without the one it uses
 	In, Out float64
 }
@@ -40,15 +39,15 @@ type Port struct {
 // Move takes a port to another uplink.
 type Move struct {
 	Port, From, To string
-	// Load is that of From, in percent, when the move was decided.
+	// Load is the load of From, in percent, when the move was decided.
 	Load float64
 }
 
-// Balance returns which ports move: from each uplink above the threshold, the most loaded first, the port with the
-// highest traffic that a move helps, to the least loaded uplink it may use; one per uplink and window. A move helps
-// when it relieves the uplink, and the other stays below the threshold or both are clearly better off than the first
-// was. So under a constant load moves come to an end, and a single port that fills an uplink does not wander. The
-// moves are given in the order they were decided; neither list is changed.
+// Balance returns which ports move. From each uplink above the threshold, the most loaded first, it moves the port with
+// the highest traffic among those that a move helps, to the least loaded uplink that the port may use; one port per
+// uplink and window. A move helps if it relieves the uplink, and the other uplink stays below the threshold or both are
+// clearly better off than the first was. So under a constant load moves come to an end, and a single port that fills an
+// uplink does not wander. The moves are in the order in which they were decided; neither list is changed.
 func Balance(uplinks []Uplink, ports []Port) (moves []Move) {
 	now := slices.Clone(uplinks)
 	by := make(map[string]*Uplink, len(now))
@@ -77,7 +76,7 @@ func Balance(uplinks []Uplink, ports []Port) (moves []Move) {
 	return moves
 }
 
-// busiest are the ports of an uplink, the one with the highest traffic first.
+// busiest returns the ports of an uplink, the one with the highest traffic first.
 func busiest(ports []Port, uplink string) []Port {
 	list := slices.DeleteFunc(slices.Clone(ports), func(p Port) bool { return p.Uplink != uplink })
 	slices.SortStableFunc(list, func(a, b Port) int {
@@ -86,7 +85,8 @@ func busiest(ports []Port, uplink string) []Port {
 	return list
 }
 
-// leastLoaded is the uplink that would be the least loaded with the port on it, nil when the port has no other choice.
+// leastLoaded returns the uplink that would have the least load with the port on it, nil if the port has no other
+// choice.
 func leastLoaded(p Port, from *Uplink, by map[string]*Uplink) (best *Uplink) {
 	for _, name := range p.Choices {
 		u := by[name]
@@ -110,7 +110,8 @@ func with(u Uplink, p Port) Uplink {
 	return u
 }
 
-// without never is below nothing: a port's traffic may have gone by another uplink for a part of the window.
+// without returns the uplink without the port's traffic, never below zero: a part of that traffic may have used another
+// uplink during the window.
 func without(u Uplink, p Port) Uplink {
 	u.In, u.Out = max(0, u.In-p.In), max(0, u.Out-p.Out)
 	return u

@@ -13,14 +13,14 @@ import (
 
 const gigabit = 1e9
 
-// scene is a switch under a constant load: what every port sends and gets, wherever it is.
+// scene is a switch under a constant load: what every port sends and receives, whichever uplink it uses.
 type scene struct {
 	speed map[string]float64
 	ports []Port
-	other map[string]Rate // traffic of an uplink that no load-based port has
+	other map[string]Rate // traffic of an uplink from ports without load-based teaming
 }
 
-// uplinks are what a window would measure.
+// uplinks returns what a window would measure.
 func (s *scene) uplinks() (list []Uplink) {
 	for name, speed := range s.speed {
 		u := Uplink{Name: name, Speed: speed, In: s.other[name].In, Out: s.other[name].Out}
@@ -48,7 +48,7 @@ func (s *scene) window() []Move {
 	return moves
 }
 
-// ports are "name uplink Mb/s out": all may use a, b and c.
+// ports parses "name uplink Mb/s out": all ports may use a, b and c.
 func ports(list ...string) (out []Port) {
 	for _, text := range list {
 		p := Port{Choices: []string{"a", "b", "c"}}
@@ -107,7 +107,7 @@ func TestS47_TheBusiestPortOfALoadedUplinkMovesToTheLeastLoaded(t *testing.T) {
 	}
 }
 
-// draw is any switch under a constant load.
+// draw returns a random switch under a constant load.
 func draw(t *rapid.T) *scene {
 	s := &scene{speed: map[string]float64{}, other: map[string]Rate{}}
 	var names []string
@@ -163,7 +163,7 @@ func TestS47_Property_AConstantLoadSettles(t *testing.T) {
 	})
 }
 
-// stuck holds the end against what S47 promises.
+// stuck checks the final state against S47.
 func stuck(t *rapid.T, s *scene) {
 	by := map[string]*Uplink{}
 	list := s.uplinks()
@@ -217,7 +217,7 @@ func TestWindow_IsTheMeanSinceTheLastSample(t *testing.T) {
 		t.Errorf("%v, %v; want %v", got, ok, want)
 	}
 	got, ok = at(60, map[string]Bytes{"a": {3999, 60}, "new": {9, 39}})
-	if want := map[string]Rate{"new": {0, 8}}; !ok || !reflect.DeepEqual(got, want) { // a was set back
+	if want := map[string]Rate{"new": {0, 8}}; !ok || !reflect.DeepEqual(got, want) { // the counters of a were reset
 		t.Errorf("%v, %v; want %v", got, ok, want)
 	}
 	if _, ok := at(130, nil); ok {

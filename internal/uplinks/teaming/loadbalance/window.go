@@ -2,21 +2,21 @@ package loadbalance
 
 import "time"
 
-// Bytes are what was counted in both directions. For a port, In is what it got from uplinks and Out what it sent to
-// them.
+// Bytes are the counted bytes of both directions. For a port, In is what it received from uplinks and Out what it sent
+// to them.
 type Bytes struct{ In, Out uint64 }
 
 // Rate is a mean over a window, bits per second.
 type Rate struct{ In, Out float64 }
 
-// Window turns counters into means. K names what is counted. The zero value begins with the first sample.
+// Window turns counters into means. K identifies what is counted. The zero value begins with the first sample.
 type Window[K comparable] struct {
 	at   time.Time
 	last map[K]Bytes
 }
 
-// Next ends the window that the last call began and begins the next. Counters that did not exist before, or were
-// reset, are left out. ok is false at first, and if the window was less than half or more than twice as long as
+// Next ends the window that the last call began and begins the next. Counters that did not exist before, or were reset,
+// are left out. ok is false for the first call, and if the window was less than half or more than twice as long as
 // intended: its mean would not be comparable.
 func (w *Window[K]) Next(now time.Time, counted map[K]Bytes, length time.Duration) (rates map[K]Rate, ok bool) {
 	took, last := now.Sub(w.at), w.last

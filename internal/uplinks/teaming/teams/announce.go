@@ -11,34 +11,34 @@ import (
 	"heddle/internal/uplinks/announce"
 )
 
-// fewVLANs is the largest number of VLANs of a trunk with which its port's MAC is announced in all of them. In a
-// wider trunk it is announced untagged and where MACs were learned behind the port: Linux does not show which VLANs
-// the owner uses (D21).
+// fewVLANs is the largest number of VLANs of a trunk with which its port's MAC is announced in all of them. In a wider
+// trunk it is announced untagged and where MACs were learned behind the port: Linux does not show which VLANs the owner
+// uses (D21).
 const fewVLANs = 32
 
-// Round is one change's announcements in the making.
+// Round collects the announcements of one change.
 type Round struct {
 	inForce *binding.Desired
 	now     *Teams
 	own     map[string]map[plan.PortID]plan.MAC // by switch
-	// speakers are the ports that send from MACs of others, shared which port has each MAC that siblings share, by
-	// switch.
+	// speakers are the ports that send with MACs of others. shared is, by switch, which port has each MAC that siblings
+	// share.
 	speakers []observe.Speaker
 	shared   map[string][]compile.Shared
 }
 
-// NewRound begins a round; inForce is what became active with now, speakers are the ports that send from MACs of
-// others.
+// NewRound begins a round; inForce is what became active together with now, speakers are the ports that send with MACs
+// of others.
 func NewRound(inForce *binding.Desired, now *Teams, speakers []observe.Speaker) *Round {
 	return &Round{inForce: inForce, now: now, speakers: speakers, own: map[string]map[plan.PortID]plan.MAC{},
 		shared: map[string][]compile.Shared{}}
 }
 
-// Own are what announces the port's own MAC, and the queries that ask its owner for its multicast groups.
+// Own returns the announcements of the port's own MAC, and the queries that ask its owner for its multicast groups.
 func (r *Round) Own(p Subject) []announce.Announcement { return append(r.rarps(p), r.queries(p)...) }
 
-// Learned announces a MAC that was learned behind the port, where outsiders would be flooded for it. The first one in a
-// VLAN of a wide trunk has the port's own MAC announced there too.
+// Learned returns the announcements of a MAC that was learned behind the port, for which frames from outside would
+// otherwise be flooded. With the first MAC in a VLAN of a wide trunk the port's own MAC is announced there too.
 func (r *Round) Learned(p Subject, mac plan.MAC, tag announce.Tag, first bool) []announce.Announcement {
 	var frames []announce.Announcement
 	if p.Port.Policy.Learning.UnicastFlooding.V {
@@ -63,14 +63,14 @@ func (r *Round) ownMAC(p Subject) plan.MAC {
 }
 
 // Speaks reports whether the port's MACs are announced at all. The members of a channel are one port to the physical
-// switch, so that a move within it is none (S52 has the same for a LAG, which is one entry of a team).
+// switch, so that a move within it is no move (S52 has the same for a LAG, which is one entry of a team).
 func (r *Round) Speaks(p Subject) bool {
 	u := r.now.Of(p.Port.ID)
 	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V &&
 		!(p.Moved && u.Team.Policy == spec.IPHash)
 }
 
-// rarps announce the MACs of the port where they are certain to be used.
+// rarps returns the announcements of the port's MACs in the VLANs in which they are certainly used.
 func (r *Round) rarps(p Subject) []announce.Announcement {
 	if !r.Speaks(p) {
 		return nil
@@ -84,9 +84,9 @@ func (r *Round) rarps(p Subject) []announce.Announcement {
 	return all
 }
 
-// holds are the MACs whose frames go to the port: its own, unless a sibling has it now, and those of siblings that it
-// has (S111). A bond in a guest gives both its adapters one MAC: announced by the standby too, it would be looked for
-// at the wrong uplink.
+// holds returns the MACs whose frames go to the port: its own, unless a sibling has it now, and those of siblings that
+// it has (S111). A bond in a guest gives both its adapters one MAC: if the standby announced it too, the physical
+// network would send frames to the wrong uplink.
 func (r *Round) holds(p Subject) (macs []plan.MAC) {
 	own := r.ownMAC(p)
 	elsewhere := own.IsZero()
@@ -104,7 +104,7 @@ func (r *Round) holds(p Subject) (macs []plan.MAC) {
 	return macs
 }
 
-// sharedOf are the MACs that siblings share on the port's switch.
+// sharedOf returns the MACs that siblings share on the port's switch.
 func (r *Round) sharedOf(p Subject) []compile.Shared {
 	if p.Port.Family() == "" {
 		return nil
@@ -117,7 +117,8 @@ func (r *Round) sharedOf(p Subject) []compile.Shared {
 	return list
 }
 
-// rarp announces a MAC in a VLAN on the uplink that its frames leave by, where that uplink carries the VLAN.
+// rarp returns the announcement of a MAC in a VLAN on the uplink by which its frames leave, if that uplink carries the
+// VLAN.
 func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.Tag) []announce.Announcement {
 	u := r.uplink(p, mac)
 	if u == nil || u.Blocked || !u.VLANs.Has(tag.VID) {
@@ -127,7 +128,7 @@ func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.T
 		Frame: announce.RARP(mac, tag)}}
 }
 
-// uplink is one by which frames of that source leave: of a LAG, a member.
+// uplink returns the uplink by which frames with that source leave: for a LAG, a member.
 func (r *Round) uplink(p Subject, mac plan.MAC) *plan.Uplink {
 	use := r.now.Of(p.Port.ID)
 	entry := use.Using[0]
@@ -147,8 +148,8 @@ func (r *Round) uplink(p Subject, mac plan.MAC) *plan.Uplink {
 	return nil
 }
 
-// queries ask the port's owner which groups it receives: the answers leave by the new uplink, and switches that snoop
-// multicast learn the new way.
+// queries returns queries that ask the port's owner which groups it receives: the answers leave by the new uplink, so
+// that switches with multicast snooping learn the new path.
 func (r *Round) queries(p Subject) []announce.Announcement {
 	use := r.now.Of(p.Port.ID)
 	if !use.Up || len(use.Using) == 0 {
@@ -171,7 +172,7 @@ func (r *Round) queries(p Subject) []announce.Announcement {
 	return all
 }
 
-// tags are the VLANs that a port's own MAC is certain to be announced in, as they are tagged on an uplink.
+// tags returns the VLANs in which a port's own MAC is certainly announced, as they are tagged on an uplink.
 func tags(p *plan.Port) []announce.Tag {
 	switch v := p.Policy.VLAN.V; {
 	case v.Mode == plan.VLANAccess:
@@ -194,7 +195,7 @@ func tags(p *plan.Port) []announce.Tag {
 	}
 }
 
-// wide says whether the port's trunk lists more VLANs than its MAC is announced in unseen.
+// wide reports whether the port's trunk has more than fewVLANs VLANs.
 func wide(p *plan.Port) bool {
 	v := p.Policy.VLAN.V
 	return v.Mode == plan.VLANTrunk && v.Set.Count() > fewVLANs

@@ -9,30 +9,30 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// Move is a number of ports of one switch that changed their uplinks in the same way for the same reason.
+// Move counts the ports of one switch that changed their uplinks in the same way for the same reason.
 type Move struct {
 	Switch, From, To string
 	Why              Why
 }
 
-// Subject is a port to announce; Moved: another uplink, and not a new port or VLAN.
+// Subject is a port to announce. Moved: it uses another uplink; otherwise the port or its VLAN is new.
 type Subject struct {
 	Switch *plan.Switch
 	Port   *plan.Port
 	Moved  bool
 }
 
-// Change is how the ports moved when other teams became active.
+// Change is which ports moved when other teams became active.
 type Change struct {
 	Moves []Move
-	Ports map[Move]int // how many ports
+	Ports map[Move]int // number of ports
 	// Announced are the ports that moved, were connected, are in other VLANs now, or may not send any more (S47, S49,
 	// S50).
 	Announced []Subject
 }
 
-// Compare returns how the ports moved. inForce is what became active with now; link returns what is wrong with the
-// link of a device.
+// Compare returns how the ports moved. inForce is what became active together with now; link returns what is wrong with
+// the link of a device.
 func Compare(was, now *Teams, inForce *binding.Desired, link func(device string) Link) Change {
 	c := Change{Ports: map[Move]int{}}
 	for _, sw := range inForce.Plan.Switches {
@@ -59,18 +59,19 @@ func (c *Change) add(sw *plan.Switch, p *plan.Port, was, now *Teams, r reasons) 
 		c.Announced = append(c.Announced, Subject{sw, p, true})
 	case connected && u.Up && (!stayed || old.Known && *old.VLAN != *u.VLAN):
 		c.Announced = append(c.Announced, Subject{sw, p, false})
-	case had && old.Known && old.Up && !u.Up: // what still waits is forgotten
+	case had && old.Known && old.Up && !u.Up: // queued announcements are dropped
 		c.Announced = append(c.Announced, Subject{sw, p, false})
 	}
 }
 
-// reasons is what the reasons of moves are found in.
+// reasons has what is needed to find the reasons of moves.
 type reasons struct {
 	inForce *binding.Desired
 	link    func(device string) Link
 }
 
-// whyMoved says why a port changed what it uses: what it used failed, what it prefers is back, or somebody wants it so.
+// whyMoved returns why a port changed its entries: what it used failed, what it prefers is usable again, or the
+// configuration changed.
 func (r reasons) whyMoved(sw *plan.Switch, old, now Use, was, is *Teams) Why {
 	for _, e := range old.Using {
 		if !is.Usable[plan.PortID{Switch: sw.Name, Name: e}] {

@@ -1,5 +1,5 @@
-// Package teams decides which uplink every port uses: the teams under given facts, which ports move and why, and what
-// is announced about it.
+// Package teams decides which uplink every port uses: the teams under the present facts, which ports move and why, and
+// what is announced about it.
 package teams
 
 import (
@@ -10,7 +10,7 @@ import (
 	"heddle/internal/uplinks/teaming/failover"
 )
 
-// Teams is which uplinks and LAGs are usable and which of them each connected port uses.
+// Teams says which uplinks and LAGs are usable and which of them each connected port uses.
 type Teams struct {
 	Usable map[plan.PortID]bool
 	Ports  map[plan.PortID]*Use
@@ -23,13 +23,14 @@ type Use struct {
 	Device uint32 // ifindex
 	Up     bool   // it may send: up, not blocked, and not waiting for its guest
 	VLAN   *plan.VLAN
-	Known  bool // false: what was remembered of it says only Use
+	Known  bool // false: only Use is known, from an earlier agent
 }
 
-// Form works out what every connected port uses under these facts, and writes into the facts what rests for it (S44).
+// Form computes what every connected port uses under these facts, and writes into the facts which entries rest for it
+// (S44).
 func Form(d *binding.Desired, was *Teams) *Teams {
 	now := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]*Use, len(d.Facts))}
-	room := make([]Use, len(d.Facts)) // of all ports at once: a thousand small pieces of memory take a while to get
+	room := make([]Use, len(d.Facts)) // one allocation for all ports: a thousand small ones take a while
 	for _, sw := range d.Plan.Switches {
 		now.weigh(sw, d.Facts)
 		usable := func(entry string) bool { return now.Usable[plan.PortID{Switch: sw.Name, Name: entry}] }
@@ -53,7 +54,7 @@ func Form(d *binding.Desired, was *Teams) *Teams {
 	return now
 }
 
-// Of is what the port uses; the zero Use of one that is not connected.
+// Of returns what the port uses; the zero Use for a port that is not connected.
 func (t *Teams) Of(id plan.PortID) Use {
 	u, _ := t.find(id)
 	return u
@@ -66,8 +67,8 @@ func (t *Teams) find(id plan.PortID) (u Use, connected bool) {
 	return Use{}, false
 }
 
-// before is where a port stands that is about to be used as now says: nowhere when it was just connected or powered on,
-// or its team is another.
+// before returns the previous use that counts for a port: none if it was just connected or powered on, or if its team
+// has changed.
 func (u Use) before(now *Use) failover.Use {
 	if u.Known && (!u.Up || u.Device != now.Device || !u.Team.Same(now.Team)) {
 		return failover.Use{}
@@ -75,7 +76,7 @@ func (u Use) before(now *Use) failover.Use {
 	return u.Use
 }
 
-// weigh says which uplinks and LAGs of a switch are usable: a LAG is when one of its members is.
+// weigh computes which uplinks and LAGs of a switch are usable: a LAG is if one of its members is.
 func (t *Teams) weigh(sw *plan.Switch, facts plan.Facts) {
 	for _, u := range sw.Uplinks {
 		f, ok := facts[u.ID]
@@ -88,7 +89,7 @@ func (t *Teams) weigh(sw *plan.Switch, facts plan.Facts) {
 	}
 }
 
-// Remembered is what an earlier agent left, with every uplink taken as usable.
+// Remembered returns the teams that an earlier agent saved, with every uplink taken as usable.
 func Remembered(uses []failover.PortUse) *Teams {
 	t := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]*Use, len(uses))}
 	for _, u := range uses {
@@ -100,7 +101,7 @@ func Remembered(uses []failover.PortUse) *Teams {
 	return t
 }
 
-// Remember is what a later agent needs of it.
+// Remember returns what a later agent needs of the teams.
 func (t *Teams) Remember(p *plan.Plan) []failover.PortUse {
 	uses := make([]failover.PortUse, 0, len(t.Ports))
 	for _, sw := range p.Switches {

@@ -42,7 +42,7 @@ func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
 	}
 }
 
-// The teams that the agent follows and those that the kernel's tables are made of are two pieces of code: they agree.
+// The teams that the agent computes and those in the kernel's tables come from two pieces of code: they agree.
 func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 	names := []string{"u1", "u2", "u3", "u4"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,17 +11,17 @@ type Kind uint8
 // The kinds of reason.
 const (
 	Configured Kind = iota // the configuration changed
-	FoundSo                // it was found so at the start of the agent
+	FoundSo                // found at the start of the agent
 	Load                   // load-based teaming
 	Back                   // Entry can be used again
-	NoMember               // Entry is a LAG, and none of its members can be used
-	NoUplink               // Entry is no uplink of the switch any more
-	NotUsed                // Entry's link is up, and it is out of use: Problem
+	NoMember               // Entry is a LAG without a usable member
+	NoUplink               // Entry is no longer an uplink of the switch
+	NotUsed                // Entry's link is up, but it is out of use: Problem
 	NoLink                 // Entry's link is down: Link
 	kinds
 )
 
-// Cause is the kind for programs.
+// Cause returns the kind as a code for programs.
 func (k Kind) Cause() event.FailoverCause {
 	return [kinds]event.FailoverCause{Configured: event.ConfigurationChanged, FoundSo: event.AgentStarted,
 		Load: event.LoadBalanced, Back: event.UplinkBack, NoMember: event.NoLAGMember, NoUplink: event.UplinkRemoved,
@@ -33,15 +33,15 @@ type Link uint8
 
 // What is wrong with a link.
 const (
-	LinkUnserved  Link = iota // nothing: the device does not serve the uplink
+	LinkUnserved  Link = iota // nothing is wrong: the device does not serve the uplink
 	LinkUnbound               // no device is bound to the uplink
 	LinkGone                  // there is no such device
-	LinkSetDown               // by an operator
-	LinkNoCarrier             // or, of a pair, the other end is down
+	LinkSetDown               // an operator has set it down
+	LinkNoCarrier             // no carrier or, for a pair, the other end is down
 	links
 )
 
-// Text says what is wrong with the link of a device.
+// Text describes what is wrong with the link of a device.
 func (l Link) Text(device string) string {
 	switch l {
 	case LinkUnbound:
@@ -56,16 +56,16 @@ func (l Link) Text(device string) string {
 	return "its device " + device + " does not serve it"
 }
 
-// Why is the reason for which ports changed their uplinks. Equal reasons are told together.
+// Why is the reason for which ports changed their uplinks. Ports with equal reasons are reported together.
 type Why struct {
 	Kind    Kind
-	Entry   string // of the teaming lists: an uplink or a LAG
+	Entry   string // an uplink or a LAG of the teaming lists
 	Problem problem.Problem
 	Link    Link
 	Device  string // of Link
 }
 
-// Text says the reason in words.
+// Text returns the reason as a sentence.
 func (w Why) Text() string {
 	switch w.Kind {
 	case FoundSo:
