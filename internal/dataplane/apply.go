@@ -28,7 +28,7 @@ func Monotonic() (int64, error) {
 	return ts.Nano(), nil
 }
 
-// Apply makes the kernel do what is desired, and returns when every device is attached.
+// Apply makes the desired state active in the kernel, and returns when every device is attached.
 func (k *Kernel) Apply(d binding.Desired) error {
 	if _, err := k.Change(d, nil); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex,
 		k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
-	// A program that devices get from now on finds its plan and their slots.
+	// The new program finds the plan and the slots of its devices as soon as a device runs it.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
 		return at, err
 	}
@@ -73,7 +73,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 			return at, err
 		}
 	}
-	// Wait for runs that began under the old plan to end: before the sweep, so that they cannot bring back what it
+	// Wait until runs that began with the old plan have ended: before the sweep, so that they cannot add back what it
 	// removes, and before free slots can be reused.
 	if err := k.tables.awaitGrace(); err != nil {
 		return at, err
@@ -99,7 +99,7 @@ func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points fun
 		return Instant{}, err
 	}
 	var fresh map[plan.PortID]flow.Point
-	if len(a.NewPorts) > 0 { // known points stay the same until the plan is active
+	if len(a.NewPorts) > 0 { // observation points that exist stay the same until the plan is active
 		fresh = points()
 	}
 	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
@@ -118,7 +118,7 @@ func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points fun
 	return k.tables.flip(next)
 }
 
-// wantedEgress lists the devices on which the host's own frames are looked up before they leave.
+// wantedEgress lists the devices on which the switch looks up the host's own frames before they leave.
 func (k *Kernel) wantedEgress(d binding.Desired) map[uint32]uint32 {
 	want := map[uint32]uint32{}
 	for _, sw := range d.Plan.Switches {

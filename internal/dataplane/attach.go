@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Attach attaches and detaches devices as the last Change requires, and returns how many are left. It stops after the
-// budget, at the first device beyond it: each device takes some 10 ms (a grace period of the kernel), and a thousand
-// would block the caller for a thousand times that. Devices that are gone come first. A device that fails is in the
-// error, unless it is gone; it is not counted as left, and is tried again after the next Change or RetryAttach.
+// Attach attaches and detaches devices as the last Change requires, and returns how many are left. It stops when the
+// budget is used up, after the device at hand: each device takes some 10 ms (a grace period of the kernel), so that a
+// thousand would block the caller for 10 s. Devices that are to be detached come first. A device that fails is in the
+// error, unless the device is gone; it is not counted as left, and is tried again after the next Change or RetryAttach.
 func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 	until := time.Now().Add(budget)
 	left, err = k.links.step(until)
@@ -17,8 +17,8 @@ func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 	return left + more, errors.Join(err, errEgress)
 }
 
-// Unattached are the devices, by ifindex, that must run the program but do not yet: with the error of the last try, or
-// nil before the first.
+// Unattached returns the devices, by ifindex, that must run the program but do not yet: with the error of the last
+// attempt, or nil before the first.
 func (k *Kernel) Unattached() map[uint32]error {
 	all := map[uint32]error{}
 	maps.Copy(all, k.egress.wanted)
@@ -26,7 +26,7 @@ func (k *Kernel) Unattached() map[uint32]error {
 	return all
 }
 
-// RetryAttach makes Attach try again what failed.
+// RetryAttach makes Attach try again the devices that failed.
 func (k *Kernel) RetryAttach() {
 	for _, l := range []*links{k.links, k.egress} {
 		for index := range l.wanted {

@@ -16,7 +16,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// ErrTooManyCaptures says that the most captures possible run already.
+// ErrTooManyCaptures: the largest possible number of captures is already running.
 var ErrTooManyCaptures = fmt.Errorf("%d captures run already, and that is as many as there can be at a time",
 	abi.MaxCaptures)
 
@@ -35,25 +35,25 @@ type Segment struct {
 
 // Selection says which frames a capture records.
 type Selection struct {
-	// Ports are ports and uplinks; none means all. A port that does not exist yet is captured as soon as it does.
+	// Ports are ports and uplinks; none means all. A port that does not exist yet is captured once it exists.
 	Ports []plan.PortID
-	// Segments of Switch; none means all, and then Switch is not used.
+	// Segments are segments of Switch; none means all, and then Switch is not used.
 	Switch   string
 	Segments []Segment
 	// Stages are abi.CaptureAdmit and so on.
 	Stages []int
 	// Reasons of drops; none means all.
 	Reasons []abi.Reason
-	// Filter is a classic BPF program, as CheckFilter accepts it; none accepts every frame.
+	// Filter is a classic BPF program that CheckFilter accepts; an empty one accepts every frame.
 	Filter []abi.FilterInstruction
 	// Snap is the most bytes of a frame to capture, 1 to abi.MaxSnap.
 	Snap int
 }
 
-// Captures are the captures that run. Any goroutine may call its methods.
+// Captures are the running captures. Any goroutine may call its methods.
 type Captures struct {
 	kernel *Kernel
-	// loading guards build and users, and is held as long as loading takes; mu guards the rest.
+	// loading guards build and users, and is held while a program is loaded; mu guards the rest.
 	loading sync.Mutex
 	build   *capturingBuild // nil while nothing is captured
 	users   int
@@ -86,7 +86,8 @@ type Captured struct {
 func (k *Kernel) Captures() *Captures { return k.captures }
 
 // Start begins a capture. The first one takes as long as loading a program, some tenths of a second. owner runs a
-// function on the goroutine that may call the kernel's methods, here and when the capture is closed.
+// function on the goroutine that may call the kernel's methods; it is called here and when the capture is closed. The
+// error is ErrTooManyCaptures if no slot is free.
 func (c *Captures) Start(s Selection, owner func(func() error) error) (*Capture, error) {
 	if err := CheckFilter(s.Filter); err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (c *Captures) use(owner func(func() error) error) (*capturingBuild, error) 
 	return c.build, nil
 }
 
-// unuse attaches the live program to the devices after the last use.
+// unuse attaches the live program to the devices again after the last use.
 func (c *Captures) unuse(owner func(func() error) error) error {
 	c.loading.Lock()
 	defer c.loading.Unlock()
@@ -198,8 +199,8 @@ func (b *capturingBuild) prepare(run *Capture) error {
 	return nil
 }
 
-// activate sets which captures the program runs. It is a system call, so that the program sees what was written about
-// the captures before it.
+// activate sets which captures the program runs. It is a system call, so that the program sees everything that was
+// written about the captures before.
 func (c *Captures) activate(b *capturingBuild) error {
 	var ctl abi.CaptureControl
 	for id, run := range c.running {
@@ -213,7 +214,7 @@ func (c *Captures) activate(b *capturingBuild) error {
 	return nil
 }
 
-// close ends the captures that still run, before the kernel's handles are closed.
+// close ends the captures that are still running, before the kernel's handles are closed.
 func (c *Captures) close() error {
 	c.mu.Lock()
 	var left []*Capture
@@ -225,7 +226,7 @@ func (c *Captures) close() error {
 	c.mu.Unlock()
 	var errs []error
 	for _, run := range left {
-		run.owner = func(f func() error) error { return f() } // the caller is the one that closes the kernel
+		run.owner = func(f func() error) error { return f() } // the caller is the goroutine that closes the kernel
 		errs = append(errs, run.Close())
 	}
 	if c.kernel.asking { // a capture ended while its owner was busy with closing
@@ -260,7 +261,7 @@ func (r *Capture) Next(deadline time.Time) (Captured, error) {
 	}
 }
 
-// Counts are the number of frames and copies that were selected, and how many of them did not fit into the ring.
+// Counts returns how many frames and copies were selected, and how many of them did not fit into the ring.
 func (r *Capture) Counts() (selected, lost uint64, err error) {
 	var of []abi.CaptureCounts
 	if err := r.build.counts.Lookup(r.id, &of); err != nil {
@@ -280,7 +281,7 @@ func (r *Capture) Stop() error {
 	if c.running[r.id] != r {
 		return nil
 	}
-	// Its slot stays taken until Close; its stages say that it wants nothing.
+	// The capture keeps its slot until Close; without stages it selects nothing.
 	at := int64(r.id)*int64(unsafe.Sizeof(abi.Capture{})) + int64(unsafe.Offsetof(abi.Capture{}.Stages))
 	_, err := r.build.captures.WriteAt(bytesOf([]uint32{0}), at)
 	return err
@@ -302,7 +303,7 @@ func (r *Capture) Close() error {
 
 func (r *Capture) closeRing() error { return errors.Join(r.ring.Close(), r.inner.Close()) }
 
-// Name is the present port or uplink at a record's slot; the zero PortID if it is gone.
+// Name returns the present port or uplink at a record's slot; the zero PortID if it is gone.
 func (c *Captures) Name(slot uint16) (plan.PortID, error) {
 	var n abi.PortName
 	if err := c.kernel.objects.PortNames.Lookup(uint32(slot), &n); err != nil {

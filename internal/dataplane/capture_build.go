@@ -8,10 +8,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// capturingBuild replaces the live program on the devices: it is the same program, but first looks in a table for a
+// capturingBuild replaces the live program on the devices. It is the same program, but first looks in a table for a
 // stand-in, which is the capturing build. The kernel empties such a table when the last process that has it open ends.
-// So if an agent dies during a capture, nothing is captured any more and the switch only has one more look-up, until
-// the next agent gives the devices the live program again, as it replaces any other program that it finds.
+// So if an agent dies during a capture, nothing is captured any more, and the switch only has one more look-up. The
+// next agent attaches the live program again, as it replaces any other program that it finds.
 type capturingBuild struct {
 	capturing, asking      *ebpf.Collection
 	captures               *ebpf.Memory

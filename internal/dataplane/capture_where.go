@@ -33,7 +33,7 @@ func (c *Captures) compile(s Selection) abi.Capture {
 	return r
 }
 
-// where returns the present slots of the selection's ports and the numbers of its segments.
+// where returns the present slots of the selection's ports, and the numbers of its switch and segments.
 func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32,
 	segments [abi.SegmentsPerSwitch / 64]uint64) {
 	for _, id := range s.Ports {
@@ -54,8 +54,8 @@ func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNu
 	return ports, switchNumber, segments
 }
 
-// follow updates the captures to the present slots of ports and switches. A slot that was given up is no longer
-// captured before another port gets it.
+// follow updates the captures to the present slots of ports and switches. A released slot is no longer captured before
+// another port gets it.
 func (c *Captures) follow(s *compile.Slots) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

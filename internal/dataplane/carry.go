@@ -11,8 +11,9 @@ import (
 	"heddle/internal/abi"
 )
 
-// carry copies the content of tables of another layout: first all of it, while no device uses the new tables; then,
-// when every device does, what was added in between. The agent writes the content of other tables anew.
+// carry copies the content of tables of another layout in two steps: first all of it, while no device uses the new
+// tables; then, when every device does, what was added in between. The content of tables that are not carried is
+// written anew by the agent.
 type carry struct {
 	from []*generation
 	to   *generation
@@ -26,7 +27,7 @@ type source struct {
 	from, to tableLayout
 }
 
-// open opens a table of a generation; nil when it had none.
+// open opens a table of a generation; nil if the generation had none of that name.
 func (c *carry) open(g *generation, name string) (*source, error) {
 	from, had := g.layout.Tables[name]
 	if !had {
@@ -56,8 +57,8 @@ func (c *carry) each(name string, f func(*generation, *source) error) error {
 	return nil
 }
 
-// entries calls f with every entry, in the new layout. If the table changes meanwhile, some entries may be missing or
-// come twice.
+// entries calls f with every entry, in the new layout. If the table changes meanwhile, some entries may be missed or
+// visited twice.
 func (s *source) entries(f func(key, value []byte) error) error {
 	var key, value []byte
 	it := s.Iterate()
@@ -122,7 +123,7 @@ func (c *carry) first() error {
 	return errors.Join(c.awake(), c.speakers(), c.learned())
 }
 
-// awake copies which waits have ended. Programs may be ending others meanwhile.
+// awake copies the numbers of the waits that have ended. Programs may end other waits meanwhile.
 func (c *carry) awake() error {
 	return c.each("awake", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {
@@ -139,7 +140,8 @@ func (c *carry) awake() error {
 	})
 }
 
-// speakers copies which siblings speak for which MACs. Programs may be writing newer ones meanwhile, which count.
+// speakers copies which siblings send with which MACs. Programs may write newer entries meanwhile, which have
+// precedence.
 func (c *carry) speakers() error {
 	return c.each("speakers", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {
@@ -157,7 +159,7 @@ func (c *carry) speakers() error {
 }
 
 // learned copies the learned MACs, and each port's count of them, while programs may be learning: the port that was
-// heard last counts.
+// heard last has precedence.
 func (c *carry) learned() error {
 	return c.each("macs", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {
@@ -169,7 +171,7 @@ func (c *carry) learned() error {
 	})
 }
 
-// late copies what was added after first, when no run of the program uses the old tables any more. It may be repeated.
+// late copies what was added after first, once no run of the program uses the old tables. It may be repeated.
 func (c *carry) late() error {
 	if err := errors.Join(c.awake(), c.speakers(), c.learned()); err != nil {
 		return err
@@ -179,8 +181,8 @@ func (c *carry) late() error {
 		c.counted("rare_counts", "rare_counts_before", c.maps.RareCountsBefore))
 }
 
-// counted adds up the counters of that name with the earlier counts that their generation had copied itself, and writes
-// the sum to the table of earlier counts.
+// counted adds up the counters of that name and the earlier counts that their generation itself had taken over, and
+// writes the sum to the table of earlier counts.
 func (c *carry) counted(counts, before string, to *ebpf.Map) error {
 	layout := c.to.layout.Tables[before]
 	sums := make([][]uint64, layout.Entries)
@@ -190,7 +192,7 @@ func (c *carry) counted(counts, before string, to *ebpf.Map) error {
 	for _, name := range []string{counts, before} {
 		err := c.each(name, func(g *generation, s *source) error {
 			if name == before && g.phase != complete {
-				return nil // it would repeat what the others of these generations say
+				return nil // it would repeat the entries of the other generations
 			}
 			return addCounters(sums, s)
 		})

@@ -18,25 +18,25 @@ type Hook string
 
 // The hooks that the switch uses.
 const (
-	Ingress Hook = "ingress" // for frames that come in by the device
-	Egress  Hook = "egress"  // for the host's own frames that leave by it
+	Ingress Hook = "ingress" // for frames that the device receives
+	Egress  Hook = "egress"  // for the host's own frames that the device sends
 )
 
-// Stranger is a program on a hook of a device that is not this instance's own, whoever attached it. This includes
-// another instance's program, and one of this instance's to which it has no link any more.
+// Stranger is a program on a hook of a device that is not this instance's own, whoever attached it. It may also be
+// another instance's program, or an earlier one of this instance whose link is lost.
 type Stranger struct {
 	Hook    Hook
-	Program uint32 // the kernel's id for it
-	Link    uint32 // the kernel's id for its attachment, 0 for one without a link
+	Program uint32 // the kernel's id of the program
+	Link    uint32 // the kernel's id of the attachment, 0 for one without a link
 	Name    string // "" where this process may not ask for it (CAP_SYS_ADMIN)
-	// Instance is the name of the instance of the same run directory that owns the program, "" for others.
+	// Instance is the name of the instance with the same run directory that owns the program, "" for others.
 	Instance string
-	// Before: it sees the frames before the instance's own program, which only gets what it passes on. Otherwise it
-	// is the other way round.
+	// Before: the stranger sees the frames before the instance's own program, which only gets the frames that the
+	// stranger passes on. Otherwise the own program comes first.
 	Before bool
 }
 
-// Chain is the programs that run on a device's hooks.
+// Chain is the list of programs on a device's hooks.
 type Chain struct {
 	// Ours: the instance's own program is on each hook that it needs.
 	Ours      bool
@@ -50,7 +50,7 @@ func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
 		if _, wanted := l.keep[ifindex]; !wanted {
 			continue
 		}
-		if _, waits := l.wanted[ifindex]; waits { // it will come first when it is attached
+		if _, waits := l.wanted[ifindex]; waits { // it will be first once it is attached
 			continue
 		}
 		own, err := l.id(ifindex)
@@ -69,8 +69,8 @@ func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
 	return c, nil
 }
 
-// PinnedChain reads the programs on a device, for a process that is not the agent. It opens what the instance has
-// pinned.
+// PinnedChain reads the programs on a device, for a process that is not the agent. It uses the links that the instance
+// has pinned.
 func PinnedChain(pinDir string, ifindex uint32) (Chain, error) {
 	c := Chain{Ours: true}
 	for dir, hook := range map[string]ebpf.AttachType{linkDir: ebpf.AttachTCXIngress, egressDir: ebpf.AttachTCXEgress} {
@@ -91,7 +91,7 @@ func PinnedChain(pinDir string, ifindex uint32) (Chain, error) {
 	return c, nil
 }
 
-// id is the kernel's id of the device's link, 0 when there is none.
+// id returns the kernel's id of the device's link, 0 if there is none.
 func (l *links) id(index uint32) (link.ID, error) {
 	k, ok := l.byIndex[index]
 	if !ok {
@@ -104,8 +104,8 @@ func (l *links) id(index uint32) (link.ID, error) {
 	return info.ID, nil
 }
 
-// chainOf reads one hook; own is the id of the instance's link there, and dir the directory where that is pinned. A
-// device that is gone has no chain.
+// chainOf reads one hook; own is the id of the instance's link there, and dir the directory in which that link is
+// pinned. A device that is gone has no chain.
 func chainOf(index uint32, hook ebpf.AttachType, own link.ID, dir string) (Chain, error) {
 	q, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: hook})
 	if errors.Is(err, unix.ENODEV) {
@@ -142,7 +142,7 @@ func hookOf(t ebpf.AttachType) Hook {
 	return Ingress
 }
 
-// programName is "" if the kernel does not give a name.
+// programName returns "" if the kernel reports no name.
 func programName(id ebpf.ProgramID) string {
 	p, err := ebpf.NewProgramFromID(id)
 	if err != nil {
@@ -156,8 +156,9 @@ func programName(id ebpf.ProgramID) string {
 	return info.Name
 }
 
-// linksBeside are the links that other instances of the same run directory have to a device with that index, in this
-// network namespace or another, with the instances' names. dir is where this instance's links are pinned.
+// linksBeside returns the links that other instances with the same run directory have to a device with that index, in
+// this network namespace or another, with the instances' names. dir is the directory in which this instance's links are
+// pinned.
 func linksBeside(dir string, index uint32) map[link.ID]string {
 	instance, kind := filepath.Dir(dir), filepath.Base(dir)
 	found := map[link.ID]string{}
@@ -176,7 +177,7 @@ func linksBeside(dir string, index uint32) map[link.ID]string {
 	return found
 }
 
-// pinnedLink is the kernel's id for the link to the device that is pinned in the directory.
+// pinnedLink returns the kernel's id of the link to the device that is pinned in the directory.
 func pinnedLink(dir string, index uint32) (link.ID, error) {
 	l, err := link.LoadPinnedLink(filepath.Join(dir, strconv.FormatUint(uint64(index), 10)), nil)
 	if err != nil {
@@ -190,10 +191,10 @@ func pinnedLink(dir string, index uint32) (link.ID, error) {
 	return info.ID, nil
 }
 
-// anchor returns the position in a device's chain where the program is attached. This is first, because a program
-// before it may consume or pass on frames that the switch would refuse; but after a program of another instance of the
-// same run directory, whose ports would lose their traffic. Programs behind it, whoever attached them, see the frames
-// that go on to the host's stack or to the wire.
+// anchor returns the position in a device's chain where the program is attached. This is the first position, because a
+// program before it may consume or pass on frames that the switch would refuse; but it is after a program of another
+// instance with the same run directory, whose ports would otherwise lose their traffic. Programs after it, whoever
+// attached them, see the frames that continue to the host's stack or to the wire.
 func (l *links) anchor(index uint32) (link.Anchor, error) {
 	beside := linksBeside(l.dir, index)
 	if len(beside) == 0 {

@@ -55,26 +55,26 @@ func readClocks(p *ebpf.Program) (clocks, error) {
 	return out[0], nil
 }
 
-// tickClock knows the kernel's clock without reading it each time: it advances with the monotonic clock, in steps of a
-// tick.
+// tickClock computes the kernel's clock without reading it each time: the clock advances with the monotonic clock, in
+// steps of a tick.
 type tickClock struct {
 	hz   uint64
 	read func() (clocks, error)
 
 	mu    sync.Mutex // guards what follows
 	ticks uint64
-	at    time.Time // when it had reached that number; zero before it was first read
+	at    time.Time // when the clock had that value; zero before the first reading
 }
 
-// askEvery limits the error from the difference between a tick's nominal length and the real one (1/300 s is rounded)
-// to less than a tick.
+// askEvery bounds the error from the difference between the nominal length of a tick and the real one (1/300 s is
+// rounded) to less than a tick.
 const askEvery = time.Minute
 
-// askWithin is how long reading the clock may take for the result to be used later: after a longer time the process may
-// have been suspended before or after the reading.
+// askWithin is how long a reading of the clock may take if its result is to be used later: after a longer time the
+// process may have been suspended before or after the reading.
 const askWithin = time.Millisecond
 
-// now is the number of ticks that the kernel has counted, and when that was.
+// now returns the number of ticks that the kernel has counted, and when that was.
 func (c *tickClock) now() (uint64, time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +94,8 @@ func (c *tickClock) now() (uint64, time.Time, error) {
 	return c.ticks, c.at, nil
 }
 
-// wall converts the kernel's clock, with which flows are stamped, to the host's: it takes the lower half of a number of
-// ticks and returns that instant in milliseconds since 1970.
+// wall returns a function that converts the kernel's clock, with which flows are stamped, to the wall clock: it takes
+// the lower half of a number of ticks and returns that instant in milliseconds since 1970.
 func (c *tickClock) wall() (func(uint32) int64, error) {
 	ticks, now, err := c.now()
 	if err != nil {
@@ -110,7 +110,7 @@ func ticksAsTime() (func(uint32) int64, error) {
 	return func(at uint32) int64 { return int64(at) }, nil
 }
 
-// ticks is the kernel's clock that entries are stamped with.
+// ticks returns the kernel's clock with which entries are stamped.
 func (k *Kernel) ticks() (uint64, error) {
 	c, err := readClocks(k.objects.HeddleClocks)
 	return c.Ticks, err

@@ -21,8 +21,8 @@ ports:
   - {name: b, switch: s, portGroup: g, device: tap1, mac: "02:00:00:00:00:0b"}
 `
 
-// Processors read the clock one after the other, but may use the value later: a frame can find an entry that another
-// processor has stamped a tick after this frame read the clock. Then no time has passed. If the difference wrapped
+// CPUs read the clock one after the other, but may use the value later: a frame can find an entry that another CPU has
+// stamped with a later tick than the one that this frame has read. Then no time has passed. If the difference wrapped
 // around to a very long time, the entry would count as expired, and the frame would be flooded to the uplink.
 func TestS17_S92_AnEntryFromATickAheadIsAlive(t *testing.T) {
 	testkit.Root(t)

@@ -13,23 +13,23 @@ import (
 	"heddle/internal/plan"
 )
 
-// ErrNoCounters is wrapped when a port has no counters, because it was not in the plan when the reader was made.
+// ErrNoCounters is wrapped if a port has no counters, because it was not in the plan when the reader was made.
 var ErrNoCounters = errors.New("no counters are kept of it")
 
-// CounterReader reads the counters of the ports and uplinks that existed when it was made. One goroutine may use it,
-// beside the one that uses the Kernel, until the Kernel is closed. If another port has got a port's slot meanwhile, it
-// reads that port's counters: see Unmoved.
+// CounterReader reads the counters of the ports and uplinks that existed when it was made. One goroutine may use it, in
+// parallel with the one that uses the Kernel, until the Kernel is closed. If another port has got a port's slot
+// meanwhile, it reads that port's counters: see Unmoved.
 type CounterReader struct {
 	slots map[plan.PortID]uint32
 	read  func(id plan.PortID, slot uint32) (observe.Counters, error)
 }
 
-// CounterReader makes a reader for the present ports.
+// CounterReader returns a reader for the present ports.
 func (k *Kernel) CounterReader() *CounterReader {
 	return newCounterReader(&k.objects.vswitchMaps, k.slots)
 }
 
-// FixedCounters is a reader of given counters, for substitutes of a Kernel.
+// FixedCounters returns a reader of given counters, for substitutes of a Kernel.
 func FixedCounters(of map[plan.PortID]observe.Counters) *CounterReader {
 	r := &CounterReader{slots: make(map[plan.PortID]uint32, len(of))}
 	for id := range of {
@@ -69,8 +69,8 @@ func newCounterReader(m *vswitchMaps, s *compile.Slots) *CounterReader {
 	}}
 }
 
-// Read reads the counters of one port or uplink. They are not all of one instant: while frames pass, a frame may be in
-// one counter and not yet in another.
+// Read reads the counters of one port or uplink. They do not all belong to one instant: while frames pass, a frame may
+// be in one counter and not yet in another. The error is ErrNoCounters if the port has none.
 func (r *CounterReader) Read(id plan.PortID) (observe.Counters, error) {
 	slot, ok := r.slots[id]
 	if !ok {
@@ -79,7 +79,7 @@ func (r *CounterReader) Read(id plan.PortID) (observe.Counters, error) {
 	return r.read(id, slot)
 }
 
-// Has reports whether counters are kept of the port.
+// Has reports whether the port has counters.
 func (r *CounterReader) Has(id plan.PortID) bool {
 	_, ok := r.slots[id]
 	return ok

@@ -10,8 +10,8 @@ import (
 )
 
 // DryRun runs frames through the recording build of the switch program on copies of the live tables, as they were when
-// copied: nothing leaves, and no live table, counter or event changes. Frames follow one another: what one teaches the
-// switch, the next one finds. Its methods are for one goroutine.
+// copied: no frame leaves, and no live table, counter or event changes. Frames affect one another: MACs that are
+// learned from one frame are known to the next. Its methods are for one goroutine.
 type DryRun struct {
 	r     *Recorder
 	ticks uint64
@@ -50,7 +50,7 @@ func (d *DryRun) fill(s *Snapshot) error {
 		s.speakers.write(m.Speakers), m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
 }
 
-// Frame hands a frame to a port or uplink, as Recorder.Frame does.
+// Frame runs a frame that a port or uplink receives, as Recorder.Frame does.
 func (d *DryRun) Frame(at plan.PortID, frame []byte) (*Recorded, error) {
 	return d.r.run(d.r.objects.HeddleRecord, at, frame, d.ticks)
 }

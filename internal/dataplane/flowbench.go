@@ -12,8 +12,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// FlowBench is tables of flows in the kernel that Fill fills instead of frames, to measure the cost of draining them.
-// They are sized as for a host with one CPU. It is a flow.Source. For one goroutine.
+// FlowBench is a set of flow tables in the kernel that Fill fills in place of frames, to measure the cost of draining
+// them. They are sized as for a host with one CPU. It is a flow.Source, for one goroutine.
 type FlowBench struct {
 	*Flows
 	maps    vswitchMaps

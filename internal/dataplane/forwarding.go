@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// Forwards says whether the instance is attached to a device, so that it forwards frames even if its agent does not
+// Forwards reports whether the instance is attached to a device, so that it forwards frames even if its agent does not
 // run. It is false if the pins cannot be read.
 func Forwards(pinDir string) bool {
 	pins, err := os.ReadDir(filepath.Join(pinDir, linkDir))

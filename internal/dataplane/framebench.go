@@ -101,7 +101,7 @@ func (b *FrameBench) Close() error {
 	return errors.Join(errs...)
 }
 
-// Apply puts the desired state into the tables, without attaching anything.
+// Apply writes the desired state to the tables, without attaching anything.
 func (b *FrameBench) Apply(d binding.Desired) error {
 	a, err := b.slots.Assign(d.Plan)
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 type BenchFrame struct {
 	From     plan.PortID
 	Dst, Src plan.MAC
-	// Flow tells flows of IPv4 frames apart, with GivenFlows.
+	// Flow distinguishes the flows of IPv4 frames, with GivenFlows.
 	Flow uint32
 }
 
@@ -273,8 +273,8 @@ func (b *FrameBench) SetFlows(f BenchFlows) error {
 	return put(b.control, c[:], 0)
 }
 
-// SizeFlows makes the tables of a CPU large enough for that many IPv4 flows, like a drain that had found them. The
-// tables are empty afterwards.
+// SizeFlows makes the tables of a CPU large enough for that many IPv4 flows, as a drain does that has found so many.
+// The tables are empty afterwards.
 func (b *FrameBench) SizeFlows(cpu, flows int) error {
 	b.flows.demand[cpu][ipv4].size = flows
 	for _, t := range b.flows.tables {

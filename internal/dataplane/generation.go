@@ -15,12 +15,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// phase is the state of a generation of tables.
+// phase is the phase of a generation of tables.
 type phase string
 
 const (
 	filling phase = "filling" // being made; no device uses it, and a crash makes it useless
-	// complete except for what was learned and counted elsewhere meanwhile; devices may use it
+	// complete, except for what was learned and counted meanwhile in other tables; devices may use it
 	switching phase = "switching"
 	complete  phase = "complete" // every device uses it
 )
@@ -105,7 +105,8 @@ func readGeneration(dir string, number int) (*generation, error) {
 	return g, nil
 }
 
-// undescribed is what programs pinned before tables had descriptions: tables of the same size as ours have our layout.
+// undescribed returns the generation that a program pinned before tables had descriptions: tables of the same size as
+// ours have our layout.
 func undescribed(dir string, own layout) (*generation, error) {
 	g := &generation{dir: dir, phase: complete, layout: layout{Tables: map[string]tableLayout{}}}
 	for name, t := range own.Tables {
@@ -196,10 +197,10 @@ func closeGenerations(all []*generation) error {
 
 // choice is what to do with the existing generations.
 type choice struct {
-	adopt *generation   // use it; nil = make a new one
+	adopt *generation   // use it; nil: make a new one
 	from  []*generation // copy the content of these, oldest first
-	dead  []*generation // of no use
-	next  int           // number of a new one
+	dead  []*generation // useless
+	next  int           // number of the new one
 }
 
 // choose decides which generations to use. One that was being filled when the agent died is useless, and so is one

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// A device may disappear between the plan that has it and its turn to be attached. That is no fault; the port is not
-// connected until the next plan, and all others are attached.
+// A device may disappear between the plan that has it and its turn to be attached. That is no error: the port stays
+// unconnected until the next plan, and all others are attached.
 func TestADeviceThatGoesWhileItWaitsIsNoError(t *testing.T) {
 	host, _, d := twoPorts(t)
 	gone := plan.PortID{Switch: "lab", Name: "vm1"}

@@ -7,13 +7,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// grace waits for grace periods of the kernel, by means of a table of tables made for that: an update of it returns
-// after one grace period (K9), even if it puts in the same table again.
+// grace waits for grace periods of the kernel, by means of a table of tables that exists for this: an update of it
+// returns after one grace period (K9), even if it stores the same table again.
 type grace struct {
 	outer *ebpf.Map
 
 	mu    sync.Mutex // guards what follows
-	inner *ebpf.Map  // nil before the first
+	inner *ebpf.Map  // nil before the first use
 }
 
 func newGrace(m *vswitchMaps) *grace { return &grace{outer: m.Grace} }

@@ -21,20 +21,20 @@ type Kernel struct {
 	objects  vswitchObjects
 	tables   *planTables
 	slots    *compile.Slots
-	register *register // of slots, once the tables exist
+	register *register // of the slots, once the tables exist
 	links    *links
 	egress   *links
 	hz       uint64
 	gen      *generation
-	from     []*generation // the generations whose content gen gets; nil when it is complete
+	from     []*generation // the generations whose content gen gets; nil once it is complete
 	captures *Captures
 	flows    *Flows
 	asking   bool // the devices have the program that looks for a stand-in
-	bare     bool // no MAC is learned, and none can be with the active plan
+	bare     bool // no MAC is learned, and the active plan lets none be learned
 	tweak    tweak
 }
 
-// tweak is what tests change: the tables' sizes, and the step of an upgrade at which the process dies.
+// tweak is what tests may change: the tables' sizes, and the step of an upgrade at which the process dies.
 type tweak struct {
 	spec func(*ebpf.CollectionSpec)
 	step func(string) error
@@ -48,9 +48,9 @@ func (k *Kernel) step(name string) error {
 }
 
 // Open loads the programs and creates or adopts the tables pinned in the directory. If those have another layout,
-// because another version of the program made them, it makes tables of its own and copies the content of the others; if
-// that is impossible, it returns an error and changes nothing. Attached devices go on with the old program until the
-// first Change, which gives each of them the new one in one atomic exchange (K1).
+// because another version of the program made them, it makes new tables and copies the content of the others; if that
+// is impossible, it returns an error and changes nothing. Attached devices continue with the old program until the
+// first Change, which replaces the program of each device at one instant (K1).
 func Open(o Options) (*Kernel, error) { return open(o, tweak{}) }
 
 func open(o Options, t tweak) (*Kernel, error) {
@@ -167,7 +167,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 	return nil
 }
 
-// Close closes this process's handles. Everything pinned goes on working.
+// Close closes this process's handles. Everything pinned continues to work.
 func (k *Kernel) Close() error {
 	errs := []error{k.flows.close(), k.tables.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from)}
 	for _, l := range []*links{k.links, k.egress} {

@@ -12,7 +12,7 @@ import (
 const meaning = 1
 
 // layout describes the pinned tables of one version of the program. It is pinned with them, so that any other version,
-// older or newer, can tell whether they are like its own, and can copy their content.
+// older or newer, can tell whether they equal its own, and can copy their content.
 type layout struct {
 	Meaning int                    `json:"meaning"`
 	Tables  map[string]tableLayout `json:"tables"`
@@ -27,7 +27,7 @@ type tableLayout struct {
 	Entries    uint32       `json:"entries"`
 	KeyFields  record       `json:"keyFields,omitempty"`
 	ValueField record       `json:"valueFields,omitempty"`
-	// Inner is the layout of the tables in a table of tables; each has its own number of entries.
+	// Inner is the layout of the inner tables of a table of tables; each has its own number of entries.
 	Inner *tableLayout `json:"inner,omitempty"`
 }
 

@@ -33,10 +33,10 @@ type links struct {
 	log     *slog.Logger
 	byIndex map[uint32]link.Link
 	slots   map[uint32]uint32 // the content of slot_by_ifindex
-	adopted map[uint32]bool   // those that were attached when this process began
-	old     map[uint32]bool   // those of them that run an earlier program
+	adopted map[uint32]bool   // devices that were attached when this process began
+	old     map[uint32]bool   // those of adopted that run an earlier program
 	keep    map[uint32]uint32 // devices to be attached, with their slots
-	wanted  map[uint32]error  // those of them that are not attached yet, and why if that was tried
+	wanted  map[uint32]error  // those of keep that are not attached yet, with the error if that was tried
 }
 
 // adoptLinks opens the pinned links; each device keeps its program until exchange. Pins of devices that are gone are
@@ -123,7 +123,7 @@ func (l *links) match(want map[uint32]uint32, direct, high *ebpf.Map) error {
 	return errors.Join(errs...)
 }
 
-// note is match for a program that uses the slots which another's match has written.
+// note is match for a program that uses the slots written by the match of another program.
 func (l *links) note(want map[uint32]uint32) {
 	l.wanted = make(map[uint32]error, len(want))
 	for index := range want {
@@ -136,7 +136,7 @@ func (l *links) note(want map[uint32]uint32) {
 
 // step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each
 // takes a grace period in the kernel, during which no other device of the machine can be changed. A device that fails
-// is not tried again before the next match. That a device is gone is noted in wanted, and is no error.
+// is not tried again before the next match. If a device is gone, that is noted in wanted, and is no error.
 func (l *links) step(until time.Time) (left int, err error) {
 	var errs []error
 	for index := range l.byIndex {
@@ -160,7 +160,7 @@ func (l *links) step(until time.Time) (left int, err error) {
 			case err == nil:
 				delete(l.wanted, index)
 				continue
-			// it disappeared while it waited: no fault, and the next match will not want it
+			// it disappeared while it waited: no error, and the next match will not want it
 			case errors.Is(err, unix.ENODEV):
 				l.log.Debug("device went before it was attached", "ifindex", index)
 			default:
@@ -242,7 +242,7 @@ func (l *links) setSlot(index, slot uint32, direct, high *ebpf.Map) error {
 	return nil
 }
 
-// detachAll calls progress after each device with the number that is left.
+// detachAll detaches all devices; it calls progress after each one with the number that is left.
 func (l *links) detachAll(progress func(left int)) error {
 	var errs []error
 	for index := range l.byIndex {

@@ -24,8 +24,8 @@ func (k *Kernel) MACs() ([]observe.MACEntry, error) {
 	return readMACs(&k.objects.vswitchMaps, k.slots, now, k.hz)
 }
 
-// ForgetMACs removes those of the learned MACs, as MACs lists them, and returns those that it removed. One that is gone
-// or learned at another port meanwhile is left out.
+// ForgetMACs removes these learned MACs, which MACs has listed, and returns those that it removed. One that is gone or
+// was learned at another port meanwhile is left out.
 func (k *Kernel) ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry, err error) {
 	for _, e := range list {
 		key, slot, ok := macKey(k.slots, &e)
@@ -43,7 +43,7 @@ func (k *Kernel) ForgetMACs(list []observe.MACEntry) (removed []observe.MACEntry
 	return removed, nil
 }
 
-// forget removes one learned MAC. there is false when it has gone or moved meanwhile.
+// forget removes one learned MAC. there is false if it has gone or moved meanwhile.
 func (k *Kernel) forget(key abi.MACKey, slot uint32) (there bool, err error) {
 	order := []abi.ForgottenMAC{{Key: key, Slot: slot}}
 	answer := make([]abi.ForgottenMAC, 1)
@@ -51,7 +51,7 @@ func (k *Kernel) forget(key abi.MACKey, slot uint32) (there bool, err error) {
 	return answer[0].Removed != 0, err
 }
 
-// macKey is the key and the port's slot of a learned MAC; false where its switch or port has none.
+// macKey returns the key and the port's slot of a learned MAC; false if its switch or port has none.
 func macKey(s *compile.Slots, e *observe.MACEntry) (key abi.MACKey, slot uint32, ok bool) {
 	sw, known := s.Switches[e.Switch]
 	slot, ok = s.Ports[e.Port]
@@ -103,7 +103,7 @@ func learnedMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MA
 	}
 }
 
-// inOrder orders MACs by switch, VLAN and address.
+// inOrder sorts MACs by switch, VLAN and address.
 func inOrder(out []observe.MACEntry) []observe.MACEntry {
 	slices.SortFunc(out, func(a, b observe.MACEntry) int {
 		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VLAN, b.VLAN), bytes.Compare(a.MAC[:], b.MAC[:]))

@@ -12,11 +12,11 @@ import (
 	"heddle/internal/abi"
 )
 
-// MACTable is how many learned MACs the table in the kernel can hold.
+// MACTable returns how many learned MACs the table in the kernel can hold.
 func (k *Kernel) MACTable() int { return int(k.objects.Macs.MaxEntries()) }
 
-// sizeMACTable is how many learned MACs the new table must hold: the configured number (0 = the default). If the pinned
-// table contains more than that now, it keeps its size, so that no learned MAC is lost.
+// sizeMACTable returns how many learned MACs the new table must hold: the configured number (0 = the default). If the
+// pinned table contains more than that now, it keeps its size, so that no learned MAC is lost.
 func sizeMACTable(all []*generation, wanted int, log *slog.Logger) (uint32, error) {
 	size := uint32(cmp.Or(wanted, abi.DefaultMACs))
 	for _, g := range all {

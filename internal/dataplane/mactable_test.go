@@ -9,8 +9,8 @@ import (
 	"heddle/internal/lab/netns"
 )
 
-// The table gets the configured size when the next process starts, under traffic, and keeps its content; one that
-// contains more than the configured size keeps its size.
+// The table gets the configured size when the next process starts, under traffic, and keeps its content; a table with
+// more entries than the configured size keeps its size.
 func TestTheMACTableGrowsAndShrinksUnderTraffic(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := twoPorts(t)

@@ -30,7 +30,7 @@ func TestPlanTablesAreMappedOnlyWhileTheyAreWritten(t *testing.T) {
 	}
 }
 
-// mappedOfTables is how many bytes of BPF tables this process maps.
+// mappedOfTables returns how many bytes of BPF tables this process maps.
 func mappedOfTables(t *testing.T) (sum int64) {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/maps")

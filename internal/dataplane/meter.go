@@ -15,44 +15,44 @@ import (
 	"heddle/internal/plan"
 )
 
-// Flows is where the switch program counts flows; it implements flow.Source. One goroutine may use it beside the one
-// that uses the Kernel, until the Kernel is closed.
+// Flows are the tables in which the switch program counts flows; it implements flow.Source. One goroutine may use it in
+// parallel with the one that uses the Kernel, until the Kernel is closed.
 //
 // The kernel's tables exist in two sets. A round is the time in which one of them is written; the lowest bit of the
 // round's number selects the set. A drain begins the next round, waits until no run of the program writes the set of
 // the previous round (K9, K34), and removes everything from that set. The number of a round outlives the process. When
-// a round has been drained, that is noted: if a process dies before, the next one drains the same round first, in
+// a round has been drained, that is recorded: if a process dies before, the next one drains the same round first, in
 // batches with the same numbers.
 type Flows struct {
 	maps *vswitchMaps
 	// clock returns a function that converts a number of ticks to milliseconds since 1970.
 	clock func() (func(uint32) int64, error)
-	// grace returns when no run of the program that began before is still executing.
+	// grace returns when no run of the program that began before the call is still executing.
 	grace func() error
-	// step is called with the progress of a drain; an error ends the drain.
+	// step is called with the progress of a drain; if it returns an error, the drain ends.
 	step  func(string) error
 	rooms *ebpf.Memory
 
 	draining sync.Mutex // held while tables are drained, made and exchanged
 	tables   [2]*flowTables
 	demand   []demand // by CPU
-	each     uint32   // places of a CPU
-	inTables bool     // flows may also begin in tables although there are fast slots
+	each     uint32   // fast slots of a CPU
+	inTables bool     // flows may begin in tables, too, although there are fast slots
 	read     reading
 
 	mu     sync.Mutex // guards what follows
 	points flow.Points
 	shown  flow.Points // a copy, until the points change
-	// leaving are points whose port is gone, with the round after whose drain none of their flows is left.
+	// leaving are the points whose port is gone, each with the round after whose drain none of its flows is left.
 	leaving map[uint16]uint64
 	limit   uint32 // flows between two drains; 0 = nothing is metered
 	made    bool   // tables exist, and no drain is about to discard them
-	unsure  bool   // until now another program may have run, which did not consider the fast slots open
-	// fixed, unless 0, is the size of tables that stay whether or not anything is metered.
+	unsure  bool   // an earlier program, which did not treat the fast slots as open, may have run until now
+	// fixed, unless 0, is the size of tables that exist whether or not anything is metered.
 	fixed uint32
 }
 
-// Flows is where flows are counted.
+// Flows returns the tables in which flows are counted.
 func (k *Kernel) Flows() *Flows { return k.flows }
 
 // openFlows adopts the existing tables; each CPU has the given number of fast slots.
@@ -70,8 +70,8 @@ func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, 
 		return nil, err
 	}
 	if c.Round == 0 {
-		// After tables were discarded, rounds continue with a number that their rounds cannot have reached,
-		// because no round is as short as a millisecond.
+		// If tables were discarded, rounds continue with a number that the earlier rounds cannot have reached, because
+		// no round is as short as a millisecond.
 		c.Round = uint64(time.Now().UnixMilli())
 		c.Drained = c.Round - 1
 		if err := f.setControl(c); err != nil {
@@ -191,7 +191,7 @@ func (f *Flows) setRoom(i, limit, pool uint32) error {
 	return err
 }
 
-// note records the points of slots.
+// note records the observation points of slots.
 func (f *Flows) note(points map[plan.PortID]flow.Point, s *compile.Slots) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +203,7 @@ func (f *Flows) note(points map[plan.PortID]flow.Point, s *compile.Slots) {
 	f.shown = nil
 }
 
-// keep adopts a point whose port is gone.
+// keep records a point whose port is gone but whose flows have yet to be drained.
 func (f *Flows) keep(slot uint16, p flow.Point) {
 	f.mu.Lock()
 	f.points[slot], f.shown = p, nil
@@ -211,8 +211,8 @@ func (f *Flows) keep(slot uint16, p flow.Point) {
 	f.leave(slot)
 }
 
-// leave says that no more frames are counted at a point, and returns whether flows of it may still have to be drained.
-// If not, the point is forgotten.
+// leave records that no more frames are counted at a point, and returns whether flows of it may still have to be
+// drained. If not, the point is removed.
 func (f *Flows) leave(slot uint16) bool {
 	c, err := f.control()
 	f.mu.Lock()
@@ -234,7 +234,7 @@ func (f *Flows) keeps(slot uint16) bool {
 	return ok
 }
 
-// drained forgets points of which no flows are left after the round was drained.
+// drained removes points of which no flows are left now that the round is drained.
 func (f *Flows) drained(round uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -247,9 +247,9 @@ func (f *Flows) drained(round uint64) {
 	}
 }
 
-// Points are the observation points by slot: every port and uplink of the plan, and those that left it but still have
-// flows to be drained. Of the latter, a process that was started since knows only name and number. The caller must not
-// change the result.
+// Points returns the observation points by slot: every port and uplink of the plan, and those that left it but still
+// have flows to be drained. For the latter, a process that has started since knows only name and number. The caller
+// must not change the result.
 func (f *Flows) Points() flow.Points {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,7 +259,7 @@ func (f *Flows) Points() flow.Points {
 	return f.shown
 }
 
-// Losses are what could not be recorded, for every point that has losses.
+// Losses returns, for every point that has losses, how many packets and flows could not be recorded.
 func (f *Flows) Losses() ([]flow.Loss, error) {
 	var losses []flow.Loss
 	err := f.eachPoint(func(slot uint16, p *abi.MeterPoint) {
@@ -271,10 +271,10 @@ func (f *Flows) Losses() ([]flow.Loss, error) {
 	return losses, err
 }
 
-// Observed are the packets seen at a point while it samples, by flow.Direction: metered, lost and skipped ones.
+// Observed counts the packets seen at a point while it samples, by flow.Direction: metered, lost and skipped ones.
 type Observed [2]uint64
 
-// Observed reads them for every point that has observed any.
+// Observed returns these counts for every point that has observed any.
 func (f *Flows) Observed() (map[uint16]Observed, error) {
 	all := map[uint16]Observed{}
 	err := f.eachPoint(func(slot uint16, p *abi.MeterPoint) {

@@ -19,8 +19,8 @@ const drainPart = 512
 // tableBits of a batch's number distinguish the tables of a round.
 const tableBits = 16
 
-// Drain takes out everything counted so far; see flow.Source. It takes a grace period of the kernel, some 20 ms, and ½
-// µs per flow.
+// Drain removes everything counted so far and passes it to add; see flow.Source. It takes a grace period of the kernel,
+// some 20 ms, and ½ µs per flow.
 func (f *Flows) Drain(add func(flow.Batch) error) error {
 	f.draining.Lock()
 	defer f.draining.Unlock()
@@ -125,17 +125,17 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	return nil
 }
 
-// lookEvery is how often the table that all CPUs share is read although nothing should be in it. That reads all of its
+// lookEvery is how often the table that all CPUs share is read although it should be empty. A reading visits all of its
 // buckets, some megabytes: more than all flows of a short round.
 const lookEvery = time.Second
 
-// mayHaveSpilled reports whether the table that all CPUs share must be read: flows get there when a CPU's own table is
-// full. The table must also be read when it is about to be removed.
+// mayHaveSpilled reports whether the table that all CPUs share must be read: flows are counted there if a CPU's own
+// table is full. The table must also be read before it is removed.
 func (t *flowTables) mayHaveSpilled(limit uint32, spared []bool) bool {
 	if t.empty && !slices.Contains(spared, false) {
 		return false
 	}
-	t.empty = false // unless it is read
+	t.empty = false // unless it is read now
 	for cpu := range t.own {
 		for k := range kinds {
 			if t.own[cpu][k].full() > 0 {
@@ -186,7 +186,7 @@ func sized[T any](s *[]T, n int) []T {
 	return (*s)[:n]
 }
 
-// drainTable adds every entry and removes it afterwards. It returns how many there were. A nil table has none.
+// drainTable adds every entry and removes it afterwards. It returns how many there were. A nil table has no entries.
 func drainTable[K any](d *drain, m *ebpf.Map, read *[]K, key func(*K) flow.Key) (total int, err error) {
 	if m == nil {
 		return 0, nil

@@ -85,7 +85,7 @@ func transfer(t *testing.T, from, to *netns.NS, addr string, bytes int) (came in
 	return came
 }
 
-// retransmitted is the number of TCP segments that a namespace has sent again.
+// retransmitted returns the number of TCP segments that a namespace has sent again.
 func retransmitted(t *testing.T, ns *netns.NS) (n int) {
 	t.Helper()
 	if err := ns.Do(func() error {

@@ -13,7 +13,7 @@ import (
 // Numbers of fast slots for flows: a total for the host, but at least a minimum for each CPU.
 const (
 	placesOfHost = 1 << 16
-	fewestPlaces = 1 << 10 // of a CPU
+	fewestPlaces = 1 << 10 // per CPU
 )
 
 // placesOf returns how many fast slots each CPU of a host with this many CPUs has: a power of two.

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// places are the fast slots of one CPU in one set (struct flow_places): where a frame finds the flows with most of its
-// traffic without a call. They are read and written through memory.
+// places are the fast slots of one CPU in one set (struct flow_places), in which a frame finds the flows with most of
+// the traffic without a function call. They are read and written as mapped memory.
 type places struct {
 	*ebpf.Map // nil while there are none: then the tables count all flows
 	memory    *ebpf.Memory
@@ -35,12 +35,12 @@ func placesSpec(n uint32) *ebpf.MapSpec {
 		MaxEntries: 1, Flags: memoryMapped}
 }
 
-// placesIn is the number of fast slots in a table of this many bytes.
+// placesIn returns the number of fast slots in a table of this many bytes.
 func placesIn(size uint32) int { return int((int64(size) - firstCell) / (cellSize + placeSize)) }
 
 func (p *places) count() int { return placesIn(p.ValueSize()) }
 
-// at is the offset of the i-th fast slot in memory.
+// at returns the offset of the i-th fast slot in memory.
 func (p *places) at(i int) int64 { return firstCell + int64(p.count())*cellSize + int64(i)*placeSize }
 
 // makePlaces makes the fast slots of one CPU; all are free.
@@ -54,7 +54,7 @@ func makePlaces(n uint32) (p places, err error) {
 	return p, nil
 }
 
-// see maps them into memory.
+// see maps the slots into memory.
 func (p *places) see() (err error) {
 	if p.memory, err = p.Memory(); err != nil {
 		return fmt.Errorf("map the places of flows: %w", err)
@@ -64,13 +64,13 @@ func (p *places) see() (err error) {
 
 const (
 	fewestCells  = 1 << 12
-	cellsOfFlow  = 2 // the least number of cells per flow: then 96 of 100 flows or more find one in their bucket
-	forgetRecent = 8 // after this many drains a smaller number of flows is believed
+	cellsOfFlow  = 2 // least number of cells per flow: then at least 96 of 100 flows find one in their bucket
+	forgetRecent = 8 // a larger number of earlier flows shrinks by this part, 1/8, in each drain
 )
 
 // fit computes how flows begin in fast slots (abi.MeterControl): whether they may, and how many cells they use, from
-// the largest number of flows that a round had on one CPU. The result may be activated for a set only while that set is
-// not written.
+// the largest number of flows that a round had on one CPU. The result may be activated for a set only while no program
+// writes that set.
 func (t *flowTables) fit(most int) uint64 {
 	t.recent = max(most, t.recent-t.recent/forgetRecent)
 	shift := 0
@@ -180,9 +180,9 @@ func (f *Flows) openPlaces() error {
 	return f.setControl(c)
 }
 
-// drainPlaces adds the flow of every fast slot that was taken in the round, and frees the slots when all flows have
-// been added: no flow may come again with the number of this batch after a later batch has been added. It returns how
-// many there were.
+// drainPlaces adds the flow of every fast slot that was taken in the round, and frees the slots once all flows have
+// been added: no flow may be added again with the number of this batch after a later batch. It returns how many slots
+// there were.
 func drainPlaces(d *drain, p *places, round uint64) (taken int, err error) {
 	if p.Map == nil {
 		return 0, nil

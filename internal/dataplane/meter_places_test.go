@@ -79,7 +79,7 @@ func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
 	}
 }
 
-// What another round left in a fast slot belongs to nobody: the slot is free.
+// The content of a fast slot from another round is void: the slot is free.
 func TestAPlaceOfAnotherRoundIsFree(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -125,7 +125,7 @@ func newFlowRig(t *testing.T, flows int) *flowRig {
 	return &flowRig{b, t, guests, d, flows}
 }
 
-// send meters each frames of each flow in turn; address is a flow's source address.
+// send sends, in turn, each frames of every flow; address returns a flow's source address.
 func (r *flowRig) send(each int, address func(uint32) uint32) {
 	r.t.Helper()
 	cycle := make([]BenchFrame, r.flows)
@@ -145,7 +145,7 @@ func (r *flowRig) send(each int, address func(uint32) uint32) {
 
 func forget(flow.Batch) error { return nil }
 
-// Flows that differ in little spread over the cells as if at random: of 1,000 flows nearly all find one of 4,096 cells.
+// Flows that differ little spread over the cells as if at random: of 1,000 flows nearly all find one of 4,096 cells.
 func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 	const flows = 1000
 	r := newFlowRig(t, flows)
@@ -178,7 +178,7 @@ func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 	}
 }
 
-// When only four of many flows find a cell, they take fast slots from one another all the time, and each is counted
+// If only four of many flows find a cell, they take fast slots from one another all the time, and each is counted
 // exactly, in its slot and in the table.
 func TestFlowsThatShareABucketAreCountedExactly(t *testing.T) {
 	for _, flows := range []int{bucketCells + 1, 50} {
@@ -219,7 +219,7 @@ func shareABucket(t *testing.T, flows int) {
 	}
 }
 
-// placedByChance is how many flows are expected to find a cell, with 4 cells to a bucket: the number of flows per
+// placedByChance returns how many flows are expected to find a cell, with 4 cells to a bucket: the number of flows per
 // bucket has a Poisson distribution.
 func placedByChance(flows, cells int) float64 {
 	buckets := float64(cells) / 4
@@ -232,7 +232,7 @@ func placedByChance(flows, cells int) float64 {
 	return buckets * (placed + 4*left)
 }
 
-// leaveAtPlaces leaves a flow of the previous round in every fast slot of the set that is not written.
+// leaveAtPlaces leaves a flow of the previous round in every fast slot of the set that is not written now.
 func leaveAtPlaces(t *testing.T, f *Flows) {
 	t.Helper()
 	c, err := f.control()
@@ -306,7 +306,7 @@ func TestADrainOfPlacesThatIsKilledIsDoneAgain(t *testing.T) {
 	}
 }
 
-// withoutPlaces turns an agent, and what it will leave, into one without fast slots.
+// withoutPlaces turns an agent, and the state that it will leave, into one without fast slots.
 func withoutPlaces(t *testing.T, k *Kernel) {
 	t.Helper()
 	for _, tables := range k.flows.tables {
@@ -375,8 +375,8 @@ func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 	}
 }
 
-// A program of a version with another layout of fast slots counts in the tables that both know: open fast slots are not
-// its own.
+// A program of a version with another layout of fast slots counts in the tables that both versions know: it does not
+// use slots opened with the other layout.
 func TestProgramsLeavePlacesOfAnotherLayoutAlone(t *testing.T) {
 	host, guests, d := meteredPorts(t, 1000)
 	all := &sorted{kept: newKept(t)}

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// bucketCells are the cells that a flow may have: as long as there are fewer flows than that, each finds one.
+	// bucketCells are the cells in which a flow may be: as long as there are fewer flows than that, each finds one.
 	bucketCells = abi.Bucket
 	// clearEvery is after how many rounds the cells of a set are cleared. A cell contains 11 bits of the round in
 	// which it was taken: one from 2,048 rounds before would look as if it were taken now.
@@ -15,7 +15,7 @@ const (
 )
 
 // spared reports for each CPU whether its tables are empty and need not be read, because all flows that began there in
-// the drained round have fast slots. The tables of a CPU are written only when a flow finds no free cell in its bucket,
+// the drained round have fast slots. The tables of a CPU are written only if a flow finds no free cell in its bucket,
 // or no free slot; a flow is moved to the tables only to free its slot for such a flow.
 func (f *Flows) spared(t *flowTables, round uint64) ([]bool, error) {
 	spared := sized(&f.read.spared, len(t.places))
@@ -51,7 +51,7 @@ func (t *flowTables) readTables(d *drain, round uint64, spared []bool) (err erro
 }
 
 // settle is called when a round is completely drained: in the next round of the set, fast slots are open all the time,
-// and no free cell looks as if it were taken.
+// and no free cell looks taken.
 func (t *flowTables) settle(round uint64) error {
 	if t.open && round-t.cleared < clearEvery {
 		return nil
@@ -81,7 +81,7 @@ func (p *places) clear() error {
 	return nil
 }
 
-// taken is how many fast slots were taken in the round.
+// taken returns how many fast slots were taken in the round.
 func (p *places) taken(round uint64) (int, error) {
 	var used [1]uint64
 	if _, err := p.memory.ReadAt(bytesOf(used[:]), usedAt); err != nil {

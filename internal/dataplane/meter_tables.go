@@ -40,7 +40,7 @@ func (k kind) spec(entries int) *ebpf.MapSpec {
 	return s
 }
 
-// sharedSpec describes a table that takes memory for the entries in it, and 16 to 32 bytes for each possible entry.
+// sharedSpec describes a table that takes memory for its actual entries, and 16 to 32 bytes for each possible entry.
 func sharedSpec(entries uint32) *ebpf.MapSpec {
 	s := other.spec(int(entries))
 	s.Name, s.Flags = "shared_flows", noPrealloc
@@ -53,17 +53,17 @@ const noPrealloc = 1 // BPF_F_NO_PREALLOC
 type flowTables struct {
 	maps   *vswitchMaps
 	set    int
-	each   uint32             // places of a CPU
+	each   uint32             // fast slots of a CPU
 	own    [][kinds]flowTable // by CPU
 	places []places           // by CPU
-	shared *ebpf.Map          // for flows that do not fit into those
-	looked time.Time          // when that was read
-	empty  bool               // shared is empty, except for what the present round brings
-	// open: in the round in which the set is written next, or now, flows begin in fast slots wherever there are
-	// any; cleared is the last round after which all cells were free.
+	shared *ebpf.Map          // for flows that do not fit into the others
+	looked time.Time          // when shared was read
+	empty  bool               // shared is empty, except for flows of the present round
+	// open: in the round in which the set is written next, or now, flows begin in fast slots if there are any. cleared
+	// is the last round after which all cells were freed.
 	open    bool
 	cleared uint64
-	recent  int // flows that a round had on one CPU, in the last drains
+	recent  int // the most flows of a round on one CPU, in the last drains
 }
 
 // flowTable is one table. Map is nil if it does not exist: its flows are then counted in the shared one.
@@ -79,7 +79,7 @@ func newFlowTables(m *vswitchMaps, set int, each uint32) *flowTables {
 
 func (t *flowTables) index(cpu int) uint32 { return uint32(t.set*len(t.own) + cpu) }
 
-// adoptFlowTables finds the tables of a set; nil when it has none.
+// adoptFlowTables finds the tables of a set; nil if it has none.
 func adoptFlowTables(m *vswitchMaps, set int, each uint32) (*flowTables, error) {
 	t := newFlowTables(m, set, each)
 	var err error
@@ -99,7 +99,7 @@ func adoptFlowTables(m *vswitchMaps, set int, each uint32) (*flowTables, error) 
 	return t, nil
 }
 
-// innerMap opens a table in a table; nil when there is none.
+// innerMap opens an inner table of a table of tables; nil if there is none.
 func innerMap(outer *ebpf.Map, i uint32) (*ebpf.Map, error) {
 	var m *ebpf.Map
 	err := outer.Lookup(i, &m)
@@ -216,7 +216,7 @@ func (t *flowTables) measure(d []demand) {
 	}
 }
 
-// calmDrains is after how many drains a table that is larger than needed is made smaller.
+// calmDrains is the number of drains after which a table that is larger than needed is made smaller.
 const calmDrains = 16
 
 // saw records how many entries a drain found: the table should be able to hold half as many again.
@@ -270,7 +270,7 @@ func (t *flowTables) resize(d []demand, spilled int, limit uint32) error {
 	return t.exchange(d)
 }
 
-// full is 1 when the table was full.
+// full returns 1 if the table was full.
 func (t *flowTable) full() int {
 	if t.used >= t.size() {
 		return 1

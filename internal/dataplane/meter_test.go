@@ -95,8 +95,8 @@ func inForce(t *testing.T, host *netns.NS, dir string, d binding.Desired, w twea
 	return k
 }
 
-// checkBooks compares what was metered with the ports' counters, to the packet and the byte: no frame may be on its
-// way.
+// checkBooks compares what was metered with the ports' counters, to the packet and the byte: the caller makes sure that
+// no frame is on its way.
 func checkBooks(t *testing.T, k *Kernel, all *kept) {
 	t.Helper()
 	counters, err := k.Counters()
@@ -117,7 +117,7 @@ func checkBooks(t *testing.T, k *Kernel, all *kept) {
 }
 
 // drainAtRest drains until no frame has passed meanwhile, so that the metered packets are those that the ports have
-// counted: guests sometimes send something by themselves.
+// counted: guests sometimes send frames by themselves.
 func drainAtRest(t *testing.T, k *Kernel, add func(flow.Batch) error) {
 	t.Helper()
 	for range 200 {

@@ -52,7 +52,7 @@ func sameTables(names []string, a, b layout) bool {
 }
 
 // reportLostFlows logs what was counted but not drained in tables of another layout, which are removed. An agent drains
-// every few seconds, so this is only what came since.
+// every few seconds, so this is only what was counted since.
 func (k *Kernel) reportLostFlows() error {
 	for _, g := range k.from {
 		var flows int
@@ -107,7 +107,7 @@ func undrained(g *generation, name string) (flows int, packets uint64, err error
 	return flows, packets, err
 }
 
-// undrainedPlaces counts them for fast slots, if these have our layout: those that were drained are free.
+// undrainedPlaces counts flows and packets in fast slots, if these have our layout: slots that were drained are free.
 func undrainedPlaces(g *generation, name string) (flows int, packets uint64, err error) {
 	inner := g.layout.Tables[name].Inner
 	if inner == nil || !slices.ContainsFunc(inner.ValueField, func(f recordField) bool {

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// A program whose other tables have another layout continues to count in the same flow tables, at whatever step it
-// dies.
+// A program whose other tables have another layout continues to count in the same flow tables, at whatever step the
+// process dies.
 func TestAnUpgradeLosesNoFlow(t *testing.T) {
 	dir := bpffs(t)
 	host, guests, d := meteredPorts(t, 1000)
@@ -24,7 +24,7 @@ func TestAnUpgradeLosesNoFlow(t *testing.T) {
 	s := startNumbered(t, guests[0], guests[1], 5000)
 	sizes := []func(*ebpf.CollectionSpec){nil, grown}
 	for i, step := range []string{"made", "switching", "late", ""} {
-		_ = life(t, host, dir, d, diesAt(step, sizes[(i+1)%2]), nil) // it dies there
+		_ = life(t, host, dir, d, diesAt(step, sizes[(i+1)%2]), nil) // it dies at that step
 		k := inForce(t, host, dir, d, tweak{spec: sizes[(i+1)%2]})
 		waitFor(t, k, 100)
 		if i == 1 {

@@ -34,7 +34,7 @@ func portID(n abi.PortName) plan.PortID {
 type register struct {
 	*compile.Slots
 	maps  *vswitchMaps
-	flows *Flows // may need a slot for a while after its port is gone
+	flows *Flows // a slot may be needed for a while after its port is gone
 }
 
 // adopt reads which port and switch each slot belongs to.
@@ -134,7 +134,7 @@ func (r *register) forget(a *compile.Assignment) error {
 	return nil
 }
 
-// leaves notes that the port is gone but its slot is not free yet.
+// leaves records that the port is gone but its slot is not free yet.
 func (r *register) leaves(id plan.PortID, slot uint32) error {
 	var n abi.PortName
 	if err := r.maps.PortNames.Lookup(slot, &n); err != nil {

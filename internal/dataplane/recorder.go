@@ -15,8 +15,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Recorder runs the switch program on single frames in the kernel, with tables of its own, and records what it would
-// have handed to which device. It is the recording build of the very same program; the caller gives its clock in
+// Recorder runs the switch program on single frames in the kernel, with tables of its own, and records which copies it
+// would have delivered to which devices. It uses the recording build of the same program; the caller sets the clock, in
 // milliseconds. Its methods are for one goroutine.
 type Recorder struct {
 	objects vswitchObjects
@@ -37,14 +37,14 @@ type Recorded struct {
 	Refused   []RecordedRefusal
 }
 
-// RecordedCopy is a frame as it would have been handed over, its tags in the bytes.
+// RecordedCopy is a frame as it would have been delivered, with its tags in the bytes.
 type RecordedCopy struct {
 	To        plan.PortID // with HostStack: the uplink whose host gets the copy
 	HostStack bool
 	Frame     []byte
 }
 
-// RecordedRefusal is a copy that was not made. To is zero for a refusal without a receiver (no-uplink).
+// RecordedRefusal is a copy that was refused. To is zero for a refusal without a receiver (no-uplink).
 type RecordedRefusal struct {
 	To     plan.PortID
 	Reason abi.Reason
@@ -64,7 +64,7 @@ const (
 	recorderPatience = 2
 )
 
-// NewRecorder loads the recording build. It needs the right to load programs and no devices.
+// NewRecorder loads the recording build. It needs the privilege to load programs, but no devices.
 func NewRecorder() (*Recorder, error) {
 	var all struct {
 		dryBuild
@@ -88,8 +88,8 @@ func (r *dryBuild) to(o *vswitchObjects) {
 	o.vswitchMaps, o.HeddleRecord = r.vswitchMaps, r.HeddleRecord
 }
 
-// newRecorder gives the recording build a clock of hz ticks a second and tables for macs learned MACs. It loads what
-// the struct at build names; keep then says where to store it.
+// newRecorder gives the recording build a clock of hz ticks a second and tables for macs learned MACs. It loads the
+// objects that the fields of build name; keep then stores them.
 func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) (*Recorder, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
@@ -217,8 +217,8 @@ func (r *Recorder) setControl(c abi.RecordControl) error {
 // zeros.
 const maxTestRun = 3584
 
-// FromHost runs one of the host's own frames through the switch, as it is about to leave by an uplink; see Frame. If
-// the frame itself leaves, it is a copy to the uplink.
+// FromHost runs one of the host's own frames through the switch, as the frame is about to leave by an uplink; see
+// Frame. If the frame leaves unchanged, that is recorded as a copy to the uplink.
 func (r *Recorder) FromHost(uplink plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
 	r.now = now
 	return r.run(r.objects.HeddleRecordEgress, uplink, frame, uint64(now.Milliseconds()))
@@ -231,8 +231,8 @@ func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Reco
 	return r.run(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()))
 }
 
-// GSO runs a frame that the kernel holds whole for segmentation: size is the payload of each packet, segments their
-// number, or 0 when the kernel does not know it yet.
+// GSO runs a frame that the kernel keeps whole for segmentation: size is the payload of each packet in bytes, segments
+// the number of packets, or 0 if the kernel does not know it yet.
 func (r *Recorder) GSO(at plan.PortID, frame []byte, size, segments uint32, now time.Duration) (*Recorded, error) {
 	r.now = now
 	return r.runIn(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()),
@@ -322,5 +322,5 @@ func (r *Recorder) MACs() ([]observe.MACEntry, error) {
 }
 
 // Flows meters the recorder's frames: times are the caller's, in milliseconds. The next plan reuses slots that a plan
-// frees: drain before.
+// frees: drain before it.
 func (r *Recorder) Flows() *Flows { return r.flows }

@@ -12,8 +12,8 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Repin restores pins that somebody removed while this process held their objects, and returns how many were missing.
-// Without them the switch would stop with the process. The directory must be on a bpf file system again.
+// Repin restores pins that somebody removed while this process had their objects open, and returns how many were
+// missing. Without the pins the switch would stop with the process. The directory must be on a bpf file system again.
 func (k *Kernel) Repin() (missing int, err error) {
 	for _, dir := range []string{k.links.dir, k.egress.dir, k.gen.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -59,7 +59,7 @@ func (k *Kernel) sharedMaps() map[string]*ebpf.Map {
 	return out
 }
 
-// pinAgain pins through a second handle, because the first one believes that it is pinned.
+// pinAgain pins through a second handle, because the first handle counts as already pinned.
 func pinAgain(m *ebpf.Map, path string) error {
 	again, err := m.Clone()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"heddle/internal/dataplane/compile"
 )
 
-// Reteam activates the effect of changed facts of uplinks on the ports' teams, and nothing else: d has the plan, the
-// ports and the devices of the last Change. It returns as soon as the teams are active, without the grace period of
+// Reteam activates the effect of changed facts of uplinks on the ports' teams, and nothing else: d must have the plan,
+// the ports and the devices of the last Change. It returns as soon as the teams are active, without the grace period of
 // Change; the next change of the tables waits for it instead.
 func (k *Kernel) Reteam(d binding.Desired) (Instant, error) {
 	img, err := compile.Tables(d, k.slots, k.hz)

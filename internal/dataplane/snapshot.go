@@ -14,19 +14,19 @@ import (
 )
 
 // Snapshot is a copy of everything that the switch program reads when it decides about a frame, taken from the live
-// tables. Times in it are durations on the kernel's clock of ticks.
+// tables. Its times are durations on the kernel's clock of ticks.
 type Snapshot struct {
 	// Now is when the copy was taken.
 	Now time.Duration
-	// Learned are the learned MACs; Sent says when each source last sent from here, if within the last second
+	// Learned are the learned MACs. Sent says when each source last sent from this host, if within the last second
 	// (S91).
 	Learned []LearnedAt
 	Sent    []SentAt
-	// Spent is what ports have spent of their storm control, if anything.
+	// Spent is how much of their storm control's allowance ports have used up, if any.
 	Spent []SpentAt
 	// Awake are the ports whose wait for their guest has ended, with the number of the last such wait (S99).
 	Awake map[plan.PortID]uint32
-	// Speakers are the ports that sent last from a MAC that another port owns (S111).
+	// Speakers are the ports that sent last with a MAC that another port owns (S111).
 	Speakers []observe.Speaker
 
 	hz, ticks uint64
@@ -61,28 +61,28 @@ type SentAt struct {
 	At     time.Duration
 }
 
-// SpentAt is what a port had spent of its storm control when the last frame passed, for one class of frames
-// (abi.ClassUnicast: unknown destinations).
+// SpentAt is how much of its storm control's allowance a port had used up when the last frame passed, for one class of
+// frames (abi.ClassUnicast: unknown destinations).
 type SpentAt struct {
 	Port  plan.PortID
 	Class int
-	// Billionths of a frame.
+	// Billionths is the used-up allowance in billionths of a frame.
 	Billionths int64
 	At         time.Duration
 }
 
-// contents are the entries of a table that exists once.
+// contents are the entries of a table that has no halves.
 type contents[K, V any] struct {
 	keys   []K
 	values []V
 }
 
-// halfBytes is the size of one half of a table that exists in two.
+// halfBytes returns the size of one half of a table with two halves, in bytes.
 func halfBytes(table *ebpf.Map) int64 {
 	return int64(table.MaxEntries()) / 2 * int64(table.ValueSize())
 }
 
-// planMaps are the plan tables, in an order of their own.
+// planMaps returns the plan tables, in a fixed order.
 func planMaps(m *vswitchMaps) []*ebpf.Map {
 	return []*ebpf.Map{m.Ports, m.VlanSets, m.Teams, m.Segments, m.Groups, m.Members, m.Owners, m.GuardAddresses}
 }
@@ -117,7 +117,7 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// at is a number of ticks as a duration.
+// at converts a number of ticks to a duration.
 func (s *Snapshot) at(ticks uint64) time.Duration {
 	return time.Duration(ticks/s.hz)*time.Second + time.Duration(ticks%s.hz)*time.Second/time.Duration(s.hz)
 }
@@ -149,7 +149,7 @@ func (c *contents[K, V]) write(m *ebpf.Map) error {
 	return err
 }
 
-// name adds the names of ports and switches to what is known of senders.
+// name adds the names of ports and switches to the records of senders.
 func (s *Snapshot) name(ids map[string]uint8) {
 	ports, switches := make(map[uint32]plan.PortID, len(s.slots)), map[uint32]string{}
 	for id, slot := range s.slots {
@@ -196,7 +196,7 @@ func (s *Snapshot) name(ids map[string]uint8) {
 	}
 }
 
-// spent reads a bucket. Its clock has 32 bits.
+// spent decodes a bucket of storm control. Its clock has 32 bits.
 func (s *Snapshot) spent(port plan.PortID, class int, word uint64) SpentAt {
 	ago := int32(uint32(s.ticks) - uint32(word>>32))
 	return SpentAt{Port: port, Class: class, Billionths: int64(uint32(word)) * int64(time.Second) / int64(s.hz),

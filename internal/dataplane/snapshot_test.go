@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// For each new table, decide here: if its content influences what happens to frames, a snapshot must copy it, or dry
-// runs on a live host are wrong.
+// For each new table, decide here: if its content affects what happens to frames, a snapshot must copy it; otherwise
+// dry runs on a live host are wrong.
 func TestEveryTableThatDecidesIsInASnapshot(t *testing.T) {
 	copied := []string{"ports", "vlan_sets", "teams", "segments", "groups", "members", "owners", "guard_addresses",
 		"control", "macs", "held", "own_marks", "marks", "storm_buckets", "awake", "speakers"}

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Speakers lists the MACs from which another port than the owner sent last, sorted by the owner.
+// Speakers lists the MACs with which another port than the owner sent last, sorted by the owner.
 func (k *Kernel) Speakers() ([]observe.Speaker, error) {
 	var all contents[uint32, abi.Speaker]
 	if err := all.read(k.objects.Speakers); err != nil {
@@ -26,7 +26,7 @@ func (k *Kernel) Speakers() ([]observe.Speaker, error) {
 	return list, nil
 }
 
-// speakersOf reads the table; ports are those in the plan, by slot.
+// speakersOf decodes the table; ports are those in the plan, by slot.
 func speakersOf(all *contents[uint32, abi.Speaker], ports map[uint32]plan.PortID) (list []observe.Speaker) {
 	for i, slot := range all.keys {
 		word := all.values[i].Word

@@ -8,8 +8,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// While a port learns, a sweep visits all learned entries. After a change after which no port learns, none is left, and
-// no sweep visits them.
+// While a port learns, a sweep visits all learned entries. If no port learns after a change, no entry is left, and
+// sweeps visit none.
 func TestD5_SweepsAreSparedWhileNoPortLearns(t *testing.T) {
 	dir := bpffs(t)
 	host, _, d := twoPorts(t)

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/dataplane/compile"
 )
 
-// planTables are the memory-mapped tables that exist in two halves.
+// planTables are the memory-mapped tables with two halves.
 type planTables struct {
 	maps  *vswitchMaps
 	grace *grace

@@ -17,23 +17,23 @@ import (
 	"heddle/internal/plan"
 )
 
-// Tells is the stream of what the program reports: learned and moved MACs, limits reached, refusals of guests' frames.
-// It is in the kernel and fills up while nobody reads; the next report says in Untold how many did not fit.
+// Tells is the stream of the program's reports: learned and moved MACs, limits reached, refusals of guests' frames. It
+// is a buffer in the kernel, which fills up while nobody reads; the next report says in Untold how many did not fit.
 type Tells struct{ ring *ringbuf.Reader }
 
 // Tell is one record of the stream.
 type Tell struct {
 	abi.Tell
-	// Probe is the payload of a probe that came in (abi.TellProbe).
+	// Probe is the payload of a received probe (abi.TellProbe).
 	Probe []byte
-	// Claim is the address that a guard refused; not valid if it can't be read, or in any other report.
+	// Claim is the address that a guard refused; it is not valid if it can't be read, and in all other reports.
 	Claim netip.Addr
 }
 
-// maxTells limits a batch.
+// maxTells bounds the number of reports in a batch.
 const maxTells = 256
 
-// OpenTells opens the stream; one reader at a time.
+// OpenTells opens the stream, for one reader at a time.
 func (k *Kernel) OpenTells() (*Tells, error) {
 	r, err := ringbuf.NewReader(k.objects.Tells)
 	if err != nil {
@@ -42,7 +42,7 @@ func (k *Kernel) OpenTells() (*Tells, error) {
 	return &Tells{r}, nil
 }
 
-// Close ends a Next that is waiting.
+// Close also ends a waiting Next.
 func (t *Tells) Close() error { return t.ring.Close() }
 
 // Next waits for the next report and returns it together with those that are already there. After Close the error is
@@ -78,7 +78,7 @@ type Told struct {
 	At   time.Time
 	Kind uint32 // abi.TellLearned and so on
 	Port plan.PortID
-	// Was is the port that had a moved MAC; zero when it is gone.
+	// Was is the port that had a moved MAC; zero if it is gone.
 	Was    plan.PortID
 	Reason abi.Reason // of abi.TellRefused
 	Claim  netip.Addr // for abi.TellRefused by a guard: the sender's address according to the frame
@@ -88,10 +88,10 @@ type Told struct {
 	Sign   uint32 // of abi.TellSign
 	Probe  []byte // of abi.TellProbe
 	MAC    plan.MAC
-	Untold int // reports of this port that are missing before this one
+	Untold int // reports about this port that were lost before this one
 }
 
-// named looks up the few ports that the reports are about; a host may have a thousand.
+// named looks up the few ports that the reports are about; a host may have a thousand ports.
 func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {

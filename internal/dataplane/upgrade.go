@@ -8,19 +8,17 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// An upgrade to a program whose tables look different, or a downgrade from one, goes like this. Devices go on under the
-// old program and its tables all the time:
-//
+// An upgrade to a program with another layout of tables, or a downgrade from one, has these steps. Meanwhile devices
+// continue with the old program and its tables:
 //	new tables are made and described      (filling)
-//	they are given what the old ones hold
+//	the content of the old ones is copied
 //	the plan is written into them
-//	every device is given the new program  (switching)
-//	one grace period later: what was learned and counted in between is taken over
-//	the old tables go                      (complete)
-//
-// A crash leaves the old tables whole until the last step. What it leaves of the new ones is thrown away when no device
-// can have used them, and is otherwise taken over, beside the old ones, by the next program that starts, whichever that
-// is.
+//	every device gets the new program      (switching)
+//	one grace period later: what was learned and counted in between is copied
+//	the old tables are removed             (complete)
+// A crash leaves the old tables whole until the last step. New tables that no device can have used are thrown away
+// after a crash; others are adopted, in addition to the old ones, by the next program that starts, whichever version
+// that is.
 
 // openGeneration gives the tables their sizes, and finds the generation to use or makes a directory for a new one.
 func (k *Kernel) openGeneration(spec *ebpf.CollectionSpec, macTable int) error {

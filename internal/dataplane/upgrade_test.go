@@ -21,7 +21,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// grown is a program with larger tables.
+// grown makes the tables of a program larger.
 func grown(spec *ebpf.CollectionSpec) {
 	spec.Maps["macs"].MaxEntries *= 2
 	spec.Maps["counts"].MaxEntries += 64
@@ -31,7 +31,7 @@ func grown(spec *ebpf.CollectionSpec) {
 
 var errDied = errors.New("the process died here")
 
-// diesAt is a program of the given size that dies at a step; "" means none.
+// diesAt makes a program of the given size die at a step; "" means none.
 func diesAt(step string, size func(*ebpf.CollectionSpec)) tweak {
 	return tweak{spec: size, step: func(name string) error {
 		if name == step {
@@ -145,7 +145,8 @@ func (n *numbered) end() traffic.Received {
 	return p
 }
 
-// checkCarried checks that vm1 has the same after every life: its learned MACs, and every frame it sent is counted.
+// checkCarried checks that vm1 has the same after every life: its learned MACs, and the count of every frame that it
+// sent.
 func checkCarried(t *testing.T, k *Kernel, least uint64) (received uint64) {
 	t.Helper()
 	macs, err := k.MACs()
@@ -421,7 +422,7 @@ func TestS111_AnUpgradeKeepsWhereABondsMACIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	vm2.Owner = "another" // It ends as soon as they are no longer siblings.
+	vm2.Owner = "another" // the record is void once they are no longer siblings
 	err = life(t, host, dir, d, tweak{}, func(k *Kernel) {
 		if got, err := k.Speakers(); err != nil || len(got) > 0 {
 			t.Errorf("%v, %v", got, err)

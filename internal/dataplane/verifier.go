@@ -18,9 +18,9 @@ type ProgramCost struct {
 	Program string `json:"program"`
 	// Instructions is the length of the program after the verifier has translated it.
 	Instructions int `json:"instructions"`
-	// Processed is how many instructions the verifier looked at on all paths; the kernel's limit is one million.
+	// Processed is how many instructions the verifier checked on all paths; the kernel's limit is one million.
 	Processed int `json:"processed"`
-	// States is how many states it stored in all, PeakStates how many at one time.
+	// States is how many states it stored in all, PeakStates how many at the same time.
 	States     int `json:"states"`
 	PeakStates int `json:"peakStates"`
 	// Stack is the stack of the deepest path of calls, in bytes; the kernel's limit is StackLimit.

@@ -19,9 +19,9 @@ const (
 	loopStack = 24
 )
 
-// deepestPath is the stack of the path of calls that needs most. depths are the functions' own needs, in the order of
-// the program, as the verifier reports them. Like the verifier it follows all calls in the code, whether or not they
-// are reached.
+// deepestPath returns the stack, in bytes, of the path of calls that needs most. depths are the functions' own needs,
+// in the order of the program, as the verifier reports them. Like the verifier it follows all calls in the code,
+// whether or not they are reached.
 func deepestPath(program asm.Instructions, depths []int) (int, error) {
 	names, calls, loops := callGraph(program)
 	if len(names) != len(depths) {
@@ -35,7 +35,7 @@ func deepestPath(program asm.Instructions, depths []int) (int, error) {
 		}
 		own[name] = (depth + stackUnit - 1) / stackUnit * stackUnit
 	}
-	var below func(name string) int // ends: no function calls itself
+	var below func(name string) int // this ends, because no function calls itself
 	below = func(name string) int {
 		if d, known := deepest[name]; known {
 			return d

@@ -11,7 +11,7 @@ import (
 func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
 	slot, ok := k.slots.Ports[id]
 	if !ok {
-		return nil // it is not in the plan: there is nothing to wake
+		return nil // the port is not in the plan: there is nothing to wake
 	}
 	var over uint64
 	err := k.objects.Awake.Lookup(slot, &over)

@@ -1,6 +1,6 @@
 // Package compile turns a plan that is bound to devices into the contents of the tables that the switch program reads:
-// which slot each port has, its record, the members of every segment, teams and owned MACs. It is pure: loading,
-// writing and reading back is dataplane's.
+// which slot each port has, its record, the members of every segment, teams and owned MACs. It is pure: package
+// dataplane loads, writes and reads the tables.
 package compile
 
 import (
@@ -23,7 +23,7 @@ type Image struct {
 	Groups   []abi.Group
 	Members  []abi.MemberChunk
 	Owners   []abi.OwnerBucket
-	// GuardAddresses are those of the ports under an address guard.
+	// GuardAddresses are the addresses that the owners of ports with an address guard may use.
 	GuardAddresses []abi.GuardAddress
 	// OwnerSeed is the seed under which Owners was built.
 	OwnerSeed uint64
@@ -59,19 +59,20 @@ type compiler struct {
 	teamIndex map[abi.Team]uint16
 	teamOf    map[teamLists]uint16
 	guards    map[string]guardList
-	// lists are the lists of teams in which nothing rests, by the policy that ports share.
+	// lists are the entries of teams in which no entry rests, by the policy that ports share.
 	lists map[*plan.Effective]*entries
 }
 
-// connected is the state of a port whose device exists. A port without an attachment does not exist for the kernel.
+// connected returns the state of a port whose device exists. A port without an attachment does not exist for the
+// kernel.
 func (c *compiler) connected(id plan.PortID) (plan.Fact, binding.Attachment, bool) {
 	f, known := c.d.Facts[id]
 	a, attached := c.d.Attachments[id]
 	return f, a, known && attached
 }
 
-// compileSwitch looks ports up as rarely as possible: with a thousand ports, most of the time of compiling goes into
-// that.
+// compileSwitch looks ports up as rarely as possible: with a thousand ports, most of the time of compiling is spent on
+// look-ups.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	id := c.slots.Switches[sw.Name]
 	own := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })
@@ -157,7 +158,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 		}
 	}
 	rec.Rules = linkControlRules(pol.GuestLinkControl.V)
-	if f.LoopBlocked != nil && !pol.Blocked.V { // the policy's reason has priority
+	if f.LoopBlocked != nil && !pol.Blocked.V { // the reason of the policy has precedence
 		rec.Rules |= abi.RuleLoopBlocked
 	}
 	if f.Waits() {
@@ -169,7 +170,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 	}
 	compileStormControl(&rec, &pol.StormControl)
 	if len(sw.Uplinks) > 0 && rec.StormRate[abi.ClassUnicast] == 0 {
-		rec.Flags |= abi.PortUnknownLeaves // unless another port is found to want it: see wanted
+		rec.Flags |= abi.PortUnknownLeaves // unless another port is found to want them: see wanted
 	}
 	compileMonitoring(&rec, sw, pol.Monitoring)
 	rec.LearnLimit = uint32(p.MACRoom())
@@ -200,7 +201,7 @@ func linkControlRules(list []string) (rules uint32) {
 	return rules
 }
 
-// compileUplinks returns the uplinks that are receivers: for the hosts behind uplinks that carry the host's own
+// compileUplinks compiles the uplinks. It returns as receivers the hosts behind uplinks that carry the host's own
 // traffic.
 func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (hosts []receiver) {
 	for _, u := range sw.Uplinks {
@@ -239,7 +240,8 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 	return hosts
 }
 
-// vlanSet finds the set's index. There is a set for every port, so they cannot run out; the same holds for teams.
+// vlanSet returns the index of the set, which it adds if it is new. There is space for one set for every port, so the
+// sets cannot run out; the same holds for teams.
 func (c *compiler) vlanSet(s plan.VLANSet) uint16 {
 	if i, ok := c.setIndex[s]; ok {
 		return i

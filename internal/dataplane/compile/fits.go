@@ -7,7 +7,7 @@ import (
 )
 
 // Fits returns an error if the tables are too small for the plan with all its ports and uplinks connected. It is pure.
-// If a rough bound decides, it takes some 0.1 ms for 1,000 ports, otherwise milliseconds.
+// If the rough bound suffices, it takes some 0.1 ms for 1,000 ports, otherwise milliseconds.
 func Fits(p *plan.Plan) error {
 	if surelyFits(p) {
 		return nil
@@ -31,13 +31,14 @@ func fits(p *plan.Plan) error {
 	return err
 }
 
-// mostTrunks is the number of different trunks of a switch up to which surelyFits can decide: each doubles the possible
-// memberships.
+// mostTrunks is the largest number of different trunks of a switch with which surelyFits can decide: each doubles the
+// number of possible memberships.
 const mostTrunks = 6
 
-// surelyFits checks upper bounds of what runs out first, and never says yes if compile says no. There is one VLAN set,
-// team and slot for every member of a plan; there are as many groups and members as there are different memberships of
-// segments. The receivers of a segment are the access ports of its VLAN (or none), and those of any of the trunks.
+// surelyFits checks upper bounds of what runs out first. It never returns true if compiling would fail. There is one
+// VLAN set, team and slot for every member of a plan; there are as many groups and members as there are different
+// memberships of segments. The receivers of a segment are the access ports of its VLAN (or none), and those of any of
+// the trunks.
 func surelyFits(p *plan.Plan) bool {
 	members, groups, chunks, guards := 0, 1, 0, 0
 	for _, sw := range p.Switches {
@@ -65,7 +66,7 @@ func surelyFits(p *plan.Plan) bool {
 // notAccess stands for the segments that no access port is in.
 const notAccess = abi.SegmentsPerSwitch
 
-// memberships are how many ports are in each access segment, and how many share each trunk.
+// memberships says how many ports are in each access segment, and how many share each trunk.
 type memberships struct {
 	access map[uint16]int
 	trunks map[trunkKind]int

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// trunks is a switch of n trunk ports; set gives each its VLANs.
+// the host behind the uplink
 func trunks(n int, set func(i int) plan.VLANSet) *plan.Plan {
 	sw := &plan.Switch{Name: "lab", MTU: 1500}
 	for i := range n {
@@ -25,7 +25,7 @@ func trunks(n int, set func(i int) plan.VLANSet) *plan.Plan {
 	return &plan.Plan{Switches: []*plan.Switch{sw}}
 }
 
-// Ports with a VLAN set each fit, as many as there are slots.
+// Ports with a VLAN set each fit: as many ports as there are slots.
 func TestEveryPortMayHaveItsOwnVLANSet(t *testing.T) {
 	own := func(i int) (s plan.VLANSet) {
 		s.AddRange(uint16(1+2*i), uint16(2+2*i))
@@ -36,8 +36,8 @@ func TestEveryPortMayHaveItsOwnVLANSet(t *testing.T) {
 	}
 }
 
-// Nested ranges give every VLAN other receivers: if there are more memberships than the tables can hold, the plan is
-// refused before any device exists, with what to do.
+// Nested ranges give every VLAN other receivers. If there are more memberships than the tables can hold, the plan is
+// refused before any device exists, and the error says what to do.
 func TestTooManyMembershipsAreRefusedAtOnce(t *testing.T) {
 	nested := func(i int) (s plan.VLANSet) {
 		s.AddRange(1, uint16(1+2*i))

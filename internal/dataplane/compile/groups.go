@@ -13,7 +13,7 @@ import (
 type receiver struct {
 	slot                uint16
 	port                *plan.Port
-	host                *plan.Uplink // instead of port: the host behind that uplink
+	host                *plan.Uplink // set instead of port: the host behind that uplink
 	floods, promiscuous bool
 }
 
@@ -110,7 +110,7 @@ type membership struct {
 	trunks [][]int
 }
 
-// key is equal for equal memberships: each list is represented by its first member.
+// key returns equal texts for equal memberships: each list is represented by its first member.
 func (m *membership) key() string {
 	key := make([]byte, 0, 2*len(m.trunks)+5)
 	for _, t := range m.trunks {

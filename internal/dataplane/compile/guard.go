@@ -11,7 +11,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// guardList says where in the table the addresses are that a port's owner may use; ports with equal lists share them.
+// guardList is the position in the table of the addresses that a port's owner may use; ports with equal lists share
+// them.
 type guardList struct {
 	first      uint32
 	ipv4, ipv6 uint16
@@ -89,7 +90,7 @@ func guardAddress(p netip.Prefix) (g abi.GuardAddress) {
 	return g
 }
 
-// guarded is an upper bound of how many addresses the guards of a switch's ports take.
+// guarded returns an upper bound of how many addresses the guards of a switch's ports need.
 func guarded(sw *plan.Switch) (n int) {
 	for _, p := range sw.Ports {
 		if p.Policy.AddressGuard.Enabled.V {

@@ -10,14 +10,13 @@ import (
 	"heddle/internal/plan"
 )
 
-// OwnMAC is the address that a port answers to, its effective MAC, and what its owner does that it may not do, if
-// anything (S3, S4, D2).
+// OwnMAC is a port's effective MAC, and what its owner does against its policy, if anything (S3, S4, D2).
 type OwnMAC struct {
 	MAC       plan.MAC
 	Violation observe.Violation
 }
 
-// taker is who has a MAC. family is the family of the ports that have it, if they are siblings.
+// taker is the port or uplink that has a MAC. family is the family of the ports that have it, if they are siblings.
 type taker struct {
 	uplink              bool
 	name, owner, family string
@@ -31,7 +30,7 @@ func EffectiveMACs(sw *plan.Switch, facts plan.Facts) []OwnMAC {
 
 func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []OwnMAC {
 	own := make([]OwnMAC, len(sw.Ports))
-	var taken map[plan.MAC]taker // made for the first port whose adapter has another MAC; mostly there is none
+	var taken map[plan.MAC]taker // made for the first port whose adapter has another MAC; mostly not needed
 	for i, p := range sw.Ports {
 		own[i].MAC = p.InitialMAC
 		f, _ := fact(p.ID)
@@ -49,8 +48,8 @@ func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []
 	return own
 }
 
-// takes notes that a port has a MAC. If several ports have it, it counts as the MAC of a family only if they all are of
-// that family.
+// takes records that a port has a MAC. If several ports have it, it counts as the MAC of a family only if they all are
+// of that family.
 func takes(taken map[plan.MAC]taker, m plan.MAC, p *plan.Port) {
 	t, shared := taken[m]
 	if !shared {
@@ -61,7 +60,7 @@ func takes(taken map[plan.MAC]taker, m plan.MAC, p *plan.Port) {
 	taken[m] = t
 }
 
-// takenMACs are the MACs of uplinks' devices and the initial MACs of ports.
+// takenMACs returns the MACs of uplinks' devices and the initial MACs of ports.
 func takenMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) map[plan.MAC]taker {
 	taken := make(map[plan.MAC]taker, len(sw.Uplinks)+len(sw.Ports))
 	for _, u := range sw.Uplinks {
@@ -77,7 +76,7 @@ func takenMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) map[pl
 	return taken
 }
 
-// effectiveMAC is the effective MAC of a port whose adapter is seen to use another one than the initial MAC.
+// effectiveMAC returns the effective MAC of a port whose adapter is seen to use another MAC than the initial one.
 func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]taker) OwnMAC {
 	other, dup := taken[seen]
 	switch {
@@ -101,7 +100,7 @@ type owner struct {
 	mac      plan.MAC
 }
 
-// owned is an owner's slot.
+// owned is the slot of an owner.
 type owned struct {
 	owner
 	slot uint32
@@ -138,9 +137,9 @@ type sharedMAC struct {
 	wait uint32
 }
 
-// compileOwners notes which port owns each MAC. Several ports have one MAC while it moves between them, or as siblings.
-// Then the table names the one whose wait began last, and each port's record names the next, so that the program finds
-// the first that does not wait.
+// compileOwners records which port owns each MAC. Several ports have one MAC while it moves between them, or as
+// siblings. Then the table has the port whose wait began last, and each port's record has the next one, so that the
+// program finds the first that does not wait.
 func (c *compiler) compileOwners(id uint8, ports []sharedMAC) {
 	first := make(map[plan.MAC]int, len(ports))
 	var shared map[plan.MAC][]sharedMAC
@@ -179,7 +178,7 @@ func (c *compiler) chain(all []sharedMAC) sharedMAC {
 	return all[0]
 }
 
-// key is the owner in the table's form.
+// key returns the owner in the table's form.
 func (o owner) key() uint64 {
 	var b [8]byte
 	copy(b[:6], o.mac[:])
@@ -187,8 +186,8 @@ func (o owner) key() uint64 {
 }
 
 // buildOwners fills the hash table of owned MACs. It tries seeds until no bucket overflows. With at most MaxPorts
-// owners in 16,384 entries, the first seed nearly always fits; the sequence of seeds is fixed, so that equal owners
-// give equal tables.
+// owners in 16,384 entries the first seed nearly always fits; the sequence of seeds is fixed, so that equal owners give
+// equal tables.
 func buildOwners(owners []owned) ([]abi.OwnerBucket, uint64) {
 	for seed := uint64(0x9e3779b97f4a7c15); ; seed = seed*6364136223846793005 + 1442695040888963406 {
 		if t, ok := fillOwners(owners, seed|1); ok {

@@ -20,12 +20,12 @@ func compileMonitoring(rec *abi.Port, sw *plan.Switch, m plan.Monitoring) {
 	}
 }
 
-// Room is the quota of flows that may be begun between two drains: Own by the frames of one port alone, Shared by those
-// of all ports of the switch beyond that.
+// Room is the quota of flows that may begin between two drains: Own for each single port, Shared for all ports of the
+// switch beyond that.
 type Room struct{ Own, Shared uint32 }
 
 // RoomOf divides a switch's flows: one half evenly among its ports and uplinks, so that no port can keep another from
-// being metered, the other half for whoever comes first.
+// being metered; the other half for the ports that need more, first come, first served.
 func RoomOf(sw *plan.Switch) Room {
 	if !sw.Metered() {
 		return Room{}
@@ -35,7 +35,7 @@ func RoomOf(sw *plan.Switch) Room {
 	return Room{Own: uint32(own), Shared: uint32(max(sw.IPFIX.MaxFlows-own*members, 0))}
 }
 
-// FlowsOf is how many flows all switches of a plan may begin between two drains.
+// FlowsOf returns how many flows all switches of a plan may begin between two drains.
 func FlowsOf(p *plan.Plan) (n uint32) {
 	for _, sw := range p.Switches {
 		if sw.Metered() {
@@ -45,7 +45,7 @@ func FlowsOf(p *plan.Plan) (n uint32) {
 	return n
 }
 
-// Points are the ports and uplinks of a plan, as observation points of flows.
+// Points returns the ports and uplinks of a plan as observation points of flows.
 func Points(d binding.Desired) map[plan.PortID]flow.Point {
 	points := make(map[plan.PortID]flow.Point, len(d.Facts))
 	for _, sw := range d.Plan.Switches {

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Shared is a MAC that siblings share, or from which a port sends although its sibling owns it (S111).
+// Shared is a MAC that siblings share, or that a port uses as source although its sibling owns it (S111).
 type Shared struct {
 	MAC plan.MAC
 	// Owners are the ports whose own MAC it is; At is the port to which frames for it go.
@@ -16,7 +16,8 @@ type Shared struct {
 	At     plan.PortID
 }
 
-// SharedMACs lists them, as the kernel decides (docs/reference/frame-rules.md section 4).
+// SharedMACs lists the shared MACs of a switch, as the kernel decides about them (docs/reference/frame-rules.md section
+// 4).
 func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []observe.Speaker) (list []Shared) {
 	own := EffectiveMACs(sw, facts)
 	by := map[plan.MAC][]*plan.Port{}
@@ -40,7 +41,7 @@ func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []observe.Speaker) (
 	return list
 }
 
-// whereShared finds where frames for the MAC of these ports go.
+// whereShared returns the port to which frames for the MAC of these ports go.
 func whereShared(sw *plan.Switch, facts plan.Facts, mac plan.MAC, owners []*plan.Port,
 	speakers []observe.Speaker) Shared {
 	s := Shared{MAC: mac, At: owners[0].ID}

@@ -9,11 +9,11 @@ import (
 )
 
 // Slots says which index in the tables each port, uplink and switch has. A port keeps its slot while it is in the plan;
-// the slot is free again only after no run of the program can still use it.
+// the slot is free again only when no run of the program can still use it.
 type Slots struct {
 	Ports    map[plan.PortID]uint32
 	Switches map[string]uint8
-	// Leaving are the slots of ports that are gone but whose flows have not been drained.
+	// Leaving are the slots of ports that are gone but whose flows have not been drained yet.
 	Leaving map[uint32]bool
 }
 
@@ -29,8 +29,8 @@ type Assignment struct {
 	GoneIDs     map[string]uint8
 }
 
-// Assign gives every port, uplink and switch of the plan a slot, and names those that left. On an error nothing
-// changes.
+// Assign gives every port, uplink and switch of the plan a slot, and returns those that left. After an error nothing
+// has changed.
 func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 	a := &Assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
 	if s.has(p) {
@@ -142,7 +142,7 @@ func wanted(p *plan.Plan) (map[plan.PortID]bool, map[string]bool) {
 	return ports, switches
 }
 
-// MembersOf are the uplinks and then the ports of a switch.
+// MembersOf returns the uplinks and then the ports of a switch.
 func MembersOf(sw *plan.Switch) iter.Seq[plan.PortID] {
 	return func(yield func(plan.PortID) bool) {
 		for _, u := range sw.Uplinks {

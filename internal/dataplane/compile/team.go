@@ -14,11 +14,11 @@ import (
 // entry is an entry of a team's lists under the present facts.
 type entry struct {
 	name    string
-	choice  uint16 // for the program; 0 when the entry is not usable
+	choice  uint16 // for the program; 0 if the entry is not usable
 	resting bool   // S44
 }
 
-// compileTeam walks the port's team once for every possible hash (S42, S44–S47, D10), so that the program only needs an
+// compileTeam computes the port's choice for every possible hash (S42, S44–S47, D10), so that the program only needs an
 // index.
 func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec *abi.Port) error {
 	t := &p.Policy.Teaming
@@ -56,7 +56,7 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec 
 	return nil
 }
 
-// hashed is the index of the table for a team that chooses by a hash.
+// hashed returns the index of the table for a team that chooses by a hash.
 func (c *compiler) hashed(sw *plan.Switch, t *plan.Teaming, e *entries, resting []string) uint16 {
 	lists := teamLists{sw.Name, strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" +
 		strings.Join(resting, "\x00")}
@@ -72,7 +72,7 @@ func (c *compiler) hashed(sw *plan.Switch, t *plan.Teaming, e *entries, resting 
 	return i
 }
 
-// teamLists identify teams whose choice by any hash is the same: a thousand ports share a few of them.
+// teamLists identifies teams whose choice by any hash is the same: a thousand ports share a few of them.
 type teamLists struct{ switchName, lists string }
 
 // rested makes a choice without resting entries and, only if that yields nothing, with them (S44).
@@ -83,8 +83,8 @@ func rested(choose func(rest bool) uint16) uint16 {
 	return choose(true)
 }
 
-// team finds the table's index. There is a table for every port and every uplink, so they cannot run out: a LAG's table
-// needs a member, which is in no other LAG.
+// team returns the index of the table, which it adds if it is new. There is space for one table for every port and
+// every uplink, so they cannot run out: a LAG's table needs a member, which is in no other LAG.
 func (c *compiler) team(table abi.Team) uint16 {
 	i, ok := c.teamIndex[table]
 	if !ok {
@@ -98,13 +98,13 @@ func (c *compiler) team(table abi.Team) uint16 {
 // entries are the lists of a team under the present facts.
 type entries struct {
 	active, standby []entry
-	// team is the index of its table once the team has been walked.
+	// team is the index of the team's table once it has been compiled.
 	team   uint16
 	walked bool
 }
 
-// listsOf are the entries of the port's team. Ports with the same policy share them, unless something rests for one of
-// the ports.
+// listsOf returns the entries of the port's team. Ports with the same policy share them, unless an entry rests for one
+// of the ports.
 func (c *compiler) listsOf(sw *plan.Switch, p *plan.Port, f *plan.Fact) *entries {
 	if e, ok := c.lists[p.Policy]; ok && len(f.Resting) == 0 {
 		return e
@@ -117,7 +117,7 @@ func (c *compiler) listsOf(sw *plan.Switch, p *plan.Port, f *plan.Fact) *entries
 	return e
 }
 
-// entries are the entries of a list, in its order.
+// entries returns the entries of a list, in its order.
 func (c *compiler) entries(sw *plan.Switch, names, resting []string) []entry {
 	out := make([]entry, 0, len(names))
 	for _, name := range names {
@@ -130,7 +130,7 @@ func (c *compiler) entries(sw *plan.Switch, names, resting []string) []entry {
 	return out
 }
 
-// uplinkSlot is the uplink's slot, 0 when it is not usable at present, or not of the switch.
+// uplinkSlot returns the uplink's slot, 0 if it is not usable at present, or not in the switch.
 func (c *compiler) uplinkSlot(sw *plan.Switch, name string) uint16 {
 	id := plan.PortID{Switch: sw.Name, Name: name}
 	u := sw.Uplink(name)
@@ -140,7 +140,7 @@ func (c *compiler) uplinkSlot(sw *plan.Switch, name string) uint16 {
 	return uint16(c.slots.Ports[id])
 }
 
-// lagChoice names the LAG to the program, with the table of its members (S52); 0 when none of them is usable.
+// lagChoice returns the LAG in the program's form, with the table of its members (S52); 0 if no member is usable.
 func (c *compiler) lagChoice(sw *plan.Switch, g *plan.LAG) uint16 {
 	members := make([]entry, len(g.Uplinks))
 	for i, name := range g.Uplinks {
@@ -171,8 +171,8 @@ func lagHash(h spec.LAGHash) uint16 {
 	return 0
 }
 
-// UplinksInUse names, in the order of the switch, the uplinks by which frames of p may leave at present: one, or none
-// when no uplink of its team is usable; with a hashing policy or a LAG, every uplink to which some hash leads.
+// UplinksInUse returns, in the order of the switch, the uplinks by which frames of p may leave at present: one, or none
+// if no uplink of its team is usable; with a hashing policy or a LAG, every uplink to which some hash leads.
 func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
 	s := NewSlots()
 	for i, u := range sw.Uplinks {
@@ -216,7 +216,7 @@ func (c *compiler) leadsTo(choice uint16, used map[uint16]bool) {
 // usable: a resting uplink is usable only if rest is given.
 func (e entry) usable(rest bool) bool { return e.choice != 0 && (rest || !e.resting) }
 
-// walk picks from the active list by the hash, else the first usable one of the standby list (S45).
+// walk picks an entry of the active list by the hash, else the first usable one of the standby list (S45).
 func walk(active, standby []entry, h uint32, rest bool) uint16 {
 	if choice := pick(active, h, rest); choice != 0 {
 		return choice
@@ -224,8 +224,8 @@ func walk(active, standby []entry, h uint32, rest bool) uint16 {
 	return firstUsable(standby, rest)
 }
 
-// pick takes entry h mod n and removes unusable entries one after the other, so that a choice changes only when the
-// chosen entry itself does; 0 when none is left.
+// pick takes entry h mod n. While the taken entry is unusable, it removes that entry and takes again, so that a choice
+// changes only when the chosen entry itself does; 0 if none is left.
 func pick(list []entry, h uint32, rest bool) uint16 {
 	left := slices.Clone(list)
 	for len(left) > 0 {

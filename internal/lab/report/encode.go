@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Format is how a report is written out.
+// Format is the output format of a report.
 type Format string
 
 // The formats of -o.
@@ -49,7 +49,7 @@ func (r *Report) Write(w io.Writer, format Format) error {
 	return fmt.Errorf("output format %q: want table, json or yaml", format)
 }
 
-// complete is the report with empty lists in place of nil ones: programs get [] and not null.
+// complete returns the report with empty lists in place of nil ones: programs get [] and not null.
 func (r *Report) complete() Report {
 	c := *r
 	if c.Rows == nil {
@@ -61,7 +61,7 @@ func (r *Report) complete() Report {
 	return c
 }
 
-// plain is a field's value as programs see it: null where it was not measured.
+// plain returns a field's value for programs: null if it was not measured.
 func (f Field) plain() any {
 	switch v := f.Value.(type) {
 	case float64:

@@ -22,7 +22,8 @@ type Environment struct {
 	Go       string    `json:"go" yaml:"go"`
 	Heddle   string    `json:"heddle" yaml:"heddle"`
 	Commit   string    `json:"commit" yaml:"commit"` // with "+changes" when the tree was not clean
-	// Load is the load average of the last minute when the measurement began: other work on the machine spoils numbers.
+	// Load is the load average of the last minute when the measurement began: other work on the machine makes numbers
+	// unreliable.
 	Load string `json:"load" yaml:"load"`
 	// Mitigations lists the processor vulnerabilities that the kernel works around; they slow down system calls.
 	Mitigations []string `json:"mitigations" yaml:"mitigations"`
@@ -104,7 +105,7 @@ func version(info *debug.BuildInfo) (heddle, commit string) {
 	return info.Main.Version, commit
 }
 
-// String is the environment in one line for people.
+// String returns the environment in one line for people.
 func (e Environment) String() string {
 	commit := e.Commit
 	if hash, changes, ok := strings.Cut(commit, "+"); len(hash) > 12 {

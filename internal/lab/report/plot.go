@@ -8,27 +8,28 @@ import (
 // Plot says which columns of a report make one picture, and how. The numbers stay in the rows; a plot only names them.
 type Plot struct {
 	Title string
-	// X names the numeric field along a logarithmic x axis, with a curve for each of Series. Empty: bars, a group for
-	// each row and in it a bar for each of Series.
+	// X is the numeric field for a logarithmic x axis, with a curve for each of Series. Empty: bars, a group for each
+	// row and in it a bar for each of Series.
 	X string
 	// Series are the columns shown.
 	Series []Series
-	// Unit is that of all values shown; what a row has in another unit is left out. Empty: the unit of the first value.
+	// Unit is the unit of all values in the picture; values in another unit are left out. Empty: the unit of the first
+	// value.
 	Unit Unit
 }
 
 // Series is one column in a plot.
 type Series struct {
-	// Name is what the legend says; empty: the column's heading.
+	// Name is the text in the legend; empty: the column's heading.
 	Name string
 	// Field is the column's key.
 	Field string
-	// Reference draws it as something to compare with: figures that others have published.
+	// Reference draws the column as a reference to compare with: figures that others have published.
 	Reference bool
 }
 
-// Numeric is the value of a field as a spread; a single number is one without width. ok is false for what is no number
-// or was not measured.
+// Numeric returns a field's value as a spread; a single number is a spread without width. ok is false if the value is
+// not a number or was not measured.
 func (f Field) Numeric() (s Spread, ok bool) {
 	switch v := f.plain().(type) {
 	case Spread:
@@ -49,7 +50,7 @@ func single(v float64) Spread {
 	return Spread{Median: v, Q1: v, Q3: v, Min: v, Max: v, Rounds: 1}
 }
 
-// Field finds a field of the row by its key.
+// Field returns a field of the row by its key.
 func (r Row) Field(name string) (Field, bool) {
 	for _, f := range r {
 		if f.Name == name {
@@ -59,7 +60,8 @@ func (r Row) Field(name string) (Field, bool) {
 	return Field{}, false
 }
 
-// Labels name the rows of a report, one text each: as few of their leading texts as are needed to distinguish them.
+// Labels returns names for the rows of a report, one text each: as few of a row's leading texts as are needed to
+// distinguish the rows.
 func (r *Report) Labels() []string {
 	texts := make([][]string, len(r.Rows))
 	longest := 0
@@ -80,8 +82,8 @@ func (r *Report) Labels() []string {
 	}
 }
 
-// leading are the row's first columns that are shown, up to the first that is no text; a number that comes first names
-// the row too.
+// leading returns the row's first visible columns, up to the first that is not a text; a number in the first column
+// counts as well.
 func (r Row) leading() []string {
 	var texts []string
 	for _, f := range r {
@@ -99,7 +101,8 @@ func (r Row) leading() []string {
 	return texts
 }
 
-// Drawn are the plots of the report: its own, or else bars of every column that holds spreads or rates and durations.
+// Drawn returns the plots of the report: its own, or else bars of every column with spreads or with rates and
+// durations.
 func (r *Report) Drawn() []Plot {
 	if r.Plots != nil {
 		return r.Plots
@@ -129,7 +132,7 @@ func (r *Report) Drawn() []Plot {
 	return all
 }
 
-// worthDrawing: counts say more as numbers.
+// worthDrawing reports whether a field is drawn: counts are clearer as numbers.
 func worthDrawing(f Field) bool {
 	s, ok := f.Numeric()
 	if !ok || math.IsNaN(s.Median) {

@@ -1,5 +1,5 @@
-// Package report is the one shape of every number Heddle publishes: where it was measured, rows with their spread, and
-// the budgets they are held against; as a table for people and as JSON or YAML for programs.
+// Package report is the common form of every number that Heddle publishes: where it was measured, rows with their
+// spread, and the budgets against which they are checked; as a table for people and as JSON or YAML for programs.
 package report
 
 import (
@@ -25,17 +25,17 @@ type Report struct {
 	Notes []string `json:"notes,omitempty" yaml:"notes,omitempty"`
 	// Plots are the pictures that show the rows best; nil: see Drawn.
 	Plots []Plot `json:"-" yaml:"-"`
-	// Labs are pictures of what it was measured in, Timelines of what came when.
+	// Labs are pictures of the labs of the measurement, Timelines show when packets arrived.
 	Labs      []Picture  `json:"-" yaml:"-"`
 	Timelines []Timeline `json:"-" yaml:"-"`
-	// Explained is the page of the documentation that explains the subject: "explanation/failover.md".
+	// Explained is the page of the documentation about the subject: "explanation/failover.md".
 	Explained string `json:"-" yaml:"-"`
 }
 
-// Picture is a drawing with its title. SVG is markup: who draws escapes what it holds.
+// Picture is a drawing with its title. SVG is markup: its author escapes the texts in it.
 type Picture struct{ Title, SVG string }
 
-// Timeline says when packets came and when not, in seconds from an event at 0.
+// Timeline says when packets arrived and when not, in seconds from an event at 0.
 type Timeline struct {
 	Title, Event string
 	From, To     float64
@@ -59,15 +59,16 @@ type Field struct {
 	// Value is a string, bool, integer, float64, Spread, or nil for "not measured". NaN and infinities and a Spread
 	// without rounds are shown as not measured too.
 	Value any
-	// Unit says how people read the value; programs get base units (bits per second, seconds), named by the key.
+	// Unit says how the value is formatted for people; programs get base units (bits per second, seconds), which the
+	// key names.
 	Unit Unit
-	// Brief shows a Spread's median alone in the table.
+	// Brief shows only the median of a Spread in the table.
 	Brief bool
-	// Hidden keeps the field out of the table, TableOnly out of the output for programs.
+	// Hidden leaves the field out of the table, TableOnly out of the output for programs.
 	Hidden, TableOnly bool
 }
 
-// Get returns the value of the named field, nil when there is none.
+// Get returns the value of the named field, nil if there is none.
 func (r Row) Get(name string) any {
 	for _, f := range r {
 		if f.Name == name {
@@ -84,7 +85,7 @@ type Bound string
 const (
 	AtLeast Bound = ">="
 	AtMost  Bound = "<="
-	// Exactly is for counts that come out to the frame; a thousandth off is not met.
+	// Exactly is for counts that must be exact; a deviation of a thousandth is a miss.
 	Exactly Bound = "="
 )
 
@@ -96,16 +97,17 @@ type Budget struct {
 	Bound  Bound   `json:"bound" yaml:"bound"`
 	Budget float64 `json:"budget" yaml:"budget"`
 	Met    bool    `json:"met" yaml:"met"`
-	// Resolution is the standard error of the value, in its unit; 0 where it is exact or not known.
+	// Resolution is the standard error of the value, in its unit; 0 if the value is exact or the error is not known.
 	Resolution float64 `json:"resolution,omitempty" yaml:"resolution,omitempty"`
-	// Unresolved says that the value lies so close to the budget, or is known so badly, that Met may be chance.
+	// Unresolved: the value is so close to the budget, or so uncertain, that Met may be chance.
 	Unresolved bool `json:"unresolved,omitempty" yaml:"unresolved,omitempty"`
 }
 
-// resolvedAt is how many standard errors a value has to be away from its budget: chance puts one of twenty so far off.
+// resolvedAt is how many standard errors a value must be away from its budget: by chance one of twenty values is that
+// far off.
 const resolvedAt = 2
 
-// Resolve says how well the value is known, by its standard error; NaN for not at all.
+// Resolve sets how well the value is known, by its standard error; NaN if that is unknown.
 func (b Budget) Resolve(standardError float64) Budget {
 	if math.IsNaN(standardError) || math.IsInf(standardError, 0) {
 		b.Unresolved = true
@@ -116,7 +118,7 @@ func (b Budget) Resolve(standardError float64) Budget {
 	return b
 }
 
-// Verdict is what there is to say of the budget in a word or three.
+// Verdict returns the result of the budget in one to three words.
 func (b Budget) Verdict() string {
 	v := "yes"
 	if !b.Met {
@@ -131,7 +133,7 @@ func (b Budget) Verdict() string {
 	return v
 }
 
-// Hold compares a measured value with its budget. NaN never meets one, and is reported as 0 since JSON cannot say it.
+// Hold compares a measured value with its budget. NaN never meets a budget, and is reported as 0 since JSON has no NaN.
 func Hold(name string, value float64, unit Unit, bound Bound, budget float64) Budget {
 	b := Budget{Name: name, Value: value, Unit: unit, Bound: bound, Budget: budget}
 	switch {
@@ -150,7 +152,7 @@ func Hold(name string, value float64, unit Unit, bound Bound, budget float64) Bu
 // ErrBudget is wrapped by the error of Check.
 var ErrBudget = errors.New("budget not met")
 
-// Check returns an error that names every budget the run did not keep, nil when all are met.
+// Check returns an error that names every budget that the run did not meet, nil if all are met.
 func (r *Report) Check() error {
 	var missed []string
 	for _, b := range r.Budgets {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Spread is what repeated rounds of one measurement came to: the middle and how far the rounds lie apart. The values
+// Spread is the result of repeated rounds of one measurement: the median and how far the rounds are apart. The values
 // have the unit of the samples.
 type Spread struct {
 	Median float64 `json:"median" yaml:"median"`
@@ -16,7 +16,7 @@ type Spread struct {
 	Rounds int     `json:"rounds" yaml:"rounds"`
 }
 
-// Summarise returns the spread of the finite samples. Without any, Rounds is 0 and the values mean nothing.
+// Summarise returns the spread of the finite samples. If there are none, Rounds is 0 and the values mean nothing.
 func Summarise(samples []float64) Spread {
 	s := slices.DeleteFunc(slices.Clone(samples), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 	if len(s) == 0 {
@@ -41,9 +41,9 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[lo]*(1-part) + sorted[lo+1]*part
 }
 
-// Ratios divides round by round: the i-th of the result is a[i]/b[i]. Comparing within a round cancels what disturbs
-// both, which the ratio of two medians does not. A round in which either side has no positive finite value is left out;
-// extra rounds of the longer side are ignored.
+// Ratios divides round by round: the i-th result is a[i]/b[i]. Comparing within a round cancels disturbances of both
+// sides, which the ratio of two medians does not. A round in which either side has no positive finite value is left
+// out; extra rounds of the longer side are ignored.
 func Ratios(a, b []float64) []float64 {
 	var out []float64
 	for i := range min(len(a), len(b)) {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	tableWidth  = 100 // columns a person's terminal is taken to have
+	tableWidth  = 100 // assumed width of a terminal, in columns
 	notMeasured = "–"
 	columnGap   = "  "
 )
@@ -43,7 +43,7 @@ func (r *Report) writeTable(w io.Writer) error {
 	return err
 }
 
-// Grid is the report's table as text: a line of headings, and one for each row.
+// Grid returns the report's table as text: a line of headings, and one for each row.
 func (r *Report) Grid() [][]string { return r.grid() }
 
 // grid collects the columns of all rows, in the order they first appear.
@@ -73,7 +73,7 @@ func (r *Report) grid() grid {
 	return g.measured()
 }
 
-// measured leaves out the columns in which nothing was measured in any row.
+// measured returns the grid without the columns in which no row has a measured value.
 func (g grid) measured() grid {
 	var keep []int
 	for i := range g[0] {
@@ -92,7 +92,7 @@ func (g grid) measured() grid {
 	return out
 }
 
-// Heading is the field's column heading.
+// Heading returns the heading of the field's column.
 func (f Field) Heading() string {
 	if f.Title != "" {
 		return f.Title
@@ -100,7 +100,7 @@ func (f Field) Heading() string {
 	return f.Name
 }
 
-// Text is the field's value for people; a spread shows its median and, in brackets, its quartiles.
+// Text returns the field's value for people; a spread shows its median and, in brackets, its quartiles.
 func (f Field) Text() string {
 	switch v := f.plain().(type) {
 	case nil:
@@ -128,7 +128,7 @@ func (f Field) Text() string {
 	}
 }
 
-// formatSpread leaves out the unit in the brackets where the three numbers share it.
+// formatSpread leaves out the unit in the brackets if the three numbers share it.
 func (u Unit) formatSpread(s Spread) string {
 	median, q1, q3 := u.Format(s.Median), u.Format(s.Q1), u.Format(s.Q3)
 	_, unit, _ := strings.Cut(median, " ")
@@ -148,13 +148,13 @@ func budgetGrid(budgets []Budget) grid {
 	return g
 }
 
-// Wanted is the budget for people, such as "≥ 0.950".
+// Wanted returns the budget for people, such as "≥ 0.950".
 func (b Budget) Wanted() string {
 	sign := map[Bound]string{AtLeast: "≥ ", AtMost: "≤ ", Exactly: "= "}[b.Bound]
 	return sign + b.Unit.Format(b.Budget)
 }
 
-// write sets the grid in columns. Columns that do not fit beside each other continue in a second block below, which
+// write writes the grid in columns. Columns that do not fit beside each other continue in a second block below, which
 // repeats the first column, so that no line is wider than a terminal.
 func (g grid) write(b *strings.Builder) {
 	widths := make([]int, len(g[0]))

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// Unit is the base unit of a number, and decides how people see it.
+// Unit is the base unit of a number, and determines how it is formatted for people.
 type Unit string
 
 // The units. Numbers are always in the base unit; Format scales them.
 const (
 	None             Unit = ""      // a plain number
-	Count            Unit = "count" // whole things
+	Count            Unit = "count" // number of things
 	Ratio            Unit = "ratio"
 	BitsPerSecond    Unit = "bit/s"
 	PacketsPerSecond Unit = "packet/s"
@@ -23,7 +23,7 @@ const (
 	Percent          Unit = "%"
 )
 
-// Format writes the number with three significant digits and a prefix: 34.8 Gb/s, 61.5 k/s, 300 kpps, 77.0 ns, 0.951.
+// Format formats the number with three significant digits and a prefix: 34.8 Gb/s, 61.5 k/s, 300 kpps, 77.0 ns, 0.951.
 func (u Unit) Format(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return notMeasured
@@ -70,7 +70,7 @@ func scaled(x float64, unit string) string {
 	return ""
 }
 
-// three gives three significant digits without an exponent, and every digit of larger whole parts.
+// three formats three significant digits without an exponent, and every digit of larger whole parts.
 func three(x float64) string {
 	size := math.Abs(x)
 	switch {

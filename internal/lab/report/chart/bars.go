@@ -5,20 +5,20 @@ import (
 	"math"
 )
 
-// Bars are horizontal bars from zero, in groups one below the other; or, where the longest would be more than a hundred
-// times as long as the shortest, marks along a logarithmic axis: of the short bars nothing could be seen, and a bar
-// without a zero would lie.
+// Bars are horizontal bars from zero, in groups one below the other. If the longest would be more than a hundred times
+// as long as the shortest, they are marks along a logarithmic axis instead: short bars would be invisible, and a bar on
+// a logarithmic axis has no zero to start from.
 type Bars struct {
 	// Title is for readers who cannot see the picture.
 	Title string
-	// X writes a value, at the axis and at the end of its bar.
+	// X formats a value, at the axis and at the end of its bar.
 	X func(float64) string
-	// Names are those of the bars within each group, for the legend; one name needs none.
+	// Names are the names of the bars within each group, for the legend, which a single name does not need.
 	Names  []string
 	Groups []Group
 }
 
-// Group is what belongs together under one label: a value for each name, nil where nothing was measured.
+// Group is the values under one label: one for each name, nil if it was not measured.
 type Group struct {
 	Label  string
 	Values []*Value
@@ -30,7 +30,7 @@ const (
 	maxLabel   = 40 // characters
 	whisker    = 4
 	marksFrom  = 100
-	minVisible = 1.5 // pixels: a bar of almost nothing is seen all the same
+	minVisible = 1.5 // pixels: a bar of almost nothing is visible even so
 )
 
 // SVG draws the bars; "" when there is nothing to draw.
@@ -54,7 +54,7 @@ func (b Bars) SVG() string {
 		most = 1
 	}
 	left += 2 * gap
-	right += gap // of the longest bar's quartile
+	right += gap // the upper quartile of the longest bar
 	perGroup := float64(len(b.Names)*barHeight + groupGap)
 	x := axis{from: 0, to: most * 1.02, at: left, until: fullWidth - right - 3*gap,
 		log: least > 0 && most > marksFrom*least}

@@ -1,6 +1,6 @@
 // Package chart draws bars and curves as SVG for a page that gives them their colours: every shape has a class and none
-// a colour, so that a page is dark or light by its style sheet alone. It is small on purpose: the program that switches
-// frames is also the one that writes reports, and a plotting library with its fonts would be most of it.
+// a colour, so that a page is dark or light by its style sheet alone. It is small on purpose: reports are written by
+// the program that switches frames, and a plotting library with its fonts would be larger than that program.
 package chart
 
 import (
@@ -13,7 +13,7 @@ import (
 // Value is a number with the range it lies in; all three are finite, and Low ≤ Y ≤ High.
 type Value struct{ Y, Low, High float64 }
 
-// fullWidth is how wide a picture is: its page is about as wide.
+// fullWidth is the width of a picture, which is about the width of its page, in pixels.
 const fullWidth = 1100
 
 // canvas collects the elements of one picture. Lengths are in pixels at the picture's own size; it scales with its
@@ -23,7 +23,7 @@ type canvas struct {
 	width, height float64
 }
 
-// charWidth is about what a character of the labels is wide: texts are placed by it, never measured.
+// charWidth is the approximate width of a character of the labels, in pixels: texts are placed by it, never measured.
 const charWidth = 7.6
 
 func textWidth(s string) float64 { return charWidth * float64(len([]rune(s))) }
@@ -40,7 +40,7 @@ func (c *canvas) close() string {
 	return c.String()
 }
 
-// anchor says which point of a text its place is.
+// anchor says which point of a text is at its coordinates.
 type anchor string
 
 const (
@@ -57,8 +57,8 @@ func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(c, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`+"\n", class, px(x1), px(y1), px(x2), px(y2))
 }
 
-// mark draws the sign of the n-th series around a point, in a colour of its own; tip is what a pointer resting on it
-// shows.
+// mark draws the sign of the n-th series around a point, in the given colour; tip is shown when the pointer rests on
+// it.
 func (c *canvas) mark(n int, colour string, x, y float64, tip string) {
 	const r = 4
 	class := "mark " + colour
@@ -87,21 +87,21 @@ func (c *canvas) mark(n int, colour string, x, y float64, tip string) {
 	}
 }
 
-// seriesClasses is how many colours a page has to give: the classes s0 to s6, and sr for what others are compared with.
+// seriesClasses is how many colours a page must define: the classes s0 to s6, and sr for a series of reference.
 const seriesClasses = 7
 
-// colour is the class of the n-th series.
+// colour returns the class of the n-th series.
 func colour(n int) string { return fmt.Sprintf("s%d", n%seriesClasses) }
 
 const referenceColour = "sr"
 
-// px writes a length with at most one decimal, the same on every machine.
+// px formats a length with at most one decimal, the same on every machine.
 func px(v float64) string {
 	s := fmt.Sprintf("%.1f", v)
 	return strings.TrimSuffix(s, ".0")
 }
 
-// axis maps values to a stretch of pixels.
+// axis maps values to a range of pixels.
 type axis struct {
 	from, to  float64 // values, from < to
 	at, until float64 // pixels
@@ -116,7 +116,7 @@ func (a axis) place(v float64) float64 {
 	return a.at + (v-from)/(to-from)*(a.until-a.at)
 }
 
-// decades are the powers of ten of a logarithmic axis.
+// decades returns the powers of ten of a logarithmic axis.
 func (a axis) decades() []float64 {
 	var all []float64
 	for e := math.Ceil(math.Log10(a.from) - 1e-9); e <= math.Log10(a.to)+1e-9; e++ {
@@ -125,7 +125,7 @@ func (a axis) decades() []float64 {
 	return all
 }
 
-// steps are round numbers along a linear axis from 0, about as many as asked for.
+// steps returns round numbers along a linear axis from 0, about as many as requested.
 func (a axis) steps(about int) []float64 {
 	raw := a.to / float64(about)
 	size := math.Pow(10, math.Floor(math.Log10(raw)))
@@ -142,8 +142,8 @@ func (a axis) steps(about int) []float64 {
 	return all
 }
 
-// Escape makes a text fit to stand in a document of HTML or SVG, also in an attribute: without markup, and without
-// control characters and bytes that are no text, which no document may hold.
+// Escape makes a text safe for a document of HTML or SVG, also in an attribute: without markup, and without control
+// characters and invalid UTF-8, which no document may contain.
 func Escape(text string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f || r == 0xfffe || r == 0xffff {

@@ -25,7 +25,7 @@ func wellFormed(t *testing.T, svg string) {
 	}
 }
 
-// inside checks that every coordinate lies in the picture.
+// inside checks that every coordinate is within the picture.
 func inside(t *testing.T, svg string) {
 	t.Helper()
 	box := regexp.MustCompile(`viewBox="0 0 (\S+) (\S+)"`).FindStringSubmatch(svg)

@@ -12,17 +12,18 @@ import (
 type Curves struct {
 	// Title is for readers who cannot see the picture.
 	Title string
-	// XName stands below the x axis.
+	// XName is the text below the x axis.
 	XName string
-	// X and Y write a value at an axis.
+	// Curves are several series over a logarithmic x axis, with a logarithmic y axis if the values span more than a
+	// decade.
 	X, Y   func(float64) string
 	Series []Curve
 }
 
-// Curve is one series. What was not measured is left out.
+// Curve is one series. Values that were not measured are left out.
 type Curve struct {
 	Name string
-	// Reference marks what the others are compared with: it is dashed and has a colour of its own.
+	// Reference marks the series with which the others are compared: it is dashed and has a colour of its own.
 	Reference bool
 	Points    []Point
 }
@@ -82,7 +83,7 @@ func (k Curves) SVG() string {
 	return c.close()
 }
 
-// extent are the different x of all points, in order, and the range of their values.
+// extent returns the different x of all points, sorted, and the range of their values.
 func (k Curves) extent() (xs []float64, least, most float64) {
 	least, most = math.Inf(1), math.Inf(-1)
 	for _, s := range k.Series {
@@ -112,7 +113,7 @@ func (k Curves) axes(c *canvas, x, y axis, xs, ticks []float64) {
 	for _, v := range xs {
 		at, label := x.place(v), k.X(v)
 		c.line("axis", at, y.at, at, y.at+4)
-		if at-textWidth(label)/2 > last { // labels that would run into each other are left out
+		if at-textWidth(label)/2 > last { // labels that would overlap are left out
 			c.text("tick", at, y.at+lineHeight, middle, label)
 			last = at + textWidth(label)/2
 		}

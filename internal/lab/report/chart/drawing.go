@@ -2,13 +2,13 @@ package chart
 
 import "fmt"
 
-// Drawing is boxes in levels and the wires between them.
+// Drawing is boxes on levels and the wires between them.
 type Drawing struct {
 	Boxes []Box
 	Wires []Wire
 }
 
-// Box is one node. Level counts from the lowest, At is its middle within the width, 0–1.
+// Box is one node. Level counts from the lowest; At is the position of its middle, 0–1 of the width.
 type Box struct {
 	Name, Kind string
 	Lines      []string
@@ -17,7 +17,7 @@ type Box struct {
 	At         float64
 }
 
-// Wire joins two boxes by their index; a text stands near each end.
+// Wire joins two boxes by their index; there is a text near each end.
 type Wire struct {
 	From, To         int
 	FromText, ToText string
@@ -26,7 +26,7 @@ type Wire struct {
 const (
 	boxPad   = 12
 	levelGap = 64
-	mostLine = 34 // characters of a box's line
+	mostLine = 34 // characters of a line in a box
 )
 
 // SVG draws boxes and wires; "" when there are none. The description is for readers who cannot see the picture.
@@ -50,10 +50,10 @@ func (d Drawing) SVG(description string) string {
 	return c.close()
 }
 
-// spot is where a box is: its middle, its upper edge, and its size.
+// spot is the position of a box: its middle, its upper edge, and its size, in pixels.
 type spot struct{ x, y, w, h float64 }
 
-// places gives each box its spot. All boxes of a drawing have one width, as wide as the longest text needs.
+// places returns the spot of each box. All boxes of a drawing have one width, as wide as the longest text needs.
 func (d Drawing) places() (width float64, all []spot) {
 	wide, top := 0.0, 0
 	perLevel, tall := map[int]int{}, map[int]float64{}
@@ -94,7 +94,7 @@ func (c *canvas) box(b Box, p spot) {
 	}
 }
 
-// beside is by how much a wire goes aside, where several join the same two boxes.
+// beside returns by how many pixels a wire is shifted to the side, if several join the same two boxes.
 func (d Drawing) beside(wire int) float64 {
 	n, at, w := 0, 0, d.Wires[wire]
 	for i, o := range d.Wires {
@@ -110,7 +110,8 @@ func (d Drawing) beside(wire int) float64 {
 
 const wireGap = 90
 
-// wire joins the facing edges of two boxes. Its texts stand near its ends; those of one that goes aside stand outside.
+// wire draws the line between the facing edges of two boxes. Its texts are near its ends; those of a shifted wire are
+// outside.
 func (c *canvas) wire(w Wire, a, b spot, aside float64) {
 	x1, y1, x2, y2 := a.x+aside, a.y+a.h, b.x+aside, b.y
 	if a.y > b.y {
@@ -135,7 +136,7 @@ func (c *canvas) wire(w Wire, a, b spot, aside float64) {
 	}
 }
 
-// label writes a text over a wire, or beside one that goes aside.
+// label draws a text on a wire, or beside a shifted one.
 func (c *canvas) label(x, y, aside float64, text string) {
 	const pad = 4
 	width := textWidth(text) + 2*pad

@@ -2,23 +2,23 @@ package chart
 
 import "fmt"
 
-// Timeline shows when packets came and when not: a lane for each receiver, its longest silence left open.
+// Timeline shows when packets arrived and when not: a lane for each receiver, with its longest silence left open.
 type Timeline struct {
 	// Title is for readers who cannot see the picture.
 	Title string
-	// From and To are the times at the edges, in seconds; what happened is at 0. Event names it.
+	// From and To are the times at the edges, in seconds; the event is at 0. Event is its name.
 	From, To float64
 	Event    string
-	// X writes a time or a length of time.
+	// X formats a time or a duration, in seconds.
 	X     func(float64) string
 	Lanes []Lane
 }
 
-// Lane is one receiver. Its longest silence lasted from From to To; it is drawn at least so wide that it is seen.
+// Lane is one receiver. Its longest silence lasted from From to To; it is drawn wide enough to be visible.
 type Lane struct {
 	Label    string
 	From, To float64
-	// Start and End are between which times packets were awaited.
+	// Start and End are the times between which packets were awaited.
 	Start, End float64
 }
 

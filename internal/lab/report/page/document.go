@@ -6,9 +6,9 @@ import (
 	"heddle/internal/lab/report/chart"
 )
 
-// document collects a page. Whatever comes from a report goes through element or table, which escape it; raw is for
-// markup of this package alone. (The library's templates would do it too, and cost the program that switches frames 4.6
-// MB.)
+// document collects a page. Every text of a report goes through element or table, which escape it; raw is for markup of
+// this package alone. (The library's templates would do the same, but would add 4.6 MB to the program that switches
+// frames.)
 type document struct{ strings.Builder }
 
 func (d *document) raw(markup string) { d.WriteString(markup) }
@@ -30,9 +30,9 @@ func (d *document) section(heading string, inside func()) {
 	d.raw("</section>\n")
 }
 
-// table writes rows under a heading; the first cell of a row names it. class gives the class of a cell and, with those
-// of its column, of a heading; nil for none. A table that is wider than its page is scrolled, and shows at its edges
-// that it can be.
+// table writes rows under a heading; the first cell of a row names it. class returns the class of a cell; the heading of
+// a column of "words" has that class too; nil for no classes. A table that is wider than its page can be scrolled, and
+// shows that at its edges.
 func (d *document) table(head []string, rows [][]string, class func(row, column int) string) {
 	of := func(row, column int) string {
 		if class == nil {
@@ -63,7 +63,7 @@ func (d *document) table(head []string, rows [][]string, class func(row, column 
 	d.raw("</tbody>\n</table></div>\n")
 }
 
-// cell writes one cell. A spread in brackets may go below its median, and is smaller.
+// cell writes one cell. A spread in brackets may be wrapped below its median, and is smaller.
 func (d *document) cell(name, class, text string) {
 	median, rest, spread := strings.Cut(text, " (")
 	if !spread || class != "" || !strings.HasSuffix(rest, ")") || !strings.Contains(rest, "–") {

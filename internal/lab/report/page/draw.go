@@ -5,7 +5,7 @@ import (
 	"heddle/internal/lab/report/chart"
 )
 
-// draw makes one picture of the report's rows, "" when none of them has a value for it.
+// draw returns one picture of the report's rows, "" if none of them has a value for it.
 func draw(r *report.Report, p report.Plot) string {
 	if p.X != "" {
 		return curves(r, p).SVG()
@@ -13,7 +13,7 @@ func draw(r *report.Report, p report.Plot) string {
 	return bars(r, p).SVG()
 }
 
-// scope is what a plot shows of its report.
+// scope is the part of its report that a plot shows.
 type scope struct {
 	report *report.Report
 	unit   report.Unit
@@ -32,7 +32,7 @@ func scopeOf(r *report.Report, p report.Plot) scope {
 	return s
 }
 
-// name is what a series is called.
+// name returns the name of a series.
 func (s scope) name(series report.Series) string {
 	if series.Name != "" {
 		return series.Name
@@ -40,7 +40,7 @@ func (s scope) name(series report.Series) string {
 	return heading(s.report, series.Field)
 }
 
-// heading finds what a column is called.
+// heading returns the heading of a column.
 func heading(r *report.Report, field string) string {
 	for _, row := range r.Rows {
 		if f, ok := row.Field(field); ok {
@@ -50,7 +50,7 @@ func heading(r *report.Report, field string) string {
 	return field
 }
 
-// number is the middle of a field in the plot's unit, with its quartiles.
+// number returns the median of a field in the plot's unit, with its quartiles.
 func (s scope) number(row report.Row, field string) (chart.Value, bool) {
 	f, ok := row.Field(field)
 	if !ok || f.Unit != s.unit {
@@ -102,7 +102,7 @@ func curves(r *report.Report, p report.Plot) chart.Curves {
 	return k
 }
 
-// timeline is a report's timeline as it is drawn.
+// timeline converts a report's timeline for drawing.
 func timeline(t report.Timeline) chart.Timeline {
 	out := chart.Timeline{Title: t.Title, Event: t.Event, From: t.From, To: t.To, X: report.Seconds.Format}
 	for _, l := range t.Lanes {

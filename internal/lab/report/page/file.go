@@ -11,18 +11,18 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// File is where a report will be written. It is looked at before anything is measured: a wrong path must not cost a
-// measurement.
+// File is the file to which a report will be written. It is checked before anything is measured: a wrong path must not
+// cost a measurement.
 type File struct{ path string }
 
-// Check reports whether a report can be written at the path, by making a file beside it and removing it again. What
-// is there already must be a file that a report can replace, not a directory or a device.
+// Check returns an error unless a report can be written at the path. It tries this with a temporary file in the same
+// directory. An existing file must be one that a report can replace, and not a directory or a device.
 func Check(path string) (*File, error) {
 	if path == "" {
 		return nil, errors.New("report: the name of the file is empty; write one such as report.html")
 	}
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		path = resolved // a link stays a link
+		path = resolved // the link stays, and its target is replaced
 	}
 	info, err := os.Stat(path)
 	switch {
@@ -43,7 +43,7 @@ func Check(path string) (*File, error) {
 	return f, errors.Join(beside.Close(), os.Remove(beside.Name()))
 }
 
-// create makes an empty file beside the final one, with the rights that new files get.
+// create makes an empty temporary file in the same directory, with the permissions of new files.
 func (f *File) create() (*os.File, error) {
 	dir, name := filepath.Split(f.path)
 	file, err := os.OpenFile(fmt.Sprintf("%s.%s.%d", dir, name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -53,7 +53,7 @@ func (f *File) create() (*os.File, error) {
 	return file, nil
 }
 
-// reason is the system's part of an error, without the name of the file beside.
+// reason returns the system's part of an error, without the name of the temporary file.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -62,7 +62,7 @@ func reason(err error) error {
 	return err
 }
 
-// Write writes the page and puts it in its place whole: a reader sees the old file or the new one.
+// Write writes the page to a temporary file and renames it: a reader sees the old file or the new one.
 func (f *File) Write(r *report.Report, command string) (err error) {
 	var text bytes.Buffer
 	if err := Write(&text, r, command); err != nil {

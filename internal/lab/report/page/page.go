@@ -1,6 +1,6 @@
-// Package page writes a report as one HTML file that needs nothing else: what it shows, the lab, tables with their
-// spread, charts, budgets, how and where it was measured. It has no script and needs nothing from outside, so that it
-// can be mailed, archived and printed.
+// Package page writes a report as one self-contained HTML file: what it shows, the lab, tables with their spread,
+// charts, budgets, how and where it was measured. It has no script and loads nothing, so that it can be mailed,
+// archived and printed.
 package page
 
 import (
@@ -17,8 +17,8 @@ import (
 //go:embed page.css
 var style string
 
-// Write writes the report as an HTML page that is well-formed XML too. command is what was run, for the reader who
-// wants to run it again; may be empty. What it shows comes first, how it was measured last.
+// Write writes the report as an HTML page that is also well-formed XML. command is the command that was run, for a
+// reader who wants to repeat it; it may be empty. The results come first, the method last.
 func Write(w io.Writer, r *report.Report, command string) error {
 	d := &document{}
 	d.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n")
@@ -41,7 +41,7 @@ func Write(w io.Writer, r *report.Report, command string) error {
 	return err
 }
 
-// title is a report's name in words: "nested-mac-learning (simulated)" is "Nested MAC learning".
+// title returns a report's name in words: "nested-mac-learning (simulated)" is "Nested MAC learning".
 func title(r *report.Report) string {
 	words := strings.Fields(strings.ReplaceAll(strings.TrimSuffix(r.Name, " (simulated)"), "-", " "))
 	for i, w := range words {
@@ -59,11 +59,11 @@ func title(r *report.Report) string {
 	return string(text)
 }
 
-// about says in a sentence what it is about; that a list of experiments says which run on real traffic alone is no
-// matter here.
+// about returns the subject of the report in a sentence, without the remark that lists of experiments have and a report
+// does not need.
 func about(r *report.Report) string { return strings.TrimSuffix(r.Title, " (real traffic only)") }
 
-// heading says what it is, when it was measured and how it came out.
+// heading writes the name of the report, when it was measured, and the result.
 func (d *document) heading(r *report.Report, command string) {
 	d.element("h1", "", title(r))
 	if text := about(r); text != "" {
@@ -101,7 +101,7 @@ func (d *document) heading(r *report.Report, command string) {
 // docs is where the package of Heddle puts the documentation.
 const docs = "file:///usr/share/doc/heddle/docs/"
 
-// labs are the pictures of what it was measured in.
+// labs writes the pictures of the labs.
 func (d *document) labs(labs []report.Picture) {
 	if len(labs) == 0 {
 		return
@@ -113,7 +113,8 @@ func (d *document) labs(labs []report.Picture) {
 	})
 }
 
-// figure is a picture with its title. On a narrow screen it is scrolled: shrunk, nobody could read it.
+// figure writes a picture with its title. On a narrow screen it can be scrolled, because it would be unreadable if it
+// were shrunk.
 func (d *document) figure(title, svg string) {
 	d.raw("<figure>\n")
 	d.element("figcaption", "", title)
@@ -155,7 +156,7 @@ func (d *document) results(r *report.Report) {
 	})
 }
 
-// wordColumns are the columns that hold texts: they are read from the left.
+// wordColumns returns the columns that contain texts: they are left-aligned.
 func wordColumns(r *report.Report, head []string) map[int]bool {
 	texts := map[string]bool{}
 	for _, row := range r.Rows {
@@ -239,7 +240,7 @@ func (d *document) sentences(heading string, all []string) {
 	})
 }
 
-// environment lists what is known of where it was measured.
+// environment lists what is known about the machine of the measurement.
 func (d *document) environment(e report.Environment) {
 	d.section("Test system", func() {
 		d.raw("<dl>\n")
@@ -261,7 +262,7 @@ func (d *document) environment(e report.Environment) {
 	})
 }
 
-// spreads are those of all rows with everything that is known of them, also what the table leaves out.
+// spreads writes the spreads of all rows in full, including what the table leaves out.
 func (d *document) spreads(r *report.Report) {
 	labels := r.Labels()
 	var rows [][]string

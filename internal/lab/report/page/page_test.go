@@ -59,7 +59,7 @@ func curvesReport() *report.Report {
 	return r
 }
 
-// barsReport says nothing of plots, misses a budget, and is full of markup.
+// barsReport has no plots, misses a budget, and is full of markup.
 func barsReport() *report.Report {
 	return &report.Report{
 		Name: `<b>"bars"&</b>`, Title: "</title><script>alert(1)</script>", Environment: environmentOfTests(),
@@ -109,8 +109,7 @@ func TestPagesAreAsTheyWere(t *testing.T) {
 	}
 }
 
-// texts collects the character data of a page and checks on the way that it is well-formed and needs nothing from
-// elsewhere.
+// texts returns the character data of a page, and checks that the page is well-formed and loads nothing.
 func texts(t *testing.T, page string) (all []string, elements map[string]int) {
 	t.Helper()
 	elements = map[string]int{}
@@ -129,7 +128,7 @@ func texts(t *testing.T, page string) (all []string, elements map[string]int) {
 			for _, a := range x.Attr {
 				n := a.Name.Local
 				if n == "href" && x.Name.Local == "a" && strings.HasPrefix(a.Value, docs) {
-					continue // where the reader may go; the page does not need it
+					continue // a link that the reader may follow; the page does not need it
 				}
 				if n == "src" || n == "href" || strings.HasPrefix(n, "on") {
 					t.Errorf("<%s> has %s=%q", x.Name.Local, n, a.Value)
@@ -193,7 +192,7 @@ func TestMissedBudgetsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheOrderIsThatOfAReader: what it shows, in which lab, the numbers, then how it was measured.
+// TestTheOrderIsThatOfAReader: the results, the lab, the numbers, then the method.
 func TestTheOrderIsThatOfAReader(t *testing.T) {
 	page := render(t, curvesReport(), "")
 	at := -1
@@ -226,7 +225,7 @@ func TestTitlesAreWords(t *testing.T) {
 	}
 }
 
-// TestACalculationSaysSo: nothing was measured, there are no rounds, and what it has no numbers of takes no column.
+// TestACalculationSaysSo: nothing was measured, there are no rounds, and a column without numbers is left out.
 func TestACalculationSaysSo(t *testing.T) {
 	r := &report.Report{Name: "x (simulated)", Simulated: true, Environment: environmentOfTests(),
 		Notes: []string{"By the model."},

@@ -6,7 +6,7 @@ import (
 	"heddle/internal/lab/report/chart"
 )
 
-// layOut gives each node a level and a place in it.
+// layOut gives each node a level and a position on it.
 func (g *graph) layOut() {
 	g.level()
 	levels := map[int][]*node{}
@@ -15,7 +15,8 @@ func (g *graph) layOut() {
 		levels[n.level] = append(levels[n.level], n)
 		top = max(top, n.level)
 	}
-	// Hosts first, from left to right as the file has them; what hangs on them goes near them, a level at a time.
+	// Hosts first, from left to right in the order of the file; then, level by level, what is connected to them is
+	// placed near them.
 	var order []int
 	for l := 0; l <= top; l++ {
 		if slices.ContainsFunc(levels[l], func(n *node) bool { return n.kind == host }) {
@@ -53,7 +54,7 @@ func sign(v float64) int {
 	return 0
 }
 
-// pull is where a node's neighbours are that have a place, on average.
+// pull returns the mean position of a node's neighbours that already have one.
 func (g *graph) pull(n *node, placed map[*node]bool) float64 {
 	sum, count := 0.0, 0.0
 	for _, e := range g.edges {
@@ -71,8 +72,8 @@ func (g *graph) pull(n *node, placed map[*node]bool) float64 {
 	return sum / count
 }
 
-// level puts guests above what carries them, and each part of the physical network as far below the hosts as it is
-// away from them.
+// level puts guests above their hosts, and each part of the physical network as many levels below the hosts as it has
+// hops to them.
 func (g *graph) level() {
 	depth := map[*node]int{}
 	for _, n := range g.nodes {
@@ -80,7 +81,7 @@ func (g *graph) level() {
 			depth[n] = 0
 		}
 	}
-	for range g.nodes { // as many rounds as a path can be long
+	for range g.nodes { // as many rounds as the longest path has hops
 		for _, e := range g.edges {
 			upward := e.from.kind == guest || e.from.kind == nested
 			if d, ok := depth[e.to]; ok && upward {
@@ -111,7 +112,7 @@ func (g *graph) below(depth map[*node]int, from, to *node) {
 	}
 }
 
-// drawing is the graph for the chart.
+// drawing converts the graph for the chart.
 func (g *graph) drawing() chart.Drawing {
 	var d chart.Drawing
 	index := map[*node]int{}

@@ -1,5 +1,5 @@
 // Package topology draws a lab from its scenario: guests above their hosts, hosts above the physical network, and every
-// cable and port between them. Pure.
+// cable and port between them. It is pure.
 package topology
 
 import (
@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Of is the picture of a lab, with its description for readers who cannot see it.
+// Of returns the picture of a lab, with its description for readers who cannot see it.
 func Of(s *scenario.Scenario) report.Picture {
 	g := graphOf(s)
 	g.layOut()
@@ -24,7 +24,7 @@ func Of(s *scenario.Scenario) report.Picture {
 	return report.Picture{Title: title, SVG: g.svg(title + ". " + g.describe())}
 }
 
-// Distinct are the pictures of labs, one for each name: labs of a name differ in what a row measures.
+// Distinct returns the pictures of labs, one for each name: labs of the same name differ only in what a row measures.
 func Distinct(all ...*scenario.Scenario) (list []report.Picture) {
 	var names []string
 	for _, s := range all {
@@ -35,8 +35,8 @@ func Distinct(all ...*scenario.Scenario) (list []report.Picture) {
 	return list
 }
 
-// OfText is the picture of a lab that is written in YAML; none for a text that is no scenario, with which no lab can
-// have been built.
+// OfText returns the picture of a lab that is written in YAML; none for a text that is not a scenario, from which no
+// lab can have been built.
 func OfText(text string) []report.Picture {
 	s, err := scenario.Parse("lab.yaml", []byte(text), nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func OfText(text string) []report.Picture {
 	return []report.Picture{Of(s)}
 }
 
-// kind is what a node is, which decides how it is drawn.
+// kind is the kind of a node, which determines how it is drawn.
 type kind string
 
 const (
@@ -60,12 +60,12 @@ const (
 type node struct {
 	name  string
 	kind  kind
-	lines []string // below its name
+	lines []string // below the node's name
 	level int      // 0 is the lowest
-	at    float64  // the middle, within 0–1 of the width
+	at    float64  // of the middle, 0–1 of the width
 }
 
-// edge is a port or a cable between two nodes; low and high are what stands at the one end and at the other.
+// edge is a port or a cable between two nodes; low and high are the texts at its two ends.
 type edge struct {
 	from, to  *node
 	low, high string
@@ -104,7 +104,7 @@ func graphOf(s *scenario.Scenario) *graph {
 	return g
 }
 
-// rateOf is the rate of all cables, "" where they differ or have none.
+// rateOf returns the rate of all cables, "" if they differ or have none.
 func rateOf(s *scenario.Scenario) string {
 	for _, l := range s.Links {
 		if l.Rate != s.Links[0].Rate || l.Rate == 0 {
@@ -151,7 +151,7 @@ func (g *graph) addHosts(s *scenario.Scenario) {
 	}
 }
 
-// mostGuests is how many guests of one host are drawn one by one.
+// mostGuests is the largest number of guests of one host that are drawn one by one.
 const mostGuests = 6
 
 func (g *graph) addGuests(s *scenario.Scenario) {
@@ -196,7 +196,7 @@ func (g *graph) addRouter(s *scenario.Scenario, r *scenario.Router) {
 	}
 }
 
-// portText is a port's port group with its VLAN.
+// portText returns a port's port group with its VLAN.
 func portText(s *scenario.Scenario, hostName, port string) string {
 	c := s.Host(hostName).Config
 	for _, p := range c.Ports {
@@ -227,7 +227,7 @@ func vlanText(v *spec.VLAN) string {
 	}
 }
 
-// endText is what stands at a cable's end: the uplink that its device serves, or the device.
+// endText returns the text at a cable's end: the uplink that its device serves, or the device.
 func endText(s *scenario.Scenario, e scenario.End) string {
 	if h := s.Host(e.Node); h != nil {
 		for _, sw := range h.Config.Switches {
@@ -242,7 +242,7 @@ func endText(s *scenario.Scenario, e scenario.End) string {
 	return ""
 }
 
-// describe says the picture in words.
+// describe describes the picture in words.
 func (g *graph) describe() string {
 	var all []string
 	for _, n := range g.nodes {

@@ -53,7 +53,7 @@ func parsed(t *testing.T, text string) *scenario.Scenario {
 	return s
 }
 
-// boxes are where the names stand, from the top: a name is found by its text.
+// boxes returns the vertical positions of the names: a name is found by its text.
 func boxes(t *testing.T, svg string) map[string]float64 {
 	t.Helper()
 	at := map[string]float64{}
@@ -113,7 +113,7 @@ func TestOf_CountsTheGuestsThatAreTooMany(t *testing.T) {
 	}
 }
 
-// TestOf_NoTwoBoxesOverlap: in the labs that come with Heddle.
+// TestOf_NoTwoBoxesOverlap checks the labs that come with Heddle.
 func TestOf_NoTwoBoxesOverlap(t *testing.T) {
 	rect := regexp.MustCompile(`<rect class="box \w+" x="([^"]+)" y="([^"]+)" width="([^"]+)" height="([^"]+)"`)
 	for _, name := range experiment.ScenarioNames() {
