@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Kind says which values a policy field has, and how they are written.
+// Kind is the type of a policy field's values, and how they are written.
 type Kind uint8
 
 // The kinds of policy fields.
@@ -25,21 +25,21 @@ const (
 	KindVLAN                 // the VLAN policy, which is inherited as a whole
 )
 
-// Field describes one policy field, except for the stages that act on it. Fields is the table of them.
+// Field describes one policy field, except for the stages that act on it. Fields returns the table of them.
 type Field struct {
 	// Path is the field's place in the configuration file: security.macLearning.limit.
 	Path string
-	// Flag is the flag of "heddle port connect" that sets the field at a port, Usage its help. The VLAN policy has
+	// Flag is the flag of "heddle port connect" that sets the field at a port, Usage its help text. The VLAN policy has
 	// three flags of its own.
 	Flag, Usage string
-	// VSphere is the name of the setting in vSphere; "" where it has none.
+	// VSphere is the name of the setting in vSphere; "" if it has none.
 	VSphere string
-	// Values and Default are the cells of the reference page: which values there are, and what holds where no level
-	// sets the field.
+	// Values and Default are the cells of the reference page: the possible values, and the value that applies if no
+	// level sets the field.
 	Values, Default string
-	// OfUplinks: an uplink has the field too, and inherits nothing of it.
+	// OfUplinks: uplinks have the field too, and do not inherit it.
 	OfUplinks bool
-	// Unit is what a number counts.
+	// Unit is the unit of a number.
 	Unit string
 	// Reasons are the reasons for drops and refusals that the field can cause.
 	Reasons []abi.Reason
@@ -47,11 +47,11 @@ type Field struct {
 	access
 }
 
-// access reads and writes a field in its three forms: what a level of the file sets, a port's effective value, and
-// text.
+// access reads and writes a field in its three forms: the value that a level of the file sets, a port's effective
+// value, and text.
 type access struct {
 	Kind Kind
-	// words are the possible values, or the possible items of a list, if these are a few words.
+	// words are the possible values, or the possible items of a list, if there are only a few.
 	words   []string
 	builtIn func(*Effective, *spec.Switch)
 	inherit func(*Effective, *spec.Policy, Level)
@@ -61,16 +61,16 @@ type access struct {
 	parse   func(*spec.Policy, string) error
 }
 
-// form is how values of a field are converted: S is the type in the file, whose zero value means "inherited", T the
-// type in the plan.
+// form converts the values of a field: S is the type in the file, whose zero value means "inherited", T the type in the
+// plan.
 type form[S comparable, T any] struct {
-	read  func(S) (T, bool) // false = the level does not set the field
+	read  func(S) (T, bool) // false: the level does not set the field
 	typed func(T) FieldValue
 	write func(S) string
 	parse func(string) (S, error)
 }
 
-// accessTo makes the access to a field from the functions that return its fields in both types.
+// accessTo makes the access to a field from the functions that return pointers to it in both types.
 func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Switch) T, in func(*Effective) *Value[T],
 	at func(*spec.Policy) *S) access {
 	return access{
@@ -97,7 +97,7 @@ func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Sw
 	}
 }
 
-// always is a default that is the same on every switch.
+// always returns a default that is the same on every switch.
 func always[T any](v T) func(*spec.Switch) T { return func(*spec.Switch) T { return v } }
 
 func truth(otherwise bool, in func(*Effective) *Value[bool], at func(*spec.Policy) **bool) access {
@@ -120,14 +120,14 @@ func number(otherwise int, in func(*Effective) *Value[int], at func(*spec.Policy
 		write: written(strconv.Itoa), parse: toPointer(strconv.Atoi)}, always(otherwise), in, at)
 }
 
-// period is a duration; read says which texts are valid for the field.
+// period returns the access to a duration; read parses the texts that are valid for the field.
 func period(otherwise time.Duration, read func(string) (time.Duration, bool), in func(*Effective) *Value[time.Duration],
 	at func(*spec.Policy) *string) access {
 	return accessTo(KindDuration, form[string, time.Duration]{read: read, typed: FieldValueOf[time.Duration],
 		write: text[string], parse: asWord[string]}, always(otherwise), in, at)
 }
 
-// choice is one of several words.
+// choice returns the access to one of several words.
 func choice[S ~string](otherwise S, in func(*Effective) *Value[S], at func(*spec.Policy) *S, all ...S) access {
 	list := make([]string, len(all))
 	for i, w := range all {
@@ -139,7 +139,7 @@ func choice[S ~string](otherwise S, in func(*Effective) *Value[S], at func(*spec
 	}, write: text[S], parse: asWord[S]}, always(otherwise), in, at))
 }
 
-// wordsOf is the access to a field whose values are a few words.
+// wordsOf returns the access to a field whose values are a few words.
 func wordsOf(list []string, a access) access {
 	a.words = list
 	return a
@@ -158,7 +158,8 @@ func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]st
 		write: written(joined), parse: toPointer(split)}, otherwise, in, at)
 }
 
-// vlanPolicy has no text form of its own: it is written as one of three fields.
+// vlanPolicy returns the access to the VLAN policy, which has no text form of its own: it is written as one of three
+// fields.
 func vlanPolicy(in func(*Effective) *Value[VLAN], at func(*spec.Policy) **spec.VLAN) access {
 	read := func(w *spec.VLAN) (VLAN, bool) {
 		if w == nil {
@@ -205,10 +206,10 @@ func split(text string) ([]string, error) {
 	return strings.Split(text, ","), nil
 }
 
-// Fields are all policy fields, in the order in which they are shown.
+// Fields returns all policy fields, in the order in which they are shown.
 func Fields() []Field { return slices.Clone(policyFields) }
 
-// FieldOfFlag is the policy field that a flag of the command line sets; false when there is none.
+// FieldOfFlag returns the policy field that a flag of the command line sets; false if there is none.
 func FieldOfFlag(flag string) (Field, bool) {
 	i := slices.IndexFunc(policyFields, func(f Field) bool { return f.Flag == flag && flag != "" })
 	if i < 0 {
@@ -217,7 +218,7 @@ func FieldOfFlag(flag string) (Field, bool) {
 	return policyFields[i], true
 }
 
-// FieldOf is the policy field at a path of the configuration file; false when there is none.
+// FieldOf returns the policy field at a path of the configuration file; false if there is none.
 func FieldOf(path string) (Field, bool) {
 	i := slices.IndexFunc(policyFields, func(f Field) bool { return f.Path == path })
 	if i < 0 {
@@ -226,11 +227,11 @@ func FieldOf(path string) (Field, bool) {
 	return policyFields[i], true
 }
 
-// PortOnly reports whether the field says what belongs to one port. It is set there alone, and its port group need not
-// allow it.
+// PortOnly reports whether the field describes a single port. It is set only there, and the port group need not allow
+// it.
 func (f Field) PortOnly() bool { return spec.PortOnly(f.Path) }
 
-// Category is the permission that a port needs from its port group to set the field for itself (S9); "" for none.
+// Category returns the permission that a port needs from its port group to set the field for itself (S9); "" for none.
 func (f Field) Category() string {
 	if f.PortOnly() {
 		return ""
@@ -239,22 +240,22 @@ func (f Field) Category() string {
 	return category
 }
 
-// Words are the possible values, or the possible items of a list, if these are a few words; else none.
+// Words returns the possible values, or the possible items of a list, if there are only a few; else none.
 func (f Field) Words() []string { return slices.Clone(f.words) }
 
-// Parse sets the field in p to the value of text, in the form of a flag: lists with commas in between.
+// Parse sets the field in p to the value of text, in the form of a flag: lists are separated by commas.
 func (f Field) Parse(p *spec.Policy, text string) error { return f.parse(p, text) }
 
-// Own is the value of the field in p, in the form that Parse reads; false if p does not set it.
+// Own returns the value of the field in p, in the form that Parse reads; false if p does not set it.
 func (f Field) Own(p *spec.Policy) (text string, set bool) { return f.own(p) }
 
-// Value is the field's effective value, Level where it came from.
+// Value returns the field's effective value.
 func (f Field) Value(e *Effective) FieldValue { return f.value(e) }
 
-// Level is where the field's effective value came from.
+// Level returns the level that set the field's effective value.
 func (f Field) Level(e *Effective) Level { return f.from(e) }
 
-// Counts is what the field's number counts, "" if it is no number.
+// Counts returns the unit of the field's number, "" if it is not a number.
 func (f Field) Counts() string {
 	if f.Kind == KindDuration {
 		return UnitSeconds
@@ -262,7 +263,7 @@ func (f Field) Counts() string {
 	return f.Unit
 }
 
-// BuiltIn is the field's value on a switch if no level sets it, in the form of the file: a list in brackets.
+// BuiltIn returns the field's value on a switch if no level sets it, in the form of the file: a list in brackets.
 func (f Field) BuiltIn(s *spec.Switch) string {
 	var e Effective
 	f.builtIn(&e, s)

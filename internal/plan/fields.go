@@ -195,7 +195,7 @@ var policyFields = []Field{
 			})},
 }
 
-// none is the default of a list that is empty.
+// none returns the default of a list that is empty.
 func none(*spec.Switch) []string { return []string{} }
 
 func stormUsage(what string) string {

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// leaves are the paths of all fields that a policy of the file has; the VLAN policy is one.
+// leaves returns the paths of all fields of a policy in the file; the VLAN policy counts as one.
 func leaves(t reflect.Type, prefix string) (paths []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -42,7 +42,7 @@ func values(t reflect.Type) (n int) {
 func TestTheTableHasEveryPolicyField(t *testing.T) {
 	var table []string
 	ofUplinks := slices.DeleteFunc(leaves(reflect.TypeFor[spec.Uplink](), ""), func(path string) bool {
-		return !strings.Contains(path, ".") // blocked is an uplink's own, which no policy knows
+		return !strings.Contains(path, ".") // blocked belongs to uplinks, and is not a policy
 	})
 	flags := map[string]bool{}
 	for _, f := range Fields() {

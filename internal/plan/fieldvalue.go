@@ -11,11 +11,11 @@ import (
 )
 
 // FieldValue is a field's value in the field's own type: a truth value, a whole number, a word, a list of words, a
-// duration or a VLAN policy; a field that is no policy may also be an object, or a list of objects. Its zero value is
-// no value, or a value of an unknown type, which a newer agent may send.
+// duration or a VLAN policy; a field that is not a policy may also be an object, or a list of objects. Its zero value
+// is no value, or a value of an unknown type, which a newer agent may send.
 type FieldValue struct{ v any }
 
-// Members are the fields of an object of the configuration file, such as a LAG, in its order.
+// Members are the fields of an object of the configuration file, such as a LAG, in the file's order.
 type Members []Member
 
 // Member is a field of an object.
@@ -32,17 +32,17 @@ type typed interface {
 	bool | int | string | []string | time.Duration | VLAN | Members | []Members
 }
 
-// FieldValueOf is v as a field's value.
+// FieldValueOf returns v as a field's value.
 func FieldValueOf[T typed](v T) FieldValue { return FieldValue{v} }
 
-// Any is the value: a bool, int, string, []string, time.Duration, VLAN, Members or []Members; nil where its kind is not
-// known.
+// Any returns the value: a bool, int, string, []string, time.Duration, VLAN, Members or []Members; nil if its type is
+// not known.
 func (f FieldValue) Any() any { return f.v }
 
-// Equal says whether type and value are the same.
+// Equal reports whether type and value are the same.
 func (f FieldValue) Equal(o FieldValue) bool { return reflect.DeepEqual(f.v, o.v) }
 
-// String is the value in the words of the configuration file: "reject", "10m", "access 100", "uplink1, uplink2".
+// String returns the value in the words of the configuration file: "reject", "10m", "access 100", "uplink1, uplink2".
 func (f FieldValue) String() string {
 	switch v := f.v.(type) {
 	case bool:
@@ -63,7 +63,7 @@ func (f FieldValue) String() string {
 	return "?"
 }
 
-// Flow is the value as YAML has it in one line, with lists in brackets: "[{name: lag1, uplinks: [u2, u3]}]".
+// Flow returns the value as one line of YAML, with lists in brackets: "[{name: lag1, uplinks: [u2, u3]}]".
 func (f FieldValue) Flow() string {
 	switch v := f.v.(type) {
 	case []string:
@@ -98,7 +98,7 @@ type Row struct {
 	Policy string `json:"policy"`
 	// Value is the effective value, in the field's own type.
 	Value FieldValue `json:"value"`
-	// Unit is what a number counts: "seconds", "MACs".
+	// Unit is the unit of a number: "seconds", "MACs".
 	Unit string `json:"unit,omitempty"`
 	// From is where the value comes from.
 	From Source `json:"from"`
@@ -118,7 +118,7 @@ func (s Source) String() string {
 	return string(s.Level) + " " + s.Name
 }
 
-// UnmarshalJSON is the inverse of what is written: the unit distinguishes a duration from a number.
+// UnmarshalJSON reads what MarshalJSON writes: the unit distinguishes a duration from a number.
 func (r *Row) UnmarshalJSON(b []byte) error {
 	type plain Row
 	if err := json.Unmarshal(b, (*plain)(r)); err != nil {
@@ -128,7 +128,7 @@ func (r *Row) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// In is the value of a field that has that unit: what counts seconds is a duration.
+// In returns the value of a field that has that unit: a number of seconds becomes a duration.
 func (f FieldValue) In(unit string) FieldValue {
 	if n, whole := f.v.(int); whole && unit == UnitSeconds {
 		return FieldValueOf(time.Duration(n) * time.Second)
@@ -136,7 +136,7 @@ func (f FieldValue) In(unit string) FieldValue {
 	return f
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON, but that only In tells a duration of whole seconds from a number.
+// UnmarshalJSON reads what MarshalJSON writes; only In can tell a duration of whole seconds from a number.
 func (f *FieldValue) UnmarshalJSON(b []byte) (err error) {
 	switch first := strings.TrimSpace(string(b)) + " "; {
 	case first == "null ":
@@ -187,7 +187,7 @@ func (m Members) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (m *Members) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -204,7 +204,7 @@ func (m *Members) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		f := Member{Name: fmt.Sprint(name)}
-		if raw[0] == '{' { // an object of the file, and no VLAN policy
+		if raw[0] == '{' { // an object of the file, and not a VLAN policy
 			f.Value, err = readAs[Members](raw)
 		} else {
 			err = json.Unmarshal(raw, &f.Value)

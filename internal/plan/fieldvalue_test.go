@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestAFieldsValueHasItsOwnTypeInJSON, and reads back in it.
+// TestAFieldsValueHasItsOwnTypeInJSON also reads the value back in that type.
 func TestAFieldsValueHasItsOwnTypeInJSON(t *testing.T) {
 	group := Source{FromPortGroup, "web"}
 	var trunk VLANSet
@@ -53,7 +53,7 @@ func TestAFieldsValueHasItsOwnTypeInJSON(t *testing.T) {
 	}
 }
 
-// TestEachFieldsValueHasTheTypeOfItsKind: a field that is added needs no work where its value is shown.
+// TestEachFieldsValueHasTheTypeOfItsKind: a new field needs no work where its value is shown.
 func TestEachFieldsValueHasTheTypeOfItsKind(t *testing.T) {
 	for _, r := range port(t, "", "", "").Rows() {
 		f, _ := FieldOf(r.Policy)

@@ -2,7 +2,7 @@ package plan
 
 import "slices"
 
-// Members is how many uplinks and ports there are on all switches.
+// Members returns how many uplinks and ports there are on all switches.
 func (p *Plan) Members() (n int) {
 	for _, s := range p.Switches {
 		n += len(s.Uplinks) + len(s.Ports)
@@ -10,7 +10,7 @@ func (p *Plan) Members() (n int) {
 	return n
 }
 
-// Switch is the switch of that name, nil when there is none.
+// Switch returns the switch of that name, nil if there is none.
 func (p *Plan) Switch(name string) *Switch {
 	for _, s := range p.Switches {
 		if s.Name == name {
@@ -20,7 +20,7 @@ func (p *Plan) Switch(name string) *Switch {
 	return nil
 }
 
-// Uplink is the switch's uplink of that name, nil when there is none.
+// Uplink returns the switch's uplink of that name, nil if there is none.
 func (s *Switch) Uplink(name string) *Uplink {
 	for _, u := range s.Uplinks {
 		if u.ID.Name == name {
@@ -30,7 +30,7 @@ func (s *Switch) Uplink(name string) *Uplink {
 	return nil
 }
 
-// LAG is the LAG of that name, nil when there is none.
+// LAG returns the LAG of that name, nil if there is none.
 func (s *Switch) LAG(name string) *LAG {
 	for _, g := range s.LAGs {
 		if g.Name == name {
@@ -40,7 +40,7 @@ func (s *Switch) LAG(name string) *LAG {
 	return nil
 }
 
-// LAGOf is the LAG that has the uplink as a member, nil if there is none.
+// LAGOf returns the LAG that has the uplink as a member, nil if there is none.
 func (s *Switch) LAGOf(uplink string) *LAG {
 	for _, g := range s.LAGs {
 		if slices.Contains(g.Uplinks, uplink) {
@@ -50,7 +50,7 @@ func (s *Switch) LAGOf(uplink string) *LAG {
 	return nil
 }
 
-// Port is the port of that id, nil when there is none.
+// Port returns the port of that id, nil if there is none.
 func (p *Plan) Port(id PortID) *Port {
 	if s := p.Switch(id.Switch); s != nil {
 		for _, port := range s.Ports {
@@ -71,7 +71,7 @@ func (p *Port) Family() string {
 	return ""
 }
 
-// Uplink is the uplink of that id, nil when there is none.
+// Uplink returns the uplink of that id, nil if there is none.
 func (p *Plan) Uplink(id PortID) *Uplink {
 	if s := p.Switch(id.Switch); s != nil {
 		return s.Uplink(id.Name)

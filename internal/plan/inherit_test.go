@@ -98,7 +98,7 @@ func accepts(a spec.Answer) (any, bool) { return a == "accept", a != "" }
 
 func of[T any](v Value[T]) (any, Level) { return v.V, v.From }
 
-// wishes lists every field, independently of Resolve.
+// wishes returns every field, independently of Resolve.
 func wishes() []wish {
 	return []wish{
 		{"blocked", func(p spec.Policy) (any, bool) { return pointer(p.Blocked) }, func(e Effective) (any, Level) {

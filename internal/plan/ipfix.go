@@ -17,10 +17,10 @@ type IPFIX struct {
 	Collectors []Collector `json:"collectors,omitzero"`
 	// ObservationDomain is sent to collectors.
 	ObservationDomain uint32 `json:"observationDomainId"`
-	// SwitchAddress is the source address towards IPv4 collectors; "" = the host's own.
+	// SwitchAddress is the source address for messages to IPv4 collectors; "" = the host's own.
 	SwitchAddress string `json:"switchIpAddress,omitzero"`
-	// ActiveTimeout is how often a flow that lasts is reported, IdleTimeout how long after its last packet it has
-	// ended.
+	// ActiveTimeout is how often a flow that continues is reported; IdleTimeout is how long after its last packet a
+	// flow ends.
 	ActiveTimeout time.Duration `json:"activeFlowTimeout"`
 	IdleTimeout   time.Duration `json:"idleFlowTimeout"`
 	// SamplingRate is how many packets are skipped after each that is metered: 0 = every packet is metered (S66,
@@ -36,13 +36,13 @@ type IPFIX struct {
 	TemplatePackets int           `json:"templatesPackets"`
 	// MaxFlows is how many flows of the switch the agent stores at a time.
 	MaxFlows int `json:"maxFlows"`
-	// MTU is the largest IP packet for a message, in bytes; 0 = the path's.
+	// MTU is the largest IP packet for a message, in bytes; 0 = the MTU of the path.
 	MTU int `json:"mtu,omitzero"`
 }
 
 // Collector is where flow records go.
 type Collector struct {
-	Address string     `json:"address"` // of IP, or a host name
+	Address string     `json:"address"` // IP address, or host name
 	Port    uint16     `json:"port"`
 	Shape   spec.Shape `json:"shape"`
 	// Transport is udp if empty.
@@ -50,7 +50,7 @@ type Collector struct {
 	TLS       TLS            `json:"tls,omitzero"`
 }
 
-// TLS says how to recognize a collector over TLS, and how this host identifies itself: names of files, not their
+// TLS says how to authenticate a collector over TLS, and how this host authenticates itself: names of files, not their
 // content.
 type TLS struct {
 	CA          string `json:"ca,omitzero"` // "" = the authorities that the host trusts
@@ -59,7 +59,7 @@ type TLS struct {
 	ServerName  string `json:"serverName,omitzero"` // "" = the collector's address
 }
 
-// String is the collector's address and port: 192.0.2.9:4739, [2001:db8::9]:4739, tls://flows.example.net:4740.
+// String returns the collector's address and port: 192.0.2.9:4739, [2001:db8::9]:4739, tls://flows.example.net:4740.
 func (c Collector) String() string {
 	at := net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port)))
 	if c.Transport == "" || c.Transport == spec.TransportUDP {
@@ -90,7 +90,7 @@ func resolveIPFIX(s *spec.IPFIX) IPFIX {
 	return x
 }
 
-// orTime is the duration in s, or otherwise if s is empty.
+// orTime returns the duration in s, or otherwise if s is empty.
 func orTime(s string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(s); err == nil {
 		return d
@@ -98,13 +98,13 @@ func orTime(s string, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Metered says whether flows are metered at any port or uplink of the switch.
+// Metered reports whether flows are metered at any port or uplink of the switch.
 func (s *Switch) Metered() bool {
 	return slices.ContainsFunc(s.Ports, func(p *Port) bool { return p.Policy.Monitoring.IPFIX.V }) ||
 		slices.ContainsFunc(s.Uplinks, func(u *Uplink) bool { return u.Monitoring.IPFIX.V })
 }
 
-// String is the monitoring in words: "off", or where it observes.
+// String returns the monitoring in words: "off", or the direction that is observed.
 func (m Monitoring) String() string {
 	switch {
 	case !m.IPFIX.V:
@@ -115,7 +115,7 @@ func (m Monitoring) String() string {
 	return string(m.Observe.V)
 }
 
-// Equal says whether the settings are the same.
+// Equal reports whether the settings are the same.
 func (x IPFIX) Equal(y IPFIX) bool {
 	same := slices.Equal(x.Collectors, y.Collectors)
 	x.Collectors, y.Collectors = nil, nil

@@ -113,7 +113,7 @@ type VLANRange struct {
 	Last  uint16 `json:"last"`
 }
 
-// Ranges are the VLANs of the set, in order.
+// Ranges returns the VLANs of the set, in order.
 func (s *VLANSet) Ranges() []VLANRange {
 	out := []VLANRange{}
 	for v := uint16(0); v < 4095; v++ {

@@ -43,7 +43,7 @@ func (p *Plan) SetMACTable(size int) {
 	}
 }
 
-// MACRoom is how many MACs the port may learn: its limit, or its quota of the host's table if that is smaller.
+// MACRoom returns how many MACs the port may learn: its limit, or its quota of the host's table if that is smaller.
 func (p *Port) MACRoom() int {
 	if p.MACShare > 0 {
 		return p.MACShare
@@ -51,7 +51,7 @@ func (p *Port) MACRoom() int {
 	return p.Policy.Learning.Limit.V
 }
 
-// MACLimits is the sum of the ports' limits of learned MACs.
+// MACLimits returns the sum of the ports' limits of learned MACs.
 func (p *Plan) MACLimits() (sum int) {
 	for _, sw := range p.Switches {
 		for _, port := range sw.Ports {
@@ -63,7 +63,7 @@ func (p *Plan) MACLimits() (sum int) {
 	return sum
 }
 
-// Warnings says what a plan requests beyond the capacity of its host, one line each.
+// Warnings returns, one line each, what a plan requests beyond the capacity of its host.
 func (p *Plan) Warnings() []string {
 	shared := 0
 	for _, sw := range p.Switches {

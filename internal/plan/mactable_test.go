@@ -43,7 +43,7 @@ func TestTheTableIsSharedOnlyWhereLimitsExceedIt(t *testing.T) {
 	}
 }
 
-// No port gets more than its limit, no port below its limit gets less than an equal share, and all together fit.
+// No port gets more than its limit, no port below its limit gets less than an equal share, and all quotas together fit.
 func TestSharesFitAndAreFair(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limits := rapid.SliceOfN(rapid.IntRange(0, spec.MaxMACs), 1, 60).Draw(rt, "limits")

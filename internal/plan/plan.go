@@ -48,7 +48,7 @@ type Switch struct {
 	ReversePath            bool      `json:"reversePath"`
 	ReversePathPromiscuous bool      `json:"reversePathPromiscuous"`
 	BlockGuestBPDU         bool      `json:"blockGuestBPDU"`
-	// UpDelay is how long an uplink's link has to stay up before it is used again.
+	// UpDelay is how long an uplink's link must stay up before the uplink is used again.
 	UpDelay time.Duration `json:"upDelay"`
 	LLDP    spec.LLDPMode `json:"lldp"`
 	IPFIX   IPFIX         `json:"ipfix"`
@@ -75,11 +75,11 @@ type Uplink struct {
 	Device     string     `json:"device,omitzero"` // "" when this host binds none
 	VLANs      VLANSet    `json:"vlans"`
 	Blocked    bool       `json:"blocked"`
-	Drained    bool       `json:"drained,omitzero"` // no team uses it; what arrives on it counts
+	Drained    bool       `json:"drained,omitzero"` // no team uses it; frames that arrive on it are accepted
 	Monitoring Monitoring `json:"monitoring"`
 }
 
-// Usable says whether frames of ports may leave by the uplink, its device being as f says.
+// Usable reports whether frames of ports may leave by the uplink, given the state f of its device.
 func (u *Uplink) Usable(f Fact) bool { return f.Usable() && !u.Drained }
 
 // Port is a port with its effective policy.
@@ -95,15 +95,15 @@ type Port struct {
 	// life, never 0. The originating-port policy hashes it (D10).
 	Number uint32 `json:"number"`
 	Device string `json:"device,omitzero"`
-	// InitialMAC is the configured MAC; zero when neither the file nor the device gives one.
+	// InitialMAC is the configured MAC; zero if neither the file nor the device gives one.
 	InitialMAC MAC  `json:"initialMAC,omitzero"`
 	TxUplink   bool `json:"txUplink,omitzero"`
 	// Policy is shared by the ports with the same policy: do not change it, replace it as a whole.
 	Policy *Effective `json:"policy"`
-	// Addresses, MTU: for a host port's interface.
+	// Addresses and MTU (in bytes) are for a host port's interface.
 	Addresses []string `json:"addresses,omitzero"`
 	MTU       int      `json:"mtu,omitzero"`
-	// Monitor shows the adapter of a QEMU guest.
+	// Monitor is the QEMU monitor that shows the adapter of a guest.
 	Monitor spec.Monitor `json:"monitor,omitzero"`
 	// MACShare is the port's quota of learned MACs in the host's table, 0 = as many as its limit: see
 	// Plan.SetMACTable.
@@ -126,7 +126,7 @@ type Effective struct {
 	Learning             Learning        `json:"learning"`
 	Teaming              Teaming         `json:"teaming"`
 	Monitoring           Monitoring      `json:"monitoring"`
-	// StormControl limits what the port's owner sends to more than one receiver.
+	// StormControl limits the frames of the port's owner to more than one receiver.
 	StormControl StormControl `json:"stormControl"`
 }
 
@@ -138,7 +138,7 @@ type AddressGuard struct {
 }
 
 // StormControl is the effective storm control policy: rates in frames per second, 0 = no limit, and a burst: how many
-// frames may come at once, as the time in which the rate allows that many.
+// frames may come at once, given as the time in which the rate allows that many.
 type StormControl struct {
 	Broadcast      Value[int]           `json:"broadcast"`
 	Multicast      Value[int]           `json:"multicast"`
@@ -152,10 +152,10 @@ type Monitoring struct {
 	Observe Value[spec.Observe] `json:"observe"`
 }
 
-// Ingress says whether flows into the switch are metered.
+// Ingress reports whether flows into the switch are metered.
 func (m Monitoring) Ingress() bool { return m.IPFIX.V && m.Observe.V != spec.ObserveEgress }
 
-// Egress says whether flows out of the switch are metered.
+// Egress reports whether flows out of the switch are metered.
 func (m Monitoring) Egress() bool { return m.IPFIX.V && m.Observe.V != spec.ObserveIngress }
 
 // Learning is the effective MAC learning policy.
@@ -167,7 +167,7 @@ type Learning struct {
 	UnicastFlooding Value[bool]             `json:"unicastFlooding"`
 }
 
-// Teaming is the effective teaming policy. Active and Standby name uplinks of the switch; when no level sets Active,
+// Teaming is the effective teaming policy. Active and Standby name uplinks of the switch; if no level sets Active,
 // every uplink of the switch that is neither standby nor a LAG's member is active, in the order of the file. Both lists
 // may name a LAG.
 type Teaming struct {
@@ -179,7 +179,7 @@ type Teaming struct {
 	FailureDetection Value[spec.FailureDetection] `json:"failureDetection"`
 }
 
-// VLANMode is how a port treats tags.
+// VLANMode says how a port handles tags.
 type VLANMode uint8
 
 // The VLAN modes.
@@ -199,8 +199,8 @@ type VLAN struct {
 	AD   bool    // trunk whose outer tags are 802.1ad
 }
 
-// Facts are what the host shows of the devices behind ports. They change independently of the plan; the model and the
-// dataplane both take them in addition to it. A port or uplink without an entry has no device.
+// Facts are the states of the devices behind ports. They change independently of the plan; the model and the dataplane
+// both take them in addition to it. A port or uplink without an entry has no device.
 type Facts map[PortID]Fact
 
 // Fact is the state of one port's or uplink's device.
@@ -236,10 +236,10 @@ type Fact struct {
 	Assigned string `json:"assigned,omitzero"`
 }
 
-// Waits says whether the port waits for its guest, as far as is known here.
+// Waits reports whether the port waits for its guest, as far as is known here.
 func (f Fact) Waits() bool { return f.Wait != 0 && !f.Awake }
 
-// Usable says whether frames may leave by the device of that fact, where its uplink is not drained.
+// Usable reports whether frames may leave by the device of that fact, where its uplink is not drained.
 func (f Fact) Usable() bool { return f.Up && f.Out == nil }
 
 // Asks says whether something is requested, as far as that can be seen.

@@ -30,7 +30,7 @@ func effective(s *spec.Switch, levels []level) *Effective {
 	return e
 }
 
-// uplinkMonitoring is an uplink's monitoring, which inherits nothing.
+// uplinkMonitoring returns an uplink's monitoring, which inherits nothing.
 func uplinkMonitoring(s *spec.Switch, own spec.Monitoring) Monitoring {
 	var e Effective
 	for i := range policyFields {

@@ -9,9 +9,9 @@ import (
 )
 
 // Resolve makes the plan of a valid configuration: every port's effective policy, field by field from the nearest level
-// that sets it (S8, S9, S11, D3). numbers holds the numbers of ports and uplinks given so far, also of those that are
+// that sets it (S8, S9, S11, D3). numbers are the numbers of ports and uplinks given so far, also of those that are
 // gone and whose numbers stay reserved; ports without one get the lowest free numbers from 1 in the order of the file,
-// uplinks those after them. The error is spec.Faults when cfg is not valid, or says which numbers clash.
+// uplinks those after them. The error is spec.Faults if cfg is not valid, or says which numbers are given twice.
 func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -19,8 +19,9 @@ func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	return ResolveValid(cfg, numbers)
 }
 
-// ResolveValid is Resolve of a configuration that was validated already, as one that spec.Parse and spec.WithPorts made
-// is: with a thousand ports, validating takes as long as the rest. Ports with the same effective policy share it.
+// ResolveValid is Resolve for a configuration that is known to be valid, such as the result of spec.Parse or
+// spec.WithPorts: with a thousand ports, validating takes as long as everything else. Ports with the same effective
+// policy share it.
 func ResolveValid(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	next, err := freeNumbers(numbers)
 	if err != nil {
@@ -50,7 +51,7 @@ func ResolveValid(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	return p, nil
 }
 
-// numberOf is the number that was given, or the next free one.
+// numberOf returns the number given before, or the next free one.
 func numberOf(id PortID, given map[PortID]uint32, next func() uint32) uint32 {
 	if n, ok := given[id]; ok {
 		return n
@@ -127,7 +128,7 @@ func orText[T ~string](s, otherwise T) T {
 	return s
 }
 
-// vlanSet is the union of valid ids and ranges.
+// vlanSet returns the union of valid ids and ranges.
 func vlanSet(list []string) VLANSet {
 	var set VLANSet
 	for _, s := range list {
@@ -138,7 +139,7 @@ func vlanSet(list []string) VLANSet {
 	return set
 }
 
-// groupPolicies are what the port groups of a switch give a port that sets nothing itself, by name.
+// groupPolicies are the policies, by port group, of a port that sets nothing for itself.
 type groupPolicies map[string]struct {
 	levels    []level
 	effective *Effective

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Rows are all effective values of the port, in the order of the table of policy fields.
+// Rows returns all effective values of the port, in the order of the table of policy fields.
 func (p *Port) Rows() []Row {
 	rows := make([]Row, len(policyFields))
 	for i := range policyFields {
@@ -19,7 +19,7 @@ func (p *Port) Rows() []Row {
 	return rows
 }
 
-// Origin is the object of that level for this port.
+// Origin returns the object of that level for this port.
 func (p *Port) Origin(l Level) Source {
 	switch l {
 	case FromSwitch:
@@ -32,7 +32,8 @@ func (p *Port) Origin(l Level) Source {
 	return Source{Level: l}
 }
 
-// String is the policy in the words of the configuration file: "none", "access 100", "trunk 0,10-20 outer 802.1ad".
+// String returns the policy in the words of the configuration file: "none", "access 100", "trunk 0,10-20 outer
+// 802.1ad".
 func (w VLAN) String() string {
 	switch {
 	case w.Mode == VLANAccess:

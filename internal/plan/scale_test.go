@@ -8,7 +8,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// manyPorts is a file of n ports in ten port groups.
+// manyPorts returns a file of n ports in ten port groups.
 func manyPorts(n int) []byte {
 	var b strings.Builder
 	b.WriteString("switches:\n  - name: lab\n    uplinks: [{name: uplink1, device: eno1}, {name: uplink2, device: " +
@@ -24,7 +24,7 @@ func manyPorts(n int) []byte {
 	return []byte(b.String())
 }
 
-// BenchmarkParse1000 is what `heddle check` costs on a full host.
+// BenchmarkParse1000 measures what `heddle check` costs on a full host.
 func BenchmarkParse1000(b *testing.B) {
 	data := manyPorts(1000)
 	for b.Loop() {
@@ -34,7 +34,7 @@ func BenchmarkParse1000(b *testing.B) {
 	}
 }
 
-// BenchmarkResolve1000 is the share of a change on a full host that is spent here; the change has 10 ms in all.
+// BenchmarkResolve1000 measures the share of resolving in a change on a full host; the whole change has 10 ms.
 func BenchmarkResolve1000(b *testing.B) {
 	cfg, err := spec.Parse("bench.yaml", manyPorts(1000))
 	if err != nil {

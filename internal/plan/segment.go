@@ -17,13 +17,13 @@ const (
 	SegmentTrunk SegmentKind = "trunk"
 )
 
-// Segment is a broadcast domain of a switch as commands and the API name it; its zero value is none.
+// Segment is a broadcast domain of a switch in the form of commands and the API; its zero value is none.
 type Segment struct {
 	Kind SegmentKind `json:"kind"`
 	ID   uint16      `json:"id,omitzero"` // the VLAN, 1–4094
 }
 
-// SegmentOf is the segment of a VLAN; 0 is the untagged one. ad: it is an 802.1ad one.
+// SegmentOf returns the segment of a VLAN; 0 is the untagged one. ad: it is an 802.1ad one.
 func SegmentOf(vlan uint16, ad bool) Segment {
 	switch {
 	case vlan == 0:
@@ -34,7 +34,7 @@ func SegmentOf(vlan uint16, ad bool) Segment {
 	return Segment{SegmentQ, vlan}
 }
 
-// Words is how people read it: "VLAN 10", "802.1ad VLAN 10", "untagged"; "" for none.
+// Words returns the segment as people read it: "VLAN 10", "802.1ad VLAN 10", "untagged"; "" for none.
 func (s Segment) Words() string {
 	switch s.Kind {
 	case SegmentQ:
@@ -45,7 +45,7 @@ func (s Segment) Words() string {
 	return string(s.Kind)
 }
 
-// String is how people write it: "untagged", "10", "ad:10", "trunk"; "" for none.
+// String returns the segment as people write it: "untagged", "10", "ad:10", "trunk"; "" for none.
 func (s Segment) String() string {
 	switch s.Kind {
 	case SegmentQ:

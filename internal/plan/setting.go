@@ -9,7 +9,7 @@ import (
 // Setting is a policy field and the value to set it to, in the form that Field.Parse reads.
 type Setting struct{ Path, Value string }
 
-// text is the value as YAML.
+// text returns the value as YAML.
 func (s Setting) text() string {
 	f, known := FieldOf(s.Path)
 	if known && f.Kind == KindList {
@@ -18,7 +18,7 @@ func (s Setting) text() string {
 	return s.Value
 }
 
-// Flag is the setting as "heddle port connect" takes it: --mac-limit 16.
+// Flag returns the setting as a flag of "heddle port connect": --mac-limit 16.
 func (s Setting) Flag() string {
 	f, known := FieldOf(s.Path)
 	switch {
@@ -32,7 +32,7 @@ func (s Setting) Flag() string {
 	return "--" + f.Flag + "=" + printable.ShellWord(s.Value)
 }
 
-// SettingsYAML is several settings in one line: security: {promiscuous: reject, macLearning: {enabled: true}}.
+// SettingsYAML returns several settings in one line: security: {promiscuous: reject, macLearning: {enabled: true}}.
 func SettingsYAML(settings ...Setting) string {
 	paths := make([][]string, len(settings))
 	for i, s := range settings {
@@ -41,8 +41,8 @@ func SettingsYAML(settings ...Setting) string {
 	return mapping(settings, paths)
 }
 
-// mapping is the settings below one place of the file; paths are what is left of theirs. Those of one part stand
-// together.
+// mapping returns the settings below one point of the file; paths are the rest of their paths. Settings of one part are
+// adjacent.
 func mapping(settings []Setting, paths [][]string) string {
 	var parts []string
 	for i := 0; i < len(settings); {

@@ -31,19 +31,19 @@ func (m *MAC) UnmarshalText(b []byte) error {
 	return err
 }
 
-// IsGroup says whether the address is broadcast or multicast.
+// IsGroup reports whether the address is broadcast or multicast.
 func (m MAC) IsGroup() bool { return m[0]&1 == 1 }
 
-// IsBroadcast says whether the address is ff:ff:ff:ff:ff:ff.
+// IsBroadcast reports whether the address is ff:ff:ff:ff:ff:ff.
 func (m MAC) IsBroadcast() bool { return m == MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }
 
-// IsZero says whether the address is 00:00:00:00:00:00.
+// IsZero reports whether the address is 00:00:00:00:00:00.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
 // VLANSet is a set of VLAN ids 0–4094; 0 stands for untagged frames.
 type VLANSet [64]uint64
 
-// AllVLANs is the default of an uplink: 0–4094.
+// AllVLANs returns the default of an uplink: 0–4094.
 func AllVLANs() VLANSet {
 	var s VLANSet
 	s.AddRange(0, 4094)
@@ -57,7 +57,7 @@ func (s *VLANSet) AddRange(lo, hi uint16) {
 	}
 }
 
-// Count is how many ids are in the set.
+// Count returns how many ids are in the set.
 func (s *VLANSet) Count() int {
 	n := 0
 	for _, w := range s {
@@ -66,7 +66,7 @@ func (s *VLANSet) Count() int {
 	return n
 }
 
-// Has says whether the set holds id; ids above 4095 are never held.
+// Has reports whether the set has id; it never has ids above 4095.
 func (s *VLANSet) Has(id uint16) bool { return id < 4096 && s[id/64]&(1<<(id%64)) != 0 }
 
 // String writes the set as ranges: "0,10-20".

@@ -18,9 +18,9 @@ import (
 
 // daemon is a connection to libvirt's daemon that is registered for events.
 type daemon interface {
-	// Events delivers what happens to domains; it is closed when the connection has ended.
+	// Events delivers the events of domains; it is closed when the connection has ended.
 	Events() <-chan happened
-	// Run asks where a domain runs. For a domain that the daemon does not know the answer is guest.RunUnknown.
+	// Run asks where a domain runs. For a domain that the daemon does not know it returns guest.RunUnknown.
 	Run(ctx context.Context, uuid string) (guest.Run, error)
 	// Close ends the connection and all pending questions.
 	Close()
@@ -32,8 +32,8 @@ type happened struct {
 	run  guest.Run
 }
 
-// sockets are the daemon's read-only sockets: that of the daemon for QEMU alone, on a host with the modular daemons,
-// and that of the daemon for everything.
+// sockets returns the daemon's read-only sockets: that of the daemon for QEMU alone, on a host with the modular
+// daemons, and that of the daemon for everything.
 func sockets(dir string) []string {
 	return []string{filepath.Join(dir, "virtqemud-sock-ro"), filepath.Join(dir, "libvirt-sock-ro")}
 }
@@ -47,7 +47,7 @@ type client struct {
 	ended  sync.WaitGroup
 }
 
-// dial connects to the first socket that somebody serves. The context only limits the opening.
+// dial connects to the first socket on which a daemon listens. The context only limits the connecting.
 func dial(ctx context.Context, dir string) (daemon, error) {
 	var errs []error
 	for _, path := range sockets(dir) {
@@ -84,8 +84,8 @@ func open(ctx context.Context, conn net.Conn) (daemon, error) {
 	return c, nil
 }
 
-// pass forwards events until the connection ends. It goes on reading what the library still sends, so that the library
-// can end.
+// pass forwards events until the connection ends. It continues to read what the library still sends, so that the
+// library can end.
 func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLifecycleMsg) {
 	defer func() {
 		for range events { // the library closes the channel when its context has ended
@@ -114,7 +114,7 @@ func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLife
 
 func (c *client) Events() <-chan happened { return c.events }
 
-// Close closes the connection first: the library's own way of ending asks the daemon, which may not answer.
+// Close closes the connection first: the library's own way to end asks the daemon, which may not answer.
 func (c *client) Close() {
 	c.conn.Close()
 	c.stop()
@@ -143,9 +143,9 @@ func (c *client) Run(ctx context.Context, uuid string) (guest.Run, error) {
 	return guest.RunUnknown, fmt.Errorf("ask libvirt for domain %s: %w", uuid, err)
 }
 
-// runByEvent is where a domain runs after an event. It is RunUnknown for an event that does not show this: a domain
-// that was started to receive a migration does not run here yet, and after a failed post-copy migration its memory is
-// on both hosts.
+// runByEvent returns where a domain runs after an event. It is RunUnknown for an event that does not show this: a
+// domain that was started to receive a migration does not run here yet, and after a failed post-copy migration its
+// memory is on both hosts.
 func runByEvent(event, detail int32) guest.Run {
 	switch libvirt.DomainEventType(event) {
 	case libvirt.DomainEventSuspended:
@@ -170,8 +170,8 @@ func runByEvent(event, detail int32) guest.Run {
 	return guest.RunUnknown
 }
 
-// runByState is where a domain in that state runs. A domain that is paused for a migration has left or is about to
-// arrive; a port that already waits for it goes on waiting.
+// runByState returns where a domain in that state runs. A domain that is paused for a migration has left or is about to
+// arrive; a port that already waits for it continues to wait.
 func runByState(state, reason int32) guest.Run {
 	switch libvirt.DomainState(state) {
 	case libvirt.DomainRunning, libvirt.DomainBlocked:
@@ -201,10 +201,10 @@ func parseUUID(text string) (u libvirt.UUID, err error) {
 	return u, err
 }
 
-// maxMessage limits a message of the daemon, in bytes: the ones used here have some hundred.
+// maxMessage limits a message of the daemon, in bytes: the messages used here have a few hundred.
 const maxMessage = 1 << 20
 
-// headBytes is the length of a message's header: its length and six more numbers.
+// headBytes is the length of a message's header in bytes: its length field and six more numbers.
 const headBytes = 28
 
 // framed is a connection that limits the length of messages, because the library allocates as much as a message claims

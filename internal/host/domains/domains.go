@@ -1,5 +1,5 @@
 // Package domains follows where libvirt's domains run. On the host that a domain leaves, libvirt calls no hook before
-// its QEMU has ended, but sends an event when the guest was stopped there; everybody may read such events at its
+// its QEMU has ended, but it sends an event when the guest is stopped there; everybody may read such events at its
 // read-only socket.
 package domains
 
@@ -20,7 +20,7 @@ const (
 	// answerTimeout is how long the daemon may take to report a domain's state: it does not answer while the
 	// domain's hook runs.
 	answerTimeout = time.Minute
-	// If no daemon is there, retry is the time until the next try; it grows up to retryMax.
+	// If there is no daemon, retry is the time until the next attempt; it grows up to retryMax.
 	retry    = 100 * time.Millisecond
 	retryMax = 5 * time.Second
 )
@@ -33,18 +33,18 @@ type Domains struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	turned chan struct{} // signals that other domains are wanted
-	wake   chan struct{} // news is not empty
+	wake   chan struct{} // signals that news is not empty
 
 	mu     sync.Mutex
 	wanted map[string]bool
-	known  map[string]guest.Run // what the connected daemon reported last
-	events map[string]int       // how many events of a domain came: an answer from before the last one is not used
+	known  map[string]guest.Run // the last report of the connected daemon
+	events map[string]int       // number of events of a domain: an answer from before the last one is not used
 	news   map[string]guest.Run
 }
 
-// Watch starts without domains to follow. dir contains libvirt's sockets. tell is called with the domains, by their
-// UUIDs, that run elsewhere than before, or about which another daemon reports. It is called from one goroutine and may
-// block until its context ends.
+// Watch starts without domains to follow. dir is the directory of libvirt's sockets. tell is called with the domains,
+// by their UUIDs, that run elsewhere than before, or about which another daemon reports. It is called from one
+// goroutine and may block until its context ends.
 func Watch(dir string, tell func(context.Context, map[string]guest.Run)) *Domains {
 	return watch(func(ctx context.Context) (daemon, error) { return dial(ctx, dir) }, tell)
 }
@@ -86,7 +86,7 @@ func (d *Domains) anyWanted() bool {
 	return len(d.wanted) > 0
 }
 
-// found records where a domain runs. If an event says so, tell is called even if it was known: the port's state may
+// found records where a domain runs. If an event reports it, tell is called even if it was known: the port's state may
 // have changed since.
 func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
 	d.mu.Lock()
@@ -106,14 +106,15 @@ func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
 	signal(d.wake)
 }
 
-// forget drops what a daemon reported whose connection has ended: what happens until the next connection is unknown.
+// forget drops the reports of a daemon whose connection has ended: what happens until the next connection is unknown.
 func (d *Domains) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.known = map[string]guest.Run{}
 }
 
-// unknown is a domain about which the daemon has reported nothing, and how many events of it came so far; "" for none.
+// unknown returns a domain about which the daemon has reported nothing, and how many events of it came so far; "" if
+// there is none.
 func (d *Domains) unknown() (uuid string, events int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -176,8 +177,8 @@ func (d *Domains) follow() {
 	}
 }
 
-// session is one connection, from the registration for events to its end, or until no domain is wanted. served says
-// whether there was one.
+// session keeps one connection, from the registration for events to its end, or until no domain is wanted. served
+// reports whether there was one.
 func (d *Domains) session() (served bool) {
 	ctx, end := context.WithCancel(d.ctx)
 	defer end()

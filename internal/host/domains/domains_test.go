@@ -101,12 +101,12 @@ func (f *fakeDaemon) answer(t *testing.T, uuid string, run guest.Run) {
 func TestADaemonIsFollowedAndItsSuccessorAsked(t *testing.T) {
 	r := newRig(t)
 	r.Want(map[string]bool{vm1: true})
-	r.daemons <- nil // none there yet
+	r.daemons <- nil // no daemon there yet
 	first := newFakeDaemon()
 	r.daemons <- first
 	first.answer(t, vm1, guest.RunHere)
 	r.expect(vm1, guest.RunHere)
-	first.events <- happened{vm2, guest.RunLeft} // nobody's
+	first.events <- happened{vm2, guest.RunLeft} // an event of a domain that nobody follows
 	first.events <- happened{vm1, guest.RunLeft}
 	r.expect(vm1, guest.RunLeft)
 	close(first.events) // libvirtd is restarted
@@ -123,7 +123,7 @@ func TestADaemonIsFollowedAndItsSuccessorAsked(t *testing.T) {
 	<-second.closed // while nothing is wanted no connection is open
 }
 
-// An answer about the time before an event is not used.
+// An answer that is older than an event is not used.
 func TestAnEventGoesBeforeALateAnswer(t *testing.T) {
 	r := newRig(t)
 	r.Want(map[string]bool{vm1: true, vm2: true})
@@ -132,7 +132,7 @@ func TestAnEventGoesBeforeALateAnswer(t *testing.T) {
 	if got := <-d.asked; got != vm1 {
 		t.Fatalf("asked for %s", got)
 	}
-	d.events <- happened{vm1, guest.RunLeft} // also while the daemon does not answer
+	d.events <- happened{vm1, guest.RunLeft} // even while the daemon does not answer
 	r.expect(vm1, guest.RunLeft)
 	d.answers <- guest.RunHere
 	d.answer(t, vm2, guest.RunHere)
@@ -217,7 +217,7 @@ func TestMessagesHaveABoundedLength(t *testing.T) {
 	}
 }
 
-// A daemon that accepts and then says nothing does not block anybody.
+// A daemon that accepts a connection and then sends nothing does not block anybody.
 func TestADaemonThatSaysNothingIsLeft(t *testing.T) {
 	ours, theirs := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -226,7 +226,7 @@ func TestADaemonThatSaysNothingIsLeft(t *testing.T) {
 		_, err := open(ctx, ours)
 		ended <- err
 	}()
-	if _, err := io.ReadFull(theirs, make([]byte, headBytes)); err != nil { // its first question
+	if _, err := io.ReadFull(theirs, make([]byte, headBytes)); err != nil { // the client's first request
 		t.Fatal(err)
 	}
 	cancel()

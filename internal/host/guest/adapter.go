@@ -6,8 +6,8 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// Adapters is what QEMU monitors showed of the adapters behind taps (D1, D2), by the monitor's socket. It is not safe
-// for use by several goroutines.
+// Adapters are what QEMU monitors showed about the adapters behind taps (D1, D2), by the monitor's socket. It is for
+// one goroutine.
 type Adapters map[string]Sight
 
 // Take applies news of monitors.
@@ -20,7 +20,7 @@ func (s Adapters) Take(news map[string]Sight) {
 	}
 }
 
-// Onto adds to a port's fact what its monitor shows of its adapter. It returns why nothing is known, if something
+// Onto adds to a port's fact what its monitor shows about its adapter. It returns why nothing is known, if something
 // should be.
 func (s Adapters) Onto(p *plan.Port, f *plan.Fact) problem.Problem {
 	shown, ok := s[p.Monitor.Socket]
@@ -43,7 +43,7 @@ func (s Adapters) Onto(p *plan.Port, f *plan.Fact) problem.Problem {
 	return problem.Problem{Code: why, Device: p.Monitor.Socket}
 }
 
-// adapter finds the adapter with that id, "" meaning the only one, or says why there is none.
+// adapter finds the adapter with that id, "" meaning the only one. It returns the problem if there is none.
 func (s Sight) adapter(nic string) (qmp.RxFilter, problem.Code) {
 	if nic == "" && len(s.filters) > 1 {
 		return qmp.RxFilter{}, problem.AdapterAmbiguous

@@ -1,5 +1,5 @@
-// Package guest follows how guests configure their adapters: it watches the QEMU monitors behind taps, where the host
-// itself sees nothing.
+// Package guest follows how guests configure their adapters: it watches the QEMU monitors behind taps, of which the
+// host itself sees nothing.
 package guest
 
 import (
@@ -19,7 +19,7 @@ import (
 const (
 	// monitorTimeout is how long a monitor may take to answer.
 	monitorTimeout = 5 * time.Second
-	// If a monitor is not there, monitorRetry is the time until the next try; it grows up to monitorRetryMax.
+	// If there is no monitor, monitorRetry is the time until the next attempt; it grows up to monitorRetryMax.
 	monitorRetry    = 100 * time.Millisecond
 	monitorRetryMax = 5 * time.Second
 	// monitorPause is the shortest time between two reads of a guest's filters, however often it changes them.
@@ -55,9 +55,9 @@ type Monitors struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	tell   func(context.Context, map[string]Sight) // hands news to the loop
-	wake   chan struct{}                           // news is not empty
-	hurry  chan struct{}                           // and does not wait
+	tell   func(context.Context, map[string]Sight) // passes news to the loop
+	wake   chan struct{}                           // signals that news is not empty
+	hurry  chan struct{}                           // signals news that must not wait
 
 	mu      sync.Mutex
 	running map[string]*watch // by socket
@@ -73,11 +73,11 @@ type watch struct {
 	changed chan struct{}
 
 	mu      sync.Mutex
-	sight   Sight     // what was found last
+	sight   Sight     // what was last found
 	hurried time.Time // when the loop last got an immediate report
 }
 
-// look requests another read of the adapters.
+// look requests another reading of the adapters.
 func (w *watch) look() { signal(w.changed) }
 
 // Watch starts with nothing to watch. tell is called with what changed, by the monitor's socket; an empty Sight means
@@ -214,9 +214,9 @@ func (m *Monitors) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// nextTry says after what time to try a monitor again whose session has ended, and what the delay is then. If the
-// session was long, that is at once; a monitor that ends every session soon, as a hostile one may, is tried less and
-// less often.
+// nextTry returns after what time to try a monitor again whose session has ended, and the delay for the attempt after
+// that. After a long session the wait is 0; a monitor that ends every session soon, as a hostile one may, is tried less
+// and less often.
 func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next time.Duration) {
 	if served && lasted >= monitorRetryMax {
 		delay = monitorRetry
@@ -224,8 +224,8 @@ func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next
 	return delay, min(2*delay, monitorRetryMax)
 }
 
-// session is one connection: it shows where the guest runs, and the adapters' filters whenever they may have changed.
-// served says whether it ever showed the filters.
+// session keeps one connection: it reports where the guest runs, and the adapters' filters whenever they may have
+// changed. served reports whether it ever showed the filters.
 func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bool, err error) {
 	opening, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
@@ -252,7 +252,7 @@ func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bo
 }
 
 // follow asks where the guest runs: now, after every event that may have changed it, and regularly while it may change
-// without one.
+// without an event.
 func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
 	poll := time.NewTicker(monitorPoll)
 	defer poll.Stop()
@@ -261,7 +261,7 @@ func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
 		defer cancel()
 		return f(ctx)
 	}
-	// This is refused while a migration runs, and by a QEMU without such events: then only the answers count.
+	// QEMU refuses this while a migration runs, and if it has no such events: then only the answers count.
 	_ = timed(c.MigrationEvents)
 	for answered := false; ; {
 		if err := timed(func(ctx context.Context) error { return r.ask(ctx, c) }); err == nil {
@@ -282,7 +282,7 @@ func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
 	}
 }
 
-// filters shows the adapters' filters until the connection ends.
+// filters reports the adapters' filters until the connection ends.
 func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sight))) (served bool, err error) {
 	refresh := time.NewTicker(monitorRefresh)
 	defer refresh.Stop()
@@ -310,7 +310,7 @@ func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sigh
 	}
 }
 
-// whyNot says what is wrong with a monitor. It never contains text that the monitor sent.
+// whyNot returns what is wrong with a monitor. It never contains text that the monitor sent.
 func whyNot(err error) problem.Code {
 	switch {
 	case errors.Is(err, os.ErrNotExist):

@@ -15,8 +15,8 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// hostileQEMU answers properly until the adapters have been read once, then sends large events for as long as it is
-// listened to.
+// hostileQEMU answers properly until the adapters have been read once, then sends large events for as long as its
+// socket is read.
 func hostileQEMU(t *testing.T) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "qmp")

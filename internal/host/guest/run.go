@@ -7,7 +7,7 @@ import (
 	"heddle/internal/host/qmp"
 )
 
-// Run says where a guest runs, as far as its QEMU reports that.
+// Run says where a guest runs, as far as its QEMU reports it.
 type Run uint8
 
 // What a QEMU reports about its guest.
@@ -21,8 +21,8 @@ const (
 	RunLeft
 )
 
-// runOf interprets QEMU's status. A guest that was paused without being moved (paused, suspended, an error of its disk)
-// stays here.
+// runOf interprets QEMU's status. A guest that was paused without being moved (paused, suspended, a disk error) stays
+// here.
 func runOf(status string) Run {
 	switch status {
 	case "":
@@ -45,18 +45,18 @@ func underWay(step string) bool {
 	return false
 }
 
-// askAgain is how many times a status is asked for if events come in between.
+// askAgain is how many times a status is requested if events come in between.
 const askAgain = 3
 
-// runs is where the guest of one monitor runs. QEMU's main loop answers no question while the last part of a migration
-// is sent; so if a migration is known to be under way, its STOP event counts without a question.
+// runs tracks where the guest of one monitor runs. QEMU's main loop answers no request while the last part of a
+// migration is sent; so if a migration is known to be in progress, its STOP event counts without a request.
 type runs struct {
-	tell func(Run) // is called with mu held
+	tell func(Run) // called with mu held
 
 	mu        sync.Mutex
 	now       Run
 	migrating bool
-	events    int // number so far: an answer from before the last one is not used
+	events    int // number of events so far: an answer from before the last one is not used
 }
 
 // event processes an event, in the goroutine that reads the connection; it returns whether to ask QEMU about it.
@@ -122,7 +122,7 @@ func (r *runs) answered(before int, status, step string) (used bool) {
 	return true
 }
 
-// moving reports whether the guest may start or stop to run here without an event from QEMU.
+// moving reports whether the guest may start or stop running here without an event from QEMU.
 func (r *runs) moving() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

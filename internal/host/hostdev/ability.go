@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ability is what a device does by itself, and by how many queues.
+// Ability is which offloads a device has, and how many queues.
 type Ability struct {
-	// Segments and Checksums: it takes TCP packets that are cut into frames later, and frames whose checksum is
-	// computed later. Of a tap: its guest does.
+	// Segments and Checksums: the device accepts TCP packets that are segmented later, and frames whose checksum is
+	// computed later. For a tap: its guest does.
 	Segments, Checksums bool
-	// Queues is by how many receive queues it works, MaxQueues how many it could have. 0: it does not say.
+	// Queues is the number of receive queues that the device uses, MaxQueues the number that it could use. 0: it does
+	// not report it.
 	Queues, MaxQueues int
 }
 
@@ -51,7 +52,7 @@ const (
 	featureChecksums = "tx-checksum-ip-generic"
 )
 
-// Of is what a device can do, false for one that is gone or does not say.
+// Of returns the abilities of a device; known is false if it is gone or reports none.
 func (r *AbilityReader) Of(device string) (a Ability, known bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -65,7 +65,7 @@ func (a *asker) addresses() ([]address, error) {
 }
 
 // note adds or removes an address, and returns whether the device's set of addresses changed. Addresses of link scope,
-// such as the ones that IPv6 gives every device, do not count: nobody reaches the host by them.
+// such as those that IPv6 gives every device, do not count: nobody reaches the host by them.
 func (h *Host) note(a address, gone bool) (changed bool) {
 	if a.scope >= unix.RT_SCOPE_LINK {
 		return false

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eachAttribute calls f for every attribute of a netlink message, with its type, flags taken off, and its value, until
-// f returns an error. It makes no list of them: every device of the host is read once a minute. EINVAL: an attribute
-// is shorter than its header, or longer than the message.
+// eachAttribute calls f for every attribute of a netlink message, with its type, without flags, and its value, until f
+// returns an error. It allocates no list of them: every device of the host is read once a minute. The error is EINVAL
+// if an attribute is shorter than its header, or longer than the message.
 func eachAttribute(b []byte, f func(kind uint16, value []byte) error) error {
 	for len(b) >= unix.SizeofRtAttr {
 		length := int(binary.NativeEndian.Uint16(b))

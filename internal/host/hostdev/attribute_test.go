@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attr is an attribute as the kernel writes it: length, type, value, padding to four bytes.
+// attr returns an attribute as the kernel encodes it: length, type, value, padding to four bytes.
 func attr(kind uint16, value string) []byte {
 	b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
 	b = binary.NativeEndian.AppendUint16(b, kind)

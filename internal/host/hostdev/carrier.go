@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How often the links of the watched devices are read. For a second after the loss of a carrier anywhere on the
+// Times between readings of the links of the watched devices. For a second after the loss of a carrier anywhere on the
 // machine, the kernel delays its next such notification (linkwatch; K39): so after every notification the links are
-// read at short intervals. slow is for changes in a namespace whose notifications do not come here.
+// read at short intervals. slow is for changes in a namespace whose notifications do not arrive here.
 const (
 	carrierFast  = 20 * time.Millisecond
 	carrierSlow  = 250 * time.Millisecond
 	carrierAlert = 1500 * time.Millisecond
 )
 
-// carrierWatch reads the links of a few devices directly; the result is always up to date.
+// carrierWatch reads the links of a few devices directly, so that the result is always up to date.
 type carrierWatch struct {
 	fd      int
 	request []byte
@@ -31,7 +31,7 @@ type carrierWatch struct {
 	stirred <-chan struct{}
 	quit    chan struct{}
 	done    sync.WaitGroup
-	changed chan struct{} // the list was
+	changed chan struct{} // the list has changed
 	mu      sync.Mutex
 	list    []uint32
 }
@@ -47,7 +47,7 @@ func newCarrierWatch(notes chan<- Note, stirred <-chan struct{}) (*carrierWatch,
 	return w, nil
 }
 
-// linkRequest requests one device without its counters; its index is at linkRequestIndex.
+// linkRequest returns a request for one device without its counters; its index is at linkRequestIndex.
 func linkRequest() []byte {
 	b := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg+8)
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
@@ -121,8 +121,8 @@ func (w *carrierWatch) run() {
 	}
 }
 
-// look reads one device and reports a change of its state; false when the watch has ended. A failed read is ignored:
-// the notifications are still there.
+// look reads one device and reports a change of its state; false if the watch has ended. A failed reading is ignored,
+// because notifications still arrive.
 func (w *carrierWatch) look(index uint32, up map[uint32]bool) bool {
 	now, err := w.read(index)
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *carrierWatch) read(index uint32) (bool, error) {
 	if err := unix.Sendto(w.fd, w.request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return false, err
 	}
-	// The kernel answers within the request.
+	// The kernel answers before the request returns.
 	n, _, err := unix.Recvfrom(w.fd, w.answer, unix.MSG_DONTWAIT)
 	if err != nil {
 		return false, err
@@ -167,7 +167,7 @@ func (w *carrierWatch) read(index uint32) (bool, error) {
 	return binary.NativeEndian.Uint32(w.answer[flagsAt:])&both == both, nil
 }
 
-// applyAsked reads a device again: the note may be older than what is known now.
+// applyAsked reads a device again, because the note may be older than what is known now.
 func (h *Host) applyAsked(index uint32) (bool, error) {
 	old, knew := h.links[index]
 	if err := h.refreshIndex(index); err != nil {

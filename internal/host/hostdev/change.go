@@ -72,12 +72,12 @@ func (h *Host) refreshIndex(index uint32) error {
 	return nil
 }
 
-// byIndex is a netlink.Link that only carries the index: enough for every change.
+// byIndex returns a netlink.Link that has only the index: enough for every change.
 func byIndex(index uint32) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: int(index)}}
 }
 
-// change makes one change to a device, explains a failure and reads the device again.
+// change makes one change to a device, explains a failure, and reads the device again.
 func (h *Host) change(d Device, what string, f func(netlink.Link) error) error {
 	if err := f(byIndex(d.Index)); err != nil {
 		return fmt.Errorf("%s of device %s: %w", what, d.Name, err)
@@ -184,7 +184,7 @@ func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a.Unmap(), ones), ok
 }
 
-// addrOf disables duplicate address detection: the interface is usable at once, like a vmk.
+// addrOf returns the address without duplicate address detection: the interface is usable at once, like a vmk.
 func addrOf(p netip.Prefix) *netlink.Addr {
 	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 	if p.Addr().Is6() {

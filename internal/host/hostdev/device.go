@@ -5,7 +5,7 @@ package hostdev
 
 import "heddle/internal/plan"
 
-// Kind is what a device can be used as.
+// Kind says for what a device can be used.
 type Kind string
 
 // The kinds of device.
@@ -50,7 +50,7 @@ type Master struct {
 	Driver string
 }
 
-// End is the state of one end.
+// End is the state of one end of a veth, or of any other device.
 type End struct {
 	MAC plan.MAC
 	// MTU is the largest layer-3 size, in bytes.
@@ -59,9 +59,9 @@ type End struct {
 	AdminUp, Carrier bool
 	// CarrierDowns is how often the carrier was lost so far, including losses too short for a notification.
 	CarrierDowns uint32
-	// Promiscuous: somebody asked for promiscuous mode, by flag or by a packet socket.
+	// Promiscuous: the device is in promiscuous mode, because of its flag or of a packet socket.
 	Promiscuous bool
-	// FlagPromiscuous: promiscuous mode was asked for by flag, as "ip link set promisc on" does.
+	// FlagPromiscuous: promiscuous mode was set by flag, as "ip link set promisc on" does.
 	FlagPromiscuous bool
 }
 
@@ -80,7 +80,7 @@ type Peer struct {
 	End
 }
 
-// linkKey names a device across namespaces: nsid is localNS for the host's own.
+// linkKey identifies a device across namespaces: nsid is localNS for the host's own.
 type linkKey struct {
 	nsid  int32
 	index uint32

@@ -31,7 +31,7 @@ type Host struct {
 	stacked map[uint32]map[uint32]bool
 	// peers contains the other ends in other namespaces that have been requested.
 	peers map[linkKey]End
-	// shown is what Device has assembled from all that, by name, since the last change.
+	// shown is what Device has assembled from all these, by name, since the last change.
 	shown map[string]*Device
 }
 
@@ -77,7 +77,7 @@ func Open() (*Host, error) {
 
 // Close ends the subscription; Notes is closed after its remaining elements.
 func (h *Host) Close() {
-	_ = h.carrier.close() // a socket without unsent data; it writes to the channel that the watcher closes
+	_ = h.carrier.close() // the socket has no unsent data, and it writes to the channel that the watcher closes
 	h.watch.close()
 	go func() {
 		for range h.watch.notes { // let the reader finish
@@ -88,7 +88,7 @@ func (h *Host) Close() {
 	h.eth.Close()
 }
 
-// Notes delivers the notifications; each is given to Apply by the goroutine that owns the Host.
+// Notes delivers the notifications; the goroutine that owns the Host passes each of them to Apply.
 func (h *Host) Notes() <-chan Note { return h.watch.notes }
 
 // Refresh lists all devices again and forgets the state of other ends.
@@ -163,7 +163,7 @@ func (h *Host) applyForeign(n Note) (bool, error) {
 			return false, nil
 		}
 		now, found, err := h.ask.one(k)
-		if err != nil || !found { // another notification will say that it is gone
+		if err != nil || !found { // another notification will report that it is gone
 			return false, err
 		}
 		h.peers[k] = now.end
@@ -175,7 +175,7 @@ func (h *Host) applyForeign(n Note) (bool, error) {
 	return true, h.reask(func(l link) bool { return l.peerNS == k.nsid && l.peer == k.index })
 }
 
-// reask reads the veths that match again.
+// reask reads those veths again that match.
 func (h *Host) reask(match func(link) bool) error {
 	for _, l := range h.links {
 		if l.kind != "veth" || !match(l) {

@@ -170,7 +170,7 @@ func TestPairIsMadeAddressedAndRemoved(t *testing.T) {
 		{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")},
 		{netip.MustParsePrefix("192.0.2.2/24")},
 	} {
-		err := host.Do(func() error { // as the kernel parameters are those of the caller's namespace
+		err := host.Do(func() error { // kernel parameters are those of the caller's namespace
 			have, err := h.Addresses(d)
 			for _, p := range want {
 				err = errors.Join(err, h.AddAddress(d, p))

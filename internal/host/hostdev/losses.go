@@ -11,12 +11,12 @@ import (
 )
 
 // Losses are the frames that a device counts as lost since it was made (struct rtnl_link_stats64). Received and sent
-// are seen from the device: what the guest sent, the host's end of its device received.
+// are seen from the device: what the guest sends is received by the host's end of its device.
 type Losses struct {
-	RxDropped          uint64 // arrived, and nobody wanted it
-	TxDropped          uint64 // no room
+	RxDropped          uint64 // received, but no receiver wanted the frame
+	TxDropped          uint64 // no space to queue the frame
 	RxErrors, TxErrors uint64
-	RxMissed           uint64 // a full ring of the device
+	RxMissed           uint64 // lost because a ring of the device was full
 }
 
 // LossReader reads the losses of the devices of one network namespace: that of the thread that calls OpenLosses. Any
@@ -66,7 +66,7 @@ func (statsMessage) Serialize() []byte {
 	return b
 }
 
-// All are the losses of every device of the namespace, by ifindex.
+// All returns the losses of every device of the namespace, by ifindex.
 func (r *LossReader) All() (map[uint32]Losses, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func lossesOf(answers [][]byte) (map[uint32]Losses, error) {
 	return all, nil
 }
 
-// Peer are the losses of a veth's other end, if this namespace may read the namespace where that is; seen is false
+// Peer returns the losses of a veth's other end, if this namespace may read the other end's namespace; seen is false
 // otherwise.
 func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 	r.mu.Lock()
@@ -124,7 +124,7 @@ func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
 	req.AddData(nl.NewRtAttr(unix.IFLA_TARGET_NETNSID, nl.Uint32Attr(uint32(p.NSID))))
 	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
 	if err != nil || len(answers) == 0 || len(answers[0]) < unix.SizeofIfInfomsg {
-		return Losses{}, false, nil // as in asker.one: it is gone, or its namespace may not be read
+		return Losses{}, false, nil // as in asker.one: the other end is gone, or its namespace may not be read
 	}
 	err = eachAttribute(answers[0][unix.SizeofIfInfomsg:], func(kind uint16, v []byte) error {
 		if kind == unix.IFLA_STATS64 {

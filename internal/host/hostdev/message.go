@@ -73,7 +73,8 @@ func (l *link) attribute(kind uint16, v []byte) error {
 	return nil
 }
 
-// linkInfo reads the kind of a virtual device, for a tun device whether it is a tap, and for a bond its active member.
+// linkInfo reads the kind of a virtual device; for a tun device also whether it is a tap, and for a bond its active
+// member.
 func (l *link) linkInfo(b []byte) error {
 	var data []byte
 	err := eachAttribute(b, func(kind uint16, v []byte) error {
@@ -106,7 +107,7 @@ func (l *link) linkInfo(b []byte) error {
 	return nil
 }
 
-// xdpInfo reads which XDP program is on the device; one of them, if there are programs of several modes.
+// xdpInfo reads which XDP program is on the device; if there are programs of several modes, one of them.
 func (l *link) xdpInfo(b []byte) error {
 	err := eachAttribute(b, func(kind uint16, v []byte) error {
 		switch kind {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offload is something that a device does to frames by itself, by the kernel's name (as "ethtool -k" shows it, or its
+// Offload is a feature of a device that changes or drops frames, by the kernel's name (as "ethtool -k" shows it, or its
 // long form).
 type Offload string
 
@@ -21,7 +21,7 @@ const (
 	VLANFilterAD Offload = "rx-vlan-stag-filter"
 )
 
-// OffloadState is what a device does, and whether that can be changed.
+// OffloadState says whether an offload is on, and whether that can be changed.
 type OffloadState struct{ On, Fixed bool }
 
 // Offloads returns the state of a device's offloads; one that the kernel does not know is missing.

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// pastText says what sends past a switch on the device.
+// pastText lists what sends past a switch on the device.
 func pastText(h *Host, d Device) string {
 	var got []string
 	for _, p := range h.Past(d) {
@@ -18,7 +18,7 @@ func pastText(h *Host, d Device) string {
 }
 
 // Devices that carry traffic of others are found on a device and on VLAN devices on it. The host's own VLAN devices are
-// not among them, nor are devices on a device of another namespace that has the same index.
+// not reported, nor are devices on a device of another namespace that has the same index.
 func TestWhatSendsPastASwitchIsToldFromTheHostsOwn(t *testing.T) {
 	h := &Host{links: map[uint32]link{}}
 	for _, l := range []link{

@@ -52,7 +52,7 @@ func (a *asker) all() ([]link, error) {
 			if unread = errors.Join(unread, err); err == nil {
 				links = append(links, l)
 			}
-			return true // the rest of the answer has to be read before the next question
+			return true // the rest of the answer must be read before the next request
 		})
 		switch {
 		case errors.Is(err, nl.ErrDumpInterrupted):

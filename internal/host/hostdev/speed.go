@@ -6,7 +6,7 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// Speed is what a device's link carries in each direction, in bits per second; 0 if the device does not say, for
+// Speed returns the speed of a device's link in each direction, in bits per second; 0 if the device reports none, for
 // example without a link.
 func (h *Host) Speed(device string) float64 {
 	var settings ethtool.EthtoolCmd

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// sysctl is the file of a device's kernel parameter. /proc/sys/net shows the namespace of the thread that opens it,
-// like the sockets the Host was opened with.
+// sysctl returns the file of a device's kernel parameter. /proc/sys/net shows the namespace of the thread that opens
+// it, as do the sockets with which the Host was opened.
 func sysctl(d Device, family, name string) (string, error) {
 	if strings.ContainsRune(d.Name, '/') || d.Name == "" || d.Name == "." || d.Name == ".." {
 		return "", fmt.Errorf("%q is not a device name", d.Name)
@@ -17,7 +17,7 @@ func sysctl(d Device, family, name string) (string, error) {
 	return filepath.Join("/proc/sys/net", family, "conf", d.Name, name), nil
 }
 
-// readSysctl returns "" on a kernel without the parameter.
+// readSysctl reads a parameter; "" on a kernel without it.
 func readSysctl(d Device, family, name string) (string, error) {
 	path, err := sysctl(d, family, name)
 	if err != nil {
@@ -61,11 +61,11 @@ func (h *Host) SetIPv6(d Device, on bool) error {
 	return writeSysctl(d, "ipv6", "disable_ipv6", v)
 }
 
-// ARPIgnore is the kernel's arp_ignore of the device: "0" answers ARP requests that arrive on it for any address of the
-// host, "1" only for the device's own. "" on a kernel without IPv4.
+// ARPIgnore returns the kernel's arp_ignore of the device: with "0" it answers ARP requests that arrive on it for any
+// address of the host, with "1" only for the device's own; "" on a kernel without IPv4.
 func (h *Host) ARPIgnore(d Device) (string, error) { return readSysctl(d, "ipv4", "arp_ignore") }
 
-// SetARPIgnore sets what ARPIgnore returns.
+// SetARPIgnore sets the value that ARPIgnore returns.
 func (h *Host) SetARPIgnore(d Device, value string) error {
 	return writeSysctl(d, "ipv4", "arp_ignore", value)
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiveBuffer stores the kernel's notifications while the agent is busy: about 1 kB each, so several thousand devices
-// may change at once.
+// receiveBuffer is the size of the buffer for the kernel's notifications while the agent is busy, in bytes: about 1 kB
+// each, so that several thousand devices may change at once.
 const receiveBuffer = 8 << 20
 
 // Note is one notification: a device of some namespace or an address of this one changed or was removed, or
@@ -27,7 +27,7 @@ type Note struct {
 	address *address
 }
 
-// At is when the notification was read.
+// At returns when the notification was read.
 func (n Note) At() time.Time { return n.at }
 
 // watcher reads address notifications of this namespace, and link notifications of it and of every namespace for which
@@ -117,7 +117,7 @@ func (w *watcher) deliver(b []byte, nsid int32) {
 			continue
 		}
 		if len(m.Data) > 0 && m.Data[0] != unix.AF_UNSPEC {
-			continue // the view that a bridge or IPv6 has of the device
+			continue // how a bridge or IPv6 sees the device
 		}
 		l, err := parseLink(m.Data)
 		if err != nil {

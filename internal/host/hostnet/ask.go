@@ -16,19 +16,19 @@ import (
 type Neighbour struct {
 	Address netip.Addr
 	MAC     [6]byte
-	// Reachable: it has answered since it was last asked.
+	// Reachable: the neighbour has answered since it was last asked.
 	Reachable bool
-	// Asking: a request is under way.
+	// Asking: a request is in progress.
 	Asking bool
-	// Unused is how long ago something was sent to it.
+	// Unused is how long ago something was last sent to the neighbour.
 	Unused time.Duration
 }
 
 // userHertz is the unit of times in neighbour messages (USER_HZ).
 const userHertz = 100
 
-// Neighbours are the neighbours on the device whose MAC is known or requested. Static ones are left out: the table does
-// not show whether they answer.
+// Neighbours returns the neighbours on the device whose MAC is known or requested. Static ones are left out: the table
+// does not show whether they answer.
 func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
 	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
 	if err != nil {
@@ -54,7 +54,7 @@ func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
 	return list, nil
 }
 
-// Ask makes the kernel ask for the neighbour again, whatever it knows about it: Neighbours reports Reachable again when
+// Ask makes the kernel ask for the neighbour again, whatever is known about it: Neighbours reports Reachable again when
 // it has answered.
 func (Net) Ask(index uint32, ip netip.Addr) error {
 	b := make([]byte, neighbourHeader)
@@ -72,8 +72,8 @@ func (Net) Ask(index uint32, ip netip.Addr) error {
 	return look(index, ip)
 }
 
-// NextHops are the gateways of all routes by the device, except those with a static MAC; those of default routes come
-// first.
+// NextHops returns the gateways of all routes through the device, except those with a static MAC; those of default
+// routes come first.
 func (c *Config) NextHops() (list []netip.Addr) {
 	add := func(gw netip.Addr) {
 		if !slices.Contains(list, gw) && !slices.Contains(c.Fixed, gw) {
@@ -99,8 +99,8 @@ func (c *Config) Has(ip netip.Addr) bool {
 	})
 }
 
-// OnLink reports whether a neighbour is in the network of an address in the configuration, so that it can answer to
-// that; link-local ones always are.
+// OnLink reports whether a neighbour is in the network of an address in the configuration, so that it can answer this
+// address; link-local neighbours always are.
 func (c *Config) OnLink(ip netip.Addr) bool {
 	return ip.IsLinkLocalUnicast() || slices.ContainsFunc(c.Prefixes, func(s string) bool {
 		p, err := netip.ParsePrefix(s)
@@ -111,11 +111,11 @@ func (c *Config) OnLink(ip netip.Addr) bool {
 // Session is an established TCP connection of this host with another.
 type Session struct {
 	Local, Remote netip.AddrPort
-	// Heard counts what has come from the other end; it grows with every segment.
+	// Heard counts what the other end has sent; it grows with every segment.
 	Heard uint64
 }
 
-// Sessions are the established TCP connections with other hosts.
+// Sessions returns the established TCP connections with other hosts.
 func (Net) Sessions() (list []Session, err error) {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		all, err := netlink.SocketDiagTCPInfo(family)
@@ -143,7 +143,7 @@ func addrPort(ip net.IP, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(a.Unmap(), port)
 }
 
-// Index is the number of the device of that name.
+// Index returns the ifindex of the device of that name.
 func (Net) Index(device string) (uint32, bool) {
 	l, err := netlink.LinkByName(device)
 	if err != nil {

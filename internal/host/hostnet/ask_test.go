@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A neighbour that has answered is asked again: that it was reachable a moment ago does not show that it is now.
+// A neighbour that has answered is asked again: if it was reachable a moment ago, that does not show that it is now.
 func TestS81_ANeighbourIsAskedAnew(t *testing.T) {
 	r := newRig(t)
 	r.run("ip address add 192.0.2.10/24 dev eth0")

@@ -1,6 +1,6 @@
-// Package hostnet reads what the host's own IP stack has on a device — addresses, routes, permanent neighbours — and
-// moves it to another device unchanged: every message of the kernel is stored whole and sent back with the device
-// changed. It works in the network namespace of the calling thread.
+// Package hostnet reads the configuration of the host's own IP stack on a device — addresses, routes, permanent
+// neighbours — and moves it to another device unchanged: every message of the kernel is stored whole and sent back with
+// the device changed. It works in the network namespace of the calling thread.
 package hostnet
 
 import (
@@ -22,34 +22,34 @@ type Object struct {
 	Text    string `json:"text"`
 }
 
-// Config is what a device has. It can be stored and used by a later process of the same boot.
+// Config is the configuration of a device. It can be stored and used by a later process of the same boot.
 type Config struct {
-	// Device and Index say which device had all this when it was read.
+	// Device and Index identify the device that had the configuration when it was read.
 	Device    string   `json:"device"`
 	Index     uint32   `json:"ifindex"`
 	Addresses []Object `json:"addresses,omitempty"`
-	// Routes are those that the kernel does not derive from addresses itself; those without a gateway come first.
+	// Routes are the routes that the kernel does not derive from addresses itself; those without a gateway come first.
 	Routes     []Object `json:"routes,omitempty"`
 	Neighbours []Object `json:"neighbours,omitempty"`
 	// Rules are the policy rules that name the device as iif or oif.
 	Rules []Object `json:"rules,omitempty"`
-	// ReadAt is when all this was read, by CLOCK_BOOTTIME: what has a lifetime has less of it left when it is
-	// applied later.
+	// ReadAt is when the configuration was read (CLOCK_BOOTTIME): lifetimes are shorter by the time since then when it
+	// is applied.
 	ReadAt time.Duration `json:"readAt"`
-	// Prefixes are the addresses as a configuration file writes them.
+	// Prefixes are the addresses in the form of a configuration file.
 	Prefixes []string `json:"prefixes,omitempty"`
 	// Gateways are the default gateways.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
-	// Fixed are neighbours with a static MAC: the neighbour table does not show whether they answer.
+	// Fixed are the neighbours with a static MAC: the neighbour table does not show whether they answer.
 	Fixed []netip.Addr `json:"fixed,omitempty"`
-	// survey: routes that cannot be moved alone are left out, and are no error.
+	// survey: routes that cannot be moved by themselves are left out, and are no error.
 	survey bool
 }
 
 // Net is the host's network namespace.
 type Net struct{}
 
-// attributes of the messages, which begin after a header of a fixed size.
+// Attributes of the messages, which begin after a header of a fixed size.
 const (
 	addressHeader   = unix.SizeofIfAddrmsg
 	routeHeader     = unix.SizeofRtMsg
@@ -58,8 +58,8 @@ const (
 	rtaNextHop      = 30 // RTA_NH_ID
 )
 
-// Read reads what the device has, apart from what the kernel makes by itself: IPv6 link-local addresses, local and
-// multicast routes. A route that cannot be moved alone is an error that says what to do.
+// Read reads the device's configuration, without what the kernel makes by itself: IPv6 link-local addresses, local and
+// multicast routes. A route that cannot be moved by itself is an error that says what to do.
 func (Net) Read(name string, index uint32) (*Config, error) {
 	return read(&Config{Device: name, Index: index})
 }
@@ -83,7 +83,7 @@ func read(c *Config) (_ *Config, err error) {
 	return c, readRules(c, name)
 }
 
-// Boottime is the time since the machine started, including suspended time.
+// Boottime returns the time since the machine started, including suspended time.
 func Boottime() (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -110,7 +110,7 @@ func readAddresses(c *Config, index uint32) error {
 	if err != nil {
 		return fmt.Errorf("read the addresses: %w", err)
 	}
-	four := 0 // how many are IPv4
+	four := 0 // number of IPv4 addresses
 	for _, b := range all {
 		if len(b) < addressHeader || binary.NativeEndian.Uint32(b[4:]) != index {
 			continue
@@ -122,8 +122,7 @@ func readAddresses(c *Config, index uint32) error {
 		p := netip.PrefixFrom(ip, int(b[1]))
 		o := Object{b, "address " + p.String()}
 		if ip.Is6() {
-			// the kernel lists the newest one first: added one after the other in this order, they are as
-			// they were
+			// the kernel lists the newest first: in reverse order, one added after the other, they are as they were
 			c.Addresses = slices.Insert(c.Addresses, four, o)
 			c.Prefixes = slices.Insert(c.Prefixes, four, p.String())
 			continue
@@ -134,7 +133,7 @@ func readAddresses(c *Config, index uint32) error {
 	return nil
 }
 
-// addressOf is the host's own end: IFA_LOCAL if there is one.
+// addressOf returns the host's own end of an address: IFA_LOCAL if there is one.
 func addressOf(b []byte) (netip.Addr, bool) {
 	v := attribute(b, addressHeader, unix.IFA_LOCAL)
 	if v == nil {
@@ -160,7 +159,7 @@ func readRoutes(c *Config, index uint32) error {
 	return nil
 }
 
-// hopsOf orders routes: a route by a gateway needs the route to that gateway first.
+// hopsOf returns the order of routes: a route through a gateway needs the route to that gateway first.
 func hopsOf(o Object) int {
 	if attribute(o.Message, routeHeader, unix.RTA_GATEWAY) != nil ||
 		attribute(o.Message, routeHeader, unix.RTA_VIA) != nil ||
@@ -171,7 +170,7 @@ func hopsOf(o Object) int {
 }
 
 // route adds a route if it is the device's and the kernel does not make it by itself. It also adds connected routes:
-// one that belongs to an address exists already when it is put, but one that a network manager made for an address
+// one that belongs to an address exists when it is added later, but one that a network manager made for an address
 // without a route does not.
 func (c *Config) route(b []byte, index uint32) error {
 	const cloned = 0x200 // RTM_F_CLONED: a cache entry
@@ -191,7 +190,7 @@ func (c *Config) route(b []byte, index uint32) error {
 		return fmt.Errorf("%s uses a next-hop object (ip nexthop), which may have other routes: replace it by a "+
 			"plain route for the time of the adoption", routeText(b))
 	}
-	if several && b[0] == unix.AF_INET6 { // its next hops are routes of their own
+	if several && b[0] == unix.AF_INET6 { // its next hops are separate routes
 		b = withoutOthers(b, index)
 	}
 	c.Routes = append(c.Routes, Object{b, routeText(b)})
@@ -241,7 +240,7 @@ func usesHop(b []byte, index uint32) bool {
 	return slices.ContainsFunc(hops(b), func(h hop) bool { return h.index() == index })
 }
 
-// withoutOthers is the route with only those next hops that use the device.
+// withoutOthers returns the route with only those next hops that use the device.
 func withoutOthers(b []byte, index uint32) []byte {
 	return each(slices.Clone(b[:routeHeader]), b[routeHeader:], func(kind uint16, v []byte) []byte {
 		if kind != unix.RTA_MULTIPATH {
@@ -257,7 +256,7 @@ func withoutOthers(b []byte, index uint32) []byte {
 	})
 }
 
-// gatewaysOf are the route's gateways behind the device.
+// gatewaysOf returns the route's gateways behind the device.
 func gatewaysOf(b []byte, index uint32) (all []netip.Addr) {
 	add := func(v []byte) {
 		if gw, ok := netip.AddrFromSlice(v); ok {
@@ -321,7 +320,7 @@ func readNeighbours(c *Config, index uint32) error {
 func neighbourIndex(b []byte) uint32 { return binary.NativeEndian.Uint32(b[4:]) }
 func neighbourState(b []byte) uint16 { return binary.NativeEndian.Uint16(b[8:]) }
 
-// attribute is the value of a message's attribute, nil without one.
+// attribute returns the value of a message's attribute, nil if there is none.
 func attribute(b []byte, header int, kind uint16) []byte {
 	if len(b) < header {
 		return nil
@@ -338,7 +337,7 @@ func attribute(b []byte, header int, kind uint16) []byte {
 	return nil
 }
 
-// For is the configuration as if it had been read on another device.
+// For returns the configuration as if it had been read on another device.
 func (c *Config) For(device string, index uint32) *Config {
 	out := *c
 	out.Device, out.Index = device, index

@@ -71,7 +71,7 @@ func (r *rig) read(name string, index uint32) *Config {
 	return c
 }
 
-// shown is what a person sees of a device's configuration, without its name, in sorted lines.
+// shown returns a device's configuration in the form for people, without the device's name, in sorted lines.
 func (r *rig) shown(device string) []string {
 	r.t.Helper()
 	var lines []string
@@ -125,7 +125,7 @@ func (r *rig) furnish() {
 	}
 }
 
-// await polls for a while; what is compared afterwards says what is wrong.
+// await polls for a while; if the condition stays false, the comparison after it fails.
 func (r *rig) await(true func() bool) {
 	for deadline := time.Now().Add(5 * time.Second); !true() && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
@@ -144,7 +144,7 @@ func TestS81_EverythingOnADeviceMovesAndComesBack(t *testing.T) {
 		})) == 4
 	})
 	c := r.read("eth0", r.a)
-	for range 2 { // each step may be done again after a crash
+	for range 2 { // each step may be repeated after a crash
 		r.in(func() error { return Net{}.Put(c, r.b, "vmk0") })
 	}
 	for range 2 {
@@ -157,7 +157,7 @@ func TestS81_EverythingOnADeviceMovesAndComesBack(t *testing.T) {
 	if left := r.shown("eth0"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	text, err := json.Marshal(c) // as it is written down
+	text, err := json.Marshal(c) // in the form that is written to disk
 	if err != nil {
 		t.Fatal(err)
 	}

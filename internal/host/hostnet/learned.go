@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CarryNeighbours copies learned neighbours from one device to another, so that nothing has to wait for an answer:
-// while both devices have the same MAC, an answer reaches only one of them. The new device asks again at once for those
-// in use: that they were known does not mean that they answer there.
+// CarryNeighbours copies learned neighbours from one device to another, so that nothing must wait for an answer: while
+// both devices have the same MAC, an answer reaches only one of them. The kernel asks at once, on the new device, for
+// those that are in use: although they were known, they may not answer there.
 func (Net) CarryNeighbours(from, to uint32) error {
 	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
 	if err != nil {
@@ -31,7 +31,7 @@ func (Net) CarryNeighbours(from, to uint32) error {
 	return errors.Join(errs...)
 }
 
-// learnedFor turns a learned neighbour of one device into one of the other.
+// learnedFor converts a learned neighbour of one device to one of the other.
 func learnedFor(b []byte, from, to uint32) ([]byte, bool) {
 	const inUse = unix.NUD_REACHABLE | unix.NUD_DELAY | unix.NUD_PROBE
 	const learned = inUse | unix.NUD_STALE

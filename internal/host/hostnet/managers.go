@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Managers are the programs that would configure the device against the move, each with what to do about it. What
+// Managers returns the programs that would configure the device against the move, each with what to do about it. What
 // systemd-networkd and NetworkManager report concerns the machine's first network namespace.
 func (Net) Managers(name string, index uint32) (out []string) {
 	if firstNamespace() {
@@ -28,7 +28,7 @@ func firstNamespace() bool {
 	return err != nil || own == first
 }
 
-// services are the managers whose files below the directory run say what they manage.
+// services returns the managers whose files below the directory run say that they manage the device.
 func services(run, name string, index uint32) (out []string) {
 	if b, err := os.ReadFile(fmt.Sprintf("%s/systemd/netif/links/%d", run, index)); err == nil &&
 		!bytes.Contains(b, []byte("ADMIN_STATE=unmanaged")) {
@@ -48,7 +48,7 @@ func services(run, name string, index uint32) (out []string) {
 	return out
 }
 
-// clients are DHCP clients with the device on their command line.
+// clients returns the DHCP clients with the device on their command line.
 func clients(name string) (out []string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Put adds all of the configuration to a device, whoever else has it now. What the device has already is no error, so
-// that Put may be repeated after a crash; a failure does not stop the rest. IPv6 addresses are usable at once: they
-// have been in use, so duplicate detection is not needed.
+// Put adds all of the configuration to a device, whichever other device has it now. What the device already has is no
+// error, so that Put may be repeated after a crash; a failure does not stop the rest. IPv6 addresses are usable at
+// once: they have been in use, so that duplicate address detection is not needed.
 func (n Net) Put(c *Config, index uint32, name string) error {
 	return errors.Join(n.PutAddresses(c, index, name), n.PutRoutes(c, index, name))
 }
@@ -37,7 +37,7 @@ func (Net) PutAddresses(c *Config, index uint32, name string) error {
 	return errors.Join(errs...)
 }
 
-// PutRoutes adds to a device what refers to the addresses: routes, neighbours and policy rules.
+// PutRoutes adds to a device what depends on the addresses: routes, neighbours and policy rules.
 func (Net) PutRoutes(c *Config, index uint32, name string) error {
 	age, err := c.age()
 	if err != nil {
@@ -104,7 +104,7 @@ func (Net) DropRoutes(c *Config, index uint32, name string) error {
 	return errors.Join(errs...)
 }
 
-// age is how long ago the configuration was read.
+// age returns how long ago the configuration was read.
 func (c *Config) age() (time.Duration, error) {
 	now, err := Boottime()
 	return now - c.ReadAt, err
@@ -128,8 +128,8 @@ func send(request, flags int, body []byte, fine ...error) error {
 	return err
 }
 
-// addressFor is the address on another device, with a lifetime reduced by age; false when its lifetime has ended. The
-// label of an IPv4 address begins with its device's name.
+// addressFor returns the address for another device, with a lifetime reduced by age; lives is false if its lifetime has
+// ended. The label of an IPv4 address begins with its device's name.
 func addressFor(b []byte, index uint32, name string, age time.Duration) (body []byte, lives bool) {
 	out := slices.Clone(b[:addressHeader])
 	binary.NativeEndian.PutUint32(out[4:], index)
@@ -150,7 +150,7 @@ func addressFor(b []byte, index uint32, name string, age time.Duration) (body []
 	}), lives
 }
 
-// lifetimes are the lifetimes of a struct ifa_cacheinfo after age has passed; false when nothing is left.
+// lifetimes returns the lifetimes of a struct ifa_cacheinfo after age has passed; false if none is left.
 func lifetimes(v []byte, age time.Duration) ([]byte, bool) {
 	const forever = 1<<32 - 1
 	out := slices.Clone(v)
@@ -176,8 +176,8 @@ func relabel(v []byte, name string) []byte {
 	return out
 }
 
-// routeFor is the route by another device than from. It does not include how long the kernel has known the route or
-// whether its link is up, but how long an IPv6 route is still valid.
+// routeFor returns the route with another device in place of from. It leaves out how long the kernel has known the
+// route and whether its link is up, but keeps how long an IPv6 route is still valid.
 func routeFor(b []byte, from, index uint32, age time.Duration) []byte {
 	out := slices.Clone(b[:routeHeader])
 	flags := binary.NativeEndian.Uint32(out[8:])
@@ -201,7 +201,7 @@ func routeFor(b []byte, from, index uint32, age time.Duration) []byte {
 	return out
 }
 
-// expiry is the RTA_EXPIRES, in seconds, for a struct rta_cacheinfo, which has it in ticks of 10 ms; nil for none.
+// expiry returns the RTA_EXPIRES, in seconds, for a struct rta_cacheinfo, which has it in ticks of 10 ms; nil for none.
 func expiry(v []byte, age time.Duration) []byte {
 	if len(v) < 12 {
 		return nil

@@ -13,8 +13,8 @@ import (
 const ntfUse = 1 // NTF_USE: look up the neighbour as if something were sent to it
 
 // Answers makes the kernel ask for a neighbour on a device, by an ARP request or a neighbour solicitation, and reports
-// whether it has answered such a request there so far: a neighbour known in another way does not count. It does not
-// wait: call it again a little later.
+// whether the neighbour has answered such a request there so far: a neighbour that is known for another reason does not
+// count. It does not wait: call it again a little later.
 func (Net) Answers(index uint32, ip netip.Addr) (bool, error) {
 	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
 	if err != nil {
@@ -46,10 +46,10 @@ func look(index uint32, ip netip.Addr) error {
 	return send(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE, appendAttribute(b, unix.NDA_DST, v), unix.EEXIST)
 }
 
-// ErrNoProbe says that there is nobody whose answer would show that the host is reachable.
+// ErrNoProbe: there is no neighbour whose answer would show that the host is reachable.
 var ErrNoProbe = errors.New("no default gateway goes by the device")
 
-// Probes are the neighbours whose answers show that the network is reachable: the given ones, else the default
+// Probes returns the neighbours whose answers show that the network is reachable: the given ones, else the default
 // gateways. The error is ErrNoProbe if there are none.
 func (c *Config) Probes(asked []netip.Addr) ([]netip.Addr, error) {
 	from := asked

@@ -16,7 +16,8 @@ const (
 	ruleInvert = 0x2 // FIB_RULE_INVERT: "not"; the other flags are what the kernel found out
 )
 
-// readRules reads the policy rules that name the device. They refer to its name, so they outlive the device.
+// readRules reads the policy rules that name the device. They have its name and not its index, so they outlive the
+// device.
 func readRules(c *Config, name string) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		all, err := dump(unix.RTM_GETRULE, familyOnly(family), unix.RTM_NEWRULE)
@@ -49,7 +50,7 @@ func ruleText(b []byte) string {
 	return text
 }
 
-// ruleFor is the rule with another device instead of from.
+// ruleFor returns the rule with another device in place of from.
 func ruleFor(b []byte, from, name string) []byte {
 	out := slices.Clone(b[:ruleHeader])
 	binary.NativeEndian.PutUint32(out[ruleFlags:], binary.NativeEndian.Uint32(b[ruleFlags:])&ruleInvert)
@@ -61,7 +62,7 @@ func ruleFor(b []byte, from, name string) []byte {
 	})
 }
 
-// familyOnly asks for all of one address family.
+// familyOnly requests everything of one address family.
 type familyOnly uint8
 
 func (familyOnly) Len() int { return ruleHeader }

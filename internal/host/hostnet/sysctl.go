@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Setting is a kernel parameter of a device, as of net.ipv4.conf.DEVICE or net.ipv6.conf.DEVICE.
+// Setting is a kernel parameter of a device, below net.ipv4.conf.DEVICE or net.ipv6.conf.DEVICE.
 type Setting struct {
 	Family string `json:"family"` // "ipv4" or "ipv6"
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 }
 
-// carried are the parameters that say how the host takes part in a network by a device; a host port gets them from the
-// device that it adopts. arp_ignore is not among them: the agent sets it on uplinks.
+// carried returns the parameters that determine how the host uses a network through a device; a host port gets them
+// from the device that it adopts. arp_ignore is not among them: the agent sets it on uplinks.
 func carried() []Setting {
 	var all []Setting
 	for family, names := range map[string][]string{
@@ -59,7 +59,7 @@ func (s Setting) path(device string) (string, error) {
 	return filepath.Join("/proc/sys/net", s.Family, "conf", device, s.Name), nil
 }
 
-// Get is the parameter as it is now; the error is os.ErrNotExist on a kernel without it.
+// Get returns the present value of the parameter; the error is os.ErrNotExist on a kernel without it.
 func (Net) Get(device string, s Setting) (Setting, error) {
 	path, err := s.path(device)
 	if err != nil {
@@ -73,8 +73,8 @@ func (Net) Get(device string, s Setting) (Setting, error) {
 	return s, nil
 }
 
-// Set sets parameters of a device. One that has the value already is not written, because a write may do more than
-// change the value. One that this kernel, or the device, does not have is left out.
+// Set sets parameters of a device. One that already has the value is not written, because writing may have other
+// effects. One that this kernel, or the device, does not have is left out.
 func (n Net) Set(device string, all ...Setting) error {
 	var errs []error
 	for _, s := range all {

@@ -7,7 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// VLANDevices are the VLAN devices on the device that have addresses of more than link scope, by name.
+// VLANDevices returns the VLAN devices on the device that have addresses of more than link scope, by name.
 func (Net) VLANDevices(index uint32) ([]string, error) {
 	links, err := netlink.LinkList()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// ErrInterrupted says that a wait was ended from outside.
+// ErrInterrupted: a wait was ended from outside.
 var ErrInterrupted = errors.New("interrupted before there was anything to read")
 
 // Do runs f and returns its result, or ErrInterrupted if ctx ends first; f then continues in the background, and its
@@ -32,7 +32,7 @@ func Do[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// Reader is r until ctx ends.
+// Reader returns a reader that reads from r until ctx ends.
 func Reader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx, r} }
 
 type reader struct {

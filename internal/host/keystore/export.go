@@ -12,13 +12,13 @@ import (
 	"heddle/internal/identity"
 )
 
-// Exported are PEM files for libraries that read nothing else, such as etcd's of its peers.
+// Exported are the paths of PEM files, for libraries that read nothing else, such as etcd's for its peers.
 type Exported struct {
 	Certificate, Key, Roots string // paths
 }
 
-// Export writes credentials into a directory of their own. A file that says the same already is left alone. The key
-// comes before the certificate: a renewal with the same key changes one file.
+// Export writes credentials into a directory of their own. A file that already has the same content is left alone. The
+// key is written before the certificate: a renewal with the same key changes one file.
 func Export(dir string, c *identity.Credentials) (*Exported, error) {
 	key, ok := c.Certificate.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || len(c.Certificate.Certificate) == 0 || len(c.Trust.Roots) == 0 {

@@ -1,5 +1,5 @@
-// Package keystore keeps who this machine is in a cluster: its key, its certificate, the roots that it trusts and the
-// controllers that it knows. Hosts and controllers both have one.
+// Package keystore keeps this machine's identity in a cluster: its key, its certificate, the roots that it trusts and
+// the controllers that it knows. Hosts and controllers both have one.
 package keystore
 
 import (
@@ -21,9 +21,9 @@ import (
 
 // Files of a directory:
 //
-//	identity.json    what counts, with the name of the key's file; written after it
-//	key-XXXX.pem     the key, by the beginning of its fingerprint; never written again
-//	next-key.pem     the key of a join or a renewal under way
+//	identity.json    the identity, with the name of the key's file; written after that file
+//	key-XXXX.pem     the key, named by the beginning of its fingerprint; never rewritten
+//	next-key.pem     the key of a join or a renewal that is in progress
 const (
 	identityFile = "identity.json"
 	nextFile     = "next-key.pem"
@@ -32,24 +32,24 @@ const (
 
 const format = 1
 
-// ErrNone says that this machine has joined no cluster.
+// ErrNone: this machine has joined no cluster.
 var ErrNone = errors.New("this machine has joined no cluster")
 
-// Identity is who this machine is.
+// Identity is this machine's identity in a cluster.
 type Identity struct {
 	Trust       identity.Trust
 	Certificate *x509.Certificate
 	Key         identity.Key
 	// Display is the name by which people know the machine.
 	Display string
-	// Controllers are the addresses of the cluster's, HOST:PORT, those to try first in front.
+	// Controllers are the addresses of the cluster's controllers, HOST:PORT, in the order in which to try them.
 	Controllers []string
 }
 
-// Name is the machine's name in the cluster.
+// Name returns the machine's name in the cluster.
 func (i *Identity) Name() (identity.Name, error) { return identity.NameOf(i.Certificate) }
 
-// Credentials are what a host shows to controllers, and trusts.
+// Credentials returns what a host presents to controllers, and the roots that it trusts.
 func (i *Identity) Credentials() *identity.Credentials {
 	return &identity.Credentials{Trust: i.Trust, Certificate: tls.Certificate{
 		Certificate: [][]byte{i.Certificate.Raw}, PrivateKey: i.Key.PrivateKey, Leaf: i.Certificate}}
@@ -73,7 +73,7 @@ func (i *Identity) check() error {
 	return nil
 }
 
-// document is the file.
+// document is the content of identity.json.
 type document struct {
 	Format      int                `json:"format"`
 	Cluster     identity.ClusterID `json:"cluster"`
@@ -84,7 +84,8 @@ type document struct {
 	Controllers []string           `json:"controllers"`
 }
 
-// disk is how files are changed: each of the two is done or not done after a crash, and nothing between.
+// disk has the two operations that change files. After a crash each of them is done or not done, and nothing in
+// between.
 type disk struct {
 	replace func(path string, content []byte) error
 	remove  func(path string) error
@@ -115,7 +116,7 @@ func Open(path string) (*Dir, error) {
 
 func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
 
-// Load reads the identity: ErrNone if there is none.
+// Load reads the identity. The error is ErrNone if there is none.
 func (d *Dir) Load() (*Identity, error) {
 	i, _, err := d.load()
 	if err != nil && !errors.Is(err, ErrNone) {
@@ -175,14 +176,14 @@ func (d *Dir) key(name string) (identity.Key, error) {
 	return k, err
 }
 
-// NextKey is the key to ask for a certificate with, when joining or renewing. It is on disk before it is used, and the
-// same one until Save: who asks again after a crash is known by it.
+// NextKey returns the key with which to request a certificate, when joining or renewing. It is on disk before it is
+// used, and stays the same until Save: a machine that asks again after a crash is recognised by it.
 func (d *Dir) NextKey() (identity.Key, error) {
 	k, err := d.key(nextFile)
 	if err == nil && !d.current(k) {
 		return k, nil
 	}
-	// There is none, or it is in use already, or it can't be read: then nobody has a certificate of it.
+	// There is none, or it is already in use, or it can't be read: then no certificate was issued for it.
 	if k, err = identity.NewKey(); err != nil {
 		return k, err
 	}
@@ -202,8 +203,7 @@ func (d *Dir) current(k identity.Key) bool {
 	return err == nil && i.Key.Equal(k.PrivateKey)
 }
 
-// Save makes an identity the one that counts. A crash at any instant leaves the one before or this one, each with its
-// key.
+// Save makes an identity the valid one. A crash at any instant leaves the previous one or this one, each with its key.
 func (d *Dir) Save(i *Identity) error {
 	if err := i.check(); err != nil {
 		return fmt.Errorf("this is no identity to keep: %w", err)
@@ -226,7 +226,7 @@ func (d *Dir) write(doc *document, k identity.Key) error {
 	if err != nil {
 		return err
 	}
-	// A key that is there is left alone: the list of controllers changes more often than the disk should see the key.
+	// An existing key is left alone: the list of controllers changes more often than the key should be written.
 	if old, err := ownfile.Read(d.file(doc.KeyFile)); err != nil || !bytes.Equal(old, key) {
 		if err := d.disk.replace(d.file(doc.KeyFile), key); err != nil {
 			return err
@@ -243,8 +243,8 @@ func (d *Dir) write(doc *document, k identity.Key) error {
 	return d.disk.replace(d.file(identityFile), text)
 }
 
-// tidy removes the keys that are not needed any more: the one before, the next one if it is in use now, and what a
-// crash left of writing one.
+// tidy removes the keys that are no longer needed: the previous one, the next one if it is in use now, and incomplete
+// files that a crash left.
 func (d *Dir) tidy(keyFile string, k identity.Key) error {
 	names, err := d.keyFiles()
 	if err != nil {
@@ -272,14 +272,14 @@ func (d *Dir) Forget() error {
 	if err != nil {
 		return err
 	}
-	// The identity first, as it names a key.
+	// The identity first, because it names a key.
 	return d.removeAll(append([]string{d.file(identityFile), d.file(identityFile + unfinished)}, keys...))
 }
 
-// unfinished ends the name of what a crash left of writing a file.
+// unfinished is the suffix of an incomplete file that a crash left.
 const unfinished = ".new"
 
-// keyFiles are the paths of all files with keys.
+// keyFiles returns the paths of all files with keys.
 func (d *Dir) keyFiles() (paths []string, err error) {
 	entries, err := os.ReadDir(d.path)
 	for _, e := range entries {

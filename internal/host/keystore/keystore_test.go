@@ -20,7 +20,7 @@ import (
 	"heddle/internal/identity"
 )
 
-// issuer gives certificates; what is checked of them in handshakes is not of interest here.
+// issuer issues certificates; what handshakes check about them does not matter here.
 type issuer struct {
 	t    *testing.T
 	root *x509.Certificate
@@ -63,7 +63,7 @@ func (s *issuer) sign(n identity.Name, k identity.Key, ca bool) *x509.Certificat
 	return c
 }
 
-// identity is one of the host h1 with that key.
+// identity returns an identity of host h1 with that key.
 func (s *issuer) identity(k identity.Key, controllers ...string) *Identity {
 	s.t.Helper()
 	return &Identity{Trust: identity.Trust{Cluster: "abc", Roots: []*x509.Certificate{s.root}}, Key: k,
@@ -86,7 +86,7 @@ func same(a, b *Identity) bool {
 		a.Display == b.Display && slices.Equal(a.Controllers, b.Controllers)
 }
 
-// files are those in the directory.
+// files returns the names of the files in the directory.
 func files(t *testing.T, path string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(path)
@@ -180,14 +180,14 @@ func TestDir_LeavesTheKeyAlone(t *testing.T) {
 // errCrash ends a process.
 var errCrash = errors.New("crash")
 
-// crashing is a disk on which everything stops at the n-th change, which is done, not done, or left half-written beside
-// the file.
+// crashing returns a disk on which everything stops at the n-th change, which is done, not done, or left half-written
+// in a temporary file.
 func crashing(n int, how string) disk {
 	d, real := disk{}, realDisk()
 	at := func(do, half func() error) error {
 		n--
 		switch {
-		case n < 0: // the process is no more
+		case n < 0: // the process has ended
 			return errCrash
 		case n > 0:
 			return do()
@@ -208,8 +208,8 @@ func crashing(n int, how string) disk {
 	return d
 }
 
-// At whatever change the process ends, what is read afterwards is the identity before or after it, and doing the same
-// again leads where it should have led, without anything left over.
+// At whatever change the process ends, reading afterwards gives the identity before or after it, and repeating the
+// operation completes it without leftovers.
 func TestDir_SurvivesACrashAtAnyInstant(t *testing.T) {
 	s := newIssuer(t)
 	first, second := s.must(identity.NewKey()), s.must(identity.NewKey())
@@ -236,7 +236,7 @@ func TestDir_SurvivesACrashAtAnyInstant(t *testing.T) {
 		what   string
 		joined bool
 		do     func(d *Dir) error
-		after  *Identity // nil: none
+		after  *Identity // nil: no identity
 	}{
 		{"join", false, func(d *Dir) error { return d.Save(old) }, old},
 		{"renew with a new key", true, func(d *Dir) error { return d.Save(renewed) }, renewed},
@@ -267,7 +267,7 @@ func TestDir_SurvivesACrashAtAnyInstant(t *testing.T) {
 						t.Fatalf("change %d, once more: %v", n, lerr)
 					}
 					checkKeys(t, d, row.after)
-					if err == nil { // all changes of it have had their crash
+					if err == nil { // every change has had its crash
 						if n < 2 {
 							t.Fatal("no change was made")
 						}
@@ -286,7 +286,7 @@ func oneOf(got *Identity, err error, a, b *Identity) bool {
 	return err == nil && (a != nil && same(got, a) || b != nil && same(got, b))
 }
 
-// checkKeys: there is no key that nobody needs, and the next key is none that is in use.
+// checkKeys checks that there is no key that is not needed, and that the next key is not one in use.
 func checkKeys(t *testing.T, d *Dir, i *Identity) {
 	t.Helper()
 	want := map[bool]int{true: 2, false: 0}[i != nil] // the identity and its key
@@ -375,7 +375,7 @@ func TestSave_RefusesWhatIsNoIdentity(t *testing.T) {
 			}
 		})
 	}
-	// A document that names a file elsewhere reads none there.
+	// A document that names a file outside the directory reads no file there.
 	for _, name := range []string{"../key-x.pem", "/etc/passwd", "key-../../x.pem", ""} {
 		if _, err := d.key(name); err == nil || !strings.Contains(err.Error(), "no name of a key's file") {
 			t.Errorf("%q: %v", name, err)

@@ -10,8 +10,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// WriteSecret keeps a secret in a file that only its owner can read, as a line of hexadecimal digits. It never replaces
-// another secret: what was sealed with that one could not be opened any more.
+// WriteSecret stores a secret in a file that only its owner can read, as a line of hexadecimal digits. It never
+// replaces another secret: what was sealed with that one could not be opened any more.
 func WriteSecret(path string, content []byte) error {
 	old, err := ReadSecret(path)
 	switch {

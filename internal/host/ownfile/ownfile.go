@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeDir makes a directory and its missing parents, and returns what is wrong with an existing one: it must belong to
-// root or to this process's user, and nobody else may be able to write to it. The same holds for its parent, whose
-// owner could replace it; a sticky parent such as /tmp prevents that.
+// MakeDir makes a directory and its missing parents. For an existing one it returns an error unless it belongs to root
+// or to this process's user, and nobody else may write to it. The same holds for its parent, whose owner could replace
+// it; a sticky parent such as /tmp prevents that.
 func MakeDir(path string, mode fs.FileMode) error {
 	if err := os.MkdirAll(path, mode); err != nil {
 		return err
@@ -49,7 +49,7 @@ func checkDir(path string, parent bool) error {
 	return nil
 }
 
-// foreign reports whether the file belongs neither to root nor to this process's user, and to whom.
+// foreign reports whether the file belongs neither to root nor to this process's user, and returns its owner.
 func foreign(fi fs.FileInfo) (owner uint32, is bool) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == 0 || int64(st.Uid) == int64(os.Geteuid()) {
@@ -70,7 +70,7 @@ func Create(path string) (*os.File, error) {
 // Open opens an existing file, with flags as for os.OpenFile; with os.O_CREATE it makes an empty one if it is missing.
 // It refuses a link, and a file of another user.
 func Open(path string, flag int) (*os.File, error) {
-	// Do not wait for something that is no regular file.
+	// Do not wait for a file that is not a regular file, such as a pipe.
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, fmt.Errorf("%s is a symbolic link: put the file itself there, or remove the link", path)

@@ -102,7 +102,7 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// Every flip of a bit and every other digit is found, or makes no JSON.
+// Every flipped bit and every changed digit is found, or gives invalid JSON.
 func TestSeal_FindsEveryFlip(t *testing.T) {
 	text := Seal([]byte(`{"format":1,"ports":[{"name":"vm1","vlan":100}],"held":null`))
 	if err := CheckSeal(text); err != nil || !json.Valid(text) {

@@ -10,13 +10,13 @@ import (
 // A sealed file is a JSON object whose last field is a checksum over everything before it: programs that do not know
 // the seal read the object as before.
 
-// sealName begins the last field.
+// sealName is the beginning of the last field.
 const sealName = `,"crc32c":"`
 
-// sealEnd ends a sealed file, after the eight digits.
+// sealEnd is the end of a sealed file, after the eight digits.
 const sealEnd = "\"}\n"
 
-// ErrSum says that a file's checksum is not that of its content.
+// ErrSum: a file's checksum is not that of its content.
 var ErrSum = errors.New("its checksum does not match its content")
 
 // Seal completes the text of a JSON object, which must have at least one field and lack its closing bracket.
@@ -24,7 +24,7 @@ func Seal(open []byte) []byte {
 	return append(fmt.Appendf(append(open, sealName...), "%08x", sum(open)), sealEnd...)
 }
 
-// CheckSeal returns an error if a sealed text is not as it was written. A text without a seal, from a program that
+// CheckSeal returns an error if a sealed text is not as it was written. A text without a seal, from a version that
 // wrote none, passes: it ends with a list or a number, so it cannot be a text with a damaged seal.
 func CheckSeal(text []byte) error {
 	begin := len(text) - len(sealName) - 8 - len(sealEnd)

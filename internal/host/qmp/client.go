@@ -41,10 +41,10 @@ type Error struct{ Class, Desc string }
 
 func (e *Error) Error() string { return e.Class + ": " + e.Desc }
 
-// ErrClosed says that the connection has ended.
+// ErrClosed: the connection has ended.
 var ErrClosed = errors.New("QEMU closed its control connection")
 
-// ErrFlood says that more was sent than a monitor may send.
+// ErrFlood: the other side sent more than a monitor may send.
 var ErrFlood = fmt.Errorf("it sent more than %d messages or %d MiB within a second", maxPerSecond,
 	maxBytesPerSecond>>20)
 
@@ -112,7 +112,7 @@ func (c *Client) Close() error {
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// read hands out answers and events until the connection ends.
+// read passes on answers and events until the connection ends.
 func (c *Client) read() error {
 	rate := limiter{from: c.conn, now: time.Now}
 	lines := bufio.NewScanner(&rate)
@@ -185,7 +185,7 @@ func (c *Client) deliver(m message) {
 	}
 }
 
-// fail ends all waiting calls.
+// fail ends all waiting calls with the error.
 func (c *Client) fail(why error) {
 	c.conn.Close()
 	c.mu.Lock()
@@ -197,8 +197,8 @@ func (c *Client) fail(why error) {
 	}
 }
 
-// Err returns why the connection ended, nil before: ErrClosed, together with ErrFlood if this side closed it for that
-// reason.
+// Err returns why the connection ended, nil before that: ErrClosed, together with ErrFlood if this side closed it for
+// that reason.
 func (c *Client) Err() error { return c.reason() }
 
 func (c *Client) reason() error {
@@ -279,14 +279,14 @@ func (l *limiter) turn() {
 	}
 }
 
-// message counts one message; false if it is one too many, or the rest of one that was too much.
+// message counts one message; false if it exceeds the limit, or belongs to a message that did.
 func (l *limiter) message() bool {
 	l.turn()
 	l.messages++
 	return l.messages <= maxPerSecond && l.bytes <= maxBytesPerSecond
 }
 
-// Read fails when more has come than the limit allows.
+// Read fails if more has arrived than the limit allows.
 func (l *limiter) Read(p []byte) (int, error) {
 	n, err := l.from.Read(p)
 	l.turn()

@@ -99,7 +99,7 @@ func TestHostileMonitorEndsTheConnection(t *testing.T) {
 	}
 }
 
-// endless has always more to read.
+// endless is a reader that never ends.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -185,7 +185,7 @@ func TestRxFilterAnswers(t *testing.T) {
 	}
 }
 
-// FuzzMessage: whatever a monitor sends, the client does not panic, nor give filters together with an error.
+// FuzzMessage: whatever a monitor sends, the client does not panic, and does not return filters together with an error.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"return": [{"name": "net0", "main-mac": "52:54:00:00:00:01", "promiscuous": true}], "id": 1}`))
 	f.Add([]byte(`{"event": "NIC_RX_FILTER_CHANGED", "data": {"name": "n"}, "timestamp": {"seconds": 1}}`))

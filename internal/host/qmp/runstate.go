@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// Names of the events that report whether a guest runs, and how its migration goes.
+// Names of the events that report whether a guest runs, and the progress of its migration.
 const (
 	Stop      = "STOP"
 	Resume    = "RESUME"
 	Migration = "MIGRATION"
 )
 
-// Status is the state of a virtual machine according to query-status: "running", "paused", "inmigrate" and others.
+// Status returns the state of a virtual machine from query-status: "running", "paused", "inmigrate" and others.
 func (c *Client) Status(ctx context.Context) (string, error) {
 	return c.status(ctx, "query-status")
 }
 
-// MigrationStatus is the status of the last migration to or from this QEMU: "active", "completed" and others; "" when
-// there was none.
+// MigrationStatus returns the status of the last migration to or from this QEMU: "active", "completed" and others; ""
+// if there was none.
 func (c *Client) MigrationStatus(ctx context.Context) (string, error) {
 	return c.status(ctx, "query-migrate")
 }
@@ -34,7 +34,7 @@ func (c *Client) MigrationEvents(ctx context.Context) error {
 	return err
 }
 
-// MigrationStep is the status in a migration event; "" if it has none.
+// MigrationStep returns the status in a migration event; "" if it has none.
 func (e Event) MigrationStep() string {
 	step, err := statusOf(e.Data)
 	if err != nil {

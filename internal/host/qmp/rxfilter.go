@@ -12,7 +12,7 @@ import (
 // once and then not again until the filter has been read.
 const RxFilterChanged = "NIC_RX_FILTER_CHANGED"
 
-// RxFilter is what the guest has configured its adapter to receive.
+// RxFilter is a guest's configuration of its adapter's receive filter.
 type RxFilter struct {
 	Name string // the adapter's id in QEMU
 	MAC  [6]byte

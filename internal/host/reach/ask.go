@@ -11,31 +11,31 @@ import (
 	"heddle/internal/host/hostnet"
 )
 
-// Kind is the kind of somebody who can be asked.
+// Kind is the kind of those who can be asked.
 type Kind string
 
-// The kinds, the surest first.
+// The kinds, the most reliable first.
 const (
 	Gateway   Kind = "gateway"   // a route's next hop answers ARP or neighbour discovery
 	Session   Kind = "session"   // segments of an established TCP connection arrive
 	Neighbour Kind = "neighbour" // another host of the segment answers ARP or neighbour discovery
 )
 
-// Ask is somebody whose answer shows that the host is reachable by an interface.
+// Ask is one station, or one TCP session, whose answer shows that the host is reachable through an interface.
 type Ask struct {
 	Device  string     `json:"device"`
 	Kind    Kind       `json:"kind"`
 	Address netip.Addr `json:"address"`
-	// OnLink: before the change, it was in the network of an address of the interface.
+	// OnLink: before the change, the station was in the network of an address of the interface.
 	OnLink bool `json:"onLink,omitzero"`
 	// Local and Remote are the ends of a session.
 	Local  netip.AddrPort `json:"local,omitzero"`
 	Remote netip.AddrPort `json:"remote,omitzero"`
-	// Answered: in the present round.
+	// Answered: it has answered in the present round.
 	Answered bool `json:"answered,omitzero"`
 }
 
-// String says who is asked, and by which interface: "gateway 192.0.2.1 by vmk0".
+// String returns who is asked, and through which interface: "gateway 192.0.2.1 by vmk0".
 func (a Ask) String() string {
 	if a.Kind == Session {
 		return fmt.Sprintf("TCP connection %s ← %s by %s", a.Local, a.Remote, a.Device)
@@ -45,8 +45,8 @@ func (a Ask) String() string {
 
 func (a Ask) key() Ask { a.Answered = false; return a }
 
-// Missing are those who must still answer before the host counts as reachable: every gateway that was asked; on an
-// interface without one, anybody.
+// Missing returns those who must still answer before the host counts as reachable: every gateway that was asked; on an
+// interface without gateways, any one of those asked.
 func Missing(asks []Ask) (missing []Ask) {
 	for _, a := range asks {
 		anyone := func(b Ask) bool { return b.Device == a.Device && b.Answered }
@@ -66,11 +66,11 @@ type Net interface {
 	Sessions() ([]hostnet.Session, error)
 }
 
-// Interface is an interface by which others can be asked.
+// Interface is an interface through which others can be asked.
 type Interface struct {
 	Device string
-	// Outside: frames leave the host from there. Then neighbours that are this host's own ports prove nothing;
-	// where no frame leaves, no neighbour does.
+	// Outside: frames leave the host there. Then an answer from one of this host's own ports proves nothing; if no
+	// frame leaves the host there, any neighbour's answer counts.
 	Outside bool
 }
 
@@ -79,13 +79,13 @@ const (
 	beforeMost = 2 * time.Second        // how long others have to answer
 	gather     = 300 * time.Millisecond // how long answers are collected when one is enough
 	pollBefore = 10 * time.Millisecond
-	// mostNeighbours and mostSessions limit how many are asked by one interface.
+	// mostNeighbours and mostSessions limit how many are asked through one interface.
 	mostNeighbours = 8
 	mostSessions   = 64
 )
 
-// Before finds whom to ask by the interfaces, asks them, and returns those who answer. On an interface where a gateway
-// answers, only gateways count. local says whether the MAC is that of one of this host's own ports.
+// Before finds whom to ask through the interfaces, asks them, and returns those who answer. On an interface on which a
+// gateway answers, only gateways count. local reports whether the MAC is that of one of this host's own ports.
 func Before(ctx context.Context, net Net, interfaces []Interface, local func([6]byte) bool) ([]Ask, error) {
 	asks, err := candidates(net, interfaces, local)
 	if err != nil || len(asks) == 0 {
@@ -111,8 +111,7 @@ func Before(ctx context.Context, net Net, interfaces []Interface, local func([6]
 	}
 }
 
-// settled reports whether waiting longer is useless: all gateways have answered or, where there are none, somebody
-// has.
+// settled reports whether waiting longer is useless: all gateways have answered or, if there are none, anybody has.
 func settled(asks []Ask, took time.Duration) bool {
 	for _, a := range asks {
 		gateways := slices.ContainsFunc(asks, func(b Ask) bool { return b.Device == a.Device && b.Kind == Gateway })
@@ -125,7 +124,7 @@ func settled(asks []Ask, took time.Duration) bool {
 	return true
 }
 
-// chosen are those who answered; on an interface where gateways did, only these.
+// chosen returns those who answered; on an interface on which gateways answered, only these.
 func chosen(asks []Ask) (list []Ask) {
 	for _, a := range asks {
 		gateway := slices.ContainsFunc(asks, func(b Ask) bool {
@@ -139,7 +138,7 @@ func chosen(asks []Ask) (list []Ask) {
 	return list
 }
 
-// candidates are those who could be asked by the interfaces.
+// candidates returns those who could be asked through the interfaces.
 func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks []Ask, err error) {
 	sessions, err := net.Sessions()
 	if err != nil {
@@ -174,7 +173,7 @@ func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks
 	return asks, nil
 }
 
-// neighbours are the most recently used ones whose MAC is known, without gateways.
+// neighbours returns the most recently used neighbours whose MAC is known, without gateways.
 func neighbours(net Net, i Interface, c *hostnet.Config, local func([6]byte) bool) (asks []Ask, err error) {
 	if !i.Outside {
 		return nil, nil

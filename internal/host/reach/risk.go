@@ -1,6 +1,6 @@
-// Package reach guards the way to the host's own addresses (S81): from the plan before and after a change it derives
-// which of the host's interfaces the change concerns. Before and after the change it asks others by these interfaces,
-// whose answers show that the host is reachable.
+// Package reach guards the path to the host's own addresses (S81): from the plan before and after a change it derives
+// which of the host's interfaces the change affects. Before and after the change it asks others through these
+// interfaces; their answers show that the host is reachable.
 package reach
 
 import (
@@ -13,32 +13,32 @@ import (
 	"heddle/internal/spec"
 )
 
-// Risk is an interface with addresses of the host's own that a change concerns.
+// Risk is an interface with addresses of the host's own that a change affects.
 type Risk struct {
 	// Device is the host port's interface, or the device of an uplink.
 	Device string `json:"device"`
 	// ID is the host port or the uplink.
 	ID     plan.PortID `json:"id"`
 	Uplink bool        `json:"uplink,omitzero"`
-	// Outside: frames leave the host from there, by an uplink that has a device. Where none do, nobody else can be cut
+	// Outside: frames leave the host there, by an uplink that has a device. If no frames do, nobody else can be cut
 	// off.
 	Outside bool `json:"outside,omitzero"`
-	// What changes, in the words of the configuration: "vlan: none → access 66".
+	// What lists the changes in the words of the configuration: "vlan: none → access 66".
 	What []string `json:"what"`
 }
 
-// String is the risk in a line: "vmk0: vlan: none → access 66".
+// String returns the risk in a line: "vmk0: vlan: none → access 66".
 func (r Risk) String() string { return r.Device + ": " + strings.Join(r.What, "; ") }
 
-// Host is what must be known about the host besides the plans; pure.
+// Host is what must be known about the host in addition to the plans. It is pure.
 type Host struct {
-	// Addressed says whether the host has addresses of its own on the device, or on a VLAN device of it.
+	// Addressed reports whether the host has addresses of its own on the device, or on a VLAN device on it.
 	Addressed func(device string) bool
-	// MAC is the address of a host port whose plan has none.
+	// MAC returns the address of a host port whose plan has none.
 	MAC func(plan.PortID) plan.MAC
 }
 
-// Risks are the interfaces with addresses of the host's own that are concerned by a change from one plan to the other.
+// Risks returns the interfaces with addresses of the host's own that a change from one plan to the other affects.
 func Risks(before, after *plan.Plan, h Host) (risks []Risk) {
 	for _, sw := range before.Switches {
 		for _, u := range sw.Uplinks {
@@ -95,7 +95,7 @@ func macOf(p *plan.Port, h Host) string {
 	return p.InitialMAC.String()
 }
 
-// hostPort is the host port whose interface has that name.
+// hostPort returns the host port whose interface has that name.
 func hostPort(p *plan.Plan, device string) (*plan.Switch, *plan.Port) {
 	for _, sw := range p.Switches {
 		for _, port := range sw.Ports {
@@ -107,7 +107,7 @@ func hostPort(p *plan.Plan, device string) (*plan.Switch, *plan.Port) {
 	return nil, nil
 }
 
-// members are the uplinks that the port's team uses, with LAGs resolved to their members.
+// members returns the uplinks that the port's team uses, with LAGs replaced by their members.
 func members(sw *plan.Switch, p *plan.Port) (list []*plan.Uplink) {
 	for _, name := range slices.Concat(p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V) {
 		names := []string{name}
@@ -157,7 +157,7 @@ func uplinkOf(p *plan.Plan, device string) (*plan.Switch, *plan.Uplink) {
 	return nil, nil
 }
 
-// taken are devices with addresses of the host's own that the change turns into uplinks or ports.
+// taken returns the devices with addresses of the host's own that the change turns into uplinks or ports.
 func taken(before, after *plan.Plan, h Host) (risks []Risk) {
 	had := map[string]bool{"": true}
 	for _, sw := range before.Switches {
@@ -179,7 +179,7 @@ func taken(before, after *plan.Plan, h Host) (risks []Risk) {
 			take(u.Device, u.ID, true, "uplink")
 		}
 		for _, p := range sw.Ports {
-			if p.Role != spec.Host { // a host port's interface does not exist before, or is not one that can be taken
+			if p.Role != spec.Host { // a host port's interface did not exist before, or can't be taken
 				take(p.Device, p.ID, false, "port")
 			}
 		}
@@ -230,7 +230,7 @@ func (d *differences) uplink(u, after *plan.Uplink) {
 	d.text(of("blocked"), fmt.Sprint(u.Blocked), fmt.Sprint(after.Blocked))
 }
 
-// drained compares whether ports may use an uplink. The host's own traffic on the uplink's device goes on.
+// drained compares whether ports may use an uplink. The host's own traffic on the uplink's device continues.
 func (d *differences) drained(u, after *plan.Uplink) {
 	d.text("drained of uplink "+u.ID.Name, fmt.Sprint(u.Drained), fmt.Sprint(after.Drained))
 }

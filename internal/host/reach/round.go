@@ -7,8 +7,8 @@ import (
 	"heddle/internal/host/hostnet"
 )
 
-// Round asks everybody once, by ARP, neighbour discovery, or by waiting for their next segment: what was heard before
-// the round began does not count. It does not wait: Look returns the answers so far.
+// Round asks everybody once, by ARP, by neighbour discovery, or by waiting for their next segment: answers from before
+// the round do not count. It does not wait: Look returns the answers so far.
 type Round struct {
 	Asks    []Ask
 	net     Net
@@ -31,7 +31,7 @@ func NewRound(net Net, asks []Ask) *Round {
 	return r
 }
 
-// Look takes in who has answered, and asks those who have not been asked, or whose question the kernel has given up.
+// Look records who has answered, and asks those who have not been asked, or whose request the kernel has given up.
 func (r *Round) Look() error {
 	return firstError(r.lookAtNeighbours(), r.lookAtSessions())
 }
@@ -49,7 +49,7 @@ func (r *Round) lookAtNeighbours() error {
 	for _, device := range r.devices() {
 		index, ok := r.net.Index(device)
 		if !ok {
-			continue // nobody is reached by it
+			continue // nobody is reached through it
 		}
 		table, err := r.net.Neighbours(index)
 		if err != nil {
@@ -82,8 +82,8 @@ func (r *Round) lookAt(a *Ask, index uint32, table []hostnet.Neighbour) error {
 	return r.net.Ask(index, a.Address)
 }
 
-// counts reports whether an answer shows that the host is reached: a gateway may answer though the route by it went
-// with the interface, and anybody may to an interface that has no address of their network any more.
+// counts reports whether an answer shows that the host is reached: a gateway may answer although the route through it
+// is gone with the interface, and anybody may answer an interface that no longer has an address of their network.
 func (r *Round) counts(a Ask, index uint32) (bool, error) {
 	if r.surveys[a.Device] == nil || time.Since(r.read[a.Device]) >= rereadEvery {
 		c, err := r.net.Survey(a.Device, index)

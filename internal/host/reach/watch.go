@@ -4,8 +4,8 @@ import "time"
 
 // Times of the questions after a change.
 const (
-	// roundsAfter are how many rounds have to be answered one after the other, and pause is between them: one answer
-	// may have been under way when the change was made.
+	// roundsAfter is how many rounds in a row must be answered, and pause is the time between them: one answer may have
+	// been on its way when the change was made.
 	roundsAfter = 2
 	pause       = 300 * time.Millisecond
 )
@@ -16,7 +16,7 @@ type Watch struct {
 	asks   []Ask
 	round  *Round
 	rounds int
-	next   time.Time // of the next round
+	next   time.Time // when the next round begins
 }
 
 // NewWatch begins with the first Look.
@@ -24,7 +24,7 @@ func NewWatch(net Net, asks []Ask) *Watch {
 	return &Watch{net: net, asks: asks, round: NewRound(net, asks)}
 }
 
-// Look returns who has answered in the round at hand, and whether the host is reached.
+// Look returns who has answered in the present round, and whether the host is reached.
 func (w *Watch) Look(now time.Time) (asks []Ask, reached bool, err error) {
 	if now.Before(w.next) {
 		return w.round.Asks, false, nil

@@ -31,7 +31,7 @@ func newFakeNet(there ...netip.Addr) *fakeNet {
 		routes: []netip.Addr{gateway}, prefix: "192.0.2.10/24"}
 	for i, a := range there {
 		f.there[a] = true
-		// What was heard before the question does not count.
+		// Answers from before the request do not count.
 		f.known[a] = &hostnet.Neighbour{Address: a, MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, Reachable: true}
 	}
 	return f

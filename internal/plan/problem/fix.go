@@ -2,7 +2,8 @@ package problem
 
 import "fmt"
 
-// Fix says what an operator does about the device of a port or uplink that is not there or can't serve, as a sentence.
+// Fix returns what an operator must do about the device of a port or uplink that is missing or can't serve, as a
+// sentence.
 func (p Problem) Fix() string {
 	switch p.Code {
 	case NoDevice:

@@ -1,6 +1,7 @@
 // Package problem has the states in which a port or uplink is not in full service. A state is a code with details: the
-// device, another port, a number. Codes decide what the product does, and are what scripts read. One place (Text) makes
-// the sentence for people from them, which may be reworded without any other effect. The package is pure.
+// device, another port, a number. Codes decide what the product does, and are what scripts read. One function (Text)
+// makes the sentence for people from them, so that the sentence may be reworded without any other effect. The package
+// is pure.
 package problem
 
 import (
@@ -14,8 +15,8 @@ type Code string
 
 // States of devices: there is none, or it can't serve.
 const (
-	NoDevice       Code = "no-device"        // none is bound
-	DeviceMissing  Code = "device-missing"   // Device is not there
+	NoDevice       Code = "no-device"        // no device is bound
+	DeviceMissing  Code = "device-missing"   // Device does not exist
 	Loopback       Code = "loopback-device"  // lo
 	SwitchEnd      Code = "switch-end"       // Device is the switch's end of a host port's pair, with alias Peer
 	BondMember     Code = "bond-member"      // Device is a member of Peer, a Kind: bond or team
@@ -24,13 +25,13 @@ const (
 	VLANDevice     Code = "vlan-device"      // Device is a VLAN interface
 	WrongDevice    Code = "wrong-device"     // Device is a Kind, which can't be a vNIC
 	DeviceNotTaken Code = "device-not-taken" // Device can't be taken: Detail
-	DeviceFailed   Code = "device-failed"    // it can't be made ready: Detail
+	DeviceFailed   Code = "device-failed"    // Device can't be prepared: Detail
 	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
 	LowMTU         Code = "low-mtu"          // Device has MTU Have, below the Want of switch Peer
 	AttachQueued   Code = "attach-queued"    // its device waits to be attached
-	AttachFailed   Code = "attach-failed"    // its device can't be attached: Detail
-	LinkDown       Code = "link-down"        // the device or the guest's end of it; Kind as UplinkKind
-	RunsBefore     Code = "runs-before"      // programs of somebody else see frames before the switch
+	AttachFailed   Code = "attach-failed"    // Device can't be attached: Detail
+	LinkDown       Code = "link-down"        // Device or the guest's end of it is down; Kind as UplinkKind
+	RunsBefore     Code = "runs-before"      // other people's programs see frames before the switch
 )
 
 // States of adapters and guests.
@@ -38,18 +39,18 @@ const (
 	DuplicateMAC      Code = "duplicate-mac"      // the adapter has the address MAC of port Peer
 	RivalGuest        Code = "rival-guest"        // the guest of port Peer runs with the same MAC
 	MonitorMissing    Code = "monitor-missing"    // QEMU monitor Device is not there
-	MonitorUnserved   Code = "monitor-unserved"   // nobody listens
-	MonitorForbidden  Code = "monitor-forbidden"  // it may not be opened
-	MonitorSilent     Code = "monitor-silent"     // it does not answer
-	MonitorFlood      Code = "monitor-flood"      // it sends more than it should
-	MonitorClosed     Code = "monitor-closed"     // it closed the connection
-	MonitorUnreadable Code = "monitor-unreadable" // its answer can't be read
-	AdapterAmbiguous  Code = "adapter-ambiguous"  // it shows several adapters
-	AdapterUnknown    Code = "adapter-unknown"    // it does not show the adapter
+	MonitorUnserved   Code = "monitor-unserved"   // the monitor's socket has no listener
+	MonitorForbidden  Code = "monitor-forbidden"  // the monitor may not be opened
+	MonitorSilent     Code = "monitor-silent"     // the monitor does not answer
+	MonitorFlood      Code = "monitor-flood"      // the monitor sends more than it should
+	MonitorClosed     Code = "monitor-closed"     // the monitor closed the connection
+	MonitorUnreadable Code = "monitor-unreadable" // the monitor's answer can't be read
+	AdapterAmbiguous  Code = "adapter-ambiguous"  // the monitor shows several adapters
+	AdapterUnknown    Code = "adapter-unknown"    // the monitor does not show the adapter
 	GuestUnsure       Code = "guest-unsure"       // it is not known yet whether the guest runs here: Detail
 	GuestArrives      Code = "guest-arrives"      // a migration is about to bring the guest: Detail
 	GuestLeft         Code = "guest-left"         // a migration has taken the guest away: Detail
-	GuestOverdue      Code = "guest-overdue"      // it was due Since, but did not arrive: port Peer, Detail
+	GuestOverdue      Code = "guest-overdue"      // the guest was expected since Since: port Peer, Detail
 )
 
 // States of loops.
@@ -60,33 +61,33 @@ const (
 	LoopProbed Code = "loop-probed"
 )
 
-// NoUplink is of a port that is up, where none of the uplinks that its teaming names, Peer, can be used.
+// NoUplink is the state of a port that is up while none of the uplinks that its teaming names, Peer, can be used.
 const NoUplink Code = "no-uplink"
 
 // States of uplinks that are up but not used.
 const (
-	Drained          Code = "drained"         // uplink Peer: no team uses it; Since a command, zero: the file
-	UplinkBlocked    Code = "uplink-blocked"  // nothing passes it; Peer and Since as of Drained
-	UpDelay          Code = "up-delay"        // the link came back, and must stay up For some time
-	Flapping         Code = "flapping"        // it went down more than Want times within a minute
-	BeaconsLost      Code = "beacons-lost"    // for Want rounds it heard no other uplink, and none heard it
-	BeaconsDeaf      Code = "beacons-deaf"    // no beacon of another uplink arrives on it
-	BeaconsUnheard   Code = "beacons-unheard" // its beacons arrive on no other uplink
+	Drained          Code = "drained"         // uplink Peer: no team uses it; Since: when by command, zero: by the file
+	UplinkBlocked    Code = "uplink-blocked"  // no frame passes the uplink; Peer and Since as in Drained
+	UpDelay          Code = "up-delay"        // the link is up again, and must stay up for For
+	Flapping         Code = "flapping"        // the link went down more than Want times within a minute
+	BeaconsLost      Code = "beacons-lost"    // for Want rounds the uplink heard no other, and none heard it
+	BeaconsDeaf      Code = "beacons-deaf"    // no beacon of another uplink arrives on the uplink
+	BeaconsUnheard   Code = "beacons-unheard" // the uplink's beacons arrive on no other uplink
 	LACPNoCarrier    Code = "lacp-no-carrier"
 	LACPNoPartner    Code = "lacp-no-partner"
 	LACPNoPartnerYet Code = "lacp-no-partner-yet"
 	LACPSingleOther  Code = "lacp-single-other" // no partner, and Peer is used as a single link
-	LACPLoop         Code = "lacp-loop"         // it hears this host
+	LACPLoop         Code = "lacp-loop"         // the LACPDUs are this host's own
 	LACPSilent       Code = "lacp-partner-silent"
-	LACPWaiting      Code = "lacp-waiting" // for the other members
+	LACPWaiting      Code = "lacp-waiting" // waits for the other members
 	LACPNotInSync    Code = "lacp-not-in-sync"
 	LACPNotReady     Code = "lacp-partner-not-ready"
-	LACPIndividual   Code = "lacp-individual"    // the partner takes the link as one by itself
-	LACPOtherPartner Code = "lacp-other-partner" // the partner treats the link as a single one
-	LACPNoSocket     Code = "lacp-no-socket"     // LACP can't be spoken on it: Detail
+	LACPIndividual   Code = "lacp-individual"    // the partner treats the link as a single one
+	LACPOtherPartner Code = "lacp-other-partner" // the link has another partner than the LAG
+	LACPNoSocket     Code = "lacp-no-socket"     // LACP can't run on the uplink: Detail
 )
 
-// UplinkKind is the Kind of a LinkDown of an uplink, which has no guest.
+// UplinkKind is the Kind of a LinkDown problem of an uplink, which has no guest.
 const UplinkKind = "uplink"
 
 // Problem is a state with its details; each code says which fields are set. The zero value means no problem.
@@ -97,18 +98,18 @@ type Problem struct {
 	Other  string
 	Kind   string // of Device or Peer
 	MAC    string
-	Have   int // what is there
+	Have   int // the actual value
 	Want   int // the expected value, or a limit
 	For    time.Duration
 	Since  time.Time
-	// Detail is text from elsewhere, such as the kernel, or words for people only. It decides nothing.
+	// Detail is text from elsewhere, such as the kernel, or words for people only. Nothing is decided by it.
 	Detail string
 }
 
-// Of is a state without details.
+// Of returns a state without details.
 func Of(c Code) Problem { return Problem{Code: c} }
 
-// Failed is a state that an error causes; Have is then the kernel's number of the error.
+// Failed returns the state for an error; Have is then the kernel's number of the error.
 func Failed(c Code, device string, err error) Problem {
 	p := Problem{Code: c, Device: device, Detail: err.Error()}
 	var no syscall.Errno
@@ -118,10 +119,10 @@ func Failed(c Code, device string, err error) Problem {
 	return p
 }
 
-// None says that nothing is wrong.
+// None reports whether nothing is wrong.
 func (p Problem) None() bool { return p.Code == "" }
 
-// Same says whether two states are the same, whatever the words.
+// Same reports whether two states are the same, whatever the words.
 func (p Problem) Same(o Problem) bool {
 	if !p.Since.Equal(o.Since) {
 		return false
@@ -130,7 +131,7 @@ func (p Problem) Same(o Problem) bool {
 	return p == o
 }
 
-// Ref is the state for a plan.Fact, nil for none. Do not change what it points to.
+// Ref returns the state for a plan.Fact, nil for none. Do not change what it points to.
 func (p Problem) Ref() *Problem {
 	if p.None() {
 		return nil
@@ -138,7 +139,7 @@ func (p Problem) Ref() *Problem {
 	return &p
 }
 
-// Value is the inverse of Ref.
+// Value returns the state that Ref has made, or no problem for nil.
 func (p *Problem) Value() Problem {
 	if p == nil {
 		return Problem{}
@@ -146,7 +147,7 @@ func (p *Problem) Value() Problem {
 	return *p
 }
 
-// First is the first of all that is a problem.
+// First returns the first of the given states that is a problem.
 func First(all ...Problem) Problem {
 	for _, p := range all {
 		if !p.None() {

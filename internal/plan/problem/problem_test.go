@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// codes are the constants of this package, read from its source: a new one can't be left out of the tests.
+// codes returns the constants of this package, read from its source: a new one can't be left out of the tests.
 func codes(t *testing.T) (all []Code) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "problem.go", nil, parser.SkipObjectResolution)
@@ -121,7 +121,7 @@ func TestRefAndValue(t *testing.T) {
 	}
 }
 
-// What to do about a device that is there and can't serve is not to make it.
+// A device that exists and can't serve must not be created as a fix.
 func TestFixOfADevice(t *testing.T) {
 	for c, want := range map[Code]string{
 		NoDevice:      "Bind a device to it.",

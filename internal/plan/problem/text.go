@@ -7,7 +7,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// Text says the state in a sentence for people, "" for none. An unknown code is its own text.
+// Text returns the state as a sentence for people, "" for none. The text of an unknown code is the code.
 func (p Problem) Text() string {
 	for _, of := range []func(Problem) string{Problem.ofDevice, Problem.ofMember, Problem.ofMonitor, Problem.ofGuest,
 		Problem.ofLoop, Problem.ofUplink, Problem.ofLACP} {
@@ -18,7 +18,7 @@ func (p Problem) Text() string {
 	return string(p.Code)
 }
 
-// String is the text, for logs.
+// String returns the text, for logs.
 func (p Problem) String() string { return p.Text() }
 
 func (p Problem) ofDevice() string {
@@ -47,7 +47,7 @@ func (p Problem) ofDevice() string {
 	return ""
 }
 
-// failed is the error text of whatever failed, if it is known.
+// failed returns the error text of whatever failed, if it is known.
 func (p Problem) failed() string {
 	if p.Detail != "" {
 		return p.Detail
@@ -180,8 +180,8 @@ func (p Problem) ofUplink() string {
 	return ""
 }
 
-// setBy says what an uplink being drained or blocked means, how it came to be so, and how it comes back; "" where that
-// is not known.
+// setBy returns what it means that an uplink is drained or blocked, who did that, and how to undo it; "" if it is not
+// known who did.
 func (p Problem) setBy(meaning string) string {
 	switch {
 	case p.Peer == "":
