@@ -165,7 +165,7 @@ func (ad *adoptions) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) 
 	return "", fmt.Sprintf("several port groups fit (%s): choose one with --port-group", strings.Join(fit, ", "))
 }
 
-// groupAgainst says why the port, in its port group, could not take over from the device.
+// groupAgainst returns why the port, in its port group, could not take over from the device.
 func (ad *adoptions) groupAgainst(port spec.Port, u *plan.Uplink) (lines []string) {
 	l := ad.ports.layers()
 	l.ports = append(slices.Clone(l.ports), port)
@@ -205,7 +205,7 @@ func uses(sw *plan.Switch, team []string, uplink string) bool {
 	return slices.Contains(team, uplink)
 }
 
-// addressesAgainst says why the device's configuration cannot be moved.
+// addressesAgainst returns why the device's configuration cannot be moved.
 func (ad *adoptions) addressesAgainst(d hostdev.Device, c *hostnet.Config) []string {
 	stacked, err := ad.records.net.VLANDevices(d.Index)
 	if err != nil {

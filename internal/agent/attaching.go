@@ -81,7 +81,7 @@ func (t *attaching) moreToAttach() <-chan struct{} {
 	return ready
 }
 
-// whyNotAttached says why frames of the port do not reach the switch yet, none when they do.
+// whyNotAttached returns why frames of the port do not reach the switch yet, none when they do.
 func (t *attaching) whyNotAttached(id plan.PortID) problem.Problem {
 	at, connected := t.effect.applied.Attachments[id]
 	if !connected {

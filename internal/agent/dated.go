@@ -47,7 +47,7 @@ type dated struct {
 	reading sync.Mutex
 }
 
-// sightingsFile is the file with the dates of the agent's findings.
+// sightingsFile returns the file with the dates of the agent's findings.
 func sightingsFile(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".seen") }
 
 // openSightings reads the dates that the previous agent kept.

@@ -31,7 +31,7 @@ func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*
 	return out, err
 }
 
-// dry is the part of a dry run that the loop computes.
+// dry returns the part of a dry run that the loop computes.
 func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error) {
 	if faults := spec.CheckDevices(cfg, cg.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// flowDir is the directory of an agent's flow tables. It is gone after a reboot, like the counters from which the flows
-// are computed.
+// flowDir returns the directory of an agent's flow tables. It is gone after a reboot, like the counters from which the
+// flows are computed.
 func flowDir(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".flows") }
 
 // flowing answers queries about flows.

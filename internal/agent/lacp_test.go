@@ -88,7 +88,7 @@ func (s *sockets) put(etherType uint16, ifindex uint32, payload []byte) bool {
 	}
 }
 
-// bundleRig is an agent with three cards that runs LACP and LLDP on sockets in memory.
+// bundleRig returns an agent with three cards that runs LACP and LLDP on sockets in memory.
 func bundleRig(t *testing.T) (*rig, *sockets) {
 	t.Helper()
 	r := newRig(t, "")

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// macTableWarnings says where the host's table of learned MACs is smaller than what the configuration asks for. p is
+// macTableWarnings returns where the host's table of learned MACs is smaller than what the configuration asks for. p is
 // the plan with the ports connected by command; nil if only the file's ports are known.
 func (ps *ports) macTableWarnings(cfg *spec.Config, p *plan.Plan) []string {
 	var lines []string

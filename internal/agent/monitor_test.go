@@ -137,7 +137,7 @@ func (f *fakeDevices) tap(name string) *hostdev.Device {
 	return d
 }
 
-// monitoredPort is a rig with port "vm" on a tap, whose guest's monitor is at path.
+// monitoredPort returns a rig with port "vm" on a tap, whose guest's monitor is at path.
 func monitoredPort(t *testing.T, path string) *rig {
 	t.Helper()
 	r := newRig(t, base)

@@ -25,7 +25,8 @@ func (t *teaming) moved(now *teams.Teams) {
 	}
 }
 
-// sinceNoted is the time from the notification until the present change was active; 0 if there was no notification.
+// sinceNoted returns the time from the notification until the present change was active; 0 if there was no
+// notification.
 func (t *teaming) sinceNoted() time.Duration {
 	if t.noted.IsZero() {
 		return 0

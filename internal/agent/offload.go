@@ -120,7 +120,7 @@ func giveOffloadsBack(dev Devices, h state.Held) error {
 	return errors.Join(errs...)
 }
 
-// offloadWarning says what harm an offload does that is on, and what the operator can do.
+// offloadWarning returns what harm an offload does that is on, and what the operator can do.
 func offloadWarning(d hostdev.Device, o hostdev.Offload, fixed bool) string {
 	state := "is on"
 	if fixed {

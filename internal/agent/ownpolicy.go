@@ -107,7 +107,7 @@ func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func(
 	}
 }
 
-// keptUnfit is the warning about settings that were kept for a port and that its port group no longer allows.
+// keptUnfit returns the warning about settings that were kept for a port and that its port group no longer allows.
 func keptUnfit(name string) string {
 	return fmt.Sprintf("port %s: what it had set for itself when it was disconnected does not fit its port group any "+
 		"more, and is forgotten", name)

@@ -171,7 +171,7 @@ func (rp *reporter) tellHeld() {
 	}
 }
 
-// tellLimit is the rate limit of reports about one port, uplink or neighbour.
+// tellLimit returns the rate limit of reports about one port, uplink or neighbour.
 func tellLimit() event.Limiter[plan.PortID] {
 	return event.Limiter[plan.PortID]{Burst: tellBurst, Every: tellEvery}
 }

@@ -94,7 +94,7 @@ func fillTable[K any](m *ebpf.Map, keys []flow.Key, values []abi.Flow, of func(*
 	return nil
 }
 
-// abiKeyOf is the inverse of keyOf.
+// abiKeyOf returns the inverse of keyOf.
 func abiKeyOf(k *flow.Key) abi.FlowKey {
 	x := abi.FlowKey{Point: abiPointOf(k), VLAN: k.VLAN, MACs: macsOf(k), Protocol: k.Protocol}
 	copy(x.Addresses[:4], k.Src[:4])
@@ -104,7 +104,7 @@ func abiKeyOf(k *flow.Key) abi.FlowKey {
 	return x
 }
 
-// abiWideKeyOf is the inverse of wideKeyOf.
+// abiWideKeyOf returns the inverse of wideKeyOf.
 func abiWideKeyOf(k *flow.Key) abi.WideFlowKey {
 	x := abi.WideFlowKey{Point: abiPointOf(k), VLAN: k.VLAN, MACs: macsOf(k), Type: k.EtherType, Protocol: k.Protocol}
 	copy(x.Addresses[:16], k.Src[:])

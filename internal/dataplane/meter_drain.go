@@ -254,7 +254,7 @@ func wideKeyOf(k *abi.WideFlowKey) flow.Key {
 	return x
 }
 
-// anyKey is the common part of the two key types: everything except the addresses.
+// anyKey returns the common part of the two key types: everything except the addresses.
 func anyKey(etherType uint16, protocol uint8, point, vlan uint16, macs *[12]uint8, ports *[4]uint8) flow.Key {
 	x := flow.Key{EtherType: etherType, Protocol: protocol, Point: pointOf(point), Direction: directionOf(point),
 		VLAN: vlan}

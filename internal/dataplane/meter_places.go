@@ -27,7 +27,7 @@ const (
 	memoryMapped = 1 << 10 // BPF_F_MMAPABLE
 )
 
-// placesSize is the size of n fast slots with their cells, in bytes.
+// placesSize returns the size of n fast slots with their cells, in bytes.
 func placesSize(n uint32) int64 { return firstCell + int64(n)*(cellSize+placeSize) }
 
 func placesSpec(n uint32) *ebpf.MapSpec {

@@ -18,8 +18,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// placed is a program with the given number of fast slots and the given patience. A drain assumes more of them: set
-// inTables if flows fill less than a bucket.
+// placed returns a program with the given number of fast slots and the given patience. A drain assumes more of them:
+// set inTables if flows fill less than a bucket.
 func placed(places, patience uint32) tweak {
 	return tweak{spec: func(spec *ebpf.CollectionSpec) {
 		if err := setPlaces(spec, places, patience); err != nil {

@@ -46,7 +46,7 @@ func (k *Kernel) Repin() (missing int, err error) {
 	return missing, errors.Join(errs...)
 }
 
-// sharedMaps are the tables that outlive the process, by the names under which they are pinned.
+// sharedMaps returns the tables that outlive the process, by the names under which they are pinned.
 func (k *Kernel) sharedMaps() map[string]*ebpf.Map {
 	out := map[string]*ebpf.Map{}
 	v := reflect.ValueOf(k.objects.vswitchMaps)

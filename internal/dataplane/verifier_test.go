@@ -47,7 +47,7 @@ func TestTheDeepestPathIsOneOfThoseThatAreCalled(t *testing.T) {
 	}
 }
 
-// testCalls is a program of functions that call each other, or hand each other to a helper.
+// testCalls returns a program of functions that call each other, or hand each other to a helper.
 func testCalls(words ...string) (program asm.Instructions) {
 	for _, w := range words {
 		if name, ok := strings.CutPrefix(w, "calls "); ok {

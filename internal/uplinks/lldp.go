@@ -121,7 +121,7 @@ func (p *LLDP) reported(list []linkproto.LLDPReport) {
 	}
 }
 
-// mayTell returns whether a change of an uplink's neighbours may be reported, and how many earlier changes were not.
+// mayTell reports whether a change of an uplink's neighbours may be reported, and how many earlier changes were not.
 func (p *LLDP) mayTell(uplink plan.PortID) (untold int, ok bool) {
 	if !p.limit.Allow(uplink, time.Now()) {
 		p.untold[uplink]++

@@ -45,7 +45,7 @@ func UplinkFact(d hostdev.Device) plan.Fact {
 	return f
 }
 
-// Attachment says how frames reach the owner: directly into the other network namespace if there is one (K13).
+// Attachment returns how frames reach the owner: directly into the other network namespace if there is one (K13).
 func Attachment(d hostdev.Device) binding.Attachment {
 	return binding.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
 }

@@ -18,13 +18,13 @@ type Paths struct {
 	State string // files that survive a reboot
 }
 
-// LockFile is the file that the agent of that name locks while it runs.
+// LockFile returns the file that the agent of that name locks while it runs.
 func (p Paths) LockFile(name string) string { return filepath.Join(p.Run, name+".lock") }
 
-// Pins is the directory of an agent's pinned kernel objects.
+// Pins returns the directory of an agent's pinned kernel objects.
 func (p Paths) Pins(name string) string { return filepath.Join(p.bpffs(), name) }
 
-// StateDir is the directory of the agent's state.
+// StateDir returns the directory of the agent's state.
 func (p Paths) StateDir(name string) string { return filepath.Join(p.State, name) }
 
 func (p Paths) bpffs() string { return filepath.Join(p.Run, "bpf") }

@@ -104,7 +104,7 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
-// holderFile is the file that names the holder of the lock on the state.
+// holderFile returns the file that names the holder of the lock on the state.
 func (p Paths) holderFile(name string) string { return filepath.Join(p.StateDir(name), "holder") }
 
 // sayWho writes the process and the run directory of the holder to the holder file. Only the error message of running

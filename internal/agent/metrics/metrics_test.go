@@ -31,7 +31,7 @@ type hostOf struct {
 
 func (h *hostOf) FlowStatus(context.Context) (*api.FlowStatus, error) { return &h.flows, nil }
 
-// metered is a switch with flows and collectors.
+// metered returns a switch with flows and collectors.
 func metered() api.FlowStatus {
 	return api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 2, Flows: 7, MaxFlows: 1000, Records: 50,
 		Counted:  api.FlowCounts{Packets: 900, Bytes: 90},
@@ -48,7 +48,7 @@ func (h *hostOf) Sample(context.Context) ([]Port, []string, error) {
 	return h.ports, h.switches, h.err
 }
 
-// full is a port for which every metric has a value.
+// full returns a port for which every metric has a value.
 func full(name, group string, uplink bool) Port {
 	p := Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: group, Uplink: uplink, State: api.Up,
 		MACLimit: 4096,

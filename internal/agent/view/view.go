@@ -129,7 +129,7 @@ func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 	return at, why
 }
 
-// maintenance returns whether the uplink is drained or blocked, and by whom.
+// maintenance reports whether the uplink is drained or blocked, and by whom.
 func (src Source) maintenance(u *plan.Uplink) *api.UplinkMaintenance {
 	if !u.Drained && !u.Blocked {
 		return nil

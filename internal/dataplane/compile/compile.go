@@ -111,7 +111,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	return c.compileSegments(id, append(receivers, c.compileUplinks(sw, id, flags)...))
 }
 
-// switchFlags are the flags of the switch itself; its ports add more.
+// switchFlags returns the flags of the switch itself; its ports add more.
 func switchFlags(sw *plan.Switch) uint32 {
 	var flags uint32
 	set := func(on bool, flag uint32) {

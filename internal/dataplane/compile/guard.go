@@ -77,7 +77,7 @@ func (c *compiler) guardList(p *plan.Port) (guardList, error) {
 	return l, nil
 }
 
-// guardAddress is an address in network byte order, which the program reads in words of its own byte order.
+// guardAddress returns an address in network byte order, which the program reads in words of its own byte order.
 func guardAddress(p netip.Prefix) (g abi.GuardAddress) {
 	var address, mask [16]byte
 	copy(address[:], p.Addr().AsSlice())

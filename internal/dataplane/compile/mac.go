@@ -22,8 +22,8 @@ type taker struct {
 	name, owner, family string
 }
 
-// EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1),
-// as the kernel enforces them. Facts holds the connected ports and uplinks.
+// EffectiveMACs returns the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section
+// 1), as the kernel enforces them. Facts holds the connected ports and uplinks.
 func EffectiveMACs(sw *plan.Switch, facts plan.Facts) []OwnMAC {
 	return effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, ok := facts[id]; return f, ok })
 }

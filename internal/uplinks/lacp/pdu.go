@@ -99,7 +99,7 @@ type System struct {
 	MAC      plan.MAC `json:"mac"`
 }
 
-// String is the usual notation: priority,MAC.
+// String returns the usual notation: priority,MAC.
 func (s System) String() string { return fmt.Sprintf("%d,%s", s.Priority, s.MAC) }
 
 // Port identifies a port of a system.

@@ -18,7 +18,7 @@ var (
 	them  = lacp.System{Priority: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 0xbb}}
 )
 
-// oneLAG is a LAG of the members a and b on devices 1 and 2.
+// oneLAG returns a LAG of the members a and b on devices 1 and 2.
 func oneLAG() LAG {
 	return LAG{ID: lagID, Config: lacp.Config{System: lacp.System{Priority: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 1}}, Key: 1,
 		Active: true, Fast: true,

@@ -42,7 +42,7 @@ type Socket interface {
 // Opener opens a socket on one device, like wire.Open.
 type Opener func(ifindex uint32, listen wire.Listen) (Socket, error)
 
-// Open is the Opener of the kernel's packet sockets.
+// Open returns the Opener of the kernel's packet sockets.
 func Open(ifindex uint32, listen wire.Listen) (Socket, error) { return wire.Open(ifindex, listen) }
 
 // Own is the set of configured addresses of this host's own ports and uplinks. A frame from one of them is not a

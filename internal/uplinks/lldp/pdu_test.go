@@ -30,7 +30,7 @@ func sample() PDU {
 	}
 }
 
-// bare is the smallest valid PDU.
+// bare returns the smallest valid PDU.
 func bare() PDU {
 	return PDU{Chassis: ChassisID{Subtype: 7, Value: []byte("x")}, Port: PortID{Subtype: 7, Value: []byte("y")}, TTL: 1}
 }

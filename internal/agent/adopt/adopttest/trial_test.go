@@ -232,7 +232,7 @@ func TestS81_APortConnectedByCommandComesBackWhole(t *testing.T) {
 	}
 }
 
-// vmk1 is a host port with addresses of the host's own that was connected by command; group is its port group.
+// vmk1 returns a host port with addresses of the host's own that was connected by command; group is its port group.
 func vmk1(group string, more ...string) []string {
 	return append([]string{"port", "connect", "vmk1", "--port-group", group, "--role", "host", "--mac",
 		"02:00:00:00:00:11", "--address", "192.0.2.20/24", "-o", "json"}, more...)
@@ -327,7 +327,7 @@ func TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked(t *testing.T) {
 	}
 }
 
-// confirmWhere is the flag that a command needs if nobody can be asked yet: a new interface has no neighbours.
+// confirmWhere returns the flag that a command needs if nobody can be asked yet: a new interface has no neighbours.
 func confirmWhere(command string) string {
 	if strings.Contains(command, "connect") {
 		return ""
