@@ -12,13 +12,13 @@ func (a *adapter) GetState(ctx context.Context, m *agentv1.GetStateRequest) (*ag
 	return answer[agentv1.GetStateResponse](ctx, a, m, bare(a.service.State))
 }
 
-// GetProgress is how far the agent is with attaching devices.
+// GetProgress returns how far the agent is with attaching devices.
 func (a *adapter) GetProgress(ctx context.Context, m *agentv1.GetProgressRequest) (*agentv1.GetProgressResponse,
 	error) {
 	return answer[agentv1.GetProgressResponse](ctx, a, m, bare(a.service.Progress))
 }
 
-// GetMetrics are all metrics in the text format of Prometheus.
+// GetMetrics returns all metrics in the text format of Prometheus.
 func (a *adapter) GetMetrics(ctx context.Context, m *agentv1.GetMetricsRequest) (*agentv1.GetMetricsResponse, error) {
 	return answer[agentv1.GetMetricsResponse](ctx, a, m, bare(a.service.Metrics))
 }
@@ -30,7 +30,7 @@ func (a *adapter) StopAgent(ctx context.Context, m *agentv1.StopAgentRequest) (*
 	})
 }
 
-// ListStats are the counters of every port and uplink.
+// ListStats returns the counters of every port and uplink.
 func (a *adapter) ListStats(ctx context.Context, m *agentv1.ListStatsRequest) (*agentv1.ListStatsResponse, error) {
 	return answer[agentv1.ListStatsResponse](ctx, a, m, bare(a.service.Stats))
 }
@@ -41,7 +41,7 @@ func (a *adapter) ListAccounts(ctx context.Context, m *agentv1.ListAccountsReque
 	return answer[agentv1.ListAccountsResponse](ctx, a, m, bare(a.service.Accounts))
 }
 
-// ListMacs are the addresses that the switches know.
+// ListMacs returns the addresses that the switches know.
 func (a *adapter) ListMacs(ctx context.Context, m *agentv1.ListMacsRequest) (*agentv1.ListMacsResponse, error) {
 	return answer[agentv1.ListMacsResponse](ctx, a, m, bare(a.service.MACs))
 }
@@ -56,7 +56,7 @@ func (a *adapter) Apply(ctx context.Context, m *agentv1.ApplyRequest) (*agentv1.
 	return answer[agentv1.ApplyResponse](ctx, a, m, a.service.Apply)
 }
 
-// GetTrial is the change that is being tried, or the last one.
+// GetTrial returns the change that is being tried, or the last one.
 func (a *adapter) GetTrial(ctx context.Context, m *agentv1.GetTrialRequest) (*agentv1.GetTrialResponse, error) {
 	return answer[agentv1.GetTrialResponse](ctx, a, m, bare(a.service.Trial))
 }
@@ -120,7 +120,7 @@ func (a *adapter) MaintainUplink(ctx context.Context, m *agentv1.MaintainUplinkR
 	return answer[agentv1.MaintainUplinkResponse](ctx, a, m, a.service.Maintain)
 }
 
-// GetMembership is the host's part in a cluster.
+// GetMembership returns the host's part in a cluster.
 func (a *adapter) GetMembership(ctx context.Context, m *agentv1.GetMembershipRequest) (
 	*agentv1.GetMembershipResponse, error) {
 	return answer[agentv1.GetMembershipResponse](ctx, a, m, bare(a.service.Membership))
@@ -143,13 +143,13 @@ func (a *adapter) LeaveCluster(ctx context.Context, m *agentv1.LeaveClusterReque
 	return answer[agentv1.LeaveClusterResponse](ctx, a, m, bare(a.service.Leave))
 }
 
-// ListHostPorts are the host's own interfaces on its switches.
+// ListHostPorts returns the host's own interfaces on its switches.
 func (a *adapter) ListHostPorts(ctx context.Context, m *agentv1.ListHostPortsRequest) (*agentv1.ListHostPortsResponse,
 	error) {
 	return answer[agentv1.ListHostPortsResponse](ctx, a, m, bare(a.service.HostPorts))
 }
 
-// GetAdoption is the last adoption of the port, also one that was taken back; without a name the last of all.
+// GetAdoption returns the last adoption of the port, also one that was taken back; without a name the last of all.
 func (a *adapter) GetAdoption(ctx context.Context, m *agentv1.GetAdoptionRequest) (*agentv1.GetAdoptionResponse,
 	error) {
 	return answer[agentv1.GetAdoptionResponse](ctx, a, m, a.service.Adoption)
@@ -184,12 +184,12 @@ func (a *adapter) FollowEvents(ctx context.Context, m *agentv1.FollowEventsReque
 	return each[agentv1.FollowEventsResponse](ctx, a, m, out, a.service.Events)
 }
 
-// ListFlows are the flows there are.
+// ListFlows returns the flows there are.
 func (a *adapter) ListFlows(ctx context.Context, m *agentv1.ListFlowsRequest) (*agentv1.ListFlowsResponse, error) {
 	return answer[agentv1.ListFlowsResponse](ctx, a, m, a.service.Flows)
 }
 
-// GetFlowStatus is how metering and export do.
+// GetFlowStatus returns how metering and export do.
 func (a *adapter) GetFlowStatus(ctx context.Context, m *agentv1.GetFlowStatusRequest) (*agentv1.GetFlowStatusResponse,
 	error) {
 	return answer[agentv1.GetFlowStatusResponse](ctx, a, m, bare(a.service.FlowStatus))

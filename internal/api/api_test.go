@@ -284,7 +284,7 @@ func TestNoAgentSaysWhatToDo(t *testing.T) {
 	again.Close()
 }
 
-// plain is a client that knows nothing of the contract.
+// plain returns a client that knows nothing of the contract.
 func plain(socket string) *http.Client { return &http.Client{Transport: dialer(socket)} }
 
 func TestMalformedRequestsAreRefused(t *testing.T) {

@@ -24,7 +24,7 @@ type ProgramBefore struct {
 	Agent string `json:"agent,omitempty"`
 }
 
-// What is the program in a sentence: "program spy (id 12, link 34)".
+// What returns the program in a sentence: "program spy (id 12, link 34)".
 func (p ProgramBefore) What() string {
 	what := "program"
 	if p.Hook == HookXDP {
@@ -48,7 +48,7 @@ func (p ProgramBefore) String() string {
 		p.Device, p.Hook)
 }
 
-// Remedy says how it is taken off the device.
+// Remedy returns how it is taken off the device.
 func (p ProgramBefore) Remedy() string {
 	if p.Agent != "" {
 		return fmt.Sprintf("a device has one switch: take it out of agent %s's configuration, or %s", p.Agent,
@@ -73,7 +73,7 @@ func (p ProgramBefore) Command() string {
 // HookXDP is the hook of programs that run before those of tcx.
 const HookXDP = "xdp"
 
-// Before is what runs before the switch, in one line, "" for nothing.
+// Before returns what runs before the switch, in one line, "" for nothing.
 func Before(list []ProgramBefore) string {
 	texts := make([]string, len(list))
 	for i, p := range list {

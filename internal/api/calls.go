@@ -12,7 +12,7 @@ func (c *Client) State(ctx context.Context) (*State, error) {
 	return ask[*State](ctx, c, c.state.GetState, nil)
 }
 
-// Stats are all ports' and uplinks' counters.
+// Stats returns all ports' and uplinks' counters.
 func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
 	return ask[[]Stats](ctx, c, c.stats.ListStats, nil)
 }
@@ -22,12 +22,12 @@ func (c *Client) Accounts(ctx context.Context) ([]PortAccount, error) {
 	return ask[[]PortAccount](ctx, c, c.stats.ListAccounts, nil)
 }
 
-// Metrics are all metrics in Prometheus' text format.
+// Metrics returns all metrics in Prometheus' text format.
 func (c *Client) Metrics(ctx context.Context) (string, error) {
 	return ask[string](ctx, c, c.state.GetMetrics, nil)
 }
 
-// MACs are the addresses the switches know.
+// MACs returns the addresses the switches know.
 func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 	return ask[[]MAC](ctx, c, c.stats.ListMacs, nil)
 }
@@ -58,7 +58,7 @@ func (c *Client) Apply(ctx context.Context, q Apply) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.change.Apply, q)
 }
 
-// Trial is the change that is being tried, or the last one.
+// Trial returns the change that is being tried, or the last one.
 func (c *Client) Trial(ctx context.Context) (*Trial, error) {
 	return ask[*Trial](ctx, c, c.change.GetTrial, nil)
 }
@@ -108,7 +108,7 @@ func (c *Client) Move(ctx context.Context, q Move) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.ports.MovePort, q)
 }
 
-// Progress is how far the agent is with attaching devices.
+// Progress returns how far the agent is with attaching devices.
 func (c *Client) Progress(ctx context.Context) (*Progress, error) {
 	return ask[*Progress](ctx, c, c.state.GetProgress, nil)
 }
@@ -116,12 +116,12 @@ func (c *Client) Progress(ctx context.Context) (*Progress, error) {
 // Stop ends the agent; the kernel goes on forwarding.
 func (c *Client) Stop(ctx context.Context) error { return act(ctx, c, c.state.StopAgent, nil) }
 
-// HostPorts are the host's own interfaces on its switches.
+// HostPorts returns the host's own interfaces on its switches.
 func (c *Client) HostPorts(ctx context.Context) ([]HostPort, error) {
 	return ask[[]HostPort](ctx, c, c.hosts.ListHostPorts, nil)
 }
 
-// Adoption is where an adoption stands.
+// Adoption returns where an adoption stands.
 func (c *Client) Adoption(ctx context.Context, q HostPortName) (*Adoption, error) {
 	return ask[*Adoption](ctx, c, c.hosts.GetAdoption, q)
 }
@@ -141,12 +141,12 @@ func (c *Client) ReleaseAdoption(ctx context.Context, q Release) (*Adoption, err
 	return ask[*Adoption](ctx, c, c.hosts.ReleaseAdoption, q)
 }
 
-// Flows are the flows there are, the first of them in the order asked for.
+// Flows returns the flows there are, the first of them in the order asked for.
 func (c *Client) Flows(ctx context.Context, q FlowQuery) (*FlowList, error) {
 	return ask[*FlowList](ctx, c, c.flows.ListFlows, q)
 }
 
-// FlowStatus is how metering and export do.
+// FlowStatus returns how metering and export do.
 func (c *Client) FlowStatus(ctx context.Context) (*FlowStatus, error) {
 	return ask[*FlowStatus](ctx, c, c.flows.GetFlowStatus, nil)
 }

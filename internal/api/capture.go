@@ -32,7 +32,7 @@ const (
 	StageDrop    CaptureStage = "drop"    // it goes nowhere
 )
 
-// Stages are the names of the stages, in the order a frame meets them.
+// Stages returns the names of the stages, in the order a frame meets them.
 func Stages() []string { return []string{string(StageAdmit), string(StageDeliver), string(StageDrop)} }
 
 // FilterInstruction is one instruction of classic BPF.

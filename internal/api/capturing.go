@@ -157,7 +157,7 @@ func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
 	return m
 }
 
-// getFrame is the inverse of putFrame.
+// getFrame returns the inverse of putFrame.
 func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	if m.GetPort() > math.MaxUint16 || m.GetOther() > math.MaxUint16 || m.GetSegment().GetId() > math.MaxUint16 {
 		return CaptureFrame{}, fmt.Errorf("the agent sent a frame of port %d, segment %d: it is of another version; "+

@@ -63,7 +63,7 @@ type Change struct {
 	Unit string `json:"unit,omitempty"`
 }
 
-// String is the change on one line: "~ port group lab/web vlan.access: 100 → 200".
+// String returns the change on one line: "~ port group lab/web vlan.access: 100 → 200".
 func (c Change) String() string {
 	what := string(c.Kind) + " " + c.Object.String()
 	if c.Field == "" {
@@ -72,7 +72,7 @@ func (c Change) String() string {
 	return what + " " + c.Field + ": " + c.Values()
 }
 
-// Values are the values of the field that comes, goes or is another: "100 → 200".
+// Values returns the values of the field that comes, goes or is another: "100 → 200".
 func (c Change) Values() string {
 	switch c.Kind {
 	case Added:

@@ -67,7 +67,7 @@ type clusterCalls struct {
 	rpc    agentv1connect.ClusterServiceClient
 }
 
-// Membership is the host's part in a cluster.
+// Membership returns the host's part in a cluster.
 func (k clusterCalls) Membership(ctx context.Context) (*Membership, error) {
 	return ask[*Membership](ctx, k.client, k.rpc.GetMembership, nil)
 }

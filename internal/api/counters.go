@@ -85,7 +85,7 @@ func readCounts(b []byte, add func(string, uint64)) error {
 	return nil
 }
 
-// Value is the counter of that name, 0 where there is none.
+// Value returns the counter of that name, 0 if there is none.
 func (c Counters) Value(name string) uint64 {
 	for _, n := range c {
 		if n.Name == name {
@@ -95,7 +95,7 @@ func (c Counters) Value(name string) uint64 {
 	return 0
 }
 
-// Value is how many there are of a reason.
+// Value returns how many there are of a reason.
 func (c ReasonCounts) Value(reason string) uint64 {
 	for _, r := range c {
 		if r.Reason == reason {

@@ -69,7 +69,7 @@ func refusal(err error) error {
 	return out
 }
 
-// refused is the error of the contract that err has with it, nil for none.
+// refused returns the error of the contract that err has with it, nil for none.
 func refused(err error) *Error {
 	var sent *connect.Error
 	if !errors.As(err, &sent) {

@@ -196,7 +196,7 @@ func (f *Fleet) explain(ctx context.Context, err error) error {
 	}
 }
 
-// connectText is what the other side said.
+// connectText returns what the other side said.
 func connectText(err error) string {
 	var e *connect.Error
 	if errors.As(err, &e) {
@@ -205,7 +205,7 @@ func connectText(err error) string {
 	return err.Error()
 }
 
-// Hosts are the hosts of the cluster.
+// Hosts returns the hosts of the cluster.
 func (f *Fleet) Hosts(ctx context.Context) (*FleetHosts, error) {
 	out, err := call[FleetHosts, controllerv1.ListHostsRequest, controllerv1.ListHostsResponse](ctx, f,
 		f.rpc.ListHosts, nil)
@@ -221,7 +221,7 @@ func (f *Fleet) RemoveHost(ctx context.Context, name string) error {
 	return err
 }
 
-// Ports are the ports of the distributed switches on all hosts.
+// Ports returns the ports of the distributed switches on all hosts.
 func (f *Fleet) Ports(ctx context.Context, q FleetPortQuery) ([]FleetPort, error) {
 	out, err := call[struct {
 		Ports []FleetPort `json:"ports"`

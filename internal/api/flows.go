@@ -41,7 +41,7 @@ const MaxFlowList = 20_000
 // MaxFlowTop is the most flows of one answer to FlowTop.
 const MaxFlowTop = 1000
 
-// FlowSorts are what flows can be sorted by.
+// FlowSorts returns what flows can be sorted by.
 func FlowSorts() []string { return []string{"bytes", "packets", "last"} }
 
 // Flow is one flow: what was seen at one port, in one direction, with the same addresses, protocol and ports.
@@ -139,7 +139,7 @@ type FlowNote struct {
 // None says that flows can be there.
 func (n FlowNote) None() bool { return n.Code == "" }
 
-// Same says whether two notes say the same, whatever the words.
+// Same reports whether two notes say the same, whatever the words.
 func (n FlowNote) Same(o FlowNote) bool {
 	n.Text, o.Text = "", ""
 	return n == o
@@ -166,7 +166,7 @@ type FlowTopQuery struct {
 	Interval time.Duration `json:"interval"` // in nanoseconds: 1 s or more
 }
 
-// FlowTopSorts are what FlowTop can sort by.
+// FlowTopSorts returns what FlowTop can sort by.
 func FlowTopSorts() []string { return []string{"bits", "packets"} }
 
 // ShortestFlowInterval is how often flows are taken out of the kernel, and so the shortest time that rates can be of.

@@ -17,7 +17,7 @@ const (
 	ByConversation = "conversation"
 )
 
-// FlowSumKeys are what flows can be summed by.
+// FlowSumKeys returns what flows can be summed by.
 func FlowSumKeys() []string {
 	return []string{ByAddress, ByPortGroup, ByVLAN, ByProtocol, ByService, ByConversation}
 }
@@ -40,7 +40,7 @@ type FlowSumQuery struct {
 	Interval time.Duration `json:"interval,omitempty"` // in nanoseconds: 1 s or more; not for flows
 }
 
-// FlowSumSorts are what sums can be sorted by; FlowTopSorts those of rates.
+// FlowSumSorts returns what sums can be sorted by; FlowTopSorts those of rates.
 func FlowSumSorts() []string { return []string{"bytes", "packets", "flows"} }
 
 // FlowSum is a row: what all its flows had together. A packet that was metered where it came in and where it went out

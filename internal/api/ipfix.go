@@ -53,7 +53,7 @@ type CollectorTLS struct {
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// IPFIXOf is a switch's settings as they are shown.
+// IPFIXOf returns a switch's settings as they are shown.
 func IPFIXOf(x plan.IPFIX) *IPFIX {
 	out := &IPFIX{
 		Collectors: make([]Collector, len(x.Collectors)), ObservationDomainID: x.ObservationDomain,
@@ -72,7 +72,8 @@ func IPFIXOf(x plan.IPFIX) *IPFIX {
 	return out
 }
 
-// String is the collector's address and port, and the form of its records: "tls://flows.example.net:4740 (standard)".
+// String returns the collector's address and port, and the form of its records: "tls://flows.example.net:4740
+// (standard)".
 func (c Collector) String() string {
 	p := plan.Collector{Address: c.Address, Port: c.Port, Transport: c.Transport}
 	return p.String() + " (" + string(c.Shape) + ")"

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// released are the methods of the contract as it was last released.
+// released returns the methods of the contract as it was last released.
 func released(t *testing.T) (methods []protoreflect.MethodDescriptor) {
 	t.Helper()
 	b, err := os.ReadFile("../../api/contract.binpb")

@@ -23,8 +23,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// spoken are the Go types that each call of the contract asks with and answers; Capture's answers have a test of their
-// own.
+// spoken returns the Go types that each call of the contract asks with and answers; Capture's answers have a test of
+// their own.
 func spoken() map[string][2]any {
 	return map[string][2]any{
 		"StateService.GetState": {none{}, &State{}}, "StateService.GetProgress": {none{}, &Progress{}},
@@ -89,7 +89,7 @@ func eachCall(t *testing.T, f func(t *testing.T, m protoreflect.MethodDescriptor
 	}
 }
 
-// made is an empty message of that kind, of generated Go.
+// made returns an empty message of that kind, of generated Go.
 func made(t *testing.T, d protoreflect.MessageDescriptor) proto.Message {
 	t.Helper()
 	m, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
@@ -258,7 +258,7 @@ func newer(m protoreflect.Message) {
 	}
 }
 
-// crossed is a message as it arrives.
+// crossed returns a message as it arrives.
 func crossed(t *testing.T, m proto.Message) proto.Message {
 	t.Helper()
 	b, err := proto.Marshal(m)
@@ -284,7 +284,7 @@ func text(v reflect.Value) string {
 // codec.
 type filler struct{ *rand.Rand }
 
-// answer is a pointer to a random answer of a call.
+// answer returns a pointer to a random answer of a call.
 func (g *filler) answer(of any, m protoreflect.MethodDescriptor) reflect.Value {
 	v := reflect.New(reflect.TypeOf(of))
 	g.field(v.Elem(), m.Output().Fields().ByNumber(1))
@@ -389,7 +389,7 @@ func (g *filler) value() plan.FieldValue {
 		plan.FieldValueOf([]plan.Members{g.members(), {}})}[g.IntN(9)]
 }
 
-// members are an object of the configuration file, with another in it.
+// members returns an object of the configuration file, with another in it.
 func (g *filler) members() plan.Members {
 	return plan.Members{{Name: g.text(), Value: plan.FieldValueOf(g.IntN(5000))},
 		{Name: "tls", Value: plan.FieldValueOf(plan.Members{{Name: "ca", Value: plan.FieldValueOf(g.text())}})}}
@@ -444,7 +444,7 @@ func (g *filler) mac() (m plan.MAC) {
 	return m
 }
 
-// word is a text that a field can have: a word of an enum, an address, or anything.
+// word returns a text that a field can have: a word of an enum, an address, or anything.
 func (g *filler) word(fd protoreflect.FieldDescriptor) string {
 	switch {
 	case fd.Enum() != nil:

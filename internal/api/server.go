@@ -36,7 +36,7 @@ const (
 	smallBody = 1 << 20
 )
 
-// SocketPath is where the agent of that name listens.
+// SocketPath returns where the agent of that name listens.
 func SocketPath(runDir, name string) string { return filepath.Join(runDir, name+".sock") }
 
 // Listen makes the agent's socket, readable and writable by its owner alone. The caller holds the agent's instance

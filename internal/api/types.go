@@ -178,7 +178,7 @@ type Override struct {
 	File  plan.FieldValue `json:"file,omitzero"`
 }
 
-// String is the override as people read it: "portGroup=web".
+// String returns the override as people read it: "portGroup=web".
 func (o Override) String() string { return o.Field + "=" + o.Value.String() }
 
 // Refusal is a frame of a guest that its port's policy refused, or that came when the port could learn no more MACs.
@@ -243,7 +243,7 @@ type DeviceLosses struct {
 	RxMissed  uint64 `json:"rxMissed"`
 }
 
-// Lost are the frames that the device, or who is behind it, could not take.
+// Lost returns the frames that the device, or who is behind it, could not take.
 func (l *DeviceLosses) Lost() uint64 {
 	if l == nil {
 		return 0

@@ -58,7 +58,8 @@ func TestAnAgentOfTheVersionBeforeIsToldFromOneThatFails(t *testing.T) {
 	}
 }
 
-// answeredBy is a client of an agent of another making: it says that it speaks this version, unless h says otherwise.
+// answeredBy returns a client of an agent of another making: it says that it speaks this version, unless h says
+// otherwise.
 func answeredBy(t *testing.T, h http.Handler) *Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "a.sock")

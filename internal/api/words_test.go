@@ -64,7 +64,7 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 	}
 }
 
-// texts are the words of an enum of the schema.
+// texts returns the words of an enum of the schema.
 func texts(t *testing.T, name string) (all []string) {
 	t.Helper()
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("heddle.agent.v1." + name))
@@ -78,7 +78,7 @@ func texts(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// constants are the values of the constants that the package in dir declares with that string type.
+// constants returns the values of the constants that the package in dir declares with that string type.
 func constants(t *testing.T, dir, goType string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -147,7 +147,7 @@ func writeFinding(b *strings.Builder, d Deps, f *api.Finding, now time.Time) {
 	fmt.Fprintf(b, "  %-*s%s\n\n", label, "command:", f.Command)
 }
 
-// seenText says when a finding was seen, "" where an agent says nothing of that.
+// seenText returns when a finding was seen, "" where an agent says nothing of that.
 func seenText(f *api.Finding, now time.Time) string {
 	switch {
 	case f.Undated:
@@ -166,7 +166,7 @@ func seenText(f *api.Finding, now time.Time) string {
 	return last + ", first " + clockText(f.FirstSeen, now)
 }
 
-// clockText is an instant, with its day where that is not today.
+// clockText returns an instant, with its day where that is not today.
 func clockText(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {

@@ -144,7 +144,7 @@ func (f *capture) run(ctx context.Context) (err error) {
 	return err
 }
 
-// output is where frames go.
+// output returns where frames go.
 func (f *capture) output() (*captureOutput, error) {
 	switch f.write {
 	case "":

@@ -25,7 +25,7 @@ type sighting struct {
 // out reports whether the frame was on its way out of the switch, to the port's owner.
 func (s sighting) out() bool { return s.Copy }
 
-// disposition is the stage, and of a drop the reason.
+// disposition returns the stage, and of a drop the reason.
 func (s sighting) disposition() string {
 	if s.Stage == api.StageDrop {
 		return "drop " + s.Reason
@@ -257,7 +257,7 @@ func (f *fileSink) frame(s sighting) error {
 		Length: int(s.Length), Data: s.Data})
 }
 
-// comment is what the packet's comment says: port, direction, disposition, and what else is known.
+// comment returns what the packet's comment says: port, direction, disposition, and what else is known.
 func comment(s sighting) string {
 	way := "in"
 	if s.out() {

@@ -18,7 +18,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// capturedFrames are what an agent says of a frame that is delivered, one that is dropped, and one of the host's.
+// capturedFrames returns what an agent says of a frame that is delivered, one that is dropped, and one of the host's.
 func capturedFrames() []api.CaptureEvent {
 	frame := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5}, make([]byte, 46)...)
 	at := func(n int, f api.CaptureFrame) api.CaptureEvent {

@@ -48,7 +48,7 @@ func readFile(ctx context.Context, d Deps, file string) ([]byte, error) {
 	return b, err
 }
 
-// fileName is what messages call the file.
+// fileName returns what messages call the file.
 func fileName(file string) string {
 	if file == "-" {
 		return "<stdin>"
@@ -56,7 +56,7 @@ func fileName(file string) string {
 	return file
 }
 
-// planWarnings are the requests of a valid configuration that exceed what a host can hold.
+// planWarnings returns the requests of a valid configuration that exceed what a host can hold.
 func planWarnings(cfg *spec.Config) []string {
 	p, err := plan.ResolveValid(cfg, nil)
 	if err != nil {

@@ -173,7 +173,7 @@ type again struct{ api.Connect }
 // arriving is a port whose guest is to arrive.
 type arriving struct{ api.Connect }
 
-// connected is what an agent is asked for a port.
+// connected returns what an agent is asked for a port.
 func connected(p spec.Port) api.Connect { return api.Connect{Port: p} }
 
 // console runs the program against a stand-in.
@@ -225,7 +225,7 @@ func (c *console) must(args ...string) string {
 	return out
 }
 
-// furnished is a stand-in with one of everything, and names as long as they may be.
+// furnished returns a stand-in with one of everything, and names as long as they may be.
 func furnished() *standIn {
 	long := strings.Repeat("n", 63)
 	rows := []plan.Row{{Policy: "vlan", Value: plan.FieldValueOf(plan.VLAN{Mode: plan.VLANAccess, ID: 100}),
@@ -507,7 +507,7 @@ func (s *standIn) Capture(_ context.Context, q api.Capture, emit func(api.Captur
 
 func (s *standIn) EndCapture(_ context.Context, q api.EndCapture) error { return s.note(q) }
 
-// manyVLANs is a trunk whose ranges are long to write.
+// manyVLANs returns a trunk whose ranges are long to write.
 func manyVLANs() plan.VLAN {
 	v := plan.VLAN{Mode: plan.VLANTrunk}
 	for id := uint16(1); id < 2000; id += 2 {

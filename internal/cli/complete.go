@@ -99,7 +99,7 @@ func flagCompletion(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	}
 }
 
-// offered are the names of a source that begin as what is written does, in order.
+// offered returns the names of a source that begin as what is written does, in order.
 func offered(c *cobra.Command, args []string, begin string, names source) ([]string, cobra.ShellCompDirective) {
 	if names == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -112,12 +112,12 @@ func offered(c *cobra.Command, args []string, begin string, names source) ([]str
 	return all[:min(len(all), mostCompleted)], cobra.ShellCompDirectiveNoFileComp
 }
 
-// words is a source of fixed words.
+// words returns a source of fixed words.
 func words(list ...string) source {
 	return func(*cobra.Command, []string) []string { return slices.Clone(list) }
 }
 
-// both is the names of several sources.
+// both returns the names of several sources.
 func both(sources ...source) source {
 	return func(c *cobra.Command, args []string) (all []string) {
 		for _, s := range sources {
@@ -127,7 +127,7 @@ func both(sources ...source) source {
 	}
 }
 
-// flagText is a flag's value, or what it would be.
+// flagText returns a flag's value, or what it would be.
 func flagText(c *cobra.Command, name string) string {
 	if f := c.Flag(name); f != nil {
 		return f.Value.String()
@@ -151,7 +151,7 @@ func asked[T any](c *cobra.Command, f func(context.Context, api.Service) (T, err
 	return answer, err == nil
 }
 
-// inState is a source of names in what is active. Objects of another switch than --switch says are left out.
+// inState returns a source of names in what is active. Objects of another switch than --switch says are left out.
 func inState(names func(s *api.State, of func(sw string) bool) []string) source {
 	return func(c *cobra.Command, _ []string) []string {
 		s, ok := asked(c, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// directive is what a shell is to do with an answer of __complete.
+// directive returns what a shell is to do with an answer of __complete.
 func directive(t *testing.T, out string) cobra.ShellCompDirective {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -23,7 +23,7 @@ func directive(t *testing.T, out string) cobra.ShellCompDirective {
 	return cobra.ShellCompDirective(n)
 }
 
-// offersFiles says whether a shell offers files of any name for an answer of __complete.
+// offersFiles reports whether a shell offers files of any name for an answer of __complete.
 func offersFiles(t *testing.T, out string) bool {
 	d := directive(t, out)
 	return d&(cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveFilterFileExt|

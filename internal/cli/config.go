@@ -181,7 +181,7 @@ func newConfigRollback(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// rollbackTo is the version to bring back: the one named, or the one before the applied one.
+// rollbackTo returns the version to bring back: the one named, or the one before the applied one.
 func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
 	if len(args) == 1 {
 		return versionNumber(args[0])
@@ -200,7 +200,7 @@ func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
 	return list[before-1].Number, nil
 }
 
-// appliedOf is the index of the applied version, -1 where the history lacks it.
+// appliedOf returns the index of the applied version, -1 where the history lacks it.
 func appliedOf(list []api.AppliedConfig) int {
 	return slices.IndexFunc(list, func(c api.AppliedConfig) bool { return c.Applied })
 }

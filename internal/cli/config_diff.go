@@ -117,7 +117,7 @@ func (t *target) configPair(c *cobra.Command, args []string, running bool) (from
 	return from, to, err
 }
 
-// versionPair is one version and the applied configuration, or two versions.
+// versionPair returns one version and the applied configuration, or two versions.
 func (t *target) versionPair(c *cobra.Command, args []string) (from, to named, err error) {
 	var q [2]api.ConfigQuery
 	for i, a := range args {
@@ -136,7 +136,7 @@ func isRegular(path string) bool {
 	return err == nil && fi.Mode().IsRegular()
 }
 
-// appliedFile is the file that the applied configuration came from.
+// appliedFile returns the file that the applied configuration came from.
 func (t *target) appliedFile(c *cobra.Command) (string, error) {
 	cfg, err := t.config(c, api.ConfigQuery{})
 	if err != nil {

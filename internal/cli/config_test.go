@@ -35,7 +35,7 @@ func (s *standIn) Config(_ context.Context, q api.ConfigQuery) (*api.AppliedConf
 	return nil, api.NewError(api.NotFound, "there is no such version")
 }
 
-// withHistory is an agent that applied one port group, then another VLAN for it, which came from file.
+// withHistory returns an agent that applied one port group, then another VLAN for it, which came from file.
 func withHistory(file string) *standIn {
 	v := func(n int, vlan string, applied bool) api.AppliedConfig {
 		return api.AppliedConfig{Number: n, Applied: applied, At: time.Unix(1000, 0), By: "apply " + file, File: file,

@@ -83,7 +83,7 @@ func writeFindings(w io.Writer, d Deps, found []doctor.Finding) error {
 	return err
 }
 
-// doctorSummary is what an examination comes to.
+// doctorSummary returns what an examination comes to.
 func doctorSummary(found []doctor.Finding) string {
 	text := fmt.Sprintf("%d wrong, %s", doctor.Count(found, doctor.Wrong),
 		printable.Count(doctor.Count(found, doctor.Note), "note", "notes"))

@@ -37,7 +37,7 @@ func (f timeText) Set(text string) error {
 	return f.Value.Set(text)
 }
 
-// Type is the value's name in help.
+// Type returns the value's name in help.
 func (f timeText) Type() string { return "duration" }
 
 // durationType is what the library calls flags of a time.

@@ -25,7 +25,7 @@ type SilentError struct{ Status int }
 
 func (e *SilentError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
-// exitStatus is the status an error ends the program with.
+// exitStatus returns the status an error ends the program with.
 func exitStatus(err error) int {
 	var silent *SilentError
 	var usage *UsageError

@@ -159,7 +159,7 @@ func (f *follower) wanted(e event.Event) bool {
 		(f.port == "" || f.concerns(e))
 }
 
-// concerns says whether an event is about the port or uplink that is asked for.
+// concerns reports whether an event is about the port or uplink that is asked for.
 func (f *follower) concerns(e event.Event) bool {
 	return slices.Contains([]string{e.Port, e.Uplink, e.From, e.To}, f.port)
 }

@@ -91,7 +91,7 @@ func (e *explaining) fieldFlags(c *cobra.Command) {
 	add("vlan")
 }
 
-// word is what is to be explained: the arguments, which may be a name of several words, or a flag.
+// word returns what is to be explained: the arguments, which may be a name of several words, or a flag.
 func (e *explaining) word(c *cobra.Command, args []string) string {
 	for _, name := range e.flags {
 		if c.Flags().Changed(name) {

@@ -29,7 +29,7 @@ func inFlags(c *cobra.Command, port string, err error) error {
 	return &own
 }
 
-// lineInFlags is one fault in the command line's words; a fault of anything else stays as it is.
+// lineInFlags returns one fault in the command line's words; a fault of anything else stays as it is.
 func lineInFlags(c *cobra.Command, port, line string) string {
 	rest, ok := strings.CutPrefix(line, "ports["+port+"].")
 	if !ok {
@@ -54,7 +54,7 @@ func lineInFlags(c *cobra.Command, port, line string) string {
 // listIndex is the place of an element in a list: active[0].
 var listIndex = regexp.MustCompile(`\[[^\]]*\]`)
 
-// flagOf is the flag of "heddle port" for a field of a port in the configuration file, "" where it has none.
+// flagOf returns the flag of "heddle port" for a field of a port in the configuration file, "" where it has none.
 func flagOf(path string) string {
 	path = listIndex.ReplaceAllString(path, "")
 	for _, f := range plan.Fields() {
@@ -85,7 +85,7 @@ func flagOf(path string) string {
 	return ""
 }
 
-// valuesOf are the values that a flag was given.
+// valuesOf returns the values that a flag was given.
 func valuesOf(f *pflag.Flag) []string {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return append(list.GetSlice(), f.Value.String())

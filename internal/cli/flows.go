@@ -144,7 +144,7 @@ func sampled(rate int) string {
 	return fmt.Sprintf("one packet in %d is metered (samplingRate: %d): counts are of those alone", rate+1, rate)
 }
 
-// seenAt is the port where a flow was seen; ^ marks an uplink.
+// seenAt returns the port where a flow was seen; ^ marks an uplink.
 func seenAt(f api.Flow) string {
 	if f.Uplink {
 		return f.Port + " ^"
@@ -177,7 +177,7 @@ func vlanShort(f api.Flow) string {
 	return f.VLAN.String()
 }
 
-// protocolText is the protocol, with the type and code of ICMP messages.
+// protocolText returns the protocol, with the type and code of ICMP messages.
 func protocolText(f api.Flow) string {
 	if f.ICMP != nil {
 		return f.Protocol + " " + f.ICMP.String()
@@ -185,7 +185,7 @@ func protocolText(f api.Flow) string {
 	return f.Protocol
 }
 
-// flowEnd is one end of a flow: address and port, or the MAC if it has no address.
+// flowEnd returns one end of a flow: address and port, or the MAC if it has no address.
 func flowEnd(a netip.Addr, mac plan.MAC, port uint16) string {
 	switch {
 	case !a.IsValid():

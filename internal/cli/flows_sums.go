@@ -63,7 +63,7 @@ func listSums(c *cobra.Command, d Deps, t *target, o *output, q api.FlowSumQuery
 	return o.print(d, sums, func(w io.Writer) error { return sumTable(w, sums) })
 }
 
-// sumHeads are the headings of the first cells of a row; sumNames are the cells.
+// sumHeads returns the headings of the first cells of a row; sumNames are the cells.
 func sumHeads(by string) []string {
 	switch by {
 	case api.ByPortGroup:
@@ -93,7 +93,7 @@ func sumNames(by string) func(*api.FlowSum) []string {
 	}
 }
 
-// hasBack says whether part of a row is what came back.
+// hasBack reports whether part of a row is what came back.
 func hasBack(by string) bool {
 	return by == api.ByAddress || by == api.ByPortGroup || by == api.ByConversation
 }
@@ -136,7 +136,7 @@ func sumTable(w io.Writer, s *api.FlowSums) error {
 	return nil
 }
 
-// sumNotes are what a reader of sums has to know.
+// sumNotes returns what a reader of sums has to know.
 func sumNotes(s *api.FlowSums) (lines []string) {
 	if len(s.Rows) == 0 && !s.Note.None() {
 		lines = append(lines, s.Note.Text)
@@ -242,7 +242,8 @@ func (s *sumTop) print(ctx context.Context, client api.Service) error {
 	return err
 }
 
-// terminal are the terminal's two files, and whether the view is shown there; else how often it is printed is settled.
+// terminal returns the terminal's two files, and whether the view is shown there; else how often it is printed is
+// settled.
 func (v *flowTop) terminal() (in, out *os.File, live bool) {
 	in, isIn := v.d.Stdin.(*os.File)
 	out, isOut := v.d.raw.(*os.File)

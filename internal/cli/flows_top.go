@@ -135,7 +135,7 @@ func flowRow(f api.Flow) top.FlowRow {
 			f.DestinationPort)}
 }
 
-// onlyText is a filter in words.
+// onlyText returns a filter in words.
 func onlyText(f api.FlowFilter) string {
 	b, err := json.Marshal(f)
 	if err != nil {

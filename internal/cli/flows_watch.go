@@ -104,7 +104,7 @@ func missedRecords(n uint64) string {
 		"records came faster than they were taken and are missing here")
 }
 
-// passed says how much passed: "1 packet, 60 bytes".
+// passed returns how much passed: "1 packet, 60 bytes".
 func passed(packets, bytes uint64) string {
 	return printable.Count(packets, "packet", "packets") + ", " + printable.Count(bytes, "byte", "bytes")
 }

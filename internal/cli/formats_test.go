@@ -17,7 +17,7 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// withoutOutput are the commands that print no document, and why.
+// withoutOutput returns the commands that print no document, and why.
 func withoutOutput() map[string]string {
 	return map[string]string{
 		"heddle agent":        "it runs and logs",
@@ -69,7 +69,7 @@ func TestExamplesFit80Columns(t *testing.T) {
 	}
 }
 
-// documents are the objects of a stream, read as JSON lines or as YAML documents and shown as JSON.
+// documents returns the objects of a stream, read as JSON lines or as YAML documents and shown as JSON.
 func documents(t *testing.T, format, text string) (list []string) {
 	t.Helper()
 	read := json.NewDecoder(strings.NewReader(text)).Decode

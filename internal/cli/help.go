@@ -15,7 +15,7 @@ const (
 	leastHelpWidth = 60 // narrower, the texts beside flags have too little space
 )
 
-// terminalWidth is the width of the terminal that f is, or 0 when it is none.
+// terminalWidth returns the width of the terminal that f is, or 0 if it is none.
 func terminalWidth(f *os.File) int {
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
@@ -49,9 +49,9 @@ func wrapHelp(root *cobra.Command, width int) {
 	})
 }
 
-// usage is the part of a command's help behind its text: how it is called, examples, subcommands and flags. Cobra would
-// make it from a template; with text/template in the program the linker has to keep every exported method of every
-// type, since a template could call it, and the agent takes 4 MB more.
+// usage returns the part of a command's help behind its text: how it is called, examples, subcommands and flags. Cobra
+// would make it from a template; with text/template in the program the linker has to keep every exported method of
+// every type, since a template could call it, and the agent takes 4 MB more.
 func usage(c *cobra.Command, width int) string {
 	var b strings.Builder
 	part := func(title, text string) {

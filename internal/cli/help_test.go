@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpAt is the help of a command, by its path, on a terminal of a width.
+// helpAt returns the help of a command, by its path, on a terminal of a width.
 func helpAt(t *testing.T, width int, path ...string) string {
 	t.Helper()
 	var out bytes.Buffer

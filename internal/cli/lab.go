@@ -11,7 +11,7 @@ import (
 	"heddle/internal/lab/cmd"
 )
 
-// newLab is the noun of labs: hosts, VMs and a physical network on this machine, and the experiments in them.
+// newLab returns the noun of labs: hosts, VMs and a physical network on this machine, and the experiments in them.
 func newLab(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
@@ -108,7 +108,7 @@ type RemovedLab struct {
 	Name string `json:"name"`
 }
 
-// newLabGuest is the process that keeps one QEMU guest of a lab; labs start it, people do not.
+// newLabGuest returns the process that keeps one QEMU guest of a lab; labs start it, people do not.
 func newLabGuest() *cobra.Command {
 	return &cobra.Command{
 		Use:    "guest SPEC",

@@ -64,7 +64,7 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 	return c
 }
 
-// next is what to try after an experiment whose rows are labs, "" for others.
+// next returns what to try after an experiment whose rows are labs, "" for others.
 func next(name string, r *report.Report) string {
 	if _, err := experiment.Find(name); err != nil || len(r.Rows) == 0 || len(r.Rows[0]) == 0 {
 		return ""

@@ -34,7 +34,7 @@ func newLAG(d Deps) *cobra.Command {
 	return c
 }
 
-// lags are the LAGs of which an uplink is a member.
+// lags returns the LAGs of which an uplink is a member.
 func lags(s *api.State) []LAG {
 	list := []LAG{}
 	for _, u := range s.Uplinks {
@@ -81,7 +81,7 @@ func (l *LAG) judge(s *api.State) {
 	}
 }
 
-// inUse says whether frames may leave by a member.
+// inUse reports whether frames may leave by a member.
 func inUse(u api.Uplink) bool { return u.State == api.Up && u.LAG.Used }
 
 func (l *LAG) used() (n int) {
@@ -93,7 +93,7 @@ func (l *LAG) used() (n int) {
 	return n
 }
 
-// partners are the systems that the members hear; a healthy LAG has one.
+// partners returns the systems that the members hear; a healthy LAG has one.
 func (l *LAG) partners() string {
 	var list []string
 	for _, u := range l.Members {
@@ -106,7 +106,7 @@ func (l *LAG) partners() string {
 	return strings.Join(list, ", ")
 }
 
-// problems are the members that are not used, with the reason.
+// problems returns the members that are not used, with the reason.
 func (l *LAG) problems() string {
 	var list []string
 	for _, u := range l.Members {

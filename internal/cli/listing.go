@@ -201,7 +201,7 @@ func ofSwitch[T any](all []T, sw string, of func(T) string) []T {
 	return kept
 }
 
-// joined is a list of what has a text, with sep between.
+// joined returns a list of what has a text, with sep between.
 func joined[T any](list []T, sep string) string {
 	texts := make([]string, len(list))
 	for i, v := range list {

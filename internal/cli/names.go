@@ -62,7 +62,7 @@ func (t *target) has(c *cobra.Command, sw, end string) error {
 	return hasEnd(s, end)
 }
 
-// portsOf are the ports, and what names mean that no port has.
+// portsOf returns the ports, and what names mean that no port has.
 func portsOf(s *api.State) known.Names {
 	n := known.Names{What: "port", Else: uplinksOf(s, "").Else}
 	for _, p := range s.Ports {
@@ -75,7 +75,7 @@ func portsOf(s *api.State) known.Names {
 	return n
 }
 
-// uplinksOf are the uplinks of a switch, "" for all, and what names mean that no uplink has.
+// uplinksOf returns the uplinks of a switch, "" for all, and what names mean that no uplink has.
 func uplinksOf(s *api.State, sw string) known.Names {
 	n := known.Names{What: "uplink", Else: map[string]string{}}
 	for _, u := range s.Uplinks {

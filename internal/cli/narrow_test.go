@@ -14,7 +14,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// longNamed is a stand-in whose names are long, and whose counters are large.
+// longNamed returns a stand-in whose names are long, and whose counters are large.
 func longNamed() *standIn {
 	const port, group = "customer-acme-production-frontend-1/eth0", "customer-acme-production-web"
 	access := plan.VLAN{Mode: plan.VLANAccess, ID: 4094}

@@ -20,7 +20,7 @@ type output struct {
 	wide bool
 }
 
-// formats are what -o takes.
+// formats returns what -o takes.
 func (o *output) formats() []string {
 	if o.wide {
 		return []string{"table", "wide", "json", "yaml"}
@@ -81,7 +81,7 @@ type screen struct {
 	width int
 }
 
-// roomOn is how wide a table may be on w. 0 is without a limit: a pipe or a file gets every text whole.
+// roomOn returns how wide a table may be on w. 0 is without a limit: a pipe or a file gets every text whole.
 func roomOn(w io.Writer) int {
 	if s, ok := w.(screen); ok {
 		return s.width
@@ -175,7 +175,7 @@ func (t *table) widths(room int) []int {
 	return w
 }
 
-// needed is the width of each column, and of all that are shown.
+// needed returns the width of each column, and of all that are shown.
 func (t *table) needed() (w []int, total int) {
 	w = make([]int, len(t.head))
 	total = -2
@@ -192,7 +192,7 @@ func (t *table) needed() (w []int, total int) {
 	return w, total
 }
 
-// spare is how much narrower the columns could be without shortening a name.
+// spare returns how much narrower the columns could be without shortening a name.
 func (t *table) spare(w []int) (n int) {
 	for c := range w {
 		if !t.names[c] && !t.keep[c] && !t.hidden[c] {
@@ -204,7 +204,7 @@ func (t *table) spare(w []int) (n int) {
 
 func (t *table) leastOf(c int) int { return max(minColumn, t.least[c]) }
 
-// widest is the widest column that may still be shortened, of those with names or of the others; -1 for none.
+// widest returns the widest column that may still be shortened, of those with names or of the others; -1 for none.
 func (t *table) widest(w []int, names bool) int {
 	widest := -1
 	for c := range w {
@@ -292,7 +292,7 @@ func properties(w io.Writer, pairs [][2]string) error {
 	return nil
 }
 
-// columns are the indexes of the columns with these headings.
+// columns returns the indexes of the columns with these headings.
 func columns(head []string, named ...string) map[int]bool {
 	at := map[int]bool{}
 	for i, h := range head {

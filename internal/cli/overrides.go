@@ -27,7 +27,7 @@ func printKept(w io.Writer, kept []api.KeptPort) error {
 	return nil
 }
 
-// differing are the overrides of a port of the file by which it differs from the file.
+// differing returns the overrides of a port of the file by which it differs from the file.
 func differing(p api.Port) (list []api.Override) {
 	for _, o := range p.Overrides {
 		if p.Origin == api.FromFile && !o.Value.Equal(o.File) {
@@ -51,7 +51,7 @@ func overrideNotes(p api.Port) (lines []string) {
 	return lines
 }
 
-// overrideText says what a command has set on a port, that applying the file leaves it so, and what takes it back.
+// overrideText returns what a command has set on a port, that applying the file leaves it so, and what takes it back.
 func overrideText(port string, o api.Override) string {
 	blocked, is := o.Value.Any().(bool)
 	switch {

@@ -105,7 +105,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 	return rows
 }
 
-// learnedText says how many MACs a port has learned of how many it may: "3 of 3", coloured where no more fit.
+// learnedText returns how many MACs a port has learned of how many it may: "3 of 3", coloured where no more fit.
 func learnedText(d Deps, p shownPort) string {
 	switch l := p.Learned; {
 	case l == nil:
@@ -191,7 +191,7 @@ func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange,
 	})
 }
 
-// portLine is a port in a few words: "switch lab, port group web, VLAN access 10, device tap7, up".
+// portLine returns a port in a few words: "switch lab, port group web, VLAN access 10, device tap7, up".
 func portLine(p api.Port) string {
 	state := string(p.State)
 	if p.State != api.Up && p.Reason != "" {
@@ -213,7 +213,7 @@ func printWarnings(d Deps, out *api.Applied) {
 	d.notes(out.Notes)
 }
 
-// beforeNotes are the lines below a list about what runs before the switch on a port's or uplink's device.
+// beforeNotes returns the lines below a list about what runs before the switch on a port's or uplink's device.
 func beforeNotes(what string, list []api.ProgramBefore) (lines []string) {
 	for _, p := range list {
 		lines = append(lines, fmt.Sprintf("warning: %s: %s", what, p))

@@ -110,7 +110,7 @@ func (g *disconnecting) asked() string {
 	return "port " + g.q.Port
 }
 
-// among is the port that was meant, nil where it is not there.
+// among returns the port that was meant, nil if it is not there.
 func (g *disconnecting) among(ports []api.Port) *api.Port {
 	i := slices.IndexFunc(ports, func(p api.Port) bool {
 		return g.q.Device != "" && p.Device == g.q.Device || g.q.Device == "" && p.Name == g.q.Port
@@ -121,7 +121,7 @@ func (g *disconnecting) among(ports []api.Port) *api.Port {
 	return &ports[i]
 }
 
-// isNotFound says whether the agent answered that there is no such thing.
+// isNotFound reports whether the agent answered that there is no such thing.
 func isNotFound(err error) bool {
 	var answer *api.Error
 	return errors.As(err, &answer) && answer.Kind == api.NotFound

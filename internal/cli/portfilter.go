@@ -20,12 +20,12 @@ type portFilter struct {
 	vlan                int // -1: any
 }
 
-// portStates are the states of a port, those that need attention first.
+// portStates returns the states of a port, those that need attention first.
 func portStates() []string {
 	return []string{string(api.Down), string(api.Pending), string(api.Blocked), string(api.Waiting), string(api.Up)}
 }
 
-// portSorts are what ports can be ordered by.
+// portSorts returns what ports can be ordered by.
 func portSorts() []string {
 	return []string{"switch", "port", portGroup, "vlan", "state", "uplink", "problem"}
 }
@@ -125,7 +125,7 @@ func (f *portFilter) keeps(p api.Port) bool {
 		(f.uplink == "" || slices.Contains(p.Uplinks, f.uplink))
 }
 
-// carries says whether frames of that VLAN pass a port; 0 are untagged frames.
+// carries reports whether frames of that VLAN pass a port; 0 are untagged frames.
 func carries(v plan.VLAN, id uint16) bool {
 	switch v.Mode {
 	case plan.VLANAccess:

@@ -82,7 +82,7 @@ func paintPort(d Deps, head []string) func(int, string, string) string {
 	}
 }
 
-// portSource says where a port comes from, and whether a command changed what the file says of it.
+// portSource returns where a port comes from, and whether a command changed what the file says of it.
 func portSource(p api.Port) string {
 	if p.Origin == api.FromFile && len(p.Overrides) > 0 {
 		return string(p.Origin) + "+command"
@@ -104,7 +104,7 @@ func portProblem(p api.Port, now time.Time) string {
 	return ""
 }
 
-// refusalWord is a refusal in a word.
+// refusalWord returns a refusal in a word.
 func refusalWord(r api.Refusal) string {
 	if r.Passed || r.Reason == abi.ReasonMACLimit.String() {
 		return r.Reason
@@ -130,7 +130,7 @@ func refusedLately(p api.Port, now time.Time) (list []api.Refusal) {
 	return list
 }
 
-// learnedOf is how many MACs a port has learned, of how many it may: "3 of 16"; "" for a port that does not learn.
+// learnedOf returns how many MACs a port has learned, of how many it may: "3 of 16"; "" for a port that does not learn.
 func learnedOf(p api.Port, learned int) string {
 	if !learns(p) {
 		if learned == 0 {
@@ -144,7 +144,7 @@ func learnedOf(p api.Port, learned int) string {
 // learns reports whether a port learns MACs.
 func learns(p api.Port) bool { return value(p.Effective, "security.macLearning.enabled") == "true" }
 
-// learnLimit is how many MACs a port may learn, 0 where it learns none.
+// learnLimit returns how many MACs a port may learn, 0 if it learns none.
 func learnLimit(p api.Port) int {
 	if !learns(p) {
 		return 0
@@ -153,7 +153,7 @@ func learnLimit(p api.Port) int {
 	return n
 }
 
-// ownAddresses are the IP addresses that are configured at a port or listed for its address guard.
+// ownAddresses returns the IP addresses that are configured at a port or listed for its address guard.
 func ownAddresses(p api.Port) (list []string) {
 	list = slices.Clone(p.Addresses)
 	for _, r := range p.Effective {

@@ -18,7 +18,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// troubled is a stand-in with ports of every kind of trouble, and one of long names.
+// troubled returns a stand-in with ports of every kind of trouble, and one of long names.
 func troubled() *standIn {
 	access := func(id uint16) plan.VLAN { return plan.VLAN{Mode: plan.VLANAccess, ID: id} }
 	trunk := plan.VLAN{Mode: plan.VLANTrunk}

@@ -18,7 +18,7 @@ const mostAddresses = 4
 // place is a port on its switch.
 type place struct{ sw, port string }
 
-// widePortListing is the list of ports with everything that fits a wide terminal.
+// widePortListing returns the list of ports with everything that fits a wide terminal.
 func widePortListing(c *cobra.Command, t *target, d Deps) (listing[api.Port], error) {
 	learned, err := learnedAt(c, t)
 	if err != nil {
@@ -48,7 +48,7 @@ func widePortListing(c *cobra.Command, t *target, d Deps) (listing[api.Port], er
 	return l, nil
 }
 
-// learnedAt is how many MACs were learned at each port.
+// learnedAt returns how many MACs were learned at each port.
 func learnedAt(c *cobra.Command, t *target) (map[place]int, error) {
 	list, err := macs(c, t, func(m api.MAC) bool { return m.Kind == "learned" })
 	n := map[place]int{}
@@ -58,7 +58,7 @@ func learnedAt(c *cobra.Command, t *target) (map[place]int, error) {
 	return n, err
 }
 
-// addressesSeen are the IP addresses that metered flows show guests to send from.
+// addressesSeen returns the IP addresses that metered flows show guests to send from.
 func addressesSeen(c *cobra.Command, t *target) (map[place][]string, error) {
 	flows, err := sentFrom(c, t)
 	if err != nil {
@@ -72,7 +72,7 @@ func addressesSeen(c *cobra.Command, t *target) (map[place][]string, error) {
 	return seen, nil
 }
 
-// sentFrom are the metered flows that guests send from an IP address, the latest first.
+// sentFrom returns the metered flows that guests send from an IP address, the latest first.
 func sentFrom(c *cobra.Command, t *target) ([]api.Flow, error) {
 	q := api.FlowQuery{Sort: "last", Limit: api.MaxFlowList, FlowFilter: api.FlowFilter{Direction: "ingress"}}
 	flows, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) { return s.Flows(ctx, q) })
@@ -93,7 +93,7 @@ func addressText(list []string) string {
 	return strings.Join(kept, ",")
 }
 
-// distinct are the addresses without those that are there already, with or without the length of their prefix.
+// distinct returns the addresses without those that are there already, with or without the length of their prefix.
 func distinct(list []string) (kept []string) {
 	for _, a := range list {
 		bare, _, _ := strings.Cut(a, "/")

@@ -91,7 +91,7 @@ func (d Deps) detaching() (progress func(left int), done func()) {
 	}
 }
 
-// readAt is what Apply.ReadAt, Block.ReadAt and Move.ReadAt want, asked when a command has its input.
+// readAt returns what Apply.ReadAt, Block.ReadAt and Move.ReadAt want, asked when a command has its input.
 func readAt() int64 {
 	now, err := dataplane.Monotonic()
 	if err != nil {

@@ -43,7 +43,7 @@ func (f *reportFile) write(r *report.Report) error {
 	return f.file.Write(r, f.command)
 }
 
-// commandLine is the command as somebody would type it to measure the same again.
+// commandLine returns the command as somebody would type it to measure the same again.
 func commandLine(c *cobra.Command, args []string) string {
 	words := append([]string{c.CommandPath()}, args...)
 	c.Flags().Visit(func(f *pflag.Flag) {

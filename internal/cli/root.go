@@ -54,7 +54,7 @@ func (d Deps) printing() Deps {
 	return d
 }
 
-// FromOS are the process's own streams and environment.
+// FromOS returns the process's own streams and environment.
 func FromOS() Deps {
 	return Deps{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -72,7 +72,8 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// NewRoot is the program's command tree. Every noun and verb is one AddCommand with a constructor in a file of its own.
+// NewRoot returns the program's command tree. Every noun and verb is one AddCommand with a constructor in a file of its
+// own.
 func NewRoot(d Deps) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "heddle",

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// stations is a stand-in whose MACs have IP addresses: configured, guarded and seen in flows.
+// stations returns a stand-in whose MACs have IP addresses: configured, guarded and seen in flows.
 func stations() *standIn {
 	mac := func(last byte) plan.MAC { return plan.MAC{2, 0, 0, 0, 1, last} }
 	flow := func(port string, last byte, source, direction string) api.Flow {

@@ -10,7 +10,7 @@ import (
 // portGroup is how port groups are spelt on the command line; spellings also reads the others.
 const portGroup = "port-group"
 
-// spelt is the one spelling of a word that people write in several ways.
+// spelt returns the one spelling of a word that people write in several ways.
 func spelt(word string) string {
 	switch word {
 	case "portgroup", "pg":
@@ -19,8 +19,8 @@ func spelt(word string) string {
 	return word
 }
 
-// also are the other names of commands, by the name of the command: the plurals of nouns, and what other tools call the
-// verbs.
+// also returns the other names of commands, by the name of the command: the plurals of nouns, and what other tools call
+// the verbs.
 func also(name string) []string {
 	switch name {
 	case portGroup:
@@ -43,7 +43,7 @@ func also(name string) []string {
 	return nil
 }
 
-// removes are the words of other tools for taking something away.
+// removes returns the words of other tools for taking something away.
 func removes() []string { return []string{"rm", "delete", "remove"} }
 
 // spellings gives commands their other names, and flags theirs.
@@ -67,7 +67,7 @@ func spellings(root *cobra.Command) {
 	})
 }
 
-// taken says whether a command beside c has the name itself.
+// taken reports whether a command beside c has the name itself.
 func taken(c *cobra.Command, name string) bool {
 	return c.Parent() != nil && slices.ContainsFunc(c.Parent().Commands(), func(other *cobra.Command) bool {
 		return other.Name() == name

@@ -118,7 +118,7 @@ func (q *statsQuery) read(c *cobra.Command) ([]api.Stats, error) {
 	return all, nil
 }
 
-// pick is the counters of one port or uplink.
+// pick returns the counters of one port or uplink.
 func (q *statsQuery) pick(c *cobra.Command, all []api.Stats, name string) (api.Stats, error) {
 	n := known.Names{What: "port or uplink"}
 	if s, err := q.t.state(c); err == nil { // for devices, which have no counters of their own here
@@ -209,7 +209,7 @@ func withoutRates(lines []stats.Line) []stats.Line {
 	return lines
 }
 
-// lineNames are the cells that name a line, and their headings.
+// lineNames returns the cells that name a line, and their headings.
 func lineNames(by stats.By) (head []string, cells func(stats.Line) []string) {
 	switch by {
 	case stats.Switch:
@@ -222,7 +222,7 @@ func lineNames(by stats.By) (head []string, cells func(stats.Line) []string) {
 	return []string{"SWITCH", "PORT"}, func(l stats.Line) []string { return []string{l.Switch, l.Port} }
 }
 
-// numbers is a table of two names and numbers beside them, which are never cut.
+// numbers returns a table of two names and numbers beside them, which are never cut.
 func numbers(names, heads []string) *table {
 	t := &table{head: append(names, heads...), right: map[int]bool{}, keep: map[int]bool{}, names: map[int]bool{}}
 	for i := range names {

@@ -142,7 +142,7 @@ func newStatusOf(state *api.State, advice *api.Advice, flows *api.FlowStatus) *S
 	return s
 }
 
-// reached says whether a collector in that state gets its records; "closed" is one for which nothing is metered.
+// reached reports whether a collector in that state gets its records; "closed" is one for which nothing is metered.
 func reached(state string) bool { return state == "sending" || state == "closed" }
 
 func (s *Status) lookAtUplink(u *api.Uplink) {
@@ -256,7 +256,7 @@ func (s *Status) writeFindings(d Deps, b *strings.Builder) {
 	}
 }
 
-// first is the title of a group of lines, on the first of them.
+// first returns the title of a group of lines, on the first of them.
 func first(i int, title string) string {
 	if i == 0 {
 		return title
@@ -264,7 +264,7 @@ func first(i int, title string) string {
 	return ""
 }
 
-// states are how many are in each state: "12: 10 up, 1 blocked, 1 down".
+// states returns how many are in each state: "12: 10 up, 1 blocked, 1 down".
 func states(n map[string]int) string {
 	all, parts := 0, []string{}
 	for _, state := range slices.Sorted(maps.Keys(n)) {

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/api"
 )
 
-// wellKept is an agent of a host on which all is well.
+// wellKept returns an agent of a host on which all is well.
 func wellKept() *standIn {
 	s := withHistory("/etc/heddle/heddle.yaml")
 	s.state = api.State{

@@ -84,7 +84,7 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// uplinkStates are the uplinks of a switch with their states: "uplink1 (up, 25 Gb/s)".
+// uplinkStates returns the uplinks of a switch with their states: "uplink1 (up, 25 Gb/s)".
 func uplinkStates(s *api.State, sw string) (list []string) {
 	for _, u := range s.Uplinks {
 		if u.Switch != sw {
@@ -99,7 +99,7 @@ func uplinkStates(s *api.State, sw string) (list []string) {
 	return list
 }
 
-// lagStates are the LAGs of a switch: "lag1 (degraded, 1 of 2 used: uplink1, uplink2)".
+// lagStates returns the LAGs of a switch: "lag1 (degraded, 1 of 2 used: uplink1, uplink2)".
 func lagStates(s *api.State, sw string) (list []string) {
 	for _, l := range lags(s) {
 		if l.Switch == sw {
@@ -110,8 +110,8 @@ func lagStates(s *api.State, sw string) (list []string) {
 	return list
 }
 
-// ipfixProperties are the settings in the words of the configuration file: the collectors, and what is not as it is by
-// default.
+// ipfixProperties returns the settings in the words of the configuration file: the collectors, and what is not as it is
+// by default.
 func ipfixProperties(x *api.IPFIX) [][2]string {
 	if x == nil {
 		return nil
@@ -123,7 +123,7 @@ func ipfixProperties(x *api.IPFIX) [][2]string {
 	})...)
 }
 
-// defaultIPFIX are the settings of a switch that says nothing of them.
+// defaultIPFIX returns the settings of a switch that says nothing of them.
 func defaultIPFIX() *api.IPFIX {
 	p, err := plan.ResolveValid(&spec.Config{Switches: []spec.Switch{{Name: "default"}}}, nil)
 	if err != nil { // every setting is then shown
@@ -146,7 +146,7 @@ func ipfixSettings(x *api.IPFIX) [][2]string {
 	}
 }
 
-// period is a duration as the configuration file writes it: "10m".
+// period returns a duration as the configuration file writes it: "10m".
 func period(seconds float64) string {
 	return plan.FieldValueOf(time.Duration(seconds * float64(time.Second))).String()
 }

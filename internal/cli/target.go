@@ -80,7 +80,7 @@ func (t *target) state(c *cobra.Command) (*api.State, error) {
 	return ask(c, t, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
 }
 
-// group is a command that only holds others.
+// group returns a command that only holds others.
 func group(use, short, example string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example,

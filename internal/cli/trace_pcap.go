@@ -68,7 +68,7 @@ func (f *traceFlags) entered(got *trace.Capture, q *diagnose.Request) (notes []s
 	return notes, nil
 }
 
-// notThere says why no frame of that number is traced.
+// notThere returns why no frame of that number is traced.
 func (f *traceFlags) notThere(got *trace.Capture) string {
 	last := got.Numbers[len(got.Numbers)-1]
 	if slices.Contains(got.Long, f.packet) {

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/diagnose"
 )
 
-// tcpSegments is a TCP packet of so many bytes that its sender left to be cut.
+// tcpSegments returns a TCP packet of so many bytes that its sender left to be cut.
 func tcpSegments(payload int) []byte {
 	b := append(framed(0x08, 0x00), make([]byte, 40+payload)...)
 	b[14], b[23], b[46] = 0x45, 6, 0x50
@@ -21,11 +21,11 @@ func tcpSegments(payload int) []byte {
 	return b
 }
 
-// framed is the header of a frame from vm1 to vm2.
+// framed returns the header of a frame from vm1 to vm2.
 func framed(kind ...byte) []byte { return append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}, kind...) }
 
-// conversation is what "heddle capture" gets of vm1, vm2 and an uplink: requests of vm1, an answer that vm2 gives and
-// vm1 gets, a frame that is dropped and one from outside.
+// conversation returns what "heddle capture" gets of vm1, vm2 and an uplink: requests of vm1, an answer that vm2 gives
+// and vm1 gets, a frame that is dropped and one from outside.
 func conversation() []api.CaptureEvent {
 	request, reply := append(framed(0x88, 0xb5), make([]byte, 46)...), slices.Concat([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0,
 		0,

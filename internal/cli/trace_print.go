@@ -85,7 +85,7 @@ func verdictColour(v diagnose.Verdict) string {
 	return map[diagnose.Verdict]string{diagnose.Yes: green, diagnose.No: red, diagnose.Unknown: yellow}[v]
 }
 
-// causesOf are the causes that a report shows: that of its answer first.
+// causesOf returns the causes that a report shows: that of its answer first.
 func causesOf(r *diagnose.Report) []diagnose.Cause {
 	var all []diagnose.Cause
 	switch {
@@ -219,7 +219,7 @@ func (l *lines) kernel(says diagnose.KernelSays, differences []string) {
 	}
 }
 
-// agreement is what the kernel program says of several frames.
+// agreement returns what the kernel program says of several frames.
 func agreement(differ []string) diagnose.KernelSays {
 	if len(differ) > 0 {
 		return diagnose.KernelDisagrees

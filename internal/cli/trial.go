@@ -85,7 +85,7 @@ func askedText(asked []reach.Ask) string {
 	return strings.Join(texts, ", ")
 }
 
-// trialText is the trial under way, for a line on a terminal.
+// trialText returns the trial under way, for a line on a terminal.
 func trialText(t *api.Trial) string {
 	missing := reach.Missing(t.Asked)
 	if len(missing) == 0 {

@@ -145,5 +145,5 @@ func TestS81_ConfirmKeepsTheChange(t *testing.T) {
 	}
 }
 
-// soon is a deadline of which a minute and some seconds are left for as long as a test takes.
+// soon returns a deadline of which a minute and some seconds are left for as long as a test takes.
 func soon() time.Time { return time.Now().Add(110 * time.Second) }

@@ -23,7 +23,7 @@ func newUplink(d Deps) *cobra.Command {
 	return c
 }
 
-// number is a number as text, "-" for 0.
+// number returns a number as text, "-" for 0.
 func number(n int) string {
 	if n == 0 {
 		return "-"

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// linkRows are what LACP and LLDP know of an uplink: the physical switch and port first.
+// linkRows returns what LACP and LLDP know of an uplink: the physical switch and port first.
 func linkRows(u api.Uplink) [][2]string {
 	var rows [][2]string
 	if u.LLDP != nil {

@@ -23,7 +23,7 @@ type maintenance struct {
 	done              string // what the uplink is afterwards
 }
 
-// theMaintenance are the commands that take uplinks out of use, and back.
+// theMaintenance returns the commands that take uplinks out of use, and back.
 func theMaintenance() []maintenance {
 	return []maintenance{
 		{"drain", "Take an uplink out of use without loss, for its maintenance",
@@ -306,7 +306,7 @@ func moveLines(out *api.Maintained, ahead bool) (lines []string) {
 	return lines
 }
 
-// verbFor is the form of a verb for that many: "one|many".
+// verbFor returns the form of a verb for that many: "one|many".
 func verbFor(n int, forms string) string {
 	one, many, _ := strings.Cut(forms, "|")
 	if n == 1 {

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// moving is an agent at which two ports move, and one is cut off, when uplink1 is drained.
+// moving returns an agent at which two ports move, and one is cut off, when uplink1 is drained.
 func moving() *standIn {
 	return &standIn{
 		maintained: api.Maintained{Switch: "lab", Uplinks: []string{"uplink1"}, CutOff: []string{"vm3"},

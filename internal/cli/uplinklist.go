@@ -71,7 +71,7 @@ func wideUplinkListing(d Deps) listing[api.Uplink] {
 	return l
 }
 
-// speedText is a speed in the units of data sheets: "25 Gb/s"; "-" where none is known.
+// speedText returns a speed in the units of data sheets: "25 Gb/s"; "-" where none is known.
 func speedText(bits uint64) string {
 	switch {
 	case bits == 0:
@@ -82,7 +82,7 @@ func speedText(bits uint64) string {
 	return fmt.Sprintf("%g Mb/s", float64(bits)/1e6)
 }
 
-// portsBy is how many ports' frames leave, or may leave, by an uplink.
+// portsBy returns how many ports' frames leave, or may leave, by an uplink.
 func portsBy(s *api.State, u api.Uplink) (n int) {
 	for _, p := range s.Ports {
 		if p.Switch == u.Switch && slices.Contains(p.Uplinks, u.Name) {

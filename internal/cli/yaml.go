@@ -40,8 +40,8 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// otherwise says whether some version of YAML reads a text without quotes as something else: a truth value, nothing, a
-// key to merge, or what begins like a number, such as a number of base 60 (12:30), a date or a MAC address.
+// otherwise reports whether some version of YAML reads a text without quotes as something else: a truth value, nothing,
+// a key to merge, or what begins like a number, such as a number of base 60 (12:30), a date or a MAC address.
 func otherwise(text string) bool {
 	words := []string{"", "~", "null", "y", "n", "yes", "no", "on", "off", "true", "false", "<<", "="}
 	return slices.Contains(words, strings.ToLower(text)) || likeNumber.MatchString(text)
@@ -50,7 +50,7 @@ func otherwise(text string) bool {
 // likeNumber is how numbers and dates begin, in any version of YAML.
 var likeNumber = regexp.MustCompile(`^[-+]?\.?([0-9]|(?i:inf|nan))`)
 
-// withPoint gives a number with an exponent the point without which it is a text in YAML 1.1: 1e+21 → 1.0e+21.
+// withPoint adds to a number with an exponent the point without which it is a text in YAML 1.1: 1e+21 → 1.0e+21.
 func withPoint(number string) string {
 	i := strings.IndexAny(number, "eE")
 	if i < 0 || number[0] == 'f' || number[0] == 't' || number[0] == 'n' || strings.Contains(number, ".") {

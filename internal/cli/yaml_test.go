@@ -32,7 +32,7 @@ func ambiguous() map[string]any {
 	return doc
 }
 
-// printed are the listings in JSON and in YAML, and what is ambiguous.
+// printed returns the listings in JSON and in YAML, and what is ambiguous.
 func printed(t *testing.T) (asJSON, asYAML []string) {
 	t.Helper()
 	c := newConsole(t, furnished())
@@ -103,7 +103,7 @@ var oldScalars = []struct {
 	{"!!value", regexp.MustCompile(`^=$`)},
 }
 
-// oldTag is what a scalar is in YAML 1.1.
+// oldTag returns what a scalar is in YAML 1.1.
 func oldTag(n *yaml.Node) string {
 	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return "!!str"

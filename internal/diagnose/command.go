@@ -8,9 +8,9 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// Command is a command about a port, an uplink or a LAG of a plan, as it can be typed: the name is quoted as a shell
-// needs it, and the switch is given where several have an uplink or a LAG of that name. verb is what comes before the
-// name, such as "uplink show", more what comes after it.
+// Command returns a command about a port, an uplink or a LAG of a plan, as it can be typed: the name is quoted as a
+// shell needs it, and the switch is given where several have an uplink or a LAG of that name. verb is what comes before
+// the name, such as "uplink show", more what comes after it.
 func Command(p *plan.Plan, id plan.PortID, verb string, more ...string) string {
 	words := slices.Concat([]string{"heddle"}, strings.Fields(verb), []string{id.Name}, more)
 	if onSeveral(p, id.Name) {
@@ -19,7 +19,7 @@ func Command(p *plan.Plan, id plan.PortID, verb string, more ...string) string {
 	return printable.Command(words...)
 }
 
-// onSeveral says whether several switches have an uplink or a LAG of that name.
+// onSeveral reports whether several switches have an uplink or a LAG of that name.
 func onSeveral(p *plan.Plan, name string) bool {
 	switches := 0
 	for _, sw := range p.Switches {

@@ -212,7 +212,7 @@ func (c *Codec) fill(p *layout, t reflect.Type, index []int, m protoreflect.Mess
 	return nil
 }
 
-// fieldName is a field's name in the contract; empty says that JSON writes an empty list where there is nothing.
+// fieldName returns a field's name in the contract; empty says that JSON writes an empty list where there is nothing.
 func fieldName(f reflect.StructField) (name string, empty bool) {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if w, ok := f.Tag.Lookup("wire"); ok {

@@ -14,7 +14,7 @@ type scalar struct {
 	from func(p protoreflect.Value, v reflect.Value) error
 }
 
-// link is how values of type t are carried by a field of a message.
+// link returns how values of type t are carried by a field of a message.
 func (c *Codec) link(t reflect.Type, fd protoreflect.FieldDescriptor) (link, error) {
 	if l, ok := c.special(t, fd); ok {
 		return l, nil
@@ -147,7 +147,7 @@ func (c *Codec) mapLink(t reflect.Type, fd protoreflect.FieldDescriptor) (link, 
 	}, nil
 }
 
-// scalar is how one value of type t is carried by one of a field.
+// scalar returns how one value of type t is carried by one of a field.
 func (c *Codec) scalar(t reflect.Type, fd protoreflect.FieldDescriptor) (scalar, error) {
 	if s, ok := c.known(t, fd); ok {
 		return s, nil

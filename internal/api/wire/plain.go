@@ -23,7 +23,7 @@ func text() scalar {
 	}
 }
 
-// valid is a text without what is no UTF-8.
+// valid returns a text without what is no UTF-8.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func validAll(list []string) []string {
@@ -127,14 +127,14 @@ func enum(e protoreflect.EnumDescriptor, lenient bool) scalar {
 // unknownWord begins the text of a value that is not known here; its number follows.
 const unknownWord = "unknown-"
 
-// newer is the number of a value that is not known here.
+// newer returns the number of a value that is not known here.
 func newer(word string) (protoreflect.EnumNumber, bool) {
 	digits, ok := strings.CutPrefix(word, unknownWord)
 	n, err := strconv.ParseInt(digits, 10, 32)
 	return protoreflect.EnumNumber(n), ok && err == nil
 }
 
-// Text is the text of an enum's value: what people and JSON write.
+// Text returns the text of an enum's value: what people and JSON write.
 func Text(v protoreflect.EnumValueDescriptor) string {
 	s, _ := proto.GetExtension(v.Options(), optionsv1.E_Text).(string)
 	return s

@@ -16,7 +16,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// special is how types are carried that take a whole field.
+// special returns how types are carried that take a whole field.
 func (c *Codec) special(t reflect.Type, fd protoreflect.FieldDescriptor) (link, bool) {
 	if !fd.IsList() || fd.Message() == nil {
 		return link{}, false
@@ -30,7 +30,7 @@ func (c *Codec) special(t reflect.Type, fd protoreflect.FieldDescriptor) (link, 
 	return link{}, false
 }
 
-// known is how types are carried that the schema has a form of their own for.
+// known returns how types are carried that the schema has a form of their own for.
 func (c *Codec) known(t reflect.Type, fd protoreflect.FieldDescriptor) (scalar, bool) {
 	if fd.Kind() == protoreflect.BytesKind {
 		return octets(t)
@@ -64,7 +64,7 @@ func (c *Codec) known(t reflect.Type, fd protoreflect.FieldDescriptor) (scalar, 
 	return scalar{}, false
 }
 
-// is says whether a field has messages of that type.
+// is reports whether a field has messages of that type.
 func is[M protoreflect.ProtoMessage](fd protoreflect.FieldDescriptor) bool {
 	var m M
 	return fd.Message().FullName() == m.ProtoReflect().Descriptor().FullName()

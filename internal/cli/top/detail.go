@@ -43,7 +43,8 @@ func (m *Model) isOpen(r Row) bool {
 	return m.detail != nil && r.Switch == m.detail.Switch && r.Port == m.detail.Name
 }
 
-// details are the lines of the open port: every counter that is not zero, with what was dropped and refused by reason.
+// details returns the lines of the open port: every counter that is not zero, with what was dropped and refused by
+// reason.
 func (m *Model) details() []Line {
 	i := slices.IndexFunc(m.rows, m.isOpen)
 	s := m.before[*m.detail]
@@ -66,7 +67,7 @@ func (m *Model) details() []Line {
 		"; a reason: heddle explain REASON"})
 }
 
-// counted is a table of the counters that are not zero.
+// counted returns a table of the counters that are not zero.
 func counted(head string, all api.Counters) []Line {
 	lines := []Line{{Text: fit(head, detailName, false), Head: true}}
 	for _, c := range all {
@@ -77,7 +78,7 @@ func counted(head string, all api.Counters) []Line {
 	return lines
 }
 
-// reasoned is a table of reasons, the most frequent first; nothing where there is none.
+// reasoned returns a table of reasons, the most frequent first; nothing where there is none.
 func reasoned(head string, all api.ReasonCounts) (lines []Line) {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b api.ReasonNo) int {

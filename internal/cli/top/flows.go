@@ -49,7 +49,7 @@ func (m *FlowModel) rate(r FlowRow) float64 {
 	return r.Rates.Bits
 }
 
-// Key is a key that was pressed.
+// Key returns a key that was pressed.
 func (m *FlowModel) Key(key string) Action {
 	a, sorted := m.key(key, len(m.rows))
 	if sorted {
@@ -63,7 +63,7 @@ func FlowHelp() string {
 	return "q quit; s sort by bits or packets; p pause; arrows, PgUp, PgDn, Home, End scroll"
 }
 
-// Screen is what the terminal shows: Height lines at most, none longer than Width.
+// Screen returns what the terminal shows: Height lines at most, none longer than Width.
 func (m *FlowModel) Screen() []Line {
 	return m.screen(m.first(""), m.sums(), m.heading(), len(m.rows), func(i int) string {
 		r := m.rows[i]

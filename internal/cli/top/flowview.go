@@ -52,7 +52,7 @@ func (v *FlowView) key(key string, rows int) (a Action, sorted bool) {
 	return Nothing, false
 }
 
-// screen is a page of n rows below the lines about all of them: Height lines at most, none longer than Width.
+// screen returns a page of n rows below the lines about all of them: Height lines at most, none longer than Width.
 func (v *FlowView) screen(first, sums, heading string, n int, row func(i int) string) []Line {
 	body := max(0, v.Height-above)
 	v.offset = max(0, min(v.offset, n-body))
@@ -66,7 +66,7 @@ func (v *FlowView) screen(first, sums, heading string, n int, row func(i int) st
 	return lines[:min(len(lines), v.Height)]
 }
 
-// first is the first line; by says what the rows are sums of, "" for none.
+// first returns the first line; by says what the rows are sums of, "" for none.
 func (v *FlowView) first(by string) string {
 	line := fmt.Sprintf("heddle flows top  %s  %s  every %v", clean(v.Title), v.time.Format(time.TimeOnly), v.Interval)
 	if by != "" {
@@ -92,7 +92,7 @@ func (v *FlowView) status() string {
 	return "q quit  s sort  p pause  arrows scroll"
 }
 
-// rateHeads are the headings of the rates; an arrow is at the one that the rows are sorted by.
+// rateHeads returns the headings of the rates; an arrow is at the one that the rows are sorted by.
 func (v *FlowView) rateHeads() (packets, bits string) {
 	if v.Sort == "packets" {
 		return "PKT/s↓", "BIT/s"
@@ -100,7 +100,7 @@ func (v *FlowView) rateHeads() (packets, bits string) {
 	return "PKT/s", "BIT/s↓"
 }
 
-// ratesText is how much passes, for a sentence.
+// ratesText returns how much passes, for a sentence.
 func ratesText(r api.FlowRates) string {
 	return fmt.Sprintf("%s pkt/s   %s bit/s", stats.Short(r.Packets), stats.Short(r.Bits))
 }

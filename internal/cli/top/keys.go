@@ -56,7 +56,7 @@ func sequence(b []byte) (key string, n int) {
 	return sequences[string(b[1:n])], n
 }
 
-// Key is a key that was pressed.
+// Key returns a key that was pressed.
 func (m *Model) Key(key string) Action {
 	if m.typing {
 		return m.typed(key)
@@ -122,7 +122,7 @@ func (m *Model) sortBy(c Column) {
 	m.Sort, m.offset = c, 0
 }
 
-// typed is a key while the filter is typed.
+// typed returns a key while the filter is typed.
 func (m *Model) typed(key string) Action {
 	switch key {
 	case "\r", "\n":
@@ -147,7 +147,7 @@ func (m *Model) typed(key string) Action {
 // longestFilter is the most bytes of a filter: longer than any name.
 const longestFilter = 128
 
-// keys are the keys, and what they do.
+// keys returns the keys, and what they do.
 func keys() [][2]string {
 	return [][2]string{{"q", "quit"}, {"1-9 or s", "sort by a column"}, {"r", "reverse the order"},
 		{"/", "filter by a text"},
@@ -167,7 +167,7 @@ func Help() string {
 // keyWidth is the width of the keys' column, for the longest of them.
 const keyWidth = 32
 
-// helpLines are the keys and what the columns and colours mean, in place of the ports.
+// helpLines returns the keys and what the columns and colours mean, in place of the ports.
 func helpLines() []Line {
 	lines := []Line{{Text: "Keys", Head: true}}
 	for _, k := range keys() {
@@ -183,8 +183,8 @@ func helpLines() []Line {
 	return lines
 }
 
-// scrolled is where a list of n rows begins after a key; other keys than those that scroll leave it where it is. It may
-// be beyond the list's ends.
+// scrolled returns where a list of n rows begins after a key; other keys than those that scroll leave it where it is.
+// It may be beyond the list's ends.
 func scrolled(key string, offset, page, n int) int {
 	switch key {
 	case "up", "k":

@@ -36,7 +36,7 @@ const (
 var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "broadcast", "drop-rate",
 	"drops", "last-drop", "unknown"}
 
-// Columns are the words for the columns.
+// Columns returns the words for the columns.
 func Columns() []string { return slices.Clone(words[:]) }
 
 // ColumnOf finds a column by its word.
@@ -120,8 +120,8 @@ func (m *Model) Update(all []api.Stats, now time.Time) {
 	m.before = stats.Read(all)
 }
 
-// newest is what was dropped, or refused, between two readings, most of it for one reason; in the first reading all
-// until then.
+// newest returns what was dropped, or refused, between two readings, most of it for one reason; in the first reading
+// all until then.
 func newest(before, now *api.Stats, at time.Time) (d Drop, dropped bool) {
 	if before == nil {
 		before, at = &api.Stats{}, time.Time{}
@@ -150,7 +150,7 @@ func (m *Model) Rated() bool {
 	return slices.ContainsFunc(m.rows, func(r Row) bool { return r.Rates != nil })
 }
 
-// Rows are the ports that the filter lets through, in order.
+// Rows returns the ports that the filter lets through, in order.
 func (m *Model) Rows() []Row {
 	out := make([]Row, 0, len(m.rows))
 	want := strings.ToLower(m.Filter)
@@ -194,7 +194,7 @@ func (r *Row) faulty() bool {
 	return r.Rates != nil && (r.Rates.InDropped > 0 || !r.Uplink && r.Rates.Floods())
 }
 
-// value is a number of the row; below 0 when it is not known.
+// value returns a number of the row; below 0 if it is not known.
 func (r *Row) value(c Column) float64 {
 	if c == Drops {
 		return float64(r.Counts.InDropped + r.Counts.OutDropped)
@@ -225,7 +225,7 @@ type link struct {
 	percent float64 // in the direction with more
 }
 
-// linkOf is the link of an uplink whose speed is known and that has rates.
+// linkOf returns the link of an uplink whose speed is known and that has rates.
 func linkOf(s *api.Stats, r *Row) (link, bool) {
 	if s.Speed == 0 || r.Rates == nil {
 		return link{}, false

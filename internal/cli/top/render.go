@@ -25,7 +25,7 @@ type Line struct {
 // above is how many lines are above the ports.
 const above = 4
 
-// body is how many ports fit on the screen.
+// body returns how many ports fit on the screen.
 func (m *Model) body() int { return max(0, m.Height-above) }
 
 var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "BCAST/s", "DROP/s", "DROPS",
@@ -42,15 +42,15 @@ const (
 	groupWidth = 24
 )
 
-// wide says whether there is room for what a narrow window leaves out: unknown unicast and the port group.
+// wide reports whether there is room for what a narrow window leaves out: unknown unicast and the port group.
 func (m *Model) wide() bool { return m.Width >= wideWidth }
 
 // wideWidth is the least width for all columns.
 const wideWidth = 160
 
-// shown are the columns of numbers, in the order of the screen. Unknown unicast is shown where there is room, and where
-// it is what ports are sorted by. A window that is too narrow for all leaves out what says the least beside the others,
-// so that no number and no reason of a drop is cut.
+// shown returns the columns of numbers, in the order of the screen. Unknown unicast is shown where there is room, and
+// where it is what ports are sorted by. A window that is too narrow for all leaves out what says the least beside the
+// others, so that no number and no reason of a drop is cut.
 func (m *Model) shown() []Column {
 	list := []Column{BitsIn, BitsOut, PacketsIn, PacketsOut, ToMany, DropRate, Drops}
 	if m.wide() || m.Sort == Unknown {
@@ -67,7 +67,7 @@ func (m *Model) shown() []Column {
 	return list
 }
 
-// total is the width of columns of numbers.
+// total returns the width of columns of numbers.
 func total(list []Column) (n int) {
 	for _, c := range list {
 		n += widths[c]
@@ -75,7 +75,7 @@ func total(list []Column) (n int) {
 	return n
 }
 
-// Screen is what the terminal shows: Height lines at most, none longer than Width.
+// Screen returns what the terminal shows: Height lines at most, none longer than Width.
 func (m *Model) Screen() []Line {
 	rows := m.Rows()
 	length := len(rows)
@@ -152,7 +152,7 @@ func (m *Model) status() string {
 	return strings.Join(parts, "   ")
 }
 
-// nameWidth is what the longest name needs, as far as there is room: numbers far from their name are hard to read.
+// nameWidth returns what the longest name needs, as far as there is room: numbers far from their name are hard to read.
 func (m *Model) nameWidth() int {
 	longest, numbers := 0, total(m.shown())
 	for i := range m.rows {
@@ -204,7 +204,7 @@ func (m *Model) row(r *Row) string {
 	return m.join(cells, clean(r.PortGroup))
 }
 
-// lastDrop is the reason of the last drop and its age: "in forged-transmit 3s".
+// lastDrop returns the reason of the last drop and its age: "in forged-transmit 3s".
 func (m *Model) lastDrop(d Drop) string {
 	if d.Reason == "" {
 		return "-"

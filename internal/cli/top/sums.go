@@ -23,7 +23,7 @@ type SumModel struct {
 	names func(*api.FlowSum) []string
 }
 
-// NewSums is a view; names are the first cells of a row, one for each heading.
+// NewSums returns a view; names are the first cells of a row, one for each heading.
 func NewSums(m SumModel, names func(*api.FlowSum) []string) *SumModel {
 	m.names = names
 	return &m
@@ -35,13 +35,13 @@ func (m *SumModel) Update(s api.FlowSums) {
 	m.last = s
 }
 
-// Key is a key that was pressed. Another order is that of the next interval.
+// Key returns a key that was pressed. Another order is that of the next interval.
 func (m *SumModel) Key(key string) Action {
 	a, _ := m.key(key, len(m.rows()))
 	return a
 }
 
-// rows are those that are shown: the rest is the last.
+// rows returns those that are shown: the rest is the last.
 func (m *SumModel) rows() []api.FlowSum {
 	rows := slices.Clone(m.last.Rows)
 	if rest := m.last.Rest; rest.Groups > 0 {
@@ -51,7 +51,7 @@ func (m *SumModel) rows() []api.FlowSum {
 	return rows
 }
 
-// Screen is what the terminal shows: Height lines at most, none longer than Width.
+// Screen returns what the terminal shows: Height lines at most, none longer than Width.
 func (m *SumModel) Screen() []Line {
 	rows := m.rows()
 	return m.screen(m.first(m.last.By), m.total(), m.heading(), len(rows), func(i int) string {

@@ -37,7 +37,7 @@ func reading(n, k int, at int64, drops map[int]uint64) []api.Stats {
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// running is a view of n ports with rates.
+// running returns a view of n ports with rates.
 func running(n int) *Model {
 	m := &Model{Title: "default", Interval: time.Second, Sort: BitsIn, Width: 120, Height: 14}
 	m.Update(reading(n, 1, 1e9, nil), start)
@@ -163,8 +163,8 @@ func TestKeysSortFilterScrollAndPause(t *testing.T) {
 	}
 }
 
-// flooded is a host on which vm1 floods, vm2 gets the copies and refuses some, vm3's frames are dropped, and u1 brings
-// copies back.
+// flooded returns a host on which vm1 floods, vm2 gets the copies and refuses some, vm3's frames are dropped, and u1
+// brings copies back.
 func flooded(n uint64, at int64) []api.Stats {
 	in := func(counter string, n uint64) []api.Counter { return []api.Counter{{Name: counter, Value: n}} }
 	return []api.Stats{

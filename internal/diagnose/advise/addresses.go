@@ -121,7 +121,7 @@ func oneFamily(ports []*plan.Port) bool {
 	return one != "" && !slices.ContainsFunc(ports, func(p *plan.Port) bool { return p.Family() != one })
 }
 
-// used is the address a port's adapter uses, as far as it can be seen.
+// used returns the address a port's adapter uses, as far as it can be seen.
 func (l *look) used(p *plan.Port) plan.MAC {
 	if seen := l.Host.Facts[p.ID].SeenMAC; !seen.IsZero() {
 		return seen

@@ -101,7 +101,7 @@ func rank(l api.FindingLevel) int {
 	return 1
 }
 
-// Rules are all rules, in the order they are told.
+// Rules returns all rules, in the order they are told.
 func Rules() []Rule {
 	return slices.Concat(securityRules(), learningRules(), guardRules(), loopRules(), floodRules(), addressRules(),
 		vlanRules(), neighbourVLANRules(), uplinkRules(), redundancyRules(), deviceRules(), offloadRules(),

@@ -24,8 +24,8 @@ const (
 func dropsOf(r abi.Reason) string   { return "drops/" + r.String() }
 func refusedOf(r abi.Reason) string { return "refused/" + r.String() }
 
-// Readings are the counters that rules judge by, for a ledger to date. before are the causes at the reading before, nil
-// where they are the same. flows is nil where it is not known.
+// Readings returns the counters that rules judge by, for a ledger to date. before are the causes at the reading before,
+// nil where they are the same. flows is nil if it is not known.
 func Readings(before, causes Causes, stats []api.Stats, flows *api.FlowStatus) map[plan.PortID][]sightings.Count {
 	all := make(map[plan.PortID][]sightings.Count, len(stats))
 	count := func(id plan.PortID, what string, n uint64, reason string) sightings.Count {
@@ -141,7 +141,7 @@ func findCauses(p *plan.Plan, facts plan.Facts, links Links) Causes {
 	}
 }
 
-// besides is what else than the policy fields that name the reason decides about it.
+// besides returns what else than the policy fields that name the reason decides about it.
 func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason string) string {
 	switch reason {
 	case abi.ReasonMTUExceeded.String():
@@ -237,7 +237,7 @@ func (l *look) periodOfMany() string {
 	return "since they were connected"
 }
 
-// dated says when what a finding is made of was seen first and last. Where nothing dates it, it was seen now.
+// dated returns when what a finding is made of was seen first and last. Where nothing dates it, it was seen now.
 func (l *look) dated(f api.Finding, id plan.PortID, whats ...string) api.Finding {
 	known, undated := false, false
 	for _, what := range whats {

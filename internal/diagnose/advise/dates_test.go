@@ -20,7 +20,7 @@ func (r *rig) sees(l *sightings.Ledger, ago time.Duration) {
 	r.Seen = l.Seen()
 }
 
-// forgery is a rig whose port a was caught at one forged frame, which a ledger has seen so long ago.
+// forgery returns a rig whose port a was caught at one forged frame, which a ledger has seen so long ago.
 func forgery(t *testing.T, ago time.Duration) (*rig, *sightings.Ledger) {
 	r, l := newRig(t, sound), sightings.New()
 	r.Since = api.AdviseSince
@@ -262,7 +262,7 @@ func TestDeviceLosses_NotThoseOfALinkThatWentDown(t *testing.T) {
 	}
 }
 
-// told says whether there is a finding with that in its sign; "" is none.
+// told reports whether there is a finding with that in its sign; "" is none.
 func told(found []api.Finding, sign string) bool {
 	if sign == "" {
 		return len(found) == 0

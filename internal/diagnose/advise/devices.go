@@ -91,7 +91,7 @@ func (l *look) members(sw *plan.Switch) (out []member) {
 	return out
 }
 
-// longest is the longest packet the switch lets its members send, in bytes.
+// longest returns the longest packet the switch lets its members send, in bytes.
 func (l *look) longest(sw *plan.Switch) (n int) {
 	for _, u := range sw.Uplinks {
 		n = max(n, l.Host.Facts[u.ID].MTU)
@@ -218,7 +218,7 @@ func deviceLosses(l *look) (found []api.Finding) {
 	return found
 }
 
-// linkChanged says whether the uplink's link went down or came back in the time that is measured.
+// linkChanged reports whether the uplink's link went down or came back in the time that is measured.
 func (l *look) linkChanged(u *plan.Uplink) bool {
 	return slices.ContainsFunc(l.Events, func(e event.Event) bool {
 		return e.Kind == event.Link && e.Switch == u.ID.Switch && e.Uplink == u.ID.Name &&

@@ -79,7 +79,7 @@ func flooding(l *look) (found []api.Finding) {
 	return found
 }
 
-// aSecond is the rate of what was counted recently.
+// aSecond returns the rate of what was counted recently.
 func (l *look) aSecond(n uint64) uint64 {
 	return uint64(float64(n) * float64(time.Second) / float64(l.RecentFor))
 }
@@ -88,7 +88,8 @@ func (l *look) measured() string {
 	return "measured for " + l.RecentFor.Round(100*time.Millisecond).String()
 }
 
-// floods is a port without storm control for what it floods. Frames that were dropped reach nobody, whatever they were.
+// floods returns a port without storm control for what it floods. Frames that were dropped reach nobody, whatever they
+// were.
 func (l *look) floods(sw *plan.Switch, p *plan.Port, c *counts, k *floodKind) (f api.Finding, ok bool) {
 	var dropped uint64
 	for _, n := range c.drops {
@@ -120,7 +121,7 @@ func (l *look) floods(sw *plan.Switch, p *plan.Port, c *counts, k *floodKind) (f
 	return remedy(f, l.explain.Fix(p, change, to)), true
 }
 
-// hearers are those that get what a port sends to all.
+// hearers returns those that get what a port sends to all.
 func (l *look) hearers(sw *plan.Switch, p *plan.Port) string {
 	ports := uint64(0)
 	for _, q := range sw.Ports {
@@ -137,7 +138,7 @@ func (l *look) hearers(sw *plan.Switch, p *plan.Port) string {
 	return text
 }
 
-// held is a port that storm control limits now.
+// held returns a port that storm control limits now.
 func (l *look) held(p *plan.Port, c *counts) (f api.Finding, ok bool) {
 	kept := l.aSecond(c.dropped(abi.ReasonStormControl) + c.named["unknownNotFlooded"])
 	if kept < heldLeast {

@@ -89,7 +89,7 @@ func flowCollector(l *look) (found []api.Finding) {
 	return found
 }
 
-// FlowsSince is how metering did between two readings.
+// FlowsSince returns the metering counters between two readings.
 func FlowsSince(before, now *api.FlowStatus) *api.FlowStatus {
 	if before == nil || now == nil {
 		return now

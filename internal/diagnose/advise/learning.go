@@ -42,7 +42,7 @@ func (l *look) eachGroup(own func(*plan.Effective) bool, visit func(*plan.Switch
 	})
 }
 
-// onGroup is a finding about a port group, or about a port that sets the policy itself.
+// onGroup returns a finding about a port group, or about a port that sets the policy itself.
 func onGroup(p *plan.Port, own bool, sign string) api.Finding {
 	f := api.Finding{Switch: p.ID.Switch, PortGroup: p.PortGroup, Sign: sign}
 	if own {
@@ -117,7 +117,7 @@ func promiscuousUplinks(l *look) (found []api.Finding) {
 	return found
 }
 
-// reaching is how many of the links carry a VLAN of the port.
+// reaching returns how many of the links carry a VLAN of the port.
 func reaching(on []link, v *plan.VLAN) (n int) {
 	vlans := vlansOf(v)
 	for _, k := range on {

@@ -65,7 +65,7 @@ func reasonsOf(list []api.ReasonNo) map[string]uint64 {
 	return by
 }
 
-// of are the counters of a port or uplink; all are 0 where there are none.
+// of returns the counters of a port or uplink; all are 0 if there are none.
 func (l *look) of(id plan.PortID) *counts {
 	if c := l.count[id]; c != nil {
 		return c
@@ -86,7 +86,7 @@ func (c *counts) out() uint64 {
 func (c *counts) unicast() uint64      { return c.named["packetsOutUnicast"] }
 func (l *look) up(id plan.PortID) bool { return l.Host.Facts[id].Up }
 
-// command is a command about a port, an uplink or a LAG, as it can be typed.
+// command returns a command about a port, an uplink or a LAG, as it can be typed.
 func (l *look) command(id plan.PortID, verb string, more ...string) string {
 	return diagnose.Command(l.Host.Plan, id, verb, more...)
 }
@@ -133,7 +133,7 @@ func onUplink(u *plan.Uplink, sign string, args ...any) api.Finding {
 	return api.Finding{Switch: u.ID.Switch, Uplink: u.ID.Name, Sign: fmt.Sprintf(sign, args...)}
 }
 
-// refusals is a rule about frames a port sent that were dropped for one reason, or copies kept from it.
+// refusals returns a rule about frames a port sent that were dropped for one reason, or copies kept from it.
 func (l *look) refusals(why abi.Reason, sign string, known func(*plan.Port) trace.Known) (found []api.Finding) {
 	l.eachPort(func(_ *plan.Switch, p *plan.Port, c *counts) {
 		if n := c.dropped(why); n > 0 {
@@ -145,10 +145,10 @@ func (l *look) refusals(why abi.Reason, sign string, known func(*plan.Port) trac
 	return found
 }
 
-// frames is a number of frames in words.
+// frames returns a number of frames in words.
 func frames(n uint64) string { return many(n, "frame") }
 
-// many is a number of things, with a comma before each group of three digits: "1 frame", "12,040 frames".
+// many returns a number of things, with a comma before each group of three digits: "1 frame", "12,040 frames".
 func many(n uint64, what string) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -171,7 +171,7 @@ func were(n uint64) string {
 	return "were"
 }
 
-// percent is how much a is of b, rounded down.
+// percent returns how much a is of b, rounded down.
 func percent(a, b uint64) uint64 {
 	if b == 0 {
 		return 0
@@ -179,7 +179,7 @@ func percent(a, b uint64) uint64 {
 	return uint64(100 * float64(a) / float64(b))
 }
 
-// recent are the counters of the last moments of a port or uplink.
+// recent returns the counters of the last moments of a port or uplink.
 func (l *look) recent(id plan.PortID) *counts {
 	for i := range l.Recent {
 		if s := &l.Recent[i]; s.Switch == id.Switch && s.Name == id.Name {

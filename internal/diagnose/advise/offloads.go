@@ -82,7 +82,7 @@ func singleQueue(l *look) (found []api.Finding) {
 	return found
 }
 
-// bytes are those of all frames received and sent.
+// bytes returns those of all frames received and sent.
 func (c *counts) bytes() (n uint64) {
 	for _, way := range []string{"bytesIn", "bytesOut"} {
 		for _, kind := range []string{"Unicast", "Multicast", "Broadcast"} {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Proposed is what the rules propose for each of their faults: the commands, and the configuration file that they name.
-// A package that knows the program tries them.
+// Proposed returns what the rules propose for each of their faults: the commands, and the configuration file that they
+// name. A package that knows the program tries them.
 func Proposed(t *testing.T) (commands []string, file string) {
 	t.Helper()
 	for _, c := range allCases() {

@@ -141,7 +141,7 @@ func (r *rig) view(name string) *api.Port {
 
 func (r *rig) uplink(n int) *api.Uplink { return &r.State.Uplinks[n-1] }
 
-// found are the findings of one rule.
+// found returns the findings of one rule.
 func (r *rig) found(rule string) (list []api.Finding) {
 	for _, f := range Examine(r.Snapshot).Findings {
 		if f.Rule == rule {

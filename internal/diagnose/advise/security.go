@@ -79,7 +79,7 @@ func (l *look) meantForOthers(sw *plan.Switch, p *plan.Port, c *counts) uint64 {
 	return min(diff(others, c.named["packetsInUnicast"]), c.unicast())
 }
 
-// vlansOf are the VLANs of a port; 0 is the untagged one.
+// vlansOf returns the VLANs of a port; 0 is the untagged one.
 func vlansOf(v *plan.VLAN) plan.VLANSet {
 	var s plan.VLANSet
 	switch v.Mode {
@@ -125,7 +125,7 @@ func forged(l *look) (found []api.Finding) {
 	return found
 }
 
-// lastSource is the address of the last violation that was told of a port.
+// lastSource returns the address of the last violation that was told of a port.
 func (l *look) lastSource(id plan.PortID) (mac plan.MAC) {
 	for i := len(l.Events) - 1; i >= 0; i-- {
 		if e := &l.Events[i]; e.Kind == event.Violation && e.Switch == id.Switch && e.Port == id.Name && e.MAC != "" {

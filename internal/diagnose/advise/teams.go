@@ -16,7 +16,7 @@ type link struct {
 	members []*plan.Uplink
 }
 
-// vlans are those that one of the members carries.
+// vlans returns those that one of the members carries.
 func (k link) vlans() (s plan.VLANSet) {
 	for _, u := range k.members {
 		for i, w := range u.VLANs {
@@ -26,7 +26,7 @@ func (k link) vlans() (s plan.VLANSet) {
 	return s
 }
 
-// links are the choices that a list of a team names.
+// links returns the choices that a list of a team names.
 func links(sw *plan.Switch, list []string) (out []link) {
 	for _, name := range list {
 		at := link{name: name}
@@ -46,7 +46,7 @@ func links(sw *plan.Switch, list []string) (out []link) {
 	return out
 }
 
-// usable are those of the links that frames may leave by.
+// usable returns those of the links that frames may leave by.
 func (l *look) usable(of []link) (out []link) {
 	for _, k := range of {
 		if slices.ContainsFunc(k.members, func(u *plan.Uplink) bool { return u.Usable(l.Host.Facts[u.ID]) }) {
@@ -98,13 +98,13 @@ func (t *team) policy() *plan.Teaming { return &t.first.Policy.Teaming }
 
 func (t *team) all() []link { return slices.Concat(t.active, t.standby) }
 
-// own says whether the port sets its teaming itself.
+// own reports whether the port sets its teaming itself.
 func own(p *plan.Port) bool {
 	e := &p.Policy.Teaming
 	return e.Policy.From == plan.FromPort || e.Active.From == plan.FromPort || e.Standby.From == plan.FromPort
 }
 
-// on is a finding about the port group, or about the port that sets it for itself.
+// on returns a finding about the port group, or about the port that sets it for itself.
 func (t *team) on(sign string, args ...any) api.Finding {
 	f := api.Finding{Switch: t.sw.Name, PortGroup: t.first.PortGroup, Sign: fmt.Sprintf(sign, args...)}
 	if own(t.first) || t.first.Policy.VLAN.From == plan.FromPort {
@@ -113,7 +113,7 @@ func (t *team) on(sign string, args ...any) api.Finding {
 	return f
 }
 
-// teams are those of the switches with uplinks, one for each port group, VLAN and teaming.
+// teams returns those of the switches with uplinks, one for each port group, VLAN and teaming.
 func (l *look) teams() (out []*team) {
 	type key struct {
 		sw, group, port, policy, active, standby string

@@ -75,8 +75,8 @@ func wrongVLAN(l *look) (found []api.Finding) {
 	return found
 }
 
-// unanswered is the finding about a port that got no unicast frame, if it got no other frame either or has asked often;
-// false where that is not so.
+// unanswered returns the finding about a port that got no unicast frame, if it got no other frame either or has asked
+// often; false where that is not so.
 func (l *look) unanswered(sw *plan.Switch, p *plan.Port, c *counts) (f api.Finding, is bool) {
 	vlan := p.Policy.VLAN.V
 	if c.out() == 0 {
@@ -94,7 +94,7 @@ func (l *look) unanswered(sw *plan.Switch, p *plan.Port, c *counts) (f api.Findi
 		many(asked, "broadcast frame"), vlan, l.period(p.ID), frames(c.out())), true
 }
 
-// accepted is how many frames of a port the switch took, also where it found nobody for them.
+// accepted returns how many frames of a port the switch took, also where it found nobody for them.
 func (l *look) accepted(c *counts) uint64 {
 	refused := uint64(0)
 	for reason, n := range c.drops {
@@ -105,8 +105,8 @@ func (l *look) accepted(c *counts) uint64 {
 	return diff(c.in(), refused)
 }
 
-// carrying are the uplinks of a port's team that can be used and carry its VLAN; false where its team has uplinks and
-// none of them.
+// carrying returns the uplinks of a port's team that can be used and carry its VLAN; false where its team has uplinks
+// and none of them.
 func (l *look) carrying(sw *plan.Switch, p *plan.Port) (list []*plan.Uplink, ok bool) {
 	if len(sw.Uplinks) == 0 {
 		return nil, true
@@ -123,7 +123,7 @@ func (l *look) carrying(sw *plan.Switch, p *plan.Port) (list []*plan.Uplink, ok 
 	return list, len(list) > 0
 }
 
-// sharing is how many other connected ports of the switch share a VLAN with the port.
+// sharing returns how many other connected ports of the switch share a VLAN with the port.
 func (l *look) sharing(sw *plan.Switch, p *plan.Port) (n uint64) {
 	for _, q := range sw.Ports {
 		if q != p && l.connected(q.ID) && sharesVLAN(&p.Policy.VLAN.V, &q.Policy.VLAN.V) {
@@ -133,8 +133,8 @@ func (l *look) sharing(sw *plan.Switch, p *plan.Port) (n uint64) {
 	return n
 }
 
-// busiestElsewhere is the port of the switch that shares no VLAN with the port and has passed the most frames, nil for
-// none.
+// busiestElsewhere returns the port of the switch that shares no VLAN with the port and has passed the most frames, nil
+// for none.
 func (l *look) busiestElsewhere(sw *plan.Switch, p *plan.Port) (best *plan.Port) {
 	most := uint64(0)
 	for _, q := range sw.Ports {
@@ -149,8 +149,8 @@ func (l *look) busiestElsewhere(sw *plan.Switch, p *plan.Port) (best *plan.Port)
 	return best
 }
 
-// nativeVLAN says what a neighbour does with untagged frames where that bears on the port: it sends them, or its VLAN
-// is the one that the neighbour has untagged.
+// nativeVLAN returns what a neighbour does with untagged frames where that bears on the port: it sends them, or its
+// VLAN is the one that the neighbour has untagged.
 func (l *look) nativeVLAN(p *plan.Port, carrying []*plan.Uplink) string {
 	vlans := vlansOf(&p.Policy.VLAN.V)
 	for _, u := range carrying {
@@ -172,7 +172,7 @@ func (l *look) nativeVLAN(p *plan.Port, carrying []*plan.Uplink) string {
 	return ""
 }
 
-// mostForNobody is the uplink that brought the most frames for which there was nobody.
+// mostForNobody returns the uplink that brought the most frames for which there was nobody.
 func (l *look) mostForNobody(list []*plan.Uplink) *plan.Uplink {
 	return slices.MaxFunc(list, func(a, b *plan.Uplink) int {
 		n := func(u *plan.Uplink) uint64 {

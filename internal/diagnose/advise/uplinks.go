@@ -88,7 +88,7 @@ func reflectionCheck(l *look) (found []api.Finding) {
 	return found
 }
 
-// choices are what teams of a switch can name: its LAGs, and the uplinks that are in none.
+// choices returns what teams of a switch can name: its LAGs, and the uplinks that are in none.
 func choices(sw *plan.Switch) (list []string) {
 	for _, g := range sw.LAGs {
 		list = append(list, g.Name)
@@ -143,8 +143,8 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 	return found
 }
 
-// refusedVLAN is how many frames of VLANs that it does not carry were to leave by an uplink. Those that come in are
-// none of the host's: a physical switch may send more than this host has use for.
+// refusedVLAN returns how many frames of VLANs that it does not carry were to leave by an uplink. Those that come in
+// are none of the host's: a physical switch may send more than this host has use for.
 func (l *look) refusedVLAN(u *plan.Uplink) uint64 { return l.of(u.ID).kept(abi.ReasonUplinkVLAN) }
 
 func nothing(s string) string {

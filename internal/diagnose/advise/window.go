@@ -2,8 +2,8 @@ package advise
 
 import "heddle/internal/api"
 
-// Since is the difference between two readings, one entry for each of now; counters that were reset meanwhile, or did
-// not exist before, count from 0.
+// Since returns the difference between two readings, one entry for each of now; counters that were reset meanwhile, or
+// did not exist before, count from 0.
 func Since(before, now []api.Stats) []api.Stats {
 	type key struct{ sw, name string }
 	was := make(map[key]*api.Stats, len(before))
@@ -68,7 +68,7 @@ func lessLosses(now, before *api.DeviceLosses) *api.DeviceLosses {
 		RxMissed: diff(now.RxMissed, before.RxMissed)}
 }
 
-// diff is a − b; 0 when a counter began anew.
+// diff returns a − b; 0 when a counter began anew.
 func diff(a, b uint64) uint64 {
 	if a < b {
 		return 0

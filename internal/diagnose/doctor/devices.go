@@ -16,7 +16,7 @@ type used struct {
 	serves bool // the agent says that its frames reach the switch
 }
 
-// inUse are the devices of uplinks and vNIC ports that are there, each once for each use.
+// inUse returns the devices of uplinks and vNIC ports that are there, each once for each use.
 func inUse(f Facts) []used {
 	var all []used
 	for _, u := range f.Uplinks {
@@ -155,7 +155,7 @@ func programs(f Facts) []Finding {
 	return found
 }
 
-// before are the findings about programs that run before the switch, but for those that are known already.
+// before returns the findings about programs that run before the switch, but for those that are known already.
 func before(label string, list, known []api.ProgramBefore) (found []Finding) {
 	for _, p := range list {
 		same := func(k api.ProgramBefore) bool { return k.Hook == p.Hook && k.Program == p.Program && k.Link == p.Link }
@@ -224,7 +224,7 @@ func twoInterfaces(p Port, d, other Device, subnet string) Finding {
 			"policy routing", other.Name)}
 }
 
-// sharedSubnet is a subnet that both have an address in, "" when there is none. Link-local ones are everywhere.
+// sharedSubnet returns a subnet that both have an address in, "" when there is none. Link-local ones are everywhere.
 func sharedSubnet(a, b Device) string {
 	for _, x := range a.Addresses {
 		for _, y := range b.Addresses {

@@ -133,7 +133,7 @@ func Healthy(findings []Finding) bool {
 	return true
 }
 
-// Count is how many findings have a level.
+// Count returns how many findings have a level.
 func Count(findings []Finding, l Level) (n int) {
 	for _, f := range findings {
 		n += one(f.Level == l)

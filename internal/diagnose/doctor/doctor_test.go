@@ -7,7 +7,7 @@ import (
 	"heddle/internal/api"
 )
 
-// soundHost is a host with an uplink, two guests and a host interface, and nothing to complain about.
+// soundHost returns a host with an uplink, two guests and a host interface, and nothing to complain about.
 func soundHost() Facts {
 	return Facts{
 		Kernel: Kernel{Release: "6.12.1", Major: 6, Minor: 12, BTF: true, TCX: true, JIT: true, Backlog: 1000},

@@ -92,13 +92,13 @@ func (f *Facts) noneHere() bool {
 	return named > 0
 }
 
-// bootOf is the part of a place that tells boots apart.
+// bootOf returns the part of a place that tells boots apart.
 func bootOf(place string) string {
 	boot, _, _ := strings.Cut(place, " ")
 	return boot
 }
 
-// read is a small file's content without the space around it, "" when it cannot be read.
+// read returns a small file's content without the space around it, "" when it cannot be read.
 func read(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -222,7 +222,7 @@ func firstNamespace() bool {
 	return err != nil || errHere != nil || first == here
 }
 
-// managerOf is the network manager that says it configures the device, by the state files that both keep for each
+// managerOf returns the network manager that says it configures the device, by the state files that both keep for each
 // device.
 func managerOf(index int) string {
 	if s := read(fmt.Sprintf("/run/NetworkManager/devices/%d", index)); strings.Contains(s, "managed=true") ||

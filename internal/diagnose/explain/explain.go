@@ -20,7 +20,7 @@ const (
 	Rule   Kind = "rule"   // of advise
 )
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Reason, Field, Rule} }
 
 // Topic is what is said of one word. Fields that its kind does not have are empty.
@@ -56,13 +56,13 @@ type Topic struct {
 	Statements []string `json:"statements,omitempty"`
 }
 
-// Topics are all topics, by kind, in the order of their kind.
+// Topics returns all topics, by kind, in the order of their kind.
 func Topics() []Topic {
 	return slices.Concat(reasonTopics(), policyTopics(), objectTopics(), ruleTopics())
 }
 
-// Find is the topics that a word means: a name as it is written, a flag, a field without what stands before it, or a
-// name of vSphere; and all fields of a section of the file. Where no field has the name, it is also looked for within
+// Find returns the topics that a word means: a name as it is written, a flag, a field without what stands before it, or
+// a name of vSphere; and all fields of a section of the file. Where no field has the name, it is also looked for within
 // their paths. kind narrows them, "" does not.
 func Find(word string, kind Kind) (found []Topic) {
 	if bare(word) == "" {
@@ -112,7 +112,7 @@ func within(t *Topic, word string) bool {
 	return false
 }
 
-// segments are the parts of a path, each without what spellings differ in.
+// segments returns the parts of a path, each without what spellings differ in.
 func segments(path string) (list []string) {
 	for part := range strings.SplitSeq(path, ".") {
 		list = append(list, bare(part))
@@ -124,7 +124,7 @@ func endsWith(list, end []string) bool {
 	return len(end) > 0 && len(end) <= len(list) && slices.Equal(list[len(list)-len(end):], end)
 }
 
-// bare is a word without what spellings of one name differ in: case, dashes, brackets.
+// bare returns a word without what spellings of one name differ in: case, dashes, brackets.
 func bare(word string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -134,7 +134,7 @@ func bare(word string) string {
 	}, word)
 }
 
-// Names are the names of the topics of a kind, "" for all, in order and each once.
+// Names returns the names of the topics of a kind, "" for all, in order and each once.
 func Names(kind Kind) (list []string) {
 	for _, t := range Topics() {
 		if kind == "" || t.Kind == kind {
@@ -145,7 +145,7 @@ func Names(kind Kind) (list []string) {
 	return slices.Compact(list)
 }
 
-// Missing is the message about a word that means nothing here.
+// Missing returns the message about a word that means nothing here.
 func Missing(word string, kind Kind) string {
 	n := known.Names{What: "reason, field or rule", All: Names(kind)}
 	if kind != "" {

@@ -51,7 +51,8 @@ func TestEveryTopicIsWhole(t *testing.T) {
 	}
 }
 
-// leaves are the paths of the fields below a type of the file that hold values. Policies are named as at every level.
+// leaves returns the paths of the fields below a type of the file that hold values. Policies are named as at every
+// level.
 func leaves(t reflect.Type, prefix string) (list []string) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")

@@ -9,7 +9,7 @@ const (
 	none   = "none"
 )
 
-// objectTopics are the fields of host, switches, uplinks, LAGs, port groups and ports that are no policies.
+// objectTopics returns the fields of host, switches, uplinks, LAGs, port groups and ports that are no policies.
 func objectTopics() (list []Topic) {
 	for _, fields := range [][]objectField{switchFields(), linkFields(), flowFields(), portFields()} {
 		for _, f := range fields {

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// reasonTopics are the counted reasons in the order of their numbers, then those that only a trace gives.
+// reasonTopics returns the counted reasons in the order of their numbers, then those that only a trace gives.
 func reasonTopics() (list []Topic) {
 	for _, r := range reasons.Reasons() {
 		list = append(list, Topic{Kind: Reason, Name: r.Name(), Meaning: r.Meaning, About: about(r.About),
@@ -39,7 +39,7 @@ func about(a reasons.About) string {
 	return "at the port it came in by the whole frame, at a receiver its copy"
 }
 
-// counted says where a reason's count is.
+// counted returns where a reason's count is.
 func counted(r *reasons.Reason) string {
 	out := "OUT DROPS of the receiver"
 	if reasons.ByDesign(r.Reason, false) {
@@ -55,7 +55,7 @@ func counted(r *reasons.Reason) string {
 	return "IN DROPS of the port it came in by, " + out + where + r.Name()
 }
 
-// policyTopics are the fields that switches, port groups and ports have.
+// policyTopics returns the fields that switches, port groups and ports have.
 func policyTopics() (list []Topic) {
 	for _, f := range plan.Fields() {
 		t := Topic{Kind: Field, Name: f.Path, Meaning: policyMeanings()[f.Path], Values: plain(f.Values),
@@ -73,7 +73,7 @@ func policyTopics() (list []Topic) {
 	return list
 }
 
-// levels are where a policy field can be set, the level that counts most last.
+// levels returns where a policy field can be set, the level that counts most last.
 func levels(f *plan.Field) (list []string) {
 	if f.PortOnly() {
 		return []string{"port"}
@@ -86,7 +86,7 @@ func levels(f *plan.Field) (list []string) {
 	return list
 }
 
-// example is the field as the file has it, with a value that is not the default.
+// example returns the field as the file has it, with a value that is not the default.
 func example(f *plan.Field) string {
 	value := map[plan.Kind]string{plan.KindNumber: "100", plan.KindDuration: "500ms"}[f.Kind]
 	switch words := f.Words(); {
@@ -118,7 +118,7 @@ func firstWord(s string) string {
 // link is a link of a page, in Markdown.
 var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)]*)\)`)
 
-// plain is a cell of a page as a terminal shows it: links name the page, and code is not marked.
+// plain returns a cell of a page as a terminal shows it: links name the page, and code is not marked.
 func plain(cell string) string {
 	text := link.ReplaceAllStringFunc(cell, func(l string) string {
 		m := link.FindStringSubmatch(l)
@@ -134,7 +134,7 @@ func plain(cell string) string {
 	return strings.ReplaceAll(text, "`", "")
 }
 
-// ruleTopics are the rules of advise.
+// ruleTopics returns the rules of advise.
 func ruleTopics() (list []Topic) {
 	for _, r := range advise.Rules() {
 		list = append(list, Topic{Kind: Rule, Name: r.ID, Meaning: sentence(r.About), Level: string(r.Level),
@@ -143,7 +143,7 @@ func ruleTopics() (list []Topic) {
 	return list
 }
 
-// sentence is a part of a sentence as one.
+// sentence returns a part of a sentence as one.
 func sentence(s string) string {
 	if s == "" {
 		return s

@@ -31,7 +31,7 @@ type Reason struct {
 	Statements []string
 }
 
-// Name is the reason's public name, such as "forged-transmit".
+// Name returns the reason's public name, such as "forged-transmit".
 func (r Reason) Name() string { return r.Reason.String() }
 
 // Commands that several reasons share. FILE is the host's configuration, PORT and UPLINK names in it.
@@ -57,7 +57,7 @@ func Reasons() []Reason {
 		tableFull(), loop(), waiting()), guards()...)
 }
 
-// admission are the reasons decided where the frame comes in.
+// admission returns the reasons decided where the frame comes in.
 func admission() []Reason {
 	return []Reason{
 		{abi.ReasonMalformed, Frame, "The frame is too short for an Ethernet header, or for the VLAN tags it claims " +
@@ -96,7 +96,7 @@ func admission() []Reason {
 	}
 }
 
-// lookup are the reasons decided when the receivers are looked for.
+// lookup returns the reasons decided when the receivers are looked for.
 func lookup() []Reason {
 	return []Reason{
 		{abi.ReasonOwnDestination, Frame, "The destination lives behind the very port the frame came from.",
@@ -123,7 +123,7 @@ func lookup() []Reason {
 	}
 }
 
-// storm is the one decided when a frame is about to go to many.
+// storm returns the one decided when a frame is about to go to many.
 func storm() Reason {
 	return Reason{abi.ReasonStormControl, Either, "The port has sent more broadcast, multicast or unknown-unicast " +
 		"frames than its storm control lets through in that time.",
@@ -132,7 +132,7 @@ func storm() Reason {
 		[]string{"D27"}}
 }
 
-// waiting is the one of a receiver whose guest runs elsewhere.
+// waiting returns the one of a receiver whose guest runs elsewhere.
 func waiting() Reason {
 	return Reason{abi.ReasonReceiverWaiting, Copy, "The receiver's guest runs elsewhere: it is to arrive by a " +
 		"migration, or has left by one.",
@@ -150,7 +150,7 @@ func guestLinkControl() Reason {
 		apply, []string{"S97"}}
 }
 
-// tableFull is the one decided when a source is about to be learned and the host has no room for it.
+// tableFull returns the one decided when a source is about to be learned and the host has no room for it.
 func tableFull() Reason {
 	return Reason{abi.ReasonMACTableFull, Frame, "The host's table of learned addresses is full for this port: the " +
 		"ports' limits add up to more than it holds, and the port has its fair share of it.",
@@ -159,7 +159,7 @@ func tableFull() Reason {
 		[]string{"S15"}}
 }
 
-// guards are those of an owner that uses addresses that are not its own, or plays a part that it may not.
+// guards returns those of an owner that uses addresses that are not its own, or plays a part that it may not.
 func guards() []Reason {
 	const list = "Add the address to `security: {addressGuard: {addresses: […]}}` at the port, if it is the guest's " +
 		"own; else see who in the guest uses it."
@@ -182,7 +182,7 @@ func guards() []Reason {
 	}
 }
 
-// delivery are the reasons decided about one receiver's copy.
+// delivery returns the reasons decided about one receiver's copy.
 func delivery() []Reason {
 	return []Reason{
 		{abi.ReasonReceiverBlocked, Copy, "The receiving port or uplink is blocked.",
@@ -211,7 +211,7 @@ func delivery() []Reason {
 	}
 }
 
-// loop is the reason of ports that a loop goes through.
+// loop returns the reason of ports that a loop goes through.
 func loop() Reason {
 	return Reason{abi.ReasonLoopBlocked, Either, "Heddle has blocked the port because a loop goes through it; or the " +
 		"frame is a probe that looks for loops, which is for the agent alone.",

@@ -40,7 +40,7 @@ func (c *Counts) countFlooded(s *api.Stats) {
 	}
 }
 
-// ToMany is the rate of frames sent to any number of receivers.
+// ToMany returns the rate of frames sent to any number of receivers.
 func (r *Rates) ToMany() float64 { return r.BroadcastIn + r.MulticastIn + r.UnknownIn }
 
 // Floods reports whether that is more than guests need.

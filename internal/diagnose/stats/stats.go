@@ -76,7 +76,7 @@ const (
 // Uplinks is what stands for the port group of the lines that sum uplinks, which are in none.
 const Uplinks = "(uplinks)"
 
-// Of are the counts of one port.
+// Of returns the counts of one port.
 func Of(s *api.Stats) Counts {
 	var c Counts
 	for _, n := range s.Counters {
@@ -105,7 +105,7 @@ func Of(s *api.Stats) Counts {
 	return c
 }
 
-// Filtered is how many of them are left out in normal operation (reasons.ByDesign), at a port or uplink.
+// Filtered returns how many of them are left out in normal operation (reasons.ByDesign), at a port or uplink.
 func Filtered(counts []api.ReasonNo, uplink bool) (n uint64) {
 	for _, c := range counts {
 		if r, ok := abi.ParseReason(c.Reason); ok && reasons.ByDesign(r, uplink) {
@@ -130,7 +130,7 @@ func Read(all []api.Stats) Reading {
 	return r
 }
 
-// Lines are the ports in the order given, with their rates since before, which may be nil.
+// Lines returns the ports in the order given, with their rates since before, which may be nil.
 func Lines(before Reading, now []api.Stats) []Line {
 	out := make([]Line, len(now))
 	for i := range now {
@@ -143,7 +143,7 @@ func Lines(before Reading, now []api.Stats) []Line {
 	return out
 }
 
-// between are the rates over a time in nanoseconds; nil when a counter went back.
+// between returns the rates over a time in nanoseconds; nil when a counter went back.
 func between(a, b Counts, ns int64) *Rates {
 	if ns <= 0 {
 		return nil
@@ -228,8 +228,8 @@ func (l *Line) add(m Line) {
 	r.UnknownIn += s.UnknownIn
 }
 
-// Kinds are the words for By.
+// Kinds returns the words for By.
 func Kinds() []string { return []string{string(Port), string(PortGroup), string(Switch)} }
 
-// Valid says whether by is one of them.
+// Valid reports whether by is one of them.
 func (by By) Valid() bool { return slices.Contains(Kinds(), string(by)) }

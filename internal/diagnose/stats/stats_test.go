@@ -11,7 +11,7 @@ import (
 	"heddle/internal/api"
 )
 
-// port is a port that received n frames of 100 bytes, had twice as many handed to it, and dropped a tenth.
+// port returns a port that received n frames of 100 bytes, had twice as many handed to it, and dropped a tenth.
 func port(sw, group, name string, n uint64, at int64) api.Stats {
 	return api.Stats{Switch: sw, PortGroup: group, Name: name, Uplink: group == "", ReadAt: at, Counters: []api.Counter{
 		{Name: "packetsInUnicast", Value: n - 1}, {Name: "packetsInBroadcast", Value: 1},

@@ -37,7 +37,7 @@ func talkAnswer(t *diagnose.Talk, from, to string) diagnose.Answer {
 		Reason: c.Reason, Fix: fixOf(c)}
 }
 
-// worstOf is the worst verdict of some protocols.
+// worstOf returns the worst verdict of some protocols.
 func worstOf(t *diagnose.Talk, names ...string) diagnose.Verdict {
 	worst := diagnose.Yes
 	for _, p := range t.Protocols {
@@ -48,7 +48,7 @@ func worstOf(t *diagnose.Talk, names ...string) diagnose.Verdict {
 	return worst
 }
 
-// pathOf is the way of an end's packets.
+// pathOf returns the way of an end's packets.
 func pathOf(t *diagnose.Talk, from string) string {
 	i := slices.IndexFunc(t.Hops, func(h diagnose.Hop) bool { return h.Protocol == "IPv4" && h.From == from })
 	if i < 0 {
@@ -57,7 +57,7 @@ func pathOf(t *diagnose.Talk, from string) string {
 	return t.Hops[i].Path
 }
 
-// firstNo is the first frame of the conversation that does not arrive, and why; nil where that is not known.
+// firstNo returns the first frame of the conversation that does not arrive, and why; nil where that is not known.
 func firstNo(t *diagnose.Talk) (*diagnose.Hop, *diagnose.Cause) {
 	for i := range t.Hops {
 		h := &t.Hops[i]
@@ -75,7 +75,7 @@ func firstNo(t *diagnose.Talk) (*diagnose.Hop, *diagnose.Cause) {
 	return nil, nil
 }
 
-// whyNot is the end of a sentence about the first frame of the conversation that does not arrive.
+// whyNot returns the end of a sentence about the first frame of the conversation that does not arrive.
 func whyNot(t *diagnose.Talk) string {
 	h, c := firstNo(t)
 	if c == nil {
@@ -84,7 +84,7 @@ func whyNot(t *diagnose.Talk) string {
 	return because(c, "the "+h.Protocol+" "+h.Frame, h.From, h.To)
 }
 
-// because is the end of a sentence about a frame that does not get to its receiver, "" where all are meant.
+// because returns the end of a sentence about a frame that does not get to its receiver, "" where all are meant.
 func because(c *diagnose.Cause, what, from, to string) string {
 	end := " because " + clause(c.Why) + " (" + c.Reason + ")"
 	switch c.Port {
@@ -96,7 +96,7 @@ func because(c *diagnose.Cause, what, from, to string) string {
 	return ": not " + c.Port + end
 }
 
-// clause is a sentence as a part of one.
+// clause returns a sentence as a part of one.
 func clause(sentence string) string {
 	first, size := utf8.DecodeRuneInString(sentence)
 	second, _ := utf8.DecodeRuneInString(sentence[size:])
@@ -178,7 +178,7 @@ func reaches(f *diagnose.Frame, to string) bool {
 	return f.Delivered && (to == "" || handed(f, to) != "")
 }
 
-// handed says what an end gets, "" for nothing.
+// handed returns what an end gets, "" for nothing.
 func handed(f *diagnose.Frame, to string) string {
 	for _, c := range f.Copies {
 		if c.To == to && c.Kind != diagnose.ToHost {
@@ -203,8 +203,8 @@ func receivers(f *diagnose.Frame) string {
 	return known.List(names)
 }
 
-// mainCause is why an end, or without one anybody, does not get the frame. What is left out by design of a frame that
-// others get is no cause.
+// mainCause returns why an end, or without one anybody, does not get the frame. What is left out by design of a frame
+// that others get is no cause.
 func mainCause(f *diagnose.Frame, to string) *diagnose.Cause {
 	for i := range f.Causes {
 		c := &f.Causes[i]

@@ -76,7 +76,7 @@ type body struct {
 	bytes     []byte
 }
 
-// payload is the packet with so many bytes of data in it.
+// payload returns the packet with so many bytes of data in it.
 func (p *packet) payload(data int) (body, error) {
 	f := p.fields
 	switch {
@@ -92,7 +92,7 @@ func (p *packet) payload(data int) (body, error) {
 	return body{typeExperimental, nil}, nil
 }
 
-// arp is a request, or a reply, of RFC 826.
+// arp returns a request, or a reply, of RFC 826.
 func (p *packet) arp() []byte {
 	b := []byte{0, 1, 8, 0, 6, 4, 0, 1}
 	target := plan.MAC{}
@@ -130,7 +130,7 @@ func (p *packet) ipv6(data int) []byte {
 	return append(h, inner...)
 }
 
-// transport is what an IP packet holds, and its protocol; addresses are both of the packet.
+// transport returns what an IP packet holds, and its protocol; addresses are both of the packet.
 func (p *packet) transport(data int, addresses []byte) (byte, []byte) {
 	v6 := len(addresses) == 32
 	switch f := p.fields; {
@@ -188,7 +188,7 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// groupMAC is the address that packets for a multicast or broadcast address are sent to (RFC 1112, RFC 2464).
+// groupMAC returns the address that packets for a multicast or broadcast address are sent to (RFC 1112, RFC 2464).
 func groupMAC(a netip.Addr) (plan.MAC, bool) {
 	switch {
 	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):

@@ -24,8 +24,8 @@ const (
 	notConnected = "not-connected"
 )
 
-// Uncounted are the reasons that no rule counts, because the port asked about was never considered: what each says of
-// that port.
+// Uncounted returns the reasons that no rule counts, because the port asked about was never considered: what each says
+// of that port.
 func Uncounted() map[string]string {
 	return map[string]string{
 		otherSwitch:  "The port asked about is on another switch of the host.",
@@ -84,7 +84,8 @@ func (t *tracer) subject(from, to *place, b []byte, res *model.Result) *subject 
 	return s
 }
 
-// ownerOf is the port, of whatever switch, that has a MAC; the frame's own switch comes first. nil when nobody has it.
+// ownerOf returns the port, of whatever switch, that has a MAC; the frame's own switch comes first. nil when nobody has
+// it.
 func (t *tracer) ownerOf(from *place, mac plan.MAC) *place {
 	if mac.IsGroup() || mac.IsZero() {
 		return nil
@@ -150,7 +151,7 @@ func (s *subject) rank(r model.Refusal) int {
 	return 2
 }
 
-// notForTo returns why the port asked about was not even considered; nil when it was.
+// notForTo returns why the port asked about was not even considered; nil if it was.
 func (s *subject) notForTo() *diagnose.Cause {
 	to := s.to
 	if to == nil || to == s.from {
@@ -204,7 +205,7 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		Command: s.command(to.id, "mac list --port")}
 }
 
-// notConnected is the cause of whatever a place without a device gets or sends nothing of.
+// notConnected returns the cause of whatever a place without a device gets or sends nothing of.
 func (t *tracer) notConnected(at *place, why error) diagnose.Cause {
 	return diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices",
 		Why: why.Error(), Change: t.WhyWaiting(at.id).Fix(),

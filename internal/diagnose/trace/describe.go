@@ -51,7 +51,7 @@ func split(f []byte) (tags []string, kind uint16, rest []byte) {
 	return tags, kind, rest
 }
 
-// tagWords is a tag in words, with its priority unless that is 0.
+// tagWords returns a tag in words, with its priority unless that is 0.
 func tagWords(protocol, tci uint16) string {
 	text := fmt.Sprintf("VLAN %d", tci&0xfff)
 	switch {
@@ -66,7 +66,7 @@ func tagWords(protocol, tci uint16) string {
 	return text
 }
 
-// outerTag is the outermost tag of a frame in words, "untagged" without one.
+// outerTag returns the outermost tag of a frame in words, "untagged" without one.
 func outerTag(f []byte) string {
 	if len(f) < 14 {
 		return "untagged"

@@ -24,8 +24,8 @@ type remedy struct {
 	portOnly bool
 }
 
-// settings is the remedy that gives fields of the port's policy other values; the first of them is what is at fault.
-// All are of one part of the policy.
+// settings returns the remedy that gives fields of the port's policy other values; the first of them is what is at
+// fault. All are of one part of the policy.
 func settings(p *plan.Port, list ...plan.Setting) remedy {
 	r := remedy{policy: list[0].Path, set: plan.SettingsYAML(list...)}
 	if f, known := plan.FieldOf(r.policy); known {
@@ -87,7 +87,7 @@ func (s *subject) edit(c *diagnose.Cause, kind diagnose.EditObject, name, set st
 	c.Command = s.apply()
 }
 
-// apply is the command that applies the configuration file.
+// apply returns the command that applies the configuration file.
 func (t *tracer) apply() string {
 	file := t.File
 	if file == "" || strings.HasPrefix(file, "<") { // standard input
@@ -96,7 +96,7 @@ func (t *tracer) apply() string {
 	return "heddle apply -f " + printable.ShellWord(file)
 }
 
-// command is a command about a port or an uplink, as it can be typed.
+// command returns a command about a port or an uplink, as it can be typed.
 func (t *tracer) command(id plan.PortID, verb string, more ...string) string {
 	return diagnose.Command(t.Plan, id, verb, more...)
 }
@@ -129,8 +129,8 @@ func (s *subject) moveTo(c *diagnose.Cause, p *plan.Port, wanted func(*plan.Effe
 	return true
 }
 
-// yamlName is a name of the configuration as a YAML string: a plain one could be read as a number, a truth or nothing,
-// or as a mapping.
+// yamlName returns a name of the configuration as a YAML string: a plain one could be read as a number, a truth or
+// nothing, or as a mapping.
 func yamlName(name string) string {
 	var plain any
 	if err := yaml.Unmarshal([]byte(name), &plain); err == nil && plain == any(name) {
@@ -139,7 +139,7 @@ func yamlName(name string) string {
 	return strconv.Quote(name)
 }
 
-// overrides says what a port of that port group may set for itself.
+// overrides returns what a port of that port group may set for itself.
 func (s *subject) overrides(p *plan.Port) spec.Overrides {
 	for _, g := range s.Groups {
 		if g.Switch == p.ID.Switch && g.Name == p.PortGroup {
@@ -193,7 +193,7 @@ type flag struct {
 	vlan        bool
 }
 
-// ownPolicy gives what a port sets for itself as flags.
+// ownPolicy returns what a port sets for itself as flags.
 func ownPolicy(p *spec.Policy) []flag {
 	var flags []flag
 	for _, f := range plan.Fields() {

@@ -23,7 +23,7 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 	return c
 }
 
-// whoSet says what set a value of a port.
+// whoSet returns what set a value of a port.
 func whoSet(p *plan.Port, l plan.Level) string {
 	if l == plan.FromBuiltIn {
 		return "the built-in default"
@@ -31,7 +31,7 @@ func whoSet(p *plan.Port, l plan.Level) string {
 	return fmt.Sprintf("as set by the %s", p.Origin(l))
 }
 
-// inSegment is the VLAN policy of a port that is in a segment.
+// inSegment returns the VLAN policy of a port that is in a segment.
 func inSegment(seg model.Segment) (set, flags string) {
 	switch {
 	case seg.VLAN == 0:

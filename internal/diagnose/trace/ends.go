@@ -36,7 +36,7 @@ type sign struct {
 	is  func(*place) bool
 }
 
-// end is the port or uplink that a name, a MAC or an IP address means. note is how that is known of an address.
+// end returns the port or uplink that a name, a MAC or an IP address means. note is how that is known of an address.
 func (t *tracer) end(name string) (at *place, note string, err error) {
 	if at, err = t.find(name); err == nil {
 		return at, "", nil
@@ -71,7 +71,7 @@ func namesOf(leads []lead) string {
 	return strings.Join(list, " and ")
 }
 
-// withMAC are the places that have a MAC.
+// withMAC returns the places that have a MAC.
 func (t *tracer) withMAC(m plan.MAC) []lead {
 	if m.IsZero() || m.IsGroup() {
 		return nil
@@ -87,7 +87,7 @@ func (t *tracer) withMAC(m plan.MAC) []lead {
 		}})
 }
 
-// withAddress are the places that have an IP address.
+// withAddress returns the places that have an IP address.
 func (t *tracer) withAddress(a netip.Addr) []lead {
 	as := func(p *place) identity {
 		for _, s := range slices.Concat(t.Seen, t.Refused) {
@@ -121,7 +121,7 @@ func (t *tracer) withAddress(a netip.Addr) []lead {
 		sign{"flows come in from it", func(p *place) bool { return in(t.Seen, p) }})
 }
 
-// neighbour is the MAC by which the host itself knows an address, if it is at that port.
+// neighbour returns the MAC by which the host itself knows an address, if it is at that port.
 func (t *tracer) neighbour(p *place, a netip.Addr) plan.MAC {
 	for _, n := range t.Neighbours {
 		if n.Addr == a && p.port != nil && t.hasMAC(p, n.MAC) {
@@ -137,7 +137,7 @@ func (t *tracer) hasMAC(p *place, m plan.MAC) bool {
 		slices.ContainsFunc(t.Learned, func(l model.MAC) bool { return l.Port == p.id && l.MAC == m })
 }
 
-// leads are the places that have the first sign that any has.
+// leads returns the places that have the first sign that any has.
 func (t *tracer) leads(as func(*place) identity, signs ...sign) (found []lead) {
 	for _, s := range signs {
 		for _, p := range t.places {
@@ -152,7 +152,7 @@ func (t *tracer) leads(as func(*place) identity, signs ...sign) (found []lead) {
 	return nil
 }
 
-// noAddress says where an address was looked for, and how else to name the end.
+// noAddress returns where an address was looked for, and how else to name the end.
 func (t *tracer) noAddress(a netip.Addr) string {
 	guarded := 0
 	for _, p := range t.places {
@@ -173,7 +173,7 @@ func (t *tracer) noAddress(a netip.Addr) string {
 		"%s, and %s; give the port (heddle port list) or its MAC (heddle mac list)", a, lists, flows)
 }
 
-// hostAddresses are a host port's own addresses.
+// hostAddresses returns a host port's own addresses.
 func hostAddresses(at *place) (list []netip.Prefix) {
 	if at.port == nil {
 		return nil
@@ -186,7 +186,7 @@ func hostAddresses(at *place) (list []netip.Prefix) {
 	return list
 }
 
-// guardList are the addresses and prefixes that are listed at a port for its address guard.
+// guardList returns the addresses and prefixes that are listed at a port for its address guard.
 func guardList(at *place) (list []netip.Prefix) {
 	if at.port == nil {
 		return nil
@@ -201,8 +201,8 @@ func guardList(at *place) (list []netip.Prefix) {
 	return list
 }
 
-// ownAddress is an address of a family that an end is known to have: the one it was named by, a host port's, or one
-// that is listed at the port.
+// ownAddress returns an address of a family that an end is known to have: the one it was named by, a host port's, or
+// one that is listed at the port.
 func (t *tracer) ownAddress(at *place, four bool) netip.Addr {
 	if a := t.as[at].addr; a.IsValid() && a.Is4() == four {
 		return a
@@ -221,7 +221,7 @@ func (t *tracer) ownAddress(at *place, four bool) netip.Addr {
 	return network
 }
 
-// linkLocal is the link-local address that a MAC gives (RFC 4291 appendix A).
+// linkLocal returns the link-local address that a MAC gives (RFC 4291 appendix A).
 func linkLocal(m plan.MAC) netip.Addr {
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],
 		14: m[4], 15: m[5]})

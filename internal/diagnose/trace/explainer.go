@@ -27,8 +27,8 @@ type Known struct {
 	Layer3 int
 }
 
-// Explain says why frames that came in at a port or uplink, or copies for it, were refused; false when there is no such
-// port.
+// Explain returns why frames that came in at a port or uplink, or copies for it, were refused; false if there is no
+// such port.
 func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (diagnose.Cause, bool) {
 	p := e.t.places[at]
 	if p == nil {
@@ -51,7 +51,7 @@ func (e *Explainer) Fix(p *plan.Port, change string, to ...plan.Setting) diagnos
 	return c
 }
 
-// Apply is the command that applies the configuration file.
+// Apply returns the command that applies the configuration file.
 func (e *Explainer) Apply() string { return e.t.apply() }
 
 // FixSwitch proposes to change a setting of a switch in the file.

@@ -37,7 +37,7 @@ func (t *tracer) fill(from, to *place, given *diagnose.Fields) (frame []byte, as
 	return frame, assumed, err
 }
 
-// source is the address the sender would use.
+// source returns the address the sender would use.
 func (t *tracer) source(from *place, f *diagnose.Fields, note func(string, ...any)) (plan.MAC, error) {
 	if f.SrcMAC != nil {
 		return *f.SrcMAC, nil
@@ -166,7 +166,7 @@ func (t *tracer) tags(from, to *place, p *packet, note func(string, ...any)) {
 	}
 }
 
-// commonTag is the tag a frame from one place has in a segment of another; 0 for none, or when there is no such
+// commonTag returns the tag a frame from one place has in a segment of another; 0 for none, or when there is no such
 // segment.
 func commonTag(from, to *place) uint32 {
 	seesTags := from.uplink != nil || from.port.Policy.VLAN.V.Mode == plan.VLANTrunk

@@ -65,7 +65,7 @@ func hexLine(line string, at int) ([]byte, error) {
 	return nil, fmt.Errorf("%d digits: a byte is two", len(line))
 }
 
-// firstWord is what stands before the first blank.
+// firstWord returns what stands before the first blank.
 func firstWord(line string) string {
 	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return word

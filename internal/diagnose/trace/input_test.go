@@ -89,7 +89,7 @@ func FuzzHex(f *testing.F) {
 	})
 }
 
-// captureFile is a capture as another program writes it, with at most 40 bytes of each frame.
+// captureFile returns a capture as another program writes it, with at most 40 bytes of each frame.
 func captureFile(t testing.TB, ng bool, link layers.LinkType, frames ...[]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

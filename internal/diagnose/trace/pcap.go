@@ -53,7 +53,7 @@ func (c *Capture) keep(f func(i int) bool) {
 	c.Cut, c.Segmented = slices.DeleteFunc(c.Cut, gone), slices.DeleteFunc(c.Segmented, gone)
 }
 
-// Entered are the ports and uplinks by which the frames entered, as far as the file says so.
+// Entered returns the ports and uplinks by which the frames entered, as far as the file says so.
 func (c *Capture) Entered() []string {
 	all := slices.Clone(c.Ports)
 	slices.Sort(all)

@@ -17,7 +17,7 @@ type remark struct {
 	segment                int // bytes of payload in each frame that its sender left to be cut; 0 for one frame
 }
 
-// option is the text of a block's option, "" where it has none of that code.
+// option returns the text of a block's option, "" where it has none of that code.
 func (c *captureReader) option(b []byte, code uint16) string {
 	for len(b) >= 4 {
 		is, n := c.order.Uint16(b), int(c.order.Uint16(b[2:]))
@@ -67,8 +67,8 @@ func (c *captureReader) remark(l captureLink, options []byte) remark {
 	return r
 }
 
-// firstSegment is the first of the frames that a frame of length bytes stands for, with size bytes of payload each, and
-// its length; the frame itself where that cannot be said. b is what the file has of it.
+// firstSegment returns the first of the frames that a frame of length bytes stands for, with size bytes of payload
+// each, and its length; the frame itself where that cannot be said. b is what the file has of it.
 func firstSegment(b []byte, length uint32, size int) ([]byte, uint32) {
 	if size <= 0 || len(b) < 14 {
 		return b, length

@@ -73,7 +73,7 @@ func newTracer(h *Host) *tracer {
 	return t
 }
 
-// find is the port or uplink of that name, which may have its switch in front.
+// find returns the port or uplink of that name, which may have its switch in front.
 func (t *tracer) find(name string) (*place, error) {
 	if name == "" {
 		return nil, errors.New("say where the frame enters: a port or an uplink")
@@ -102,7 +102,7 @@ func (t *tracer) find(name string) (*place, error) {
 	return nil, fmt.Errorf("%d switches have an uplink %q: say %s", len(uplinks), name, strings.Join(uplinks, " or "))
 }
 
-// names are those that a frame can come from or go to.
+// names returns those that a frame can come from or go to.
 func (t *tracer) names() known.Names {
 	n := known.Names{What: "port or uplink", Else: map[string]string{}}
 	for _, p := range t.places {

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Proposed is what traces propose for every reason: the commands, and the configuration file that they name. A package
-// that knows the program tries them.
+// Proposed returns what traces propose for every reason: the commands, and the configuration file that they name. A
+// package that knows the program tries them.
 func Proposed(t *testing.T) (commands []string, file string) {
 	t.Helper()
 	for _, f := range faults() {
@@ -62,7 +62,7 @@ func otherVLANs() []otherVLAN {
 	}
 }
 
-// cause is why a frame of vm1, which is in VLAN 10, does not get to the port.
+// cause returns why a frame of vm1, which is in VLAN 10, does not get to the port.
 func (x otherVLAN) cause(t *testing.T) diagnose.Cause {
 	t.Helper()
 	text := config("", "{name: db, vlan: {access: 20}}\n{name: web, vlan: {access: 10}}\n"+x.groups, "vm1 web")

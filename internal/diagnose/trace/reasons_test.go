@@ -33,7 +33,7 @@ type fault struct {
 
 const apply = "heddle apply -f lab.yaml"
 
-// frameOf is a frame of vm1.
+// frameOf returns a frame of vm1.
 func frameOf(dst, rest string) []byte {
 	src := mac(1)
 	return []byte(dst + string(src[:]) + rest)
@@ -373,7 +373,7 @@ func settingIsTyped(t *testing.T, c *diagnose.Cause) {
 	}
 }
 
-// find is the cause of that reason.
+// find returns the cause of that reason.
 func (f fault) find(r *diagnose.Report) *diagnose.Cause {
 	list := r.Frames[0].Causes
 	i := slices.IndexFunc(list, func(c diagnose.Cause) bool { return c.Reason == f.reason && c.Port == f.port })

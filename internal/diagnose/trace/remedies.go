@@ -119,7 +119,7 @@ func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 	}
 }
 
-// listedAt is a port of the switch whose addresses the one that is claimed is among: p itself where it is, nil for
+// listedAt returns a port of the switch whose addresses the one that is claimed is among: p itself where it is, nil for
 // none.
 func (s *subject) listedAt(p *plan.Port) *plan.Port {
 	lists := func(q *plan.Port) bool {
@@ -145,7 +145,7 @@ func (s *subject) listedAt(p *plan.Port) *plan.Port {
 	return nil
 }
 
-// frameTag is the tag of the frame in words.
+// frameTag returns the tag of the frame in words.
 func (s *subject) frameTag() string {
 	switch {
 	case s.tags == 0:
@@ -313,7 +313,7 @@ func (s *subject) uplinkVLAN(c *diagnose.Cause, at *place) {
 		fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
 }
 
-// uplinkOf is the source of what an uplink sets.
+// uplinkOf returns the source of what an uplink sets.
 func uplinkOf(at *place) plan.Source { return plan.Source{Level: plan.FromUplink, Name: at.id.Name} }
 
 func none(s string) string {
@@ -356,7 +356,7 @@ func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 	}
 }
 
-// inLAG says whether an uplink is a member of a LAG that a team names.
+// inLAG reports whether an uplink is a member of a LAG that a team names.
 func (s *subject) inLAG(sw *plan.Switch, team *plan.Teaming, uplink string) bool {
 	return slices.ContainsFunc(sw.LAGs, func(g *plan.LAG) bool {
 		return slices.Contains(g.Uplinks, uplink) && (slices.Contains(team.Active.V, g.Name) ||

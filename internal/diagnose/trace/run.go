@@ -70,8 +70,8 @@ func (t *tracer) answer(r *diagnose.Report, from, to *place) {
 	}
 }
 
-// ends are where frames enter and whom they are meant for, nil if the request has no receiver. notes say how ends that
-// were named by an address are known.
+// ends returns where frames enter and whom they are meant for, nil if the request has no receiver. notes say how ends
+// that were named by an address are known.
 func (t *tracer) ends(q diagnose.Request) (from, to *place, notes []string, err error) {
 	if q.Frame != nil && len(q.Frames) > 0 {
 		return nil, nil, nil, errors.New("give a frame by its fields or by its bytes, not both")
@@ -159,7 +159,7 @@ func (t *tracer) one(from, to *place, b []byte) (diagnose.Frame, error) {
 	return f, err
 }
 
-// short is the frame with zeros where the dry run has them.
+// short returns the frame with zeros where the dry run has them.
 func short(b []byte) []byte {
 	if len(b) <= KernelBytes {
 		return b
@@ -199,7 +199,7 @@ func (t *tracer) askKernel(at plan.PortID, b []byte, res *model.Result) (diagnos
 	return diagnose.KernelAgrees, nil, nil
 }
 
-// outcomeWords is a disposition in words.
+// outcomeWords returns a disposition in words.
 func outcomeWords(delivered bool, why abi.Reason) string {
 	if delivered {
 		return "delivered"

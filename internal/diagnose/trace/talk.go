@@ -25,7 +25,7 @@ type station struct {
 	v4, v6 netip.Addr
 }
 
-// exchanges are what two stations have to get through to talk, both ways.
+// exchanges returns what two stations have to get through to talk, both ways.
 func exchanges() []exchange {
 	request := func(s, d station) *packet {
 		return &packet{dst: broadcast, fields: &diagnose.Fields{ARP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
@@ -54,7 +54,7 @@ func exchanges() []exchange {
 	}
 }
 
-// solicited is the group that is asked for an address (RFC 4291 §2.7.1).
+// solicited returns the group that is asked for an address (RFC 4291 §2.7.1).
 func solicited(a netip.Addr) netip.Addr {
 	b := a.As16()
 	return netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: b[13], 14: b[14], 15: b[15]})

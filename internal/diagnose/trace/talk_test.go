@@ -10,7 +10,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// answer is a talk in short: each protocol's verdict, the reasons of the causes, and the notes.
+// answer returns a talk in short: each protocol's verdict, the reasons of the causes, and the notes.
 func answer(r *diagnose.Report) (verdicts string, reasons []string) {
 	var parts []string
 	for _, p := range r.Talk.Protocols {

@@ -57,7 +57,7 @@ type ByCommand struct {
 	Blocked bool
 }
 
-// WhyWaiting says why frames of a port or uplink that is not connected do not reach the switch.
+// WhyWaiting returns why frames of a port or uplink that is not connected do not reach the switch.
 func (h *Host) WhyWaiting(id plan.PortID) problem.Problem {
 	if why := h.Waiting[id]; !why.None() {
 		return why
