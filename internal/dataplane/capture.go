@@ -16,7 +16,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// ErrTooManyCaptures: the largest possible number of captures is already running.
+// ErrTooManyCaptures means that the largest possible number of captures is already running.
 var ErrTooManyCaptures = fmt.Errorf("%d captures run already, and that is as many as there can be at a time",
 	abi.MaxCaptures)
 

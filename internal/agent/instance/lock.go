@@ -20,7 +20,7 @@ type Lock struct {
 	state *os.File // the state directory itself, which is not removed by mistake as easily as a file
 }
 
-// ErrRunning: an agent of that name is running.
+// ErrRunning means that an agent of that name is running.
 var ErrRunning = errors.New("an agent of this name is running")
 
 // ElsewhereError is ErrRunning for an agent with another run directory, where commands reach it.

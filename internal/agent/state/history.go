@@ -20,7 +20,7 @@ const (
 	mostVersionBytes = 64 << 20
 )
 
-// ErrNoVersion: the history does not have that version.
+// ErrNoVersion means that the history does not have that version.
 var ErrNoVersion = errors.New("the history does not hold it")
 
 // Version is one configuration that was applied. The list of versions is in one file; their contents are YAML files

@@ -46,7 +46,7 @@ func look(index uint32, ip netip.Addr) error {
 	return send(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE, appendAttribute(b, unix.NDA_DST, v), unix.EEXIST)
 }
 
-// ErrNoProbe: there is no neighbour whose answer would show that the host is reachable.
+// ErrNoProbe means that there is no neighbour whose answer would show that the host is reachable.
 var ErrNoProbe = errors.New("no default gateway goes by the device")
 
 // Probes returns the neighbours whose answers show that the network is reachable: the given ones, else the default

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// ErrInterrupted: a wait was ended from outside.
+// ErrInterrupted means that a wait was ended from outside.
 var ErrInterrupted = errors.New("interrupted before there was anything to read")
 
 // Do runs f and returns its result, or ErrInterrupted if ctx ends first; f then continues in the background, and its

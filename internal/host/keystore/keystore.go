@@ -32,7 +32,7 @@ const (
 
 const format = 1
 
-// ErrNone: this machine has joined no cluster.
+// ErrNone means that this machine has joined no cluster.
 var ErrNone = errors.New("this machine has joined no cluster")
 
 // Identity is this machine's identity in a cluster.

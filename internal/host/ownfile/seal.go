@@ -16,7 +16,7 @@ const sealName = `,"crc32c":"`
 // sealEnd is the end of a sealed file, after the eight digits.
 const sealEnd = "\"}\n"
 
-// ErrSum: a file's checksum is not that of its content.
+// ErrSum means that a file's checksum is not that of its content.
 var ErrSum = errors.New("its checksum does not match its content")
 
 // Seal completes the text of a JSON object, which must have at least one field and lack its closing bracket.

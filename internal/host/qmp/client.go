@@ -41,10 +41,10 @@ type Error struct{ Class, Desc string }
 
 func (e *Error) Error() string { return e.Class + ": " + e.Desc }
 
-// ErrClosed: the connection has ended.
+// ErrClosed means that the connection has ended.
 var ErrClosed = errors.New("QEMU closed its control connection")
 
-// ErrFlood: the other side sent more than a monitor may send.
+// ErrFlood means that the other side sent more than a monitor may send.
 var ErrFlood = fmt.Errorf("it sent more than %d messages or %d MiB within a second", maxPerSecond,
 	maxBytesPerSecond>>20)
 

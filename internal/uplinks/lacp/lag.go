@@ -73,7 +73,7 @@ type Frame struct {
 // Event is something that happens to a LAG: a Tick, Carrier, Received, Asked or Bad.
 type Event interface{ event() }
 
-// Tick: time has passed.
+// Tick means that time has passed.
 type Tick struct{}
 
 // Carrier is the state of a member's link.
