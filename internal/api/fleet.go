@@ -48,6 +48,10 @@ type FleetHost struct {
 	Ports int `json:"ports"`
 	// Address it is connected from.
 	Address string `json:"address"`
+	// Controller is the name of the one that it is connected to, or was.
+	Controller string `json:"controller"`
+	// Stale: that controller does not answer, this is what was known last.
+	Stale bool `json:"stale"`
 }
 
 // FleetHosts are the hosts of a cluster.
@@ -55,6 +59,11 @@ type FleetHosts struct {
 	Hosts []FleetHost `json:"hosts"`
 	// Revision is the definition's.
 	Revision int64 `json:"revision"`
+	// Controllers is how many the cluster has, Unreachable the names of those that do not answer.
+	Controllers int      `json:"controllers"`
+	Unreachable []string `json:"unreachable"`
+	// Stale says why all of it may be old; "" where it is current.
+	Stale string `json:"stale,omitempty"`
 }
 
 // FleetPort is a port of a distributed switch, and where it is.
@@ -112,6 +121,8 @@ type Definition struct {
 	Revision int64  `json:"revision"`
 	Epoch    int64  `json:"epoch"`
 	Content  string `json:"content"` // in YAML
+	// Stale says why it may be old; "" where it is current.
+	Stale string `json:"stale,omitempty"`
 }
 
 // JoinTerms are those of a token by which a host joins.
@@ -135,6 +146,7 @@ type Fleet struct {
 	through http.RoundTripper // to the controller
 	codec   wire.Codec
 	rpc     controllerv1connect.FleetServiceClient
+	members controllerv1connect.MemberServiceClient
 }
 
 // NewFleet makes a client of the controller behind a socket. It does not connect yet; each call does.
@@ -143,6 +155,7 @@ func NewFleet(socket string) *Fleet {
 	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: f.through}, f.base,
 		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody), connecthttp.WithCompressors()))
 	f.rpc = controllerv1connect.NewFleetServiceClient(rpc)
+	f.members = controllerv1connect.NewMemberServiceClient(rpc)
 	return f
 }
 
@@ -224,7 +237,9 @@ func (f *Fleet) RemoveHost(ctx context.Context, name string) error {
 // Ports returns the ports of the distributed switches on all hosts.
 func (f *Fleet) Ports(ctx context.Context, q FleetPortQuery) ([]FleetPort, error) {
 	out, err := call[struct {
-		Ports []FleetPort `json:"ports"`
+		Ports       []FleetPort `json:"ports"`
+		Unreachable []string    `json:"unreachable"`
+		Stale       string      `json:"stale"`
 	}, controllerv1.ListFleetPortsRequest, controllerv1.ListFleetPortsResponse](ctx, f, f.rpc.ListFleetPorts, q)
 	return out.Ports, err
 }

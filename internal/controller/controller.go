@@ -3,7 +3,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,18 +11,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"heddle/internal/controller/pki"
+	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/rpc"
 	"heddle/internal/controller/store"
-	"heddle/internal/host/keystore"
 	"heddle/internal/host/ownfile"
-	"heddle/internal/identity"
 )
 
 // Options are what a controller is started with.
@@ -34,64 +30,72 @@ type Options struct {
 	Listen string
 	// Advertise is where agents find this controller: HOST:PORT.
 	Advertise string
+	// ListenPeers is the address for the other controllers' etcd, AdvertisePeers where they find it: HOST:PORT. "" is
+	// the host of Listen and Advertise with the port after theirs; "none" for a controller that stays alone.
+	ListenPeers, AdvertisePeers string
 	// Socket is where people and tools on this machine call; its mode lets root alone.
 	Socket string
-	// Name is that of a new cluster, for people.
-	Name string
-	// Endpoints are those of an existing etcd cluster; without any, etcd runs in this process.
-	Endpoints []string
-	Log       *slog.Logger
+	// Name is that of a new cluster, for people; Controller that of this controller.
+	Name, Controller string
+	// Outside is an existing etcd cluster; without endpoints, etcd runs in this process.
+	Outside Outside
+	// Version is that of the program.
+	Version string
+	Log     *slog.Logger
 	// Ready is called when the controller answers. May be nil.
 	Ready func()
 }
 
-// Kinds of objects beside those of the definition and the hosts.
-const authorityKind store.Kind = "authority"
-
 // grace is how long requests under way may take when the controller ends.
 const grace = 5 * time.Second
 
-// renewEvery is how often the controller makes itself another certificate.
-const renewEvery = 7 * 24 * time.Hour
+// errAnew ends a run of a controller that begins anew at once: who it is has changed.
+var errAnew = errors.New("the controller starts anew")
 
 // Run runs a controller until ctx ends.
 func Run(ctx context.Context, o Options) error {
-	if err := ownfile.MakeDir(o.Dir, 0o700); err != nil {
-		return fmt.Errorf("the controller's directory: %w", err)
+	for {
+		err := run(ctx, o)
+		if !errors.Is(err, errAnew) {
+			return err
+		}
+		o.Log.Info("starting anew", "why", err)
 	}
-	secret, err := secretOf(filepath.Join(o.Dir, "secret"))
-	if err != nil {
-		return err
-	}
-	st, err := store.Open(ctx, store.Options{Dir: filepath.Join(o.Dir, "etcd"), Endpoints: o.Endpoints, Log: o.Log})
+}
+
+func run(ctx context.Context, o Options) error {
+	self, st, err := begin(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	authority, err := authorityOf(ctx, st, o.Name, secret)
+	anew := make(chan error, 1)
+	server, err := rpc.New(rpc.Options{Store: st, Members: st, Authority: self.authority, Secret: self.secret,
+		Epoch: st.Cluster().Epoch, Log: o.Log, TLS: self.server(),
+		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
+			error) {
+			joined, err := stage(ctx, o, Join{Controller: q.GetController(), Token: q.GetToken(), Name: q.GetName()})
+			if err != nil {
+				return nil, err
+			}
+			select {
+			case anew <- fmt.Errorf("%w: it joins cluster %s", errAnew, joined.Cluster):
+			default:
+			}
+			return &controllerv1.JoinClusterResponse{Cluster: joined.Cluster, Name: joined.Name}, nil
+		}})
 	if err != nil {
 		return err
 	}
-	self := &self{authority: authority, address: o.Advertise}
-	if self.id, err = idOf(filepath.Join(o.Dir, "id")); err == nil {
-		err = self.renew()
-	}
-	if err != nil {
+	self.Version = o.Version
+	if err := server.Announce(ctx, self.Controller); err != nil {
 		return err
 	}
-	server, err := rpc.New(rpc.Options{Store: st, Authority: authority, Epoch: st.Cluster().Epoch, Log: o.Log,
-		TLS: pki.Server{Own: self.credentials, Now: time.Now}})
-	if err != nil {
-		return err
-	}
-	if err := server.Announce(ctx, self.id, o.Advertise); err != nil {
-		return err
-	}
-	return serve(ctx, o, st, server, self)
+	return serve(ctx, o, st, server, self, anew)
 }
 
 // serve answers until ctx ends.
-func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, self *self) error {
+func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, self *self, anew <-chan error) error {
 	hosts, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for agents: %w", err)
@@ -105,21 +109,36 @@ func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, 
 	g.Go(func() error { return answer(ctx, server.HTTP(server.Hosts()), server.Listener(hosts)) })
 	g.Go(func() error { return answer(ctx, server.HTTP(server.People()), people) })
 	g.Go(func() error { return self.keep(ctx, o.Log) })
-	g.Go(func() error {
-		select {
-		case <-st.Done():
-			return errors.New("the embedded etcd has ended; see the messages before this one")
-		case <-ctx.Done():
-			return nil
-		}
-	})
-	o.Log.Info("ready", "cluster", string(self.authority.Trust().Cluster), "agents", hosts.Addr().String(),
-		"advertised",
-		o.Advertise, "socket", o.Socket)
+	g.Go(func() error { return self.settle(ctx, st, o.Log) })
+	g.Go(func() error { return watch(ctx, st, anew) })
+	o.Log.Info("ready", "cluster", string(self.authority.Trust().Cluster), "controller", self.Name, "agents",
+		hosts.Addr().String(), "advertised", o.Advertise, "peers", self.Peer, "socket", o.Socket)
 	if o.Ready != nil {
 		o.Ready()
 	}
 	return g.Wait()
+}
+
+// watch ends the run when etcd has ended, or the controller is to start anew.
+func watch(ctx context.Context, st *store.Store, anew <-chan error) error {
+	epoch := st.Cluster().Epoch
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-anew:
+			return err
+		case <-tick.C:
+			if now := st.Cluster().Epoch; now != epoch {
+				return fmt.Errorf("%w: the state was restored, epoch %d begins", errAnew, now)
+			}
+		case <-st.Done():
+			return errors.New("the embedded etcd has ended: see the messages before this one; a controller that was " +
+				"taken out of the cluster joins again with an empty data directory (heddle-controller join)")
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // answer serves until ctx ends. Agents that follow their slices are cut off then: they go to another controller.
@@ -144,9 +163,8 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := ownfile.MakeDir(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("the directory of the controller's socket: %w", err)
 	}
-	if c, err := net.Dial("unix", path); err == nil {
-		return nil, errors.Join(fmt.Errorf("another controller answers at %s: give this one another --socket", path),
-			c.Close())
+	if Answers(path) {
+		return nil, fmt.Errorf("another controller answers at %s: give this one another --socket", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -160,108 +178,11 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// secretOf reads the file whose content opens the authority's key, or makes it.
-func secretOf(path string) (pki.Secret, error) {
-	b, err := keystore.ReadSecret(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		s := pki.NewSecret()
-		return s, keystore.WriteSecret(path, s.Content())
+// Answers reports whether a controller listens at a socket.
+func Answers(path string) bool {
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		_ = c.Close()
 	}
-	if err != nil {
-		return pki.Secret{}, fmt.Errorf("the controller's secret: %w", err)
-	}
-	return pki.SecretOf(b)
-}
-
-// idOf reads this controller's id, or draws it.
-func idOf(path string) (string, error) {
-	b, err := ownfile.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		id := store.NewID()
-		return id, ownfile.Replace(path, []byte(id))
-	}
-	return string(b), err
-}
-
-// authorityOf opens the cluster's authority; the first controller of a cluster makes it.
-func authorityOf(ctx context.Context, st *store.Store, name string, secret pki.Secret) (*pki.Authority, error) {
-	key := store.Key{Kind: authorityKind, Name: "authority"}
-	for {
-		if o, ok := st.Get(key); ok {
-			doc, err := pki.Decode(o.Doc)
-			if err != nil {
-				return nil, err
-			}
-			a, err := doc.Open(secret)
-			if err != nil {
-				return nil, fmt.Errorf("open the cluster's authority with this controller's secret: %w", err)
-			}
-			return a, nil
-		}
-		doc, err := pki.New(name, secret, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		text, err := doc.Encode()
-		if err != nil {
-			return nil, err
-		}
-		_, err = st.Write(ctx, []store.Change{{Key: key, Doc: json.RawMessage(text), IfVersion: store.New}})
-		var conflict *store.Conflict
-		if err != nil && !errors.As(err, &conflict) {
-			return nil, err
-		}
-		if err := st.Sync(ctx); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// self is this controller's own identity.
-type self struct {
-	authority *pki.Authority
-	id        string
-	address   string
-	creds     atomic.Pointer[identity.Credentials]
-}
-
-func (s *self) credentials() (*identity.Credentials, error) { return s.creds.Load(), nil }
-
-// renew makes a new key and certificate. They are in memory alone.
-func (s *self) renew() error {
-	key, err := identity.NewKey()
-	if err != nil {
-		return err
-	}
-	csr, err := key.Request()
-	if err != nil {
-		return err
-	}
-	host, _, err := net.SplitHostPort(s.address)
-	if err != nil {
-		return fmt.Errorf("the address that agents are told (--advertise): %w", err)
-	}
-	issued, err := s.authority.IssueController(csr, pki.Subject{ID: s.id, Display: host, Addresses: []string{host}},
-		time.Now())
-	if err != nil {
-		return err
-	}
-	s.creds.Store(s.authority.Serving(issued.Certificate, key))
-	return nil
-}
-
-// keep renews the certificate in time, until ctx ends.
-func (s *self) keep(ctx context.Context, log *slog.Logger) error {
-	tick := time.NewTicker(renewEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			if err := s.renew(); err != nil {
-				log.Error("renew this controller's certificate", "err", err)
-			}
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return err == nil
 }

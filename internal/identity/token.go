@@ -23,9 +23,10 @@ func alphabet() *base32.Encoding {
 }
 
 const (
-	joinPrefix = "hj1"
-	apiPrefix  = "ht1"
-	idBytes    = 5
+	joinPrefix       = "hj1"
+	controllerPrefix = "hc1"
+	apiPrefix        = "ht1"
+	idBytes          = 5
 	// The secrets are as long as makes whole letters: 160 and 176 bits.
 	joinSecret = 20
 	apiSecret  = 22
@@ -72,38 +73,51 @@ func newSecret(n int) secret {
 	return secretOf(b)
 }
 
-// JoinToken lets one host join a cluster. It carries the fingerprint of the cluster's authority, so that the host knows
-// the cluster before it trusts anything.
+// JoinToken lets one host, or one controller, join a cluster. It carries the fingerprint of the cluster's authority, so
+// that who joins knows the cluster before it trusts anything. One for a host is never good for a controller: what is
+// stored of the two differs.
 type JoinToken struct {
-	ID   TokenID
-	Root Fingerprint
+	ID     TokenID
+	Root   Fingerprint
+	prefix string
 	secret
 }
 
-// NewJoinToken draws a token for the cluster with that authority.
+// NewJoinToken draws a token by which a host joins the cluster with that authority.
 func NewJoinToken(root Fingerprint) JoinToken {
-	return JoinToken{NewTokenID(), root, newSecret(joinSecret)}
+	return JoinToken{NewTokenID(), root, joinPrefix, newSecret(joinSecret)}
 }
 
-// ParseJoinToken reads a token as somebody gave it, with white space around it. Its errors are of the fault Mistyped.
-func ParseJoinToken(text string) (JoinToken, error) {
-	id, body, err := open(joinPrefix, text, sha256.Size+joinSecret)
+// NewControllerToken draws a token by which a controller joins.
+func NewControllerToken(root Fingerprint) JoinToken {
+	return JoinToken{NewTokenID(), root, controllerPrefix, newSecret(joinSecret)}
+}
+
+// ParseJoinToken reads a host's token as somebody gave it, with white space around it. Its errors are of the fault
+// Mistyped.
+func ParseJoinToken(text string) (JoinToken, error) { return parseJoin(joinPrefix, text) }
+
+// ParseControllerToken reads a controller's token as ParseJoinToken does a host's.
+func ParseControllerToken(text string) (JoinToken, error) { return parseJoin(controllerPrefix, text) }
+
+func parseJoin(prefix, text string) (JoinToken, error) {
+	id, body, err := open(prefix, text, sha256.Size+joinSecret)
 	if err != nil {
 		return JoinToken{}, err
 	}
-	return JoinToken{id, Fingerprint(body[:sha256.Size]), secretOf(body[sha256.Size:])}, nil
+	return JoinToken{id, Fingerprint(body[:sha256.Size]), prefix, secretOf(body[sha256.Size:])}, nil
 }
 
 // Text is the whole token with its secret, to be shown once to who asked for it.
 func (t JoinToken) Text() string {
-	return closed(joinPrefix, t.ID, append(t.Root[:], t.raw()...))
+	return closed(t.prefix, t.ID, append(t.Root[:], t.raw()...))
 }
 
 // Digest is what the controllers store of the secret.
-func (t JoinToken) Digest() [sha256.Size]byte { return t.digest(joinPrefix, t.ID) }
+func (t JoinToken) Digest() [sha256.Size]byte { return t.digest(t.prefix, t.ID) }
 
 // String names the token without its secret.
-func (t JoinToken) String() string { return joinPrefix + "." + string(t.ID) + ".…" }
+func (t JoinToken) String() string { return t.prefix + "." + string(t.ID) + ".…" }
 
 // Format keeps the secret out of messages and logs.
 func (t JoinToken) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(t.String())) }
@@ -178,7 +192,8 @@ func tidied(prefix, text string, whole int) (string, error) {
 	if len(text) <= 2*whole {
 		text = strings.ToLower(text)
 	}
-	for other, what := range map[string]string{joinPrefix: "for a host to join", apiPrefix: "for people and tools"} {
+	for other, what := range map[string]string{joinPrefix: "for a host to join", apiPrefix: "for people and tools",
+		controllerPrefix: "for a controller to join"} {
 		if other != prefix && strings.HasPrefix(text, other+".") {
 			return "", mistyped(fmt.Sprintf("it is a token %s (%s.…), and one that begins with %s. is needed", what,
 				other, prefix))

@@ -13,6 +13,8 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -34,15 +36,16 @@ const (
 
 // Times of a connection.
 const (
-	// dialTime bounds how long a connection to one controller takes without TLS.
-	dialTime = 5 * time.Second
+	// dialTime bounds how long a connection to one controller takes without TLS: the
+	// next one may be there.
+	dialTime = 3 * time.Second
 	// answerTime bounds the rest until the controller answers: it may have thousands of hosts to answer, and a host
 	// that gives up its place in that row makes the row longer for all.
 	answerTime = 30 * time.Second
 	// pingAfter is how long a silent connection is trusted.
-	pingAfter = 10 * time.Second
+	pingAfter = 5 * time.Second
 	// pingTime is how long an answer to a ping may take.
-	pingTime = 10 * time.Second
+	pingTime = 5 * time.Second
 	// reportEvery is the least time between two reports.
 	reportEvery = 250 * time.Millisecond
 )
@@ -99,6 +102,15 @@ type Client struct {
 	start   []byte        // random for this process
 	changed chan struct{} // holds one token when something may have to be reported
 	denied  string        // what a controller said when it sent the host away
+	// conversations counts them, over all controllers: the newest counts.
+	conversations atomic.Uint64
+}
+
+// moved ends a conversation with a controller that names another one to go to.
+type moved struct{ to string }
+
+func (m moved) Error() string {
+	return "the controller sends this host to " + m.to + ", which has fewer"
 }
 
 // New makes a client. Run runs it.
@@ -139,6 +151,14 @@ func (c *Client) Run(ctx context.Context) {
 		heard, err := c.converse(ctx, address)
 		if ctx.Err() != nil {
 			return
+		}
+		var away moved
+		if errors.As(err, &away) {
+			if at := slices.Index(c.Membership.Controllers(), away.to); at >= 0 {
+				c.Log.Info("going to another controller", "from", address, "to", away.to)
+				n, last = at+len(c.Membership.Controllers())-1, "" // never 0, which is drawn
+				continue
+			}
 		}
 		if heard {
 			c.denied = ""
@@ -197,7 +217,8 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		return err
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
-		Start: c.start, Report: report, Answers: c.Calls != nil}}
+		Start: c.start, Report: report, Answers: c.Calls != nil,
+		Conversation: c.conversations.Add(1)}}
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))
 	}
@@ -206,6 +227,9 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		due: make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4),
 		answers: make(chan *controllerv1.HostAnswer)}
 	first, err := stream.Receive()
+	if err == nil {
+		err = s.received.older(first.GetCurrent())
+	}
 	if err != nil {
 		return because(ctx, err)
 	}
@@ -289,6 +313,9 @@ func (c *Client) transport() (*http.Transport, error) {
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
+	if c.Dial == nil {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
 	return c.Dial(ctx, network, address)
 }
 

@@ -59,6 +59,17 @@ func (r *received) current(v *controllerv1.SliceVersion) error {
 	return nil
 }
 
+// older is an error for a version from before a restore of the controllers' state that this host knows of: a controller
+// that has it was left over, and another one has what counts.
+func (r *received) older(v *controllerv1.SliceVersion) error {
+	if v.GetEpoch() >= r.epoch {
+		return nil
+	}
+	return fmt.Errorf("this controller has the state of epoch %d, and the host one of epoch %d, which was restored "+
+		"since: the controller is left over from before (heddle-controller list), or the host leaves the cluster and "+
+		"joins again", v.GetEpoch(), r.epoch)
+}
+
 // ready is a version to be activated, with its hash: that of all objects is much work beside a change of one.
 type ready struct {
 	*state.Slice

@@ -45,6 +45,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 			s.Log.Error("remember where the controllers are", "err", err)
 		}
 	}
+	if to := m.GetMoveTo(); to != "" {
+		return moved{to}
+	}
 	if q := m.GetRenew(); q != nil {
 		select {
 		case s.due <- q:

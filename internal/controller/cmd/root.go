@@ -15,6 +15,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"heddle/internal/controller"
 )
@@ -46,12 +47,10 @@ func New(stderr io.Writer) *cobra.Command {
 	c := &cobra.Command{
 		Use: "heddle-controller", Short: "Keep the definition of distributed switches for many hosts",
 		Long: "Keep the definition of distributed switches for many hosts, and hand each host its part. Everything " +
-			"is in " +
-			"one\ndirectory; etcd runs inside unless --etcd-endpoints names an existing cluster. Hosts go on by what " +
-			"they " +
-			"have while\nno controller answers.\n\nPeople call it with \"heddle host\" and \"heddle definition\" on " +
-			"the same " +
-			"machine.",
+			"is in one\ndirectory; etcd runs inside unless --etcd-endpoints names an existing cluster. Several " +
+			"controllers make one\ncluster (\"heddle-controller join\"); three stand the loss of one. Hosts go on by " +
+			"what they have while no controller\nanswers.\n\nPeople call it with \"heddle host\" and \"heddle " +
+			"definition\" on the same machine.",
 		Example: "  heddle-controller --advertise controller1.example:7411\n  heddle host token\n" +
 			"  heddle definition apply -f fleet.yaml",
 		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
@@ -60,16 +59,9 @@ func New(stderr io.Writer) *cobra.Command {
 				_, err := fmt.Fprintln(c.OutOrStdout(), "heddle-controller "+version())
 				return err
 			}
-			level := slog.LevelInfo
-			if verbose {
-				level = slog.LevelDebug
-			}
-			o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-			if o.Advertise == "" {
-				var err error
-				if o.Advertise, err = advertised(o.Listen); err != nil {
-					return err
-				}
+			o.Log = logTo(stderr, verbose)
+			if err := complete(&o); err != nil {
+				return err
 			}
 			o.Ready = func() {
 				if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
@@ -79,18 +71,63 @@ func New(stderr io.Writer) *cobra.Command {
 			return controller.Run(c.Context(), o)
 		},
 	}
-	f := c.Flags()
-	f.StringVar(&o.Dir, "data-dir", defaultDir, "directory for all that the controller keeps")
+	runFlags(c.Flags(), &o)
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
+	c.Flags().BoolVar(&showVersion, "version", false, "show the program's version")
+	c.AddCommand(newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr))
+	return c
+}
+
+func logTo(w io.Writer, verbose bool) *slog.Logger {
+	level := slog.LevelInfo
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// runFlags are those by which a controller runs.
+func runFlags(f *pflag.FlagSet, o *controller.Options) {
+	dirFlag(f, &o.Dir)
+	socketFlag(f, &o.Socket)
 	f.StringVar(&o.Listen, "listen", defaultListen, "address for agents, HOST:PORT")
 	f.StringVar(&o.Advertise, "advertise", "", "where agents find this controller, HOST:PORT (default: this\n"+
 		"machine's name and the port of --listen)")
-	f.StringVar(&o.Socket, "socket", defaultSocket,
-		"socket for people and tools on this machine; root alone may use it")
+	f.StringVar(&o.ListenPeers, "listen-peers", "", "address for the other controllers, HOST:PORT (default: the host\n"+
+		"of --listen and the port after its); none for a controller that\nstays alone")
+	f.StringVar(&o.AdvertisePeers, "advertise-peers", "", "where the other controllers find this one, HOST:PORT\n"+
+		"(default: the host of --advertise and the port of --listen-peers)")
+	f.StringVar(&o.Controller, "name", "", "name of this controller, for people (default: the machine's)")
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
-	f.StringSliceVar(&o.Endpoints, "etcd-endpoints", nil, "endpoints of an existing etcd cluster")
-	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
-	f.BoolVar(&showVersion, "version", false, "show the program's version")
-	return c
+	etcdFlags(f, &o.Outside)
+}
+
+func dirFlag(f *pflag.FlagSet, dir *string) {
+	f.StringVar(dir, "data-dir", defaultDir, "directory for all that the controller keeps")
+}
+
+func socketFlag(f *pflag.FlagSet, socket *string) {
+	f.StringVar(socket, "socket", defaultSocket, "socket for people and tools on this machine; root alone may use it")
+}
+
+// etcdFlags are those of an existing etcd cluster.
+func etcdFlags(f *pflag.FlagSet, e *controller.Outside) {
+	f.StringSliceVar(&e.Endpoints, "etcd-endpoints", nil, "endpoints of an existing etcd cluster, https://HOST:PORT")
+	f.StringVar(&e.CA, "etcd-ca", "", "file with the authorities of that cluster (default: the machine's)")
+	f.StringVar(&e.Cert, "etcd-cert", "", "file with this controller's certificate for it")
+	f.StringVar(&e.Key, "etcd-key", "", "file with the key of that certificate")
+	f.StringVar(&e.User, "etcd-user", "", "user there")
+	f.StringVar(&e.PasswordFile, "etcd-password-file", "", "file with the user's password, which others may not read")
+	f.StringVar(&e.Prefix, "etcd-prefix", "/heddle/", "what all keys begin with; another one for each Heddle cluster")
+}
+
+// complete is what flags leave open.
+func complete(o *controller.Options) (err error) {
+	o.Version = version()
+	if o.Advertise == "" {
+		o.Advertise, err = advertised(o.Listen)
+	}
+	return err
 }
 
 // advertised is where agents find a controller that listens there.

@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,8 @@ type JoinRecord struct {
 	// By is who made it.
 	By     string      `json:"by"`
 	Labels LabelBounds `json:"labels,omitempty"`
+	// For says what joins with it: "" for a host, or ForController.
+	For string `json:"for,omitempty"`
 	// Used says which host has joined with it; nil is none.
 	Used *Use `json:"used,omitempty"`
 
@@ -88,6 +91,21 @@ func (a *Authority) NewJoinToken(terms JoinTerms, now time.Time) (identity.JoinT
 		Labels: terms.Labels}, nil
 }
 
+// ForController is JoinRecord.For of a token by which a controller joins.
+const ForController = "controller"
+
+// NewControllerToken makes a token for one controller, and what is stored of it. Who has it gets what makes
+// certificates: it is for minutes.
+func (a *Authority) NewControllerToken(terms JoinTerms, now time.Time) (identity.JoinToken, *JoinRecord, error) {
+	if terms.Life <= 0 {
+		return identity.JoinToken{}, nil, errors.New("a token needs a time after which it expires")
+	}
+	t := identity.NewControllerToken(a.Fingerprint())
+	d := t.Digest()
+	return t, &JoinRecord{ID: t.ID, Digest: d[:], Root: t.Root, Made: now, Expires: now.Add(terms.Life), By: terms.By,
+		For: ForController}, nil
+}
+
 // JoinRequest is a host that wants to join.
 type JoinRequest struct {
 	Token identity.JoinToken
@@ -115,7 +133,8 @@ func (a *Authority) Redeem(r *JoinRecord, q JoinRequest, host string, now time.T
 		return nil, fault(identity.WrongCluster, errors.New("it names a root that the cluster no longer trusts"))
 	}
 	if r.Used != nil && !r.Used.Key.Equal(q.Key) {
-		return nil, fault(identity.Used, fmt.Errorf("host %s joined with it on %s", r.Used.Host, stamp(r.Used.At)))
+		return nil, fault(identity.Used, fmt.Errorf("%s %s joined with it on %s", cmp.Or(r.For, "host"), r.Used.Host,
+			stamp(r.Used.At)))
 	}
 	if now.After(r.Expires) {
 		return nil, fault(identity.Expired, fmt.Errorf("on %s", stamp(r.Expires)))

@@ -8,36 +8,30 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
-// await waits until the hosts have that revision active, or cannot, for as long as patience, and says who has not.
-func (f *fleet) await(ctx context.Context, revision int64, names []string, patience time.Duration) (
-	[]*controllerv1.HostProblem, error) {
+// settled waits until this controller has that revision and those of the hosts that are connected to it have answered,
+// for as long as patience.
+func (f *fleet) settled(ctx context.Context, revision int64, names []string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	left := names
 	for {
 		f.mu.Lock()
-		var waiting []*controllerv1.HostProblem
 		if f.revision >= revision {
-			if left = f.pending(left); len(left) == 0 {
-				waiting, left = f.waiting(names)
-			}
+			left = f.pending(left)
 		}
 		done := f.revision >= revision && len(left) == 0
 		changed := f.changed
 		f.mu.Unlock()
 		if done {
-			return waiting, nil
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, ctx.Err()
+				return ctx.Err()
 			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			waiting, _ = f.waiting(names)
-			return waiting, nil
+			return nil
 		}
 	}
 }
@@ -55,27 +49,4 @@ func (f *fleet) pending(names []string) []string {
 		}
 	}
 	return nil
-}
-
-// waiting are those of the hosts that do not have the newest version active; pending: those that may have it soon. The
-// caller holds the lock.
-func (f *fleet) waiting(names []string) (list []*controllerv1.HostProblem, pending []string) {
-	for _, name := range names {
-		h := f.names[name]
-		if h == nil { // it was taken out of the cluster
-			continue
-		}
-		state, why := f.state(h)
-		switch state {
-		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_WARNING:
-			continue
-		case controllerv1.HostState_HOST_STATE_PENDING:
-			pending = append(pending, name)
-			why = []string{"it has not answered yet"}
-		case controllerv1.HostState_HOST_STATE_DISCONNECTED:
-			why = []string{"it is not connected"}
-		}
-		list = append(list, &controllerv1.HostProblem{Host: name, Problems: why})
-	}
-	return list, pending
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -27,22 +28,37 @@ func (f *fleet) makeRoom(id string, c *conn) error {
 		return nil
 	}
 	old, name := h.conn, h.doc.Name
-	if old.ask.pong == nil {
-		old.ask = ask{number: old.ask.number + 1, pong: make(chan struct{})}
+	f.mu.Unlock()
+	if !f.answers(context.Background(), old) {
+		return nil
 	}
-	pong := old.ask.pong
-	old.poke()
+	return f.twice(name, old.address, c.address)
+}
+
+// answers asks a host, by a connection, whether it is there.
+func (f *fleet) answers(ctx context.Context, c *conn) bool {
+	f.mu.Lock()
+	if c.ask.pong == nil {
+		c.ask = ask{number: c.ask.number + 1, pong: make(chan struct{})}
+	}
+	pong := c.ask.pong
+	c.poke()
 	f.mu.Unlock()
 	select {
 	case <-pong:
-	case <-old.done:
-		return nil
+		return true
+	case <-c.done:
+	case <-ctx.Done():
 	case <-time.After(pongTime):
-		return nil
 	}
+	return false
+}
+
+// twice is the error for a second machine with the certificate of a host.
+func (f *fleet) twice(name, there, here string) error {
 	why := fmt.Sprintf("two machines have the certificate of host %s: the one at %s is connected and answers, so the "+
 		"one at %s is refused; if it is a copy, take it out of the cluster there (heddle host leave) and join under "+
-		"a name of its own (heddle host join)", name, old.address, c.address)
+		"a name of its own (heddle host join)", name, there, here)
 	f.log.Warn("a host is refused", "host", name, "why", why)
 	return connect.NewError(connect.CodeAlreadyExists, why)
 }

@@ -122,7 +122,7 @@ func newController(t *testing.T) *controller {
 		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c.address = l.Addr().String()
-	if err := c.Announce(t.Context(), "c1", c.address); err != nil {
+	if err := c.Announce(t.Context(), Controller{ID: "c1", Name: "c1", Address: c.address}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -37,7 +37,7 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if err := p.Store.Sync(ctx); err != nil {
 		return nil, storeError(err)
 	}
-	current, _ := p.Store.Get(definitionKey())
+	current, _ := p.Store.Get(DefinitionKey())
 	if q.GetRevision() > 0 && q.GetRevision() != current.Version {
 		return nil, connect.NewError(connect.CodeAborted,
 			fmt.Sprintf("the definition has changed since: the change was "+
@@ -47,7 +47,8 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	have, versions := p.stored()
 	change := slice.Between(have, next)
 	if !q.GetForce() {
-		if err := p.fleet.unused(change); err != nil {
+		there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+		if err := p.fleet.unused(change, there); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +68,7 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		return nil, storeError(err)
 	}
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
-	out.Waiting, err = p.fleet.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
+	out.Waiting, err = p.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
 	return out, err
 }
 
@@ -94,7 +95,8 @@ type definitionDoc struct {
 	At   time.Time `json:"at"`
 }
 
-func definitionKey() store.Key { return store.Key{Kind: definitionKind, Name: "current"} }
+// DefinitionKey is the key of that object.
+func DefinitionKey() store.Key { return store.Key{Kind: definitionKind, Name: "current"} }
 
 // write writes a change that was made on that revision, all of it or, where it has more objects than a transaction can
 // have, a part after the other (S83). What is added comes before what is removed, so that no state in between lacks
@@ -115,7 +117,7 @@ func (s *Server) write(ctx context.Context, file string, revision int64, c slice
 			IfVersion: versions[k]})
 	}
 	for part := range slices.Chunk(list, chunk) {
-		part = append(slices.Clone(part), store.Change{Key: definitionKey(), Doc: doc, IfVersion: revision})
+		part = append(slices.Clone(part), store.Change{Key: DefinitionKey(), Doc: doc, IfVersion: revision})
 		if revision, err = s.Store.Write(ctx, part); err != nil {
 			return 0, err
 		}
@@ -139,13 +141,13 @@ func told(have *slice.Set, c slice.Change) (lines []string) {
 }
 
 // unused refuses a change that removes a port group in use.
-func (f *fleet) unused(c slice.Change) error {
+func (f *fleet) unused(c slice.Change, there *elsewhere) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var lines []string
 	for _, k := range c.Removed {
 		if k.Kind == slice.PortGroup {
-			lines = append(lines, f.users(k.Name)...)
+			lines = append(lines, f.users(k.Name, there)...)
 		}
 	}
 	if len(lines) > 0 {
@@ -155,19 +157,20 @@ func (f *fleet) unused(c slice.Change) error {
 }
 
 // users says who uses a port group, or might: a host that is away and has not reported its ports.
-func (f *fleet) users(group string) (lines []string) {
+func (f *fleet) users(group string, there *elsewhere) (lines []string) {
 	sw, name, _ := strings.Cut(group, "/")
 	for _, h := range f.sorted() {
 		if _, has := f.inventory.Switches(h.doc.Name, h.doc.Labels)[sw]; !has {
 			continue
 		}
-		if h.report == nil {
+		report, _ := there.reportOf(h)
+		if report == nil {
 			lines = append(lines, fmt.Sprintf("port group %s may be in use on host %s, which is not connected: wait "+
 				"for it, "+
 				"or remove the port group with --force; the host goes on by what it has", group, h.doc.Name))
 			continue
 		}
-		if ports := h.report.users(sw, name); len(ports) > 0 {
+		if ports := usersOf(report, sw, name); len(ports) > 0 {
 			lines = append(lines, fmt.Sprintf("port group %s is in use on host %s, by %s: move these ports, or "+
 				"remove it "+
 				"with --force", group, h.doc.Name, strings.Join(ports, ", ")))
@@ -214,7 +217,8 @@ func (p people) GetDefinition(context.Context, *controllerv1.GetDefinitionReques
 		return nil, err
 	}
 	text, err := spec.FormatDefinition(d)
-	return &controllerv1.GetDefinitionResponse{Revision: revision, Epoch: epoch, Content: string(text)}, err
+	return &controllerv1.GetDefinitionResponse{Revision: revision, Epoch: epoch, Content: string(text),
+		Stale: p.staleText()}, err
 }
 
 // defaultLife is how long a token can be used where nobody says.

@@ -42,6 +42,8 @@ type fleet struct {
 	order     []slice.Hash              // of sets, the oldest first
 	updates   map[updateKey]*controllerv1.SliceUpdate
 	changed   chan struct{} // closed and replaced when something changes that somebody may wait for
+	// roster counts the changes of the list of controllers.
+	roster int64
 }
 
 // host is one that joined.
@@ -79,7 +81,7 @@ type version struct {
 const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
-	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{})}
+	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1}
 	f.reset()
 	return f
 }
@@ -102,7 +104,7 @@ func (f *fleet) take(b store.Batch) {
 		objects = &slice.Set{}
 	}
 	there := map[string]bool{}
-	revision := f.revision
+	revision, roster := f.revision, b.Reset
 	for _, e := range b.Events {
 		switch {
 		case e.Kind == store.KindHost && e.Object == nil:
@@ -110,6 +112,8 @@ func (f *fleet) take(b store.Batch) {
 		case e.Kind == store.KindHost:
 			there[e.Object.ID] = true
 			f.joined(e.Object)
+		case e.Kind == ControllerKind:
+			roster = true
 		case e.Kind == definitionKind && e.Object != nil:
 			revision = e.Object.Version
 		case !slices.Contains(inventory.Kinds(), slice.Kind(e.Kind)):
@@ -125,6 +129,10 @@ func (f *fleet) take(b store.Batch) {
 				f.drop(h)
 			}
 		}
+	}
+	if roster {
+		f.roster++
+		f.pokeAll()
 	}
 	if objects.Hash() != before || b.Reset || revision != f.revision {
 		f.define(objects, revision)
@@ -195,6 +203,15 @@ func (f *fleet) drop(h *host) {
 	}
 	if h.conn != nil {
 		h.conn.end(fmt.Errorf("host %s was taken out of the cluster", h.doc.Name))
+	}
+}
+
+// pokeAll wakes all connections. The caller holds the lock.
+func (f *fleet) pokeAll() {
+	for _, h := range f.hosts {
+		if h.conn != nil {
+			h.conn.poke()
+		}
 	}
 }
 

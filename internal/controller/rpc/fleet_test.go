@@ -47,7 +47,7 @@ func events(from, to *slice.Set, revision int64) (b store.Batch) {
 	for _, o := range c.Removed {
 		add(store.Key{Kind: store.Kind(o.Kind), Name: o.Name}, nil)
 	}
-	add(definitionKey(), &store.Object{Key: definitionKey(), Version: revision})
+	add(DefinitionKey(), &store.Object{Key: DefinitionKey(), Version: revision})
 	return b
 }
 
@@ -253,7 +253,7 @@ func TestAwait_EndsWhenAllHaveIt(t *testing.T) {
 	}
 	got := make(chan answer, 1)
 	go func() {
-		waiting, err := f.await(t.Context(), 2, append(slices.Clone(names), "gone"), time.Minute)
+		waiting, err := serverOf(f).await(t.Context(), 2, append(slices.Clone(names), "gone"), time.Minute)
 		got <- answer{waiting, err}
 	}()
 	f.take(events(d, definition(t, 20), 2))
@@ -274,7 +274,7 @@ func TestAwait_EndsWhenAllHaveIt(t *testing.T) {
 	all[4].next()
 	all[4].acknowledges()
 	f.leave(all[5].host, all[5].conn)
-	waiting, err := f.await(context.Background(), 3, names[3:7], time.Millisecond)
+	waiting, err := serverOf(f).await(context.Background(), 3, names[3:7], time.Millisecond)
 	if err != nil || len(waiting) != 3 || waiting[0].GetHost() != "h03" ||
 		waiting[1].GetProblems()[0] != "it is not connected" ||
 		waiting[2].GetProblems()[0] != "it has not answered yet" {
@@ -302,3 +302,11 @@ func TestTake_ANameIsOfOneHost(t *testing.T) {
 		t.Errorf("after a reset without hosts: %v, names %v", f.hosts, f.names)
 	}
 }
+
+// serverOf is a controller that is alone, with a fleet.
+func serverOf(f *fleet) *Server { return &Server{fleet: f, roster: &roster{store: noStore{}}} }
+
+// noStore is the store of a controller that is alone.
+type noStore struct{ Store }
+
+func (noStore) List(store.Kind) []store.Object { return nil }

@@ -18,9 +18,14 @@ import (
 type conn struct {
 	start   string
 	address string
-	wake    chan struct{} // holds one token when something may have to be sent
-	cancel  context.CancelCauseFunc
-	resend  bool // the whole content is asked for
+	// conversation is the host's number of it: the one with the highest counts.
+	conversation uint64
+	// roster is the version of the list of controllers that the host has.
+	roster int64
+	moveTo string        // the address of a controller with fewer hosts
+	wake   chan struct{} // holds one token when something may have to be sent
+	cancel context.CancelCauseFunc
+	resend bool // the whole content is asked for
 	// sent is what the host has been sent; nil before the first message.
 	sent   *content
 	beyond bool // it has reported what is not its to report
@@ -61,11 +66,18 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		return s.renewOnly(ctx, peer, stream)
 	}
 	first, err := s.hello(ctx, stream)
+	if err == nil {
+		err = s.quorum.refuse()
+	}
+	if err == nil {
+		err = s.present(ctx, peer.Name.ID)
+	}
 	if err != nil {
 		return err
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
-		cancel: cancel, done: ctx.Done(), answers: first.GetHello().GetAnswers()}
+		conversation: first.GetHello().GetConversation(), cancel: cancel, done: ctx.Done(),
+		answers: first.GetHello().GetAnswers()}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
 		return err
@@ -75,6 +87,9 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		return err
 	}
 	defer s.fleet.leave(h, c)
+	if err := s.claim(ctx, h, c); err != nil {
+		return err
+	}
 	go func() { cancel(s.listen(h, c, stream)) }()
 	return s.hand(ctx, h, c, stream, first.GetHello().GetHave(), &renewal{Server: s, peer: peer})
 }
@@ -200,7 +215,13 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			return err
 		}
 		if first {
-			m.Controllers, m.TakesChanges = s.controllers(), true
+			m.TakesChanges = true
+		}
+		if list, to := s.whereTo(c); len(list) > 0 || to != "" {
+			if m == nil {
+				m = &controllerv1.FollowSliceResponse{}
+			}
+			m.Controllers, m.MoveTo = list, to
 		}
 		if due := renewal.due(); due != nil {
 			if m == nil {

@@ -30,6 +30,9 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
+	if err := s.current(ctx); err != nil { // the token may have been made, or used, at another controller just now
+		return nil, err
+	}
 	now := s.TLS.Now()
 	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName(), now)
 	if err != nil {
@@ -151,11 +154,18 @@ func (s *Server) identity(id, name string, issued *pki.Issued) *controllerv1.Hos
 	return out
 }
 
+func isConflict(err error) bool {
+	var conflict *store.Conflict
+	return errors.As(err, &conflict)
+}
+
 // storeError is an error of the store, for the caller.
 func storeError(err error) error {
 	var conflict *store.Conflict
 	var away *store.Unavailable
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &conflict):
 		return connect.NewError(connect.CodeAborted, err.Error())
 	case errors.As(err, &away):

@@ -4,46 +4,53 @@ import (
 	"context"
 	"fmt"
 
-	"connectrpc.com/connect/v2"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
+
+	"connectrpc.com/connect/v2"
 )
 
 // ListHosts lists the hosts and how they follow the definition.
-func (p people) ListHosts(context.Context, *controllerv1.ListHostsRequest) (*controllerv1.ListHostsResponse, error) {
+func (p people) ListHosts(ctx context.Context, _ *controllerv1.ListHostsRequest) (*controllerv1.ListHostsResponse,
+	error) {
+	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{})
 	f := p.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := &controllerv1.ListHostsResponse{Revision: f.revision}
+	out := &controllerv1.ListHostsResponse{Revision: f.revision, Controllers: int32(len(p.cluster())),
+		Unreachable: there.away, Stale: p.staleText()}
 	for _, h := range f.sorted() {
-		state, why := f.state(h)
-		out.Hosts = append(out.Hosts, &controllerv1.Host{Name: h.doc.Name, Id: h.id,
-			Labels: f.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
-			Revision: h.active.revision, Problems: why, Since: timestamppb.New(h.since),
-			Ports: int32(h.report.count()), Address: h.address})
+		out.Hosts = append(out.Hosts, p.shown(h, there))
 	}
 	return out, nil
 }
 
 // ListFleetPorts lists the ports of the distributed switches as the hosts reported them last.
-func (p people) ListFleetPorts(_ context.Context, q *controllerv1.ListFleetPortsRequest) (
+func (p people) ListFleetPorts(ctx context.Context, q *controllerv1.ListFleetPortsRequest) (
 	*controllerv1.ListFleetPortsResponse, error) {
+	ask := &controllerv1.GetHostsHereRequest{Reports: true}
+	if q.GetHost() != "" {
+		ask.Names = []string{q.GetHost()}
+	}
+	there := p.askHosts(ctx, ask)
 	f := p.fleet
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fits := func(want, got string) bool { return want == "" || want == got }
-	out := &controllerv1.ListFleetPortsResponse{}
+	out := &controllerv1.ListFleetPortsResponse{Unreachable: there.away, Stale: p.staleText()}
 	for _, h := range f.sorted() {
-		for _, port := range h.report.GetPorts() {
+		report, connected := there.reportOf(h)
+		if report == nil {
+			continue
+		}
+		for _, port := range report.GetPorts() {
 			if fits(q.GetHost(), h.doc.Name) && fits(q.GetSwitch(), port.GetSwitch()) &&
 				fits(q.GetPortGroup(), port.GetPortGroup()) {
 				out.Ports = append(out.Ports, &controllerv1.FleetPort{Host: h.doc.Name, Switch: port.GetSwitch(),
 					Name: port.GetName(), PortGroup: port.GetPortGroup(), State: port.GetState(), Mac: port.GetMac(),
-					Device: port.GetDevice(), Stale: h.conn == nil})
+					Device: port.GetDevice(), Stale: !connected})
 			}
 		}
 	}

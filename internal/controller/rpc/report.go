@@ -117,6 +117,41 @@ func (r *report) GetWarnings() []string {
 	return r.warnings
 }
 
+// message is the report for another controller; nil where there is none.
+func (r *report) message() *controllerv1.HostReport {
+	if r == nil {
+		return nil
+	}
+	return &controllerv1.HostReport{Ports: r.GetPorts(), Warnings: r.warnings}
+}
+
+// reported is a report, kept here or by another controller.
+type reported interface {
+	GetPorts() []*controllerv1.HostPort
+	GetWarnings() []string
+}
+
+// reportedBy is the report that another controller sent, nil for none.
+func reportedBy(r *controllerv1.HostReport) reported {
+	if r == nil {
+		return nil
+	}
+	return r
+}
+
+// usersOf are the ports in a port group.
+func usersOf(r reported, sw, group string) (names []string) {
+	if here, ok := r.(*report); ok {
+		return here.users(sw, group)
+	}
+	for _, p := range r.GetPorts() {
+		if p.GetSwitch() == sw && p.GetPortGroup() == group {
+			names = append(names, p.GetName())
+		}
+	}
+	return names
+}
+
 // users are the ports in a port group. Most hosts have none, which their bytes show without being read.
 func (r *report) users(sw, group string) (names []string) {
 	if r == nil || !bytes.Contains(r.wire, []byte(group)) {

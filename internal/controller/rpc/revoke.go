@@ -10,17 +10,18 @@ import (
 // revocationsKind is the kind of the one object with the list of what is revoked.
 const revocationsKind store.Kind = "revocations"
 
-func revocationsKey() store.Key { return store.Key{Kind: revocationsKind, Name: "current"} }
+// RevocationsKey is the key of that object.
+func RevocationsKey() store.Key { return store.Key{Kind: revocationsKind, Name: "current"} }
 
 // revoking is the change that makes the list another one. It is written with what it belongs to.
 func (s *Server) revoking(change func(*pki.Revocations) *pki.Revocations) (store.Change, error) {
-	o, _ := s.Store.Get(revocationsKey())
+	o, _ := s.Store.Get(RevocationsKey())
 	list, err := pki.DecodeRevocations(o.Doc)
 	if err != nil {
 		return store.Change{}, err
 	}
 	text, err := change(list.Prune(s.TLS.Now())).Encode()
-	return store.Change{Key: revocationsKey(), Doc: text, IfVersion: o.Version}, err
+	return store.Change{Key: RevocationsKey(), Doc: text, IfVersion: o.Version}, err
 }
 
 // revokeAll is the list with these certificates.
@@ -58,7 +59,7 @@ func (s *Server) takeRevocations(b store.Batch) {
 
 // readRevocations reads the list before anybody is let in.
 func (s *Server) readRevocations() error {
-	o, _ := s.Store.Get(revocationsKey())
+	o, _ := s.Store.Get(RevocationsKey())
 	if err := s.revoked(o.Doc); err != nil {
 		return fmt.Errorf("a controller lets nobody in that does not know what is revoked: %w", err)
 	}

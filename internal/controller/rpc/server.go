@@ -3,15 +3,17 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
 
+	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
@@ -28,6 +30,16 @@ type Store interface {
 	Write(context.Context, []store.Change) (int64, error)
 	Watch(ctx context.Context, from int64) <-chan store.Batch
 	Sync(context.Context) error
+	// Stale says why reads may be old; nil when they are current.
+	Stale() error
+}
+
+// Members are what a server needs of etcd besides.
+type Members interface {
+	Status(context.Context) (store.Status, error)
+	AddMember(ctx context.Context, name string, urls []string) (id uint64, members []string, err error)
+	RemoveMember(ctx context.Context, id uint64) error
+	Snapshot(ctx context.Context, to io.Writer) (size int64, err error)
 }
 
 // Options are what a server needs.
@@ -42,6 +54,17 @@ type Options struct {
 	Log   *slog.Logger
 	// HelloTime bounds how long a host may take to say who it is; 10 s if it is zero.
 	HelloTime time.Duration
+	// Members are the controllers' own; nil where nobody asks.
+	Members Members
+	// Secret opens the authority's key: a controller that joins gets it.
+	Secret pki.Secret
+	// JoinCluster makes this controller part of another cluster. May be nil.
+	JoinCluster func(context.Context, *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse, error)
+	// QuorumTime is how long this controller may be cut off from the majority before the hosts are sent away; 3 s if it
+	// is zero.
+	QuorumTime time.Duration
+	// SpreadTime is how often the hosts are spread over the controllers; 15 s if it is zero.
+	SpreadTime time.Duration
 }
 
 // Server answers agents, people and tools.
@@ -49,6 +72,8 @@ type Server struct {
 	Options
 	fleet *fleet
 	gate  *pki.Gate
+	*roster
+	quorum quorum
 }
 
 // New makes a server. Run runs it.
@@ -56,53 +81,43 @@ func New(o Options) (*Server, error) {
 	if o.HelloTime == 0 {
 		o.HelloTime = helloTime
 	}
-	s := &Server{o, newFleet(o.Log, o.Epoch), pki.NewGate(&pki.Revocations{})}
+	if o.QuorumTime == 0 {
+		o.QuorumTime = quorumTime
+	}
+	if o.SpreadTime == 0 {
+		o.SpreadTime = spreadTime
+	}
+	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
+		roster: &roster{store: o.Store}}
 	s.TLS.Revoked = s.gate.Check
+	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	return s, s.readRevocations()
 }
 
-// controllerKind is the kind of the object that says where a controller is.
-const controllerKind store.Kind = "controller"
-
-// controllerDoc is what the store keeps of a controller.
-type controllerDoc struct {
-	Address string `json:"address"`
-}
-
-// Announce writes where agents find the controller of that id.
-func (s *Server) Announce(ctx context.Context, id, address string) error {
-	doc, err := json.Marshal(controllerDoc{address})
-	if err != nil {
-		return err
-	}
-	_, err = s.Store.Write(ctx, []store.Change{{Key: store.Key{Kind: controllerKind, Name: id}, Doc: doc,
-		IfVersion: store.Any}})
-	return storeError(err)
-}
-
-// controllers are the addresses of all controllers, HOST:PORT.
-func (s *Server) controllers() (list []string) {
-	for _, o := range s.Store.List(controllerKind) {
-		var doc controllerDoc
-		if json.Unmarshal(o.Doc, &doc) == nil && doc.Address != "" {
-			list = append(list, doc.Address)
-		}
-	}
-	return list
-}
+// Times of a server.
+const (
+	quorumTime = 3 * time.Second
+	spreadTime = 15 * time.Second
+)
 
 // Run follows the store until ctx ends.
 func (s *Server) Run(ctx context.Context) {
+	var beside sync.WaitGroup
+	beside.Go(func() { s.quorum.watch(ctx, s) })
+	beside.Go(func() { s.spread(ctx) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		s.fleet.take(b)
 	}
+	beside.Wait()
+	s.links.close()
 }
 
 // Hosts answers agents: the listener is given connections of TLS.
 func (s *Server) Hosts() http.Handler {
 	rpc := connect.NewServer()
 	controllerv1connect.RegisterHostServiceHandler(rpc, s)
+	controllerv1connect.RegisterControllerServiceHandler(rpc, s)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -114,6 +129,7 @@ func (s *Server) Hosts() http.Handler {
 func (s *Server) People() http.Handler {
 	rpc := connect.NewServer()
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people{s})
+	controllerv1connect.RegisterMemberServiceHandler(rpc, people{s})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
 	mux.Handle("POST "+lookPath, s.looks())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,16 +28,44 @@ func (s *Store) AddMember(ctx context.Context, name string, urls []string) (id u
 		resp, err = s.client.MemberAddAsLearner(ctx, urls)
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrMemberExist):
+		return s.added(ctx, name, urls)
+	case errors.Is(err, rpctypes.ErrTooManyLearners):
+		return 0, nil, errors.New("store: another member joins at the moment: wait until it is there, or remove it")
+	case err != nil:
 		return 0, nil, fmt.Errorf("store: adding member %s: %w", name, err)
 	}
+	return resp.Member.ID, listed(resp.Members, resp.Member.ID, name), nil
+}
+
+// added is AddMember for a member that was added before, and has not started or has lost the answer.
+func (s *Store) added(ctx context.Context, name string, urls []string) (id uint64, members []string, err error) {
+	resp, err := s.client.MemberList(ctx)
+	if err != nil {
+		return 0, nil, fmt.Errorf("store: the members: %w", err)
+	}
 	for _, m := range resp.Members {
-		if m.ID == resp.Member.ID {
+		if slices.Equal(m.PeerURLs, urls) && (m.Name == "" || m.Name == name) {
+			return m.ID, listed(resp.Members, m.ID, name), nil
+		}
+	}
+	return 0, nil, fmt.Errorf("store: adding member %s: another member has its address, %s: give this one another, or "+
+		"remove the other one", name, strings.Join(urls, ", "))
+}
+
+// listed are all members as NAME=URL; the one with that identifier has no name yet.
+func listed(all []*etcdserverpb.Member, id uint64, name string) (members []string) {
+	for _, m := range all {
+		if m.ID == id {
 			m.Name = name
+		}
+		if m.Name == "" { // another one that has not started
+			continue
 		}
 		members = append(members, memberURLs(m)...)
 	}
-	return resp.Member.ID, members, nil
+	return members
 }
 
 // whenHealthy repeats a change of members: etcd makes none before they have seen each other for five seconds.
@@ -72,8 +101,11 @@ var ErrLearning = errors.New("the member has not copied the state yet")
 // Promote gives a learner a vote.
 func (s *Store) Promote(ctx context.Context, id uint64) error {
 	_, err := s.client.MemberPromote(ctx, id)
-	if errors.Is(err, rpctypes.ErrMemberLearnerNotReady) {
+	switch {
+	case errors.Is(err, rpctypes.ErrMemberLearnerNotReady):
 		return ErrLearning
+	case errors.Is(err, rpctypes.ErrMemberNotLearner):
+		return nil
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (f *fleet) allUp() {
 // shows makes sure what a command that asks the hosts of the controller prints.
 func (f *fleet) shows(status int, out, errs string, args ...string) {
 	f.t.Helper()
-	gotOut, gotErrs, got := f.controller.Run(args...)
+	gotOut, gotErrs, got := f.controller.Heddle(args...)
 	if gotOut != out || gotErrs != errs || got != status {
 		f.t.Errorf("heddle %s: status %d\n%s%s\nwanted: status %d\n%s%s", strings.Join(args, " "), got, gotOut, gotErrs,
 			status, out, errs)
@@ -79,7 +79,7 @@ func TestLookingAtTheFleet_PortsOfAllHosts(t *testing.T) {
 		"esx1  dvs     p-web  web         -          stale  -        -         was up\n", away,
 		"port", "list", "--switch", "dvs")
 	f.shows(1, "", away, "port", "list", "--host", "esx1")
-	out, _, _ := f.controller.Run("port", "list", "--switch", "dvs", "-o", "json")
+	out, _, _ := f.controller.Heddle("port", "list", "--switch", "dvs", "-o", "json")
 	var list []struct {
 		Host, Name, State string
 		Stale             bool
@@ -266,7 +266,7 @@ func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
 	for _, n := range []int{2, 0, 1} {
 		f.toggles(n, "p-web")
 	}
-	out, errs, status := f.controller.Run("events", "--no-follow", "--last", "6", "--port", "p-web", "-o", "json")
+	out, errs, status := f.controller.Heddle("events", "--no-follow", "--last", "6", "--port", "p-web", "-o", "json")
 	var got []string
 	var last time.Time
 	for line := range strings.Lines(out) {

@@ -348,7 +348,9 @@ type GetDefinitionResponse struct {
 	Revision int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	Epoch    int64                  `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// content in YAML.
-	Content       string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	Content string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	// stale as of ListHosts.
+	Stale         string `protobuf:"bytes,4,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +406,13 @@ func (x *GetDefinitionResponse) GetContent() string {
 	return ""
 }
 
+func (x *GetDefinitionResponse) GetStale() string {
+	if x != nil {
+		return x.Stale
+	}
+	return ""
+}
+
 // ListHostsRequest asks for the hosts.
 type ListHostsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -443,9 +452,16 @@ func (*ListHostsRequest) Descriptor() ([]byte, []int) {
 
 // ListHostsResponse is the answer.
 type ListHostsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hosts         []*Host                `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
-	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Hosts    []*Host                `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	Revision int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// controllers is how many the cluster has.
+	Controllers int32 `protobuf:"varint,3,opt,name=controllers,proto3" json:"controllers,omitempty"`
+	// unreachable are the names of controllers that do not answer: of hosts that were connected there, this is what was
+	// known last.
+	Unreachable []string `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	// stale says why all of it may be old: the controllers have no majority.
+	Stale         string `protobuf:"bytes,5,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -494,6 +510,27 @@ func (x *ListHostsResponse) GetRevision() int64 {
 	return 0
 }
 
+func (x *ListHostsResponse) GetControllers() int32 {
+	if x != nil {
+		return x.Controllers
+	}
+	return 0
+}
+
+func (x *ListHostsResponse) GetUnreachable() []string {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
+func (x *ListHostsResponse) GetStale() string {
+	if x != nil {
+		return x.Stale
+	}
+	return ""
+}
+
 // Host is one host of the cluster.
 type Host struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -512,7 +549,11 @@ type Host struct {
 	// ports is how many of distributed switches it has.
 	Ports int32 `protobuf:"varint,9,opt,name=ports,proto3" json:"ports,omitempty"`
 	// address it is connected from.
-	Address       string `protobuf:"bytes,10,opt,name=address,proto3" json:"address,omitempty"`
+	Address string `protobuf:"bytes,10,opt,name=address,proto3" json:"address,omitempty"`
+	// controller is the name of the one that it is connected to, or was.
+	Controller string `protobuf:"bytes,11,opt,name=controller,proto3" json:"controller,omitempty"`
+	// stale: that controller does not answer, this is what was known last.
+	Stale         bool `protobuf:"varint,12,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -615,6 +656,20 @@ func (x *Host) GetAddress() string {
 		return x.Address
 	}
 	return ""
+}
+
+func (x *Host) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
+func (x *Host) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
 }
 
 // RemoveHostRequest names the host.
@@ -763,8 +818,11 @@ func (x *ListFleetPortsRequest) GetPortGroup() string {
 
 // ListFleetPortsResponse is the answer.
 type ListFleetPortsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*FleetPort           `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ports []*FleetPort           `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	// unreachable and stale as of ListHosts.
+	Unreachable   []string `protobuf:"bytes,2,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	Stale         string   `protobuf:"bytes,3,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -804,6 +862,20 @@ func (x *ListFleetPortsResponse) GetPorts() []*FleetPort {
 		return x.Ports
 	}
 	return nil
+}
+
+func (x *ListFleetPortsResponse) GetUnreachable() []string {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
+func (x *ListFleetPortsResponse) GetStale() string {
+	if x != nil {
+		return x.Stale
+	}
+	return ""
 }
 
 // FleetPort is a port of a distributed switch, and where it is.
@@ -1036,15 +1108,19 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\vHostProblem\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\"\x16\n" +
-	"\x14GetDefinitionRequest\"c\n" +
+	"\x14GetDefinitionRequest\"y\n" +
 	"\x15GetDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x18\n" +
-	"\acontent\x18\x03 \x01(\tR\acontent\"\x12\n" +
-	"\x10ListHostsRequest\"a\n" +
+	"\acontent\x18\x03 \x01(\tR\acontent\x12\x14\n" +
+	"\x05stale\x18\x04 \x01(\tR\x05stale\"\x12\n" +
+	"\x10ListHostsRequest\"\xbb\x01\n" +
 	"\x11ListHostsResponse\x120\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x1a.heddle.controller.v1.HostR\x05hosts\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\x8c\x03\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12 \n" +
+	"\vcontrollers\x18\x03 \x01(\x05R\vcontrollers\x12 \n" +
+	"\vunreachable\x18\x04 \x03(\tR\vunreachable\x12\x14\n" +
+	"\x05stale\x18\x05 \x01(\tR\x05stale\"\xc2\x03\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12>\n" +
@@ -1056,7 +1132,11 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
 	"\x05ports\x18\t \x01(\x05R\x05ports\x12\x18\n" +
 	"\aaddress\x18\n" +
-	" \x01(\tR\aaddress\x1a9\n" +
+	" \x01(\tR\aaddress\x12\x1e\n" +
+	"\n" +
+	"controller\x18\v \x01(\tR\n" +
+	"controller\x12\x14\n" +
+	"\x05stale\x18\f \x01(\bR\x05stale\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"'\n" +
@@ -1067,9 +1147,11 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
 	"\n" +
-	"port_group\x18\x03 \x01(\tR\tportGroup\"O\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\"\x87\x01\n" +
 	"\x16ListFleetPortsResponse\x125\n" +
-	"\x05ports\x18\x01 \x03(\v2\x1f.heddle.controller.v1.FleetPortR\x05ports\"\xc0\x01\n" +
+	"\x05ports\x18\x01 \x03(\v2\x1f.heddle.controller.v1.FleetPortR\x05ports\x12 \n" +
+	"\vunreachable\x18\x02 \x03(\tR\vunreachable\x12\x14\n" +
+	"\x05stale\x18\x03 \x01(\tR\x05stale\"\xc0\x01\n" +
 	"\tFleetPort\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +

@@ -422,7 +422,10 @@ type HostHello struct {
 	// report is what the host has at present.
 	Report *HostReport `protobuf:"bytes,4,opt,name=report,proto3" json:"report,omitempty"`
 	// answers: the host takes calls.
-	Answers       bool `protobuf:"varint,20,opt,name=answers,proto3" json:"answers,omitempty"`
+	Answers bool `protobuf:"varint,20,opt,name=answers,proto3" json:"answers,omitempty"`
+	// conversation rises with every conversation of that start, with whichever controller: the one with the highest
+	// number counts.
+	Conversation  uint64 `protobuf:"varint,5,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -490,6 +493,13 @@ func (x *HostHello) GetAnswers() bool {
 		return x.Answers
 	}
 	return false
+}
+
+func (x *HostHello) GetConversation() uint64 {
+	if x != nil {
+		return x.Conversation
+	}
+	return 0
 }
 
 // SliceAcknowledgement says what became of an update.
@@ -835,7 +845,9 @@ type FollowSliceResponse struct {
 	// takes_changes: after its first report, a host may send what is another instead of all. Set in the first message.
 	TakesChanges bool `protobuf:"varint,6,opt,name=takes_changes,json=takesChanges,proto3" json:"takes_changes,omitempty"`
 	// call is a part of a call to the host.
-	Call          *HostCall `protobuf:"bytes,20,opt,name=call,proto3" json:"call,omitempty"`
+	Call *HostCall `protobuf:"bytes,20,opt,name=call,proto3" json:"call,omitempty"`
+	// move_to is the address of another controller, HOST:PORT, that has fewer hosts: the host goes there.
+	MoveTo        string `protobuf:"bytes,7,opt,name=move_to,json=moveTo,proto3" json:"move_to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -917,6 +929,13 @@ func (x *FollowSliceResponse) GetCall() *HostCall {
 		return x.Call
 	}
 	return nil
+}
+
+func (x *FollowSliceResponse) GetMoveTo() string {
+	if x != nil {
+		return x.MoveTo
+	}
+	return ""
 }
 
 // RenewCertificate asks a host to renew its certificate.
@@ -1266,13 +1285,14 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x12\n" +
 	"\x04pong\x18\x04 \x01(\x04R\x04pong\x12>\n" +
 	"\x06change\x18\x05 \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
-	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\"\xc3\x01\n" +
+	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\"\xe7\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\fR\x05start\x128\n" +
 	"\x06report\x18\x04 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x18\n" +
-	"\aanswers\x18\x14 \x01(\bR\aanswers\"\x88\x01\n" +
+	"\aanswers\x18\x14 \x01(\bR\aanswers\x12\"\n" +
+	"\fconversation\x18\x05 \x01(\x04R\fconversation\"\x88\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
@@ -1296,7 +1316,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x10\n" +
 	"\x03mac\x18\x05 \x01(\tR\x03mac\x12\x16\n" +
 	"\x06device\x18\x06 \x01(\tR\x06device\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xdb\x02\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xf4\x02\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -1304,7 +1324,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05renew\x18\x04 \x01(\v2&.heddle.controller.v1.RenewCertificateR\x05renew\x12\x12\n" +
 	"\x04ping\x18\x05 \x01(\x04R\x04ping\x12#\n" +
 	"\rtakes_changes\x18\x06 \x01(\bR\ftakesChanges\x122\n" +
-	"\x04call\x18\x14 \x01(\v2\x1e.heddle.controller.v1.HostCallR\x04call\"-\n" +
+	"\x04call\x18\x14 \x01(\v2\x1e.heddle.controller.v1.HostCallR\x04call\x12\x17\n" +
+	"\amove_to\x18\a \x01(\tR\x06moveTo\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
 	"\bsame_key\x18\x01 \x01(\bR\asameKey\"\x85\x01\n" +
 	"\bHostCall\x12\x0e\n" +

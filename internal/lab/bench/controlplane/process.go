@@ -60,8 +60,8 @@ func (p *process) start(ctx context.Context, revision int64) (time.Duration, err
 		return 0, err
 	}
 	defer log.Close()
-	args := append(append([]string{}, p.program[1:]...), "--data-dir", filepath.Join(p.dir, "data"), "--listen",
-		p.address, "--advertise", p.address, "--socket", p.socket())
+	args := append(append([]string{}, p.program[1:]...), "--data-dir", filepath.Join(p.dir, "data"), "--listen-peers",
+		"none", "--listen", p.address, "--advertise", p.address, "--socket", p.socket())
 	cmd := exec.Command(p.program[0], args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// In a process group of its own, so that Ctrl-C reaches only us and we end it.

@@ -3,9 +3,11 @@ package realhost
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -22,6 +24,9 @@ type Controller struct {
 	// Address is where agents find it.
 	Address string
 	Dir     string
+	// Name is for people; Args are more flags. Both count from the next start.
+	Name string
+	Args []string
 	*api.Fleet
 
 	binary  string
@@ -39,14 +44,14 @@ func NewController(t *testing.T, ns *netns.NS, address string) *Controller {
 		t.Fatal(err)
 	}
 	leaks.Watch(t)
-	c := &Controller{T: t, NS: ns, Address: address, Dir: t.TempDir(), binary: path}
+	c := &Controller{T: t, NS: ns, Address: address, Dir: t.TempDir(), Name: "controller1", binary: path}
 	c.Fleet = api.NewFleet(c.Socket())
 	t.Cleanup(func() {
 		if c.process != nil {
 			c.End(syscall.SIGTERM)
 		}
 		if t.Failed() {
-			t.Logf("the controller said:\n%s", c.log.String())
+			t.Logf("%s said:\n%s", c.Name, c.log.String())
 		}
 	})
 	return c
@@ -55,20 +60,98 @@ func NewController(t *testing.T, ns *netns.NS, address string) *Controller {
 // Socket is where it answers commands.
 func (c *Controller) Socket() string { return filepath.Join(c.Dir, "run", "api.sock") }
 
+// DataDir is where it keeps everything.
+func (c *Controller) DataDir() string { return filepath.Join(c.Dir, "data") }
+
 // Start starts it and waits until it answers.
 func (c *Controller) Start() {
 	c.T.Helper()
-	c.process = exec.Command(c.binary, "--data-dir", filepath.Join(c.Dir, "data"), "--listen", c.Address, "--socket",
-		c.Socket())
+	c.Launch()
+	c.Answers()
+}
+
+// Launch starts it. One of several answers when the majority of them is there.
+func (c *Controller) Launch() {
+	c.T.Helper()
+	c.process = exec.Command(c.binary, append([]string{"--data-dir", c.DataDir(), "--listen", c.Address, "--socket",
+		c.Socket(), "--name", c.Name}, c.Args...)...)
 	c.process.Env, c.process.Stderr = os.Environ(), &c.log
 	if err := c.NS.Start(c.process); err != nil {
 		c.T.Fatal(err)
 	}
-	c.Await("the controller answers", func() bool {
+}
+
+// Answers waits until it answers.
+func (c *Controller) Answers() {
+	c.T.Helper()
+	c.Await(c.Name+" answers", func() bool {
 		_, err := c.Hosts(c.T.Context())
 		return err == nil
 	})
 }
+
+// Run runs a command of the program on the controller's machine and gives what it prints; its error has that too.
+func (c *Controller) Run(args ...string) (string, error) {
+	args = append(args, "--socket", c.Socket())
+	switch args[0] {
+	case "join":
+		args = append(args, "--listen", c.Address, "--name", c.Name, "--data-dir", c.DataDir())
+	case "restore":
+		args = append(args, "--data-dir", c.DataDir())
+	}
+	cmd := exec.Command(c.binary, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := c.NS.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		err = fmt.Errorf("heddle-controller %s: %w: %s", strings.Join(args, " "), err, out.String())
+	}
+	return out.String(), err
+}
+
+// Must is Run for a command that has to work.
+func (c *Controller) Must(args ...string) string {
+	c.T.Helper()
+	out, err := c.Run(args...)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return out
+}
+
+// Joins makes it part of the cluster of another one, starts it if it does not run, and waits until it has a vote.
+func (c *Controller) Joins(other *Controller) {
+	c.T.Helper()
+	c.Must("join", other.Address, "--token", strings.TrimSpace(other.Must("token")))
+	if c.process == nil {
+		c.Start()
+	}
+	c.Await(c.Name+" has a vote", func() bool {
+		role := other.RoleOf(c.Name)
+		return role == "voter" || role == "leader"
+	})
+}
+
+// RoleOf is a controller's in etcd, as this one sees it; "" where there is no such controller.
+func (c *Controller) RoleOf(name string) string {
+	c.T.Helper()
+	list, err := c.Controllers(c.T.Context())
+	if err != nil {
+		return ""
+	}
+	for _, r := range list.Controllers {
+		if r.Name == name {
+			return r.Role
+		}
+	}
+	return ""
+}
+
+// Log is what the controller has said so far.
+func (c *Controller) Log() string { return c.log.String() }
 
 // End sends the controller a signal and waits for its end.
 func (c *Controller) End(s syscall.Signal) {
@@ -129,8 +212,8 @@ func (c *Controller) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Run runs a command of the heddle program that asks the hosts of this controller.
-func (c *Controller) Run(args ...string) (out, errs string, status int) {
+// Heddle runs a command of the heddle program that asks the hosts of this controller.
+func (c *Controller) Heddle(args ...string) (out, errs string, status int) {
 	c.T.Helper()
 	var o, e bytes.Buffer
 	cmd := c.Command(args...)

@@ -1,0 +1,193 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/rpc"
+	"heddle/internal/controller/store"
+	"heddle/internal/host/keystore"
+	"heddle/internal/host/ownfile"
+	"heddle/internal/identity"
+)
+
+// Restore says what a cluster's state is restored from.
+type Restore struct {
+	// File is a snapshot; "" for what this controller has.
+	File string
+	// Force makes this controller's own state that of a cluster of one.
+	Force bool
+	// Secret is a file with the cluster's secret, for a data directory without.
+	Secret string
+}
+
+// Restored says what was restored.
+type Restored struct {
+	Cluster  string `json:"cluster"`
+	Epoch    int64  `json:"epoch"`
+	Revision int64  `json:"revision"`
+	Hosts    int    `json:"hosts"`
+	// Removed are the controllers that are no part of the cluster any more.
+	Removed []string `json:"removed"`
+	// Aside is where the data is that was there before.
+	Aside string `json:"aside,omitempty"`
+}
+
+// RestoreState restores a cluster's state into the data directory of a controller that does not run.
+func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) {
+	switch {
+	case (r.File == "") == !r.Force:
+		return nil, errors.New("say what the state is restored from: the FILE of a snapshot, or --force-new-cluster " +
+			"for what this controller has")
+	case Answers(o.Socket):
+		return nil, fmt.Errorf("a controller answers at %s: stop it first", o.Socket)
+	}
+	if err := ownfile.MakeDir(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the controller's directory: %w", err)
+	}
+	if err := bringSecret(o.Dir, r.Secret); err != nil {
+		return nil, err
+	}
+	s, err := selfOf(o)
+	if err != nil {
+		return nil, err
+	}
+	out := &Restored{}
+	opts := s.alone(o.Log)
+	opts.ForceNewCluster = r.Force
+	if r.Force && !s.begun() {
+		return nil, fmt.Errorf("%s has no data of a controller", s.file(etcdDir))
+	}
+	if !r.Force {
+		if out.Aside, err = s.fromSnapshot(r.File, o.Log); err != nil {
+			return nil, err
+		}
+	}
+	if err = s.firstOf(ctx, opts, out); err != nil && out.Aside != "" {
+		err = errors.Join(err, os.RemoveAll(s.file(etcdDir)), os.Rename(out.Aside, s.file(etcdDir)))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, asOwner(o.Dir)
+}
+
+// bringSecret copies the cluster's secret into the data directory.
+func bringSecret(dir, from string) error {
+	to := filepath.Join(dir, secretFile)
+	if from == "" {
+		if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no %s: give the cluster's secret with --secret, a copy of that file of any "+
+				"of its controllers", to)
+		}
+		return nil
+	}
+	b, err := keystore.ReadSecret(from)
+	if err == nil {
+		_, err = pki.SecretOf(b)
+	}
+	if err != nil {
+		return fmt.Errorf("--secret: %w", err)
+	}
+	return keystore.WriteSecret(to, b)
+}
+
+// fromSnapshot makes the data of etcd from a snapshot, and says where the data from before is.
+func (s *self) fromSnapshot(file string, log *slog.Logger) (aside string, err error) {
+	if _, err := os.Stat(file); err != nil {
+		return "", err
+	}
+	dir := s.file(etcdDir)
+	if s.begun() {
+		aside = dir + ".before-restore-" + time.Now().UTC().Format("20060102-150405")
+		if err := os.Rename(dir, aside); err != nil {
+			return "", err
+		}
+	}
+	if err := store.Restore(file, s.alone(log)); err != nil {
+		if aside != "" {
+			err = errors.Join(err, os.RemoveAll(dir), os.Rename(aside, dir))
+		}
+		return "", err
+	}
+	return aside, nil
+}
+
+// firstOf makes this controller the only one of the cluster that the data is of.
+func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) error {
+	st, err := store.Open(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	o, ok := st.Get(authorityKey())
+	if !ok {
+		return errors.New("this is no state of a Heddle cluster: it has no authority")
+	}
+	doc, err := pki.Decode(o.Doc)
+	if err != nil {
+		return err
+	}
+	if _, err := doc.Open(s.secret); err != nil {
+		return fmt.Errorf("open the cluster's authority with the secret of %s: %w", s.dir, err)
+	}
+	if err := s.keepAuthority(o.Doc); err != nil {
+		return err
+	}
+	if err := os.Remove(s.file(joinFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if out.Removed, err = s.dropOthers(ctx, st, doc.Cluster); err != nil {
+		return err
+	}
+	cluster := st.Cluster()
+	out.Cluster, out.Epoch, out.Hosts = string(doc.Cluster), cluster.Epoch, len(st.List(store.KindHost))
+	if d, ok := st.Get(rpc.DefinitionKey()); ok {
+		out.Revision = d.Version
+	}
+	return nil
+}
+
+// dropOthers takes the other controllers out of the state: they have votes in a cluster of etcd that is no more. Should
+// one of them still run, the others do not answer it.
+func (s *self) dropOthers(ctx context.Context, st *store.Store, cluster identity.ClusterID) (names []string,
+	err error) {
+	names = []string{}
+	old, _ := st.Get(rpc.RevocationsKey())
+	list, err := pki.DecodeRevocations(old.Doc)
+	if err != nil {
+		return nil, err
+	}
+	var changes []store.Change
+	for _, o := range st.List(rpc.ControllerKind) {
+		if o.Name == s.ID {
+			continue
+		}
+		var c rpc.Controller
+		if err := json.Unmarshal(o.Doc, &c); err != nil || c.Name == "" {
+			c.Name = o.Name
+		}
+		names = append(names, c.Name)
+		list = list.Revoke(identity.Name{Cluster: cluster, Kind: identity.Controller, ID: o.Name}, pki.Revocation{
+			At: time.Now(), By: "heddle-controller restore",
+			Why: "the state was restored without controller " + c.Name})
+		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+	}
+	if len(changes) == 0 {
+		return names, nil
+	}
+	text, err := list.Encode()
+	if err != nil {
+		return nil, err
+	}
+	_, err = st.Write(ctx, append(changes, store.Change{Key: rpc.RevocationsKey(), Doc: text, IfVersion: old.Version}))
+	return names, err
+}

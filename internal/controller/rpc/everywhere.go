@@ -1,0 +1,259 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// mostPatience bounds how long one controller waits for hosts on behalf of another.
+const mostPatience = 5 * time.Second
+
+// GetHostsHere is what this controller knows of hosts, for another one.
+func (s *Server) GetHostsHere(ctx context.Context, q *controllerv1.GetHostsHereRequest) (
+	*controllerv1.GetHostsHereResponse, error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	if q.GetRevision() > 0 {
+		patience := min(q.GetPatience().AsDuration(), mostPatience)
+		if err := s.fleet.settled(ctx, q.GetRevision(), q.GetNames(), patience); err != nil {
+			return nil, err
+		}
+	}
+	return &controllerv1.GetHostsHereResponse{Hosts: s.hostsHere(q.GetNames(), q.GetReports())}, nil
+}
+
+// hostsHere is what this controller has heard of hosts, from themselves.
+func (s *Server) hostsHere(names []string, reports bool) (list []*controllerv1.HostHere) {
+	f := s.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	take := func(h *host) {
+		if h == nil || h.conn == nil && h.report == nil {
+			return
+		}
+		here := &controllerv1.HostHere{Host: s.host(h), Connected: h.conn != nil}
+		if reports {
+			here.Report = h.report.message()
+		}
+		list = append(list, here)
+	}
+	if len(names) > 0 {
+		for _, name := range names {
+			take(f.names[name])
+		}
+		return list
+	}
+	for _, h := range f.hosts {
+		take(h)
+	}
+	return list
+}
+
+// host is a host as this controller knows it. The caller holds the lock of the fleet.
+func (s *Server) host(h *host) *controllerv1.Host {
+	state, why := s.fleet.state(h)
+	out := &controllerv1.Host{Name: h.doc.Name, Id: h.id,
+		Labels: s.fleet.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
+		Revision: h.active.revision, Problems: why, Since: timestamppb.New(h.since),
+		Ports: int32(h.report.count()), Address: h.address}
+	if h.conn != nil || h.report != nil {
+		out.Controller = nameOf(s.self)
+	}
+	return out
+}
+
+// elsewhere is what the other controllers say of hosts that are not connected here.
+type elsewhere struct {
+	hosts map[string]*controllerv1.HostHere // by id
+	// away are the controllers that do not answer.
+	away []string
+}
+
+// askHosts asks the other controllers about hosts.
+func (s *Server) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *elsewhere {
+	e := &elsewhere{hosts: map[string]*controllerv1.HostHere{}}
+	answers := askOthers(ctx, s.roster, askTime+q.GetPatience().AsDuration(),
+		func(ctx context.Context, k *link) (*controllerv1.GetHostsHereResponse, error) {
+			return k.GetHostsHere(ctx, q)
+		})
+	for _, a := range answers {
+		if a.err != nil {
+			s.Log.Debug("another controller does not answer", "controller", nameOf(a.of), "err", a.err)
+			e.away = append(e.away, nameOf(a.of))
+			for _, h := range s.remembered(a.of.ID) {
+				e.take(h)
+			}
+			continue
+		}
+		if len(q.GetNames()) == 0 {
+			s.remember(a.of.ID, a.got.GetHosts())
+		}
+		for _, h := range a.got.GetHosts() {
+			e.take(h)
+		}
+	}
+	return e
+}
+
+// take takes in what one controller says of a host: that it is connected counts more than that it was, and what is
+// newer more than what is older.
+func (e *elsewhere) take(h *controllerv1.HostHere) {
+	id := h.GetHost().GetId()
+	was := e.hosts[id]
+	if was == nil || rank(h) > rank(was) ||
+		rank(h) == rank(was) && h.GetHost().GetSince().AsTime().After(was.GetHost().GetSince().AsTime()) {
+		e.hosts[id] = h
+	}
+}
+
+// rank tells better knowledge of a host from worse.
+func rank(h *controllerv1.HostHere) int {
+	switch {
+	case h.GetConnected() && !h.GetHost().GetStale():
+		return 2
+	case h.GetConnected():
+		return 1
+	}
+	return 0
+}
+
+// remember keeps which hosts another controller had: if it does not answer later, these are shown as stale.
+func (r *roster) remember(controller string, hosts []*controllerv1.HostHere) {
+	r.lastMu.Lock()
+	defer r.lastMu.Unlock()
+	if r.last == nil {
+		r.last = map[string][]*controllerv1.HostHere{}
+	}
+	r.last[controller] = hosts
+}
+
+func (r *roster) remembered(controller string) (list []*controllerv1.HostHere) {
+	r.lastMu.Lock()
+	defer r.lastMu.Unlock()
+	for _, h := range r.last[controller] {
+		if !h.GetConnected() {
+			continue
+		}
+		was := h.GetHost()
+		list = append(list, &controllerv1.HostHere{Connected: true, Report: h.GetReport(), Host: &controllerv1.Host{
+			Name: was.GetName(), Id: was.GetId(), Labels: was.GetLabels(), State: was.GetState(), Agent: was.GetAgent(),
+			Revision: was.GetRevision(), Since: was.GetSince(), Ports: was.GetPorts(), Address: was.GetAddress(),
+			Controller: was.GetController(), Stale: true, Problems: []string{fmt.Sprintf("controller %s does not "+
+				"answer: this is what it knew last", was.GetController())}}})
+	}
+	return list
+}
+
+// shown is a host as people see it, wherever it is connected. The caller holds the lock of the fleet.
+func (s *Server) shown(h *host, e *elsewhere) *controllerv1.Host {
+	out := s.host(h)
+	there := e.hosts[h.id]
+	switch {
+	case h.conn != nil:
+		return out
+	case there.GetConnected():
+		return there.GetHost()
+	case there != nil && there.GetHost().GetSince().AsTime().After(h.since):
+		out = there.GetHost()
+	}
+	if len(e.away) > 0 {
+		out.Stale = true
+		out.Problems = append(slices.Clone(out.GetProblems()), "it may be connected to controller "+
+			strings.Join(e.away, " or ")+", which does not answer")
+	}
+	return out
+}
+
+// reportOf is what a host reported last, to whichever controller; nil for nothing. The caller holds the lock.
+func (e *elsewhere) reportOf(h *host) (list reported, connected bool) {
+	there := e.hosts[h.id]
+	switch {
+	case h.conn != nil && h.report != nil:
+		return h.report, true
+	case there.GetConnected():
+		return reportedBy(there.GetReport()), !there.GetHost().GetStale()
+	case there.GetReport() != nil && (h.report == nil || there.GetHost().GetSince().AsTime().After(h.since)):
+		return there.GetReport(), false
+	}
+	if h.report == nil {
+		return nil, false
+	}
+	return h.report, false
+}
+
+// moveTime is how long a host may be between two controllers, before it counts as disconnected.
+const moveTime = 5 * time.Second
+
+// await waits until the hosts have that revision active, or cannot, for as long as patience, and says who has not.
+func (s *Server) await(ctx context.Context, revision int64, names []string, patience time.Duration) (
+	[]*controllerv1.HostProblem, error) {
+	until := time.Now().Add(patience)
+	for {
+		round := max(0, min(time.Until(until), mostPatience))
+		asked := make(chan *elsewhere, 1)
+		go func() {
+			if len(s.others()) == 0 {
+				asked <- &elsewhere{}
+				return
+			}
+			asked <- s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: names, Revision: revision,
+				Patience: durationpb.New(round)})
+		}()
+		if len(s.others()) == 0 {
+			round = max(0, time.Until(until))
+		}
+		err := s.fleet.settled(ctx, revision, names, round)
+		e := <-asked
+		if err != nil {
+			return nil, err
+		}
+		list, pending := s.waiting(names, e)
+		if len(pending) == 0 || !time.Now().Before(until) {
+			return list, nil
+		}
+		select { // those that nobody waits for
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// waiting are those of the hosts that do not have the newest version active; pending: those that may have it soon.
+func (s *Server) waiting(names []string, e *elsewhere) (list []*controllerv1.HostProblem, pending []string) {
+	s.fleet.mu.Lock()
+	defer s.fleet.mu.Unlock()
+	for _, name := range names {
+		h := s.fleet.names[name]
+		if h == nil { // it was taken out of the cluster
+			continue
+		}
+		now := s.shown(h, e)
+		why := now.GetProblems()
+		switch now.GetState() {
+		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_WARNING:
+			if !now.GetStale() {
+				continue
+			}
+		case controllerv1.HostState_HOST_STATE_PENDING:
+			pending = append(pending, name)
+			why = append([]string{"it has not answered yet"}, why...)
+		case controllerv1.HostState_HOST_STATE_DISCONNECTED:
+			if e.hosts != nil && time.Since(now.GetSince().AsTime()) < moveTime {
+				pending = append(pending, name)
+			}
+			why = append([]string{"it is not connected"}, why...)
+		}
+		list = append(list, &controllerv1.HostProblem{Host: name, Problems: why})
+	}
+	return list, pending
+}

@@ -1,0 +1,156 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/identity"
+)
+
+// Times of calls between controllers.
+const (
+	// askTime bounds a call that is answered at once.
+	askTime = 3 * time.Second
+	// reachTime bounds the connection to another controller.
+	reachTime = 2 * time.Second
+	// downTime is how long a controller that could not be reached is not asked again.
+	downTime = 3 * time.Second
+	// Pings on connections between controllers, which are kept.
+	linkPing = 5 * time.Second
+)
+
+// links are the connections to other controllers.
+type links struct {
+	mu   sync.Mutex
+	to   map[string]*link // by id
+	dial func(c Controller) (*link, error)
+}
+
+// link is the connection to one controller.
+type link struct {
+	controllerv1connect.ControllerServiceClient
+	address   string
+	transport *http.Transport
+	down      time.Time // when it could not be reached
+	why       error
+}
+
+// linkTo is the connection to a controller; an error where it was down a moment ago.
+func (l *links) linkTo(c Controller) (*link, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.to[c.ID]
+	if k != nil && k.address == c.Address {
+		if time.Since(k.down) < downTime {
+			return nil, k.why
+		}
+		return k, nil
+	}
+	if k != nil {
+		k.transport.CloseIdleConnections()
+	}
+	k, err := l.dial(c)
+	if err != nil {
+		return nil, err
+	}
+	if l.to == nil {
+		l.to = map[string]*link{}
+	}
+	l.to[c.ID] = k
+	return k, nil
+}
+
+// failed notes that a controller could not be reached.
+func (l *links) failed(k *link, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k.down, k.why = time.Now(), why
+}
+
+// close ends all connections.
+func (l *links) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.to {
+		k.transport.CloseIdleConnections()
+	}
+}
+
+// linker makes the client of another controller: whoever answers there has to be that one.
+func linker(own identity.Client) func(c Controller) (*link, error) {
+	return func(c Controller) (*link, error) { return dialOther(own, c) }
+}
+
+func dialOther(own identity.Client, c Controller) (*link, error) {
+	conf := own.TLS()
+	known := conf.VerifyConnection
+	conf.VerifyConnection = func(st tls.ConnectionState) error {
+		if err := known(st); err != nil {
+			return err
+		}
+		if name, err := identity.NameOf(st.PeerCertificates[0]); err != nil || name.ID != c.ID {
+			return fmt.Errorf("the controller that answers is %s, and not %s", name, c.ID)
+		}
+		return nil
+	}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP2(true)
+	transport := &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: reachTime, Protocols: protocols,
+		DialContext:     (&net.Dialer{Timeout: reachTime}).DialContext,
+		IdleConnTimeout: 5 * time.Minute,
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: linkPing, PingTimeout: linkPing}}
+	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: transport}, "https://"+c.Address,
+		connecthttp.WithReadMaxBytes(maxLink), connecthttp.WithCompressors()))
+	return &link{ControllerServiceClient: controllerv1connect.NewControllerServiceClient(rpc), address: c.Address,
+		transport: transport}, nil
+}
+
+// maxLink bounds what another controller may answer, in bytes: the reports of all its hosts.
+const maxLink = 512 << 20
+
+// answer is that of one other controller.
+type answer[T any] struct {
+	of  Controller
+	got T
+	err error
+}
+
+// askOthers asks all other controllers at the same time, no longer than within.
+func askOthers[T any](ctx context.Context, r *roster, within time.Duration,
+	do func(context.Context, *link) (T, error)) []answer[T] {
+	others := r.others()
+	answers := make([]answer[T], len(others))
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, c := range others {
+		answers[i].of = c
+		all.Go(func() { answers[i].got, answers[i].err = askOne(ctx, r, c, do) })
+	}
+	all.Wait()
+	return answers
+}
+
+// askOne asks one other controller.
+func askOne[T any](ctx context.Context, r *roster, c Controller, do func(context.Context, *link) (T, error)) (got T,
+	err error) {
+	k, err := r.links.linkTo(c)
+	if err != nil {
+		return got, err
+	}
+	got, err = do(ctx, k)
+	switch connect.CodeOf(err) {
+	case connect.CodeUnavailable, connect.CodeDeadlineExceeded:
+		r.links.failed(k, err)
+	}
+	return got, err
+}

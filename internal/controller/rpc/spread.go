@@ -1,0 +1,132 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// mostMoved is how many hosts are sent to other controllers at a time.
+const mostMoved = 64
+
+// whereTo is what a host is to be told about the controllers: all of them, where it does not know them, and the one to
+// move to, if any.
+func (s *Server) whereTo(c *conn) (list []string, moveTo string) {
+	s.fleet.mu.Lock()
+	roster := s.fleet.roster
+	moveTo, c.moveTo = c.moveTo, ""
+	s.fleet.mu.Unlock()
+	if c.roster != roster {
+		c.roster, list = roster, s.controllers()
+	}
+	return list, moveTo
+}
+
+// GetController says how this controller stands.
+func (s *Server) GetController(ctx context.Context, _ *controllerv1.GetControllerRequest) (
+	*controllerv1.GetControllerResponse, error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	return s.standing(ctx), nil
+}
+
+// standing is how this controller stands.
+func (s *Server) standing(ctx context.Context) *controllerv1.GetControllerResponse {
+	out := &controllerv1.GetControllerResponse{Version: s.self.Version, Hosts: int32(s.fleet.count()),
+		Epoch: s.Epoch}
+	if err := s.Store.Stale(); err != nil {
+		out.Stale = err.Error()
+	}
+	if s.Members == nil {
+		return out
+	}
+	st, _ := s.Members.Status(ctx) // what it says besides an error is right
+	out.Revision = st.Revision
+	for _, m := range st.Members {
+		if m.Self && m.Health != nil {
+			out.Lag = m.Health.Lag
+		}
+	}
+	return out
+}
+
+// count is how many hosts are connected.
+func (f *fleet) count() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		if h.conn != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// spread sends hosts to controllers that have fewer, as after a restart of one, until ctx ends.
+func (s *Server) spread(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(s.SpreadTime):
+		case <-ctx.Done():
+			return
+		}
+		if len(s.others()) > 0 && s.quorum.refuse() == nil {
+			s.spreadOnce(ctx)
+		}
+	}
+}
+
+// spreadOnce sends as many hosts away as this controller has too many: those that another one has too few.
+func (s *Server) spreadOnce(ctx context.Context) {
+	mine := s.fleet.count()
+	if mine < 2 {
+		return
+	}
+	counts, total := map[string]int{}, mine
+	for _, a := range askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (
+		*controllerv1.GetControllerResponse, error) {
+		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
+	}) {
+		if a.err == nil && a.got.GetStale() == "" && a.got.GetEpoch() == s.Epoch {
+			counts[a.of.Address] = int(a.got.GetHosts())
+			total += int(a.got.GetHosts())
+		}
+	}
+	moves := movesOf(mine, total, counts)
+	if len(moves) == 0 {
+		return
+	}
+	s.Log.Info("hosts are sent to controllers that have fewer", "here", mine, "all", total, "moved", len(moves))
+	s.fleet.move(moves)
+}
+
+// movesOf says where the hosts go that a controller has too many: a tenth more than its share is not too many.
+func movesOf(mine, total int, counts map[string]int) (to []string) {
+	share := (total + len(counts)) / (len(counts) + 1) // rounded up
+	if mine <= share+share/10 {
+		return nil
+	}
+	for address, n := range counts {
+		for ; n < share && mine > share && len(to) < mostMoved; n++ {
+			to, mine = append(to, address), mine-1
+		}
+	}
+	return to
+}
+
+// move tells as many hosts to go to these controllers.
+func (f *fleet) move(to []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.hosts {
+		if len(to) == 0 {
+			return
+		}
+		if state, _ := f.state(h); h.conn != nil && state != controllerv1.HostState_HOST_STATE_PENDING {
+			h.conn.moveTo, to = to[0], to[1:]
+			h.conn.poke()
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/rpc"
+	"heddle/internal/controller/store"
+	"heddle/internal/host/keystore"
+	"heddle/internal/host/ownfile"
+	"heddle/internal/identity"
+)
+
+// Files of the data directory, beside etcd's.
+const (
+	secretFile    = "secret"         // opens what is sealed
+	idFile        = "id"             // of this controller
+	nameFile      = "name"           // of this controller, where it joined by one
+	authorityFile = "authority.json" // a copy of the store's, which etcd's own connections need before there is a store
+	joinFile      = "join.json"      // of a controller that is no member of etcd yet
+	peerDir       = "peer"           // certificates for etcd
+	etcdDir       = "etcd"
+)
+
+// Kinds of objects beside those of the definition and the hosts.
+const authorityKind store.Kind = "authority"
+
+func authorityKey() store.Key { return store.Key{Kind: authorityKind, Name: "authority"} }
+
+// renewEvery is how often the controller makes itself another certificate.
+const renewEvery = 7 * 24 * time.Hour
+
+// self is this controller's own identity.
+type self struct {
+	rpc.Controller
+	dir       string
+	secret    pki.Secret
+	authority *pki.Authority
+	creds     atomic.Pointer[identity.Credentials]
+	// exports: etcd's connections to other members need the certificate in files.
+	exports bool
+}
+
+func (s *self) credentials() (*identity.Credentials, error) { return s.creds.Load(), nil }
+
+func (s *self) server() pki.Server { return pki.Server{Own: s.credentials, Now: time.Now} }
+
+// selfOf reads who this controller is, or draws it.
+func selfOf(o Options) (*self, error) {
+	if err := ownfile.MakeDir(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the controller's directory: %w", err)
+	}
+	if err := takeStaged(o.Dir); err != nil {
+		return nil, fmt.Errorf("take what the cluster gave when this controller joined: %w", err)
+	}
+	s := &self{dir: o.Dir}
+	var err error
+	if s.secret, err = secretOf(s.file(secretFile)); err != nil {
+		return nil, err
+	}
+	if s.ID, err = drawn(s.file(idFile), store.NewID); err != nil {
+		return nil, err
+	}
+	if s.Name, err = o.nameIn(o.Dir); err != nil {
+		return nil, err
+	}
+	s.Address = o.Advertise
+	return s, nil
+}
+
+// nameIn is the controller's name: as it was given, or as it joined, or the machine's.
+func (o *Options) nameIn(dir string) (string, error) {
+	if o.Controller != "" {
+		return o.Controller, nil
+	}
+	b, err := ownfile.Read(filepath.Join(dir, nameFile))
+	if err == nil {
+		return string(b), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return os.Hostname()
+}
+
+func (s *self) file(name string) string { return filepath.Join(s.dir, name) }
+
+// secretOf reads the file whose content opens the authority's key, or makes it.
+func secretOf(path string) (pki.Secret, error) {
+	b, err := keystore.ReadSecret(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s := pki.NewSecret()
+		return s, keystore.WriteSecret(path, s.Content())
+	}
+	if err != nil {
+		return pki.Secret{}, fmt.Errorf("the controller's secret: %w", err)
+	}
+	return pki.SecretOf(b)
+}
+
+// drawn reads a file that holds a word, or draws it.
+func drawn(path string, draw func() string) (string, error) {
+	b, err := ownfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		word := draw()
+		return word, ownfile.Replace(path, []byte(word))
+	}
+	return string(b), err
+}
+
+// keptAuthority is the copy of the authority's document, nil for none.
+func (s *self) keptAuthority() (*pki.Document, error) {
+	text, err := ownfile.Read(s.file(authorityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pki.Decode(text)
+}
+
+// keepAuthority keeps the copy.
+func (s *self) keepAuthority(text []byte) error {
+	if old, err := ownfile.Read(s.file(authorityFile)); err == nil && slices.Equal(old, text) {
+		return nil
+	}
+	return ownfile.Replace(s.file(authorityFile), text)
+}
+
+// open opens an authority with the controller's secret, and makes a certificate by it.
+func (s *self) open(doc *pki.Document) error {
+	a, err := doc.Open(s.secret)
+	if err != nil {
+		return fmt.Errorf("open the cluster's authority with this controller's secret: %w", err)
+	}
+	s.authority = a
+	return s.renew()
+}
+
+// adopt makes the authority of the store this controller's. The first controller of a cluster stores it.
+func (s *self) adopt(ctx context.Context, st *store.Store, doc *pki.Document, name string) error {
+	for {
+		if o, ok := st.Get(authorityKey()); ok {
+			stored, err := pki.Decode(o.Doc)
+			if err != nil {
+				return err
+			}
+			if doc != nil && doc.Cluster != stored.Cluster {
+				return fmt.Errorf("the data directory is of cluster %s, and etcd has cluster %s", doc.Cluster,
+					stored.Cluster)
+			}
+			if err := s.open(stored); err != nil {
+				return err
+			}
+			return s.keepAuthority(o.Doc)
+		}
+		if doc == nil {
+			var err error
+			if doc, err = pki.New(name, s.secret, time.Now()); err != nil {
+				return err
+			}
+		}
+		text, err := doc.Encode()
+		if err != nil {
+			return err
+		}
+		_, err = st.Write(ctx, []store.Change{{Key: authorityKey(), Doc: json.RawMessage(text), IfVersion: store.New}})
+		var conflict *store.Conflict
+		if err != nil && !errors.As(err, &conflict) {
+			return err
+		}
+		if conflict != nil {
+			doc = nil // another controller was first
+		}
+		if err := st.Sync(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// renew makes a new key and certificate. They are in memory alone, but for those of etcd.
+func (s *self) renew() error {
+	key, err := identity.NewKey()
+	if err != nil {
+		return err
+	}
+	csr, err := key.Request()
+	if err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return fmt.Errorf("the address that agents are told (--advertise): %w", err)
+	}
+	issued, err := s.authority.IssueController(csr, pki.Subject{ID: s.ID, Display: s.Name, Addresses: []string{host}},
+		time.Now())
+	if err != nil {
+		return err
+	}
+	creds := s.authority.Serving(issued.Certificate, key)
+	s.creds.Store(creds)
+	if s.exports {
+		_, err = keystore.Export(s.file(peerDir), creds)
+	}
+	return err
+}
+
+// keep renews the certificate in time, until ctx ends.
+func (s *self) keep(ctx context.Context, log *slog.Logger) error {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := s.renew(); err != nil {
+				log.Error("renew this controller's certificate", "err", err)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
