@@ -36,12 +36,11 @@ const (
 
 // Times of a connection.
 const (
-	// dialTime bounds how long a connection to one controller takes without TLS: the
-	// next one may be there.
-	dialTime = 3 * time.Second
-	// answerTime bounds the rest until the controller answers: it may have thousands of hosts to answer, and a host
-	// that gives up its place in that row makes the row longer for all.
-	answerTime = 30 * time.Second
+	// dialTime bounds an attempt to reach one controller. It may have thousands of hosts to answer, and a host that
+	// gives up its place in that row makes the row longer for all.
+	dialTime = 30 * time.Second
+	// reachTime is how long a controller's machine may take to take the connection: the next one may be there.
+	reachTime = 3 * time.Second
 	// pingAfter is how long a silent connection is trusted.
 	pingAfter = 5 * time.Second
 	// pingTime is how long an answer to a ping may take.
@@ -121,9 +120,6 @@ func New(o Options) *Client {
 	if o.Connected == nil {
 		o.Connected = func(string, error) {}
 	}
-	if o.Dial == nil {
-		o.Dial = (&net.Dialer{}).DialContext
-	}
 	return &Client{Options: o, start: start, changed: make(chan struct{}, 1)}
 }
 
@@ -196,7 +192,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	rpc := controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(
 		&http.Client{Transport: transport}, "https://"+address,
 		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors())))
-	patience := time.AfterFunc(dialTime+answerTime, func() { cancel(errors.New("no answer")) })
+	patience := time.AfterFunc(dialTime, func() { cancel(errors.New("no answer")) })
 	defer patience.Stop()
 	stream, err := rpc.FollowSlice(ctx)
 	if err != nil {
@@ -304,19 +300,13 @@ func (c *Client) transport() (*http.Transport, error) {
 	}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
-	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: answerTime, Protocols: protocols,
-		DialContext: c.dial,
-		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
-}
-
-// dial connects in time.
-func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
-	defer cancel()
-	if c.Dial == nil {
-		return (&net.Dialer{}).DialContext(ctx, network, address)
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: reachTime}).DialContext
 	}
-	return c.Dial(ctx, network, address)
+	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: dialTime, Protocols: protocols,
+		DialContext: dial,
+		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
 }
 
 func jitter(d time.Duration) time.Duration {

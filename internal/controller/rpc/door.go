@@ -14,8 +14,13 @@ import (
 
 // Bounds of connections that have not proved who they are.
 const (
-	// mostWaiting is how many have said nothing yet; a further one ends the oldest.
+	// mostWaiting is how many have said nothing yet; a further one ends the oldest. Hosts that come at once are spared,
+	// up to mostComing: they came less than comingTime ago, or have said hello and nobody had the time to read it.
 	mostWaiting = 512
+	mostComing  = 4096
+	comingTime  = 2 * time.Second
+	// lookedAt is how many of the oldest are looked at to find those that are not spared.
+	lookedAt = 16
 	// mostQueued is how many have said hello and wait for their turn. While there are so many, none is accepted: those
 	// that come wait in the kernel, where they take next to nothing.
 	mostQueued = 1024
@@ -58,8 +63,8 @@ type door struct {
 func newDoor(l net.Listener, conf *tls.Config, log *slog.Logger) *door {
 	d := &door{Listener: l, conf: conf, log: log, ready: make(chan net.Conn), ended: make(chan struct{}),
 		slots: make(chan struct{}, handshakes), queue: make(chan struct{}, mostQueued),
-		seats: make(chan struct{}, seats), waiting: newCrowd(mostWaiting), proving: newCrowd(mostProving),
-		guests: newCrowd(mostGuests)}
+		seats: make(chan struct{}, seats), proving: newCrowd(mostProving), guests: newCrowd(mostGuests),
+		waiting: &crowd{most: mostWaiting, spare: (*visitor).comes, sparing: mostComing}}
 	go d.run()
 	return d
 }
@@ -80,7 +85,7 @@ func (d *door) run() {
 			d.proving.end()
 			return
 		}
-		v := &visitor{Conn: c, door: d, rise: func() {}}
+		v := &visitor{Conn: c, door: d, came: time.Now(), rise: func() {}}
 		d.waiting.enter(v)
 		go d.greet(v)
 	}
@@ -158,6 +163,7 @@ func (d *door) admit(v *visitor) error {
 type visitor struct {
 	net.Conn
 	door *door
+	came time.Time
 	// For the goroutine that shakes hands.
 	computes bool   // it holds a slot
 	rise     func() // gives its seat back
@@ -176,23 +182,36 @@ func (v *visitor) computed() {
 	}
 }
 
-// gone reports whether the other side has closed the connection. What it sent stays to be read.
+// gone reports whether the other side has closed the connection, and nothing of it is left to be read.
 func (v *visitor) gone() bool {
+	n, err := v.peek()
+	return err == nil && n == 0 || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
+}
+
+// comes reports whether it has just come, or something has come of it that was not read yet.
+func (v *visitor) comes() bool {
+	if time.Since(v.came) < comingTime {
+		return true
+	}
+	n, err := v.peek()
+	return err == nil && n > 0
+}
+
+// peek looks for a byte that has come, and leaves it there.
+func (v *visitor) peek() (n int, err error) {
 	c, ok := v.Conn.(syscall.Conn)
 	if !ok {
-		return false
+		return 0, errors.ErrUnsupported
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return true
+		return 0, err
 	}
-	closed := false
-	err = raw.Read(func(fd uintptr) bool {
-		n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		closed = err == nil && n == 0 || errors.Is(err, syscall.ECONNRESET)
-		return true
+	// Control, and not Read: that would wait for the one who reads.
+	failed := raw.Control(func(fd uintptr) {
+		n, _, err = syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	})
-	return closed || err != nil
+	return n, errors.Join(err, failed)
 }
 
 // Close ends it.
@@ -216,28 +235,42 @@ func (v *visitor) part() {
 // crowd is a bounded number of connections, the oldest first.
 type crowd struct {
 	most int
+	// spare says who is not ended while there are no more than sparing; nil for nobody.
+	spare   func(*visitor) bool
+	sparing int
 
 	mu    sync.Mutex
-	order *list.List
+	order list.List
 	at    map[*visitor]*list.Element
 }
 
-func newCrowd(most int) *crowd {
-	return &crowd{most: most, order: list.New(), at: map[*visitor]*list.Element{}}
-}
+func newCrowd(most int) *crowd { return &crowd{most: most} }
 
 // enter takes one in, and ends the oldest where there are too many.
 func (c *crowd) enter(v *visitor) {
 	c.mu.Lock()
+	if c.at == nil {
+		c.at = map[*visitor]*list.Element{}
+	}
 	c.at[v] = c.order.PushBack(v)
-	var over *visitor
-	if c.order.Len() > c.most {
-		over, _ = c.order.Front().Value.(*visitor)
-	}
+	over := c.over()
 	c.mu.Unlock()
-	if over != nil {
-		_ = over.Close()
+	for _, v := range over {
+		_ = v.Close() // which takes it out
 	}
+}
+
+// over are those among the oldest that are too many and not spared. The caller holds the lock.
+func (c *crowd) over() (list []*visitor) {
+	e := c.order.Front()
+	for looks := 0; looks < lookedAt && c.order.Len()-len(list) > c.most; looks++ {
+		v, _ := e.Value.(*visitor)
+		if c.spare == nil || c.order.Len()-len(list) > c.sparing || !c.spare(v) {
+			list = append(list, v)
+		}
+		e = e.Next()
+	}
+	return list
 }
 
 func (c *crowd) leave(v *visitor) {

@@ -35,6 +35,7 @@ func TestS104_IdleConnectionsAreBounded(t *testing.T) {
 		idle = append(idle, must(net.Dial("tcp", c.address))(t))
 	}
 	c.await("the oldest are ended", func() bool {
+		idle = append(idle, must(net.Dial("tcp", c.address))(t)) // who comes ends others
 		return c.door.waiting.size() <= mostWaiting && c.door.guests.size() <= mostGuests
 	})
 	m := c.up("esx1")
@@ -75,30 +76,41 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 		}
 	})
 	var came sync.WaitGroup
+	computing := make(chan struct{}, 2*handshakes) // hellos, of one machine here
 	for range hosts {
+		computing <- struct{}{}
+		raw := must(net.Dial("tcp", l.Addr().String()))(t)
 		came.Go(func() {
-			c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS13,
-				InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}})
-			if err == nil {
-				_, err = io.ReadFull(c, make([]byte, 1)) // it is let in
-			}
-			if err != nil {
+			c := tls.Client(&greeting{raw, sync.OnceFunc(func() { <-computing })}, &tls.Config{
+				MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}})
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil { // it is let in
 				t.Error(err)
 			}
 		})
 	}
-	for len(d.queue) < hosts-handshakes {
-		if t.Failed() {
-			t.FailNow()
-		}
+	for len(d.queue) < hosts-handshakes && !t.Failed() {
 		time.Sleep(time.Millisecond)
 	}
 	close(release)
 	came.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
 	taken.Wait()
 	if n := d.proving.size() + d.waiting.size() + len(d.queue) + len(d.slots) + len(d.seats); n != 0 {
 		t.Errorf("%d are still at the door", n)
 	}
+}
+
+// greeting is a connection that tells when the first of it was written.
+type greeting struct {
+	net.Conn
+	said func()
+}
+
+func (g *greeting) Write(b []byte) (int, error) {
+	defer g.said()
+	return g.Conn.Write(b)
 }
 
 // Who leaves while it waits for its turn takes none.
