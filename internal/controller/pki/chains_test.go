@@ -53,7 +53,8 @@ func TestRemembered_ChainsAreRefusedWhenTheyCountNoMore(t *testing.T) {
 			if err == nil {
 				_, err = srv.Renewing(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{step.who}})
 			}
-			if (step.want == 0) != (err == nil) || err != nil && !errors.Is(err, &identity.PeerError{Fault: step.want}) {
+			if (step.want == 0) != (err == nil) ||
+				err != nil && !errors.Is(err, &identity.PeerError{Fault: step.want}) {
 				t.Errorf("%v, want %v", err, step.want)
 			}
 		})

@@ -54,8 +54,8 @@ func (s Server) protocols() []string {
 	return []string{"h2", "http/1.1"}
 }
 
-// with is how connections are taken with these credentials. The roots are named to the client, so that a browser does not ask its user for a
-// certificate that is for something else.
+// with is how connections are taken with these credentials. The roots are named to the client, so that a browser does
+// not ask its user for a certificate that is for something else.
 func (s Server) with(own *identity.Credentials) *tls.Config {
 	roots := x509.NewCertPool()
 	for _, r := range own.Trust.Roots {

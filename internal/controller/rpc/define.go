@@ -20,9 +20,6 @@ import (
 	"heddle/internal/spec"
 )
 
-// chunk is how many objects are written in one transaction.
-const chunk = 120
-
 // ApplyDefinition makes the definition what a file says.
 func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
 	*controllerv1.ApplyDefinitionResponse, error) {
@@ -35,6 +32,9 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		return nil, err
 	}
 	if err := p.Store.Sync(ctx); err != nil {
+		return nil, storeError(err)
+	}
+	if err := p.fold(ctx); err != nil {
 		return nil, storeError(err)
 	}
 	current, _ := p.Store.Get(DefinitionKey())
@@ -89,41 +89,8 @@ func (s *Server) stored() (*slice.Set, map[slice.Key]int64) {
 // definition's revision.
 const definitionKind store.Kind = "definition"
 
-// definitionDoc says who made the definition what it is.
-type definitionDoc struct {
-	File string    `json:"file"`
-	At   time.Time `json:"at"`
-}
-
 // DefinitionKey is the key of that object.
 func DefinitionKey() store.Key { return store.Key{Kind: definitionKind, Name: "current"} }
-
-// write writes a change that was made on that revision, all of it or, where it has more objects than a transaction can
-// have, a part after the other (S83). What is added comes before what is removed, so that no state in between lacks
-// what it refers to.
-func (s *Server) write(ctx context.Context, file string, revision int64, c slice.Change,
-	versions map[slice.Key]int64) (int64, error) {
-	doc, err := json.Marshal(definitionDoc{file, time.Now()})
-	if err != nil {
-		return 0, err
-	}
-	var list []store.Change
-	for _, o := range c.Put {
-		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(o.Kind), Name: o.Name}, Doc: o.Doc,
-			IfVersion: versions[o.Key]})
-	}
-	for _, k := range c.Removed {
-		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(k.Kind), Name: k.Name}, Delete: true,
-			IfVersion: versions[k]})
-	}
-	for part := range slices.Chunk(list, chunk) {
-		part = append(slices.Clone(part), store.Change{Key: DefinitionKey(), Doc: doc, IfVersion: revision})
-		if revision, err = s.Store.Write(ctx, part); err != nil {
-			return 0, err
-		}
-	}
-	return revision, nil
-}
 
 // told says what a change does, a line each.
 func told(have *slice.Set, c slice.Change) (lines []string) {

@@ -34,6 +34,8 @@ type fleet struct {
 
 	mu        sync.Mutex
 	inventory *inventory.Inventory
+	base      *slice.Set // the definition's objects; the inventory has those of a change that is not folded, too
+	staged    staging
 	revision  int64            // of the last change of the definition
 	loaded    bool             // the store has been read
 	hosts     map[string]*host // by id
@@ -87,7 +89,8 @@ func newFleet(log *slog.Logger, epoch int64) *fleet {
 }
 
 func (f *fleet) reset() {
-	f.inventory, _ = inventory.New(&slice.Set{}) // of nothing, which is no fault
+	f.base = &slice.Set{}
+	f.inventory, _ = inventory.New(f.base) // of nothing, which is no fault
 	f.hosts, f.names = map[string]*host{}, map[string]*host{}
 	f.sets, f.order = map[slice.Hash]*slice.Set{}, nil
 	f.updates = map[updateKey]*controllerv1.SliceUpdate{}
@@ -98,10 +101,15 @@ func (f *fleet) take(b store.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.loaded = true
-	objects := f.inventory.Objects().Clone()
-	before := objects.Hash()
+	objects, own := f.base, false
+	edit := func() *slice.Set {
+		if !own {
+			objects, own = objects.Clone(), true
+		}
+		return objects
+	}
 	if b.Reset {
-		objects = &slice.Set{}
+		objects, own, f.staged = &slice.Set{}, true, staging{}
 	}
 	there := map[string]bool{}
 	revision, roster := f.revision, b.Reset
@@ -115,12 +123,14 @@ func (f *fleet) take(b store.Batch) {
 		case e.Kind == ControllerKind:
 			roster = true
 		case e.Kind == definitionKind && e.Object != nil:
-			revision = e.Object.Version
+			revision, f.staged.change = e.Object.Version, changeBy(e.Object.Doc)
+		case e.Kind == changeKind:
+			f.staged.take(e)
 		case !slices.Contains(inventory.Kinds(), slice.Kind(e.Kind)):
 		case e.Object == nil:
-			objects.Remove(slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name})
+			edit().Remove(slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name})
 		default:
-			objects.Put(slice.Object{Key: slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name}, Doc: e.Object.Doc})
+			edit().Put(slice.Object{Key: slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name}, Doc: e.Object.Doc})
 		}
 	}
 	if b.Reset {
@@ -134,8 +144,13 @@ func (f *fleet) take(b store.Batch) {
 		f.roster++
 		f.pokeAll()
 	}
-	if objects.Hash() != before || b.Reset || revision != f.revision {
-		f.define(objects, revision)
+	f.base = objects
+	whole, err := f.staged.over(objects)
+	if err != nil {
+		f.log.Error("the definition in the store cannot be read; the hosts keep the one before", "revision", revision,
+			"err", err)
+	} else if whole.Hash() != f.inventory.Objects().Hash() || b.Reset || revision != f.revision {
+		f.define(whole, revision)
 	}
 	f.wake()
 }

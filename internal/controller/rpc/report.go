@@ -10,9 +10,9 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
-// report is what a host has reported. A cluster has hundreds of thousands of ports, which are hardly ever looked at: they
-// are kept as they came over the wire, which takes a fifth of the memory and nothing of the garbage collector's time.
-// nil is that of a host which has reported nothing yet. It does not change; a change makes another one.
+// report is what a host has reported. A cluster has hundreds of thousands of ports, which are hardly ever looked at:
+// they are kept as they came over the wire, which takes a fifth of the memory and nothing of the garbage collector's
+// time. nil is that of a host which has reported nothing yet. It does not change; a change makes another one.
 type report struct {
 	wire     []byte // of each port its length, and its message
 	ports    int

@@ -73,7 +73,7 @@ type Server struct {
 	fleet *fleet
 	gate  *pki.Gate
 	*roster
-	quorum quorum
+	quorum *quorum
 }
 
 // New makes a server. Run runs it.
@@ -88,7 +88,7 @@ func New(o Options) (*Server, error) {
 		o.SpreadTime = spreadTime
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
-		roster: &roster{store: o.Store}}
+		roster: &roster{store: o.Store}, quorum: &quorum{}}
 	s.TLS.Revoked = s.gate.Check
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	return s, s.readRevocations()

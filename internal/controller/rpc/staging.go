@@ -1,0 +1,117 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+)
+
+// A change of the definition with more objects than a transaction can have is written beside the definition first, in
+// parts that nobody looks at. The transaction that names it in the definition's one key makes all of it count, at one
+// instant and on every controller. Then it is folded into the objects, transaction by transaction, by which nothing
+// changes; whoever comes upon a change that is not folded yet, because its writer has ended, goes on with it.
+//
+//	definitionChange/ID        as long as the change is not folded; written with each transaction of that
+//	definitionChange/ID/0000   its parts
+
+// changeKind is the kind of the objects that such a change is kept in.
+const changeKind store.Kind = "definitionChange"
+
+// changeDoc is the object that is there as long as a change is not folded.
+type changeDoc struct {
+	Parts int       `json:"parts"`
+	At    time.Time `json:"at"`
+}
+
+// changePart is a part of a change.
+type changePart struct {
+	At      time.Time      `json:"at"`
+	Put     []slice.Object `json:"put,omitempty"`
+	Removed []slice.Key    `json:"removed,omitempty"`
+}
+
+func changeKey(id string) store.Key { return store.Key{Kind: changeKind, Name: id} }
+
+func partKey(id string, n int) store.Key {
+	return store.Key{Kind: changeKind, Name: fmt.Sprintf("%s/%04d", id, n)}
+}
+
+// partBytes is about how large a part is; an object that is larger is a part of its own.
+const partBytes = 256 << 10
+
+// inParts cuts a change into parts.
+func inParts(c slice.Change) (parts []slice.Change) {
+	var next slice.Change
+	size := 0
+	add := func(n int) {
+		if size += n; size >= partBytes {
+			parts, next, size = append(parts, next), slice.Change{}, 0
+		}
+	}
+	for _, o := range c.Put {
+		next.Put = append(next.Put, o)
+		add(len(o.Doc) + len(o.Name))
+	}
+	for _, k := range c.Removed {
+		next.Removed = append(next.Removed, k)
+		add(len(k.Name))
+	}
+	if !next.Empty() {
+		parts = append(parts, next)
+	}
+	return parts
+}
+
+// staging is what a controller knows of changes that are not folded yet.
+type staging struct {
+	// change is the one that the definition names, "" for none.
+	change string
+	docs   map[string][]byte // by their names
+}
+
+// take takes in an object of a change.
+func (s *staging) take(e store.Event) {
+	if s.docs == nil {
+		s.docs = map[string][]byte{}
+	}
+	if e.Object == nil {
+		delete(s.docs, e.Name)
+		return
+	}
+	s.docs[e.Name] = e.Object.Doc
+}
+
+// over is the definition: the objects, and over them the change that is not folded yet.
+func (s *staging) over(objects *slice.Set) (*slice.Set, error) {
+	if _, open := s.docs[s.change]; s.change == "" || !open {
+		return objects, nil
+	}
+	c, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	objects = objects.Clone()
+	objects.Apply(c)
+	return objects, nil
+}
+
+// open is the change that the definition names.
+func (s *staging) open() (c slice.Change, err error) {
+	for _, name := range slices.Sorted(maps.Keys(s.docs)) {
+		if !strings.HasPrefix(name, s.change+"/") {
+			continue
+		}
+		var p changePart
+		if err := json.Unmarshal(s.docs[name], &p); err != nil {
+			return c, fmt.Errorf("the change %s of the definition is damaged: %w", name, err)
+		}
+		c.Put, c.Removed = append(c.Put, p.Put...), append(c.Removed, p.Removed...)
+	}
+	return c, nil
+}

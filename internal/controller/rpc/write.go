@@ -1,0 +1,217 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+)
+
+// definitionDoc says who made the definition what it is.
+type definitionDoc struct {
+	File string    `json:"file"`
+	At   time.Time `json:"at"`
+	// Change is the one that made it, where it did not fit into one transaction.
+	Change string `json:"change,omitempty"`
+}
+
+// Bounds of one transaction, below those of the store.
+const (
+	// txnOps is how many keys it compares: one for an object, two for a port group that is removed.
+	txnOps = 120
+	// txnBytes is how much it writes.
+	txnBytes = 768 << 10
+	// orphaned is when the parts of a change that never came to count are removed.
+	orphaned = time.Hour
+)
+
+// write writes a change that was made on that revision of the definition, all of it at one instant (S83).
+func (s *Server) write(ctx context.Context, file string, revision int64, c slice.Change,
+	versions map[slice.Key]int64) (int64, error) {
+	list := changesOf(c, versions)
+	if _, left := cut(list); len(left) > 0 {
+		return s.writeInParts(ctx, file, revision, c)
+	}
+	doc, err := json.Marshal(definitionDoc{File: file, At: time.Now()})
+	if err != nil {
+		return 0, err
+	}
+	return s.Store.Write(ctx, append(list, store.Change{Key: DefinitionKey(), Doc: doc, IfVersion: revision}))
+}
+
+// changesOf are the changes of the store's objects, made on those versions.
+func changesOf(c slice.Change, versions map[slice.Key]int64) (list []store.Change) {
+	for _, o := range c.Put {
+		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(o.Kind), Name: o.Name}, Doc: o.Doc,
+			IfVersion: versions[o.Key]})
+	}
+	for _, k := range c.Removed {
+		list = append(list, store.Change{Key: store.Key{Kind: store.Kind(k.Kind), Name: k.Name}, Delete: true,
+			IfVersion: versions[k]})
+	}
+	return list
+}
+
+// cut is what of a list fits into one transaction, and the rest.
+func cut(list []store.Change) (now, later []store.Change) {
+	ops, size := 0, 0
+	for i, c := range list {
+		ops++
+		if c.Delete && c.Kind == store.KindPortGroup {
+			ops++
+		}
+		size += len(c.Doc)
+		if i > 0 && (ops > txnOps || size > txnBytes) {
+			return list[:i:i], list[i:]
+		}
+	}
+	return list, nil
+}
+
+// writeInParts writes a change beside the definition, makes it count, and folds it.
+func (s *Server) writeInParts(ctx context.Context, file string, revision int64, c slice.Change) (int64, error) {
+	s.removeOrphans(ctx)
+	id, now := store.NewID(), time.Now()
+	parts := inParts(c)
+	for n, p := range parts {
+		doc, err := json.Marshal(changePart{At: now, Put: p.Put, Removed: p.Removed})
+		if err != nil {
+			return 0, err
+		}
+		if _, err := s.Store.Write(ctx, []store.Change{{Key: partKey(id, n), Doc: doc}}); err != nil {
+			return 0, err // what was written is removed as an orphan
+		}
+	}
+	open, err := json.Marshal(changeDoc{Parts: len(parts), At: now})
+	if err != nil {
+		return 0, err
+	}
+	doc, err := json.Marshal(definitionDoc{File: file, At: now, Change: id})
+	if err != nil {
+		return 0, err
+	}
+	revision, err = s.Store.Write(ctx, []store.Change{{Key: changeKey(id), Doc: open},
+		{Key: DefinitionKey(), Doc: doc, IfVersion: revision}})
+	if err != nil {
+		return 0, err
+	}
+	if err := s.fold(ctx); err != nil {
+		s.Log.Warn("a change of the definition counts, and the next one will fold it", "revision", revision, "err", err)
+	}
+	return revision, nil
+}
+
+// fold folds the change that the definition names into the objects, if that is not done yet. Several controllers may do
+// it at once: each transaction is made on the one before.
+func (s *Server) fold(ctx context.Context) error {
+	kept := map[store.Key]bool{}
+	for {
+		more, err := s.foldSome(ctx, kept)
+		var conflict *store.Conflict
+		var used *store.InUse
+		switch {
+		case errors.As(err, &used):
+			// Ports were bound after the change was made. No port is cut off: the port group stays.
+			s.Log.Error("a port group that was to be removed is in use, and stays in the definition", "group",
+				used.Group, "ports", used.Ports)
+			kept[store.Key{Kind: store.KindPortGroup, Name: used.Group}] = true
+		case errors.As(err, &conflict): // another controller does it as well
+			if err := s.Store.Sync(ctx); err != nil {
+				return err
+			}
+		case err != nil || !more:
+			return err
+		}
+	}
+}
+
+// foldSome does one transaction of it. What is kept is not removed.
+func (s *Server) foldSome(ctx context.Context, kept map[store.Key]bool) (more bool, err error) {
+	current, _ := s.Store.Get(DefinitionKey())
+	change := changeBy(current.Doc)
+	open, ok := s.Store.Get(changeKey(change))
+	if change == "" || !ok {
+		return false, nil
+	}
+	have := staging{change: change}
+	var end []store.Change
+	for _, o := range s.Store.List(changeKind) {
+		if strings.HasPrefix(o.Name, change+"/") {
+			have.take(store.Event{Key: o.Key, Object: &o})
+			end = append(end, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+		}
+	}
+	c, err := have.open()
+	if err != nil {
+		return false, err
+	}
+	if next, _ := cut(s.unfolded(c, kept)); len(next) > 0 {
+		_, err := s.Store.Write(ctx, append(next, store.Change{Key: open.Key, Doc: open.Doc, IfVersion: open.Version}))
+		return true, err
+	}
+	if next, left := cut(end); len(left) > 0 { // what its parts said is in the objects already
+		_, err := s.Store.Write(ctx, append(next, store.Change{Key: open.Key, Doc: open.Doc, IfVersion: open.Version}))
+		return true, err
+	}
+	end = append(end, store.Change{Key: open.Key, Delete: true, IfVersion: open.Version})
+	if len(kept) > 0 { // the definition is another one than the change made it
+		end = append(end, store.Change{Key: current.Key, Doc: current.Doc, IfVersion: current.Version})
+	}
+	_, err = s.Store.Write(ctx, end)
+	return false, err
+}
+
+// unfolded is what of a change the objects do not have yet.
+func (s *Server) unfolded(c slice.Change, kept map[store.Key]bool) []store.Change {
+	var left slice.Change
+	versions := map[slice.Key]int64{}
+	look := func(k slice.Key) (o store.Object, ok bool) {
+		o, ok = s.Store.Get(store.Key{Kind: store.Kind(k.Kind), Name: k.Name})
+		versions[k] = o.Version
+		return o, ok
+	}
+	for _, o := range c.Put {
+		if has, ok := look(o.Key); !ok || string(has.Doc) != string(o.Doc) {
+			left.Put = append(left.Put, o)
+		}
+	}
+	for _, k := range c.Removed {
+		if _, ok := look(k); ok && !kept[store.Key{Kind: store.Kind(k.Kind), Name: k.Name}] {
+			left.Removed = append(left.Removed, k)
+		}
+	}
+	return changesOf(left, versions)
+}
+
+// changeBy is the change that the definition's own object names.
+func changeBy(doc []byte) string {
+	var d definitionDoc
+	if json.Unmarshal(doc, &d) != nil {
+		return ""
+	}
+	return d.Change
+}
+
+// removeOrphans removes parts of changes that never came to count: their writer has ended before.
+func (s *Server) removeOrphans(ctx context.Context) {
+	var gone []store.Change
+	for _, o := range s.Store.List(changeKind) {
+		id, _, part := strings.Cut(o.Name, "/")
+		var p changePart
+		if _, open := s.Store.Get(changeKey(id)); !part || open || json.Unmarshal(o.Doc, &p) != nil ||
+			time.Since(p.At) < orphaned {
+			continue
+		}
+		gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
+	}
+	if gone, _ = cut(gone); len(gone) == 0 {
+		return
+	}
+	if _, err := s.Store.Write(ctx, gone); err != nil {
+		s.Log.Debug("remove parts of a change that never counted", "err", err)
+	}
+}

@@ -1,0 +1,198 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+	"heddle/internal/spec"
+)
+
+// large is a definition of many port groups, all in the VLAN; its file has the port groups from first on.
+func large(first, groups, vlan int) string {
+	var b strings.Builder
+	b.WriteString("switches:\n- name: dvs\n  uplinks: [{name: uplink1}]\n  portGroups:\n")
+	for i := first; i < first+groups; i++ {
+		fmt.Fprintf(&b, "  - {name: g%04d, vlan: {access: %d}}\n", i, vlan)
+	}
+	b.WriteString("templates:\n- {name: a, labels: {rack: a}, switches: [{name: dvs, uplinks: [{name: uplink1, " +
+		"device: eno1}]}]}\n")
+	return b.String()
+}
+
+func parsed(text string) (*spec.Definition, error) {
+	return spec.ParseDefinition("fleet.yaml", []byte(text))
+}
+
+func marshal(p changePart) ([]byte, error) { return json.Marshal(p) }
+
+// generation is which of the definitions an inventory is, by the port groups that it has; "" for none of them.
+func generation(v *inventory.Inventory, of map[string]slice.Hash) string {
+	for name, hash := range of {
+		if hash == v.Objects().Hash() {
+			return name
+		}
+	}
+	return ""
+}
+
+// A change of the definition counts at one instant, however many objects it has: on no controller, and on no host, is
+// there anything between what was and what is (S83).
+func TestS83_AChangeOfManyObjectsIsOne(t *testing.T) {
+	c := newController(t)
+	c.define(large(0, 1, 1))
+	m := c.up("esx1")
+	const many = 300
+	steps := []string{large(0, many, 10), large(0, many, 20), large(many/2, many, 30), large(0, 1, 40)}
+	of := map[string]slice.Hash{}
+	// Another controller, which follows the same store.
+	other := newFleet(c.Log, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	watch := c.Store.Watch(ctx, 0)
+	other.take(<-watch)
+	of["0"] = other.inventory.Objects().Hash()
+	for i, text := range steps {
+		t.Run(fmt.Sprint("step ", i+1), func(t *testing.T) {
+			of[fmt.Sprint(i+1)] = must(inventory.Of(must(parsed(text))(t)))(t).Hash()
+			out := must(people{c.Server}.ApplyDefinition(t.Context(), &controllerv1.ApplyDefinitionRequest{
+				Content: text, Force: true}))(t)
+			var seen []string
+			for len(other.staged.docs) > 0 || other.revision < out.GetRevision() {
+				other.take(<-watch)
+				if g := generation(other.inventory, of); len(seen) == 0 || seen[len(seen)-1] != g {
+					seen = append(seen, g)
+				}
+			}
+			want := []string{fmt.Sprint(i), fmt.Sprint(i + 1)}
+			if len(seen) == 1 {
+				want = want[1:] // one transaction
+			}
+			if !slices.Equal(seen, want) {
+				t.Errorf("the definition was, one after the other, %q, want %q", seen, want)
+			}
+			if n := len(c.Store.List(changeKind)); n != 0 {
+				t.Errorf("%d objects of the change are left", n)
+			}
+			c.await("the host has it", func() bool {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				return m.given != nil && m.given.Revision == out.GetRevision()
+			})
+		})
+	}
+}
+
+// ending is a store whose controller ends when it was written so often.
+type ending struct {
+	Store
+	writes int
+}
+
+var errEnded = errors.New("the controller has ended")
+
+func (e *ending) Write(ctx context.Context, list []store.Change) (int64, error) {
+	if e.writes--; e.writes < 0 {
+		return 0, errEnded
+	}
+	return e.Store.Write(ctx, list)
+}
+
+// Wherever a controller ends while it writes a change of many objects: the definition is the one before or the one
+// after, and the next change finds it in order.
+func TestS83_AControllerThatEndsLeavesAWholeChange(t *testing.T) {
+	before, after := large(0, 1, 1), large(0, 400, 2)
+	for writes := range 9 {
+		t.Run(fmt.Sprintf("after %d transactions", writes), func(t *testing.T) {
+			t.Parallel()
+			c := newController(t)
+			c.define(before)
+			dies := *c.Server
+			dies.Store = &ending{c.Store, writes}
+			out, err := people{&dies}.ApplyDefinition(t.Context(), &controllerv1.ApplyDefinitionRequest{
+				Content: after, Force: true})
+			want := before
+			if err == nil {
+				want = after
+			} else if writes > 2 {
+				t.Errorf("refused: %v", err)
+			}
+			hash := must(inventory.Of(must(parsed(want))(t)))(t).Hash()
+			fresh := newFleet(c.Log, 1)
+			fresh.take(<-c.Store.Watch(t.Context(), 0))
+			if fresh.inventory.Objects().Hash() != hash {
+				t.Errorf("a controller that starts has %d objects", fresh.inventory.Objects().Len())
+			}
+			if err == nil && fresh.revision != out.GetRevision() {
+				t.Errorf("it has revision %d, want %d", fresh.revision, out.GetRevision())
+			}
+			next := large(100, 200, 3)
+			c.define(next)
+			if got, _ := c.stored(); got.Hash() != must(inventory.Of(must(parsed(next))(t)))(t).Hash() {
+				t.Errorf("after the next change the store has %d objects", got.Len())
+			}
+			for _, o := range c.Store.List(changeKind) {
+				if err == nil {
+					t.Errorf("%s is left", o.Key)
+				}
+			}
+		})
+	}
+}
+
+// Parts of a change that never came to count are removed, unless somebody may be writing them.
+func TestWrite_RemovesWhatNeverCounted(t *testing.T) {
+	c := newController(t)
+	for id, at := range map[string]time.Time{"old": time.Now().Add(-2 * orphaned), "new": time.Now()} {
+		doc := must(marshal(changePart{At: at}))(t)
+		must(c.Store.Write(t.Context(), []store.Change{{Key: partKey(id, 0), Doc: doc}}))(t)
+	}
+	c.define(large(0, 400, 1))
+	var left []string
+	for _, o := range c.Store.List(changeKind) {
+		left = append(left, o.Name)
+	}
+	if want := []string{"new/0000"}; !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
+}
+
+// Parts are no larger than a transaction takes, and together they are the change.
+func TestInParts(t *testing.T) {
+	var c slice.Change
+	for i := range 2000 {
+		c.Put = append(c.Put, slice.Object{Key: slice.Key{Kind: slice.PortGroup, Name: fmt.Sprint("s/", i)},
+			Doc: []byte(`{"name":"` + strings.Repeat("x", 1000) + `"}`)})
+		c.Removed = append(c.Removed, slice.Key{Kind: slice.PortGroup, Name: fmt.Sprint("t/", i)})
+	}
+	from := &slice.Set{}
+	for _, k := range c.Removed {
+		from.Put(slice.Object{Key: k, Doc: []byte("{}")})
+	}
+	want, got := from.Clone(), staging{change: "id", docs: map[string][]byte{"id": nil, "else/0000": []byte("{")}}
+	want.Apply(c)
+	parts := inParts(c)
+	for n, p := range parts {
+		doc := must(marshal(changePart{Put: p.Put, Removed: p.Removed}))(t)
+		if len(doc) > txnBytes {
+			t.Errorf("part %d has %d bytes", n, len(doc))
+		}
+		got.docs[partKey("id", n).Name] = doc
+	}
+	if whole := must(got.over(from))(t); whole.Hash() != want.Hash() || len(parts) < 5 {
+		t.Errorf("%d parts make %d objects, want %d", len(parts), whole.Len(), want.Len())
+	}
+	delete(got.docs, "id")
+	if whole := must(got.over(from))(t); whole.Hash() != from.Hash() {
+		t.Error("a change that is folded changes something")
+	}
+}
