@@ -331,7 +331,7 @@ type FollowSliceRequest struct {
 	// pong is the number of the ping that it answers; 0 for none.
 	Pong uint64 `protobuf:"varint,4,opt,name=pong,proto3" json:"pong,omitempty"`
 	// change is what is another since the report before: sent to a controller that takes changes.
-	Change *HostReportChange `protobuf:"bytes,5,opt,name=change,proto3" json:"change,omitempty"`
+	Change *HostReportChange `protobuf:"bytes,40,opt,name=change,proto3" json:"change,omitempty"`
 	// answer is a part of what the host answers a call.
 	Answer        *HostAnswer `protobuf:"bytes,20,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -843,7 +843,7 @@ type FollowSliceResponse struct {
 	// ping is answered by pong at once, whatever else the host does; 0 for none.
 	Ping uint64 `protobuf:"varint,5,opt,name=ping,proto3" json:"ping,omitempty"`
 	// takes_changes: after its first report, a host may send what is another instead of all. Set in the first message.
-	TakesChanges bool `protobuf:"varint,6,opt,name=takes_changes,json=takesChanges,proto3" json:"takes_changes,omitempty"`
+	TakesChanges bool `protobuf:"varint,40,opt,name=takes_changes,json=takesChanges,proto3" json:"takes_changes,omitempty"`
 	// call is a part of a call to the host.
 	Call *HostCall `protobuf:"bytes,20,opt,name=call,proto3" json:"call,omitempty"`
 	// move_to is the address of another controller, HOST:PORT, that has fewer hosts: the host goes there.
@@ -1284,7 +1284,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x12\n" +
 	"\x04pong\x18\x04 \x01(\x04R\x04pong\x12>\n" +
-	"\x06change\x18\x05 \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
+	"\x06change\x18( \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
 	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\"\xe7\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
@@ -1323,7 +1323,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\vcontrollers\x18\x03 \x03(\tR\vcontrollers\x12<\n" +
 	"\x05renew\x18\x04 \x01(\v2&.heddle.controller.v1.RenewCertificateR\x05renew\x12\x12\n" +
 	"\x04ping\x18\x05 \x01(\x04R\x04ping\x12#\n" +
-	"\rtakes_changes\x18\x06 \x01(\bR\ftakesChanges\x122\n" +
+	"\rtakes_changes\x18( \x01(\bR\ftakesChanges\x122\n" +
 	"\x04call\x18\x14 \x01(\v2\x1e.heddle.controller.v1.HostCallR\x04call\x12\x17\n" +
 	"\amove_to\x18\a \x01(\tR\x06moveTo\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
