@@ -65,12 +65,19 @@ func describeLab(w io.Writer, r *lab.Record) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lab %s is up:\n", r.Name)
 	for _, n := range r.Nodes {
-		fmt.Fprintf(&b, "  %-7s %-12s %s\n", n.Kind, n.Name, strings.Join(n.Addresses, " "))
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("  %-10s %-12s %s", n.Kind, n.Name,
+			strings.Join(n.Addresses, " ")), " "))
 	}
 	fmt.Fprintf(&b, "enter a node:   heddle lab exec %s NODE\n", r.Name)
 	for _, n := range r.Nodes {
 		if n.Agent {
 			fmt.Fprintf(&b, "ask an agent:   heddle lab exec %s %s heddle port list\n", r.Name, n.Name)
+			break
+		}
+	}
+	for _, n := range r.Nodes {
+		if n.Kind == lab.NodeController {
+			fmt.Fprintf(&b, "ask a controller: heddle lab exec %s %s heddle host list\n", r.Name, n.Name)
 			break
 		}
 	}

@@ -117,22 +117,28 @@ func (r *Record) nodes(s *scenario.Scenario) []Node {
 	for _, rt := range s.Routers {
 		add(rt.Name, NodeRouter, false, rt.Addresses())
 	}
+	for _, k := range s.Controllers {
+		add(k.Name, NodeController, false, k.Addresses)
+	}
 	return all
 }
 
 // build makes everything, devices before the agents that look for them.
 func (l *Lab) build(ctx context.Context) error {
-	steps := []struct {
+	type step struct {
 		what string
 		do   func(context.Context) error
-	}{
+	}
+	steps := []step{
 		{"making namespaces", l.makeNamespaces},
 		{"plugging in adapters", l.makeAdapters},
 		{"laying cables", l.makeLinks},
 		{"starting agents", l.startAgents},
-		{"starting guests", l.startGuests},
-		{"waiting for agents and ports", l.awaitReady},
 	}
+	if len(l.Scenario.Controllers) > 0 {
+		steps = append(steps, step{"starting controllers", l.startControllers}, step{"joining hosts", l.joinHosts})
+	}
+	steps = append(steps, step{"starting guests", l.startGuests}, step{"waiting for agents and ports", l.awaitReady})
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -230,13 +236,13 @@ func (l *Lab) makeAdapters(context.Context) error {
 			}
 		}
 	}
-	for _, v := range l.Scenario.VMs {
+	for i := range l.Scenario.VMs {
+		v := &l.Scenario.VMs[i]
 		if v.Kind == scenario.QEMU {
 			continue // its adapter is made with the machine
 		}
-		port := scenario.Port(l.Scenario.Host(v.Host).Config, v.Port)
-		err := cable(end{ns: l.ns[v.Host], device: port.Device}, end{ns: l.ns[v.Name], device: guestDevice, mac: v.MAC},
-			v.MTU)
+		err := cable(end{ns: l.ns[v.Host], device: l.Scenario.DeviceOf(v)}, end{ns: l.ns[v.Name], device: guestDevice,
+			mac: v.MAC}, v.MTU)
 		if err != nil {
 			return err
 		}
@@ -293,6 +299,11 @@ func (l *Lab) makeLinks(context.Context) error {
 			continue
 		}
 		if err := bridge(l.ns[sw.Name], bridgeDevice, bridged[sw.Name]); err != nil {
+			return err
+		}
+	}
+	for _, k := range l.Scenario.Controllers {
+		if err := address(l.ns[k.Name], scenario.ControllerDevice, k.Addresses, netip.Addr{}); err != nil {
 			return err
 		}
 	}

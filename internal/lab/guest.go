@@ -29,13 +29,13 @@ type GuestSpec struct {
 // startGuests starts, for every VM of kind qemu, a process in its host's namespace that runs the machine as long as the
 // lab exists.
 func (l *Lab) startGuests(context.Context) error {
-	for _, v := range l.Scenario.VMs {
+	for i := range l.Scenario.VMs {
+		v := &l.Scenario.VMs[i]
 		if v.Kind != scenario.QEMU {
 			continue
 		}
-		port := scenario.Port(l.Scenario.Host(v.Host).Config, v.Port)
 		g := GuestSpec{
-			Name: v.Name, Tap: port.Device, NIC: string(v.NIC), MAC: v.MAC.String(), MTU: v.MTU,
+			Name: v.Name, Tap: l.Scenario.DeviceOf(v), NIC: string(v.NIC), MAC: v.MAC.String(), MTU: v.MTU,
 			Addresses: []string{}, Ready: l.readyFile(v.Name),
 		}
 		for _, a := range v.Addresses {
@@ -48,7 +48,8 @@ func (l *Lab) startGuests(context.Context) error {
 		if err != nil {
 			return err
 		}
-		p, err := l.start(l.ns[v.Host], filepath.Join(l.Dir, "log", v.Name+".log"), 0, "lab", "guest", string(text))
+		p, err := l.start(l.ns[v.Host], filepath.Join(l.Dir, "log", v.Name+".log"), 0, l.opts.Program, "lab", "guest",
+			string(text))
 		if err != nil {
 			return err
 		}

@@ -26,9 +26,10 @@ type process struct {
 // the agent's reaction to an operator or a failed link.
 const AgentNice = -10
 
-// start runs the heddle program in a namespace, in a session of its own: neither the terminal's Ctrl-C nor its closing
+// start runs a program in a namespace, in a session of its own: neither the terminal's Ctrl-C nor its closing
 // reaches it. Its output goes to log. nice is its priority.
-func (l *Lab) start(ns *netns.NS, log string, nice int, args ...string) (*process, error) {
+func (l *Lab) start(ns *netns.NS, log string, nice int, program string,
+	args ...string) (*process, error) {
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (l *Lab) start(ns *netns.NS, log string, nice int, args ...string) (*proces
 		return nil, err
 	}
 	defer f.Close()
-	p := &process{cmd: exec.Command(l.opts.Program, args...), log: log, done: make(chan struct{})}
+	p := &process{cmd: exec.Command(program, args...), log: log, done: make(chan struct{})}
 	// What a killed process leaves in its temporary directory is removed with the lab.
 	temporary := filepath.Join(l.Dir, "tmp")
 	if err := os.MkdirAll(temporary, 0o700); err != nil {

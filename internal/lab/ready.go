@@ -25,7 +25,7 @@ func (l *Lab) startAgents(context.Context) error {
 		if err := writeConfig(file, config); err != nil {
 			return err
 		}
-		p, err := l.start(l.ns[name], filepath.Join(l.Dir, "log", name+".log"), AgentNice, "agent",
+		p, err := l.start(l.ns[name], filepath.Join(l.Dir, "log", name+".log"), AgentNice, l.opts.Program, "agent",
 			"--name", name, "--config", file, "--run-dir", l.AgentRunDir(), "--state-dir",
 			filepath.Join(l.Dir, "state"))
 		if err != nil {

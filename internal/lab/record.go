@@ -59,6 +59,8 @@ const (
 	NodeVM     NodeKind = "vm"
 	NodeSwitch NodeKind = "switch"
 	NodeRouter NodeKind = "router"
+	// NodeController runs heddle-controller.
+	NodeController NodeKind = "controller"
 )
 
 // ErrUnknown is wrapped when there is no lab of that name.

@@ -129,9 +129,13 @@ func (e Exec) inNode(c *exec.Cmd) error {
 		}
 		c.Err = nil // ignore an error of the search in the path
 	}
+	c.Env = os.Environ()
+	if socket, ok := r.Controller(); ok {
+		c.Env = append(c.Env, "HEDDLE_CONTROLLER="+socket)
+	}
 	for _, n := range r.Nodes {
 		if n.Name == e.Node && n.Agent {
-			c.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+r.AgentRunDir(), "HEDDLE_AGENT="+n.Name)
+			c.Env = append(c.Env, "HEDDLE_RUN_DIR="+r.AgentRunDir(), "HEDDLE_AGENT="+n.Name)
 		}
 	}
 	return nil

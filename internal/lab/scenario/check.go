@@ -31,6 +31,7 @@ func (p *parser) check(s *Scenario) {
 		c.faultIn("hosts", "a scenario has at least one host")
 	}
 	c.nodeNames()
+	c.fleet()
 	for i := range s.Hosts {
 		c.host(i)
 	}
@@ -62,7 +63,7 @@ func (c *checker) device(path, device string) {
 	}
 }
 
-// nodeNames registers every node; hosts, VMs, switches and routers share one set of names.
+// nodeNames registers every node; hosts, VMs, switches, routers and controllers share one set of names.
 func (c *checker) nodeNames() {
 	add := func(path, name, kind string) {
 		c.name(path+".name", name)
@@ -84,6 +85,9 @@ func (c *checker) nodeNames() {
 	for i, r := range c.s.Routers {
 		add(fmt.Sprintf("routers[%d]", i), r.Name, "router")
 	}
+	for i, k := range c.s.Controllers {
+		add(fmt.Sprintf("controllers[%d]", i), k.Name, "controller")
+	}
 }
 
 func (c *checker) host(i int) {
@@ -99,7 +103,7 @@ func (c *checker) host(i int) {
 		c.device(at+".device", n.Device)
 		c.mtu(at+".mtu", n.MTU)
 		c.mac(at+".mac", n.MAC)
-		if uplinkOf(h.Config, n.Device) == "" {
+		if c.s.uplinkOf(h, n.Device) == "" {
 			c.faultIn(at+".device", "host %q has no uplink with device %q", h.Name, n.Device)
 		}
 		c.take(at+".device", h.Name+"/"+n.Device, "this adapter")
@@ -174,7 +178,11 @@ func (c *checker) vm(i int) {
 	}
 	c.mtu(path+".mtu", v.MTU)
 	c.mac(path+".mac", v.MAC)
-	c.onPort(path, v.Host, v.Port, v.Name)
+	if v.OfController() {
+		c.inGroup(path, v)
+	} else {
+		c.onPort(path, v.Host, v.Port, v.Name)
+	}
 	if v.Gateway.IsValid() && !within(v.Gateway, v.Addresses) {
 		c.faultIn(path+".gateway", "gateway %s is in none of the VM's networks", v.Gateway)
 	}
@@ -210,16 +218,4 @@ func (c *checker) mac(path string, m plan.MAC) {
 	if m.IsGroup() {
 		c.faultIn(path, "%s is a group address; an adapter has an individual one, such as 02:00:00:00:01:01", m)
 	}
-}
-
-// uplinkOf names the uplink of a configuration that is bound to device, "" when there is none.
-func uplinkOf(c *spec.Config, device string) string {
-	for _, sw := range c.Switches {
-		for _, u := range sw.Uplinks {
-			if u.Device == device {
-				return u.Name
-			}
-		}
-	}
-	return ""
 }

@@ -84,8 +84,12 @@ func (c *checker) cannotTake(kind string, e End) string {
 		return fmt.Sprintf("%q is a VM; a VM is connected by host and port, not by a link", e.Node)
 	case "host":
 		h := c.s.Host(e.Node)
-		if h.Config != nil && uplinkOf(h.Config, e.Device) == "" {
+		if h.Config != nil && c.s.uplinkOf(h, e.Device) == "" {
 			return fmt.Sprintf("host %q has no uplink with device %q", e.Node, e.Device)
+		}
+	case "controller":
+		if e.Device != ControllerDevice {
+			return fmt.Sprintf("controller %q has one adapter, %s", e.Node, ControllerDevice)
 		}
 	case "router":
 		if r := c.s.router(e.Node); r != nil && !r.has(e.Device) {
@@ -106,14 +110,18 @@ func (c *checker) loose() {
 		if h.Config == nil {
 			continue
 		}
-		for _, sw := range h.Config.Switches {
-			for _, u := range sw.Uplinks {
-				if _, ok := c.taken[h.Name+"/"+u.Device]; u.Device != "" && !ok {
-					c.faultIn(fmt.Sprintf("hosts[%d]", i),
-						"uplink %q of host %q is bound to device %q, which no link and no adapter provides",
-						u.Name, h.Name, u.Device)
-				}
+		for _, u := range c.s.uplinks(&h) {
+			if _, ok := c.taken[h.Name+"/"+u.Device]; u.Device != "" && !ok {
+				c.faultIn(fmt.Sprintf("hosts[%d]", i),
+					"uplink %q of host %q is bound to device %q, which no link and no adapter provides",
+					u.Name, h.Name, u.Device)
 			}
+		}
+	}
+	for i, k := range c.s.Controllers {
+		if _, ok := c.taken[k.Name+"/"+ControllerDevice]; !ok {
+			c.faultIn(fmt.Sprintf("controllers[%d]", i), "no link connects adapter %q of controller %q", ControllerDevice,
+				k.Name)
 		}
 	}
 	for i, r := range c.s.Routers {

@@ -19,7 +19,7 @@ type position struct{ line, column int }
 type decoder struct {
 	at     map[string]position
 	fault  func(position, string, ...any)
-	config func(n *yaml.Node, path string, into reflect.Value) // reads an in-place Heddle configuration
+	config func(n *yaml.Node, path string, into reflect.Value) // reads an in-place configuration or definition
 }
 
 func nodeAt(n *yaml.Node) position { return position{n.Line, n.Column} }
@@ -30,7 +30,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		n = n.Alias
 	}
 	d.at[path] = nodeAt(n)
-	if v.Type() == configType {
+	if v.Type() == configType || v.Type() == definitionType {
 		d.config(n, path, v)
 		return
 	}
@@ -43,6 +43,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		d.mapping(n, v, path)
 	case reflect.Slice:
 		d.sequence(n, v, path)
+	case reflect.Map:
+		d.words(n, v)
 	default:
 		d.scalar(n, v)
 	}
@@ -81,6 +83,16 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 		d.value(e, out.Index(i), fmt.Sprintf("%s[%d]", path, i))
 	}
 	v.Set(out)
+}
+
+// words decodes a mapping of text to text.
+func (d *decoder) words(n *yaml.Node, v reflect.Value) {
+	all := map[string]string{}
+	if n.Kind != yaml.MappingNode || n.Decode(&all) != nil {
+		d.fault(nodeAt(n), "a mapping of text to text belongs here, such as {rack: a}")
+		return
+	}
+	v.Set(reflect.ValueOf(all))
 }
 
 func (d *decoder) text(n *yaml.Node, u encoding.TextUnmarshaler) {

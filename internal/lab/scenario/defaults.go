@@ -23,6 +23,9 @@ func (s *Scenario) setDefaults() {
 		v := &s.VMs[i]
 		v.Kind = orDefault(v.Kind, Namespace)
 		v.Port = orDefault(v.Port, v.Name)
+		if v.OfController() {
+			v.Device = orDefault(v.Device, "vm-"+v.Name)
+		}
 		v.MTU = orDefault(v.MTU, defaultMTU)
 		v.MAC = s.adapterMAC(v.MAC, v.Host, v.Port, v.Name)
 		if v.Kind == QEMU {

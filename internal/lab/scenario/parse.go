@@ -22,7 +22,10 @@ type (
 	Faults = spec.Faults
 )
 
-var configType = reflect.TypeFor[*spec.Config]()
+var (
+	configType     = reflect.TypeFor[*spec.Config]()
+	definitionType = reflect.TypeFor[*spec.Definition]()
+)
 
 // Load reads a scenario file and the configuration files that it names. For a faulty scenario the error is Faults, with
 // all of them.
@@ -104,14 +107,14 @@ func (p *parser) document(s *Scenario) bool {
 	return doc.Content[0].Kind == yaml.MappingNode
 }
 
-// inlineConfig reads a host's configuration written in place. The parser of configurations gets the file with
+// inlineConfig reads a host's configuration or the definition, written in place. The parser of configurations gets the file with
 // everything else blanked, so that its faults have positions in this file.
 func (p *parser) inlineConfig(n *yaml.Node, _ string, into reflect.Value) {
 	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle != 0 {
 		p.faultAt(nodeAt(n), "a configuration is an indented block here; or name its file with configFile")
 		return
 	}
-	p.parseConfig(p.file, blockAt(p.data, n.Line, n.Column), into)
+	p.parseInto(p.file, blockAt(p.data, n.Line, n.Column), into)
 }
 
 // blockAt is data with every line blanked that is not part of the block that begins at line and column.
@@ -130,28 +133,31 @@ func blockAt(data []byte, line, column int) []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// configFiles reads the configuration files that hosts and switches name.
+// configFiles reads the configuration files that hosts and switches name, and the definition's.
 func (p *parser) configFiles(s *Scenario) {
 	for i := range s.Hosts {
 		h := &s.Hosts[i]
-		p.configFile(fmt.Sprintf("hosts[%d]", i), h.ConfigFile, &h.Config)
+		fileOf(p, fmt.Sprintf("hosts[%d].config", i), h.ConfigFile, &h.Config)
 	}
 	for i := range s.Switches {
 		sw := &s.Switches[i]
-		p.configFile(fmt.Sprintf("switches[%d]", i), sw.ConfigFile, &sw.Config)
+		fileOf(p, fmt.Sprintf("switches[%d].config", i), sw.ConfigFile, &sw.Config)
 	}
+	fileOf(p, "definition", s.DefinitionFile, &s.Definition)
 }
 
-func (p *parser) configFile(path, name string, into **spec.Config) {
+// fileOf reads the file that stands in place of the field at path.
+func fileOf[T spec.Config | spec.Definition](p *parser, path, name string, into **T) {
 	if name == "" {
 		return
 	}
 	if *into != nil {
-		p.faultIn(path+".configFile", "there is a config beside it; keep one of the two")
+		p.faultIn(path+"File", "there is a %s beside it; keep one of the two", path[strings.LastIndexByte(path, '.')+1:])
 		return
 	}
 	if p.read == nil {
-		p.faultIn(path+".configFile", "this scenario can't refer to files; write the configuration in place, as config")
+		p.faultIn(path+"File", "this scenario can't refer to files; write the content in place, as %s",
+			path[strings.LastIndexByte(path, '.')+1:])
 		return
 	}
 	if !filepath.IsAbs(name) {
@@ -159,8 +165,8 @@ func (p *parser) configFile(path, name string, into **spec.Config) {
 	}
 	data, err := p.read(name)
 	if err != nil {
-		p.faultIn(path+".configFile", "%v", err)
+		p.faultIn(path+"File", "%v", err)
 		return
 	}
-	p.parseConfig(name, data, reflect.ValueOf(into).Elem())
+	p.parseInto(name, data, reflect.ValueOf(into).Elem())
 }

@@ -27,12 +27,30 @@ type Scenario struct {
 	Routers []Router `yaml:"routers,omitempty"`
 	// Links are the cables of the physical network.
 	Links []Link `yaml:"links,omitempty"`
+	// Controllers serve the definition to all hosts but nested ones, which join them.
+	Controllers []Controller `yaml:"controllers,omitempty"`
+	// Definition is the definition of the hosts' distributed switches, written in place; DefinitionFile names a file
+	// that holds it instead. Both are for a scenario with controllers; after Parse, Definition is set in either case.
+	Definition     *spec.Definition `yaml:"definition,omitempty"`
+	DefinitionFile string           `yaml:"definitionFile,omitempty"`
 }
+
+// Controller is one heddle-controller, in a namespace of its own. The first starts the cluster; the others join it.
+type Controller struct {
+	Name string `yaml:"name"`
+	// Addresses of its one adapter, ControllerDevice, to which a link is connected.
+	Addresses []netip.Prefix `yaml:"addresses"`
+}
+
+// ControllerDevice is the only adapter of a controller.
+const ControllerDevice = "eth0"
 
 // Host is one hypervisor. A host with NICs is a nested one: its NICs are guest ends of another host's ports.
 type Host struct {
 	Name string `yaml:"name"`
 	NICs []NIC  `yaml:"nics,omitempty"`
+	// Labels with which the host joins the controllers.
+	Labels map[string]string `yaml:"labels,omitempty"`
 	// Config is the host's Heddle configuration, written in place; ConfigFile names a file that holds it instead,
 	// relative to the scenario's file. After Parse, Config is set in either case.
 	Config     *spec.Config `yaml:"config,omitempty"`
@@ -77,6 +95,12 @@ type VM struct {
 	Host string `yaml:"host"`
 	// Port is the name of a port in the host's configuration; left out: the VM's name.
 	Port string `yaml:"port,omitempty"`
+	// Switch and PortGroup, in place of a port of the host's configuration, are of the controllers' definition: the
+	// lab connects the VM when its host has joined, as a manager of VMs does. Device is what the adapter is called on
+	// the host; left out: vm-NAME.
+	Switch    string `yaml:"switch,omitempty"`
+	PortGroup string `yaml:"portGroup,omitempty"`
+	Device    string `yaml:"device,omitempty"`
 	// MAC of the adapter; left out: that of the port, else derived from the names.
 	MAC       plan.MAC       `yaml:"mac,omitempty"`
 	Addresses []netip.Prefix `yaml:"addresses,omitempty"`

@@ -82,6 +82,16 @@ func program(t *testing.T) string {
 	return path
 }
 
+// Programs are the paths of the program to test and of the controller's.
+func Programs(t *testing.T) (heddle, controller string) {
+	t.Helper()
+	controller, err := builtController()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program(t), controller
+}
+
 // built builds the program once for all tests of the process, builtController the controller's.
 var (
 	built           = sync.OnceValues(func() (string, error) { return build("heddle") })
