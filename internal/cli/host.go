@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -160,7 +161,9 @@ func newHostList(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, list, func(w io.Writer) error { return hostTable(list).write(w) })
+			return o.print(d, list, func(w io.Writer) error {
+				return errors.Join(hostTable(list).write(w), printFleetNotes(w, list.Unreachable, list.Stale))
+			})
 		},
 	}
 	o.flag(c)
@@ -173,11 +176,44 @@ func hostTable(list *api.FleetHosts) *table {
 	tab := &table{head: head, right: columns(head, "REVISION", "PORTS"), keep: columns(head, "STATE", "REVISION",
 		"PORTS"),
 		names: columns(head, "HOST")}
+	if list.Controllers > 1 {
+		return hostsByController(list)
+	}
 	for _, h := range list.Hosts {
 		tab.add(h.Name, string(h.State), h.Since.Local().Format(time.DateTime), strconv.FormatInt(h.Revision, 10),
 			strconv.Itoa(h.Ports), dash(h.Agent), dash(labelText(h.Labels)), dash(strings.Join(h.Problems, "; ")))
 	}
 	return tab
+}
+
+// hostsByController is the table of hosts where there are several controllers.
+func hostsByController(list *api.FleetHosts) *table {
+	head := []string{"HOST", "STATE", "SINCE", "CONTROLLER", "REVISION", "PORTS", "AGENT", "LABELS", "PROBLEM"}
+	tab := &table{head: head, right: columns(head, "REVISION", "PORTS"), keep: columns(head, "STATE", "REVISION",
+		"PORTS"), names: columns(head, "HOST", "CONTROLLER")}
+	for _, h := range list.Hosts {
+		tab.add(h.Name, string(h.State), h.Since.Local().Format(time.DateTime), dash(h.Controller),
+			strconv.FormatInt(h.Revision, 10), strconv.Itoa(h.Ports), dash(h.Agent), dash(labelText(h.Labels)),
+			dash(strings.Join(h.Problems, "; ")))
+	}
+	return tab
+}
+
+// printFleetNotes says what of an answer may be old.
+func printFleetNotes(w io.Writer, unreachable []string, stale string) error {
+	var notes []string
+	for _, name := range unreachable {
+		notes = append(notes, "note: controller "+name+" does not answer (heddle-controller list)")
+	}
+	if stale != "" {
+		notes = append(notes, "note: "+stale)
+	}
+	for _, n := range notes {
+		if _, err := fmt.Fprintln(w, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func labelText(labels map[string]string) string {

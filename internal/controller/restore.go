@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"heddle/internal/controller/pki"
@@ -181,7 +182,7 @@ func (s *self) dropOthers(ctx context.Context, st *store.Store, cluster identity
 			Why: "the state was restored without controller " + c.Name})
 		changes = append(changes, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}
-	if len(changes) == 0 {
+	if slices.Sort(names); len(changes) == 0 {
 		return names, nil
 	}
 	text, err := list.Encode()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -190,8 +191,8 @@ func newList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the controllers of the cluster",
 		Long: "List the controllers of the cluster. ROLE is leader, voter or learner (it has no vote yet); none " +
-			"where it is no\nmember of etcd. STATE is up, stale (it is cut off from the majority) or unreachable. HOSTS " +
-			"is how many are\nconnected to it, LAG how many entries of the cluster's log it has yet to apply.",
+			"where it is no\nmember of etcd. STATE is up, stale (it is cut off from the majority) or unreachable. " +
+			"HOSTS is how many are\nconnected to it, LAG how many entries of the cluster's log it has yet to apply.",
 		Example: "  heddle-controller list\n  heddle-controller list -o json", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return ask(c, t, func(ctx context.Context, f *api.Fleet) (*api.ControllerList, error) {
@@ -308,7 +309,7 @@ func newRestore(stderr io.Writer) *cobra.Command {
 			if len(args) > 0 {
 				r.File = args[0]
 			}
-			o.Log = logTo(stderr, false)
+			o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 			out, err := controller.RestoreState(c.Context(), o, r)
 			if err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,7 @@ func (r *roster) cluster() (list []Controller) {
 			list = append(list, c)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b Controller) int { return strings.Compare(nameOf(a), nameOf(b)) })
 	return list
 }
 

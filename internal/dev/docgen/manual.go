@@ -45,7 +45,7 @@ func WriteManual(repository, share string, date int64) error {
 		completions(share, root))
 }
 
-// WriteControllerManual writes the same of heddle-controller, which has one page.
+// WriteControllerManual writes the same of heddle-controller.
 func WriteControllerManual(share string, date int64) error {
 	root := cmd.New(io.Discard)
 	root.DisableAutoGenTag = true

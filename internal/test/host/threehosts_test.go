@@ -17,7 +17,7 @@ import (
 )
 
 // drawn is what a controller draws by chance: tokens, and the name of its cluster.
-var drawn = regexp.MustCompile(`\bhj1\.\S+|cluster [a-z2-7]{16}\b`)
+var drawn = regexp.MustCompile(`\bh[jc]1\.\S+|cluster [a-z2-7]{16}\b`)
 
 // threeHosts is what the page needs: a controller's machine, and three hosts with a guest each.
 type threeHosts struct {
