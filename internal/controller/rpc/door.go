@@ -14,13 +14,9 @@ import (
 
 // Bounds of connections that have not proved who they are.
 const (
-	// mostWaiting is how many have said nothing yet; a further one ends the oldest. Hosts that come at once are spared,
-	// up to mostComing: they came less than comingTime ago, or have said hello and nobody had the time to read it.
-	mostWaiting = 512
-	mostComing  = 4096
-	comingTime  = 2 * time.Second
-	// lookedAt is how many of the oldest are looked at to find those that are not spared.
-	lookedAt = 16
+	// mostWaiting is how many have said nothing yet, or nothing that was read; a further one ends the oldest. There is
+	// room for the hosts of a cluster that come all at once.
+	mostWaiting = 4096
 	// mostQueued is how many have said hello and wait for their turn. While there are so many, none is accepted: those
 	// that come wait in the kernel, where they take next to nothing.
 	mostQueued = 1024
@@ -64,7 +60,7 @@ func newDoor(l net.Listener, conf *tls.Config, log *slog.Logger) *door {
 	d := &door{Listener: l, conf: conf, log: log, ready: make(chan net.Conn), ended: make(chan struct{}),
 		slots: make(chan struct{}, handshakes), queue: make(chan struct{}, mostQueued),
 		seats: make(chan struct{}, seats), proving: newCrowd(mostProving), guests: newCrowd(mostGuests),
-		waiting: &crowd{most: mostWaiting, spare: (*visitor).comes, sparing: mostComing}}
+		waiting: newCrowd(mostWaiting)}
 	go d.run()
 	return d
 }
@@ -85,7 +81,7 @@ func (d *door) run() {
 			d.proving.end()
 			return
 		}
-		v := &visitor{Conn: c, door: d, came: time.Now(), rise: func() {}}
+		v := &visitor{Conn: c, door: d, rise: func() {}}
 		d.waiting.enter(v)
 		go d.greet(v)
 	}
@@ -163,7 +159,6 @@ func (d *door) admit(v *visitor) error {
 type visitor struct {
 	net.Conn
 	door *door
-	came time.Time
 	// For the goroutine that shakes hands.
 	computes bool   // it holds a slot
 	rise     func() // gives its seat back
@@ -186,15 +181,6 @@ func (v *visitor) computed() {
 func (v *visitor) gone() bool {
 	n, err := v.peek()
 	return err == nil && n == 0 || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
-}
-
-// comes reports whether it has just come, or something has come of it that was not read yet.
-func (v *visitor) comes() bool {
-	if time.Since(v.came) < comingTime {
-		return true
-	}
-	n, err := v.peek()
-	return err == nil && n > 0
 }
 
 // peek looks for a byte that has come, and leaves it there.
@@ -235,9 +221,6 @@ func (v *visitor) part() {
 // crowd is a bounded number of connections, the oldest first.
 type crowd struct {
 	most int
-	// spare says who is not ended while there are no more than sparing; nil for nobody.
-	spare   func(*visitor) bool
-	sparing int
 
 	mu    sync.Mutex
 	order list.List
@@ -253,24 +236,14 @@ func (c *crowd) enter(v *visitor) {
 		c.at = map[*visitor]*list.Element{}
 	}
 	c.at[v] = c.order.PushBack(v)
-	over := c.over()
+	var over *visitor
+	if c.order.Len() > c.most {
+		over, _ = c.order.Front().Value.(*visitor)
+	}
 	c.mu.Unlock()
-	for _, v := range over {
-		_ = v.Close() // which takes it out
+	if over != nil {
+		_ = over.Close() // which takes it out
 	}
-}
-
-// over are those among the oldest that are too many and not spared. The caller holds the lock.
-func (c *crowd) over() (list []*visitor) {
-	e := c.order.Front()
-	for looks := 0; looks < lookedAt && c.order.Len()-len(list) > c.most; looks++ {
-		v, _ := e.Value.(*visitor)
-		if c.spare == nil || c.order.Len()-len(list) > c.sparing || !c.spare(v) {
-			list = append(list, v)
-		}
-		e = e.Next()
-	}
-	return list
 }
 
 func (c *crowd) leave(v *visitor) {
