@@ -22,6 +22,7 @@ type host struct {
 	number int
 	ports  []simulatedPort
 	record *cluster.Record
+	made   atomic.Int64 // connections
 
 	mu     sync.Mutex
 	active *state.Slice
@@ -39,6 +40,9 @@ func (h *host) Given(context.Context) (*state.Slice, error) {
 func (h *host) Take(_ context.Context, next *state.Slice) ([]string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.active != nil && next.Revision < h.active.Revision {
+		return []string{fmt.Sprintf("revision %d comes after %d", next.Revision, h.active.Revision)}, nil
+	}
 	h.active, h.at = next, time.Now()
 	return nil, nil
 }
@@ -82,8 +86,14 @@ func (h *host) has() (revision int64, at time.Time) {
 // dial connects from an address of the loopback network: one address alone has too few ports for many hosts.
 func (h *host) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+h.number/250), 1)}
-	return (&net.Dialer{LocalAddr: from}).DialContext(ctx, network, address)
+	c, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, network, address)
+	if err == nil {
+		h.made.Add(1)
+	}
+	return c, err
 }
+
+func (h *host) name() string { return fmt.Sprintf("host%05d", h.number) }
 
 // join makes the host part of the controller's cluster.
 func (h *host) join(ctx context.Context, p *process) error {
@@ -92,7 +102,7 @@ func (h *host) join(ctx context.Context, p *process) error {
 		return err
 	}
 	h.record, err = cluster.JoinInMemory(ctx, cluster.Request{Controller: p.address, Token: token.Token,
-		Name: fmt.Sprintf("host%05d", h.number), Dial: h.dial})
+		Name: h.name(), Dial: h.dial})
 	return err
 }
 
@@ -162,6 +172,14 @@ func (c *crowd) await(ctx context.Context, p *process, revision int64, began tim
 		}
 		time.Sleep(poll)
 	}
+}
+
+// connections is how many the hosts have made so far.
+func (c *crowd) connections() (n int64) {
+	for _, h := range c.hosts {
+		n += h.made.Load()
+	}
+	return n
 }
 
 // delays are how long after that time each host had what it has, in seconds.

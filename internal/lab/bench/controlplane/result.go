@@ -19,6 +19,8 @@ const (
 type series struct {
 	seconds []float64 // until all hosts had it, once per round
 	hosts   []float64 // until each host had it, in all rounds
+	// connections is how many the hosts made, in all rounds.
+	connections int64
 	// CPU time per host, once per round.
 	controller, agents []float64
 }
@@ -30,6 +32,7 @@ type result struct {
 	vlans, policies, removals, reconnecting series
 	idleShare                               *work // percent of a core; nil for not measured
 	memory, mostMemory                      float64
+	checked                                 int // contents of hosts that were compared with the definition
 }
 
 // Budgets at budgetHosts, and what is expected at manyHosts.
@@ -78,7 +81,8 @@ func (r *result) rows() (rows []report.Row) {
 	idle := report.Row{{Name: "hosts", Value: r.hosts}, {Name: "work", Value: "idle, memory"},
 		{Name: "memory", Value: r.memory, Unit: report.Bytes}, {Name: "most_memory", Title: "most memory",
 			Value: r.mostMemory, Unit: report.Bytes},
-		{Name: "memory_per_host", Title: "memory/host", Value: r.memory / float64(r.hosts), Unit: report.Bytes}}
+		{Name: "memory_per_host", Title: "memory/host", Value: r.memory / float64(r.hosts), Unit: report.Bytes},
+		{Name: "checked", Value: r.checked, Hidden: true}}
 	if r.idleShare != nil {
 		idle = append(idle,
 			report.Field{Name: "idle_controller", Title: "idle: controller", Value: r.idleShare.controller,
@@ -98,6 +102,10 @@ func (s *series) row(hosts int, what string) report.Row {
 		}{{"p50", 0.5}, {"p99", 0.99}, {"max", 1}} {
 			row = append(row, report.Field{Name: q.name, Value: percentile(s.hosts, q.part), Unit: report.Seconds})
 		}
+	}
+	if s.connections > 0 {
+		row = append(row, report.Field{Name: "connections", Title: "connections/host",
+			Value: float64(s.connections) / float64(hosts*len(s.seconds))})
 	}
 	return append(row,
 		report.Field{Name: "cpu_controller", Title: "CPU/host: controller", Value: report.Summarise(s.controller),

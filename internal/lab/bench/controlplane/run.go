@@ -19,8 +19,8 @@ const (
 	patience = 5 * time.Minute
 	// joiners is how many hosts join at once.
 	joiners = 16
-	// restarts is how often the controller is killed, without hosts and with them.
-	restarts = 3
+	// mostRestarts is how often the controller is killed, without hosts and with them, where there are as many rounds.
+	mostRestarts = 3
 )
 
 // Run measures clusters of each number of hosts. It leaves nothing behind.
@@ -138,7 +138,7 @@ func (m *measurement) account(s *series, before work) error {
 
 // starts starts the controller again and again, with the state of all hosts.
 func (m *measurement) starts(ctx context.Context) error {
-	for range restarts {
+	for range min(m.Rounds, mostRestarts) {
 		if err := m.process.kill(syscall.SIGKILL); err != nil {
 			return err
 		}
@@ -161,15 +161,20 @@ func (m *measurement) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	made := m.crowd.connections()
 	began := time.Now()
 	m.crowd.run(ctx)
 	took, err := m.crowd.await(ctx, m.process, m.revision, began)
 	if err != nil {
 		return err
 	}
+	m.connecting.connections += m.crowd.connections() - made
 	m.connecting.seconds = append(m.connecting.seconds, took.Seconds())
 	m.connecting.hosts = m.crowd.delays(began)
-	return m.account(&m.connecting, before)
+	if err := m.account(&m.connecting, before); err != nil {
+		return err
+	}
+	return m.check()
 }
 
 // idle measures a cluster in which nothing happens.
@@ -225,6 +230,9 @@ func (m *measurement) change(ctx context.Context, s *series, do, undo func(*defi
 		if err := m.account(s, before); err != nil {
 			return err
 		}
+		if err := m.check(); err != nil {
+			return err
+		}
 		if undo == nil {
 			continue
 		}
@@ -240,7 +248,7 @@ func (m *measurement) change(ctx context.Context, s *series, do, undo func(*defi
 
 // reconnect kills the controller and starts it again; the definition changes before the agents are back.
 func (m *measurement) reconnect(ctx context.Context) error {
-	for range restarts {
+	for range min(m.Rounds, mostRestarts) {
 		if err := m.process.kill(syscall.SIGKILL); err != nil {
 			return err
 		}
@@ -248,6 +256,7 @@ func (m *measurement) reconnect(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		made := m.crowd.connections()
 		if _, err := m.process.start(ctx, m.revision); err != nil {
 			return err
 		}
@@ -268,6 +277,10 @@ func (m *measurement) reconnect(ctx context.Context) error {
 		if err := m.allUp(ctx); err != nil {
 			return err
 		}
+		if err := m.check(); err != nil {
+			return err
+		}
+		m.reconnecting.connections += m.crowd.connections() - made
 	}
 	_, most, err := m.process.memory()
 	m.mostMemory = max(m.mostMemory, most)
