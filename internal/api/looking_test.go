@@ -43,8 +43,8 @@ func TestLooking_EachCallIsDecided(t *testing.T) {
 	if !slices.Equal(not, changing()) {
 		t.Errorf("these do not pass:\n%q\nwant\n%q", not, changing())
 	}
-	if want := []string{"CaptureService/Capture", "CaptureService/EndCapture", "TraceService/Trace"}; !slices.Equal(into,
-		want) {
+	want := []string{"CaptureService/Capture", "CaptureService/EndCapture", "TraceService/Trace"}
+	if !slices.Equal(into, want) {
 		t.Errorf("these look into frames: %q, want %q", into, want)
 	}
 }

@@ -55,6 +55,7 @@ func newAdvise(d Deps) *cobra.Command {
 		},
 	}
 	t.flags(d, c)
+	t = t.looking(d, c)
 	o.flag(c)
 	c.Flags().DurationVar(&q.For, "for", 0, "measure from now on, for this long; 0 uses the counters so far")
 	c.Flags().DurationVar(&q.Since, "since", api.AdviseSince, "show what was seen in this time")

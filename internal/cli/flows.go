@@ -77,15 +77,24 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 			case q.Limit < 1 || q.Limit > api.MaxFlowList:
 				return usagef("--limit %d: it is 1–%d", q.Limit, api.MaxFlowList)
 			}
-			list, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) {
-				return s.Flows(ctx, q)
-			})
+			one := func(t *target) (*api.FlowList, error) {
+				return ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) {
+					return s.Flows(ctx, q)
+				})
+			}
+			if all, err := t.everywhere(); err != nil {
+				return err
+			} else if all {
+				return flowsOfHosts(c, d, t, o, q, one)
+			}
+			list, err := one(t)
 			if err != nil {
 				return err
 			}
 			return o.print(d, list, func(w io.Writer) error { return flowTable(w, list, time.Now()) })
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	flowFilterFlags(c, &q.FlowFilter)
 	byFlag(c, &by)
@@ -106,16 +115,32 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 
 // flowTable shows flows as a table, and what it leaves out below.
 func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
-	tab := &table{head: []string{"PORT", "DIR", "VLAN", "PROTO", "SOURCE", "DESTINATION", "PACKETS", "BYTES", "LAST"},
-		right: map[int]bool{6: true, 7: true, 8: true}, keep: map[int]bool{1: true, 3: true, 6: true, 7: true, 8: true}}
+	tab := flowRows()
 	for _, f := range list.Flows {
-		tab.add(seenAt(f), direction(f), vlanShort(f), protocolText(f), flowEnd(f.Source, f.SourceMAC, f.SourcePort),
-			flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort),
-			countText(f.Packets), countText(f.Bytes), times.Age(now.Sub(f.Last)))
+		tab.add(flowCells(f, now)...)
 	}
 	if err := tab.write(w); err != nil {
 		return err
 	}
+	return flowNotes(w, list)
+}
+
+// flowRows is a table for flows.
+func flowRows() *table {
+	return &table{
+		head:  []string{"PORT", "DIR", "VLAN", "PROTO", "SOURCE", "DESTINATION", "PACKETS", "BYTES", "LAST"},
+		right: map[int]bool{6: true, 7: true, 8: true}, keep: map[int]bool{1: true, 3: true, 6: true, 7: true, 8: true}}
+}
+
+func flowCells(f api.Flow, now time.Time) []string {
+	return []string{seenAt(f), direction(f), vlanShort(f), protocolText(f),
+		flowEnd(f.Source, f.SourceMAC, f.SourcePort),
+		flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort),
+		countText(f.Packets), countText(f.Bytes), times.Age(now.Sub(f.Last))}
+}
+
+// flowNotes says below a table what it leaves out.
+func flowNotes(w io.Writer, list *api.FlowList) error {
 	note := ""
 	switch {
 	case !list.Note.None() && list.Total == 0:

@@ -48,6 +48,7 @@ func newFlowsTop(d Deps, t *target) *cobra.Command {
 			return v.run(c)
 		},
 	}
+	v.t = t.looking(d, c)
 	flowFilterFlags(c, &v.q.FlowFilter)
 	byFlag(c, &by)
 	f := c.Flags()

@@ -44,6 +44,7 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 			return w.run(c.Context())
 		},
 	}
+	t = t.looking(d, c)
 	out.flag(c, "")
 	flowFilterFlags(c, &f)
 	byFlag(c, &q.By)

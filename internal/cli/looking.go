@@ -184,6 +184,17 @@ func (h hosted[T]) MarshalJSON() ([]byte, error) {
 	return append(out, b[1:]...), nil
 }
 
+// ofHosts returns the objects of all answers, never nil.
+func ofHosts[T any](list []said[[]T]) []hosted[T] {
+	all := []hosted[T]{}
+	for _, s := range list {
+		for _, v := range s.answer {
+			all = append(all, hosted[T]{s.host, v})
+		}
+	}
+	return all
+}
+
 // withHosts gives a table without rows a first column for the host.
 func (t *table) withHosts() {
 	shifted := func(of map[int]bool) map[int]bool {

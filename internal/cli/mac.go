@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -93,6 +94,11 @@ type station struct {
 
 // macTable shows addresses; wide says that it has the columns of -o wide.
 func macTable(list []ShownMAC, wide bool) func(io.Writer) error {
+	return macsOfHosts([]said[[]ShownMAC]{{"", list}}, wide, false)
+}
+
+// macsOfHosts shows the addresses that hosts know; hosts says that it has their names.
+func macsOfHosts(all []said[[]ShownMAC], wide, hosts bool) func(io.Writer) error {
 	return func(w io.Writer) error {
 		head := []string{"SWITCH", "VLAN", "MAC", "PORT", "KIND", "IDLE"}
 		if wide {
@@ -102,22 +108,59 @@ func macTable(list []ShownMAC, wide bool) func(io.Writer) error {
 		tab := &table{head: head, right: columns(head, "IDLE"), keep: columns(head, "MAC", "IDLE"),
 			names:  columns(head, "SWITCH", "PORT", "PORT GROUP", "OWNER"),
 			narrow: []func(*table){leaveOutTheOnly("SWITCH")}}
-		if !slices.ContainsFunc(list, func(m ShownMAC) bool { return len(m.Addresses) > 0 }) && !wide {
+		addressed := func(s said[[]ShownMAC]) bool {
+			return slices.ContainsFunc(s.answer, func(m ShownMAC) bool { return len(m.Addresses) > 0 })
+		}
+		if !slices.ContainsFunc(all, addressed) && !wide {
 			leaveOut("ADDRESSES")(tab)
 		}
-		for _, m := range list {
-			idle := "-"
-			if m.Kind == "learned" {
-				idle = times.Age(time.Duration(m.IdleSeconds * float64(time.Second)))
+		if hosts {
+			tab.withHosts()
+		}
+		for _, s := range all {
+			for _, m := range s.answer {
+				row := macRow(m, wide)
+				if hosts {
+					row = append([]string{s.host}, row...)
+				}
+				tab.add(row...)
 			}
-			row := []string{m.Switch, m.VLAN.String(), m.MAC.MAC, m.Port, m.Kind, idle}
-			if wide {
-				row = append(row, dash(m.PortGroup), dash(m.Owner))
-			}
-			tab.add(append(row, dash(addressText(m.Addresses)))...)
 		}
 		return tab.write(w)
 	}
+}
+
+func macRow(m ShownMAC, wide bool) []string {
+	idle := "-"
+	if m.Kind == "learned" {
+		idle = times.Age(time.Duration(m.IdleSeconds * float64(time.Second)))
+	}
+	row := []string{m.Switch, m.VLAN.String(), m.MAC.MAC, m.Port, m.Kind, idle}
+	if wide {
+		row = append(row, dash(m.PortGroup), dash(m.Owner))
+	}
+	return append(row, dash(addressText(m.Addresses)))
+}
+
+// printMACs prints the addresses that one gives of a host, of all hosts where all are asked.
+func printMACs(d Deps, c *cobra.Command, t *target, o *output, one func(*target) ([]ShownMAC, error)) error {
+	all, err := t.everywhere()
+	if err != nil {
+		return err
+	}
+	if !all {
+		shown, err := one(t)
+		if err != nil {
+			return err
+		}
+		return o.print(d, shown, macTable(shown, o.format == "wide"))
+	}
+	list, away, err := askHosts(c, t, one)
+	if err != nil {
+		return err
+	}
+	err = o.print(d, ofHosts(list), macsOfHosts(list, o.format == "wide", true))
+	return errors.Join(err, away.report(d))
 }
 
 func newMACList(d Deps, t *target) *cobra.Command {
@@ -136,23 +179,22 @@ func newMACList(d Deps, t *target) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			if err := t.has(c, sw, port); err != nil {
-				return err
-			}
-			list, err := macs(c, t, func(m api.MAC) bool {
-				return (sw == "" || m.Switch == sw) && (port == "" || m.Port == port) &&
-					(!learned || m.Kind == "learned")
+			return printMACs(d, c, t, o, func(t *target) ([]ShownMAC, error) {
+				if err := t.has(c, sw, port); err != nil {
+					return nil, err
+				}
+				list, err := macs(c, t, func(m api.MAC) bool {
+					return (sw == "" || m.Switch == sw) && (port == "" || m.Port == port) &&
+						(!learned || m.Kind == "learned")
+				})
+				if err != nil {
+					return nil, err
+				}
+				return shownMACs(c, t, list)
 			})
-			if err != nil {
-				return err
-			}
-			shown, err := shownMACs(c, t, list)
-			if err != nil {
-				return err
-			}
-			return o.print(d, shown, macTable(shown, o.format == "wide"))
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	switchFlag(c, &sw)
 	c.Flags().StringVar(&port, "port", "", "only addresses at this port")
@@ -173,20 +215,20 @@ func newMACShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := macs(c, t, func(m api.MAC) bool { return m.MAC == want })
-			if err != nil {
-				return err
-			}
-			if len(list) == 0 {
-				return fmt.Errorf("no switch knows %s: it has sent nothing lately, or its port does not learn", want)
-			}
-			shown, err := shownMACs(c, t, list)
-			if err != nil {
-				return err
-			}
-			return o.print(d, shown, macTable(shown, o.format == "wide"))
+			return printMACs(d, c, t, o, func(t *target) ([]ShownMAC, error) {
+				list, err := macs(c, t, func(m api.MAC) bool { return m.MAC == want })
+				if err == nil && len(list) == 0 {
+					err = &missingError{fmt.Sprintf("no switch knows %s: it has sent nothing lately, or its port "+
+						"does not learn", want)}
+				}
+				if err != nil {
+					return nil, err
+				}
+				return shownMACs(c, t, list)
+			})
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	return c
 }

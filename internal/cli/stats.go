@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +23,8 @@ import (
 // statsQuery is what one "heddle stats" asks for.
 type statsQuery struct {
 	d        Deps
-	t        target
+	all      bool // hosts are asked
+	t        *target
 	o        output
 	sw       string
 	by       string
@@ -36,6 +38,7 @@ type statsQuery struct {
 
 func newStats(d Deps) *cobra.Command {
 	q := &statsQuery{d: d}
+	t := &target{}
 	c := &cobra.Command{
 		Use: "stats [PORT]", Short: "Show the counters of ports, port groups and switches",
 		Long: "Show the counters of all ports and uplinks, one line each, or all counters of one port: the 18 " +
@@ -49,7 +52,8 @@ func newStats(d Deps) *cobra.Command {
 			"ports without traffic the test is exact. While frames pass, the readings only bound the number of " +
 			"frames without a fate.",
 		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats --by port-group --rates\n  heddle stats " +
-			"--watch --interval 2s\n  heddle stats --check",
+			"--watch --interval 2s\n  heddle stats --check\n" +
+			"  heddle --controller /run/heddle-controller/api.sock stats --by switch",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s takes at most one PORT; %d given", c.CommandPath(), len(args))
@@ -58,6 +62,9 @@ func newStats(d Deps) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := q.valid(len(args) > 0); err != nil {
+				return err
+			}
+			if err := q.sources(c); err != nil {
 				return err
 			}
 			switch {
@@ -69,7 +76,8 @@ func newStats(d Deps) *cobra.Command {
 			return q.once(c, args)
 		},
 	}
-	q.t.flags(d, c)
+	t.flags(d, c)
+	q.t = t.looking(d, c)
 	q.o.flag(c)
 	switchFlag(c, &q.sw)
 	f := c.Flags()
@@ -106,22 +114,41 @@ func (q *statsQuery) valid(one bool) error {
 	return nil
 }
 
-// read asks for all counters, of one switch where --switch says so.
-func (q *statsQuery) read(c *cobra.Command) ([]api.Stats, error) {
-	all, err := ask(c, &q.t, func(ctx context.Context, s api.Service) ([]api.Stats, error) { return s.Stats(ctx) })
-	if err != nil {
-		return nil, err
+// sources finds out whether all hosts are asked.
+func (q *statsQuery) sources(c *cobra.Command) (err error) {
+	if q.all, err = q.t.everywhere(); err == nil && q.all && q.check {
+		return usagef("--check is about one host: name it with --host")
 	}
-	if all = ofSwitch(all, q.sw, func(s api.Stats) string { return s.Switch }); len(all) == 0 {
-		return all, q.t.has(c, q.sw, "")
+	return err
+}
+
+// read asks for all counters, of one switch where --switch says so, and of one port or uplink where one is named.
+func (q *statsQuery) read(c *cobra.Command, args []string) (list []said[[]api.Stats], away *absent, err error) {
+	one := func(t *target) ([]api.Stats, error) {
+		all, err := ask(c, t, func(ctx context.Context, s api.Service) ([]api.Stats, error) { return s.Stats(ctx) })
+		if err != nil {
+			return nil, err
+		}
+		if len(args) > 0 {
+			s, err := q.pick(c, t, all, args[0])
+			return []api.Stats{s}, err
+		}
+		if all = ofSwitch(all, q.sw, func(s api.Stats) string { return s.Switch }); len(all) == 0 {
+			return all, t.has(c, q.sw, "")
+		}
+		return all, nil
 	}
-	return all, nil
+	if q.all {
+		return askHosts(c, q.t, one)
+	}
+	all, err := one(q.t)
+	return []said[[]api.Stats]{{"", all}}, &absent{}, err
 }
 
 // pick returns the counters of one port or uplink.
-func (q *statsQuery) pick(c *cobra.Command, all []api.Stats, name string) (api.Stats, error) {
+func (q *statsQuery) pick(c *cobra.Command, t *target, all []api.Stats, name string) (api.Stats, error) {
 	n := known.Names{What: "port or uplink"}
-	if s, err := q.t.state(c); err == nil { // for devices, which have no counters of their own here
+	if s, err := t.state(c); err == nil { // for devices, which have no counters of their own here
 		n = endsOf(s)
 	}
 	return pick(all, n, name, q.sw, func(s api.Stats) (string, string) { return s.Switch, s.Name })
@@ -129,53 +156,89 @@ func (q *statsQuery) pick(c *cobra.Command, all []api.Stats, name string) (api.S
 
 // once shows the counters as they are.
 func (q *statsQuery) once(c *cobra.Command, args []string) error {
-	all, err := q.read(c)
+	all, away, err := q.read(c, args)
 	if err != nil {
 		return err
 	}
-	if len(args) > 0 {
-		s, err := q.pick(c, all, args[0])
-		if err != nil {
-			return err
+	if by := stats.By(q.by); by != stats.Port || len(args) == 0 || len(all) != 1 {
+		lines := q.lines(nil, all)
+		for i := range lines {
+			lines[i].Rates = nil
 		}
-		return q.o.print(q.d, s, func(w io.Writer) error { return statsOne(w, q.d, s, q.zero) })
+		table := func(w io.Writer) error { return statsTable(w, q.d, lines, by, q.all) }
+		if by != stats.Port {
+			err = q.o.print(q.d, q.objects(lines), table)
+		} else if q.all {
+			err = q.o.print(q.d, ofHosts(all), table)
+		} else {
+			err = q.o.print(q.d, all[0].answer, table)
+		}
+		return errors.Join(err, away.report(q.d))
 	}
-	if by := stats.By(q.by); by != stats.Port {
-		lines := stats.Sum(stats.Lines(nil, all), by)
-		return q.o.print(q.d, withoutRates(lines), func(w io.Writer) error { return statsTable(w, q.d, lines, by) })
+	one := all[0]
+	var object any = one.answer[0]
+	if q.all {
+		object = hosted[api.Stats]{one.host, one.answer[0]}
 	}
-	return q.o.print(q.d, all, func(w io.Writer) error { return statsTable(w, q.d, stats.Lines(nil, all), stats.Port) })
+	err = q.o.print(q.d, object, func(w io.Writer) error { return statsOne(w, q.d, one.answer[0], q.zero, one.host) })
+	return errors.Join(err, away.report(q.d))
+}
+
+// hostLine is a line of counters of a host; "" is this one.
+type hostLine struct {
+	host string
+	stats.Line
+}
+
+// lines returns the lines of all hosts, with rates where there is an earlier reading.
+func (q *statsQuery) lines(before map[string]stats.Reading, all []said[[]api.Stats]) (lines []hostLine) {
+	for _, s := range all {
+		for _, l := range stats.Sum(stats.Lines(before[s.host], s.answer), stats.By(q.by)) {
+			lines = append(lines, hostLine{s.host, l})
+		}
+	}
+	return lines
+}
+
+// objects returns lines as they are printed in JSON.
+func (q *statsQuery) objects(lines []hostLine) any {
+	bare, with := []stats.Line{}, []hosted[stats.Line]{}
+	for _, l := range lines {
+		bare, with = append(bare, l.Line), append(with, hosted[stats.Line]{l.host, l.Line})
+	}
+	if q.all {
+		return with
+	}
+	return bare
 }
 
 // follow shows what passed a second, once or again and again.
 func (q *statsQuery) follow(c *cobra.Command, args []string) error {
 	ctx := c.Context()
-	var before stats.Reading
+	before := map[string]stats.Reading{}
 	count := q.count
 	if !q.watch {
 		count = 1
 	}
 	for n := 0; count == 0 || n <= count; n++ {
-		all, err := q.read(c)
+		all, away, err := q.read(c, args)
 		if ctx.Err() != nil {
 			return nil // interrupted: it has shown what there was
-		}
-		if err == nil && len(args) > 0 {
-			var one api.Stats
-			one, err = q.pick(c, all, args[0])
-			all = []api.Stats{one}
 		}
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			if err := q.show(stats.Sum(stats.Lines(before, all), stats.By(q.by)), n); err != nil {
+			if err := q.show(q.lines(before, all), n); err != nil {
 				return err
 			}
 		}
-		before = stats.Read(all)
+		clear(before)
+		for _, s := range all {
+			before[s.host] = stats.Read(s.answer)
+		}
 		if n == count && count > 0 {
-			break
+			return away.report(q.d)
 		}
 		select {
 		case <-ctx.Done():
@@ -186,9 +249,9 @@ func (q *statsQuery) follow(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func (q *statsQuery) show(lines []stats.Line, n int) error {
+func (q *statsQuery) show(lines []hostLine, n int) error {
 	if q.watch && q.o.format == "json" {
-		return json.NewEncoder(q.d.Stdout).Encode(lines)
+		return json.NewEncoder(q.d.Stdout).Encode(q.objects(lines))
 	}
 	if q.watch && n > 1 {
 		between := "\n"
@@ -199,27 +262,22 @@ func (q *statsQuery) show(lines []stats.Line, n int) error {
 			return err
 		}
 	}
-	return q.o.print(q.d, lines, func(w io.Writer) error { return ratesTable(w, q.d, lines, stats.By(q.by)) })
-}
-
-func withoutRates(lines []stats.Line) []stats.Line {
-	for i := range lines {
-		lines[i].Rates = nil
-	}
-	return lines
+	return q.o.print(q.d, q.objects(lines), func(w io.Writer) error {
+		return ratesTable(w, q.d, lines, stats.By(q.by), q.all)
+	})
 }
 
 // lineNames returns the cells that name a line, and their headings.
-func lineNames(by stats.By) (head []string, cells func(stats.Line) []string) {
+func lineNames(by stats.By) (head []string, cells func(hostLine) []string) {
 	switch by {
 	case stats.Switch:
-		return []string{"SWITCH", "PORTS"}, func(l stats.Line) []string {
+		return []string{"SWITCH", "PORTS"}, func(l hostLine) []string {
 			return []string{l.Switch, strconv.Itoa(l.Ports)}
 		}
 	case stats.PortGroup:
-		return []string{"SWITCH", "PORT GROUP"}, func(l stats.Line) []string { return []string{l.Switch, l.PortGroup} }
+		return []string{"SWITCH", "PORT GROUP"}, func(l hostLine) []string { return []string{l.Switch, l.PortGroup} }
 	}
-	return []string{"SWITCH", "PORT"}, func(l stats.Line) []string { return []string{l.Switch, l.Port} }
+	return []string{"SWITCH", "PORT"}, func(l hostLine) []string { return []string{l.Switch, l.Port} }
 }
 
 // numbers returns a table of two names and numbers beside them, which are never cut.
@@ -234,15 +292,21 @@ func numbers(names, heads []string) *table {
 	return t
 }
 
-func statsTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
+func statsTable(w io.Writer, d Deps, lines []hostLine, by stats.By, hosts bool) error {
 	head, names := lineNames(by)
 	tab := numbers(head, []string{"PKTS IN", "BYTES IN", "PKTS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "FILTERED",
 		"LOST"})
 	tab.paint = paintLosses(d, slices.Clone(tab.head))
 	tab.narrow = []func(*table){leaveOutSwitch(by), shortNumbers("BYTES IN", "BYTES OUT"), leaveOut("FILTERED"),
 		shortNumbers("PKTS IN", "PKTS OUT", "IN DROPS", "OUT DROPS", "LOST"), shortHeadings}
+	if hosts {
+		tab.withHosts()
+	}
 	for _, l := range lines {
 		cells := names(l)
+		if hosts {
+			cells = append([]string{l.host}, cells...)
+		}
 		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut,
 			l.Counts.InDropped, l.Counts.OutDropped, l.Counts.Filtered, l.Counts.DeviceLost} {
 			cells = append(cells, strconv.FormatUint(n, 10))
@@ -252,14 +316,20 @@ func statsTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
 	return tab.write(w)
 }
 
-func ratesTable(w io.Writer, d Deps, lines []stats.Line, by stats.By) error {
+func ratesTable(w io.Writer, d Deps, lines []hostLine, by stats.By, hosts bool) error {
 	head, names := lineNames(by)
 	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S",
 		"FILTERED/S", "LOST/S"})
 	tab.paint = paintLosses(d, slices.Clone(tab.head))
 	tab.narrow = []func(*table){leaveOutSwitch(by), shortHeadings, leaveOut("FILTERED")}
+	if hosts {
+		tab.withHosts()
+	}
 	for _, l := range lines {
 		cells := names(l)
+		if hosts {
+			cells = append([]string{l.host}, cells...)
+		}
 		r := l.Rates
 		if r == nil {
 			tab.add(append(cells, "-", "-", "-", "-", "-", "-", "-", "-")...)
@@ -321,12 +391,15 @@ func paintLosses(d Deps, head []string) func(int, string, string) string {
 	}
 }
 
-func statsOne(w io.Writer, d Deps, s api.Stats, zero bool) error {
-	what := "port"
+func statsOne(w io.Writer, d Deps, s api.Stats, zero bool, host string) error {
+	what, where := "port", ""
 	if s.Uplink {
 		what = "uplink"
 	}
-	if _, err := fmt.Fprintf(w, "%s %s of switch %s\n\n", what, s.Name, s.Switch); err != nil {
+	if host != "" {
+		where = " on host " + host
+	}
+	if _, err := fmt.Fprintf(w, "%s %s of switch %s%s\n\n", what, s.Name, s.Switch, where); err != nil {
 		return err
 	}
 	tab := &table{head: []string{"COUNTER", "VALUE"}, right: map[int]bool{1: true}}

@@ -15,7 +15,7 @@ import (
 // accounts is "heddle stats --check": it shows the ports whose counters do not add up, or were not at rest, and sums
 // the others up.
 func (q *statsQuery) accounts(c *cobra.Command) error {
-	all, err := ask(c, &q.t, func(ctx context.Context, s api.Service) ([]api.PortAccount, error) {
+	all, err := ask(c, q.t, func(ctx context.Context, s api.Service) ([]api.PortAccount, error) {
 		return s.Accounts(ctx)
 	})
 	if err != nil {

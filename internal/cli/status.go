@@ -85,6 +85,7 @@ func newStatus(d Deps) *cobra.Command {
 		},
 	}
 	t.flags(d, c)
+	t = t.looking(d, c)
 	o.flag(c)
 	return c
 }

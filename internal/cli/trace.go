@@ -29,6 +29,9 @@ A frame is given by its fields, in hexadecimal, or in a capture file. Fields tha
 would: its own MAC, the receiver's MAC (TO), the tag of a trunk. From an uplink a frame comes as the physical network would
 bring it. Of a file that "heddle capture -w" wrote, the frames are traced that entered the switch at a port, from that port.
 
+With --controller, FROM and TO may be on two hosts: each answers for its part, and what the physical network does in
+between is not known. Where several hosts have a port of that name, write HOST:PORT.
+
 Exit status: 0 for yes, or where the physical network decides; 1 for no, also where it cannot be found out; 2 for wrong use.
 The model and the kernel program both compute the answer. If they differ, that is a fault of Heddle: it is shown, and the
 status is 1.`
@@ -40,7 +43,8 @@ const traceExample = `  heddle trace vm1/eth0 vm2/eth0
   heddle trace vm1/eth0 --dst-mac 02:00:00:00:02:01 --length 1600
   heddle trace uplink1 vm2/eth0 --vlan 10 --ip 198.51.100.7,192.0.2.2 --icmp
   heddle trace --pcap vm1.pcapng --packet 3
-  tcpdump -r vm1.pcap -xx -c 1 -t | heddle trace vm1/eth0 --hex -`
+  tcpdump -r vm1.pcap -xx -c 1 -t | heddle trace vm1/eth0 --hex -
+  heddle --controller /run/heddle-controller/api.sock trace esx1:vm1 esx2:vm2`
 
 // traceFlags are the flags of "heddle trace" as they were written.
 type traceFlags struct {
@@ -73,27 +77,36 @@ func newTrace(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := ask(c, t, func(ctx context.Context, s api.Service) (*diagnose.Report, error) {
-				return s.Trace(ctx, q)
-			})
-			if err != nil {
+			if all, err := t.everywhere(); err != nil {
 				return err
+			} else if all {
+				return traceEverywhere(d, c, t, o, f, q, notes)
 			}
-			f.number(r)
-			r.Notes = append(notes, r.Notes...)
-			if err := o.print(d, r, func(w io.Writer) error { return printTrace(d, w, r, f.verbose) }); err != nil {
-				return err
-			}
-			if !r.Agree || r.Answer.Verdict == diagnose.No {
-				return &SilentError{Status: ExitFailure}
-			}
-			return nil
+			return traceOn(d, c, t, o, f, q, notes)
 		},
 	}
 	t.flags(d, c)
+	t = t.looking(d, c)
 	o.flag(c)
 	f.flags(c)
 	return c
+}
+
+// traceOn traces on one host.
+func traceOn(d Deps, c *cobra.Command, t *target, o *output, f *traceFlags, q diagnose.Request, notes []string) error {
+	r, err := ask(c, t, func(ctx context.Context, s api.Service) (*diagnose.Report, error) { return s.Trace(ctx, q) })
+	if err != nil {
+		return err
+	}
+	f.number(r)
+	r.Notes = append(notes, r.Notes...)
+	if err := o.print(d, r, func(w io.Writer) error { return printTrace(d, w, r, f.verbose) }); err != nil {
+		return err
+	}
+	if !r.Agree || r.Answer.Verdict == diagnose.No {
+		return &SilentError{Status: ExitFailure}
+	}
+	return nil
 }
 
 // ends takes in the ends that are given as arguments.

@@ -87,6 +87,8 @@ type Copy struct {
 	// Tag is the outermost tag the copy has: "untagged", "VLAN 10", "802.1ad VLAN 10".
 	Tag    string `json:"tag"`
 	Length int    `json:"length"`
+	// Bytes are those that leave by an uplink, in hexadecimal; "" for other copies.
+	Bytes string `json:"bytes,omitempty"`
 }
 
 // Cause is why somebody gets nothing, and what changes that.

@@ -68,7 +68,8 @@ func rules() map[string]Rule {
 		"internal/host/reach")
 	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
-	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/trace")
+	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/across",
+		"internal/diagnose/trace")
 	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/explain",
 		"internal/diagnose/stats",
 		"internal/flow/export", "internal/flow/meter", "internal/flow/metering")

@@ -110,7 +110,7 @@ func (t *tracer) withAddress(a netip.Addr) []lead {
 			})
 		}},
 		sign{"the link-local address of its MAC", func(p *place) bool {
-			return p.port != nil && linkLocal(t.model.MACOf(p.id)) == a
+			return p.port != nil && LinkLocal(t.model.MACOf(p.id)) == a
 		}},
 		sign{"flows come from it", func(p *place) bool { return p.port != nil && in(t.Seen, p) }},
 		sign{"the host's neighbour", func(p *place) bool { return !t.neighbour(p, a).IsZero() }},
@@ -221,8 +221,8 @@ func (t *tracer) ownAddress(at *place, four bool) netip.Addr {
 	return network
 }
 
-// linkLocal returns the link-local address that a MAC gives (RFC 4291 appendix A).
-func linkLocal(m plan.MAC) netip.Addr {
+// LinkLocal returns the address that a station gives itself by its MAC (RFC 4291, appendix A).
+func LinkLocal(m plan.MAC) netip.Addr {
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],
 		14: m[4], 15: m[5]})
 }

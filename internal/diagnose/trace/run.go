@@ -169,14 +169,15 @@ func short(b []byte) []byte {
 
 func (t *tracer) copy(c model.Copy) diagnose.Copy {
 	at := t.places[c.To]
-	kind := diagnose.ToPort
+	out := diagnose.Copy{To: c.To.Name, Kind: diagnose.ToPort, Device: at.device(), Tag: outerTag(c.Frame),
+		Length: len(c.Frame)}
 	switch {
 	case c.HostStack:
-		kind = diagnose.ToHost
+		out.Kind = diagnose.ToHost
 	case at.uplink != nil:
-		kind = diagnose.ToUplink
+		out.Kind, out.Bytes = diagnose.ToUplink, hex.EncodeToString(c.Frame)
 	}
-	return diagnose.Copy{To: c.To.Name, Kind: kind, Device: at.device(), Tag: outerTag(c.Frame), Length: len(c.Frame)}
+	return out
 }
 
 // askKernel runs the kernel program on the frame and compares.

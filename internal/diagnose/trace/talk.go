@@ -110,7 +110,7 @@ func (t *tracer) station(at *place, n byte) (station, error) {
 		s.v4 = netip.AddrFrom4([4]byte{192, 0, 2, n})
 	}
 	if !s.v6.IsValid() {
-		s.v6 = linkLocal(s.mac)
+		s.v6 = LinkLocal(s.mac)
 	}
 	return s, nil
 }

@@ -285,3 +285,43 @@ func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
 		t.Errorf("status %d, %s\n%s", status, errs, out)
 	}
 }
+
+// A trace from a port of one host to a port of another is one story with one verdict, whatever host has the reason.
+func TestLookingAtTheFleet_TraceAcrossHosts(t *testing.T) {
+	f := looked(t)
+	f.connect(1, 4, "p-db", "db")
+	for _, row := range []struct {
+		args   string
+		status int
+		says   []string
+	}{
+		{"esx0:p-web esx1:p-web", 0, []string{"yes: esx0:p-web reaches esx1:p-web, if the physical network",
+			"ARP request  esx0:p-web  esx1:p-web  yes      leaves by uplink1, VLAN 10; comes in by uplink1\n",
+			"IPv4 packet  esx1:p-web  esx0:p-web  yes      leaves by uplink1, VLAN 10; comes in by uplink1\n",
+			"between: not known: the frame leaves esx0 by uplink1 (eno2), VLAN 10"}},
+		{"esx0:p-web 02:00:00:00:03:02 --ip 192.0.2.1,192.0.2.2 --tcp 443", 0, []string{
+			"yes: esx0:p-web reaches esx2:p-web", "\non host esx0\n",
+			"  to        uplink1 (uplink, device eno2): VLAN 10, 64 bytes",
+			"\non host esx2, at uplink1\n", "  to        p-web (port, device p-web): untagged, 60 bytes"}},
+		{"esx0:p-web p-db", 1, []string{"no: esx0:p-web does not reach esx1:p-db: the ARP request ends on host esx1",
+			"fix, on esx1: heddle port move p-db --port-group web",
+			"not p-db (other-vlan)"}},
+		{"esx0:p-web p-db --src-mac 02:00:00:00:99:99 --ip 192.0.2.2", 1, []string{"the frame ends on host esx0",
+			"dropped (forged-transmit): nobody gets it"}},
+		{"esx1:p-web p-db", 1, []string{"no: p-web does not reach p-db", "note: both are on host esx1"}},
+		{"p-web p-db", 2, []string{"3 hosts have p-web: say which, as esx0:p-web or esx1:p-web or esx2:p-web"}},
+		{"esx0:p-web p-no", 1, []string{"no host that answers has a port or guest p-no"}},
+	} {
+		t.Run(row.args, func(t *testing.T) {
+			out, errs, status := f.controller.Run(append([]string{"trace"}, strings.Fields(row.args)...)...)
+			if status != row.status {
+				t.Errorf("status %d\n%s%s", status, out, errs)
+			}
+			for _, text := range row.says {
+				if !strings.Contains(out+errs, text) {
+					t.Errorf("it does not say %q:\n%s%s", text, out, errs)
+				}
+			}
+		})
+	}
+}

@@ -612,8 +612,10 @@ type TraceCopy struct {
 	Kind   TraceCopyKind          `protobuf:"varint,2,opt,name=kind,proto3,enum=heddle.agent.v1.TraceCopyKind" json:"kind,omitempty"`
 	Device string                 `protobuf:"bytes,3,opt,name=device,proto3" json:"device,omitempty"`
 	// tag is the outermost tag the copy has: "untagged", "VLAN 10", "802.1ad VLAN 10".
-	Tag           string `protobuf:"bytes,4,opt,name=tag,proto3" json:"tag,omitempty"`
-	Length        int32  `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`
+	Tag    string `protobuf:"bytes,4,opt,name=tag,proto3" json:"tag,omitempty"`
+	Length int32  `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`
+	// bytes are those that leave by an uplink, in hexadecimal; "" for other copies.
+	Bytes         string `protobuf:"bytes,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -681,6 +683,13 @@ func (x *TraceCopy) GetLength() int32 {
 		return x.Length
 	}
 	return 0
+}
+
+func (x *TraceCopy) GetBytes() string {
+	if x != nil {
+		return x.Bytes
+	}
+	return ""
 }
 
 // TraceCause is why somebody gets nothing, and what changes that.
@@ -1401,13 +1410,14 @@ const file_heddle_agent_v1_trace_proto_rawDesc = "" +
 	"\v_ether_type\"5\n" +
 	"\tTraceStep\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\x91\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xa7\x01\n" +
 	"\tTraceCopy\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.heddle.agent.v1.TraceCopyKindR\x04kind\x12\x16\n" +
 	"\x06device\x18\x03 \x01(\tR\x06device\x12\x10\n" +
 	"\x03tag\x18\x04 \x01(\tR\x03tag\x12\x16\n" +
-	"\x06length\x18\x05 \x01(\x05R\x06length\"\xa4\x02\n" +
+	"\x06length\x18\x05 \x01(\x05R\x06length\x12\x14\n" +
+	"\x05bytes\x18\x06 \x01(\tR\x05bytes\"\xa4\x02\n" +
 	"\n" +
 	"TraceCause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
