@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,8 @@ func newCapture(d Deps) *cobra.Command {
 			"that Wireshark opens.\n\n" +
 			"PORT is a port or an uplink; \"any\" is all of them. FILTER is an expression of pcap-filter(7), the " +
 			"language of tcpdump, and needs tcpdump to be installed.\n\n" +
+			"With --controller, the port is looked for on all hosts, and the frames of those that have it are merged " +
+			"by their time; HOST:PORT is that host's alone.\n\n" +
 			"Arrows: → enters by the port, ← is handed to its owner, ✗ is dropped.\n\n" +
 			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see reference/reasons.md of the documentation.",
 		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w " +
@@ -56,6 +59,11 @@ func newCapture(d Deps) *cobra.Command {
 			if err := f.arguments(args); err != nil {
 				return err
 			}
+			if all, err := t.everywhere(); err != nil {
+				return err
+			} else if all {
+				return f.everywhere(c, t)
+			}
 			if f.client, err = t.client(); err != nil {
 				return err
 			}
@@ -63,6 +71,7 @@ func newCapture(d Deps) *cobra.Command {
 		},
 	}
 	t.flags(d, c)
+	t = t.looking(d, c)
 	fl := c.Flags()
 	fl.StringArrayVar(&f.ask.Ports, "port", nil, "also this port or uplink; may be given several times")
 	fl.StringArrayVar(&f.ask.Uplinks, "uplink", nil, "also this uplink; may be given several times")
@@ -132,14 +141,13 @@ func (f *capture) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &captureSession{f: f, out: out, ports: map[uint16]api.CapturePort{}, started: make(chan uint64, 1),
-		full: make(chan struct{})}
+	s := f.session("", f.client, f.ask, f.tally(out.frame))
 	err = s.follow(ctx)
 	if closed := out.close(s.counts); err == nil {
 		err = closed
 	}
 	if s.begun {
-		s.summary(f.d.Stderr)
+		summary(f.d.Stderr, s.tally.given, s.counts)
 	}
 	return err
 }
@@ -163,16 +171,54 @@ func (f *capture) output() (*captureOutput, error) {
 	return newCaptureOutput(file, file, &fileSink{snap: f.ask.Snap})
 }
 
-// captureSession is a capture under way.
+// tally counts the frames of a capture, of all hosts where there are several.
+type tally struct {
+	put   func(sighting) error
+	most  uint64        // as were asked for; 0 is without end
+	full  chan struct{} // closed when as many have come
+	begun sync.Once
+
+	mu    sync.Mutex
+	given uint64
+}
+
+func (f *capture) tally(put func(sighting) error) *tally {
+	return &tally{put: put, most: f.count, full: make(chan struct{})}
+}
+
+// take passes a frame on, unless there are enough.
+func (t *tally) take(s sighting) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.most > 0 && t.given >= t.most {
+		return nil
+	}
+	t.given++
+	if err := t.put(s); err != nil {
+		return err
+	}
+	if t.given == t.most {
+		close(t.full)
+	}
+	return nil
+}
+
+// captureSession is a capture under way on one host.
 type captureSession struct {
 	f       *capture
-	out     *captureOutput
+	host    string // "" where it is the only one
+	client  api.Service
+	ask     api.Capture
+	tally   *tally
 	ports   map[uint16]api.CapturePort
 	counts  api.CaptureCounts
-	given   uint64
 	begun   bool
 	started chan uint64
-	full    chan struct{} // closed when as many frames have come as were asked for
+}
+
+func (f *capture) session(host string, client api.Service, ask api.Capture, t *tally) *captureSession {
+	return &captureSession{f: f, host: host, client: client, ask: ask, tally: t, ports: map[uint16]api.CapturePort{},
+		started: make(chan uint64, 1)}
 }
 
 // follow ends the capture at the agent when it is over here, and takes in what was captured until then.
@@ -184,7 +230,7 @@ func (s *captureSession) follow(ctx context.Context) error {
 		defer close(watched)
 		s.watch(ctx, inner, cancel)
 	}()
-	err := s.f.client.Capture(inner, s.f.ask, s.take)
+	err := s.client.Capture(inner, s.ask, s.take)
 	cancelled := inner.Err() != nil
 	cancel()
 	<-watched
@@ -215,10 +261,10 @@ func (s *captureSession) watch(ctx, inner context.Context, cancel context.Cancel
 	case <-inner.Done():
 		return
 	case <-ctx.Done():
-	case <-s.full:
+	case <-s.tally.full:
 	case <-over:
 	}
-	if err := s.f.client.EndCapture(inner, api.EndCapture{ID: id}); err != nil {
+	if err := s.client.EndCapture(inner, api.EndCapture{ID: id}); err != nil {
 		cancel()
 		return
 	}
@@ -234,37 +280,24 @@ func (s *captureSession) take(e api.CaptureEvent) error {
 	switch {
 	case e.Started != nil:
 		s.begun = true
-		fmt.Fprintln(s.f.d.Stderr, "capturing; Ctrl-C ends it")
+		s.tally.begun.Do(func() { fmt.Fprintln(s.f.d.Stderr, "capturing; Ctrl-C ends it") })
 		s.started <- e.Started.ID
 	case e.Port != nil:
 		s.ports[e.Port.Number] = *e.Port
 	case e.Counts != nil:
 		s.counts = *e.Counts
 	case e.Frame != nil:
-		return s.frame(e.Frame)
+		return s.tally.take(sighting{CaptureFrame: e.Frame, host: s.host, port: s.ports[e.Frame.Port],
+			other: s.ports[e.Frame.Other]})
 	}
 	return nil
 }
 
-func (s *captureSession) frame(f *api.CaptureFrame) error {
-	if s.f.count > 0 && s.given >= s.f.count {
-		return nil
-	}
-	s.given++
-	if err := s.out.frame(sighting{CaptureFrame: f, port: s.ports[f.Port], other: s.ports[f.Other]}); err != nil {
-		return err
-	}
-	if s.given == s.f.count {
-		close(s.full)
-	}
-	return nil
-}
-
-// summary says how the capture ended.
-func (s *captureSession) summary(w io.Writer) {
+// summary says how a capture ended.
+func summary(w io.Writer, given uint64, counts api.CaptureCounts) {
 	fmt.Fprintf(w, "%s captured, %d selected by the switch, %d lost because they came faster than they were "+
-		"read\n", printable.Count(s.given, "frame", "frames"), s.counts.Selected, s.counts.Lost)
-	if s.counts.Ended == "" {
+		"read\n", printable.Count(given, "frame", "frames"), counts.Selected, counts.Lost)
+	if counts.Ended == "" {
 		fmt.Fprintln(w, "the agent ended before the capture: what came last may be missing, and the counts are those "+
 			"of up to a second earlier")
 	}

@@ -19,7 +19,18 @@ import (
 // sighting is a captured frame with the names of its ports.
 type sighting struct {
 	*api.CaptureFrame
+	host        string // "" where the frames are of one host
 	port, other api.CapturePort
+}
+
+// where is the port's name, with its host's where there are several.
+func (s sighting) where() string { return hostPrefix(s.host) + portName(s.port, s.Port) }
+
+func hostPrefix(host string) string {
+	if host == "" {
+		return ""
+	}
+	return host + ":"
 }
 
 // out reports whether the frame was on its way out of the switch, to the port's owner.
@@ -149,8 +160,7 @@ func (l *lineSink) frame(s sighting) (err error) {
 	if v := s.Segment.Words(); v != "" {
 		about = append(about, v)
 	}
-	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time.Local().Format("15:04:05.000000"),
-		portName(s.port, s.Port),
+	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time.Local().Format("15:04:05.000000"), s.where(),
 		l.d.coloured(colour, arrow), strings.Join(about, ", "), dissect.Line(s.Data, int(s.Length)),
 		segmented(s.SegmentSize))
 	return err
@@ -159,6 +169,7 @@ func (l *lineSink) frame(s sighting) (err error) {
 // capturedFrame is what "-o json" prints of a frame.
 type capturedFrame struct {
 	Time      time.Time        `json:"time"`
+	HostName  string           `json:"hostName,omitempty"` // of the host that captured it, where there are several
 	Switch    string           `json:"switch"`
 	Port      string           `json:"port"`
 	Uplink    bool             `json:"uplink"`
@@ -177,7 +188,8 @@ type capturedFrame struct {
 
 func (l *lineSink) object(s sighting) capturedFrame {
 	o := capturedFrame{
-		Time: s.Time.UTC(), Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink, Direction: "in",
+		Time: s.Time.UTC(), HostName: s.host, Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink,
+		Direction: "in",
 		Stage: s.Stage, Reason: s.Reason,
 		VLAN: s.Segment, Length: s.Length, Captured: uint32(len(s.Data)), GSOSize: s.SegmentSize,
 		Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
@@ -206,9 +218,15 @@ func segmented(size uint32) string {
 type fileSink struct {
 	snap       int
 	w          *pcapng.Writer
-	interfaces map[api.CapturePort]*fileInterface
+	interfaces map[capturedAt]*fileInterface
 	order      []*fileInterface
 	last       time.Time
+}
+
+// capturedAt is a port of a host.
+type capturedAt struct {
+	host string
+	api.CapturePort
 }
 
 // fileInterface is a port's interface in the file.
@@ -218,32 +236,36 @@ type fileInterface struct {
 }
 
 func (f *fileSink) begin(w io.Writer) (err error) {
-	f.interfaces = map[api.CapturePort]*fileInterface{}
+	f.interfaces = map[capturedAt]*fileInterface{}
 	f.w, err = pcapng.NewWriter(w, pcapng.Section{Application: "heddle capture", OS: "Linux"})
 	return err
 }
 
-func (f *fileSink) of(p api.CapturePort, number uint16) (*fileInterface, error) {
+func (f *fileSink) of(host string, p api.CapturePort, number uint16) (*fileInterface, error) {
 	p.Number = 0 // which may become another's
-	if i, ok := f.interfaces[p]; ok {
+	at := capturedAt{host, p}
+	if i, ok := f.interfaces[at]; ok {
 		return i, nil
 	}
 	what := "port"
 	if p.Uplink {
 		what = "uplink"
 	}
-	n, err := f.w.Add(pcapng.Interface{Name: portName(p, number), Description: what + " of switch " + p.Switch,
-		Snap: f.snap})
+	where := what + " of switch " + p.Switch
+	if host != "" {
+		where += " on host " + host
+	}
+	n, err := f.w.Add(pcapng.Interface{Name: hostPrefix(host) + portName(p, number), Description: where, Snap: f.snap})
 	if err != nil {
 		return nil, err
 	}
 	i := &fileInterface{number: n}
-	f.interfaces[p], f.order = i, append(f.order, i)
+	f.interfaces[at], f.order = i, append(f.order, i)
 	return i, nil
 }
 
 func (f *fileSink) frame(s sighting) error {
-	i, err := f.of(s.port, s.Port)
+	i, err := f.of(s.host, s.port, s.Port)
 	if err != nil {
 		return err
 	}
@@ -279,7 +301,7 @@ func comment(s sighting) string {
 // end writes the statistics. Which port's the lost frames were is not known: they are with the first interface.
 func (f *fileSink) end(c api.CaptureCounts) error {
 	if len(f.order) == 0 && c.Lost > 0 {
-		if _, err := f.of(api.CapturePort{}, 1); err != nil {
+		if _, err := f.of("", api.CapturePort{}, 1); err != nil {
 			return err
 		}
 	}

@@ -201,7 +201,8 @@ type machine struct {
 	mu     sync.Mutex
 	given  *state.Slice
 	report *controllerv1.HostReport
-	said   []string // what became of the conversation, in words
+	said   []string     // what became of the conversation, in words
+	calls  http.Handler // nil for none
 	stop   func()
 }
 
@@ -260,7 +261,7 @@ func (m *machine) join(name, token string, replace bool) {
 // start begins the conversation; it ends with the test.
 func (m *machine) start() *machine {
 	ctx, cancel := context.WithCancel(context.Background())
-	m.client = cluster.New(cluster.Options{Host: m, Membership: m.record, Version: "test",
+	m.client = cluster.New(cluster.Options{Host: m, Membership: m.record, Version: "test", Calls: m.calls,
 		Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err error) {
 			if err != nil {
 				m.mu.Lock()

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +18,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
+	"heddle/internal/test/testkit/cable"
 )
 
 // looked is three hosts that have joined, with a guest of the distributed switch each.
@@ -284,6 +288,102 @@ func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
 	if !slices.Equal(got, want) || errs != "" || status != 0 {
 		t.Errorf("status %d, %s\n%s", status, errs, out)
 	}
+}
+
+// capturedLine is a line of "heddle capture -o json" over all hosts.
+type capturedLine struct {
+	Time           time.Time
+	HostName, Port string
+	Direction      string
+	Stage          string
+}
+
+// Frames of all hosts that have the port are captured together, in the order of their time.
+func TestLookingAtTheFleet_CaptureOnAllHosts(t *testing.T) {
+	f := looked(t)
+	begin := func(args ...string) (*exec.Cmd, *watchedText, *watchedText) {
+		t.Helper()
+		cmd := f.controller.Command(append([]string{"capture"}, args...)...)
+		out, errs := &watchedText{}, &watchedText{}
+		cmd.Stdout, cmd.Stderr = out, errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		f.controller.Await("it captures", func() bool { return strings.Contains(errs.String(), "capturing") })
+		return cmd, out, errs
+	}
+	file := filepath.Join(t.TempDir(), "all.pcapng")
+	lines, out, _ := begin("p-web", "-o", "json")
+	write, _, wrote := begin("p-web", "-w", file)
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() { // until both captures have begun on all hosts and have what they wait for
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				f.guests["p-web@0"].Send(cable.Frame(fleetMAC(1, 3), fleetMAC(0, 3), 0, fmt.Sprint("frame ", n)))
+			}
+		}
+	})
+	f.controller.Await("both hosts are seen", func() bool {
+		return strings.Contains(out.String(), `"hostName":"esx0"`) && strings.Contains(out.String(), `"hostName":"esx1"`)
+	})
+	if err := errors.Join(lines.Process.Signal(syscall.SIGINT), lines.Wait()); err != nil {
+		t.Error(err)
+	}
+	three, _, status := f.controller.Run("capture", "p-web", "-o", "json", "-c", "3")
+	if n := strings.Count(three, "\n"); n != 3 || status != 0 {
+		t.Errorf("%d frames, status %d", n, status)
+	}
+	f.controller.Await("the file has both hosts", func() bool {
+		text, _ := os.ReadFile(file)
+		return bytes.Contains(text, []byte("esx0:p-web")) && bytes.Contains(text, []byte("esx1:p-web"))
+	})
+	close(stop)
+	sending.Wait()
+	var last time.Time
+	hosts := map[string]bool{}
+	for line := range strings.Lines(out.String()) {
+		var l capturedLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Port != "p-web" || l.Time.Before(last) {
+			t.Errorf("%v: %s after %s", err, line, last)
+		}
+		last, hosts[l.HostName] = l.Time, true
+	}
+	if !hosts["esx0"] || !hosts["esx1"] || hosts[""] {
+		t.Errorf("of %v:\n%s", hosts, out)
+	}
+
+	f.hosts[1].End(syscall.SIGKILL)
+	f.controller.Await("esx1 is away", func() bool { return f.controller.StateOf("esx1") == api.HostDisconnected })
+	if err := write.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := write.Wait(); err == nil || write.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(wrote.String(), "host esx1") || !strings.Contains(wrote.String(), "frames captured") {
+		t.Errorf("%v:\n%s", err, wrote)
+	}
+	f.shows(1, "", "heddle: there is no port or uplink p-wbe; did you mean p-web?\n", "capture", "p-wbe")
+}
+
+// watchedText is what a command writes, read while it does.
+type watchedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *watchedText) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(b)
+}
+
+func (w *watchedText) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
 }
 
 // A trace from a port of one host to a port of another is one story with one verdict, whatever host has the reason.
