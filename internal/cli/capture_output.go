@@ -190,7 +190,7 @@ func (l *lineSink) object(s sighting) capturedFrame {
 	o := capturedFrame{
 		Time: s.Time.UTC(), HostName: s.host, Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink,
 		Direction: "in",
-		Stage: s.Stage, Reason: s.Reason,
+		Stage:     s.Stage, Reason: s.Reason,
 		VLAN: s.Segment, Length: s.Length, Captured: uint32(len(s.Data)), GSOSize: s.SegmentSize,
 		Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
 	}
