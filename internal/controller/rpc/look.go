@@ -35,10 +35,13 @@ type looks struct {
 	*Server
 	slots  chan struct{} // one for each call under way
 	errors *connecthttp.ErrorWriter
+	// others: the callers are other controllers, which look for the host themselves.
+	others bool
 }
 
-func (s *Server) looks() *looks {
-	return &looks{s, make(chan struct{}, mostCalls), connecthttp.NewErrorWriter()}
+// newLooks answers people or, where others says so, other controllers about hosts that are connected here.
+func newLooks(s *Server, others bool) *looks {
+	return &looks{s, make(chan struct{}, mostCalls), connecthttp.NewErrorWriter(), others}
 }
 
 // ServeHTTP passes a call on, and the answer back.
@@ -62,6 +65,11 @@ func procedureOf(r *http.Request) string {
 
 // pass passes a call on; began says that the answer has begun.
 func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err error) {
+	if l.others {
+		if _, err := controllerOf(r.Context()); err != nil {
+			return false, err
+		}
+	}
 	procedure := procedureOf(r)
 	if api.LookOf(procedure) == api.LooksNot {
 		return false, connect.NewError(connect.CodePermissionDenied,
@@ -99,14 +107,17 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 		ctx, cancel = context.WithTimeout(ctx, answerTime)
 		defer cancel()
 	}
+	if api.LookOf(procedure) == api.LooksInto && !l.others {
+		l.Log.Info("somebody looks into the frames of a host", "host", r.PathValue("host"), "call", procedure)
+	}
 	q, err := l.fleet.call(r.PathValue("host"), begin)
+	if connect.CodeOf(err) == connect.CodeUnavailable && !l.others {
+		return l.elsewhere(ctx, w, r.PathValue("host"), begin, err)
+	}
 	if err != nil {
 		return false, err
 	}
 	defer q.close()
-	if api.LookOf(procedure) == api.LooksInto {
-		l.Log.Info("somebody looks into the frames of a host", "host", r.PathValue("host"), "call", procedure)
-	}
 	return q.copy(ctx, w, times)
 }
 

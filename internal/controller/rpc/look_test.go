@@ -307,3 +307,21 @@ func TestLooking_AHostThatDoesNotKeepToTheRules(t *testing.T) {
 type deadlines struct{ *httptest.ResponseRecorder }
 
 func (deadlines) SetWriteDeadline(time.Time) error { return nil }
+
+// A host looks at no other one: where agents call, only controllers pass calls on.
+func TestLooking_HostsDoNotLookAtEachOther(t *testing.T) {
+	var came atomic.Int32
+	c, m, _ := looked(t, func(http.ResponseWriter, *http.Request) { came.Add(1) })
+	conf := must(m.record.TLS())(t)
+	transport := &http.Transport{TLSClientConfig: conf}
+	defer transport.CloseIdleConnections()
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+c.address+"/hosts/esx1"+getState,
+		strings.NewReader("{}")))(t)
+	r.Header.Set("Content-Type", "application/json")
+	resp := must((&http.Client{Transport: transport}).Do(r))(t)
+	defer resp.Body.Close()
+	text := must(io.ReadAll(resp.Body))(t)
+	if !strings.Contains(string(text), "this is for the controllers of the cluster") || came.Load() != 0 {
+		t.Errorf("%d %s, %d calls", resp.StatusCode, text, came.Load())
+	}
+}

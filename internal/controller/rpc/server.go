@@ -120,6 +120,7 @@ func (s *Server) Hosts() http.Handler {
 	controllerv1connect.RegisterControllerServiceHandler(rpc, s)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
+	mux.Handle("POST "+lookPath, newLooks(s, true))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(s.withCaller(r)))
 	})
@@ -132,7 +133,7 @@ func (s *Server) People() http.Handler {
 	controllerv1connect.RegisterMemberServiceHandler(rpc, people{s})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
-	mux.Handle("POST "+lookPath, s.looks())
+	mux.Handle("POST "+lookPath, newLooks(s, false))
 	return mux
 }
 

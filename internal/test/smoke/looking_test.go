@@ -333,7 +333,7 @@ func TestLookingAtTheFleet_CaptureOnAllHosts(t *testing.T) {
 	if err := errors.Join(lines.Process.Signal(syscall.SIGINT), lines.Wait()); err != nil {
 		t.Error(err)
 	}
-	three, _, status := f.controller.Run("capture", "p-web", "-o", "json", "-c", "3")
+	three, _, status := f.controller.Heddle("capture", "p-web", "-o", "json", "-c", "3")
 	if n := strings.Count(three, "\n"); n != 3 || status != 0 {
 		t.Errorf("%d frames, status %d", n, status)
 	}
@@ -413,7 +413,7 @@ func TestLookingAtTheFleet_TraceAcrossHosts(t *testing.T) {
 		{"esx0:p-web p-no", 1, []string{"no host that answers has a port or guest p-no"}},
 	} {
 		t.Run(row.args, func(t *testing.T) {
-			out, errs, status := f.controller.Run(append([]string{"trace"}, strings.Fields(row.args)...)...)
+			out, errs, status := f.controller.Heddle(append([]string{"trace"}, strings.Fields(row.args)...)...)
 			if status != row.status {
 				t.Errorf("status %d\n%s%s", status, out, errs)
 			}
@@ -424,4 +424,43 @@ func TestLookingAtTheFleet_TraceAcrossHosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each of several controllers shows all hosts, whichever of them a host is connected to, also when one has ended.
+func TestLookingAtTheFleet_HostsOfOtherControllers(t *testing.T) {
+	f := newFleet(t)
+	all := f.controllers()
+	for n, h := range f.hosts {
+		token, err := all[0].JoinToken(t.Context(), api.JoinTerms{Labels: map[string]string{"rack": "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Join(t.Context(), api.Join{Controller: all[n+1].Address, Token: token.Token,
+			Name: fmt.Sprintf("esx%d", n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := all[0].Define(fleetText); len(out.Waiting) > 0 {
+		t.Fatalf("the definition: %+v", out)
+	}
+	for n := range f.hosts {
+		f.hosts[n].up("uplink1")
+		f.connect(n, 3, "p-web", "web")
+	}
+	lines := strings.SplitAfter(portsOfAll, "\n")
+	want := lines[0] + lines[1] + lines[2]
+	for _, c := range all {
+		c.Await(c.Name+" shows all ports", func() bool {
+			out, errs, status := c.Heddle("port", "list", "--switch", "dvs")
+			return out == want && errs == "" && status == 0
+		})
+	}
+	if out, errs, status := all[0].Heddle("trace", "esx0:p-web", "esx1:p-web"); status != 0 {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+	all[2].End(syscall.SIGKILL)
+	all[0].Await("the ports of hosts that have moved are shown", func() bool {
+		out, _, status := all[0].Heddle("port", "list", "--switch", "dvs")
+		return out == want && status == 0
+	})
 }
