@@ -8,9 +8,9 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// Command returns a command about a port, an uplink or a LAG of a plan, as it can be typed: the name is quoted as a
-// shell needs it, and the switch is given where several have an uplink or a LAG of that name. verb is what comes before
-// the name, such as "uplink show", more what comes after it.
+// Command returns a command about a port, an uplink or a LAG of a plan, as it can be typed: the name is quoted for a
+// shell, and the switch is added if several have an uplink or a LAG of that name. verb comes before the name, such as
+// "uplink show", more after it.
 func Command(p *plan.Plan, id plan.PortID, verb string, more ...string) string {
 	words := slices.Concat([]string{"heddle"}, strings.Fields(verb), []string{id.Name}, more)
 	if onSeveral(p, id.Name) {

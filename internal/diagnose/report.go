@@ -1,5 +1,5 @@
-// Package diagnose defines the types in which Heddle explains: the question and the answer of a trace, and what to
-// change. Its sub-packages find the answers. Pure.
+// Package diagnose defines the types of explanations: the question and the answer of a trace, and what to change. Its
+// sub-packages find the answers. It is pure.
 package diagnose
 
 import "heddle/internal/plan"
@@ -9,11 +9,11 @@ type Report struct {
 	// From is the port or uplink, with its switch.
 	From string `json:"from"`
 	To   string `json:"to,omitempty"`
-	// Answer is what the report comes to.
+	// Answer is the result of the report.
 	Answer Answer  `json:"answer"`
 	Frames []Frame `json:"frames,omitempty"`
 	Talk   *Talk   `json:"talk,omitempty"`
-	// Sent is how many frames were sent, when Frames has not all of them.
+	// Sent is how many frames were sent, if Frames does not have all of them.
 	Sent int `json:"sent,omitempty"`
 	// Notes are about the whole answer.
 	Notes []string `json:"notes,omitempty"`
@@ -21,49 +21,49 @@ type Report struct {
 	Agree bool `json:"agree"`
 }
 
-// Answer is what was asked, answered in one sentence.
+// Answer answers the request in one sentence.
 type Answer struct {
 	Verdict Verdict `json:"verdict"`
-	// Text says who reaches whom and how or, of a no, where and why the first frame ends.
+	// Text says who reaches whom and how or, for a no, where and why the first frame is dropped.
 	Text string `json:"text"`
-	// Reason and Fix are of a no: the reason of that refusal, and what changes it; "" where nothing does or should.
+	// Reason and Fix are for a no: the reason of the drop, and what changes it; "" if nothing does or should.
 	Reason string `json:"reason,omitempty"`
 	Fix    string `json:"fix,omitempty"`
 }
 
-// Frame is what becomes of one frame.
+// Frame is what happens to one frame.
 type Frame struct {
-	Number int `json:"number"` // from 1
-	// Summary are the frame's headers in words, Bytes the frame in hexadecimal.
+	Number int `json:"number"` // counts from 1
+	// Summary describes the frame's headers in words; Bytes is the frame in hexadecimal.
 	Summary string `json:"summary"`
 	Length  int    `json:"length"`
 	Bytes   string `json:"bytes,omitempty"`
-	// Assumed is what was not given and how it was filled in.
+	// Assumed are the fields that were not given, and the values used for them.
 	Assumed   []string `json:"assumed,omitempty"`
 	Steps     []Step   `json:"steps,omitempty"`
 	Delivered bool     `json:"delivered"`
-	// Reason is why the frame was dropped, "" when it was not.
+	// Reason is why the frame was dropped, "" if it was not.
 	Reason string `json:"reason,omitempty"`
 	Copies []Copy `json:"copies"`
-	// Causes explain the drop, every refused copy, and why the port asked about got none.
+	// Causes explain the drop, every refused copy, and why the requested port got none.
 	Causes []Cause `json:"causes,omitempty"`
-	// Kernel says whether the kernel program does the same.
+	// Kernel says whether the kernel program does the same as the model.
 	Kernel      KernelSays `json:"kernel"`
 	Differences []string   `json:"differences,omitempty"`
 }
 
-// KernelSays is whether the kernel program does with a frame what the model says.
+// KernelSays says whether the kernel program and the model treat a frame alike.
 type KernelSays string
 
-// What the kernel program says.
+// The values of KernelSays.
 const (
 	KernelAgrees    KernelSays = "agrees"
 	KernelDisagrees KernelSays = "disagrees"
-	KernelNone      KernelSays = "no-program" // it was not asked: there is none here
-	KernelTooShort  KernelSays = "too-short"  // it was not asked: it is never given less than an Ethernet header
+	KernelNone      KernelSays = "no-program" // not compared: there is no kernel program here
+	KernelTooShort  KernelSays = "too-short"  // not compared: the kernel takes no frame shorter than an Ethernet header
 )
 
-// Step is one decision on the way.
+// Step is one decision on the frame's path.
 type Step struct {
 	Stage string `json:"stage"`
 	Text  string `json:"text"`
@@ -79,7 +79,7 @@ const (
 	ToHost   CopyKind = "host" // the host's own stack, behind the uplink
 )
 
-// Copy is a copy that would be handed over.
+// Copy is a copy that would be delivered.
 type Copy struct {
 	To     string   `json:"to"`
 	Kind   CopyKind `json:"kind"`
@@ -91,23 +91,23 @@ type Copy struct {
 	Bytes string `json:"bytes,omitempty"`
 }
 
-// Cause is why somebody gets nothing, and what changes that.
+// Cause says why somebody gets nothing, and what changes that.
 type Cause struct {
-	// Reason is the counted reason; or other-vlan or other-switch, when the port asked about is not where the frame
-	// is.
+	// Reason is the counted reason; or other-vlan or other-switch, if the requested port is not in the frame's segment.
 	Reason string `json:"reason"`
-	// Port is who gets nothing, "" when it is the whole frame.
+	// Port is the port that gets nothing, "" if the whole frame is dropped.
 	Port string `json:"port,omitempty"`
 	Why  string `json:"why"`
-	// Setting is what in the configuration causes it: the field, its value and the level that it comes from; nil where
-	// no setting does.
+	// Setting is the setting of the configuration that causes it: the field, its value and the level that it comes
+	// from; nil if no setting does.
 	Setting *plan.Row `json:"setting,omitempty"`
-	// Policy, Value and From say it to people: the setting or what else it is, what it is, and who has it so.
+	// Policy, Value and From describe the cause to people: the setting or other cause, its value, and where that comes
+	// from.
 	Policy string `json:"policy"`
 	Value  string `json:"value,omitempty"`
 	From   string `json:"from"`
-	// Change says what to do; Edit what to write into the configuration for that; Command carries it out or, where
-	// nothing is to be changed, shows what is behind it.
+	// Change says what to do; Edit is what to write into the configuration for that; Command does it or, if nothing is
+	// to be changed, shows the state behind it.
 	Change  string `json:"change"`
 	Edit    *Edit  `json:"edit,omitempty"`
 	Command string `json:"command"`
@@ -126,7 +126,7 @@ type Edit struct {
 // EditObject is the kind of an object of the configuration.
 type EditObject string
 
-// The objects that edits are about.
+// The objects that edits can change.
 const (
 	EditSwitch EditObject = "switch"
 	EditGroup  EditObject = "port group"
@@ -134,7 +134,7 @@ const (
 	EditPort   EditObject = "port"
 )
 
-// Object names what is edited: "port group web of switch lab".
+// Object names the edited object: "port group web of switch lab".
 func (e Edit) Object() string {
 	name := string(e.Kind) + " " + e.Name
 	if e.Kind != EditSwitch && e.Kind != EditPort {
@@ -150,7 +150,7 @@ type Talk struct {
 	Causes    []Cause    `json:"causes,omitempty"`
 }
 
-// Verdict answers whether something arrives.
+// Verdict says whether something arrives.
 type Verdict string
 
 // The verdicts.
@@ -160,7 +160,7 @@ const (
 	Unknown Verdict = "unknown" // it leaves this host
 )
 
-// Protocol says whether two ports can talk a protocol: what both directions come to.
+// Protocol says whether two ports can talk with a protocol, in both directions.
 type Protocol struct {
 	Name    string  `json:"name"` // ARP, IPv4, IPv6
 	Verdict Verdict `json:"verdict"`

@@ -42,7 +42,7 @@ func macLimit(l *look) (found []api.Finding) {
 		}
 		limit, held := uint64(p.MACRoom()), c.named[macsLearned]
 		if late := l.recent(p.ID); held < limit && late.dropped(reason)+late.named[unlearned] == 0 {
-			return // there is room again: somebody raised the limit, or stations left
+			return // there is space again: somebody raised the limit, or stations left
 		}
 		cause, _ := l.explain.Explain(p.ID, reason, trace.Known{Source: l.lastSource(p.ID)})
 		period := l.period(p.ID, dropsOf(reason), unlearned)
@@ -58,7 +58,8 @@ func macLimit(l *look) (found []api.Finding) {
 	return found
 }
 
-// fullPercent is when a table is nearly full; smallest is below which a limit is meant to be reached.
+// fullPercent is the share of entries, in percent, from which a table is nearly full; a limit below smallest is meant
+// to be reached.
 const (
 	fullPercent = 90
 	smallest    = 10
@@ -102,7 +103,7 @@ func macTwice(l *look) (found []api.Finding) {
 				users[mac] = append(users[mac], p)
 			}
 		}
-		for _, p := range sw.Ports { // the order of the file
+		for _, p := range sw.Ports { // in the order of the file
 			mac := l.used(p)
 			if list := users[mac]; len(list) > 1 && list[0] == p && !oneFamily(list) {
 				f := onPort(p, "the adapters of ports %s use one address, %s", names(list), mac)
@@ -121,7 +122,7 @@ func oneFamily(ports []*plan.Port) bool {
 	return one != "" && !slices.ContainsFunc(ports, func(p *plan.Port) bool { return p.Family() != one })
 }
 
-// used returns the address a port's adapter uses, as far as it can be seen.
+// used returns the address that a port's adapter uses, if it can be seen.
 func (l *look) used(p *plan.Port) plan.MAC {
 	if seen := l.Host.Facts[p.ID].SeenMAC; !seen.IsZero() {
 		return seen
@@ -137,13 +138,14 @@ func names(ports []*plan.Port) string {
 	return strings.Join(list, " and ")
 }
 
-// How often an address moves that is on two ports: one that a guest takes along moves once, or there and back.
+// How often an address must move for it to be on two ports: the address of a guest that migrates moves once, or there
+// and back.
 const (
 	movingTimes = 3
 	movingFor   = time.Minute
 )
 
-// moving finds learned addresses that move to and fro.
+// moving finds learned addresses that move back and forth.
 func (l *look) moving() (found []api.Finding) {
 	type key struct{ sw, mac, vlan string }
 	times, last := map[key]uint64{}, map[key]event.Event{}
@@ -184,7 +186,7 @@ func macChange(l *look) (found []api.Finding) {
 	return found
 }
 
-// usedByAnother reports whether another port's adapter uses the same address: then that is told.
+// usedByAnother reports whether another port's adapter uses the same address: then another finding says so.
 func (l *look) usedByAnother(p *plan.Port) bool {
 	return slices.ContainsFunc(l.Host.Plan.Switches, func(sw *plan.Switch) bool {
 		return sw.Name == p.ID.Switch && slices.ContainsFunc(sw.Ports, func(q *plan.Port) bool {

@@ -1,6 +1,6 @@
 // Package advise finds what is misconfigured on a host: rules read the plan, the state of the devices, the counters,
 // the MAC tables, the events and what LACP and LLDP report, and each finding has the measured sign and the command that
-// fixes it. Pure.
+// fixes it. It is pure.
 package advise
 
 import (
@@ -15,52 +15,51 @@ import (
 	"heddle/internal/plan"
 )
 
-// Snapshot is what the rules read. Nothing in it is changed.
+// Snapshot is the input of the rules, which do not change it.
 type Snapshot struct {
-	// Host is the plan with its port groups, what is seen of the devices, and the ports connected by command.
+	// Host is the plan with its port groups, the facts of the devices, and the ports connected by command.
 	Host *trace.Host
-	// State is the same host as the command line shows it.
+	// State is the state of the same host for the command line.
 	State *api.State
-	// Stats are the counters since each port was connected or, with a Window, what Since gives.
+	// Stats are the counters since each port was connected or, with a Window, the result of Since.
 	Stats  []api.Stats
 	Window time.Duration
-	// Recent are the counters of the last moments, RecentFor how long those were: Stats and Window where there is a
+	// Recent are the counters of the last moments, RecentFor is how long those lasted; with a Window they are Stats and
 	// Window.
 	Recent    []api.Stats
 	RecentFor time.Duration
 	MACs      []api.MAC
-	// Flows are the state of metering and export; with a Window, its difference to FlowsSince. nil if it is not
-	// known.
+	// Flows are the state of metering and export; with a Window, the result of FlowsSince. nil if it is not known.
 	Flows *api.FlowStatus
-	// Past are the devices that send past the switches, in the order of the ports and uplinks whose devices they lie
-	// on.
+	// Past are the devices that send past the switches, in the order of the ports and uplinks on whose devices they
+	// are.
 	Past []Past
-	// Abilities are what devices do by themselves, where that is known.
+	// Abilities are the offloads and queues of devices, if known.
 	Abilities map[plan.PortID]Ability
-	// Events are those that are kept, in order.
+	// Events are the events that the agent keeps, in order.
 	Events []event.Event
 	// Seen dates the counters, Absent says since when ports and uplinks have had no device.
 	Seen   sightings.Seen
 	Absent map[plan.PortID]sightings.Absence
-	// Since is how long ago a finding may have been seen last to be shown; All shows every one.
+	// Since is the largest age, since it was last seen, of a finding that is shown; All shows every finding.
 	Since time.Duration
 	All   bool
 	Now   time.Time
 }
 
-// Past is a device that sends and receives beside a switch which has the device below.
+// Past is a device that sends and receives past a switch, on a device of that switch.
 type Past struct {
 	// At is the port or uplink that the device below serves.
 	At plan.PortID
-	// Device and Driver are its own, Where says what it lies on and what it is in.
+	// Device and Driver are the device's own; Where says on which device it is and of which it is a member.
 	Device, Driver, Where string
 }
 
-// Rule is one rule. Its words are also its line of the how-to.
+// Rule is one rule. Its texts are also its line in the how-to.
 type Rule struct {
 	ID    string
 	Level api.FindingLevel
-	// About says in a few words what is misconfigured, Sign what the rule measures, Why what comes of it.
+	// About says in a few words what is misconfigured, Sign what the rule measures, Why what the consequence is.
 	About, Sign, Why string
 	find             func(*look) []api.Finding
 }
@@ -101,7 +100,7 @@ func rank(l api.FindingLevel) int {
 	return 1
 }
 
-// Rules returns all rules, in the order they are told.
+// Rules returns all rules, in the order in which their findings are listed.
 func Rules() []Rule {
 	return slices.Concat(securityRules(), learningRules(), guardRules(), loopRules(), floodRules(), addressRules(),
 		vlanRules(), neighbourVLANRules(), uplinkRules(), redundancyRules(), deviceRules(), offloadRules(),

@@ -66,7 +66,7 @@ func offloadCases() []ruleCase {
 	}
 }
 
-// What promiscuous mode costs a learning port is told once, with its measure where there is one.
+// The cost of promiscuous mode at a learning port is reported once, with its measure if there is one.
 func TestALearningPromiscuousPortIsToldOnce(t *testing.T) {
 	c := learningCases()[1]
 	r := newRig(t, c.text(t))

@@ -15,7 +15,7 @@ import (
 const (
 	unlearned   = "macNotLearnedAllowed"
 	lossesCount = "deviceLosses"
-	// what a link that goes down causes, too
+	// also caused by a link that goes down
 	sendErrors   = "deviceSendErrors"
 	notSent      = "deviceNotSent"
 	flowsMissing = "flowsNotRecorded" // of a switch
@@ -24,8 +24,8 @@ const (
 func dropsOf(r abi.Reason) string   { return "drops/" + r.String() }
 func refusedOf(r abi.Reason) string { return "refused/" + r.String() }
 
-// Readings returns the counters that rules judge by, for a ledger to date. before are the causes at the reading before,
-// nil where they are the same. flows is nil if it is not known.
+// Readings returns the counters that rules use, for a ledger to date. before are the causes at the previous reading,
+// nil if they are the same. flows is nil if it is not known.
 func Readings(before, causes Causes, stats []api.Stats, flows *api.FlowStatus) map[plan.PortID][]sightings.Count {
 	all := make(map[plan.PortID][]sightings.Count, len(stats))
 	count := func(id plan.PortID, what string, n uint64, reason string) sightings.Count {
@@ -75,15 +75,15 @@ func notRecorded(sw *api.FlowSwitch) uint64 {
 	return n
 }
 
-// Causes gives what stands for the settings that decide whether frames of a port or uplink meet a reason: when it
-// changes, the frames that met it before may be of a fault that was fixed.
+// Causes returns a key of the settings that decide whether frames of a port or uplink meet a reason: when the key
+// changes, frames that met the reason earlier may belong to a fault that was fixed.
 type Causes func(id plan.PortID, reason string) string
 
 // Links say how often each uplink has lost its link.
 type Links map[plan.PortID]uint32
 
-// CausesOf makes the Causes of a plan and of what is seen of its devices. They remember what they were asked, so that
-// readings between two changes cost no hashing.
+// CausesOf makes the Causes of a plan and of the facts of its devices. They cache their results, so that readings
+// between two changes cost no hashing.
 func CausesOf(p *plan.Plan, facts plan.Facts, links Links) Causes {
 	type asked struct {
 		id     plan.PortID
@@ -141,7 +141,7 @@ func findCauses(p *plan.Plan, facts plan.Facts, links Links) Causes {
 	}
 }
 
-// besides returns what else than the policy fields that name the reason decides about it.
+// besides returns a key of what decides about a reason in addition to the policy fields that name it.
 func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason string) string {
 	switch reason {
 	case abi.ReasonMTUExceeded.String():
@@ -173,7 +173,7 @@ func besides(sw *plan.Switch, p *plan.Port, u *plan.Uplink, f plan.Fact, reason 
 	return ""
 }
 
-// lessBefore takes from counters what was counted under settings that have changed since.
+// lessBefore subtracts from counters what was counted under settings that have changed since.
 func lessBefore(s *api.Stats, seen sightings.Seen) *api.Stats {
 	id := plan.PortID{Switch: s.Switch, Name: s.Name}
 	if len(seen[id]) == 0 {
@@ -208,7 +208,7 @@ func lessBefore(s *api.Stats, seen sightings.Seen) *api.Stats {
 	return &out
 }
 
-// period returns since when something of a port or uplink was counted.
+// period returns since when the named counters of a port or uplink have counted.
 func (l *look) period(id plan.PortID, whats ...string) string {
 	if l.Window > 0 {
 		return l.windowText()
@@ -229,7 +229,7 @@ func (l *look) windowText() string {
 	return "in the last " + l.Window.Round(100*time.Millisecond).String()
 }
 
-// periodOfMany is period of several ports or uplinks.
+// periodOfMany is period for several ports or uplinks.
 func (l *look) periodOfMany() string {
 	if l.Window > 0 {
 		return l.windowText()
@@ -237,7 +237,7 @@ func (l *look) periodOfMany() string {
 	return "since they were connected"
 }
 
-// dated returns when what a finding is made of was seen first and last. Where nothing dates it, it was seen now.
+// dated adds to a finding when its counters first and last grew. Without a date it was seen now.
 func (l *look) dated(f api.Finding, id plan.PortID, whats ...string) api.Finding {
 	known, undated := false, false
 	for _, what := range whats {
@@ -263,13 +263,13 @@ func (l *look) dated(f api.Finding, id plan.PortID, whats ...string) api.Finding
 	return f
 }
 
-// old reports whether a finding was seen too long ago to be shown by itself.
+// old reports whether a finding was last seen too long ago to be shown by default.
 func (s *Snapshot) old(f *api.Finding) bool {
 	return s.Window == 0 && (f.Undated || !f.LastSeen.IsZero() && s.Now.Sub(f.LastSeen) > s.Since)
 }
 
-// showing keeps the findings that are asked for: all, or those that were seen lately. What a time was measured for is
-// of that time.
+// showing returns the findings that are requested: all, or those that were seen lately. In a measurement over a time,
+// all findings are of that time.
 func (s *Snapshot) showing(list []api.Finding) (shown []api.Finding, older int) {
 	for _, f := range list {
 		if s.old(&f) && !s.All {

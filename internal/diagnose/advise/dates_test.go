@@ -11,7 +11,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// sees keeps the rig's counters in a ledger, of which the first reading is so long ago.
+// sees keeps the rig's counters in a ledger whose first reading is that long ago.
 func (r *rig) sees(l *sightings.Ledger, ago time.Duration) {
 	r.t.Helper()
 	causes := CausesOf(r.Host.Plan, r.Host.Facts, r.links)
@@ -20,7 +20,7 @@ func (r *rig) sees(l *sightings.Ledger, ago time.Duration) {
 	r.Seen = l.Seen()
 }
 
-// forgery returns a rig whose port a was caught at one forged frame, which a ledger has seen so long ago.
+// forgery returns a rig whose port a sent one forged frame, which a ledger has seen that long ago.
 func forgery(t *testing.T, ago time.Duration) (*rig, *sightings.Ledger) {
 	r, l := newRig(t, sound), sightings.New()
 	r.Since = api.AdviseSince
@@ -87,7 +87,7 @@ func TestWhatWasCountedBeforeTheLedgerBeganIsOld(t *testing.T) {
 	}
 }
 
-// fix is a change of the configuration that ends what a rule found.
+// fix is a change of the configuration that ends the fault that a rule found.
 type fix struct {
 	rule     string
 	provoke  func(*rig)
@@ -118,7 +118,7 @@ func fixes() []fix {
 	}
 }
 
-// TestAFindingIsGoneWhenItsCauseIsFixed: the counters stay as they are.
+// TestAFindingIsGoneWhenItsCauseIsFixed, although the counters stay as they are.
 func TestAFindingIsGoneWhenItsCauseIsFixed(t *testing.T) {
 	for _, c := range fixes() {
 		t.Run(c.rule, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestAFaultThatGoesOnAfterAChangeIsFoundAnew(t *testing.T) {
 		"{name: web, vlan: {access: 10}, security: {forgedTransmits: accept}", 1))
 	changed.Stats = r.Stats
 	changed.sees(l, time.Minute)
-	r.sees(l, time.Minute) // and back
+	r.sees(l, time.Minute) // and up again
 	r.stats("a").Drops[0].Value = 3
 	r.sees(l, 0)
 	f := r.found("forged-transmits")
@@ -176,7 +176,7 @@ func TestALimitThatHasRoomAgainIsNoFinding(t *testing.T) {
 	}
 }
 
-// TestAnUplinkWithoutAVLANStaysANote: the fault is in the configuration, also while no frame meets it.
+// TestAnUplinkWithoutAVLANStaysANote: the fault is in the configuration, even while no frame meets it.
 func TestAnUplinkWithoutAVLANStaysANote(t *testing.T) {
 	text := strings.Replace(sound, "{name: u2, device: eno2}", `{name: u2, device: eno2, vlans: ["20"]}`, 1)
 	r, l := newRig(t, text), sightings.New()
@@ -190,7 +190,7 @@ func TestAnUplinkWithoutAVLANStaysANote(t *testing.T) {
 	}
 }
 
-// TestCauses_ChangeWithWhatDecides: and not with what does not.
+// TestCauses_ChangeWithWhatDecides, and not with other settings.
 func TestCauses_ChangeWithWhatDecides(t *testing.T) {
 	before := newRig(t, sound)
 	was := CausesOf(before.Host.Plan, before.Host.Facts, nil)
@@ -213,12 +213,13 @@ func TestCauses_ChangeWithWhatDecides(t *testing.T) {
 	}
 }
 
-// What a device did not send until its link went down or came back is no fault of the device; what it did not send
-// after that, and what it lost receiving, is.
+// Frames that a device did not send until its link went down or came up again are no fault of the device; frames that
+// it did not send after that, and frames lost on receiving, are.
 func TestDeviceLosses_NotThoseOfALinkThatWentDown(t *testing.T) {
 	for _, c := range []struct {
 		what string
-		// before, down and after are what the device counts until the link goes down, then, and when it is back.
+		// before, down and after are the device's counters before the link goes down, while it is down, and after it is
+		// up again.
 		before, down, after api.DeviceLosses
 		want                string // of the finding in the end; "" is none
 		whileDown           string
@@ -262,7 +263,7 @@ func TestDeviceLosses_NotThoseOfALinkThatWentDown(t *testing.T) {
 	}
 }
 
-// told reports whether there is a finding with that in its sign; "" is none.
+// told reports whether there is a finding with that text in its sign; with "" whether there is none.
 func told(found []api.Finding, sign string) bool {
 	if sign == "" {
 		return len(found) == 0
@@ -270,7 +271,7 @@ func told(found []api.Finding, sign string) bool {
 	return len(found) == 1 && strings.Contains(found[0].Sign, sign)
 }
 
-// The link was lost and is back between two readings: the kernel's count of losses shows it.
+// The link was lost and came up again between two readings: the kernel's count of losses shows it.
 func TestDeviceLosses_NotThoseOfALinkThatWasLostForAMoment(t *testing.T) {
 	r, l := newRig(t, sound), sightings.New()
 	r.Since = api.AdviseSince
@@ -284,7 +285,7 @@ func TestDeviceLosses_NotThoseOfALinkThatWasLostForAMoment(t *testing.T) {
 	}
 }
 
-// With --for the events of that time say whether the link changed.
+// With --for, the events of that time show whether the link changed.
 func TestDeviceLosses_InATimeInWhichTheLinkChanged(t *testing.T) {
 	r := newRig(t, sound)
 	r.Window = 5 * time.Second

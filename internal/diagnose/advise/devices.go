@@ -59,7 +59,7 @@ func mtu(l *look) (found []api.Finding) {
 		for _, m := range members {
 			c, own := l.of(m.id), l.Host.Facts[m.id].MTU
 			n := c.dropped(abi.ReasonMTUExceeded)
-			if n == 0 || byReceivers && own <= sw.MTU { // what its only receiver refuses counts as dropped, too
+			if n == 0 || byReceivers && own <= sw.MTU { // a copy that the only receiver refuses counts as a drop, too
 				continue
 			}
 			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d %s dropped %s; its own MTU is %d", frames(n),
@@ -91,7 +91,7 @@ func (l *look) members(sw *plan.Switch) (out []member) {
 	return out
 }
 
-// longest returns the longest packet the switch lets its members send, in bytes.
+// longest returns the longest packet that the switch lets its members send, in bytes.
 func (l *look) longest(sw *plan.Switch) (n int) {
 	for _, u := range sw.Uplinks {
 		n = max(n, l.Host.Facts[u.ID].MTU)
@@ -102,8 +102,8 @@ func (l *look) longest(sw *plan.Switch) (n int) {
 	return min(n, sw.MTU)
 }
 
-// frameOverhead is what the longest frame of IEEE 802.3's TLV has beside its packet: the header and the check sequence,
-// in bytes.
+// frameOverhead is how much longer than its packet the longest frame in IEEE 802.3's TLV is: the header and the check
+// sequence, in bytes.
 const frameOverhead = 18
 
 func neighbourMTU(l *look) (found []api.Finding) {
@@ -202,7 +202,7 @@ func deviceLosses(l *look) (found []api.Finding) {
 			return
 		}
 		d := *c.Device
-		if !l.up(u.ID) || l.Window > 0 && l.linkChanged(u) { // what it did not send is the link's doing
+		if !l.up(u.ID) || l.Window > 0 && l.linkChanged(u) { // the link causes the frames that it did not send
 			d.TxErrors, d.TxDropped = 0, 0
 		}
 		if d.Lost() == 0 {
@@ -218,7 +218,7 @@ func deviceLosses(l *look) (found []api.Finding) {
 	return found
 }
 
-// linkChanged reports whether the uplink's link went down or came back in the time that is measured.
+// linkChanged reports whether the uplink's link went down or came up in the measured time.
 func (l *look) linkChanged(u *plan.Uplink) bool {
 	return slices.ContainsFunc(l.Events, func(e event.Event) bool {
 		return e.Kind == event.Link && e.Switch == u.ID.Switch && e.Uplink == u.ID.Name &&
@@ -226,7 +226,7 @@ func (l *look) linkChanged(u *plan.Uplink) bool {
 	})
 }
 
-// lossPeriod says since when the losses of an uplink's device are counted.
+// lossPeriod returns since when the losses of an uplink's device have been counted.
 func (l *look) lossPeriod(u *plan.Uplink) string {
 	if l.Window > 0 {
 		return l.windowText()
@@ -237,8 +237,8 @@ func (l *look) lossPeriod(u *plan.Uplink) string {
 	return "since it was made"
 }
 
-// refusedEvery is how many copies are taken for each one refused when that is a finding; refusedLeast is the least
-// number of them.
+// refusedEvery: a device is reported if it refuses one of so many copies or more; refusedLeast is the least number of
+// refused copies.
 const (
 	refusedEvery = 100
 	refusedLeast = 10

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// TestEveryRemedyThatEditsTheFileIsValid carries out each edit on the configuration the fault was found in.
+// TestEveryRemedyThatEditsTheFileIsValid applies each edit to the configuration in which the fault was found.
 func TestEveryRemedyThatEditsTheFileIsValid(t *testing.T) {
 	edits := 0
 	for _, c := range allCases() {
@@ -32,7 +32,7 @@ func TestEveryRemedyThatEditsTheFileIsValid(t *testing.T) {
 	}
 }
 
-// edited carries an edit out on a configuration.
+// edited applies an edit to a configuration.
 func edited(t *testing.T, text string, e *diagnose.Edit) string {
 	t.Helper()
 	var root, set map[string]any

@@ -22,23 +22,23 @@ func floodRules() []Rule {
 	}
 }
 
-// heldLeast is how many frames in a second storm control has to keep back when that is a finding: less is a burst that
-// is over.
+// heldLeast is how many frames in a second storm control must drop to be reported: fewer are a burst that is over.
 const heldLeast = 10
 
-// floodKind is a kind of frame that goes to many.
+// floodKind is a kind of frame with many receivers.
 type floodKind struct {
-	// what it is in words, counter what counts it, field the field of storm control that limits it.
+	// what is the kind in words, counter the name of its counter, field the field of storm control that limits it.
 	what, counter, field string
 	limit                func(*plan.StormControl) int
-	// from is the rate from which it is a flood, and what storm control is proposed to let through: what guests need is
-	// below it.
+	// from is the rate, in frames per second, from which it is a flood, and which the proposed storm control allows:
+	// guests need less.
 	from  uint64
 	level api.FindingLevel
 }
 
-// floodKinds: much multicast may be meant, as of a camera or a cluster, and is a note. So is unknown unicast: it is
-// what a guest sends to stations outside, where ports of its VLAN take what is unknown, and no fault of its own.
+// floodKinds returns the kinds. Much multicast may be intended, for example by a camera or a cluster, and is a note. So
+// is unknown unicast: a guest sends it to stations outside if ports of its VLAN receive unknown unicast, and that is no
+// fault of the guest.
 func floodKinds() []floodKind {
 	return []floodKind{
 		{"broadcast", "packetsInBroadcast", "broadcast", func(s *plan.StormControl) int { return s.Broadcast.V },
@@ -52,7 +52,7 @@ func floodKinds() []floodKind {
 
 const unknownKind = "unknown-unicast"
 
-// flooding finds the ports that send much to many now: what they did an hour ago is nothing to act on.
+// flooding finds the ports that flood now: what they sent an hour ago needs no action.
 func flooding(l *look) (found []api.Finding) {
 	if l.RecentFor <= 0 {
 		return nil
@@ -79,7 +79,7 @@ func flooding(l *look) (found []api.Finding) {
 	return found
 }
 
-// aSecond returns the rate of what was counted recently.
+// aSecond returns the rate, per second, of what was counted recently.
 func (l *look) aSecond(n uint64) uint64 {
 	return uint64(float64(n) * float64(time.Second) / float64(l.RecentFor))
 }
@@ -88,14 +88,14 @@ func (l *look) measured() string {
 	return "measured for " + l.RecentFor.Round(100*time.Millisecond).String()
 }
 
-// floods returns a port without storm control for what it floods. Frames that were dropped reach nobody, whatever they
-// were.
+// floods returns the finding about a port without storm control that floods. Dropped frames reach nobody, and do not
+// count.
 func (l *look) floods(sw *plan.Switch, p *plan.Port, c *counts, k *floodKind) (f api.Finding, ok bool) {
 	var dropped uint64
 	for _, n := range c.drops {
 		dropped += n
 	}
-	if k.what == unknownKind { // counts what others got
+	if k.what == unknownKind { // counts what others received
 		dropped = 0
 	}
 	rate := l.aSecond(diff(c.named[k.counter], dropped))
@@ -121,7 +121,7 @@ func (l *look) floods(sw *plan.Switch, p *plan.Port, c *counts, k *floodKind) (f
 	return remedy(f, l.explain.Fix(p, change, to)), true
 }
 
-// hearers returns those that get what a port sends to all.
+// hearers describes who receives the frames that a port sends to all.
 func (l *look) hearers(sw *plan.Switch, p *plan.Port) string {
 	ports := uint64(0)
 	for _, q := range sw.Ports {
@@ -138,7 +138,7 @@ func (l *look) hearers(sw *plan.Switch, p *plan.Port) string {
 	return text
 }
 
-// held returns a port that storm control limits now.
+// held returns the finding about a port that storm control limits now.
 func (l *look) held(p *plan.Port, c *counts) (f api.Finding, ok bool) {
 	kept := l.aSecond(c.dropped(abi.ReasonStormControl) + c.named["unknownNotFlooded"])
 	if kept < heldLeast {

@@ -62,7 +62,7 @@ func flowRoom(l *look) (found []api.Finding) {
 	return found
 }
 
-// awayFor is how long a collector may be away before it is a finding: it may be restarted.
+// awayFor is how long a collector may be unreachable before it is a finding: it may be restarting.
 const awayFor = 30 * time.Second
 
 func flowCollector(l *look) (found []api.Finding) {

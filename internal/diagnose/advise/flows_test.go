@@ -9,7 +9,7 @@ import (
 	"heddle/internal/api"
 )
 
-// metering returns how metering does on the switch.
+// metering makes a change to the flow status of the switch.
 func metering(change func(*api.FlowSwitch)) func(*rig) {
 	return func(r *rig) {
 		sw := api.FlowSwitch{Switch: "lab", Metered: 2, Flows: 900, MaxFlows: 1000, Records: 7,

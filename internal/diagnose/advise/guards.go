@@ -27,7 +27,7 @@ func guardRules() []Rule {
 	}
 }
 
-// claims returns what a guest did for which a guard drops its frames.
+// claims returns, for each guard, the text of what a guest did when the guard drops its frames.
 func claims() []struct {
 	why  abi.Reason
 	what string
@@ -63,7 +63,7 @@ func guarded(l *look) (found []api.Finding) {
 	return found
 }
 
-// claimed returns the address of the latest frame of a port that was refused for a reason; not valid where none is
+// claimed returns the source address of the latest frame of a port that was refused for a reason; not valid if none is
 // known.
 func (l *look) claimed(id plan.PortID, why abi.Reason) netip.Addr {
 	v := l.port[id]

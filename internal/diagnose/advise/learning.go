@@ -27,8 +27,8 @@ func learningRules() []Rule {
 	}
 }
 
-// eachGroup calls visit with one connected port for each port group whose ports are alike in a policy, and for each
-// port that sets it itself.
+// eachGroup calls visit with one connected port for each port group whose ports share a policy, and with each port that
+// sets the policy itself.
 func (l *look) eachGroup(own func(*plan.Effective) bool, visit func(*plan.Switch, *plan.Port)) {
 	seen := map[[2]string]bool{}
 	l.eachPort(func(sw *plan.Switch, p *plan.Port, _ *counts) {
@@ -71,7 +71,7 @@ func learningForged(l *look) (found []api.Finding) {
 }
 
 func learningPromiscuous(l *look) (found []api.Finding) {
-	measured := promiscuous(l) // says more of the same
+	measured := promiscuous(l) // says more about the same
 	l.eachPort(func(_ *plan.Switch, p *plan.Port, _ *counts) {
 		if !p.Policy.Learning.Enabled.V || !p.Policy.Promiscuous.V || l.Host.Facts[p.ID].Promiscuous == plan.AsksNo {
 			return

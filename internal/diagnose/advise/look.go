@@ -12,7 +12,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// look is a snapshot with what the rules look things up in.
+// look is a snapshot with indexes for the rules.
 type look struct {
 	*Snapshot
 	explain *trace.Explainer
@@ -119,7 +119,7 @@ func (l *look) eachUplink(visit func(*plan.Switch, *plan.Uplink, *counts)) {
 	}
 }
 
-// remedy makes a finding of what was measured and what causes it.
+// remedy joins a measured finding with its cause.
 func remedy(f api.Finding, c diagnose.Cause) api.Finding {
 	f.Change, f.Edit, f.Command = c.Change, c.Edit, c.Command
 	return f
@@ -133,7 +133,7 @@ func onUplink(u *plan.Uplink, sign string, args ...any) api.Finding {
 	return api.Finding{Switch: u.ID.Switch, Uplink: u.ID.Name, Sign: fmt.Sprintf(sign, args...)}
 }
 
-// refusals returns a rule about frames a port sent that were dropped for one reason, or copies kept from it.
+// refusals returns the findings about frames of ports, or copies for them, that were dropped for one reason.
 func (l *look) refusals(why abi.Reason, sign string, known func(*plan.Port) trace.Known) (found []api.Finding) {
 	l.eachPort(func(_ *plan.Switch, p *plan.Port, c *counts) {
 		if n := c.dropped(why); n > 0 {
@@ -163,7 +163,7 @@ func many(n uint64, what string) string {
 	return digits + " " + what + "s"
 }
 
-// were agrees with a number: 1 frame was dropped, 2 frames were.
+// were returns the verb for a number: 1 frame was dropped, 2 frames were dropped.
 func were(n uint64) string {
 	if n == 1 {
 		return "was"
@@ -171,7 +171,7 @@ func were(n uint64) string {
 	return "were"
 }
 
-// percent returns how much a is of b, rounded down.
+// percent returns a in percent of b, rounded down.
 func percent(a, b uint64) uint64 {
 	if b == 0 {
 		return 0

@@ -7,14 +7,14 @@ import (
 	"heddle/internal/plan"
 )
 
-// Ability is what the device of a port or uplink does by itself.
+// Ability is which offloads and queues the device of a port or uplink has.
 type Ability struct {
 	Device string
-	// Tap: the device is a tap, whose guest takes what it takes.
+	// Tap: the device is a tap, and its guest decides what it accepts.
 	Tap bool
-	// Segments and Checksums: it takes TCP packets of many frames, and frames without their checksums.
+	// Segments and Checksums: the device accepts TCP packets of many frames, and frames without their checksums.
 	Segments, Checksums bool
-	// Queues is by how many receive queues it works, MaxQueues how many it could have; 0 is unknown.
+	// Queues is the number of receive queues in use, MaxQueues the number that the device could use; 0 is unknown.
 	Queues, MaxQueues int
 }
 
@@ -31,7 +31,7 @@ func offloadRules() []Rule {
 	}
 }
 
-// offloadFrames is how many frames make a guest's offloads worth a word.
+// offloadFrames is how many frames a guest must have exchanged before its offloads are worth a finding.
 const offloadFrames = 1000
 
 func guestOffloads(l *look) (found []api.Finding) {
@@ -55,7 +55,7 @@ func guestOffloads(l *look) (found []api.Finding) {
 	return found
 }
 
-// What passes by an uplink in a second that is much for one queue, and so for one CPU.
+// Rates through an uplink that are high for one queue, and so for one CPU.
 const (
 	busyBits   = 2_000_000_000
 	busyFrames = 100_000
@@ -82,7 +82,7 @@ func singleQueue(l *look) (found []api.Finding) {
 	return found
 }
 
-// bytes returns those of all frames received and sent.
+// bytes returns the bytes of all frames received and sent.
 func (c *counts) bytes() (n uint64) {
 	for _, way := range []string{"bytesIn", "bytesOut"} {
 		for _, kind := range []string{"Unicast", "Multicast", "Broadcast"} {

@@ -6,7 +6,7 @@ import (
 )
 
 // Proposed returns what the rules propose for each of their faults: the commands, and the configuration file that they
-// name. A package that knows the program tries them.
+// name. A package that imports the program runs them.
 func Proposed(t *testing.T) (commands []string, file string) {
 	t.Helper()
 	for _, c := range allCases() {

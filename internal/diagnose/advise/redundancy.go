@@ -69,7 +69,7 @@ func teamDegraded(l *look) (found []api.Finding) {
 
 func uplinkDrained(l *look) (found []api.Finding) {
 	for _, sw := range l.Host.Plan.Switches {
-		for _, u := range sw.Uplinks { // also one whose device was taken out
+		for _, u := range sw.Uplinks { // also one whose device is out of use
 			v := l.uplink[u.ID]
 			if v == nil || v.Maintenance == nil || !v.Maintenance.ByCommand && !u.Drained {
 				continue
@@ -107,7 +107,7 @@ func singleUplink(l *look) (found []api.Finding) {
 		}
 		f := t.on("its teaming names %s alone, and %d can be used: %s", all[0].name, len(on), linkNames(on))
 		as := plan.Setting{Path: "teaming.standby", Value: spare}
-		if t.policy().Policy.V == spec.IPHash { // which has no standby
+		if t.policy().Policy.V == spec.IPHash { // IP hash has no standby
 			as = plan.Setting{Path: "teaming.active", Value: all[0].name + "," + spare}
 		}
 		found = append(found, remedy(f, l.explain.Fix(t.first, "Name another, too, unless the ports are meant to "+
@@ -135,7 +135,7 @@ func lagMember(l *look) (found []api.Finding) {
 	return found
 }
 
-// lagDegraded finds LAGs of which some members are lost. One that has lost all is its teams' finding.
+// lagDegraded finds LAGs of which some members are lost. A LAG that has lost all members is reported with its teams.
 func lagDegraded(l *look) (found []api.Finding) {
 	for _, sw := range l.Host.Plan.Switches {
 		for _, g := range sw.LAGs {
@@ -144,7 +144,7 @@ func lagDegraded(l *look) (found []api.Finding) {
 			for _, m := range links(sw, g.Uplinks) {
 				u := m.members[0]
 				switch f, ok := l.Host.Facts[u.ID]; {
-				case u.Blocked: // an operator wants it so
+				case u.Blocked: // an operator has blocked it
 				case !ok || !f.Up:
 					lost = append(lost, u.ID.Name+" ("+l.whyNot(m)+")")
 				case f.Usable():

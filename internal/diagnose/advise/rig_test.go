@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// sound is a configuration without a fault; cases change words of it.
+// sound is a configuration without a fault; test cases change words of it.
 const sound = `switches:
 - name: lab
   kind: distributed
@@ -29,13 +29,13 @@ ports:
 - {name: s, switch: lab, portGroup: sensor, device: ps, mac: "02:00:00:00:00:0d"}
 `
 
-// rig is a host on which everything is connected, up and has passed some frames.
+// rig is a host on which everything is connected and up, and has passed some frames.
 type rig struct {
 	t testing.TB
 	*Snapshot
 	sw     *plan.Switch
-	links  Links  // for sees
-	before Causes // of the reading before
+	links  Links  // used by sees
+	before Causes // of the previous reading
 }
 
 func newRig(t testing.TB, text string) *rig {
@@ -103,7 +103,7 @@ func (r *rig) count(name, counter string, n uint64) {
 	s.Counters = append(s.Counters, api.Counter{Name: counter, Value: n})
 }
 
-// lately sets what a port did in the last half second; drops are by reason.
+// lately sets the counters of a port's last half second; drops are by reason.
 func (r *rig) lately(name string, counters map[string]uint64, drops ...api.ReasonNo) {
 	s := api.Stats{Switch: "lab", Name: name, Drops: drops}
 	for counter, n := range counters {
@@ -122,7 +122,7 @@ func (r *rig) refused(name, reason string, n uint64) {
 	s.Refused = append(s.Refused, api.ReasonNo{Reason: reason, Value: n})
 }
 
-// fact changes what is seen of a device.
+// fact changes the fact of a device.
 func (r *rig) fact(name string, change func(*plan.Fact)) {
 	f := r.Host.Facts[id(name)]
 	change(&f)

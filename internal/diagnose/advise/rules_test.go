@@ -15,12 +15,12 @@ import (
 // ruleCase provokes one rule and then fixes it.
 type ruleCase struct {
 	rule string
-	// old and new change the sound configuration, for both halves.
+	// old and new change the sound configuration, for both provoke and near.
 	old, new string
-	// provoke makes what the rule looks for, near makes the same host sound in what the rule is about and in nothing
-	// else.
+	// provoke makes the fault that the rule looks for; near makes the same host sound in that respect, and changes
+	// nothing else.
 	provoke, near func(*rig)
-	// object, sign, fix are what the finding says: fix is in the edit or the command.
+	// object, sign and fix are parts of the finding: fix is in the edit or in the command.
 	object, sign, fix string
 	level             api.FindingLevel
 }
@@ -110,7 +110,7 @@ func floodCases() []ruleCase {
 	}
 }
 
-// What a port has sent since it was connected is no flood, whatever its number.
+// However many frames a port has sent since it was connected: only a present flood is reported.
 func TestAFloodIsOneOfNow(t *testing.T) {
 	r := newRig(t, sound)
 	r.count("a", "packetsInBroadcast", 1_000_000)
@@ -315,7 +315,7 @@ func uplinkCases() []ruleCase {
 		{rule: "uplink-drained", provoke: func(r *rig) {
 			r.uplink(2).Maintenance = &api.UplinkMaintenance{Use: api.IsBlocked, ByCommand: true,
 				Since: r.Now.Add(-time.Hour)}
-		}, near: func(r *rig) { // as the file says
+		}, near: func(r *rig) { // as the file has it
 			r.uplink(2).Maintenance = &api.UplinkMaintenance{Use: api.IsBlocked}
 		}, object: "uplink u2", sign: "blocked by command for 1h0m0s", fix: "heddle uplink restore u2", level: note},
 		{rule: "uplink-drained", old: "device: eno2}", new: "device: eno2, drained: true}", provoke: func(r *rig) {
@@ -392,7 +392,7 @@ func deviceCases() []ruleCase {
 			r.refused("b", "mtu-exceeded", 2)
 			r.dropped("a", "mtu-exceeded", 2)
 		},
-			near:   none, // what its only receiver refuses is the receiver's fault alone, told first
+			near:   none, // a copy that the only receiver refuses is reported as its fault alone
 			object: "port b", sign: "2 frames longer than its MTU of 1400", fix: "mtu 1500", level: wrong},
 		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1",
 			sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", fix: "mtu: 1482",
@@ -492,7 +492,7 @@ func vlanCases() []ruleCase {
 				r.dropped("a", "forged-transmit", 1995)
 			}, object: "port a", sign: "got none", fix: "heddle trace a n", level: api.FindingNote},
 		{rule: "wrong-vlan", old: web, new: other, provoke: func(r *rig) { silent(r, "a") },
-			near: func(r *rig) { // nothing is heard anywhere
+			near: func(r *rig) { // no station receives anything, on any VLAN
 				silent(r, "a", "b", "n", "s")
 				r.count("n", "packetsInUnicast", 0)
 				r.count("n", "packetsInBroadcast", 0)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkExamine_AThousandPorts is what an answer costs on a full host.
+// BenchmarkExamine_AThousandPorts measures an examination on a full host.
 func BenchmarkExamine_AThousandPorts(b *testing.B) {
 	text := sound
 	for i := range 1000 {

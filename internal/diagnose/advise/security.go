@@ -35,7 +35,7 @@ func securityRules() []Rule {
 	}
 }
 
-// worthTelling is how many wasted copies, and how much of all in percent, make a promiscuous port a finding.
+// worthTelling is how many useless copies, and which share of all in percent, make a promiscuous port a finding.
 const (
 	wastedCopies  = 10
 	wastedPercent = 10
@@ -45,7 +45,7 @@ func promiscuous(l *look) (found []api.Finding) {
 	l.eachPort(func(sw *plan.Switch, p *plan.Port, c *counts) {
 		e := p.Policy
 		if !e.Promiscuous.V || l.Host.Facts[p.ID].Promiscuous == plan.AsksNo || c.named["packetsInUnicast"] == 0 {
-			return // what never sends unicast looks on, which MAC learning is no help for
+			return // a port that never sends unicast only monitors, and MAC learning does not help it
 		}
 		wasted := l.meantForOthers(sw, p, c)
 		share := percent(wasted, c.unicast())
@@ -65,8 +65,8 @@ func promiscuous(l *look) (found []api.Finding) {
 	return found
 }
 
-// meantForOthers is about how many of the unicast frames that a promiscuous port got were for ports that take none but
-// their own: all that they got, but for what the port itself sent.
+// meantForOthers returns about how many of the unicast frames that a promiscuous port received were for ports that
+// receive only their own: all that those ports received, except for what the port itself sent.
 func (l *look) meantForOthers(sw *plan.Switch, p *plan.Port, c *counts) uint64 {
 	var others uint64
 	for _, q := range sw.Ports {
@@ -125,7 +125,7 @@ func forged(l *look) (found []api.Finding) {
 	return found
 }
 
-// lastSource returns the address of the last violation that was told of a port.
+// lastSource returns the source address in the last reported violation of a port.
 func (l *look) lastSource(id plan.PortID) (mac plan.MAC) {
 	for i := len(l.Events) - 1; i >= 0; i-- {
 		if e := &l.Events[i]; e.Kind == event.Violation && e.Switch == id.Switch && e.Port == id.Name && e.MAC != "" {

@@ -16,7 +16,7 @@ type link struct {
 	members []*plan.Uplink
 }
 
-// vlans returns those that one of the members carries.
+// vlans returns the VLANs that one of the members carries.
 func (k link) vlans() (s plan.VLANSet) {
 	for _, u := range k.members {
 		for i, w := range u.VLANs {
@@ -26,7 +26,7 @@ func (k link) vlans() (s plan.VLANSet) {
 	return s
 }
 
-// links returns the choices that a list of a team names.
+// links returns the links that a list of a team names.
 func links(sw *plan.Switch, list []string) (out []link) {
 	for _, name := range list {
 		at := link{name: name}
@@ -46,7 +46,7 @@ func links(sw *plan.Switch, list []string) (out []link) {
 	return out
 }
 
-// usable returns those of the links that frames may leave by.
+// usable returns those of the links by which frames may leave.
 func (l *look) usable(of []link) (out []link) {
 	for _, k := range of {
 		if slices.ContainsFunc(k.members, func(u *plan.Uplink) bool { return u.Usable(l.Host.Facts[u.ID]) }) {
@@ -56,7 +56,7 @@ func (l *look) usable(of []link) (out []link) {
 	return out
 }
 
-// unusable says of each link that cannot be used why.
+// unusable returns, for each link that cannot be used, the reason.
 func (l *look) unusable(of []link) (out []string) {
 	for _, k := range of {
 		if len(l.usable([]link{k})) == 0 {
@@ -89,7 +89,7 @@ func (l *look) whyNot(k link) string {
 // team is a port group's teaming, or that of the ports that set it for themselves.
 type team struct {
 	sw              *plan.Switch
-	first           *plan.Port // of ports, which are the connected ones
+	first           *plan.Port // ports are the connected ones
 	ports           []*plan.Port
 	active, standby []link
 }
@@ -113,7 +113,7 @@ func (t *team) on(sign string, args ...any) api.Finding {
 	return f
 }
 
-// teams returns those of the switches with uplinks, one for each port group, VLAN and teaming.
+// teams returns the teams of the switches with uplinks, one for each port group, VLAN and teaming.
 func (l *look) teams() (out []*team) {
 	type key struct {
 		sw, group, port, policy, active, standby string
@@ -141,7 +141,7 @@ func (l *look) teams() (out []*team) {
 	return out
 }
 
-// sum adds up a count of the team's ports.
+// sum returns the sum of a count over the team's ports.
 func (l *look) sum(t *team, count func(*counts) uint64) (n uint64) {
 	for _, p := range t.ports {
 		n += count(l.of(p.ID))

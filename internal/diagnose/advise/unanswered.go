@@ -19,15 +19,15 @@ func vlanRules() []Rule {
 			"not carry the VLAN", wrongVLAN}}
 }
 
-// How many frames a port has to send before it is a sign that nothing comes back: a guest that starts sends some that
-// nobody has to answer. Where others of the VLAN are heard, only those count that somebody has to answer, by and large.
+// How many frames a port must have sent before missing answers are a sign: a guest that starts sends some frames that
+// nobody must answer. If other ports of the VLAN receive frames, only frames that usually get an answer count.
 const (
 	unansweredFrames     = 10
 	unansweredBroadcasts = 20
 )
 
-// wrongVLAN finds ports whose guests send and get no answer. Which VLAN would be right is not known here, but that this
-// one has nobody for the guest can be seen.
+// wrongVLAN finds ports whose guests send and get no answer. It is not known here which VLAN would be right, but it can
+// be seen that no station of this VLAN answers the guest.
 func wrongVLAN(l *look) (found []api.Finding) {
 	l.eachPort(func(sw *plan.Switch, p *plan.Port, c *counts) {
 		if c.unicast() > 0 || !l.up(p.ID) || p.Policy.Blocked.V || l.accepted(c) < unansweredFrames {
@@ -35,7 +35,7 @@ func wrongVLAN(l *look) (found []api.Finding) {
 		}
 		carrying, ok := l.carrying(sw, p)
 		if !ok {
-			return // uplink-vlan and no-uplink are about that
+			return // the rules uplink-vlan and no-uplink are about that
 		}
 		var brought, forNobody uint64
 		for _, u := range carrying {
@@ -45,7 +45,7 @@ func wrongVLAN(l *look) (found []api.Finding) {
 		}
 		peer := l.busiestElsewhere(sw, p)
 		if brought == 0 && peer == nil {
-			return // nothing is heard anywhere: that tells nothing of this VLAN
+			return // no station receives anything: that shows nothing about this VLAN
 		}
 		f, ok := l.unanswered(sw, p, c)
 		if !ok {
@@ -75,8 +75,8 @@ func wrongVLAN(l *look) (found []api.Finding) {
 	return found
 }
 
-// unanswered returns the finding about a port that got no unicast frame, if it got no other frame either or has asked
-// often; false where that is not so.
+// unanswered returns the finding about a port that received no unicast frame, if it received no other frame either or
+// has sent requests often; false otherwise.
 func (l *look) unanswered(sw *plan.Switch, p *plan.Port, c *counts) (f api.Finding, is bool) {
 	vlan := p.Policy.VLAN.V
 	if c.out() == 0 {
@@ -94,7 +94,7 @@ func (l *look) unanswered(sw *plan.Switch, p *plan.Port, c *counts) (f api.Findi
 		many(asked, "broadcast frame"), vlan, l.period(p.ID), frames(c.out())), true
 }
 
-// accepted returns how many frames of a port the switch took, also where it found nobody for them.
+// accepted returns how many frames of a port the switch admitted, including those without a receiver.
 func (l *look) accepted(c *counts) uint64 {
 	refused := uint64(0)
 	for reason, n := range c.drops {
@@ -105,8 +105,8 @@ func (l *look) accepted(c *counts) uint64 {
 	return diff(c.in(), refused)
 }
 
-// carrying returns the uplinks of a port's team that can be used and carry its VLAN; false where its team has uplinks
-// and none of them.
+// carrying returns the uplinks of a port's team that can be used and carry its VLAN; false if its team has uplinks but
+// none of them can.
 func (l *look) carrying(sw *plan.Switch, p *plan.Port) (list []*plan.Uplink, ok bool) {
 	if len(sw.Uplinks) == 0 {
 		return nil, true
@@ -149,8 +149,8 @@ func (l *look) busiestElsewhere(sw *plan.Switch, p *plan.Port) (best *plan.Port)
 	return best
 }
 
-// nativeVLAN returns what a neighbour does with untagged frames where that bears on the port: it sends them, or its
-// VLAN is the one that the neighbour has untagged.
+// nativeVLAN returns a hint about a neighbour's untagged frames, if it concerns the port: the neighbour sends untagged
+// frames, or its untagged VLAN is the port's VLAN.
 func (l *look) nativeVLAN(p *plan.Port, carrying []*plan.Uplink) string {
 	vlans := vlansOf(&p.Policy.VLAN.V)
 	for _, u := range carrying {
@@ -172,7 +172,7 @@ func (l *look) nativeVLAN(p *plan.Port, carrying []*plan.Uplink) string {
 	return ""
 }
 
-// mostForNobody returns the uplink that brought the most frames for which there was nobody.
+// mostForNobody returns the uplink that received the most frames without a receiver.
 func (l *look) mostForNobody(list []*plan.Uplink) *plan.Uplink {
 	return slices.MaxFunc(list, func(a, b *plan.Uplink) int {
 		n := func(u *plan.Uplink) uint64 {

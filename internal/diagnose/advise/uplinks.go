@@ -61,7 +61,7 @@ func reflectionCheck(l *look) (found []api.Finding) {
 			looking = looking || l.connected(p.ID) && (e.Promiscuous.V || e.Learning.Enabled.V &&
 				e.Learning.UnicastFlooding.V)
 		}
-		if len(usable) < 2 || guarded { // the check leaves out IP hash, whose uplinks are one channel
+		if len(usable) < 2 || guarded { // the check ignores IP hash, whose uplinks are one channel
 			continue
 		}
 		for _, c := range []struct {
@@ -88,7 +88,7 @@ func reflectionCheck(l *look) (found []api.Finding) {
 	return found
 }
 
-// choices returns what teams of a switch can name: its LAGs, and the uplinks that are in none.
+// choices returns the names that teams of a switch can have: its LAGs, and the uplinks that are in none.
 func choices(sw *plan.Switch) (list []string) {
 	for _, g := range sw.LAGs {
 		list = append(list, g.Name)
@@ -135,7 +135,7 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 		}
 		cause, _ := l.explain.Explain(worst.ID, abi.ReasonUplinkVLAN, trace.Known{VLAN: lowest(vlans)})
 		f = l.dated(f, worst.ID, refusedOf(abi.ReasonUplinkVLAN))
-		if carried && l.old(&f) { // the uplink lacks the VLAN still, and no frame has asked for it lately
+		if carried && l.old(&f) { // the uplink still lacks the VLAN, but no frame has needed it lately
 			f.Level, f.FirstSeen, f.LastSeen, f.Undated = api.FindingNote, time.Time{}, time.Time{}, false
 		}
 		found = append(found, remedy(f, cause))
@@ -143,8 +143,8 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 	return found
 }
 
-// refusedVLAN returns how many frames of VLANs that it does not carry were to leave by an uplink. Those that come in
-// are none of the host's: a physical switch may send more than this host has use for.
+// refusedVLAN returns how many frames could not leave by an uplink because it does not carry their VLAN. Received
+// frames do not count: a physical switch may send more VLANs than this host uses.
 func (l *look) refusedVLAN(u *plan.Uplink) uint64 { return l.of(u.ID).kept(abi.ReasonUplinkVLAN) }
 
 func nothing(s string) string {
@@ -210,7 +210,7 @@ func linkNames(of []link) string {
 	return strings.Join(list, ", ")
 }
 
-// differ says that LLDP shows different devices at the other ends, "" when it does not.
+// differ describes the different devices that LLDP shows at the other ends, "" if it does not show different ones.
 func (l *look) differ(of []link) string {
 	first, at := "", ""
 	for _, k := range of {
@@ -227,7 +227,8 @@ func (l *look) differ(of []link) string {
 	return ""
 }
 
-// How many frames have to leave before silence is a sign, and how long that has to be measured where it is measured.
+// How many frames must leave before missing answers are a sign, and for how long they must be missing if a time is
+// measured.
 const (
 	halfOpenFrames = 10
 	halfOpenFor    = 5 * time.Second

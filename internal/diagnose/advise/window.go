@@ -32,7 +32,7 @@ func anew(before, now []api.Counter) bool {
 	return false
 }
 
-// macsLearned counts what is held, and not what came.
+// macsLearned is a present number, and not a sum like the other counters.
 const macsLearned = "macsLearned"
 
 func less(now, before []api.Counter) []api.Counter {
@@ -68,7 +68,7 @@ func lessLosses(now, before *api.DeviceLosses) *api.DeviceLosses {
 		RxMissed: diff(now.RxMissed, before.RxMissed)}
 }
 
-// diff returns a − b; 0 when a counter began anew.
+// diff returns a − b; 0 if the counter was reset.
 func diff(a, b uint64) uint64 {
 	if a < b {
 		return 0

@@ -38,7 +38,7 @@ func agentAnswers(f Facts) []Finding {
 	return found
 }
 
-// namespace returns where the devices were looked at, when that is not where the command was given.
+// namespace says in which namespace the devices were examined, if it is not that of the command.
 func namespace(f Facts) []Finding {
 	if f.Agent.Elsewhere == "" {
 		return nil

@@ -13,10 +13,10 @@ type used struct {
 	Device
 	label  string
 	uplink bool
-	serves bool // the agent says that its frames reach the switch
+	serves bool // according to the agent its frames reach the switch
 }
 
-// inUse returns the devices of uplinks and vNIC ports that are there, each once for each use.
+// inUse returns the existing devices of uplinks and vNIC ports, one entry for each use.
 func inUse(f Facts) []used {
 	var all []used
 	for _, u := range f.Uplinks {
@@ -34,9 +34,9 @@ func inUse(f Facts) []used {
 
 func serves(s api.PortState) bool { return s != "" && s != api.Pending }
 
-// mtu follows a frame's way: the switch lets through what its MTU allows, so that a smaller device loses the largest
-// frames and a larger guest sends what the switch refuses. Small packets pass in both cases, which is what makes it
-// hard to see.
+// mtu compares MTUs along a frame's path. The switch passes what its MTU allows, so that a device with a smaller one
+// loses the largest frames, and a guest with a larger one sends frames that the switch refuses. Small packets pass in
+// both cases, which makes the fault hard to see.
 func mtu(f Facts) []Finding {
 	var found []Finding
 	for _, u := range f.Uplinks {
@@ -69,7 +69,7 @@ func mtu(f Facts) []Finding {
 	return found
 }
 
-// owners finds whoever else takes or expects the frames of a device.
+// owners finds other programs and devices that take or expect the frames of a device.
 func owners(f Facts) []Finding {
 	var found []Finding
 	for _, u := range inUse(f) {
@@ -99,7 +99,7 @@ func owners(f Facts) []Finding {
 	return found
 }
 
-// offloads that join frames on receiving, or drop tagged ones, are of no use to a switch.
+// offloads finds offloads that merge received frames, or drop tagged ones: a switch must have them off.
 func offloads(f Facts) []Finding {
 	var found []Finding
 	for _, u := range inUse(f) {
@@ -123,8 +123,8 @@ func offloads(f Facts) []Finding {
 	return found
 }
 
-// programs finds other programs that see a device's frames. A program that runs before the switch is wrong whoever
-// made it and whatever its name is: nobody can see from outside which frames it lets pass.
+// programs finds other programs that see a device's frames. A program that runs before the switch is wrong whatever its
+// origin and name: nobody can see from outside which frames it passes.
 func programs(f Facts) []Finding {
 	var found []Finding
 	for _, u := range inUse(f) {
@@ -155,7 +155,7 @@ func programs(f Facts) []Finding {
 	return found
 }
 
-// before returns the findings about programs that run before the switch, but for those that are known already.
+// before returns the findings about programs that run before the switch, without those that are already known.
 func before(label string, list, known []api.ProgramBefore) (found []Finding) {
 	for _, p := range list {
 		same := func(k api.ProgramBefore) bool { return k.Hook == p.Hook && k.Program == p.Program && k.Link == p.Link }
@@ -184,7 +184,7 @@ func managers(f Facts) []Finding {
 	return found
 }
 
-// hostInterfaces finds subnets that the host has two interfaces in: its answers leave by one of them only.
+// hostInterfaces finds subnets in which the host has two interfaces: its answers leave by only one of them.
 func hostInterfaces(f Facts) []Finding {
 	names := make([]string, 0, len(f.Devices))
 	for name := range f.Devices {
@@ -224,7 +224,8 @@ func twoInterfaces(p Port, d, other Device, subnet string) Finding {
 			"policy routing", other.Name)}
 }
 
-// sharedSubnet returns a subnet that both have an address in, "" when there is none. Link-local ones are everywhere.
+// sharedSubnet returns a subnet in which both have an address, "" if there is none. Link-local subnets are ignored,
+// because they are everywhere.
 func sharedSubnet(a, b Device) string {
 	for _, x := range a.Addresses {
 		for _, y := range b.Addresses {

@@ -1,28 +1,28 @@
 package doctor
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
 const (
-	OK      Level = "ok"      // looked at, nothing to say
-	Note    Level = "note"    // works, and yet somebody should know
-	Wrong   Level = "wrong"   // does not work, or not as it should
-	Unknown Level = "unknown" // could not be looked at
+	OK      Level = "ok"      // examined, nothing found
+	Note    Level = "note"    // works, but is worth knowing
+	Wrong   Level = "wrong"   // does not work, or not properly
+	Unknown Level = "unknown" // could not be examined
 )
 
-// Finding is what one check has to say about one thing.
+// Finding is the result of one check about one object.
 type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
-	// Text says what was found.
+	// Text describes what was found.
 	Text string `json:"text"`
-	// Remedy says what to do: commands where there are any.
+	// Remedy says what to do, with the commands if there are any.
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// check looks at one matter. needs are the facts without which nothing can be said. Without findings, sound says what
-// was looked at; or none does, where matter counts nothing to look at.
+// check examines one subject. needs are the facts without which nothing can be decided. If there are no findings, the
+// result is sound, which says what was examined; or none, if matter counts no objects to examine.
 type check struct {
 	name   string
 	needs  []Fact
@@ -32,7 +32,7 @@ type check struct {
 	none   string
 }
 
-// What is said where there is nothing to look at.
+// Texts for checks that have no object to examine.
 const (
 	notConfigured = "none configured"
 	noDevices     = "no switch has a device here yet"
@@ -90,8 +90,8 @@ func one(b bool) int {
 	return 0
 }
 
-// Examine runs every check and returns its findings: the faults, one that everything is in order, or one with the
-// reason why it could not check.
+// Examine runs every check and returns the findings: faults, or one finding that everything is in order, or one with
+// the reason why the check was impossible.
 func Examine(f Facts) []Finding {
 	var all []Finding
 	for _, c := range checks() {

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/api"
 )
 
-// soundHost returns a host with an uplink, two guests and a host interface, and nothing to complain about.
+// soundHost returns a host with an uplink, two guests and a host interface, and without faults.
 func soundHost() Facts {
 	return Facts{
 		Kernel: Kernel{Release: "6.12.1", Major: 6, Minor: 12, BTF: true, TCX: true, JIT: true, Backlog: 1000},
@@ -268,7 +268,7 @@ func TestMountsAreReadFromTheFirstProcess(t *testing.T) {
 	}
 }
 
-// TestWhereThereIsNothingNoCheckSaysThatItIsAsItShouldBe: a host before its first configuration.
+// TestWhereThereIsNothingNoCheckSaysThatItIsAsItShouldBe examines a host before its first configuration.
 func TestWhereThereIsNothingNoCheckSaysThatItIsAsItShouldBe(t *testing.T) {
 	f := soundHost()
 	f.Uplinks, f.Ports, f.Pins.Agents, f.Config.Empty = nil, nil, nil, true

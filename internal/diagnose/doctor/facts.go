@@ -1,5 +1,5 @@
-// Package doctor looks at a host for what keeps a switch from working, or from working well, and says what to do about
-// it. Facts are gathered once; each check is a pure function of them.
+// Package doctor examines a host for faults that keep a switch from working, or from working well, and says what to do
+// about them. Facts are gathered once; each check is a pure function of them.
 package doctor
 
 import (
@@ -13,8 +13,7 @@ type Facts struct {
 	Agent   Agent
 	Config  Config
 	Devices map[string]Device
-	// Uplinks and Ports are what the switches are made of: as the agent has them or, without one, as the file declares
-	// them.
+	// Uplinks and Ports are those of the switches, from the agent or, without an agent, from the file.
 	Uplinks []Uplink
 	Ports   []Port
 	// BridgeNetfilter: frames on Linux bridges pass the host's packet filter (net.bridge.bridge-nf-call-iptables).
@@ -24,10 +23,10 @@ type Facts struct {
 	Unknown    map[Fact]string
 }
 
-// Fact names something that may stay unknown.
+// Fact names a fact that may be unknown.
 type Fact string
 
-// The facts that may stay unknown, as they are shown.
+// The facts that may be unknown, as they are shown.
 const (
 	FactTCX     Fact = "tcx"
 	FactJIT     Fact = "bpf JIT"
@@ -55,29 +54,29 @@ type Kernel struct {
 	Backlog int
 }
 
-// Pins are where the agents keep kernel objects.
+// Pins is the directory in which the agents keep kernel objects.
 type Pins struct {
 	Dir string // of all agents
-	// Mounted: a bpf file system is there. Lasting: the first process of the machine sees it too.
+	// Mounted: a bpf file system is mounted there. Lasting: the first process of the machine sees it too.
 	Mounted, Lasting bool
-	// Agents are those that have kernel objects pinned; Alive those of them that answer.
+	// Agents are the agents that have pinned kernel objects; Alive are those of them that answer.
 	Agents []string
 	Alive  map[string]bool
 }
 
-// Agent is what the agent says.
+// Agent is the state of the agent.
 type Agent struct {
 	Name    string
 	Running bool
 	// Own is the version of this program, Version the agent's.
 	Own, Version string
 	Warnings     []string
-	// Remembers: there is a state of it, so that it has run before.
+	// Remembers: it has a saved state, so that it has run before.
 	Remembers bool
-	// Elsewhere is the path of the network namespace that the agent's devices are in, where that is not this command's;
-	// the devices were looked at there. Place is the boot and the namespace as the agent has them.
+	// Elsewhere is the path of the network namespace of the agent's devices, if that is not this command's; the devices
+	// were examined there. Place is the agent's boot and namespace.
 	Elsewhere, Place string
-	// Lookalikes say which devices have the alias of its host ports and are none.
+	// Lookalikes describe devices that have the alias of its host ports but are not its devices.
 	Lookalikes []string
 }
 
@@ -85,7 +84,7 @@ type Agent struct {
 type Config struct {
 	File   string
 	Exists bool
-	// Empty: it has comments at most.
+	// Empty: the file has at most comments.
 	Empty  bool
 	Faults []string
 }
@@ -101,21 +100,21 @@ type Device struct {
 	Master, MasterKind string
 	// Upper are the devices on top of it: VLAN, macvlan and ipvlan devices.
 	Upper []string
-	// PeerMTU is the MTU of a veth's other end, 0 when it is not seen.
+	// PeerMTU is the MTU of a veth's other end, 0 if it is not known.
 	PeerMTU int
 	// Features are the offloads that are on (ethtool -k).
 	Features map[string]bool
-	// Detached: the switch's own program is not on it. Before are programs of others that see frames before the switch
-	// does, Behind those of tcx and tc that see what it passes on.
+	// Detached: the switch's own program is not on it. Before are others' programs that see frames before the switch
+	// does, Behind are those of tcx and tc that see the frames that the switch passes on.
 	Detached bool
-	// Former are those behind it that are Heddle's as well: another agent's, or one that an agent has lost.
+	// Former are the programs after it that are Heddle's as well: another agent's, or one that an agent has lost.
 	Before, Former []api.ProgramBefore
 	Behind         []string
 	// Addresses are the host's addresses on it, with their prefix lengths.
 	Addresses []string
-	// Manager is the network manager that configures it, "" for none seen.
+	// Manager is the network manager that configures the device, "" if none was found.
 	Manager string
-	// StrictReversePath: the host drops packets whose way back would be another device (rp_filter 1).
+	// StrictReversePath: the host drops packets if the route back to their source uses another device (rp_filter 1).
 	StrictReversePath bool
 }
 
@@ -125,7 +124,7 @@ type Uplink struct {
 	SwitchMTU            int
 	State                api.PortState // "" when no agent says it
 	Reason               string
-	Before               []api.ProgramBefore // as the agent sees it
+	Before               []api.ProgramBefore // according to the agent
 }
 
 // Port is one port of a switch.
@@ -135,7 +134,7 @@ type Port struct {
 	SwitchMTU                  int
 	State                      api.PortState // "" when no agent says it
 	Reason                     string
-	Before                     []api.ProgramBefore // as the agent sees it
+	Before                     []api.ProgramBefore // according to the agent
 }
 
 func (u Uplink) label() string { return "uplink " + u.Switch + "/" + u.Name }

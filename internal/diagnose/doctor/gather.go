@@ -18,16 +18,16 @@ import (
 	"heddle/internal/spec"
 )
 
-// Where says where to look.
+// Where says where to look for facts.
 type Where struct {
 	Agent            string // name of the agent
 	RunDir, StateDir string
-	Config           string // the file the agent is given
+	Config           string // the agent's configuration file
 	Version          string // of this program
 }
 
-// Gather finds out about the host, its network namespace and the agent. What cannot be found out stands in Unknown; it
-// never fails.
+// Gather collects the facts of the host, its network namespace and the agent. What cannot be determined is in Unknown;
+// Gather never fails.
 func Gather(ctx context.Context, w Where) Facts {
 	f := Facts{Unknown: map[Fact]string{}, Devices: map[string]Device{}}
 	f.kernel()
@@ -38,8 +38,7 @@ func Gather(ctx context.Context, w Where) Facts {
 	return f
 }
 
-// inAgentsNamespace looks at the devices where the agent has them, which need not be the network namespace of this
-// process.
+// inAgentsNamespace examines the devices in the agent's network namespace, which need not be that of this process.
 func (f *Facts) inAgentsNamespace(w Where) {
 	look := func() error {
 		f.BridgeNetfilter = read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "1"
@@ -52,7 +51,7 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	if err != nil || there == "" || there == here || bootOf(there) != bootOf(here) {
 		// an agent's devices end with the boot
 		_ = look()
-		if there == "" && os.Geteuid() != 0 && f.noneHere() { // the agent's namespace is not told
+		if there == "" && os.Geteuid() != 0 && f.noneHere() { // the agent's namespace is not known
 			f.Unknown[FactDevices] = "none of the switches' devices is in this network namespace, and which one is " +
 				"the agent's is only shown to root: run this as root"
 		}
@@ -74,7 +73,7 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	}
 }
 
-// noneHere reports whether none of the devices of uplinks and ports is in the namespace that was looked at.
+// noneHere reports whether none of the devices of uplinks and ports is in the examined namespace.
 func (f *Facts) noneHere() bool {
 	named := 0
 	for _, u := range f.Uplinks {
@@ -92,13 +91,13 @@ func (f *Facts) noneHere() bool {
 	return named > 0
 }
 
-// bootOf returns the part of a place that tells boots apart.
+// bootOf returns the part of a place that identifies the boot.
 func bootOf(place string) string {
 	boot, _, _ := strings.Cut(place, " ")
 	return boot
 }
 
-// read returns a small file's content without the space around it, "" when it cannot be read.
+// read returns a small file's content without surrounding space, "" if it cannot be read.
 func read(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -107,7 +106,7 @@ func read(path string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// elsewhere is why a parameter of the whole machine cannot be read in a namespace of its own.
+// elsewhere is why a parameter of the whole machine cannot be read in another namespace.
 const elsewhere = "this kernel parameter is only shown in the machine's first network namespace"
 
 func (f *Facts) kernel() {
@@ -127,7 +126,7 @@ func (f *Facts) kernel() {
 	}
 }
 
-// bpfFSMagic is what statfs(2) says of a bpf file system.
+// bpfFSMagic is the type of a bpf file system in statfs(2).
 const bpfFSMagic = 0xcafe4a11
 
 func (f *Facts) pins(ctx context.Context, w Where) {
@@ -162,8 +161,8 @@ func (f *Facts) pins(ctx context.Context, w Where) {
 	}
 }
 
-// mountedAt reports whether a bpf file system is mounted at dir, by the lines of mountinfo (proc_pid_mountinfo(5):
-// the mount point is the fifth field, the type follows the separator).
+// mountedAt reports whether a bpf file system is mounted at dir, by the lines of mountinfo (proc_pid_mountinfo(5): the
+// mount point is the fifth field, the type follows the separator).
 func mountedAt(mountinfo, dir string) bool {
 	for line := range strings.Lines(mountinfo) {
 		left, right, _ := strings.Cut(line, " - ")

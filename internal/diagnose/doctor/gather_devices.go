@@ -18,7 +18,7 @@ import (
 	"heddle/internal/host/hostdev"
 )
 
-// devices looks at the namespace's devices; closely only at those that a switch uses, so that a thousand guests take no
+// devices lists the namespace's devices, and examines only those that a switch uses, so that a thousand guests take no
 // time.
 func (f *Facts) devices(w Where) {
 	links, err := netlink.LinkList()
@@ -57,7 +57,7 @@ func (f *Facts) pinsOf(w Where) string {
 	return ""
 }
 
-// tcx asks for the programs of the loopback device, which a kernel without tcx refuses.
+// tcx queries the programs of the loopback device, which a kernel without tcx refuses.
 func (f *Facts) tcx() {
 	if os.Geteuid() != 0 { // the answer would be "not supported"
 		f.Unknown[FactTCX] = "run this as root"
@@ -102,7 +102,7 @@ func deviceOf(l netlink.Link, byIndex map[int]netlink.Link) Device {
 // upAndLower are IFF_UP and IFF_LOWER_UP.
 const upAndLower = 1 | 1<<16
 
-// upon notes a VLAN, macvlan or ipvlan device at the device that it takes its frames from.
+// upon records a VLAN, macvlan or ipvlan device at the device below it.
 func upon(devices map[string]Device, l netlink.Link, byIndex map[int]netlink.Link) {
 	switch l.Type() {
 	case "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap":
@@ -110,7 +110,7 @@ func upon(devices map[string]Device, l netlink.Link, byIndex map[int]netlink.Lin
 		return
 	}
 	parent, ok := byIndex[l.Attrs().ParentIndex]
-	if !ok || l.Attrs().NetNsID >= 0 { // of another namespace
+	if !ok || l.Attrs().NetNsID >= 0 { // in another namespace
 		return
 	}
 	d := devices[parent.Attrs().Name]
@@ -120,7 +120,7 @@ func upon(devices map[string]Device, l netlink.Link, byIndex map[int]netlink.Lin
 
 // closer reads details of single devices, and skips what it cannot open.
 type closer struct {
-	// pins is where the agent's kernel objects are, "" when they cannot be seen: then the agent alone knows which
+	// pins is the directory of the agent's kernel objects, "" if it cannot be read: then only the agent knows which
 	// programs are its own.
 	pins string
 	host *hostdev.Host
@@ -170,8 +170,8 @@ func (c *closer) look(d Device, l netlink.Link) Device {
 	return d
 }
 
-// chain finds the programs on a device, the switch's own by its attachment: every other is somebody else's, whatever
-// its name.
+// chain finds the programs on a device. It recognises the switch's own by its attachment; every other is somebody
+// else's, whatever its name.
 func (c *closer) chain(d *Device, xdp int) {
 	if xdp != 0 {
 		d.Before = append(d.Before, api.ProgramBefore{Device: d.Name, Hook: api.HookXDP, Program: uint32(xdp)})
@@ -214,15 +214,15 @@ func tcFilters(l netlink.Link) []string {
 	return names
 }
 
-// firstNamespace reports whether this thread is in the network namespace of the machine's first process, whose
-// devices the network managers number; also where that cannot be seen.
+// firstNamespace reports whether this thread is in the network namespace of the machine's first process, whose devices
+// the network managers number; true if that cannot be determined.
 func firstNamespace() bool {
 	first, err := os.Readlink("/proc/1/ns/net")
 	here, errHere := os.Readlink("/proc/thread-self/ns/net")
 	return err != nil || errHere != nil || first == here
 }
 
-// managerOf returns the network manager that says it configures the device, by the state files that both keep for each
+// managerOf returns the network manager that configures the device, by the state files that both managers keep for each
 // device.
 func managerOf(index int) string {
 	if s := read(fmt.Sprintf("/run/NetworkManager/devices/%d", index)); strings.Contains(s, "managed=true") ||

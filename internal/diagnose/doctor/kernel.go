@@ -48,7 +48,7 @@ func kernelJIT(f Facts) []Finding {
 		Remedy: "sysctl -w net.core.bpf_jit_enable=1, and keep it in /etc/sysctl.d"}}
 }
 
-// backlog compares the queue that holds the copies of a flooded frame with the largest segment (K17).
+// backlog compares the queue for the copies of a flooded frame with the largest segment (K17).
 func backlog(f Facts) []Finding {
 	members := map[string]int{}
 	for _, p := range f.Ports {
@@ -115,5 +115,5 @@ func bridgeNetfilter(f Facts) []Finding {
 		"sysctl -w net.bridge.bridge-nf-call-iptables=0 where nothing needs it"}}
 }
 
-// list is names in a sentence.
+// list joins names in a sentence.
 func list(names []string) string { return strings.Join(names, ", ") }

@@ -1,5 +1,5 @@
 // Package explain explains a word of the outputs or of the configuration file: the reason of a drop, a field of the
-// file, a rule of advise. It gathers what those packages say of themselves.
+// file, a rule of advise. It collects the descriptions in those packages.
 package explain
 
 import (
@@ -10,12 +10,12 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// Kind is what a topic is.
+// Kind is the kind of a topic.
 type Kind string
 
 // The kinds of topics, in the order they are shown.
 const (
-	Reason Kind = "reason" // why a frame, or a copy of one, goes no further
+	Reason Kind = "reason" // why a frame, or a copy of one, is dropped or refused
 	Field  Kind = "field"  // of the configuration file
 	Rule   Kind = "rule"   // of advise
 )
@@ -23,19 +23,19 @@ const (
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Reason, Field, Rule} }
 
-// Topic is what is said of one word. Fields that its kind does not have are empty.
+// Topic is the explanation of one word. Fields that its kind does not have are empty.
 type Topic struct {
 	Kind    Kind   `json:"kind"`
 	Name    string `json:"name"`
 	Meaning string `json:"meaning"`
 
-	// About and Counted are of a reason: what is dropped, and where that is counted. Policy is the setting behind it.
+	// About and Counted are for a reason: what is dropped, and where that is counted. Policy is the setting behind it.
 	About   string `json:"about,omitempty"`
 	Policy  string `json:"policy,omitempty"`
 	Counted string `json:"counted,omitempty"`
 
-	// These are of a field: the values it has, which one holds where it is not set, where it can be set, the flag of a
-	// command that sets it at a port, an example for the file, its name in vSphere, and the reasons that it causes.
+	// These are for a field: its possible values, its default, where it can be set, the flag of a command that sets it
+	// at a port, an example for the file, its name in vSphere, and the reasons that it causes.
 	Values  string   `json:"values,omitempty"`
 	Default string   `json:"default,omitempty"`
 	SetAt   []string `json:"setAt,omitempty"`
@@ -44,12 +44,12 @@ type Topic struct {
 	VSphere string   `json:"vsphere,omitempty"`
 	Causes  []string `json:"causes,omitempty"`
 
-	// Level, Sign and Consequence are of a rule: how bad it is, what is measured, and what comes of it.
+	// Level, Sign and Consequence are for a rule: its severity, what it measures, and the consequence.
 	Level       string `json:"level,omitempty"`
 	Sign        string `json:"sign,omitempty"`
 	Consequence string `json:"consequence,omitempty"`
 
-	// Fix says what to do, Command carries it out or shows the state behind it.
+	// Fix says what to do; Command does it, or shows the state behind it.
 	Fix     string `json:"fix,omitempty"`
 	Command string `json:"command,omitempty"`
 	// Statements are the numbered behaviours of docs/reference/behaviour.md.
@@ -61,9 +61,9 @@ func Topics() []Topic {
 	return slices.Concat(reasonTopics(), policyTopics(), objectTopics(), ruleTopics())
 }
 
-// Find returns the topics that a word means: a name as it is written, a flag, a field without what stands before it, or
-// a name of vSphere; and all fields of a section of the file. Where no field has the name, it is also looked for within
-// their paths. kind narrows them, "" does not.
+// Find returns the topics for a word: an exact name, a flag, the last part of a field's path, or a name in vSphere; and
+// all fields of a section of the file. If no field has the name, it is also searched within their paths. kind restricts
+// the result, "" does not.
 func Find(word string, kind Kind) (found []Topic) {
 	if bare(word) == "" {
 		return nil
@@ -78,7 +78,7 @@ func Find(word string, kind Kind) (found []Topic) {
 	return found
 }
 
-// inSection reports whether a word is the section that a field stands in: the first part of its path, in the object.
+// inSection reports whether a word is the section of a field: the first part of its path, in the object.
 func inSection(t *Topic, word string) bool {
 	path := t.Name
 	if i := strings.LastIndex(path, "[]."); i >= 0 && !strings.Contains(path, "collectors") {
@@ -98,7 +98,7 @@ func named(t *Topic, word string) bool {
 	return t.Kind == Field && endsWith(segments(t.Name), segments(word))
 }
 
-// within reports whether a word is a part of the file that a field stands in.
+// within reports whether a word is a part of the field's path.
 func within(t *Topic, word string) bool {
 	if t.Kind != Field {
 		return false
@@ -112,7 +112,7 @@ func within(t *Topic, word string) bool {
 	return false
 }
 
-// segments returns the parts of a path, each without what spellings differ in.
+// segments returns the parts of a path in normal form.
 func segments(path string) (list []string) {
 	for part := range strings.SplitSeq(path, ".") {
 		list = append(list, bare(part))
@@ -124,7 +124,7 @@ func endsWith(list, end []string) bool {
 	return len(end) > 0 && len(end) <= len(list) && slices.Equal(list[len(list)-len(end):], end)
 }
 
-// bare returns a word without what spellings of one name differ in: case, dashes, brackets.
+// bare returns a word in normal form, without what may differ between spellings of one name: case, dashes, brackets.
 func bare(word string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -145,13 +145,13 @@ func Names(kind Kind) (list []string) {
 	return slices.Compact(list)
 }
 
-// Missing returns the message about a word that means nothing here.
+// Missing returns the message about a word without a topic.
 func Missing(word string, kind Kind) string {
 	n := known.Names{What: "reason, field or rule", All: Names(kind)}
 	if kind != "" {
 		n.What = string(kind)
 	}
-	if known.Nearest(word, n.All) == "" { // of a path, people may have written the last part
+	if known.Nearest(word, n.All) == "" { // people may have written the last part of a path
 		for _, name := range Names(Field) {
 			if kind == "" || kind == Field {
 				n.All = append(n.All, name[strings.LastIndexByte(name, '.')+1:])

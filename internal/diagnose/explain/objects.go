@@ -1,6 +1,7 @@
 package explain
 
-// objectField is a field of the file that is no policy: values and default as the page of the file has them.
+// objectField is a field of the file that is not a policy; values and default are those of the reference page of the
+// file.
 type objectField struct{ path, meaning, values, otherwise, vsphere string }
 
 // Default values that many fields have.
@@ -9,7 +10,7 @@ const (
 	none   = "none"
 )
 
-// objectTopics returns the fields of host, switches, uplinks, LAGs, port groups and ports that are no policies.
+// objectTopics returns the fields of host, switches, uplinks, LAGs, port groups and ports that are not policies.
 func objectTopics() (list []Topic) {
 	for _, fields := range [][]objectField{switchFields(), linkFields(), flowFields(), portFields()} {
 		for _, f := range fields {

@@ -1,6 +1,6 @@
 package explain
 
-// policyMeanings says of each policy field what it does.
+// policyMeanings returns what each policy field does.
 func policyMeanings() map[string]string {
 	return map[string]string{
 		"blocked": "No frame enters or leaves by the port.",

@@ -1,7 +1,6 @@
 package explain
 
-// ruleFixes says for each rule of advise what fixes it, in general: a finding has the command or the lines for its
-// case.
+// ruleFixes returns for each rule of advise the fix in general; a finding has the command or the lines for its case.
 func ruleFixes() map[string]string {
 	return map[string]string{
 		"promiscuous": "Set promiscuous: reject, and macLearning with forgedTransmits: accept for a guest that has " +

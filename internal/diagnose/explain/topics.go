@@ -14,7 +14,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// reasonTopics returns the counted reasons in the order of their numbers, then those that only a trace gives.
+// reasonTopics returns the counted reasons in the order of their numbers, then those that only a trace uses.
 func reasonTopics() (list []Topic) {
 	for _, r := range reasons.Reasons() {
 		list = append(list, Topic{Kind: Reason, Name: r.Name(), Meaning: r.Meaning, About: about(r.About),
@@ -39,7 +39,7 @@ func about(a reasons.About) string {
 	return "at the port it came in by the whole frame, at a receiver its copy"
 }
 
-// counted returns where a reason's count is.
+// counted returns where a reason is counted.
 func counted(r *reasons.Reason) string {
 	out := "OUT DROPS of the receiver"
 	if reasons.ByDesign(r.Reason, false) {
@@ -73,7 +73,7 @@ func policyTopics() (list []Topic) {
 	return list
 }
 
-// levels returns where a policy field can be set, the level that counts most last.
+// levels returns where a policy field can be set, the level with the highest precedence last.
 func levels(f *plan.Field) (list []string) {
 	if f.PortOnly() {
 		return []string{"port"}
@@ -86,7 +86,7 @@ func levels(f *plan.Field) (list []string) {
 	return list
 }
 
-// example returns the field as the file has it, with a value that is not the default.
+// example returns the field in the form of the file, with a value that is not the default.
 func example(f *plan.Field) string {
 	value := map[plan.Kind]string{plan.KindNumber: "100", plan.KindDuration: "500ms"}[f.Kind]
 	switch words := f.Words(); {
@@ -143,7 +143,7 @@ func ruleTopics() (list []Topic) {
 	return list
 }
 
-// sentence returns a part of a sentence as one.
+// sentence turns a part of a sentence into a sentence.
 func sentence(s string) string {
 	if s == "" {
 		return s

@@ -1,31 +1,32 @@
-// Package reasons says in an operator's words what the dataplane's reasons mean: which policy causes each and how it is
-// changed. It is pure data beside internal/abi; the reference page and the commands that explain a drop read it.
+// Package reasons describes in an operator's words what the dataplane's reasons mean: which policy causes each and how
+// to change it. It is pure data in addition to internal/abi; the reference page and the commands that explain a drop
+// use it.
 package reasons
 
 import "heddle/internal/abi"
 
-// About says what a reason is decided about.
+// About says for what a reason is decided: a frame or a copy.
 type About string
 
-// What a reason can be about.
+// The values of About.
 const (
 	Frame  About = "frame"         // the whole frame is dropped; nobody gets it
 	Copy   About = "copy"          // one receiver's copy is refused; others may get theirs
-	Either About = "frame or copy" // at the arrival port the frame, at a receiver its copy
+	Either About = "frame or copy" // for the arrival port the frame, for a receiver its copy
 )
 
-// Reason explains one reason for which a frame or a copy goes no further.
+// Reason explains one reason for which a frame is dropped or a copy refused.
 type Reason struct {
 	Reason abi.Reason
 	About  About
-	// Meaning is what was found, in one sentence.
+	// Meaning describes in one sentence what was found.
 	Meaning string
-	// Policy is the setting that causes it, as a path in the configuration file or the standard that demands it.
+	// Policy is the setting that causes it, as a path in the configuration file, or the standard that requires it.
 	Policy string
-	// Change is what to set, in the file or elsewhere, so that such frames pass; where they never should, what to do
-	// instead.
+	// Change is what to set, in the file or elsewhere, so that such frames pass; for frames that never should, what to
+	// do instead.
 	Change string
-	// Command carries the change out or, where nothing is to be changed, shows the state behind it.
+	// Command makes the change or, if nothing is to be changed, shows the state behind it.
 	Command string
 	// Statements are the numbered behaviours and decisions the reason implements.
 	Statements []string
@@ -57,7 +58,7 @@ func Reasons() []Reason {
 		tableFull(), loop(), waiting()), guards()...)
 }
 
-// admission returns the reasons decided where the frame comes in.
+// admission returns the reasons that are decided when a frame enters.
 func admission() []Reason {
 	return []Reason{
 		{abi.ReasonMalformed, Frame, "The frame is too short for an Ethernet header, or for the VLAN tags it claims " +
@@ -96,7 +97,7 @@ func admission() []Reason {
 	}
 }
 
-// lookup returns the reasons decided when the receivers are looked for.
+// lookup returns the reasons that are decided when the receivers are looked up.
 func lookup() []Reason {
 	return []Reason{
 		{abi.ReasonOwnDestination, Frame, "The destination lives behind the very port the frame came from.",
@@ -123,7 +124,7 @@ func lookup() []Reason {
 	}
 }
 
-// storm returns the one decided when a frame is about to go to many.
+// storm returns the reason that is decided before a frame is flooded.
 func storm() Reason {
 	return Reason{abi.ReasonStormControl, Either, "The port has sent more broadcast, multicast or unknown-unicast " +
 		"frames than its storm control lets through in that time.",
@@ -132,7 +133,7 @@ func storm() Reason {
 		[]string{"D27"}}
 }
 
-// waiting returns the one of a receiver whose guest runs elsewhere.
+// waiting returns the reason for a receiver whose guest runs elsewhere.
 func waiting() Reason {
 	return Reason{abi.ReasonReceiverWaiting, Copy, "The receiver's guest runs elsewhere: it is to arrive by a " +
 		"migration, or has left by one.",
@@ -150,7 +151,7 @@ func guestLinkControl() Reason {
 		apply, []string{"S97"}}
 }
 
-// tableFull returns the one decided when a source is about to be learned and the host has no room for it.
+// tableFull returns the reason that is decided when a source is to be learned and the host's table is full.
 func tableFull() Reason {
 	return Reason{abi.ReasonMACTableFull, Frame, "The host's table of learned addresses is full for this port: the " +
 		"ports' limits add up to more than it holds, and the port has its fair share of it.",
@@ -159,7 +160,7 @@ func tableFull() Reason {
 		[]string{"S15"}}
 }
 
-// guards returns those of an owner that uses addresses that are not its own, or plays a part that it may not.
+// guards returns the reasons for owners that use addresses that are not their own, or offer services that they may not.
 func guards() []Reason {
 	const list = "Add the address to `security: {addressGuard: {addresses: […]}}` at the port, if it is the guest's " +
 		"own; else see who in the guest uses it."
@@ -182,7 +183,7 @@ func guards() []Reason {
 	}
 }
 
-// delivery returns the reasons decided about one receiver's copy.
+// delivery returns the reasons that are decided for one receiver's copy.
 func delivery() []Reason {
 	return []Reason{
 		{abi.ReasonReceiverBlocked, Copy, "The receiving port or uplink is blocked.",
@@ -211,7 +212,7 @@ func delivery() []Reason {
 	}
 }
 
-// loop returns the reason of ports that a loop goes through.
+// loop returns the reason for ports that are part of a loop.
 func loop() Reason {
 	return Reason{abi.ReasonLoopBlocked, Either, "Heddle has blocked the port because a loop goes through it; or the " +
 		"frame is a probe that looks for loops, which is for the agent alone.",

@@ -37,8 +37,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestEveryReasonOfAPolicyFieldNamesIt: what the table of policy fields says that a field causes is explained by that
-// field.
+// TestEveryReasonOfAPolicyFieldNamesIt: if the table of policy fields lists a reason for a field, the explanation of
+// that reason names the field.
 func TestEveryReasonOfAPolicyFieldNamesIt(t *testing.T) {
 	for _, f := range plan.Fields() {
 		for _, why := range f.Reasons {

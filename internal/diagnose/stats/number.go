@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Short writes a number that is 0 or more in at most 5 characters, with a thousand as the step of its suffixes: 0, 7.5,
-// 120, 1.2k, 34.8G.
+// Short formats a number that is 0 or more in at most 5 characters, with suffixes in steps of a thousand: 0, 7.5, 120,
+// 1.2k, 34.8G.
 func Short(n float64) string {
 	if math.IsNaN(n) || n < 0 {
 		return "-"

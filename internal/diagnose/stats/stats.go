@@ -1,4 +1,4 @@
-// Package stats sums the counters of ports by port group and switch, and makes rates of two readings. Pure.
+// Package stats sums the counters of ports by port group and switch, and computes rates from two readings. It is pure.
 package stats
 
 import (
@@ -11,29 +11,29 @@ import (
 )
 
 // Counts are what passed and what did not. In is from the owners into the switch; a frame counts in once, and out once
-// for every copy handed over.
+// for every delivered copy.
 type Counts struct {
 	PacketsIn  uint64 `json:"packetsIn"`
 	BytesIn    uint64 `json:"bytesIn"`
 	PacketsOut uint64 `json:"packetsOut"`
 	BytesOut   uint64 `json:"bytesOut"`
-	// InDropped are frames that went nowhere, OutDropped copies refused for their receiver; both without Filtered.
+	// InDropped are dropped frames, OutDropped refused copies by receiver; both without Filtered.
 	InDropped  uint64 `json:"inDropped"`
 	OutDropped uint64 `json:"outDropped"`
-	// Filtered are frames and copies that are left out in normal operation (reasons.ByDesign): duplicates, and what is
-	// for nobody here.
+	// Filtered are frames and copies that are dropped in normal operation (reasons.ByDesign): duplicates, and frames
+	// without a receiver here.
 	Filtered uint64 `json:"filtered"`
-	// DeviceLost are frames that a receiver could not take, by its devices' own account (api.DeviceLosses.Lost).
+	// DeviceLost are frames that a receiver could not accept, as its devices count them (api.DeviceLosses.Lost).
 	DeviceLost uint64 `json:"deviceLost"`
-	// BroadcastIn and MulticastIn are the part of PacketsIn that goes to many.
+	// BroadcastIn and MulticastIn are the parts of PacketsIn that have many receivers.
 	BroadcastIn uint64 `json:"broadcastIn"`
 	MulticastIn uint64 `json:"multicastIn"`
-	// UnknownIn are unicast frames for unknown destinations that were for many: those of which ports got copies, those
-	// that storm control kept from them, and those that found no receiver.
+	// UnknownIn are unicast frames for unknown destinations: those of which ports got copies, those that storm control
+	// dropped, and those without a receiver.
 	UnknownIn uint64 `json:"unknownIn"`
 }
 
-// Rates are Counts a second.
+// Rates are Counts per second.
 type Rates struct {
 	PacketsIn  float64 `json:"packetsIn"`
 	BytesIn    float64 `json:"bytesIn"`
@@ -53,17 +53,17 @@ type Rates struct {
 type Line struct {
 	Switch    string `json:"switch"`
 	PortGroup string `json:"portGroup,omitempty"`
-	// Port is the port's or uplink's name; "" of a sum.
+	// Port is the port's or uplink's name; "" for a sum.
 	Port   string `json:"port,omitempty"`
 	Uplink bool   `json:"uplink,omitempty"`
-	// Ports is how many ports and uplinks are in it.
+	// Ports is how many ports and uplinks the line sums.
 	Ports  int    `json:"ports"`
 	Counts Counts `json:"counts"`
-	// Rates are nil where they are not known: without a reading before, and when the counters began anew.
+	// Rates are nil if they are not known: without a previous reading, and after counters were reset.
 	Rates *Rates `json:"rates,omitempty"`
 }
 
-// By says what the lines are of.
+// By says what each line stands for.
 type By string
 
 // The kinds of line.
@@ -73,7 +73,7 @@ const (
 	Switch    By = "switch"
 )
 
-// Uplinks is what stands for the port group of the lines that sum uplinks, which are in none.
+// Uplinks is shown as the port group of lines that sum uplinks, which are in no port group.
 const Uplinks = "(uplinks)"
 
 // Of returns the counts of one port.
@@ -105,7 +105,7 @@ func Of(s *api.Stats) Counts {
 	return c
 }
 
-// Filtered returns how many of them are left out in normal operation (reasons.ByDesign), at a port or uplink.
+// Filtered returns how many of the counts are normal operation (reasons.ByDesign), at a port or uplink.
 func Filtered(counts []api.ReasonNo, uplink bool) (n uint64) {
 	for _, c := range counts {
 		if r, ok := abi.ParseReason(c.Reason); ok && reasons.ByDesign(r, uplink) {
@@ -115,13 +115,13 @@ func Filtered(counts []api.ReasonNo, uplink bool) (n uint64) {
 	return n
 }
 
-// Key names a port or uplink.
+// Key identifies a port or uplink.
 type Key struct{ Switch, Name string }
 
 // Reading is one reading of every port.
 type Reading map[Key]*api.Stats
 
-// Read makes a reading of what an agent answered.
+// Read converts an agent's answer to a reading.
 func Read(all []api.Stats) Reading {
 	r := make(Reading, len(all))
 	for i := range all {
@@ -143,7 +143,7 @@ func Lines(before Reading, now []api.Stats) []Line {
 	return out
 }
 
-// between returns the rates over a time in nanoseconds; nil when a counter went back.
+// between returns the rates over a time in nanoseconds; nil if a counter went back.
 func between(a, b Counts, ns int64) *Rates {
 	if ns <= 0 {
 		return nil
@@ -162,14 +162,14 @@ func between(a, b Counts, ns int64) *Rates {
 	if back {
 		return nil
 	}
-	if b.DeviceLost >= a.DeviceLost { // another device, which counts from 0, is no reason to show nothing
+	if b.DeviceLost >= a.DeviceLost { // another device, which counts from 0, must not hide the other rates
 		r.DeviceLost = per(a.DeviceLost, b.DeviceLost)
 	}
 	return r
 }
 
-// Sum adds lines up: by port group, with the uplinks of a switch in one line of their own, or by switch. The order is
-// that of the first of each. A sum has rates where all its ports have them.
+// Sum adds lines up: by port group, with the uplinks of a switch in one line, or by switch. The order is that of the
+// first line of each sum. A sum has rates if all its ports have them.
 func Sum(lines []Line, by By) []Line {
 	if by == Port {
 		return lines
@@ -231,5 +231,5 @@ func (l *Line) add(m Line) {
 // Kinds returns the words for By.
 func Kinds() []string { return []string{string(Port), string(PortGroup), string(Switch)} }
 
-// Valid reports whether by is one of them.
+// Valid reports whether by is one of the kinds.
 func (by By) Valid() bool { return slices.Contains(Kinds(), string(by)) }

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/api"
 )
 
-// port returns a port that received n frames of 100 bytes, had twice as many handed to it, and dropped a tenth.
+// port returns a port that received n frames of 100 bytes, got twice as many delivered, and dropped a tenth.
 func port(sw, group, name string, n uint64, at int64) api.Stats {
 	return api.Stats{Switch: sw, PortGroup: group, Name: name, Uplink: group == "", ReadAt: at, Counters: []api.Counter{
 		{Name: "packetsInUnicast", Value: n - 1}, {Name: "packetsInBroadcast", Value: 1},
@@ -33,8 +33,8 @@ func TestS80_CountsAreThoseOfTheClassesAndOfEveryReason(t *testing.T) {
 	}
 }
 
-// What the checks leave out in normal operation stands apart from drops, and at an uplink also what is for nobody on
-// this host.
+// Copies that the checks refuse in normal operation are counted apart from drops, and at an uplink also frames without
+// a receiver on this host.
 func TestWhatIsLeftOutByDesignIsNoDrop(t *testing.T) {
 	reasons := func(of map[string]uint64) (list []api.ReasonNo) {
 		for _, name := range []string{"forged-transmit", "unknown-unicast", "no-receiver", "reverse-path",

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// talkAnswer says whether two ends reach each other: one family of addresses is enough for that.
+// talkAnswer says whether two ends reach each other: one address family suffices for that.
 func talkAnswer(t *diagnose.Talk, from, to string) diagnose.Answer {
 	four, six := worstOf(t, "ARP", "IPv4"), worstOf(t, "IPv6")
 	both := from + " reaches " + to
@@ -37,7 +37,7 @@ func talkAnswer(t *diagnose.Talk, from, to string) diagnose.Answer {
 		Reason: c.Reason, Fix: fixOf(c)}
 }
 
-// worstOf returns the worst verdict of some protocols.
+// worstOf returns the worst verdict of the named protocols.
 func worstOf(t *diagnose.Talk, names ...string) diagnose.Verdict {
 	worst := diagnose.Yes
 	for _, p := range t.Protocols {
@@ -48,7 +48,7 @@ func worstOf(t *diagnose.Talk, names ...string) diagnose.Verdict {
 	return worst
 }
 
-// pathOf returns the way of an end's packets.
+// pathOf describes the path of an end's packets.
 func pathOf(t *diagnose.Talk, from string) string {
 	i := slices.IndexFunc(t.Hops, func(h diagnose.Hop) bool { return h.Protocol == "IPv4" && h.From == from })
 	if i < 0 {
@@ -57,7 +57,7 @@ func pathOf(t *diagnose.Talk, from string) string {
 	return t.Hops[i].Path
 }
 
-// firstNo returns the first frame of the conversation that does not arrive, and why; nil where that is not known.
+// firstNo returns the first frame of the conversation that does not arrive, and why; nil if that is not known.
 func firstNo(t *diagnose.Talk) (*diagnose.Hop, *diagnose.Cause) {
 	for i := range t.Hops {
 		h := &t.Hops[i]
@@ -84,7 +84,7 @@ func whyNot(t *diagnose.Talk) string {
 	return because(c, "the "+h.Protocol+" "+h.Frame, h.From, h.To)
 }
 
-// because returns the end of a sentence about a frame that does not get to its receiver, "" where all are meant.
+// because returns the end of a sentence about a frame that does not reach its receiver, "" if all are receivers.
 func because(c *diagnose.Cause, what, from, to string) string {
 	end := " because " + clause(c.Why) + " (" + c.Reason + ")"
 	switch c.Port {
@@ -96,7 +96,7 @@ func because(c *diagnose.Cause, what, from, to string) string {
 	return ": not " + c.Port + end
 }
 
-// clause returns a sentence as a part of one.
+// clause turns a sentence into a part of one.
 func clause(sentence string) string {
 	first, size := utf8.DecodeRuneInString(sentence)
 	second, _ := utf8.DecodeRuneInString(sentence[size:])
@@ -106,7 +106,7 @@ func clause(sentence string) string {
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// framesAnswer says whether frames get to the end asked about, or without one to anybody.
+// framesAnswer says whether frames reach the requested end, or without one anybody.
 func framesAnswer(list []diagnose.Frame, from, to string) diagnose.Answer {
 	if len(list) == 1 {
 		return frameAnswer(&list[0], from, to)
@@ -173,12 +173,12 @@ func frameAnswer(f *diagnose.Frame, from, to string) diagnose.Answer {
 	return a
 }
 
-// reaches reports whether a frame gets to an end; "" is anybody.
+// reaches reports whether a frame reaches an end; "" is anybody.
 func reaches(f *diagnose.Frame, to string) bool {
 	return f.Delivered && (to == "" || handed(f, to) != "")
 }
 
-// handed returns what an end gets, "" for nothing.
+// handed describes what is delivered to an end, "" for nothing.
 func handed(f *diagnose.Frame, to string) string {
 	for _, c := range f.Copies {
 		if c.To == to && c.Kind != diagnose.ToHost {
@@ -203,8 +203,8 @@ func receivers(f *diagnose.Frame) string {
 	return known.List(names)
 }
 
-// mainCause returns why an end, or without one anybody, does not get the frame. What is left out by design of a frame
-// that others get is no cause.
+// mainCause returns why an end, or without one anybody, does not get the frame. A copy that is refused by design while
+// others get the frame is no cause.
 func mainCause(f *diagnose.Frame, to string) *diagnose.Cause {
 	for i := range f.Causes {
 		c := &f.Causes[i]
@@ -218,7 +218,7 @@ func mainCause(f *diagnose.Frame, to string) *diagnose.Cause {
 	return nil
 }
 
-// leftOut reports whether a receiver of a frame that goes to many has no use of the copy it does not get.
+// leftOut reports whether a copy of a flooded frame is refused by design, so that the receiver does not need it.
 func leftOut(reason string) bool {
 	switch reason {
 	case abi.ReasonReversePath.String(), abi.ReasonReflected.String(), abi.ReasonReceiverWaiting.String(),
@@ -228,7 +228,7 @@ func leftOut(reason string) bool {
 	return false
 }
 
-// fixOf says in a few words what changes a cause; "" where nothing does or should.
+// fixOf returns in a few words what changes a cause; "" if nothing does or should.
 func fixOf(c *diagnose.Cause) string {
 	switch {
 	case strings.HasPrefix(c.Change, "Nothing"):

@@ -88,8 +88,8 @@ func TestTheAnswerIsOneSentence(t *testing.T) {
 	}
 }
 
-// TestOneFamilyOfAddressesIsEnough: a port that lists its IPv4 address alone talks with it, and with the link-local
-// address that its MAC gives.
+// TestOneFamilyOfAddressesIsEnough: a port that lists only its IPv4 address can talk with it, and with the link-local
+// address derived from its MAC.
 func TestOneFamilyOfAddressesIsEnough(t *testing.T) {
 	r := run(t, answerHost(t), diagnose.Request{From: "vm7", To: "vm1"})
 	if r.Answer.Verdict != diagnose.Yes || r.Answer.Text != "vm7 reaches vm1: on this host" {
@@ -108,7 +108,7 @@ func TestOneFamilyOfAddressesIsEnough(t *testing.T) {
 	}
 }
 
-// TestFramesThatDoNotReachTheSwitchAreANo: what the tables would do with them is not the answer.
+// TestFramesThatDoNotReachTheSwitchAreANo: the answer is no, whatever the tables would do with them.
 func TestFramesThatDoNotReachTheSwitchAreANo(t *testing.T) {
 	h := answerHost(t)
 	h.Waiting[id("vm1")] = problem.Problem{Code: problem.NoDevice}
@@ -173,7 +173,7 @@ func TestEndsAreNamedByTheirAddresses(t *testing.T) {
 	}
 }
 
-// TestAnEndThatIsNamedByAnAddressSendsWithIt: the MAC and the IP address are those of the frames.
+// TestAnEndThatIsNamedByAnAddressSendsWithIt: the frames have that MAC or IP address.
 func TestAnEndThatIsNamedByAnAddressSendsWithIt(t *testing.T) {
 	text := config("", "{name: nest, vlan: {access: 10}, security: {forgedTransmits: accept, macLearning: {enabled: "+
 		"true}}}", "vm1 nest", "vm2 nest security: {addressGuard: {addresses: [192.0.2.22]}}")

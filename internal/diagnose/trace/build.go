@@ -25,10 +25,10 @@ const (
 	protoICMPv6 = 58
 )
 
-// minFrame is the shortest frame on a wire, without FCS.
+// minFrame is the shortest frame on a wire, without FCS, in bytes.
 const minFrame = 60
 
-// packet are the fields of a frame when everything is filled in.
+// packet has the fields of a frame, all filled in.
 type packet struct {
 	dst, src plan.MAC
 	tags     []uint32 // type << 16 | TCI, outermost first
@@ -37,7 +37,7 @@ type packet struct {
 	target   netip.Addr // of an IPv6 neighbour solicitation; invalid for everything else
 }
 
-// bytes writes the frame; it is padded with zeros to what is asked for, or to the shortest there may be.
+// bytes encodes the frame; it is padded with zeros to the requested length, or to the shortest possible one.
 func (p *packet) bytes() ([]byte, error) {
 	b := append(append([]byte{}, p.dst[:]...), p.src[:]...)
 	for _, t := range p.tags {
@@ -76,7 +76,7 @@ type body struct {
 	bytes     []byte
 }
 
-// payload returns the packet with so many bytes of data in it.
+// payload returns the packet with that many bytes of data.
 func (p *packet) payload(data int) (body, error) {
 	f := p.fields
 	switch {
@@ -92,7 +92,7 @@ func (p *packet) payload(data int) (body, error) {
 	return body{typeExperimental, nil}, nil
 }
 
-// arp returns a request, or a reply, of RFC 826.
+// arp returns a request, or a reply, as RFC 826 defines it.
 func (p *packet) arp() []byte {
 	b := []byte{0, 1, 8, 0, 6, 4, 0, 1}
 	target := plan.MAC{}
@@ -130,7 +130,7 @@ func (p *packet) ipv6(data int) []byte {
 	return append(h, inner...)
 }
 
-// transport returns what an IP packet holds, and its protocol; addresses are both of the packet.
+// transport returns the content of an IP packet, and its protocol; addresses are the packet's source and destination.
 func (p *packet) transport(data int, addresses []byte) (byte, []byte) {
 	v6 := len(addresses) == 32
 	switch f := p.fields; {
@@ -164,7 +164,7 @@ func ports(h []byte, p *diagnose.Ports) {
 	binary.BigEndian.PutUint16(h[2:], p.Dst)
 }
 
-// summed puts the checksum over the pseudo-header and h into its place in h.
+// summed writes the checksum over the pseudo-header and h to offset at of h.
 func summed(h []byte, at int, addresses []byte, protocol byte) []byte {
 	pseudo := append([]byte{}, addresses...)
 	pseudo = binary.BigEndian.AppendUint32(pseudo, uint32(len(h)))
@@ -173,7 +173,7 @@ func summed(h []byte, at int, addresses []byte, protocol byte) []byte {
 	return h
 }
 
-// checksum is that of RFC 1071.
+// checksum returns the Internet checksum (RFC 1071).
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for ; len(b) > 1; b = b[2:] {
@@ -188,7 +188,7 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// groupMAC returns the address that packets for a multicast or broadcast address are sent to (RFC 1112, RFC 2464).
+// groupMAC returns the MAC for packets to a multicast or broadcast address (RFC 1112, RFC 2464).
 func groupMAC(a netip.Addr) (plan.MAC, bool) {
 	switch {
 	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):

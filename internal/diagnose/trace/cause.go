@@ -15,7 +15,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// What may keep a frame from the port asked about without any rule refusing it.
+// Why a frame may not reach the requested port although no rule refuses it.
 const (
 	otherSwitch  = "other-switch"
 	otherSegment = "other-vlan"
@@ -24,8 +24,8 @@ const (
 	notConnected = "not-connected"
 )
 
-// Uncounted returns the reasons that no rule counts, because the port asked about was never considered: what each says
-// of that port.
+// Uncounted returns the reasons that no rule counts, because the requested port was never considered, with a sentence
+// about each.
 func Uncounted() map[string]string {
 	return map[string]string{
 		otherSwitch:  "The port asked about is on another switch of the host.",
@@ -36,23 +36,24 @@ func Uncounted() map[string]string {
 	}
 }
 
-// maxCauses bounds the causes told of one frame: a broadcast may be refused a thousand times for one reason.
+// maxCauses bounds the causes that are reported for one frame: a broadcast may be refused a thousand times for one
+// reason.
 const maxCauses = 8
 
-// subject is what causes are about: one frame and what the model made of it.
+// subject is what causes are about: one frame and the model's result for it.
 type subject struct {
 	*tracer
 	from *place
-	to   *place // asked about, or the port that has the destination; may be nil
+	to   *place // the requested port, or the port that has the destination; may be nil
 	res  *model.Result
 
 	dst, src plan.MAC
 	vid      uint16
 	ad       bool
 	tags     int
-	inner    uint16 // the type behind the outermost tag
+	inner    uint16 // the EtherType after the outermost tag
 	layer3   int
-	claimed  netip.Addr // the address that the frame says its sender has; not valid where it is not known
+	claimed  netip.Addr // the sender's address according to the frame; not valid if it is not known
 }
 
 func (t *tracer) subject(from, to *place, b []byte, res *model.Result) *subject {
@@ -84,8 +85,7 @@ func (t *tracer) subject(from, to *place, b []byte, res *model.Result) *subject 
 	return s
 }
 
-// ownerOf returns the port, of whatever switch, that has a MAC; the frame's own switch comes first. nil when nobody has
-// it.
+// ownerOf returns the port, of any switch, that has a MAC; the frame's own switch comes first. nil if no port has it.
 func (t *tracer) ownerOf(from *place, mac plan.MAC) *place {
 	if mac.IsGroup() || mac.IsZero() {
 		return nil
@@ -108,7 +108,7 @@ func (t *tracer) ownerOf(from *place, mac plan.MAC) *place {
 	return nil
 }
 
-// causes explains what was refused, the port asked about first.
+// causes explains the refusals, that of the requested port first.
 func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []diagnose.Cause {
 	s := t.subject(from, to, b, res)
 	var list []diagnose.Cause
@@ -126,7 +126,7 @@ func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []diagnose
 	})
 	for _, r := range refused {
 		at := t.places[r.Port]
-		if r.Reason == abi.ReasonNoUplink || r.Reason == abi.ReasonStormControl { // no one receiver's
+		if r.Reason == abi.ReasonNoUplink || r.Reason == abi.ReasonStormControl { // not about a single receiver
 			list = append(list, s.explain(from, r.Reason))
 			continue
 		}
@@ -140,7 +140,7 @@ func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []diagnose
 	return list
 }
 
-// rank puts the port asked about first, and the reason of the frame's drop before others.
+// rank sorts the requested port first, and the reason of the frame's drop before others.
 func (s *subject) rank(r model.Refusal) int {
 	switch {
 	case s.to != nil && r.Port == s.to.id:
@@ -151,7 +151,7 @@ func (s *subject) rank(r model.Refusal) int {
 	return 2
 }
 
-// notForTo returns why the port asked about was not even considered; nil if it was.
+// notForTo returns why the requested port was not even considered; nil if it was.
 func (s *subject) notForTo() *diagnose.Cause {
 	to := s.to
 	if to == nil || to == s.from {
@@ -172,7 +172,7 @@ func (s *subject) notForTo() *diagnose.Cause {
 	return c
 }
 
-// absent finds out why a place that got no copy was none of the receivers; nil when it is the frame that went nowhere.
+// absent returns why a place that got no copy was not among the receivers; nil if the frame itself was dropped.
 func (s *subject) absent(to *place) *diagnose.Cause {
 	_, connected := s.Facts[to.id]
 	switch {
@@ -185,7 +185,7 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		c := s.notConnected(to, s.connected(to))
 		return &c
 	case !s.res.Placed:
-		return nil // dropped before anybody was looked for
+		return nil // dropped before receivers were looked up
 	case to.uplink != nil:
 		return s.notThatUplink(to)
 	case !s.model.Admits(to.id, s.res.Segment):
@@ -205,14 +205,14 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		Command: s.command(to.id, "mac list --port")}
 }
 
-// notConnected returns the cause of whatever a place without a device gets or sends nothing of.
+// notConnected returns the cause for a place without a device.
 func (t *tracer) notConnected(at *place, why error) diagnose.Cause {
 	return diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices",
 		Why: why.Error(), Change: t.WhyWaiting(at.id).Fix(),
 		Command: t.command(at.id, at.kind()+" show")}
 }
 
-// explain returns why a frame that came in at a place, or a copy for it, went no further.
+// explain returns why a frame that entered at a place, or a copy for it, was dropped.
 func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	general, _ := reasons.Lookup(why)
 	c := diagnose.Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning,

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/model"
 )
 
-// compare lists what the kernel program does otherwise than the model.
+// compare lists the differences between the kernel program and the model.
 func compare(want *model.Result, got *Outcome) (lines []string) {
 	if want.Delivered != got.Delivered || want.Reason != got.Reason {
 		lines = append(lines, fmt.Sprintf("the model says %s, the kernel program %s",

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Describe says in words what a frame's headers are: "02:… → 02:…, VLAN 10, IPv4 192.0.2.1 → 192.0.2.2, TCP to port
-// 80". It stops where the frame does.
+// Describe describes a frame's headers in words: "02:… → 02:…, VLAN 10, IPv4 192.0.2.1 → 192.0.2.2, TCP to port 80". It
+// stops where the frame ends.
 func Describe(f []byte) string {
 	if len(f) < 14 {
 		return fmt.Sprintf("%d bytes, too few for an Ethernet header", len(f))
@@ -41,7 +41,8 @@ func destination(m plan.MAC) string {
 	return m.String()
 }
 
-// split takes the tags off a frame of at least 14 bytes: in words, at most two; the type behind them; and what follows.
+// split separates the tags from a frame of at least 14 bytes. It returns at most two tags in words, the EtherType after
+// them, and the rest.
 func split(f []byte) (tags []string, kind uint16, rest []byte) {
 	kind, rest = binary.BigEndian.Uint16(f[12:]), f[14:]
 	for len(tags) < 2 && (kind == typeQ || kind == typeAD) && len(rest) >= 4 {

@@ -20,12 +20,12 @@ type remedy struct {
 	level  plan.Level
 	set    string
 	flags  string
-	// portOnly: it is set at the port, whatever level the port has it from now.
+	// portOnly: it is set at the port, whichever level the port's value comes from now.
 	portOnly bool
 }
 
-// settings returns the remedy that gives fields of the port's policy other values; the first of them is what is at
-// fault. All are of one part of the policy.
+// settings returns the remedy that gives fields of the port's policy other values; the first of them is the one at
+// fault. All belong to one part of the policy.
 func settings(p *plan.Port, list ...plan.Setting) remedy {
 	r := remedy{policy: list[0].Path, set: plan.SettingsYAML(list...)}
 	if f, known := plan.FieldOf(r.policy); known {
@@ -39,12 +39,12 @@ func settings(p *plan.Port, list ...plan.Setting) remedy {
 	return r
 }
 
-// set gives one field of the port's policy another value.
+// set proposes another value for one field of the port's policy.
 func (s *subject) set(c *diagnose.Cause, p *plan.Port, path, value string) {
 	s.fix(c, p, settings(p, plan.Setting{Path: path, Value: value}))
 }
 
-// setRow fills in a port's policy as it stands.
+// setRow fills in a value of the port's present policy.
 func setRow(c *diagnose.Cause, p *plan.Port, policy string) {
 	for _, r := range p.Rows() {
 		if r.Policy == policy {
@@ -53,13 +53,13 @@ func setRow(c *diagnose.Cause, p *plan.Port, policy string) {
 	}
 }
 
-// setBy says which setting causes it; policy is its place in the file, in words.
+// setBy records the setting that causes it; policy is its path in the file, in words.
 func setBy(c *diagnose.Cause, policy string, r plan.Row) {
 	c.Setting = &r
 	c.Policy, c.Value, c.From = policy, r.Value.String(), r.From.String()
 }
 
-// notSet says that no setting causes it, but something else that has a value.
+// notSet records that no setting causes it, but something else that has a value.
 func notSet(c *diagnose.Cause, what, value, from string) {
 	c.Setting, c.Policy, c.Value, c.From = nil, what, value, from
 }
@@ -101,8 +101,8 @@ func (t *tracer) command(id plan.PortID, verb string, more ...string) string {
 	return diagnose.Command(t.Plan, id, verb, more...)
 }
 
-// otherGroup is another port group of the port's switch with the wanted policy, "" for none. The one of that name goes
-// before others.
+// otherGroup returns another port group of the port's switch with the wanted policy, "" for none. The port group named
+// first is preferred.
 func (s *subject) otherGroup(p *plan.Port, first string, wanted func(*plan.Effective) bool) (found string) {
 	for _, g := range s.Groups {
 		if g.Switch == p.ID.Switch && g.Name != p.PortGroup && wanted(&g.Policy) && (found == "" || g.Name == first) {
@@ -112,9 +112,9 @@ func (s *subject) otherGroup(p *plan.Port, first string, wanted func(*plan.Effec
 	return found
 }
 
-// moveTo proposes another port group for the port, if one has the wanted policy: in the file where the file put the
-// port where it is, because a command would leave the two in disagreement, and else by command. A port that a command
-// moved goes back to the file's port group if that will do.
+// moveTo proposes another port group for the port, if one has the wanted policy. If the file put the port into its port
+// group, the change is in the file, because a command would make the two disagree; otherwise it is a command. A port
+// that a command moved goes back to the file's port group if that has the wanted policy.
 func (s *subject) moveTo(c *diagnose.Cause, p *plan.Port, wanted func(*plan.Effective) bool) bool {
 	inFile := s.ByCommand[p.ID.Name].PortGroup
 	group := s.otherGroup(p, inFile, wanted)
@@ -129,8 +129,8 @@ func (s *subject) moveTo(c *diagnose.Cause, p *plan.Port, wanted func(*plan.Effe
 	return true
 }
 
-// yamlName returns a name of the configuration as a YAML string: a plain one could be read as a number, a truth or
-// nothing, or as a mapping.
+// yamlName returns a name of the configuration as a YAML string: an unquoted one could be read as a number, a truth
+// value, null or a mapping.
 func yamlName(name string) string {
 	var plain any
 	if err := yaml.Unmarshal([]byte(name), &plain); err == nil && plain == any(name) {
@@ -139,7 +139,7 @@ func yamlName(name string) string {
 	return strconv.Quote(name)
 }
 
-// overrides returns what a port of that port group may set for itself.
+// overrides returns which settings a port of that port group may have for itself.
 func (s *subject) overrides(p *plan.Port) spec.Overrides {
 	for _, g := range s.Groups {
 		if g.Switch == p.ID.Switch && g.Name == p.PortGroup {
@@ -149,7 +149,8 @@ func (s *subject) overrides(p *plan.Port) spec.Overrides {
 	return spec.Overrides{}
 }
 
-// connectCommand connects a port that was connected by command once more, as it is but for the flags added.
+// connectCommand returns the command that connects a run-time port again, with its present settings and the flags
+// added.
 func connectCommand(p spec.Port, sw, flags string) string {
 	words := []string{"heddle port connect", printable.ShellWord(p.Name), "--replace"}
 	add := func(flag, value string) {
@@ -193,7 +194,7 @@ type flag struct {
 	vlan        bool
 }
 
-// ownPolicy returns what a port sets for itself as flags.
+// ownPolicy returns, as flags, the policy that a port sets for itself.
 func ownPolicy(p *spec.Policy) []flag {
 	var flags []flag
 	for _, f := range plan.Fields() {

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// elsewhere explains that the port asked about is not in the segment of the frame.
+// elsewhere explains that the requested port is not in the frame's segment.
 func (s *subject) elsewhere(to *place) diagnose.Cause {
 	p, seg := to.port, s.res.Segment
 	v := &p.Policy.VLAN
@@ -23,7 +23,7 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 	return c
 }
 
-// whoSet returns what set a value of a port.
+// whoSet returns who set a value of a port.
 func whoSet(p *plan.Port, l plan.Level) string {
 	if l == plan.FromBuiltIn {
 		return "the built-in default"
@@ -43,7 +43,7 @@ func inSegment(seg model.Segment) (set, flags string) {
 	return fmt.Sprintf("vlan: {access: %d}", seg.VLAN), fmt.Sprintf("--vlan %d", seg.VLAN)
 }
 
-// admits reports whether a port of a VLAN policy, for frames that it sees untagged if it can, is in a segment.
+// admits reports whether a port with a VLAN policy, for frames that it sees untagged if it can, is in a segment.
 func admits(v *plan.VLAN, seg model.Segment) bool {
 	switch v.Mode {
 	case plan.VLANAccess:

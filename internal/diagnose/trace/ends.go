@@ -10,33 +10,34 @@ import (
 	"heddle/internal/plan"
 )
 
-// Seen is an address that frames from a port or uplink had, as the flows of metered ports have it.
+// Seen is a source address of frames from a port or uplink, from the flows of metered ports.
 type Seen struct {
 	At   plan.PortID
 	MAC  plan.MAC
 	Addr netip.Addr
 }
 
-// identity is as whom an end sends and receives, where it was named by an address; what is zero is the port's own.
+// identity is the addresses with which an end sends and receives, if it was named by an address; zero fields are the
+// port's own.
 type identity struct {
 	mac  plan.MAC
 	addr netip.Addr
 }
 
-// lead is a place that an address may mean, and how that is known.
+// lead is a place that an address may belong to, and how that is known.
 type lead struct {
 	at  *place
 	as  identity
 	how string
 }
 
-// sign is one way to know that an address is at a place.
+// sign is one way to find out that an address is at a place.
 type sign struct {
 	how string
 	is  func(*place) bool
 }
 
-// end returns the port or uplink that a name, a MAC or an IP address means. note is how that is known of an address.
+// end returns the port or uplink for a name, a MAC or an IP address. note says how an address was found.
 func (t *tracer) end(name string) (at *place, note string, err error) {
 	if at, err = t.find(name); err == nil {
 		return at, "", nil
@@ -121,7 +122,7 @@ func (t *tracer) withAddress(a netip.Addr) []lead {
 		sign{"flows come in from it", func(p *place) bool { return in(t.Seen, p) }})
 }
 
-// neighbour returns the MAC by which the host itself knows an address, if it is at that port.
+// neighbour returns the MAC that the host itself knows for an address, if that MAC is at the port.
 func (t *tracer) neighbour(p *place, a netip.Addr) plan.MAC {
 	for _, n := range t.Neighbours {
 		if n.Addr == a && p.port != nil && t.hasMAC(p, n.MAC) {
@@ -137,7 +138,7 @@ func (t *tracer) hasMAC(p *place, m plan.MAC) bool {
 		slices.ContainsFunc(t.Learned, func(l model.MAC) bool { return l.Port == p.id && l.MAC == m })
 }
 
-// leads returns the places that have the first sign that any has.
+// leads returns the places with the first of the signs that any place has.
 func (t *tracer) leads(as func(*place) identity, signs ...sign) (found []lead) {
 	for _, s := range signs {
 		for _, p := range t.places {
@@ -152,7 +153,7 @@ func (t *tracer) leads(as func(*place) identity, signs ...sign) (found []lead) {
 	return nil
 }
 
-// noAddress returns where an address was looked for, and how else to name the end.
+// noAddress says where an address was looked for, and how else to name the end.
 func (t *tracer) noAddress(a netip.Addr) string {
 	guarded := 0
 	for _, p := range t.places {
@@ -201,8 +202,8 @@ func guardList(at *place) (list []netip.Prefix) {
 	return list
 }
 
-// ownAddress returns an address of a family that an end is known to have: the one it was named by, a host port's, or
-// one that is listed at the port.
+// ownAddress returns a known address of an end in a family: the one by which it was named, a host port's, or one that
+// is listed at the port.
 func (t *tracer) ownAddress(at *place, four bool) netip.Addr {
 	if a := t.as[at].addr; a.IsValid() && a.Is4() == four {
 		return a
@@ -221,7 +222,7 @@ func (t *tracer) ownAddress(at *place, four bool) netip.Addr {
 	return network
 }
 
-// LinkLocal returns the address that a station gives itself by its MAC (RFC 4291, appendix A).
+// LinkLocal returns the link-local address derived from a MAC (RFC 4291 appendix A).
 func LinkLocal(m plan.MAC) netip.Addr {
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3],
 		14: m[4], 15: m[5]})

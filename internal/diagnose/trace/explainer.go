@@ -9,25 +9,24 @@ import (
 	"heddle/internal/plan"
 )
 
-// Explainer says what causes refusals that were only counted, and what changes that: the causes and remedies of a trace
-// without its frame.
+// Explainer explains refusals that were only counted: it returns the causes and remedies of a trace without its frame.
 type Explainer struct{ t *tracer }
 
-// NewExplainer takes of the host the plan, the facts, the port groups, the file and the run-time ports.
+// NewExplainer uses the plan, the facts, the port groups, the file and the run-time ports of the host.
 func NewExplainer(h *Host) *Explainer { return &Explainer{newTracer(h)} }
 
-// Known is what is known of a frame that is not at hand; what is zero is not known, and remedies that need it should
-// not be asked for.
+// Known is what is known about a frame that is not available; zero fields are unknown, and remedies that need them must
+// not be requested.
 type Known struct {
 	Source plan.MAC
 	VLAN   uint16
-	// Claimed is the IP address in whose name it was sent.
+	// Claimed is the source IP address of the frame.
 	Claimed netip.Addr
 	// Layer3 is the length of its packet in bytes.
 	Layer3 int
 }
 
-// Explain returns why frames that came in at a port or uplink, or copies for it, were refused; false if there is no
+// Explain returns why frames that entered at a port or uplink, or copies for it, were refused; false if there is no
 // such port.
 func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (diagnose.Cause, bool) {
 	p := e.t.places[at]

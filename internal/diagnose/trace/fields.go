@@ -50,7 +50,7 @@ func ParsePorts(text string) (*diagnose.Ports, error) {
 	return &diagnose.Ports{Src: uint16(s), Dst: uint16(d)}, nil
 }
 
-// check returns what does not fit together.
+// check returns an error for fields that do not fit together.
 func check(f *diagnose.Fields) error {
 	n := 0
 	for _, given := range []bool{f.TCP != nil, f.UDP != nil, f.ICMP} {

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Placeholders for unknown addresses: those for documentation (RFC 5737, 3849, 7042).
+// Placeholders for unknown addresses: those reserved for documentation (RFC 5737, 3849, 7042).
 const (
 	somePort = 49152
 	someone  = "00:00:5e:00:53:01"
@@ -17,7 +17,7 @@ const (
 	some6    = "2001:db8::1"
 )
 
-// fill makes a frame of fields. It says what it filled in that the user did not give and may want to.
+// fill makes a frame from fields. assumed describes values that were filled in and that the user may want to give.
 func (t *tracer) fill(from, to *place, given *diagnose.Fields) (frame []byte, assumed []string, err error) {
 	if err := check(given); err != nil {
 		return nil, nil, err
@@ -37,7 +37,7 @@ func (t *tracer) fill(from, to *place, given *diagnose.Fields) (frame []byte, as
 	return frame, assumed, err
 }
 
-// source returns the address the sender would use.
+// source returns the address that the sender would use.
 func (t *tracer) source(from *place, f *diagnose.Fields, note func(string, ...any)) (plan.MAC, error) {
 	if f.SrcMAC != nil {
 		return *f.SrcMAC, nil
@@ -57,7 +57,7 @@ func (t *tracer) source(from *place, f *diagnose.Fields, note func(string, ...an
 	return m, nil
 }
 
-// addresses fills in the source of the packet, and of its ports.
+// addresses fills in the packet's source address and ports.
 func (t *tracer) addresses(from *place, f *diagnose.Fields, note func(string, ...any)) {
 	for _, a := range []**diagnose.Addresses{&f.ARP, &f.IP} {
 		if *a == nil || (*a).Src.IsValid() {
@@ -80,8 +80,8 @@ func (t *tracer) addresses(from *place, f *diagnose.Fields, note func(string, ..
 	}
 }
 
-// destination determines the MAC that the frame is sent to. If the sender would have to ask for it first, the
-// question is traced.
+// destination determines the destination MAC of the frame. If the sender would have to ask for it first, that request
+// is traced.
 func (t *tracer) destination(from, to *place, p *packet, note func(string, ...any)) error {
 	f := p.fields
 	if f.DstMAC != nil {
@@ -119,8 +119,8 @@ func (t *tracer) destination(from, to *place, p *packet, note func(string, ...an
 	return nil
 }
 
-// nextHop finds the MAC of the packet's destination among host ports, whose addresses are known; otherwise the
-// question for it is traced instead of the packet.
+// nextHop finds the MAC of the packet's destination among host ports, whose addresses are known; otherwise the request
+// for it is traced instead of the packet.
 func (t *tracer) nextHop(from *place, p *packet, note func(string, ...any)) {
 	dst := p.fields.IP.Dst
 	for _, port := range from.sw.Ports {
@@ -147,8 +147,8 @@ func (t *tracer) nextHop(from *place, p *packet, note func(string, ...any)) {
 		"the packet itself", question, dst)
 }
 
-// tags gives the frame the tags asked for; without any, the one that the receiver's segment has at a place that sees
-// tags.
+// tags gives the frame the requested tags; if none are requested, the tag of the receiver's segment at a place that
+// sees tags.
 func (t *tracer) tags(from, to *place, p *packet, note func(string, ...any)) {
 	f := p.fields
 	if f.Outer != nil {
@@ -166,7 +166,7 @@ func (t *tracer) tags(from, to *place, p *packet, note func(string, ...any)) {
 	}
 }
 
-// commonTag returns the tag a frame from one place has in a segment of another; 0 for none, or when there is no such
+// commonTag returns the tag of a frame from one place in a segment of the other; 0 for none, or if they share no
 // segment.
 func commonTag(from, to *place) uint32 {
 	seesTags := from.uplink != nil || from.port.Policy.VLAN.V.Mode == plan.VLANTrunk

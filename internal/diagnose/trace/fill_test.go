@@ -23,7 +23,7 @@ var fillConfig = config("uplinks: [{name: u1, device: p1}]",
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
-// What is left out is filled in as the sender would; what nobody can know is said.
+// Missing fields are filled in as the sender would; what nobody can know is reported.
 func TestAFrameIsFilledInAsTheSenderWould(t *testing.T) {
 	for name, x := range map[string]struct {
 		from, to string
@@ -93,7 +93,7 @@ func TestAFrameIsFilledInAsTheSenderWould(t *testing.T) {
 	}
 }
 
-// sound holds a frame against another decoder, checksums included.
+// sound checks a frame with another decoder, checksums included.
 func sound(t *testing.T, name, bytes string) {
 	t.Helper()
 	b, err := hex.DecodeString(bytes)
@@ -122,7 +122,7 @@ func sound(t *testing.T, name, bytes string) {
 	}
 }
 
-// Each mistake in a request is told in one exact sentence.
+// Each mistake in a request gives one exact sentence.
 func TestMistakesInARequestAreTold(t *testing.T) {
 	ip4 := func(f diagnose.Fields) *diagnose.Fields {
 		f.IP = &diagnose.Addresses{Dst: addr("192.0.2.2")}
@@ -195,7 +195,8 @@ func TestAnUplinkOfSeveralSwitchesNeedsItsSwitch(t *testing.T) {
 	}
 }
 
-// A frame of several tells what it learned to the next; one of them in full has those before it sent ahead.
+// MACs that are learned from a frame are known to the next; if one frame is reported in full, those before it are sent
+// first.
 func TestFramesOfACaptureAreSentOneAfterTheOther(t *testing.T) {
 	h := host(t, config("", "{name: web}\n{name: nest, security: {forgedTransmits: accept, macLearning: {enabled: "+
 		"true, limit: 1}}}", "vm1 web", "vm2 nest"))

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// ParseHex reads a frame written in hexadecimal: digits with or without blanks, colons, dashes or "0x" between the
-// bytes, or a dump with an offset at the beginning of each line, as tcpdump -xx, xxd and hexdump -C write it. The text
-// beside a dump's bytes, and tcpdump's words before them, are left out. An error says where.
+// ParseHex parses a frame in hexadecimal: digits with or without blanks, colons, dashes or "0x" between the bytes, or a
+// dump with an offset at the beginning of each line, in the formats of tcpdump -xx, xxd and hexdump -C. The text column
+// of a dump, and tcpdump's words before the bytes, are ignored. The error has the line.
 func ParseHex(text string) ([]byte, error) {
 	var out []byte
 	lines := strings.Split(text, "\n")
@@ -41,15 +41,15 @@ func ParseHex(text string) ([]byte, error) {
 	return out, nil
 }
 
-// hexLine reads one line, the first of whose bytes has that offset.
+// hexLine parses one line whose first byte has that offset.
 func hexLine(line string, at int) ([]byte, error) {
 	line = strings.TrimSpace(line)
 	word, rest, _ := strings.Cut(line, " ")
 	rest, _, hexdump := strings.Cut(rest, "|")
 	switch {
-	case isOffset(word, ":", at): // tcpdump, xxd: the text stands behind two blanks
+	case isOffset(word, ":", at): // tcpdump, xxd: the text follows two blanks
 		line, _, _ = strings.Cut(strings.TrimLeft(rest, " "), "  ")
-	case isOffset(word, "", at) && (hexdump || at > 0 && rest == ""): // hexdump -C, whose last line is an offset alone
+	case isOffset(word, "", at) && (hexdump || at > 0 && rest == ""): // hexdump -C, whose last line is only an offset
 		line = rest
 	}
 	line = strings.NewReplacer(" ", "", "\t", "", "\r", "", ":", "", "-", "", "0x", "", ",", "").Replace(line)
@@ -65,13 +65,13 @@ func hexLine(line string, at int) ([]byte, error) {
 	return nil, fmt.Errorf("%d digits: a byte is two", len(line))
 }
 
-// firstWord returns what stands before the first blank.
+// firstWord returns the text before the first blank.
 func firstWord(line string) string {
 	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return word
 }
 
-// isOffset reports whether a word is the offset that the next byte of a dump has, with what stands behind it.
+// isOffset reports whether a word is the offset of the next byte of a dump, followed by the suffix.
 func isOffset(word, suffix string, at int) bool {
 	digits, ok := strings.CutSuffix(word, suffix)
 	digits = strings.TrimPrefix(digits, "0x")

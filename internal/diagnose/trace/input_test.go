@@ -89,7 +89,7 @@ func FuzzHex(f *testing.F) {
 	})
 }
 
-// captureFile returns a capture as another program writes it, with at most 40 bytes of each frame.
+// captureFile returns a capture in the form of another program, with at most 40 bytes of each frame.
 func captureFile(t testing.TB, ng bool, link layers.LinkType, frames ...[]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -127,7 +127,7 @@ func TestCapturesAreReadWholeAndInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := append(bytes.Repeat([]byte{2}, 40), make([]byte, 20)...) // the file has 40 bytes of it
+		want := append(bytes.Repeat([]byte{2}, 40), make([]byte, 20)...) // the file has 40 bytes of the frame
 		if len(got.Frames) != 3 || !bytes.Equal(got.Frames[0], short) || !bytes.Equal(got.Frames[1], want) ||
 			!bytes.Equal(got.Frames[2], short) {
 			t.Errorf("ng %v: %x", ng, got.Frames)
@@ -216,7 +216,7 @@ func FuzzCapture(f *testing.F) {
 	})
 }
 
-// Whatever the bytes are, a trace of them ends, agrees with itself and says why when nobody gets anything.
+// Whatever the bytes are, a trace of them ends, is consistent and gives a reason if nobody gets a copy.
 func FuzzTrace(f *testing.F) {
 	h := host(f, config("uplinks: [{name: u1, device: p1, vlans: [\"0-100\"]}]",
 		"{name: web, vlan: {access: 10}}\n{name: nest, vlan: {trunk: [\"0-4094\"]}, security: {forgedTransmits: "+
@@ -242,7 +242,7 @@ func FuzzTrace(f *testing.F) {
 	})
 }
 
-// The corpora in the repository are read by every run of the tests; this says that they are there.
+// Every test run reads the corpora in the repository; this test checks that they exist.
 func TestTheFuzzTargetsHaveCorpora(t *testing.T) {
 	for _, target := range []string{"FuzzHex", "FuzzCapture", "FuzzTrace"} {
 		files, err := os.ReadDir(filepath.Join("testdata", "fuzz", target))

@@ -8,32 +8,32 @@ import (
 	"slices"
 )
 
-// linkEthernet is LINKTYPE_ETHERNET, the only link type there is a switch for.
+// linkEthernet is LINKTYPE_ETHERNET, the only link type that a switch can handle.
 const linkEthernet = 1
 
 // maxBlock bounds a record of a capture file, in bytes.
 const maxBlock = 1 << 20
 
-// Capture is what a capture file holds.
+// Capture is the content of a capture file.
 type Capture struct {
 	Frames [][]byte
-	// Numbers are the places of Frames in the file, from 1.
+	// Numbers are the positions of Frames in the file, from 1.
 	Numbers []int
-	// Ports are of a file that "heddle capture" wrote: where each of Frames entered the switch, a port or
-	// SWITCH/UPLINK. Frames that left the switch there are left out: Out says how many. nil for the files of others,
-	// which do not say what a direction means.
+	// Ports are set for a file that "heddle capture" wrote: where each of Frames entered the switch, a port or
+	// SWITCH/UPLINK. Frames that left the switch there are left out: Out is their number. nil for the files of other
+	// programs, which do not say what a direction means.
 	Ports []string
 	Out   int
-	// Cut are the numbers of frames that the file holds only the beginning of: bytes that are missing are zero.
+	// Cut are the numbers of frames of which the file has only the beginning: missing bytes are zero.
 	Cut []int
-	// Segmented are the numbers of frames that stand for several, which their sender left to be cut: the first of
-	// those is traced. Long are those left out because they are longer than any frame.
+	// Segmented are the numbers of frames whose sender left segmentation to the device: the first segment is traced.
+	// Long are the numbers of frames that are left out because they are longer than any frame.
 	Segmented, Long []int
-	// More says that the file holds more than MaxFrames; they were not read.
+	// More: the file has more than MaxFrames frames; the rest was not read.
 	More bool
 }
 
-// keep leaves out the frames that f is false of.
+// keep removes the frames for which f returns false.
 func (c *Capture) keep(f func(i int) bool) {
 	was := *c
 	c.Frames, c.Numbers, c.Ports = nil, nil, nil
@@ -60,7 +60,7 @@ func (c *Capture) Entered() []string {
 	return slices.Compact(all)
 }
 
-// Only leaves out what did not enter at that port or uplink and returns how many frames that were.
+// Only removes frames that did not enter at that port or uplink and returns how many.
 func (c *Capture) Only(port string) int {
 	before := len(c.Frames)
 	ports := c.Ports
@@ -68,8 +68,8 @@ func (c *Capture) Only(port string) int {
 	return before - len(c.Frames)
 }
 
-// ReadCapture reads the Ethernet frames of a pcap or pcapng file, in the order of the file. An error says at which
-// byte.
+// ReadCapture reads the Ethernet frames of a pcap or pcapng file, in the order of the file. An error has the offset in
+// bytes.
 func ReadCapture(r io.Reader) (*Capture, error) {
 	c := &captureReader{r: r, out: &Capture{}}
 	magic, err := c.take(4)
@@ -106,7 +106,7 @@ func ReadCapture(r io.Reader) (*Capture, error) {
 	return nil, fmt.Errorf("there is no frame in the file")
 }
 
-// once leaves out the drops of frames that are also there as they entered.
+// once removes the records of drops of frames that are also recorded when they entered.
 func (c *captureReader) once() {
 	if slices.Contains(c.dropped, false) {
 		dropped := c.dropped
@@ -121,12 +121,12 @@ type captureReader struct {
 	links []captureLink // pcapng's interfaces in the present section
 	own   bool          // the section is of "heddle capture"
 	count int           // frames of the file so far
-	// dropped says of each frame of out whether it is the record of its drop.
+	// dropped reports for each frame of out whether it is the record of its drop.
 	dropped []bool
 	out     *Capture
 }
 
-// captureLink is an interface of a file, port its name as Capture.Ports has it.
+// captureLink is an interface of a file; port is its name in the form of Capture.Ports.
 type captureLink struct {
 	kind       uint16
 	name, port string
@@ -151,7 +151,7 @@ func (c *captureReader) block(n uint32, what string) ([]byte, error) {
 	return b, nil
 }
 
-// add takes in a frame of length bytes of which the file has those in b; full is false when no more is wanted.
+// add adds a frame of length bytes, of which the file has b; wanted is false if no more frames are wanted.
 func (c *captureReader) add(b []byte, length uint32, r remark) (wanted bool, err error) {
 	c.count++
 	switch {

@@ -34,7 +34,7 @@ func (c *captureReader) pcapng() error {
 	}
 }
 
-// oneBlock reads a block of that type; false when no more frame is wanted.
+// oneBlock reads a block of that type; false if no more frames are wanted.
 func (c *captureReader) oneBlock(kind uint32) (bool, error) {
 	size, err := c.block(4, "a block's length")
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *captureReader) oneBlock(kind uint32) (bool, error) {
 	return c.content(kind, b)
 }
 
-// section reads the magic number of a section, which gives its byte order.
+// section reads the magic number of a section, which determines its byte order.
 func (c *captureReader) section() ([]byte, error) {
 	magic, err := c.block(4, "a section's header")
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *captureReader) section() ([]byte, error) {
 	return magic, nil
 }
 
-// content takes in what a block holds.
+// content processes the content of a block.
 func (c *captureReader) content(kind uint32, b []byte) (bool, error) {
 	short := fmt.Errorf("at byte %d: a block of type %d is too short: the file is damaged", c.at, kind)
 	switch kind {
@@ -117,7 +117,7 @@ func (c *captureReader) content(kind uint32, b []byte) (bool, error) {
 		length := c.order.Uint32(b)
 		return c.frame(0, b[4:4+min(int64(length), int64(len(b)-4))], length, nil)
 	}
-	return true, nil // names, statistics and whatever else is in it
+	return true, nil // names, statistics and other content
 }
 
 func (c *captureReader) frame(on uint32, b []byte, length uint32, options []byte) (bool, error) {

@@ -8,16 +8,16 @@ import (
 	"heddle/internal/capture/pcapng"
 )
 
-// remark is what a file that "heddle capture" wrote says of a frame; of other files' frames nothing is known.
+// remark is what a file that "heddle capture" wrote says about a frame; it is empty for files of other programs.
 type remark struct {
-	port string // as Capture.Ports has it
-	// out: it was on its way out of the switch. dropped: it is the record of a frame's drop, fromHost: of one that the
-	// host itself sent by an uplink.
+	port string // in the form of Capture.Ports
+	// out: the frame was leaving the switch. dropped: it is the record of a frame's drop. fromHost: the host itself
+	// sent it by an uplink.
 	out, dropped, fromHost bool
-	segment                int // bytes of payload in each frame that its sender left to be cut; 0 for one frame
+	segment                int // payload of each segment, in bytes, if the frame is yet to be segmented; else 0
 }
 
-// option returns the text of a block's option, "" where it has none of that code.
+// option returns the text of a block's option, "" if there is none with that code.
 func (c *captureReader) option(b []byte, code uint16) string {
 	for len(b) >= 4 {
 		is, n := c.order.Uint16(b), int(c.order.Uint16(b[2:]))
@@ -42,7 +42,7 @@ func (c *captureReader) link(b []byte) captureLink {
 	return l
 }
 
-// remark reads what the file says of a frame: its direction, and the words of its comment behind the port's name
+// remark reads what the file says about a frame: its direction, and the words of its comment after the port's name
 // ("port vm1/eth0, in, drop forged-transmit, VLAN 10").
 func (c *captureReader) remark(l captureLink, options []byte) remark {
 	if !c.own {
@@ -67,8 +67,8 @@ func (c *captureReader) remark(l captureLink, options []byte) remark {
 	return r
 }
 
-// firstSegment returns the first of the frames that a frame of length bytes stands for, with size bytes of payload
-// each, and its length; the frame itself where that cannot be said. b is what the file has of it.
+// firstSegment returns the first segment of a frame of length bytes, with size bytes of payload, and its length; if
+// that cannot be determined, the frame itself. b is the part of the frame that the file has.
 func firstSegment(b []byte, length uint32, size int) ([]byte, uint32) {
 	if size <= 0 || len(b) < 14 {
 		return b, length

@@ -10,12 +10,12 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// NotFoundError says that there is no port or uplink of a name.
+// NotFoundError: there is no port or uplink of a name.
 type NotFoundError struct{ Text string }
 
 func (e *NotFoundError) Error() string { return e.Text }
 
-// KernelError says that the kernel program could not be asked.
+// KernelError: the kernel program could not be run.
 type KernelError struct{ Err error }
 
 func (e *KernelError) Error() string {
@@ -51,7 +51,7 @@ type tracer struct {
 	*Host
 	model  *model.Host
 	places map[plan.PortID]*place
-	as     map[*place]identity // the ends that were named by an address
+	as     map[*place]identity // identities of the ends that were named by an address
 }
 
 func newTracer(h *Host) *tracer {
@@ -73,7 +73,7 @@ func newTracer(h *Host) *tracer {
 	return t
 }
 
-// find returns the port or uplink of that name, which may have its switch in front.
+// find returns the port or uplink of that name, which may be preceded by its switch.
 func (t *tracer) find(name string) (*place, error) {
 	if name == "" {
 		return nil, errors.New("say where the frame enters: a port or an uplink")
@@ -83,7 +83,7 @@ func (t *tracer) find(name string) (*place, error) {
 	for _, sw := range t.Plan.Switches {
 		if p := t.places[plan.PortID{Switch: sw.Name, Name: name}]; p != nil {
 			if p.port != nil {
-				return p, nil // a port's name is the only one of its host
+				return p, nil // a port's name is unique on its host
 			}
 			found, uplinks = p, append(uplinks, p.id.String())
 		}
@@ -102,7 +102,7 @@ func (t *tracer) find(name string) (*place, error) {
 	return nil, fmt.Errorf("%d switches have an uplink %q: say %s", len(uplinks), name, strings.Join(uplinks, " or "))
 }
 
-// names returns those that a frame can come from or go to.
+// names returns the names of places that frames can come from or go to.
 func (t *tracer) names() known.Names {
 	n := known.Names{What: "port or uplink", Else: map[string]string{}}
 	for _, p := range t.places {
@@ -112,7 +112,7 @@ func (t *tracer) names() known.Names {
 	return n
 }
 
-// connected says whether frames can enter and leave by a port; what it gives otherwise is why not.
+// connected returns nil if frames can enter and leave by a port; otherwise the error says why not.
 func (t *tracer) connected(p *place) error {
 	if _, ok := t.Facts[p.id]; ok {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // Proposed returns what traces propose for every reason: the commands, and the configuration file that they name. A
-// package that knows the program tries them.
+// package that imports the program runs them.
 func Proposed(t *testing.T) (commands []string, file string) {
 	t.Helper()
 	for _, f := range faults() {
@@ -35,11 +35,11 @@ func Proposed(t *testing.T) (commands []string, file string) {
 	return commands, "lab.yaml"
 }
 
-// otherVLAN is a port, db 1, in another VLAN than the one it is to be reached from, in different states.
+// otherVLAN is a port, db 1, in another VLAN than the port that tries to reach it, in different states.
 type otherVLAN struct {
 	what    string
 	change  func(*Host)
-	groups  string // besides
+	groups  string // in addition
 	edit    string
 	command string
 }
@@ -62,7 +62,7 @@ func otherVLANs() []otherVLAN {
 	}
 }
 
-// cause returns why a frame of vm1, which is in VLAN 10, does not get to the port.
+// cause returns why a frame of vm1, which is in VLAN 10, does not reach the port.
 func (x otherVLAN) cause(t *testing.T) diagnose.Cause {
 	t.Helper()
 	text := config("", "{name: db, vlan: {access: 20}}\n{name: web, vlan: {access: 10}}\n"+x.groups, "vm1 web")
@@ -79,7 +79,7 @@ func (x otherVLAN) cause(t *testing.T) diagnose.Cause {
 	return causes[i]
 }
 
-// What the file says is changed in the file: a command would leave the port otherwise than the file says.
+// A setting of the file is changed in the file: after a command the port would differ from the file.
 func TestAPortInTheWrongVLANIsPutRightWhereItWasPutWrong(t *testing.T) {
 	for _, x := range otherVLANs() {
 		t.Run(x.what, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestNamesInEditsAreYAML(t *testing.T) {
 	}
 }
 
-// Two switches may have uplinks of one name: a command has to say which is meant.
+// Two switches may have uplinks of one name: then a command must name the switch.
 func TestACommandAboutAnUplinkSaysItsSwitchWhereItMust(t *testing.T) {
 	h := host(t, "switches:\n- {name: lab, uplinks: [{name: u1, device: p1}, {name: u2, device: p2}], "+
 		"portGroups: [{name: web}]}\n- {name: other, uplinks: [{name: u1, device: p3}], portGroups: [{name: web}]}\n"+

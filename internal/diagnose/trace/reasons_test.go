@@ -15,7 +15,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// fault is one reason, provoked by a frame, with what a trace has to say about it.
+// fault is one reason, provoked by a frame, with the expected content of a trace.
 type fault struct {
 	reason  string
 	name    string // what is special about it
@@ -290,11 +290,11 @@ func faults() []fault {
 	}
 }
 
-// Every reason there is, provoked by a frame, names its policy, the level that set it, and a command; what it says to
-// write into the file makes the reason go away.
+// Every existing reason, provoked by a frame, names its policy, the level that set it, and a command; the proposed
+// change of the file makes the reason go away.
 func TestEveryReasonHasItsCauseAndRemedy(t *testing.T) {
 	seen := map[string]bool{
-		// no frame provokes it here: it is a full queue, which a dry run does not have; see below
+		// no frame provokes it here, because a dry run has no full queue; see below
 		"device-refused": true,
 	}
 	for _, f := range faults() {
@@ -351,7 +351,7 @@ func (f fault) test(t *testing.T) {
 	}
 }
 
-// settingIsTyped: the setting that causes it says the same as the words beside it.
+// settingIsTyped checks that the setting that causes it agrees with the words that describe it.
 func settingIsTyped(t *testing.T, c *diagnose.Cause) {
 	t.Helper()
 	objects := []string{"switch ", "port group ", "port ", "uplink ", string(plan.FromBuiltIn)}
@@ -383,7 +383,7 @@ func (f fault) find(r *diagnose.Report) *diagnose.Cause {
 	return &list[i]
 }
 
-// What a full queue refuses is explained though no dry run meets it.
+// The drop of a full queue is explained although no dry run meets it.
 func TestARefusalByADeviceIsExplained(t *testing.T) {
 	tr := newTracer(host(t, config("", "{name: web}", "vm1 web", "vm2 web")))
 	s := tr.subject(tr.places[id("vm1")], nil, make([]byte, 60), &model.Result{})

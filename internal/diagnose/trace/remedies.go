@@ -15,7 +15,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// blocked: the port, or the uplink, lets nothing pass.
+// blocked: the port, or the uplink, passes no frame.
 func (s *subject) blocked(c *diagnose.Cause, at *place) {
 	if at.uplink != nil {
 		setBy(c, "uplinks[].blocked", plan.Row{Policy: "blocked", Value: plan.FieldValueOf(true), From: uplinkOf(at)})
@@ -42,7 +42,7 @@ func (s *subject) blocked(c *diagnose.Cause, at *place) {
 	s.edit(c, diagnose.EditPort, at.id.Name, "blocked: false")
 }
 
-// check: one of the switch's guards.
+// check: one of the switch's guards dropped the frame.
 func (s *subject) check(c *diagnose.Cause, name, when string) {
 	setBy(c, "checks."+name, plan.Row{Policy: "checks." + name, Value: plan.FieldValueOf(true),
 		From: plan.Source{Level: plan.FromSwitch, Name: s.from.id.Switch}})
@@ -57,7 +57,7 @@ func (s *subject) forged(c *diagnose.Cause, p *plan.Port) {
 	s.set(c, p, "security.forgedTransmits", string(spec.Accept))
 }
 
-// linkControl: the guest speaks a protocol of the link that its port does not let pass.
+// linkControl: the guest sent a link control protocol that its port does not pass.
 func (s *subject) linkControl(c *diagnose.Cause, p *plan.Port) {
 	pass := p.Policy.GuestLinkControl
 	name := model.LinkControl(s.dst, s.inner)
@@ -70,7 +70,7 @@ func (s *subject) linkControl(c *diagnose.Cause, p *plan.Port) {
 	}
 	c.Why = fmt.Sprintf("the port lets no such protocol of its guest's pass; what it lets pass: %s",
 		none(strings.Join(pass.V, ", ")))
-	if name == "" { // the frame is not at hand
+	if name == "" { // the frame is not available
 		name = spec.PassLLDP
 		c.Change = "Let the protocol pass that the guest needs (lacp, lldp, eapol, ptp, cdp), if it is an appliance " +
 			"or part of a lab; else leave it."
@@ -119,8 +119,7 @@ func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 	}
 }
 
-// listedAt returns a port of the switch whose addresses the one that is claimed is among: p itself where it is, nil for
-// none.
+// listedAt returns the port of the switch that lists the claimed address: p itself if it does, nil for none.
 func (s *subject) listedAt(p *plan.Port) *plan.Port {
 	lists := func(q *plan.Port) bool {
 		return slices.ContainsFunc(q.Policy.AddressGuard.Addresses.V, func(text string) bool {
@@ -158,7 +157,7 @@ func (s *subject) frameTag() string {
 	return fmt.Sprintf("tagged with VLAN %d", s.vid)
 }
 
-// tagged: the frame's tag, or its lack of one, is not what the port passes.
+// tagged: the port does not pass the frame's tag, or an untagged frame.
 func (s *subject) tagged(c *diagnose.Cause, p *plan.Port, why abi.Reason) {
 	v := &p.Policy.VLAN
 	c.Why = fmt.Sprintf("the frame is %s, and the port is %s", s.frameTag(), v.V)
@@ -250,7 +249,7 @@ func (s *subject) nobody(c *diagnose.Cause, at *place, why abi.Reason) {
 		c.Change = "Correct the destination or, if a port is to be reached there, put it into that segment."
 		return
 	}
-	// The port asked about is there: then it has to learn what is behind it.
+	// If the requested port is there, it must learn the MACs behind it.
 	p := s.to.port
 	c.Change = "If the destination is behind that port, have the port learn and take what is not known."
 	s.fix(c, p, settings(p, plan.Setting{Path: "security.macLearning.enabled", Value: "true"},
@@ -313,7 +312,7 @@ func (s *subject) uplinkVLAN(c *diagnose.Cause, at *place) {
 		fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
 }
 
-// uplinkOf returns the source of what an uplink sets.
+// uplinkOf returns the source of an uplink's settings.
 func uplinkOf(at *place) plan.Source { return plan.Source{Level: plan.FromUplink, Name: at.id.Name} }
 
 func none(s string) string {
@@ -323,7 +322,7 @@ func none(s string) string {
 	return s
 }
 
-// noUplink: none of those that the port's teaming names can be used.
+// noUplink: none of the uplinks that the port's teaming names can be used.
 func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 	team := &at.port.Policy.Teaming
 	setRow(c, at.port, "teaming.active")
@@ -377,7 +376,7 @@ func (s *subject) changedMAC(c *diagnose.Cause, p *plan.Port) {
 	s.set(c, p, "security.macChanges", string(spec.Accept))
 }
 
-// loop: the loop guards for copies of frames from outside.
+// loop: the checks against loops refused a copy of a frame from outside.
 func (s *subject) loop(c *diagnose.Cause, at *place, why abi.Reason) {
 	name := "reversePath"
 	if !s.dst.IsGroup() {
@@ -394,7 +393,7 @@ func (s *subject) loop(c *diagnose.Cause, at *place, why abi.Reason) {
 		at.port.Policy.Teaming.Policy.V, at.port.Origin(at.port.Policy.Teaming.Policy.From))
 }
 
-// looped: Heddle has blocked the port, or the frame is one that looks for loops.
+// looped: Heddle has blocked the port, or the frame is a loop probe.
 func (s *subject) looped(c *diagnose.Cause, at *place) {
 	why := s.Facts[at.id].LoopBlocked
 	if at.port == nil || why == nil {

@@ -14,12 +14,14 @@ import (
 	"heddle/internal/spec"
 )
 
-// ports are the ports that every test configuration may have: vm1 has the MAC 02:00:00:00:00:01 and the device dev-vm1.
+// mac returns the n-th MAC. The ports of test configurations have them: vm1 has the MAC 02:00:00:00:00:01 and the
+// device dev-vm1.
 func mac(n byte) plan.MAC { return plan.MAC{2, 0, 0, 0, 0, n} }
 
 func id(name string) plan.PortID { return plan.PortID{Switch: "lab", Name: name} }
 
-// host makes a host of a configuration: every device is there and up with MTU 1500, uplinks have MACs from 02:…:a1 on.
+// host makes a host from a configuration: every device exists and is up with MTU 1500, uplinks have MACs from 02:…:a1
+// on.
 func host(t testing.TB, text string) *Host {
 	t.Helper()
 	cfg, err := spec.Parse("lab.yaml", []byte(text))
@@ -82,7 +84,7 @@ func config(sw, groups string, ports ...string) string {
 	return text
 }
 
-// edited carries an edit out on a configuration.
+// edited applies an edit to a configuration.
 func edited(t *testing.T, text string, e *diagnose.Edit) string {
 	t.Helper()
 	var root, set map[string]any
@@ -120,7 +122,7 @@ func edited(t *testing.T, text string, e *diagnose.Edit) string {
 	return string(out)
 }
 
-// merge puts what is set into an object; a VLAN policy is replaced as a whole.
+// merge merges set into an object; a VLAN policy is replaced as a whole.
 func merge(into, set map[string]any) {
 	for k, v := range set {
 		sub, ok := v.(map[string]any)
@@ -142,7 +144,7 @@ func run(t testing.TB, h *Host, q diagnose.Request) *diagnose.Report {
 	return r
 }
 
-// fields makes a request of a frame to a MAC.
+// to returns the fields of a frame to a MAC.
 func to(dst plan.MAC, f diagnose.Fields) *diagnose.Fields {
 	f.DstMAC = &dst
 	return &f

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Run answers a request. Errors are of the request, or a NotFoundError or KernelError.
+// Run answers a request. The error is about the request, or is a NotFoundError or KernelError.
 func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 	t := newTracer(h)
 	from, to, notes, err := t.ends(q)
@@ -52,7 +52,7 @@ func (t *tracer) unconnected(r *diagnose.Report, end *place) bool {
 	return true
 }
 
-// answer puts into one sentence what the report comes to.
+// answer sets the report's answer in one sentence.
 func (t *tracer) answer(r *diagnose.Report, from, to *place) {
 	end := ""
 	if to != nil {
@@ -70,8 +70,8 @@ func (t *tracer) answer(r *diagnose.Report, from, to *place) {
 	}
 }
 
-// ends returns where frames enter and whom they are meant for, nil if the request has no receiver. notes say how ends
-// that were named by an address are known.
+// ends returns where frames enter and their receiver, nil if the request has none. notes say how ends that were named
+// by an address were found.
 func (t *tracer) ends(q diagnose.Request) (from, to *place, notes []string, err error) {
 	if q.Frame != nil && len(q.Frames) > 0 {
 		return nil, nil, nil, errors.New("give a frame by its fields or by its bytes, not both")
@@ -159,7 +159,7 @@ func (t *tracer) one(from, to *place, b []byte) (diagnose.Frame, error) {
 	return f, err
 }
 
-// short returns the frame with zeros where the dry run has them.
+// short returns the frame with zeros where the dry run has zeros.
 func short(b []byte) []byte {
 	if len(b) <= KernelBytes {
 		return b

@@ -13,19 +13,19 @@ import (
 // exchange is one frame of a conversation, without its ends.
 type exchange struct {
 	protocol, name string
-	back           bool // from the second to the first
+	back           bool // from the second station to the first
 	fields         func(src, dst station) *packet
 }
 
 // station is one end of a conversation.
 type station struct {
 	at     *place
-	mac    plan.MAC // what the other end sends to
-	sends  plan.MAC // what its adapter uses, also where the port does not accept that (S3)
+	mac    plan.MAC // the MAC to which the other end sends
+	sends  plan.MAC // the MAC that its adapter uses, even if the port does not accept it (S3)
 	v4, v6 netip.Addr
 }
 
-// exchanges returns what two stations have to get through to talk, both ways.
+// exchanges returns the frames that two stations must exchange to talk, in both directions.
 func exchanges() []exchange {
 	request := func(s, d station) *packet {
 		return &packet{dst: broadcast, fields: &diagnose.Fields{ARP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
@@ -54,7 +54,7 @@ func exchanges() []exchange {
 	}
 }
 
-// solicited returns the group that is asked for an address (RFC 4291 §2.7.1).
+// solicited returns the multicast group for requests for an address (RFC 4291 §2.7.1).
 func solicited(a netip.Addr) netip.Addr {
 	b := a.As16()
 	return netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: b[13], 14: b[14], 15: b[15]})
@@ -88,7 +88,7 @@ func (t *tracer) talk(r *diagnose.Report, from, to *place) error {
 	return nil
 }
 
-// station gives an end of a conversation addresses: its own as far as they are known.
+// station gives an end of a conversation its addresses: its own if they are known.
 func (t *tracer) station(at *place, n byte) (station, error) {
 	s := station{at: at, mac: t.model.MACOf(at.id), v4: t.ownAddress(at, true), v6: t.ownAddress(at, false)}
 	s.sends = s.mac
@@ -115,7 +115,7 @@ func (t *tracer) station(at *place, n byte) (station, error) {
 	return s, nil
 }
 
-// hop sends one frame and enters what becomes of it.
+// hop sends one frame and records what happens to it.
 func (t *tracer) hop(r *diagnose.Report, x exchange, src, dst station) error {
 	p := x.fields(src, dst)
 	p.src = src.sends
@@ -153,7 +153,7 @@ func same(c, o *diagnose.Cause) bool {
 		c.Command == o.Command
 }
 
-// judge reports whether the frame arrives, and how.
+// judge sets whether the frame arrives, and how.
 func judge(h *diagnose.Hop, f *diagnose.Frame, to *place) {
 	var left []string
 	for _, c := range f.Copies {
@@ -172,7 +172,7 @@ func judge(h *diagnose.Hop, f *diagnose.Frame, to *place) {
 	if len(left) > 0 && f.Delivered {
 		h.Verdict, h.Path = diagnose.Unknown, strings.Join(left, "; ")
 	}
-	for _, c := range f.Causes { // refused here is refused, whatever leaves
+	for _, c := range f.Causes { // if it is refused here, it does not matter what leaves
 		if c.Port == to.id.Name && h.Verdict == diagnose.Unknown && c.Reason != otherSwitch {
 			h.Verdict = diagnose.No
 		}
@@ -183,7 +183,7 @@ func leaves(c diagnose.Copy) string {
 	return fmt.Sprintf("leaves by %s, %s", c.To, c.Tag)
 }
 
-// sum says what the hops come to for each protocol: the worst of them.
+// sum sets each protocol's verdict: the worst of its hops.
 func sum(t *diagnose.Talk) {
 	for _, h := range t.Hops {
 		i := slices.IndexFunc(t.Protocols, func(p diagnose.Protocol) bool { return p.Name == h.Protocol })
@@ -205,7 +205,7 @@ func sum(t *diagnose.Talk) {
 	}
 }
 
-// limits says what the answer rests on and what cannot be known here.
+// limits adds notes about what the answer assumes and what cannot be known here.
 func (t *tracer) limits(r *diagnose.Report, from, to *place) {
 	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	if slices.ContainsFunc(r.Talk.Hops, func(h diagnose.Hop) bool { return h.Verdict == diagnose.Unknown }) {

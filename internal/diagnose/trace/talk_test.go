@@ -10,7 +10,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// answer returns a talk in short: each protocol's verdict, the reasons of the causes, and the notes.
+// answer returns a short form of a talk: each protocol's verdict, the reasons of the causes, and the notes.
 func answer(r *diagnose.Report) (verdicts string, reasons []string) {
 	var parts []string
 	for _, p := range r.Talk.Protocols {
@@ -99,7 +99,7 @@ func TestTalkOfTwoUplinksIsRefused(t *testing.T) {
 	}
 }
 
-// A guest that uses a MAC it may not sends nothing that arrives, and gets nothing (S3).
+// A guest that uses a forbidden MAC sends nothing that arrives, and receives nothing (S3).
 func TestTalkUnderAViolation(t *testing.T) {
 	text := config("", "{name: web, vlan: {access: 10}}\n{name: forge, vlan: {access: 10}, security: "+
 		"{forgedTransmits: accept}}\n"+

@@ -1,8 +1,8 @@
 // Package trace finds out what a host's switches would do with a frame, and reports it in the user's words: the path
 // stage by stage, who would get it, on which uplink with which tag, and for every refusal the policy that causes it,
 // the level that set it and the command that changes it. The model and the kernel program, on copies of the live
-// tables, both answer; a difference between them is reported. The package is pure: who runs the kernel program is
-// handed in.
+// tables, both answer; a difference between them is reported. The package is pure: its caller passes in a way to run
+// the kernel program.
 package trace
 
 import (
@@ -15,7 +15,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Host is what is asked: a plan, what is seen of the devices, and what the tables hold. Nothing in it is changed.
+// Host is what a trace needs: a plan, the facts of the devices, and the content of the tables. A trace does not change
+// it.
 type Host struct {
 	Plan    *plan.Plan
 	Facts   plan.Facts
@@ -24,16 +25,16 @@ type Host struct {
 	Spent   []model.Spent
 	// Awake are the ports whose wait for their guest is over (S99).
 	Awake map[plan.PortID]uint32
-	// Speakers are the ports that sent last from the MACs of their siblings (S111).
+	// Speakers are the ports that sent last with the MACs of their siblings (S111).
 	Speakers []model.Speaker
 	Now      time.Duration // on the clock of Learned, Sent and Spent
-	// Kernel runs the kernel program on the same tables; nil where there is none.
+	// Kernel runs the kernel program on the same tables; nil if there is none.
 	Kernel Kernel
-	// NewModel is model.New, or makes one with a fault.
+	// NewModel is model.New, or a substitute with a fault, for tests.
 	NewModel func(*plan.Plan, plan.Facts, time.Duration) *model.Host
 	// File is the path of the active configuration; "" if there is none.
 	File string
-	// RunTime are the ports connected by command, ByCommand what commands set otherwise than it was, by port.
+	// RunTime are the ports connected by command; ByCommand is what commands have set on ports, by port.
 	RunTime   map[string]spec.Port
 	ByCommand map[string]ByCommand
 	// Groups are the port groups, for finding one that a port could be moved to.
@@ -42,8 +43,8 @@ type Host struct {
 	// metered.
 	Seen    []Seen
 	Metered bool
-	// Neighbours are MACs that the host itself knows by its own questions, without the port. Refused are the addresses
-	// in whose name frames were refused.
+	// Neighbours are MACs that the host itself knows from its own requests, without the port. Refused are the source
+	// addresses of refused frames.
 	Neighbours, Refused []Seen
 	// Waiting says why frames of ports and uplinks do not reach the switch yet.
 	Waiting map[plan.PortID]problem.Problem
@@ -51,7 +52,7 @@ type Host struct {
 
 // ByCommand is what commands have set on a port.
 type ByCommand struct {
-	// PortGroup is the one that the file has, if a command moved the port to another.
+	// PortGroup is the port group in the file, if a command moved the port to another.
 	PortGroup string
 	// Blocked: a command blocked or unblocked it.
 	Blocked bool
@@ -74,14 +75,14 @@ type Group struct {
 
 // Kernel runs the kernel program in recording mode.
 type Kernel interface {
-	// Frame gives a frame of at least 14 bytes, all zero from byte KernelBytes on, to a connected port or uplink.
+	// Frame runs a frame of at least 14 bytes, all zero from byte KernelBytes on, from a connected port or uplink.
 	Frame(at plan.PortID, frame []byte) (Outcome, error)
 }
 
-// KernelBytes is how much of a frame a dry run takes as it is. The rules read nothing that far behind.
+// KernelBytes is how many bytes of a frame a dry run can take. The rules read nothing after them.
 const KernelBytes = 3584
 
-// Outcome is what became of a frame. The order of copies and refusals means nothing.
+// Outcome is what happened to a frame. The order of copies and refusals has no meaning.
 type Outcome struct {
 	Delivered bool
 	Reason    abi.Reason
