@@ -63,7 +63,7 @@ func newAdvise(d Deps) *cobra.Command {
 	return c
 }
 
-// adviceOf complains about times that contradict each other.
+// adviceOf checks that the times of a request do not contradict each other.
 func adviceOf(c *cobra.Command, q *api.AdviseRequest) error {
 	since := c.Flags().Changed("since")
 	switch {
@@ -77,7 +77,7 @@ func adviceOf(c *cobra.Command, q *api.AdviseRequest) error {
 	return nil
 }
 
-// advice asks the agent, which measures for a time before it answers.
+// advice asks the agent for findings; the agent measures for a time before it answers.
 func advice(c *cobra.Command, t *target, q api.AdviseRequest) (*api.Advice, error) {
 	client, err := t.client()
 	if err != nil {
@@ -88,7 +88,7 @@ func advice(c *cobra.Command, t *target, q api.AdviseRequest) (*api.Advice, erro
 	return client.Advise(ctx, q)
 }
 
-// WriteAdvice writes advice for people, as it is read at that time.
+// WriteAdvice writes findings for people; times are shown relative to now.
 func WriteAdvice(w io.Writer, d Deps, a *api.Advice, now time.Time) error {
 	period := "since each port was connected"
 	if a.MeasuredSeconds > 0 {
@@ -148,7 +148,7 @@ func writeFinding(b *strings.Builder, d Deps, f *api.Finding, now time.Time) {
 	fmt.Fprintf(b, "  %-*s%s\n\n", label, "command:", f.Command)
 }
 
-// seenText returns when a finding was seen, "" where an agent says nothing of that.
+// seenText returns when a finding was seen, "" if the agent does not report that.
 func seenText(f *api.Finding, now time.Time) string {
 	switch {
 	case f.Undated:
@@ -167,7 +167,7 @@ func seenText(f *api.Finding, now time.Time) string {
 	return last + ", first " + clockText(f.FirstSeen, now)
 }
 
-// clockText returns an instant, with its day where that is not today.
+// clockText returns an instant, with its day if that is not today.
 func clockText(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {

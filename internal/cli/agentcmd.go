@@ -74,9 +74,9 @@ func newAgent(d Deps) *cobra.Command {
 	return c
 }
 
-// agentGCPercent is how much an agent's heap grows, in percent of what lives, before it is collected. The agent
-// allocates little at rest and keeps flows outside of the heap: half of Go's 100 saves memory on every host, and costs
-// no measurable time.
+// agentGCPercent is how much an agent's heap grows, in percent of the live heap, before it is collected. The agent
+// allocates little at rest and keeps flows outside the heap: half of Go's default of 100 saves memory on every host,
+// and costs no measurable time.
 const agentGCPercent = 50
 
 // keepHeapSmall sets the garbage collector for a process that runs beside guests, unless the environment sets it.
@@ -86,7 +86,7 @@ func keepHeapSmall(d Deps) {
 	}
 }
 
-// supervisedEnd gives a service manager the statuses after which it should not start the agent again.
+// supervisedEnd tells a service manager the exit statuses after which it should not start the agent again.
 func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
 	switch {
 	case !manager.Present() && d.env("HEDDLE_SUPERVISED", "") == "":
@@ -100,8 +100,8 @@ func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
 	return err
 }
 
-// loadOptions reads what labs change of load-based teaming: nobody waits half a minute, or fills 10 Gb/s, to see it
-// work.
+// loadOptions reads the environment variables by which labs change load-based teaming: nobody wants to wait half a
+// minute, or to fill 10 Gb/s, to see it work.
 func loadOptions(d Deps) (o uplinks.LoadOptions, err error) {
 	if text := d.env("HEDDLE_LOAD_WINDOW", ""); text != "" {
 		if o.Window, err = times.Parse(text); err != nil || o.Window <= 0 {
@@ -116,7 +116,7 @@ func loadOptions(d Deps) (o uplinks.LoadOptions, err error) {
 	return o, nil
 }
 
-// hangups turns SIGHUP into messages; several at once are one.
+// hangups turns SIGHUP into messages; several at once become one.
 func hangups(ctx context.Context) (<-chan struct{}, func()) {
 	sig := make(chan os.Signal, 1)
 	out := make(chan struct{}, 1)

@@ -54,7 +54,7 @@ func newApply(d Deps) *cobra.Command {
 				return s.Apply(ctx, q)
 			})
 			if err != nil {
-				// The same faults under the name the user gave, also without an agent.
+				// Report the faults under the file name that the user gave, also without an agent.
 				if _, faults := spec.Parse(fileName(file), b); faults != nil {
 					return faults
 				}
@@ -74,7 +74,7 @@ func newApply(d Deps) *cobra.Command {
 	return c
 }
 
-// printChanges shows a difference as a person reads one: an object with its mark, its fields below.
+// printChanges shows a difference for people: an object with its mark, and its fields below it.
 func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 	if len(out.Changes) == 0 && len(out.Effects) == 0 {
 		if _, err := fmt.Fprintln(w, "nothing changes"); err != nil {
@@ -107,7 +107,7 @@ func printChangeLines(d Deps, w io.Writer, list []api.Change) error {
 		if ch.Field == "" || ch.Object != heading {
 			kind := ch.Kind
 			if ch.Field != "" {
-				kind = api.Changed // the object stays, a field of it changes
+				kind = api.Changed // the object stays, and one of its fields changes
 			}
 			heading = ch.Object
 			if _, err := fmt.Fprintln(w,

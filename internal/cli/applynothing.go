@@ -14,8 +14,8 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// confirmNothing asks before a file that declares nothing removes what is there: such a file is more often one that was
-// cut off than one that is meant. Where nobody can be asked it takes --yes.
+// confirmNothing asks before a file that declares nothing removes everything: such a file is more often truncated than
+// intended. If nobody can be asked, --yes is required.
 func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) error {
 	if q.DryRun || yes || !spec.DeclaresNothing([]byte(q.Content)) {
 		return nil
@@ -40,7 +40,7 @@ func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) 
 	return err
 }
 
-// yes asks a person on the terminal; no answer is no.
+// yes asks a person on the terminal; without an answer it returns false.
 func (d Deps) yes(c *cobra.Command, question string) (bool, error) {
 	fmt.Fprintf(d.Stderr, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(interrupt.Reader(c.Context(), d.Stdin)).ReadString('\n')

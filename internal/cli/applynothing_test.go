@@ -9,7 +9,8 @@ import (
 	"heddle/internal/api"
 )
 
-// An empty file, or one of comments, means nothing. It is valid; what it would remove is asked about.
+// An empty file, or one with only comments, declares nothing. It is valid; before it removes anything, the user is
+// asked.
 func TestApplyOfAFileThatDeclaresNothing(t *testing.T) {
 	removes := api.Applied{Changes: []api.Change{{Kind: api.Removed, Object: api.ObjectRef{Kind: api.SwitchObject,
 		Name: "lab"}}}}

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// reportFlags are those of every command that publishes numbers.
+// reportFlags are the common flags of commands that publish numbers.
 type reportFlags struct {
 	output string
 	check  bool
@@ -27,7 +27,7 @@ func (f *reportFlags) add(c *cobra.Command) {
 	f.report.flag(c)
 }
 
-// publish writes the report and, where asked, turns missed budgets into an error.
+// publish writes the report and, if requested, returns missed budgets as an error.
 func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Report) error {
 	if err := rep.Write(w, format); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Rep
 	return nil
 }
 
-// measure has run measure, with its progress on a terminal, and publishes what it reports.
+// measure runs measure, with its progress on a terminal, and publishes the report.
 func (f *reportFlags) measure(c *cobra.Command, d Deps,
 	run func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error)) error {
 	format, err := report.ParseFormat(f.output)
@@ -112,7 +112,7 @@ func newBenchSwitch(d Deps) *cobra.Command {
 	return c
 }
 
-// hasten makes the run quick, unless the command line sets how long it takes.
+// hasten shortens the run, unless the command line sets how long it takes.
 func hasten(c *cobra.Command, opts *bench.SwitchOptions) {
 	asked := *opts
 	opts.Quick()

@@ -46,7 +46,7 @@ func newBenchCapture(d Deps) *cobra.Command {
 	return c
 }
 
-// hastenCaptures makes the run quick, unless the command line sets how long it takes.
+// hastenCaptures shortens the run, unless the command line sets how long it takes.
 func hastenCaptures(c *cobra.Command, opts *bench.CaptureOptions) {
 	quick := bench.QuickCaptures()
 	for _, f := range []struct {

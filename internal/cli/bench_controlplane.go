@@ -51,7 +51,7 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	return c
 }
 
-// quickenControlPlane makes the run quick, where the command line doesn't say otherwise.
+// quickenControlPlane shortens the run, unless the command line sets its size.
 func quickenControlPlane(c *cobra.Command, opts *controlplane.Options) {
 	if !c.Flags().Changed("hosts") {
 		opts.Hosts = []int{100}

@@ -66,7 +66,7 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	return c
 }
 
-// quicken makes the run quick, where the command line doesn't say otherwise.
+// quicken shortens the run, unless the command line sets its size.
 func quicken(c *cobra.Command, opts *flowexport.Options) {
 	asked := *opts
 	opts.Quick()

@@ -18,13 +18,13 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// anyPort as the port is every port, as with tcpdump.
+// anyPort in place of a port means every port, as in tcpdump.
 const anyPort = "any"
 
-// endPatience is how long the end of a capture may take before what is left is given up.
+// endPatience is how long the end of a capture may take before the remaining frames are given up.
 const endPatience = 5 * time.Second
 
-// capture is one "heddle capture".
+// capture is one run of "heddle capture".
 type capture struct {
 	d        Deps
 	client   api.Service
@@ -34,7 +34,7 @@ type capture struct {
 	out      stream
 	count    uint64
 	duration time.Duration
-	// compile makes a program of a filter expression.
+	// compile compiles a filter expression.
 	compile func(context.Context, string) ([]api.FilterInstruction, error)
 }
 
@@ -104,7 +104,7 @@ func completeCapture(c *cobra.Command) {
 	_ = c.RegisterFlagCompletionFunc("reason", words(reasons...))
 }
 
-// arguments takes in the command line.
+// arguments reads the command line.
 func (f *capture) arguments(args []string) error {
 	if err := f.out.check(); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (f *capture) arguments(args []string) error {
 	return nil
 }
 
-// run captures until it is enough, the time is over, or the user ends it.
+// run captures until there are enough frames, the time is over, or the user ends it.
 func (f *capture) run(ctx context.Context) (err error) {
 	if strings.TrimSpace(f.filter) != "" {
 		if f.ask.Filter, err = f.compile(ctx, f.filter); err != nil {
@@ -152,7 +152,7 @@ func (f *capture) run(ctx context.Context) (err error) {
 	return err
 }
 
-// output returns where frames go.
+// output returns the output for frames.
 func (f *capture) output() (*captureOutput, error) {
 	switch f.write {
 	case "":
@@ -221,7 +221,7 @@ func (f *capture) session(host string, client api.Service, ask api.Capture, t *t
 		started: make(chan uint64, 1)}
 }
 
-// follow ends the capture at the agent when it is over here, and takes in what was captured until then.
+// follow ends the capture at the agent when it is over here, and reads the frames captured until then.
 func (s *captureSession) follow(ctx context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -240,7 +240,7 @@ func (s *captureSession) follow(ctx context.Context) error {
 	return err
 }
 
-// watch waits for what ends the capture.
+// watch waits for the event that ends the capture.
 func (s *captureSession) watch(ctx, inner context.Context, cancel context.CancelFunc) {
 	var over <-chan time.Time
 	var id uint64
@@ -275,7 +275,7 @@ func (s *captureSession) watch(ctx, inner context.Context, cancel context.Cancel
 	}
 }
 
-// take takes in one event.
+// take processes one event.
 func (s *captureSession) take(e api.CaptureEvent) error {
 	switch {
 	case e.Started != nil:

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/capture/filter"
 )
 
-// compileFilter makes a program of a pcap-filter(7) expression.
+// compileFilter compiles a pcap-filter(7) expression.
 func compileFilter(ctx context.Context, expression string) ([]api.FilterInstruction, error) {
 	program, err := filter.Compile(ctx, expression)
 	var fault *filter.SyntaxError

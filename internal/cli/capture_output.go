@@ -36,7 +36,7 @@ func hostPrefix(host string) string {
 // out reports whether the frame was on its way out of the switch, to the port's owner.
 func (s sighting) out() bool { return s.Copy }
 
-// disposition returns the stage, and of a drop the reason.
+// disposition returns the stage, and for a drop the reason.
 func (s sighting) disposition() string {
 	if s.Stage == api.StageDrop {
 		return "drop " + s.Reason
@@ -44,7 +44,7 @@ func (s sighting) disposition() string {
 	return string(s.Stage)
 }
 
-// party is who the frame is from or for, where it is not the port's owner.
+// party returns who sent the frame or gets it, if that is not the port's owner.
 func (s sighting) party() string {
 	switch {
 	case s.ToHost:
@@ -62,7 +62,7 @@ func (s sighting) party() string {
 func portName(p api.CapturePort, number uint16) string {
 	switch {
 	case number == 0:
-		return "no uplink" // a copy for the physical network that no uplink could take
+		return "no uplink" // a copy for the physical network that no uplink could carry
 	case p.Name == "":
 		return "a port that is gone"
 	}
@@ -76,7 +76,7 @@ type captureSink interface {
 	end(c api.CaptureCounts) error
 }
 
-// captureOutput writes frames in batches, at the latest a moment after they came.
+// captureOutput writes frames in batches, at most outputDelay after they arrive.
 type captureOutput struct {
 	mu    sync.Mutex
 	buf   *bufio.Writer
@@ -86,7 +86,7 @@ type captureOutput struct {
 	timer *time.Timer
 }
 
-// outputDelay is how long a frame may wait to be shown.
+// outputDelay is how long a frame may wait before it is shown.
 const outputDelay = 50 * time.Millisecond
 
 func newCaptureOutput(w io.Writer, file io.Closer, sink captureSink) (*captureOutput, error) {
@@ -115,7 +115,7 @@ func (o *captureOutput) flush() {
 	}
 }
 
-// close writes what is left.
+// close writes the remaining frames.
 func (o *captureOutput) close(c api.CaptureCounts) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,14 +126,14 @@ func (o *captureOutput) close(c api.CaptureCounts) error {
 		o.err = errors.Join(o.sink.end(c), o.buf.Flush())
 	}
 	err := o.err
-	o.err = errors.New("the capture is over") // for a flush that is late
+	o.err = errors.New("the capture is over") // for a flush that comes too late
 	if o.file != nil {
 		err = errors.Join(err, o.file.Close())
 	}
 	return err
 }
 
-// lineSink prints one line a frame.
+// lineSink prints one line for each frame.
 type lineSink struct {
 	out *stream
 	d   Deps
@@ -166,7 +166,7 @@ func (l *lineSink) frame(s sighting) (err error) {
 	return err
 }
 
-// capturedFrame is what "-o json" prints of a frame.
+// capturedFrame is the JSON form of a frame.
 type capturedFrame struct {
 	Time      time.Time        `json:"time"`
 	HostName  string           `json:"hostName,omitempty"` // of the host that captured it, where there are several
@@ -176,7 +176,7 @@ type capturedFrame struct {
 	Direction string           `json:"direction"` // "in" from the port's owner into the switch, or "out"
 	Stage     api.CaptureStage `json:"stage"`
 	Reason    string           `json:"reason,omitempty"`
-	From      string           `json:"from,omitempty"` // of a copy: the port that sent it
+	From      string           `json:"from,omitempty"` // for a copy: the port that sent it
 	Host      string           `json:"host,omitempty"` // "to", "from": the host's own stack has part in it
 	VLAN      plan.Segment     `json:"vlan,omitzero"`
 	Length    uint32           `json:"length"`
@@ -206,7 +206,7 @@ func (l *lineSink) object(s sighting) capturedFrame {
 	return o
 }
 
-// segmented says that a frame stands for several, which its sender left to be cut.
+// segmented describes a frame whose sender left segmentation to the device.
 func segmented(size uint32) string {
 	if size == 0 {
 		return ""
@@ -279,7 +279,7 @@ func (f *fileSink) frame(s sighting) error {
 		Length: int(s.Length), Data: s.Data})
 }
 
-// comment returns what the packet's comment says: port, direction, disposition, and what else is known.
+// comment returns the packet's comment: port, direction, disposition, and what else is known.
 func comment(s sighting) string {
 	way := "in"
 	if s.out() {
@@ -298,7 +298,7 @@ func comment(s sighting) string {
 	return strings.Join(words, ", ")
 }
 
-// end writes the statistics. Which port's the lost frames were is not known: they are with the first interface.
+// end writes the statistics. It is unknown which port's frames were lost: they are counted at the first interface.
 func (f *fileSink) end(c api.CaptureCounts) error {
 	if len(f.order) == 0 && c.Lost > 0 {
 		if _, err := f.of("", api.CapturePort{}, 1); err != nil {

@@ -18,7 +18,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// capturedFrames returns what an agent says of a frame that is delivered, one that is dropped, and one of the host's.
+// capturedFrames returns the records of a frame that is delivered, one that is dropped, and one of the host's own.
 func capturedFrames() []api.CaptureEvent {
 	frame := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5}, make([]byte, 46)...)
 	at := func(n int, f api.CaptureFrame) api.CaptureEvent {
@@ -46,7 +46,7 @@ func capturedFrames() []api.CaptureEvent {
 	}
 }
 
-// captureWith runs a capture against a stand-in of the agent.
+// captureWith runs a capture against a stand-in for the agent.
 func captureWith(t *testing.T, f *capture, args ...string) (stdout, stderr string, s *standIn, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer

@@ -27,7 +27,7 @@ func parseMAC(s string) (string, error) {
 	return m.String(), nil
 }
 
-// fileFlag adds -f.
+// fileFlag adds the flag -f.
 func fileFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "file", "f", "", "configuration file; - for standard input")
 	_ = c.MarkFlagFilename("file", "yaml", "yml")
@@ -48,7 +48,7 @@ func readFile(ctx context.Context, d Deps, file string) ([]byte, error) {
 	return b, err
 }
 
-// fileName returns what messages call the file.
+// fileName returns the name of the file in messages.
 func fileName(file string) string {
 	if file == "-" {
 		return "<stdin>"
@@ -56,7 +56,7 @@ func fileName(file string) string {
 	return file
 }
 
-// planWarnings returns the requests of a valid configuration that exceed what a host can hold.
+// planWarnings returns what a valid configuration requests beyond the capacity of a host.
 func planWarnings(cfg *spec.Config) []string {
 	p, err := plan.ResolveValid(cfg, nil)
 	if err != nil {
@@ -65,14 +65,14 @@ func planWarnings(cfg *spec.Config) []string {
 	return p.Warnings()
 }
 
-// Checked is what "heddle check" finds in a file.
+// Checked is the result of "heddle check".
 type Checked struct {
 	File     string      `json:"file"`
 	Valid    bool        `json:"valid"`
 	Faults   spec.Faults `json:"faults"`
 	Warnings []string    `json:"warnings"`
 	Notes    []string    `json:"notes"`
-	// Switches and so on are how many the file declares, 0 of one with faults.
+	// Switches and the following are how many objects the file declares, 0 if it has faults.
 	Switches   int `json:"switches"`
 	PortGroups int `json:"portGroups"`
 	Uplinks    int `json:"uplinks"`
@@ -146,7 +146,7 @@ func newCheck(d Deps) *cobra.Command {
 	return c
 }
 
-// printFaults prints, with -o json or yaml, the faults of a file; err is the command's all the same.
+// printFaults prints, with -o json or yaml, the faults of a file; the command still returns err.
 func (o *output) printFaults(d Deps, v Checked, err error) error {
 	if o.format == "table" || !errors.As(err, &v.Faults) {
 		return nil
@@ -154,7 +154,7 @@ func (o *output) printFaults(d Deps, v Checked, err error) error {
 	return o.print(d, v, nil)
 }
 
-// count takes in what is to be said of a valid file.
+// count fills in the numbers and warnings of a valid file.
 func (v *Checked) count(cfg *spec.Config) {
 	v.Valid = true
 	v.Warnings = append(v.Warnings, slices.Concat(cfg.Warnings(), planWarnings(cfg))...)

@@ -22,22 +22,22 @@ import (
 	"heddle/internal/spec"
 )
 
-// standIn is an agent that answers with what the test put there and remembers what it was asked.
+// standIn is a substitute for an agent. It gives the answers that the test has set, and records the requests.
 type standIn struct {
 	trial *api.Trial
 	state api.State
 	stats []api.Stats
 	macs  []api.MAC
-	// forgotten are the orders to forget MACs.
+	// forgotten are the requests to forget MACs.
 	forgotten []api.ForgetMACs
-	// readings are answered one after the other, then stats.
+	// readings are the answers about counters, one after the other; then stats is the answer.
 	readings [][]api.Stats
 	accounts []api.PortAccount
 	metrics  string
 	applied  api.Applied
 	// membership is the host's part in a cluster.
 	membership api.Membership
-	// maintained is what becomes of an uplink, with applied.
+	// maintained is the answer about an uplink's maintenance; applied is that about the change.
 	maintained api.Maintained
 	configs    []api.AppliedConfig
 	running    string
@@ -46,13 +46,13 @@ type standIn struct {
 	advice     api.Advice
 	err        error
 	asked      []any
-	// adoption is the answer about host ports, hostPorts the list.
+	// adoption is the answer about one host port, hostPorts the list of all.
 	adoption  api.Adoption
-	then      []api.Adoption // what the adoption comes to, each time it is asked about
+	then      []api.Adoption // the answers about the adoption, one for each query
 	hostPorts []api.HostPort
 	captured  []api.CaptureEvent
 	flows     flowAnswers
-	// hang is called in place of an answer to Reconnect, which comes when the caller has left.
+	// hang is called instead of answering Reconnect; the answer comes after the caller has left.
 	hang func()
 }
 
@@ -167,13 +167,13 @@ func (s *standIn) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, e
 	return &s.applied, s.note(again{q})
 }
 
-// again is a port that was to be connected whatever there was.
+// again is a port that was connected with Reconnect.
 type again struct{ api.Connect }
 
-// arriving is a port whose guest is to arrive.
+// arriving is a port that was connected for a guest that will arrive.
 type arriving struct{ api.Connect }
 
-// connected returns what an agent is asked for a port.
+// connected returns the request of an agent for a port.
 func connected(p spec.Port) api.Connect { return api.Connect{Port: p} }
 
 // console runs the program against a stand-in.
@@ -183,7 +183,7 @@ type console struct {
 	colour bool
 	stdin  string
 	asking bool
-	width  int // of the terminal; 0 is none
+	width  int // of the terminal; 0 for none
 }
 
 func newConsole(t *testing.T, s *standIn) *console {
@@ -225,7 +225,7 @@ func (c *console) must(args ...string) string {
 	return out
 }
 
-// furnished returns a stand-in with one of everything, and names as long as they may be.
+// furnished returns a stand-in with one object of every kind, and the longest possible names.
 func furnished() *standIn {
 	long := strings.Repeat("n", 63)
 	rows := []plan.Row{{Policy: "vlan", Value: plan.FieldValueOf(plan.VLAN{Mode: plan.VLANAccess, ID: 100}),
@@ -282,7 +282,7 @@ func TestEveryListingHasThreeForms(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(c.must(append(args, "-o", "yaml")...)), &fromYAML); err != nil {
 			t.Errorf("%v -o yaml: %v", args, err)
 		}
-		// Numbers differ in type between the two readers; as text they are the same.
+		// The two decoders give numbers different types; as text they are the same.
 		if a, b := asText(t, fromJSON), asText(t, fromYAML); a != b {
 			t.Errorf("%v: JSON and YAML differ: %s", args, cmp.Diff(a, b))
 		}
@@ -466,7 +466,7 @@ func TestEveryCommandExplainsItselfWithAnExample(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
-			if sub.Hidden && sub.Short == "" { // for the program itself
+			if sub.Hidden && sub.Short == "" { // only the program itself uses it
 				continue
 			}
 			if sub.Short == "" || sub.Example == "" && sub.Name() != "completion" &&
@@ -507,7 +507,7 @@ func (s *standIn) Capture(_ context.Context, q api.Capture, emit func(api.Captur
 
 func (s *standIn) EndCapture(_ context.Context, q api.EndCapture) error { return s.note(q) }
 
-// manyVLANs returns a trunk whose ranges are long to write.
+// manyVLANs returns a trunk with a long list of ranges.
 func manyVLANs() plan.VLAN {
 	v := plan.VLAN{Mode: plan.VLANTrunk}
 	for id := uint16(1); id < 2000; id += 2 {

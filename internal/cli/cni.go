@@ -6,7 +6,7 @@ import (
 	"heddle/internal/attach/cni"
 )
 
-// CNIName is what the program is called by a container runtime.
+// CNIName is the name under which a container runtime calls the program.
 const CNIName = "heddle-cni"
 
 func newCNI() *cobra.Command {
@@ -18,7 +18,7 @@ func newCNI() *cobra.Command {
 		Example: "  CNI_COMMAND=VERSION heddle cni </dev/null", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := cni.Main(c.Context(), "Heddle CNI plugin "+buildVersion().Version); err != nil {
-				return &SilentError{Status: ExitFailure} // answered already, as JSON
+				return &SilentError{Status: ExitFailure} // already answered, as JSON
 			}
 			return nil
 		},

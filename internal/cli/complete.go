@@ -20,16 +20,16 @@ const completeWithin = 2 * time.Second
 // mostCompleted is how many names a completion offers.
 const mostCompleted = 1000
 
-// source gives the names that an argument or flag of a command can have; args are the arguments before it.
+// source returns the names that an argument or flag of a command can have; args are the arguments before it.
 type source func(c *cobra.Command, args []string) []string
 
 // argumentWords are the words in capitals of a command's use line: PORT, PORT-GROUP.
 var argumentWords = regexp.MustCompile(`[A-Z][A-Z-]+`)
 
-// flagInUse is a flag with its value in a use line, which is no argument: -f FILE.
+// flagInUse is a flag with its value in a use line, which is not an argument: -f FILE.
 var flagInUse = regexp.MustCompile(`-\w+ [A-Z][A-Z-]+`)
 
-// completeLine has the arguments of a command completed, where it has not said itself how.
+// completeLine sets the completion of a command's arguments, unless the command has set one itself.
 func completeLine(c *cobra.Command) {
 	_, use, _ := strings.Cut(c.Use, " ")
 	words := argumentWords.FindAllString(flagInUse.ReplaceAllString(use, ""), -1)
@@ -38,7 +38,7 @@ func completeLine(c *cobra.Command) {
 	}
 }
 
-// completeValue has a flag of a command completed, where it has not said itself how.
+// completeValue sets the completion of a flag, unless the command has set one itself.
 func completeValue(c *cobra.Command, f *pflag.Flag) {
 	if _, done := c.GetFlagCompletionFunc(f.Name); done || f.Annotations[cobra.BashCompFilenameExt] != nil {
 		return
@@ -48,7 +48,7 @@ func completeValue(c *cobra.Command, f *pflag.Flag) {
 	}
 }
 
-// completeArguments completes the arguments that a use line names, the last one as often as there are more.
+// completeArguments completes the arguments that a use line names; the last one repeats.
 func completeArguments(c *cobra.Command, words []string) cobra.CompletionFunc {
 	path := c.CommandPath()
 	repeated := strings.Contains(c.Use, "…")
@@ -66,7 +66,7 @@ func completeArguments(c *cobra.Command, words []string) cobra.CompletionFunc {
 	}
 }
 
-// flagCompletion completes a flag's value; nil where nothing is known of it.
+// flagCompletion returns the completion of a flag's value; nil if its values are not known.
 func flagCompletion(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	switch {
 	case isDirectoryFlag(f.Name):
@@ -87,7 +87,7 @@ func flagCompletion(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		if !list {
 			return offered(c, args, toComplete, names)
 		}
-		i := strings.LastIndexByte(toComplete, ',') + 1 // what stands before the last comma is settled
+		i := strings.LastIndexByte(toComplete, ',') + 1 // the text before the last comma is complete
 		given := strings.Split(toComplete[:i], ",")
 		out, directive := offered(c, args, toComplete[i:], func(c *cobra.Command, args []string) []string {
 			return slices.DeleteFunc(names(c, args), func(name string) bool { return slices.Contains(given, name) })
@@ -99,7 +99,7 @@ func flagCompletion(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	}
 }
 
-// offered returns the names of a source that begin as what is written does, in order.
+// offered returns the names of a source that begin with the text typed so far, sorted.
 func offered(c *cobra.Command, args []string, begin string, names source) ([]string, cobra.ShellCompDirective) {
 	if names == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -127,7 +127,7 @@ func both(sources ...source) source {
 	}
 }
 
-// flagText returns a flag's value, or what it would be.
+// flagText returns a flag's value, or its default.
 func flagText(c *cobra.Command, name string) string {
 	if f := c.Flag(name); f != nil {
 		return f.Value.String()
@@ -135,7 +135,7 @@ func flagText(c *cobra.Command, name string) string {
 	return ""
 }
 
-// asked asks the agent that the command would ask. Where none answers in time there is nothing to offer.
+// asked asks the agent to which the command would talk. If none answers in time, nothing is offered.
 func asked[T any](c *cobra.Command, f func(context.Context, api.Service) (T, error)) (answer T, ok bool) {
 	name, run := flagText(c, "agent"), flagText(c, "run-dir")
 	if instance.CheckName(name) != nil {
@@ -151,7 +151,8 @@ func asked[T any](c *cobra.Command, f func(context.Context, api.Service) (T, err
 	return answer, err == nil
 }
 
-// inState returns a source of names in what is active. Objects of another switch than --switch says are left out.
+// inState returns a source of names from the active state. If --switch is given, objects of other switches are left
+// out.
 func inState(names func(s *api.State, of func(sw string) bool) []string) source {
 	return func(c *cobra.Command, _ []string) []string {
 		s, ok := asked(c, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })

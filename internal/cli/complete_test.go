@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// directive returns what a shell is to do with an answer of __complete.
+// directive returns what a shell must do with an answer of __complete.
 func directive(t *testing.T, out string) cobra.ShellCompDirective {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -30,8 +30,8 @@ func offersFiles(t *testing.T, out string) bool {
 		cobra.ShellCompDirectiveFilterDirs) == 0
 }
 
-// TestCompletion_OffersFilesOnlyWhereAFileIsMeant walks the command tree: no argument and no value of a flag falls back
-// to the names of the files that are around, unless it is listed as a file.
+// TestCompletion_OffersFilesOnlyWhereAFileIsMeant walks the command tree: no argument and no flag's value falls back to
+// the names of files in the directory, unless it is listed as a file.
 func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 	c := newConsole(t, furnished())
 	files := []string{
@@ -77,7 +77,7 @@ func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 	}
 }
 
-// TestCompletion_OffersNames of what there is, and none that do not begin as what is written.
+// TestCompletion_OffersNames checks that existing names are offered, and only those that begin with the typed text.
 func TestCompletion_OffersNames(t *testing.T) {
 	c := newConsole(t, furnished())
 	for line, want := range map[string][]string{
@@ -104,7 +104,7 @@ func TestCompletion_OffersNames(t *testing.T) {
 	}
 }
 
-// TestOtherNamesOfCommands: plurals and what other tools call the verbs are the same commands.
+// TestOtherNamesOfCommands: plurals, and the verbs of other tools, name the same commands.
 func TestOtherNamesOfCommands(t *testing.T) {
 	c := newConsole(t, furnished())
 	for other, name := range map[string]string{
@@ -124,7 +124,7 @@ func TestOtherNamesOfCommands(t *testing.T) {
 	}
 }
 
-// TestHelp_EveryCommandIsInAGroup, and the names in the groups are those of commands.
+// TestHelp_EveryCommandIsInAGroup also checks that the names in the groups are those of commands.
 func TestHelp_EveryCommandIsInAGroup(t *testing.T) {
 	var out bytes.Buffer
 	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard, Getenv: func(string) string {

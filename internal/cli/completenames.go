@@ -16,8 +16,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// argumentSource returns the names for an argument of a command, by the word that its use line has for it; nil for what
-// has no names, such as a port that is yet to be made.
+// argumentSource returns the names for an argument of a command, by the argument's word in the use line; nil for an
+// argument without existing names, such as a port that will be made.
 func argumentSource(path, word string) source {
 	switch path + " " + word {
 	case "heddle port connect PORT", "heddle libvirt-hook DOMAIN", "heddle host join HOST", "heddle host join PORT":
@@ -68,8 +68,8 @@ func argumentSource(path, word string) source {
 	return nil
 }
 
-// flagSource returns the names for a flag's value; nil where nothing is known of it. Those of a single command stand at
-// the command.
+// flagSource returns the names for a flag's value; nil if they are not known. Flags of a single command have their
+// source in that command's file.
 func flagSource(path, flag string) source {
 	switch path + " --" + flag {
 	case "heddle port connect --device":
@@ -121,7 +121,7 @@ func flagSource(path, flag string) source {
 	return nil
 }
 
-// fieldWords returns the values of a policy field that has a few.
+// fieldWords returns the values of a policy field that has only a few.
 func fieldWords(f plan.Field) source {
 	switch f.Flag {
 	case "active", "standby":
@@ -133,7 +133,7 @@ func fieldWords(f plan.Field) source {
 	return nil
 }
 
-// vlanWords returns what a port's own VLAN can be besides a number; elsewhere --vlan is a number.
+// vlanWords returns what a port's own VLAN can be in addition to a number; elsewhere --vlan is a number.
 func vlanWords(path string) source {
 	switch path {
 	case "heddle port connect":
@@ -153,8 +153,8 @@ func reasonNames() (list []string) {
 
 func isDirectoryFlag(name string) bool { return name == "run-dir" || name == "state-dir" }
 
-// isFileFlag returns which flags take a file of any name; those of files with an extension are marked where they are
-// made.
+// isFileFlag reports whether a flag takes a file of any name; flags for files with an extension are marked where they
+// are made.
 func isFileFlag(name string) bool {
 	switch name {
 	case "write", "pcap", "qmp", "controller", "metrics-cert", "metrics-key", "metrics-client-ca", "metrics-token-file":
@@ -163,13 +163,13 @@ func isFileFlag(name string) bool {
 	return false
 }
 
-// isFileArgument returns which arguments may be a file.
+// isFileArgument reports whether an argument may be a file.
 func isFileArgument(path, word string) bool {
 	return word == "FILE" || path == "heddle lab up" && word == "SCENARIO" || path == "heddle lab exec" &&
 		word == "COMMAND"
 }
 
-// fleetHosts returns the hosts of the cluster, of the controller that the command would ask.
+// fleetHosts returns the hosts of the cluster, from the controller that the command would ask.
 func fleetHosts(c *cobra.Command, _ []string) (list []string) {
 	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 	defer cancel()
@@ -296,7 +296,7 @@ func macAddresses(c *cobra.Command, _ []string) (list []string) {
 	return list
 }
 
-// hostDevices returns the network interfaces of the host, as far as they can be seen from here.
+// hostDevices returns the network interfaces of this network namespace.
 func hostDevices(*cobra.Command, []string) (list []string) {
 	all, _ := net.Interfaces()
 	for _, i := range all {
@@ -307,7 +307,7 @@ func hostDevices(*cobra.Command, []string) (list []string) {
 	return list
 }
 
-// agentNames returns those whose sockets are in the run directory.
+// agentNames returns the agents whose sockets are in the run directory.
 func agentNames(c *cobra.Command, _ []string) (list []string) {
 	all, _ := filepath.Glob(api.SocketPath(flagText(c, "run-dir"), "*"))
 	for _, path := range all {
@@ -331,7 +331,7 @@ func labNames(c *cobra.Command, _ []string) (list []string) {
 	return list
 }
 
-// labNodes returns the nodes of the lab that is named before.
+// labNodes returns the nodes of the lab that is named by the first argument.
 func labNodes(c *cobra.Command, args []string) (list []string) {
 	for _, r := range labRecords(c) {
 		if len(args) == 0 || r.Name != args[0] {
@@ -350,7 +350,7 @@ func experimentNames(*cobra.Command, []string) []string {
 	return cmd.ExperimentNames()
 }
 
-// experimentRows returns all rows that a lab can be built of, as EXPERIMENT/ROW.
+// experimentRows returns all rows from which a lab can be built, as EXPERIMENT/ROW.
 func experimentRows(*cobra.Command, []string) (list []string) {
 	for _, name := range experiment.Names() {
 		for _, row := range cmd.RowNames(name) {
@@ -360,7 +360,7 @@ func experimentRows(*cobra.Command, []string) (list []string) {
 	return list
 }
 
-// rowsOf returns the rows of the experiment that is named before; without one there are none.
+// rowsOf returns the rows of the experiment that is named by the first argument; without one there are none.
 func rowsOf(_ *cobra.Command, args []string) []string {
 	if len(args) == 0 {
 		return nil

@@ -67,7 +67,7 @@ func newConfigShow(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// versionNumber reads a number of the history.
+// versionNumber parses a number of the history.
 func versionNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -76,12 +76,12 @@ func versionNumber(text string) (int, error) {
 	return n, nil
 }
 
-// config asks for a configuration.
+// config requests a configuration.
 func (t *target) config(c *cobra.Command, q api.ConfigQuery) (*api.AppliedConfig, error) {
 	return ask(c, t, func(ctx context.Context, s api.Service) (*api.AppliedConfig, error) { return s.Config(ctx, q) })
 }
 
-// configs asks for the history.
+// configs requests the history.
 func (t *target) configs(c *cobra.Command) ([]api.AppliedConfig, error) {
 	return ask(c, t, func(ctx context.Context, s api.Service) ([]api.AppliedConfig, error) { return s.Configs(ctx) })
 }
@@ -181,7 +181,7 @@ func newConfigRollback(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// rollbackTo returns the version to bring back: the one named, or the one before the applied one.
+// rollbackTo returns the version to restore: the named one, or the one before the applied one.
 func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
 	if len(args) == 1 {
 		return versionNumber(args[0])
@@ -191,7 +191,7 @@ func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
 		return 0, err
 	}
 	before := appliedOf(list)
-	if before < 0 { // it could not be added to the history: all versions are before it
+	if before < 0 { // it could not be added to the history: all versions are older
 		before = len(list)
 	}
 	if before == 0 {
@@ -200,12 +200,12 @@ func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
 	return list[before-1].Number, nil
 }
 
-// appliedOf returns the index of the applied version, -1 where the history lacks it.
+// appliedOf returns the index of the applied version, -1 if the history lacks it.
 func appliedOf(list []api.AppliedConfig) int {
 	return slices.IndexFunc(list, func(c api.AppliedConfig) bool { return c.Applied })
 }
 
-// hintFile says that the file has something else than what was brought back.
+// hintFile prints a hint if the file differs from the restored version.
 func (d Deps) hintFile(cfg *api.AppliedConfig) {
 	b, err := os.ReadFile(cfg.File)
 	if err != nil || string(b) == cfg.Content {
@@ -215,7 +215,7 @@ func (d Deps) hintFile(cfg *api.AppliedConfig) {
 		"write this version into it with: heddle config show > %s", cfg.File, cfg.File))
 }
 
-// completeVersions offers the numbers of the history, with what applied them.
+// completeVersions offers the numbers of the history, each with the command that applied it.
 func (t *target) completeVersions(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	list, err := t.configs(c)
 	if err != nil || len(args) > 1 {

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// ConfigDiff is how two configurations differ.
+// ConfigDiff is the difference between two configurations.
 type ConfigDiff struct {
 	From    string       `json:"from"`
 	To      string       `json:"to"`
@@ -38,7 +38,7 @@ func newConfigDiff(d Deps, t *target) *cobra.Command {
 		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			list, directive := t.completeVersions(c, args, word)
 			if len(args) == 0 {
-				directive = cobra.ShellCompDirectiveDefault // a file, too
+				directive = cobra.ShellCompDirectiveDefault // also a file
 			}
 			return list, directive
 		},
@@ -71,13 +71,13 @@ func newConfigDiff(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// named is a configuration with what it is called.
+// named is a configuration with its name in messages.
 type named struct {
 	name string
 	cfg  *spec.Config
 }
 
-// configDiff compares what the arguments of "config diff" name.
+// configDiff compares the configurations that the arguments of "config diff" name.
 func (t *target) configDiff(c *cobra.Command, args []string, running bool) (*ConfigDiff, error) {
 	from, to, err := t.configPair(c, args, running)
 	if err != nil {
@@ -159,7 +159,7 @@ func parsedFile(c *cobra.Command, file string) (named, error) {
 	return named{file, cfg}, err
 }
 
-// parsedConfig asks for a configuration and reads it.
+// parsedConfig requests a configuration and parses it.
 func (t *target) parsedConfig(c *cobra.Command, q api.ConfigQuery) (named, error) {
 	cfg, err := t.config(c, q)
 	if err != nil {

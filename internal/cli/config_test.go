@@ -35,7 +35,7 @@ func (s *standIn) Config(_ context.Context, q api.ConfigQuery) (*api.AppliedConf
 	return nil, api.NewError(api.NotFound, "there is no such version")
 }
 
-// withHistory returns an agent that applied one port group, then another VLAN for it, which came from file.
+// withHistory returns an agent that applied one port group from file, then another VLAN for it.
 func withHistory(file string) *standIn {
 	v := func(n int, vlan string, applied bool) api.AppliedConfig {
 		return api.AppliedConfig{Number: n, Applied: applied, At: time.Unix(1000, 0), By: "apply " + file, File: file,
@@ -88,7 +88,7 @@ func TestConfigHistoryIsNewestFirst(t *testing.T) {
 	}
 }
 
-// The agent could not add to the history what it applied last.
+// The agent could not add the last applied configuration to the history.
 func TestConfigHistoryWithoutTheAppliedVersion(t *testing.T) {
 	s := withHistory("h.yaml")
 	s.configs[1].Applied = false

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// defaultConfig is the file that the package's unit gives the agent.
+// defaultConfig is the file that the unit of the package gives the agent.
 const defaultConfig = "/etc/heddle/heddle.yaml"
 
 func newDoctor(d Deps) *cobra.Command {
@@ -83,7 +83,7 @@ func writeFindings(w io.Writer, d Deps, found []doctor.Finding) error {
 	return err
 }
 
-// doctorSummary returns what an examination comes to.
+// doctorSummary returns the result of an examination in one sentence.
 func doctorSummary(found []doctor.Finding) string {
 	text := fmt.Sprintf("%d wrong, %s", doctor.Count(found, doctor.Wrong),
 		printable.Count(doctor.Count(found, doctor.Note), "note", "notes"))

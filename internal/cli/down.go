@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// downing is what "heddle down" was asked for.
+// downing is one run of "heddle down" with its flags.
 type downing struct {
 	target
 	output
@@ -60,7 +60,7 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 	if err != nil && g.dry {
 		return err
 	}
-	if err != nil { // down has to work where nothing is known, too, and says itself what is wrong
+	if err != nil { // down must work even if nothing is known, and reports its own errors
 		what = &agent.Removal{}
 	}
 	if g.dry {
@@ -83,7 +83,7 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 	return g.print(d, what, func(w io.Writer) error { return printRemoval(w, g.name, what) })
 }
 
-// agreed lists what goes, and asks.
+// agreed lists what will be removed, and asks for confirmation.
 func (g *downing) agreed(d Deps, c *cobra.Command, what *agent.Removal) error {
 	w := printable.NewWriter(d.Stderr, d.mark)
 	for _, line := range what.Lines() {

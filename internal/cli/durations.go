@@ -8,11 +8,11 @@ import (
 	times "heddle/internal/spec/period"
 )
 
-// timeFlag is the one type of all flags that take a time: 5s, 2m, or a number of seconds. It stands in front of the
-// library's own, which holds the value.
+// timeFlag is the common type of all flags that take a time: 5s, 2m, or a number of seconds. It wraps the library's own
+// type, which holds the value.
 type timeFlag struct{ pflag.Value }
 
-// Set takes what was written.
+// Set parses the text.
 func (f timeFlag) Set(text string) error {
 	v, err := times.Parse(text)
 	if err != nil {
@@ -21,11 +21,11 @@ func (f timeFlag) Set(text string) error {
 	return f.Value.Set(v.String())
 }
 
-// timeText is a time that goes on as text, to whoever knows which times are right: seconds get their unit, all else
-// stays as it is written.
+// timeText is a time that is passed on as text to code that knows which times are valid: plain seconds get their unit,
+// everything else stays as written.
 type timeText struct{ pflag.Value }
 
-// Set takes what was written.
+// Set parses the text.
 func (f timeText) Set(text string) error {
 	v, err := times.Parse(text)
 	if err != nil {
@@ -40,10 +40,10 @@ func (f timeText) Set(text string) error {
 // Type returns the value's name in help.
 func (f timeText) Type() string { return "duration" }
 
-// durationType is what the library calls flags of a time.
+// durationType is the library's type name for flags of a time.
 const durationType = "duration"
 
-// takeSeconds has a flag of a time take plain seconds too.
+// takeSeconds makes a flag of a time accept plain seconds too.
 func takeSeconds(f *pflag.Flag) {
 	switch f.Value.(type) {
 	case timeFlag, timeText:

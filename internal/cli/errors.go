@@ -25,7 +25,7 @@ type SilentError struct{ Status int }
 
 func (e *SilentError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
-// exitStatus returns the status an error ends the program with.
+// exitStatus returns the exit status of the program for an error.
 func exitStatus(err error) int {
 	var silent *SilentError
 	var usage *UsageError
@@ -41,18 +41,19 @@ func exitStatus(err error) int {
 	return ExitFailure
 }
 
-// isFault reports whether the error is a fault in the user's input, found here or by the agent.
+// isFault reports whether the error is a fault in the user's input, found by the program or by the agent.
 func isFault(err error) bool {
 	var faults spec.Faults
 	var answer *api.Error
 	return errors.As(err, &faults) || errors.As(err, &answer) && answer.Kind == api.Invalid
 }
 
-// placed begins with where a fault is in a file, as editors and compilers write it: heddle.yaml:7:3: ….
+// placed matches the position of a fault in a file at the beginning of a line, in the form of editors and compilers:
+// heddle.yaml:7:3: ….
 var placed = regexp.MustCompile(`^\S+?:\d+:\d+: `)
 
-// printError writes an error to standard error, one line per fault. Faults begin with their place in a file, as editors
-// know it; anything else begins with the program's name.
+// printError writes an error to standard error, one line per fault. A fault in a file begins with its position, which
+// editors recognise; any other line begins with the program's name.
 func printError(d Deps, err error) {
 	var silent *SilentError
 	if errors.As(err, &silent) {
@@ -71,17 +72,17 @@ func printError(d Deps, err error) {
 // warn writes a warning to standard error.
 func (d Deps) warn(text string) { fmt.Fprintf(d.Stderr, "heddle: warning: %s\n", printable.Text(text)) }
 
-// notes prints what works and is seldom meant.
+// notes prints remarks about what works but is seldom intended.
 func (d Deps) notes(list []string) {
 	for _, n := range list {
 		fmt.Fprintf(d.Stderr, "heddle: note: %s\n", printable.Text(n))
 	}
 }
 
-// usagef is a fault of the command line.
+// usagef returns a fault of the command line.
 func usagef(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }
 
-// exactly demands n arguments and names them in the complaint.
+// exactly requires n arguments and names them in the error.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == len(names) {

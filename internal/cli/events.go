@@ -14,7 +14,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// follower is one "heddle events".
+// follower is one run of "heddle events".
 type follower struct {
 	d      Deps
 	client api.Service
@@ -24,8 +24,8 @@ type follower struct {
 	last   int
 	once   bool
 
-	started time.Time // of the agent whose events were printed last
-	seq     uint64    // of the last of them
+	started time.Time // start time of the agent whose events were printed last
+	seq     uint64    // number of the last event printed
 }
 
 func newEvents(d Deps) *cobra.Command {
@@ -86,7 +86,7 @@ func eventKinds() []string {
 	return words
 }
 
-// knowsPort complains about a port or uplink that there is not, and of which no event is kept that is past.
+// knowsPort returns an error for a port or uplink that does not exist and has no kept events.
 func (f *follower) knowsPort(ctx context.Context) error {
 	if f.port == "" {
 		return nil
@@ -112,7 +112,7 @@ func (f *follower) knowsPort(ctx context.Context) error {
 	return missing
 }
 
-// run follows the agent, and the one after it.
+// run follows the agent, and the agent that replaces it.
 func (f *follower) run(ctx context.Context) error {
 	q := api.Follow{Last: f.last, NoFollow: f.once}
 	if f.once {
@@ -159,7 +159,7 @@ func (f *follower) wanted(e event.Event) bool {
 		(f.port == "" || f.concerns(e))
 }
 
-// concerns reports whether an event is about the port or uplink that is asked for.
+// concerns reports whether an event is about the requested port or uplink.
 func (f *follower) concerns(e event.Event) bool {
 	return slices.Contains([]string{e.Port, e.Uplink, e.From, e.To}, f.port)
 }

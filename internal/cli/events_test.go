@@ -61,7 +61,7 @@ func TestEvents_WrongInputIsRefused(t *testing.T) {
 	}
 }
 
-// TestEvents_FollowAnAgentAcrossItsRestart has the stream end and come back with another start time.
+// TestEvents_FollowAnAgentAcrossItsRestart ends the stream and starts it again with another start time.
 func TestEvents_FollowAnAgentAcrossItsRestart(t *testing.T) {
 	t.Parallel() // it waits
 	s := furnished()
@@ -72,7 +72,7 @@ func TestEvents_FollowAnAgentAcrossItsRestart(t *testing.T) {
 	f := &follower{d: Deps{Stdout: &out, Stderr: &errs}, last: 10}
 	f.client = restarting{s, func(n int) {
 		switch n {
-		case 2: // the same agent again, then another
+		case 2: // the same agent again, then another one
 			s.events[0].Events = append(s.events[0].Events, event.Event{Seq: 6, Kind: event.Link, Text: "more"})
 		case 3:
 			s.events = []api.Events{{Started: first.Add(time.Minute),
@@ -91,7 +91,7 @@ func TestEvents_FollowAnAgentAcrossItsRestart(t *testing.T) {
 	}
 }
 
-// restarting calls before ahead of the nth time that events are asked for.
+// restarting calls before ahead of the nth request for events.
 type restarting struct {
 	*standIn
 	before func(n int)

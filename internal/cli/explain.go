@@ -14,7 +14,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// mostInFull is how many topics of one word are shown in full; of more, each gets one line.
+// mostInFull is how many topics of one word are shown in full; if there are more, each gets one line.
 const mostInFull = 3
 
 const explainLong = `Explain a word of Heddle's outputs and of the configuration file.
@@ -29,10 +29,10 @@ A rule of "heddle advise", such as half-open: what it looks for, and how to fix 
 
 Without a word all of them are listed. No agent is asked. The status is 1 for a word that means nothing.`
 
-// explaining is one "heddle explain".
+// explaining is one run of "heddle explain".
 type explaining struct {
 	kind  string
-	flags []string // the flags of other commands that stand for a field
+	flags []string // flags of other commands that stand for a field
 }
 
 func newExplain(d Deps) *cobra.Command {
@@ -76,7 +76,7 @@ func kindNames() (list []string) {
 	return list
 }
 
-// fieldFlags lets a field be named as on the command line: --forged-transmits.
+// fieldFlags adds flags by which a field can be named as on the command line: --forged-transmits.
 func (e *explaining) fieldFlags(c *cobra.Command) {
 	add := func(name string) {
 		c.Flags().Bool(name, false, "")
@@ -91,7 +91,7 @@ func (e *explaining) fieldFlags(c *cobra.Command) {
 	add("vlan")
 }
 
-// word returns what is to be explained: the arguments, which may be a name of several words, or a flag.
+// word returns the word to explain: the arguments, which may be a name of several words, or a flag.
 func (e *explaining) word(c *cobra.Command, args []string) string {
 	for _, name := range e.flags {
 		if c.Flags().Changed(name) {
@@ -125,7 +125,7 @@ func (e *explaining) run(d Deps, o *output, word string, kind explain.Kind) erro
 	})
 }
 
-// printTopics lists topics in a line each, by kind.
+// printTopics lists topics, one line each, by kind.
 func printTopics(w io.Writer, list []explain.Topic) error {
 	first := true
 	for _, k := range explain.Kinds() {
@@ -169,7 +169,7 @@ func (l *lines) topic(t *explain.Topic) {
 		}
 	}
 	if t.Command != "" {
-		l.put("  " + fmt.Sprintf("%-14s", "command:") + t.Command) // whole, to be copied
+		l.put("  " + fmt.Sprintf("%-14s", "command:") + t.Command) // unbroken, so that it can be copied
 	}
 	if len(t.Statements) > 0 {
 		l.add(2, "behaviour:", 14, strings.Join(t.Statements, ", ")+" in reference/behaviour.md of the documentation")

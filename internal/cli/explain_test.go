@@ -133,7 +133,7 @@ func TestExplainAnswersAWordThatMeansNothing(t *testing.T) {
 	}
 }
 
-// TestExplainFitsATable: whatever is explained, but for commands, which are to be copied.
+// TestExplainFitsATable: every explanation does, except for commands, which must stay whole to be copied.
 func TestExplainFitsATable(t *testing.T) {
 	c := newConsole(t, &standIn{})
 	for _, name := range explain.Names("") {

@@ -14,8 +14,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// inFlags puts what the agent finds wrong with a port of the command line into the command line's words: the agent
-// speaks of ports[vm7/eth0].portGroup, as in a configuration file, where the user wrote --port-group.
+// inFlags rewrites the agent's faults about a port in the words of the command line: the agent names
+// ports[vm7/eth0].portGroup, as in a configuration file, but the user wrote --port-group.
 func inFlags(c *cobra.Command, port string, err error) error {
 	var answer *api.Error
 	if !errors.As(err, &answer) {
@@ -29,7 +29,7 @@ func inFlags(c *cobra.Command, port string, err error) error {
 	return &own
 }
 
-// lineInFlags returns one fault in the command line's words; a fault of anything else stays as it is.
+// lineInFlags returns one fault in the command line's words; a fault about anything else is unchanged.
 func lineInFlags(c *cobra.Command, port, line string) string {
 	rest, ok := strings.CutPrefix(line, "ports["+port+"].")
 	if !ok {
@@ -51,10 +51,10 @@ func lineInFlags(c *cobra.Command, port, line string) string {
 	return fmt.Sprintf("--%s: %s", flag.Name, message)
 }
 
-// listIndex is the place of an element in a list: active[0].
+// listIndex is the index of an element in a list: active[0].
 var listIndex = regexp.MustCompile(`\[[^\]]*\]`)
 
-// flagOf returns the flag of "heddle port" for a field of a port in the configuration file, "" where it has none.
+// flagOf returns the flag of "heddle port" for a field of a port in the configuration file, "" if there is none.
 func flagOf(path string) string {
 	path = listIndex.ReplaceAllString(path, "")
 	for _, f := range plan.Fields() {

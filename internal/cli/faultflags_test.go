@@ -11,7 +11,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// TestFaultsOfThePortInTheWordsOfTheCommandLine: who wrote --port-group is not told of ports[vm3/eth0].portGroup.
+// TestFaultsOfThePortInTheWordsOfTheCommandLine: a user who wrote --port-group does not read ports[vm3/eth0].portGroup.
 func TestFaultsOfThePortInTheWordsOfTheCommandLine(t *testing.T) {
 	s := furnished()
 	c := newConsole(t, s)
@@ -49,8 +49,8 @@ func TestFaultsOfThePortInTheWordsOfTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestOnlyPlacesInFilesStandBeforeAnError: a line of an error that is no place in a file begins with the program's
-// name.
+// TestOnlyPlacesInFilesStandBeforeAnError: a line of an error that does not begin with a position in a file begins with
+// the program's name.
 func TestOnlyPlacesInFilesStandBeforeAnError(t *testing.T) {
 	s := furnished()
 	s.err = api.NewError(api.Invalid, "heddle.yaml:1:2: one", "heddle.yaml: two", "02:00:00:00:07:00 is three",
@@ -62,8 +62,7 @@ func TestOnlyPlacesInFilesStandBeforeAnError(t *testing.T) {
 	}
 }
 
-// TestWithoutAnAgentTheSwitchGoesOn: where the pins of an agent are, its switch forwards without it, and the command
-// says so.
+// TestWithoutAnAgentTheSwitchGoesOn: if an agent's pins exist, its switch forwards without it, and the command says so.
 func TestWithoutAnAgentTheSwitchGoesOn(t *testing.T) {
 	const forwards = "heddle: the switch goes on forwarding"
 	c := newConsole(t, furnished())
@@ -95,7 +94,7 @@ func TestWithoutAnAgentTheSwitchGoesOn(t *testing.T) {
 	}
 }
 
-// TestAChangeOfAPortSaysWhatWasDone in one line, and as JSON what the agent answered.
+// TestAChangeOfAPortSaysWhatWasDone: in one line, and as JSON the agent's answer.
 func TestAChangeOfAPortSaysWhatWasDone(t *testing.T) {
 	s := furnished()
 	s.state.Ports = append(s.state.Ports, api.Port{Switch: "lab", Name: "vm9", PortGroup: "db", Device: "tap9",
@@ -107,7 +106,7 @@ func TestAChangeOfAPortSaysWhatWasDone(t *testing.T) {
 		"port unblock vm1/eth0":               "port vm1/eth0 is unblocked\n",
 		"port move vm1/eth0 --port-group db":  "port vm1/eth0 is in port group db\n",
 		"port connect vm9 --port-group db":    "port vm9 is connected: " + about,
-		"port connect vm10 --port-group db":   "port vm10 is connected\n", // gone again
+		"port connect vm10 --port-group db":   "port vm10 is connected\n", // unblocked again
 		"port connect vm9 --pg db -o json":    "{\n",
 		"port activate vm9":                   "port vm9 waits for no migration: " + about,
 		"port activate vm9 -o json":           "{\n",

@@ -34,7 +34,7 @@ func newFlows(d Deps) *cobra.Command {
 	return c
 }
 
-// flowFilterFlags are the flags that say which flows are meant.
+// flowFilterFlags are the flags that select flows.
 func flowFilterFlags(c *cobra.Command, f *api.FlowFilter) {
 	flags := c.Flags()
 	flags.StringVar(&f.Switch, "switch", "", "only of this switch")
@@ -161,7 +161,7 @@ func flowNotes(w io.Writer, list *api.FlowList) error {
 	return nil
 }
 
-// sampled returns what counts are of, "" when they are of all packets.
+// sampled returns the sampling that counts are based on, "" if they count all packets.
 func sampled(rate int) string {
 	if rate == 0 {
 		return ""
@@ -177,7 +177,7 @@ func seenAt(f api.Flow) string {
 	return f.Port
 }
 
-// direction is in or out, seen from the switch as everywhere.
+// direction returns in or out, seen from the switch.
 func direction(f api.Flow) string {
 	if f.Direction == "egress" {
 		return "out"
@@ -185,7 +185,7 @@ func direction(f api.Flow) string {
 	return "in"
 }
 
-// most is the largest number that a table shows digit by digit, so that addresses have room.
+// most is the largest number that a table shows digit by digit, so that addresses have enough width.
 const most = 9_999_999
 
 func countText(n uint64) string {

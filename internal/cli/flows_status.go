@@ -72,7 +72,7 @@ func flowStatus(w io.Writer, s *api.FlowStatus) error {
 	return nil
 }
 
-// flowCollectors shows the collectors, and below the table why some get nothing.
+// flowCollectors shows the collectors, and below the table why some receive nothing.
 func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 	tab := numbers([]string{"COLLECTOR", "SHAPE", "STATE", "ADDRESS"}, []string{"MESSAGES", "RECORDS", "LOST"})
 	tab.keep[2] = true
@@ -114,7 +114,7 @@ func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 	return nil
 }
 
-// flowUnsure returns how much waits for a collector over TCP or TLS, and of how much nobody here knows whether it
+// flowUnsure returns how much is queued for a collector over TCP or TLS, and for how much it is unknown whether it
 // arrived; "" for nothing.
 func flowUnsure(c api.FlowCollector) string {
 	var parts []string
@@ -128,7 +128,7 @@ func flowUnsure(c api.FlowCollector) string {
 	return strings.Join(parts, "; ")
 }
 
-// lostSince says since when records were lost, "" when none was.
+// lostSince returns since when records were lost, "" if none was.
 func lostSince(c api.FlowCollector) string {
 	if c.Lost == 0 {
 		return ""

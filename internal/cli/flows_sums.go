@@ -17,7 +17,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// byFlag is the flag that asks for sums.
+// byFlag adds the flag that requests sums.
 func byFlag(c *cobra.Command, by *string) {
 	c.Flags().StringVar(by, "by", "", "sum up by "+strings.Join(api.FlowSumKeys(), ", ")+", each packet counted once")
 	_ = c.RegisterFlagCompletionFunc("by", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -25,7 +25,7 @@ func byFlag(c *cobra.Command, by *string) {
 	})
 }
 
-// checkSums says what is wrong with a query for sums.
+// checkSums returns what is wrong with a query for sums.
 func checkSums(q *api.FlowSumQuery) error {
 	q.By = spelt(q.By)
 	sorts := api.FlowSumSorts()
@@ -45,7 +45,7 @@ func checkSums(q *api.FlowSumQuery) error {
 	return nil
 }
 
-// listSums prints the sums of the flows there are.
+// listSums prints the sums of the current flows.
 func listSums(c *cobra.Command, d Deps, t *target, o *output, q api.FlowSumQuery) error {
 	if err := checkSums(&q); err != nil {
 		return err
@@ -93,7 +93,7 @@ func sumNames(by string) func(*api.FlowSum) []string {
 	}
 }
 
-// hasBack reports whether part of a row is what came back.
+// hasBack reports whether rows also have the packets of the opposite direction.
 func hasBack(by string) bool {
 	return by == api.ByAddress || by == api.ByPortGroup || by == api.ByConversation
 }
@@ -136,7 +136,7 @@ func sumTable(w io.Writer, s *api.FlowSums) error {
 	return nil
 }
 
-// sumNotes returns what a reader of sums has to know.
+// sumNotes returns what a reader of sums must know.
 func sumNotes(s *api.FlowSums) (lines []string) {
 	if len(s.Rows) == 0 && !s.Note.None() {
 		lines = append(lines, s.Note.Text)
@@ -242,8 +242,8 @@ func (s *sumTop) print(ctx context.Context, client api.Service) error {
 	return err
 }
 
-// terminal returns the terminal's two files, and whether the view is shown there; else how often it is printed is
-// settled.
+// terminal returns the terminal's two files, and whether the view is shown there; otherwise it sets how often the view
+// is printed.
 func (v *flowTop) terminal() (in, out *os.File, live bool) {
 	in, isIn := v.d.Stdin.(*os.File)
 	out, isOut := v.d.raw.(*os.File)

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// someSums returns those of two conversations, the first of more.
+// someSums returns the sums of two conversations, out of more.
 func someSums(by string) api.FlowSums {
 	counts := func(n uint64) api.FlowCounts { return api.FlowCounts{Packets: n, Bytes: 100 * n, FrameBytes: 114 * n} }
 	return api.FlowSums{Time: time.Now(), By: by, Metered: true, Rows: []api.FlowSum{

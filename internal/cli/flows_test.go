@@ -15,14 +15,14 @@ import (
 	"heddle/internal/plan"
 )
 
-// flowAnswers are what a stand-in answers about flows.
+// flowAnswers are a stand-in's answers about flows.
 type flowAnswers struct {
 	list    api.FlowList
 	tops    []api.FlowTop
 	records []api.FlowRecords
 	sums    []api.FlowSums
 	status  api.FlowStatus
-	told    bool // the records, once: whoever asks again is answered by an error
+	told    bool // the records are sent once: the next request gets an error
 }
 
 func (s *standIn) Flows(_ context.Context, q api.FlowQuery) (*api.FlowList, error) {
@@ -77,7 +77,7 @@ func (s *standIn) FlowSums(_ context.Context, q api.FlowSumQuery, emit func(api.
 
 func (s *standIn) FlowStatus(context.Context) (*api.FlowStatus, error) { return &s.flows.status, s.err }
 
-// web, ping and arp are flows of each kind.
+// someFlows returns flows of each kind.
 func someFlows() (web, ping, arp api.Flow) {
 	at := time.Now()
 	web = api.Flow{Switch: "lab", Port: "vm1/eth0", PortGroup: "web", Direction: "ingress",
@@ -193,7 +193,7 @@ func TestFlowsWatchPrintsRecordsAsTheyCome(t *testing.T) {
 	}
 }
 
-// watch runs "heddle flows watch" until it asks the agent after this one.
+// watch runs "heddle flows watch" until it connects to the agent that replaces this one.
 func (s *standIn) watch(t *testing.T, args ...string) (out, errs string) {
 	t.Helper()
 	s.flows.told = false

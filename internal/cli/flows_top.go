@@ -15,7 +15,7 @@ import (
 	"heddle/internal/cli/top"
 )
 
-// flowTop is one "heddle flows top".
+// flowTop is one run of "heddle flows top".
 type flowTop struct {
 	d     Deps
 	t     *target
@@ -145,7 +145,7 @@ func onlyText(f api.FlowFilter) string {
 	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ", ",", ", ").Replace(string(b))
 }
 
-// flowStream is one subscription at a time; it begins anew when the order is another, or the agent has ended.
+// flowStream has at most one subscription; it subscribes again when the order changes, or the agent has ended.
 type flowStream[T any] struct {
 	follow func(ctx context.Context, sort string, emit func(T) error) error
 
@@ -187,7 +187,7 @@ func (s *flowStream[T]) begin(ctx context.Context, sort string) {
 	go func() {
 		err := s.follow(own, sort, func(t T) error {
 			select {
-			case <-tops: // nobody took it: the view is paused
+			case <-tops: // nobody received it: the view is paused
 			default:
 			}
 			tops <- t

@@ -55,16 +55,16 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// flowWatcher is one "heddle flows watch".
+// flowWatcher is one run of "heddle flows watch".
 type flowWatcher struct {
 	d      Deps
 	client api.Service
 	only   api.FlowFilter
 	out    *stream
-	note   api.FlowNote // told last
+	note   api.FlowNote // the last note shown
 }
 
-// run follows the records of the agent, and of the one after it.
+// run follows the records of the agent, and of the agent that replaces it.
 func (w *flowWatcher) run(ctx context.Context) error {
 	ended := func() {
 		fmt.Fprintln(w.d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it "+
@@ -99,13 +99,13 @@ func (w *flowWatcher) print(b *api.FlowRecords) error {
 	return nil
 }
 
-// missedRecords says that records came too fast.
+// missedRecords returns a note that records arrived too fast.
 func missedRecords(n uint64) string {
 	return printable.Count(n, "record came faster than it was taken and is missing here",
 		"records came faster than they were taken and are missing here")
 }
 
-// passed returns how much passed: "1 packet, 60 bytes".
+// passed returns an amount of traffic: "1 packet, 60 bytes".
 func passed(packets, bytes uint64) string {
 	return printable.Count(packets, "packet", "packets") + ", " + printable.Count(bytes, "byte", "bytes")
 }

@@ -11,9 +11,9 @@ import (
 // redialEvery is how often a follower asks whether an agent that ended is back.
 const redialEvery = time.Second
 
-// followAgents calls f for the agent there is and for each that comes after it, until ctx ends or f fails; an agent
-// that is away is no failure once one was heard. f calls heard for what the agent says, and returns nil when that has
-// ended; ended is called then.
+// followAgents calls f for the present agent and for each that replaces it, until ctx ends or f fails. Once an agent
+// has answered, an absent agent is no failure. f calls heard when the agent sends something, and returns nil when the
+// stream has ended; then ended is called.
 func followAgents(ctx context.Context, ended func(), f func(heard func()) error) error {
 	followed := false
 	for {

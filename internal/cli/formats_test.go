@@ -28,7 +28,7 @@ func withoutOutput() map[string]string {
 	}
 }
 
-// Every command that prints what programs may want has -o with JSON and YAML.
+// Every command whose output programs may want has -o with JSON and YAML.
 func TestEveryCommandHasJSONAndYAML(t *testing.T) {
 	none := withoutOutput()
 	everyCommand(NewRoot(Deps{Getenv: os.Getenv}), func(c *cobra.Command) {
@@ -90,7 +90,7 @@ func documents(t *testing.T, format, text string) (list []string) {
 	}
 }
 
-// What follows one after the other is the same in YAML as in JSON.
+// A stream has the same content in YAML as in JSON.
 func TestStreamsAreAlsoYAML(t *testing.T) {
 	for _, row := range []struct {
 		args string
@@ -111,7 +111,7 @@ func TestStreamsAreAlsoYAML(t *testing.T) {
 				s.flows.records = []api.FlowRecords{{Records: []api.FlowRecord{{}}}}
 				out, _, _ := newConsole(t, s).run(append(strings.Fields(row.args), "-o", format)...)
 				read[i] = documents(t, format, out)
-				if strings.HasPrefix(row.args, "top") { // of two runs at two times
+				if strings.HasPrefix(row.args, "top") { // of two runs at different times
 					for j := range read[i] {
 						_, read[i][j], _ = strings.Cut(read[i][j], `"rows"`)
 						read[i][j], _, _ = strings.Cut(read[i][j], `"time"`)
@@ -128,7 +128,8 @@ func TestStreamsAreAlsoYAML(t *testing.T) {
 	}
 }
 
-// What a file is worth, for programs: with its faults, which are on standard error and in the status as ever.
+// The result of a check as a document for programs has the faults, which are still on standard error and in the exit
+// status.
 func TestCheck_AsADocument(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -189,7 +190,7 @@ func TestVersion_AsADocument(t *testing.T) {
 	}
 }
 
-// What "port disconnect" answers says which port it was, and whether there was one.
+// The answer of "port disconnect" says which port it was, and whether it existed.
 func TestPortDisconnect_AsADocument(t *testing.T) {
 	there, gone := furnished(), furnished()
 	gone.err = api.NewError(api.NotFound, "there is no port vm1/eth0")
@@ -223,7 +224,7 @@ func TestPortDisconnect_AsADocument(t *testing.T) {
 	}
 }
 
-// What labs answer is a document, too, also where this machine can't have any.
+// The answers of labs are documents, too, even if this machine cannot have labs.
 func TestLabCheck_AsADocument(t *testing.T) {
 	out, errs, status := newConsole(t, &standIn{}).run("lab", "check", "-o", "json")
 	var v LabCheck

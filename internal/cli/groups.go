@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// helpGroups orders the list of commands in the program's help by what people come to do.
+// helpGroups orders the list of commands in the program's help by task.
 func helpGroups(root *cobra.Command) {
 	groups := []struct {
 		title    string

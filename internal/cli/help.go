@@ -11,11 +11,11 @@ import (
 
 // Widths of help texts, in characters.
 const (
-	plainHelpWidth = 80 // where there is no terminal
+	plainHelpWidth = 80 // without a terminal
 	leastHelpWidth = 60 // narrower, the texts beside flags have too little space
 )
 
-// terminalWidth returns the width of the terminal that f is, or 0 if it is none.
+// terminalWidth returns the width of the terminal f in characters, or 0 if f is not a terminal.
 func terminalWidth(f *os.File) int {
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
@@ -24,7 +24,7 @@ func terminalWidth(f *os.File) int {
 	return width
 }
 
-// wrapHelp makes the help of root and its commands fit the width of the terminal, 0 for none.
+// wrapHelp wraps the help of root and its commands to the width of the terminal, 0 for none.
 func wrapHelp(root *cobra.Command, width int) {
 	if width <= 0 {
 		width = plainHelpWidth
@@ -49,9 +49,9 @@ func wrapHelp(root *cobra.Command, width int) {
 	})
 }
 
-// usage returns the part of a command's help behind its text: how it is called, examples, subcommands and flags. Cobra
-// would make it from a template; with text/template in the program the linker has to keep every exported method of
-// every type, since a template could call it, and the agent takes 4 MB more.
+// usage returns the part of a command's help after its text: how to call it, examples, subcommands and flags. Cobra
+// would use a template; but with text/template in the program the linker must keep every exported method of every type,
+// since a template could call it, and the agent would need 4 MB more.
 func usage(c *cobra.Command, width int) string {
 	var b strings.Builder
 	part := func(title, text string) {
@@ -88,7 +88,7 @@ func usage(c *cobra.Command, width int) string {
 	return b.String() + "\n"
 }
 
-// subcommands lists those of a group that are not hidden, a line each.
+// subcommands lists the subcommands of a group that are not hidden, one line each.
 func subcommands(c *cobra.Command, group string) string {
 	var b strings.Builder
 	for _, s := range c.Commands() {

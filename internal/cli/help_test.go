@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpAt returns the help of a command, by its path, on a terminal of a width.
+// helpAt returns the help of a command, by its path, on a terminal of that width.
 func helpAt(t *testing.T, width int, path ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -34,8 +34,8 @@ func eachCommand(c *cobra.Command, path []string, visit func(path []string, c *c
 	}
 }
 
-// TestHelp_FitsTheTerminal: no line of any help is longer than the terminal is wide, but for examples, which can't be
-// broken.
+// TestHelp_FitsTheTerminal: no line of any help is longer than the terminal is wide, except for examples, which can't
+// be broken.
 func TestHelp_FitsTheTerminal(t *testing.T) {
 	for given, width := range map[int]int{0: 80, 80: 80, 100: 100, 132: 132} {
 		tree := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiting is a reader that never has anything, and says when somebody waits for it.
+// waiting is a reader that never has data, and closes begun when somebody reads from it.
 type waiting struct{ begun chan struct{} }
 
 func (w waiting) Read([]byte) (int, error) {
@@ -20,8 +20,8 @@ func (w waiting) Read([]byte) (int, error) {
 	select {}
 }
 
-// Ctrl-C and SIGTERM end the context of a command. One that reads standard input, or a pipe that nobody writes to, ends
-// with it.
+// Ctrl-C and SIGTERM end the context of a command. A command that reads standard input, or a pipe to which nobody
+// writes, then ends.
 func TestCommandsThatReadCanBeInterrupted(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -38,7 +38,7 @@ func TestCommandsThatReadCanBeInterrupted(t *testing.T) {
 		in := waiting{make(chan struct{}, 1)}
 		if args[len(args)-1] == pipe {
 			in.begun <- struct{}{}
-			// Whoever opens the pipe waits in the kernel, where a test cannot see it: the context ends before or
+			// A process that opens the pipe waits in the kernel, where a test cannot see it: the context ends before or
 			// meanwhile.
 			time.AfterFunc(20*time.Millisecond, cancel)
 		} else {

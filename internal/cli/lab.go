@@ -11,7 +11,8 @@ import (
 	"heddle/internal/lab/cmd"
 )
 
-// newLab returns the noun of labs: hosts, VMs and a physical network on this machine, and the experiments in them.
+// newLab returns the command group of labs: hosts, VMs and a physical network on this machine, and the experiments in
+// them.
 func newLab(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
@@ -60,7 +61,7 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 	return c
 }
 
-// describeLab says what there is now and how to get at it.
+// describeLab prints which nodes exist and how to use them.
 func describeLab(w io.Writer, r *lab.Record) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lab %s is up:\n", r.Name)
@@ -110,12 +111,12 @@ func newLabDown(d Deps, runDir *string) *cobra.Command {
 	return c
 }
 
-// RemovedLab is what "heddle lab down" did.
+// RemovedLab is the result of "heddle lab down".
 type RemovedLab struct {
 	Name string `json:"name"`
 }
 
-// newLabGuest returns the process that keeps one QEMU guest of a lab; labs start it, people do not.
+// newLabGuest returns the process that runs one QEMU guest of a lab; labs start it, and not people.
 func newLabGuest() *cobra.Command {
 	return &cobra.Command{
 		Use:    "guest SPEC",

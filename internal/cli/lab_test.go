@@ -21,7 +21,7 @@ func TestLabCommandLineFaults(t *testing.T) {
 	for _, k := range []struct {
 		args []string
 		says []string
-		of   int // the status
+		of   int // the exit status
 	}{
 		{[]string{"lab", "up"}, []string{"takes SCENARIO"}, ExitUsage},
 		{[]string{"lab", "up", "nonsense"}, []string{`no built-in scenario nonsense`, "nested-mac-learning"},
@@ -77,7 +77,7 @@ func TestLabListNamesWhatComesWithTheProgram(t *testing.T) {
 
 func TestLabExecPassesTheCommandsFlagsOn(t *testing.T) {
 	c := newConsole(t, &standIn{})
-	// -c is the command's; were it taken for a flag of heddle, the complaint would be about it.
+	// -c belongs to the command; if it were taken for a flag of heddle, the error would be about it.
 	_, stderr, status := c.run("lab", "exec", "nonsense", "node", "ping", "-c", "3", "10.0.0.1")
 	if status != ExitFailure || !strings.Contains(stderr, "no lab nonsense") {
 		t.Errorf("status %d: %s", status, stderr)

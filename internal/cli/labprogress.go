@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// progress is one line that is overwritten with what is being done now, where a person can see it.
+// progress is one line that is overwritten with the current step, if a person can see it.
 type progress struct {
 	terminal *os.File // nil: nobody watches
 	shown    bool
@@ -36,7 +36,7 @@ func (p *progress) say(what string) {
 	p.shown = true
 }
 
-// part says what is being done of how much.
+// part shows the current step and how much of the total is done.
 func (p *progress) part(done, total int, what string) {
 	p.say(fmt.Sprintf("%3d %%  %s", 100*done/max(total, 1), what))
 }

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// labRun is what the flags of "lab run" ask for.
+// labRun has the flags of "lab run".
 type labRun struct {
 	cmd.Run
 	out    output
@@ -64,7 +64,7 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 	return c
 }
 
-// next returns what to try after an experiment whose rows are labs, "" for others.
+// next returns a suggestion after an experiment whose rows are labs, "" for others.
 func next(name string, r *report.Report) string {
 	if _, err := experiment.Find(name); err != nil || len(r.Rows) == 0 || len(r.Rows[0]) == 0 {
 		return ""
@@ -90,7 +90,7 @@ func (f *labRun) show(d Deps, name string, r *report.Report) error {
 	return nil
 }
 
-// newLabCheck says whether labs can be built here, by trying everything that they take.
+// newLabCheck returns the command that checks whether labs can be built here, by trying everything that they need.
 func newLabCheck(d Deps) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
@@ -158,7 +158,7 @@ func newLabExec(d Deps, runDir *string) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().SetInterspersed(false) // what follows the node is the command's
+	c.Flags().SetInterspersed(false) // what follows the node belongs to the command
 	return c
 }
 

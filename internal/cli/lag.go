@@ -19,7 +19,7 @@ type LAG struct {
 	Name   string `json:"name"`
 	// State is up (every member is used), degraded (some are), single (one is used alone, without a partner) or down.
 	State string `json:"state"`
-	// Speed is that of the members in use together, in bits per second.
+	// Speed is the sum of the speeds of the members in use, in bits per second.
 	Speed uint64 `json:"speed"`
 	// Ports is how many ports' frames leave, or may leave, by a member.
 	Ports   int          `json:"ports"`
@@ -53,7 +53,7 @@ func lags(s *api.State) []LAG {
 	return list
 }
 
-// judge finds out what the members come to together.
+// judge computes the state of the LAG from its members.
 func (l *LAG) judge(s *api.State) {
 	single := false
 	for _, u := range l.Members {
@@ -93,7 +93,7 @@ func (l *LAG) used() (n int) {
 	return n
 }
 
-// partners returns the systems that the members hear; a healthy LAG has one.
+// partners returns the LACP partners of the members; a healthy LAG has one.
 func (l *LAG) partners() string {
 	var list []string
 	for _, u := range l.Members {
@@ -106,7 +106,7 @@ func (l *LAG) partners() string {
 	return strings.Join(list, ", ")
 }
 
-// problems returns the members that are not used, with the reason.
+// problems returns the members that are not used, each with the reason.
 func (l *LAG) problems() string {
 	var list []string
 	for _, u := range l.Members {
@@ -117,7 +117,7 @@ func (l *LAG) problems() string {
 	return strings.Join(list, ", ")
 }
 
-// memberProblem is in a word why a member is not used.
+// memberProblem returns in one word why a member is not used.
 func memberProblem(u api.Uplink) string {
 	switch {
 	case u.ReasonCode != "":

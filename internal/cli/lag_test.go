@@ -12,7 +12,7 @@ import (
 	"heddle/internal/plan/problem"
 )
 
-// bundled returns a stand-in with a LAG of two, of which one is not used, and an uplink by itself.
+// bundled returns a stand-in with a LAG of two members, one of them not used, and a separate uplink.
 func bundled() *standIn {
 	partner := &api.LACPInfo{System: "02:00:00:00:00:99", Key: 7}
 	actor := api.LACPInfo{System: "02:00:00:00:00:01"}

@@ -12,27 +12,27 @@ import (
 	"heddle/internal/api"
 )
 
-// listing is a command that lists one kind of object out of the agent's state.
+// listing is a command that lists one kind of object from the agent's state.
 type listing[T any] struct {
 	what    string // "the uplinks"
 	example string
 	of      func(*api.State) []T
-	// owner names the switch an object belongs to; nil for objects that no switch owns, which cannot be filtered by it.
+	// owner returns the switch of an object; nil for objects without a switch, which cannot be filtered by it.
 	owner func(T) string
-	table func() *table // its heading and form
+	table func() *table // headings and format
 	row   func(T) []string
-	// tail is what follows a row out of everything the agent has; nil for nothing.
+	// tail returns lines that follow a row, made from the agent's whole state; nil for none.
 	tail func(*api.State, T) []string
 	// notes are lines about an object that follow the table; nil for none.
 	notes func(T) []string
 	long  string // its help, "" for none
-	// filter adds flags of the listing's own to the command and returns what they choose and how they order it; nil for
+	// filter adds the listing's own flags to the command and returns a function that selects and sorts by them; nil for
 	// none.
 	filter func(c *cobra.Command) func(s *api.State, list []T) ([]T, error)
-	// wide is the listing with the columns of -o wide, which may ask the agent for more; nil for none.
+	// wide returns the listing with the columns of -o wide, which may need more requests to the agent; nil for none.
 	wide func(c *cobra.Command, t *target) (listing[T], error)
-	// away are rows of a host that does not answer, by what the controller remembers, and the same as objects; nil for
-	// none.
+	// away returns the rows of a host that does not answer, from what the controller remembers, and the same as
+	// objects; nil for none.
 	away func(c *cobra.Command, f *api.Fleet, host string) (rows [][]string, objects []any, err error)
 }
 
@@ -190,7 +190,7 @@ func switchFlag(c *cobra.Command, sw *string) {
 	c.Flags().StringVar(sw, "switch", "", "only of this switch")
 }
 
-// ofSwitch keeps what belongs to the switch; "" keeps all. The result is never nil, so that JSON has a list.
+// ofSwitch returns the objects of the switch; "" returns all. The result is never nil, so that JSON has a list.
 func ofSwitch[T any](all []T, sw string, of func(T) string) []T {
 	kept := []T{}
 	for _, v := range all {
@@ -201,7 +201,7 @@ func ofSwitch[T any](all []T, sw string, of func(T) string) []T {
 	return kept
 }
 
-// joined returns a list of what has a text, with sep between.
+// joined returns the texts of a list, with sep between them.
 func joined[T any](list []T, sep string) string {
 	texts := make([]string, len(list))
 	for i, v := range list {

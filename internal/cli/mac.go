@@ -34,18 +34,17 @@ func macs(c *cobra.Command, t *target, keep func(api.MAC) bool) ([]api.MAC, erro
 	return kept, err
 }
 
-// ShownMAC is an address with what else is known of its station.
+// ShownMAC is an address with what else is known about its station.
 type ShownMAC struct {
 	api.MAC
-	// Addresses are the station's IP addresses: those that are configured at its port, and those that metered flows
-	// show it to send from.
+	// Addresses are the station's IP addresses: those configured at its port, and the sources of its metered flows.
 	Addresses []string `json:"addresses,omitempty"`
 	// PortGroup and Owner are the port's.
 	PortGroup string `json:"portGroup,omitempty"`
 	Owner     string `json:"owner,omitempty"`
 }
 
-// bareMACs are addresses of which nothing else is to be shown.
+// bareMACs returns the addresses without further information.
 func bareMACs(list []api.MAC) []ShownMAC {
 	out := make([]ShownMAC, len(list))
 	for i, m := range list {
@@ -92,7 +91,7 @@ type station struct {
 	mac string
 }
 
-// macTable shows addresses; wide says that it has the columns of -o wide.
+// macTable shows addresses; wide adds the columns of -o wide.
 func macTable(list []ShownMAC, wide bool) func(io.Writer) error {
 	return macsOfHosts([]said[[]ShownMAC]{{"", list}}, wide, false)
 }

@@ -50,7 +50,7 @@ func newMACFlush(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// chooseMACs makes the order of what the command line says. Nothing at all is no order: it would be easily typed.
+// chooseMACs makes the request from the command line. An empty command line is an error: it is easily typed by mistake.
 func chooseMACs(c *cobra.Command, q *api.ForgetMACs, args []string, vlan int, all bool) (err error) {
 	chosen := len(args) > 0 || q.Switch != "" || q.Port != "" || c.Flags().Changed("vlan")
 	switch {

@@ -9,7 +9,7 @@ import (
 )
 
 // Main runs the program with the arguments of this process, until it ends or is interrupted, and returns its exit
-// status. Under the name of the CNI plugin it is the plugin.
+// status. If it is called by the name of the CNI plugin, it is the plugin.
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMain lets garbage lie for longer. Tests make the tree of all commands some two thousand times, and collecting the
-// trees took as long as making them.
+// TestMain makes garbage collections rarer. Tests make the tree of all commands some two thousand times, and collecting
+// the trees took as long as making them.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())

@@ -31,7 +31,7 @@ func newMetrics(d Deps) *cobra.Command {
 	return c
 }
 
-// metricsFlags adds what says where an agent serves its metrics. Each has an environment variable, for service
+// metricsFlags adds the flags that say where an agent serves its metrics. Each has an environment variable, for service
 // managers.
 func metricsFlags(d Deps, c *cobra.Command, l *metrics.Listen) {
 	f := c.Flags()

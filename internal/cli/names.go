@@ -9,8 +9,8 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// pick finds the one object of that name; where several switches have one, --switch must say which. n says what such an
-// object is.
+// pick finds the one object of that name; if several switches have one, --switch must say which. n describes such an
+// object in errors.
 func pick[T any](all []T, n known.Names, name, sw string, key func(T) (sw, name string)) (T, error) {
 	var zero T
 	var found []T
@@ -36,7 +36,7 @@ func pick[T any](all []T, n known.Names, name, sw string, key func(T) (sw, name 
 	return zero, &missingError{n.Missing(name)}
 }
 
-// hasSwitch complains about a switch that there is not; "" stands for all.
+// hasSwitch returns an error for a switch that does not exist; "" stands for all.
 func hasSwitch(s *api.State, name string) error {
 	if name == "" {
 		return nil
@@ -47,7 +47,7 @@ func hasSwitch(s *api.State, name string) error {
 	return err
 }
 
-// has complains about a switch, port or uplink that the agent does not have; "" stands for all.
+// has returns an error for a switch, port or uplink that the agent does not have; "" stands for all.
 func (t *target) has(c *cobra.Command, sw, end string) error {
 	if sw == "" && end == "" {
 		return nil
@@ -62,7 +62,7 @@ func (t *target) has(c *cobra.Command, sw, end string) error {
 	return hasEnd(s, end)
 }
 
-// portsOf returns the ports, and what names mean that no port has.
+// portsOf returns the names of ports, and the meaning of other names, such as those of devices.
 func portsOf(s *api.State) known.Names {
 	n := known.Names{What: "port", Else: uplinksOf(s, "").Else}
 	for _, p := range s.Ports {
@@ -75,7 +75,7 @@ func portsOf(s *api.State) known.Names {
 	return n
 }
 
-// uplinksOf returns the uplinks of a switch, "" for all, and what names mean that no uplink has.
+// uplinksOf returns the names of a switch's uplinks, "" for all switches, and the meaning of other names.
 func uplinksOf(s *api.State, sw string) known.Names {
 	n := known.Names{What: "uplink", Else: map[string]string{}}
 	for _, u := range s.Uplinks {
@@ -87,14 +87,14 @@ func uplinksOf(s *api.State, sw string) known.Names {
 	return n
 }
 
-// endsOf are ports and uplinks: what counters, addresses and events are of.
+// endsOf returns the names of ports and uplinks, which have counters, addresses and events.
 func endsOf(s *api.State) known.Names {
 	n := portsOf(s)
 	n.What, n.All = "port or uplink", append(n.All, uplinksOf(s, "").All...)
 	return n
 }
 
-// hasEnd complains about a port or uplink that there is not; "" stands for all.
+// hasEnd returns an error for a port or uplink that does not exist; "" stands for all.
 func hasEnd(s *api.State, name string) error {
 	n := endsOf(s)
 	if name == "" || slices.Contains(n.All, name) {
@@ -103,7 +103,7 @@ func hasEnd(s *api.State, name string) error {
 	return &missingError{n.Missing(name)}
 }
 
-// deviceOf notes what a device's name means, where it is not its owner's name.
+// deviceOf records the owner of a device's name, if the owner has another name.
 func deviceOf(to map[string]string, device, owner string) {
 	if device != "" && device != owner {
 		to[device] = "the device of " + owner

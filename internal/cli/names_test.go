@@ -8,8 +8,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// TestNamesThatNothingHas: every command that takes a name says of one that there is not what there is, with exit
-// status 1 and no table.
+// TestNamesThatNothingHas: for a name that does not exist, every command lists the existing names, prints no table and
+// has exit status 1.
 func TestNamesThatNothingHas(t *testing.T) {
 	s := furnished()
 	s.state.Ports[1].Switch, s.state.Ports[1].Name = "lab", "vm2/eth0"
@@ -51,7 +51,7 @@ func TestNamesThatNothingHas(t *testing.T) {
 	}
 }
 
-// TestEvents_OfAPortThatIsGone: what is no more is known while events of it are kept.
+// TestEvents_OfAPortThatIsGone: the name of a removed port is known while events about it are kept.
 func TestEvents_OfAPortThatIsGone(t *testing.T) {
 	s := furnished()
 	s.events = []api.Events{{Events: []event.Event{{Seq: 1, Kind: event.Disconnected, Switch: "lab", Port: "old/eth0",
@@ -62,7 +62,7 @@ func TestEvents_OfAPortThatIsGone(t *testing.T) {
 	}
 }
 
-// TestAnEmptyListIsAList: a switch without uplinks has an empty list, and JSON says so.
+// TestAnEmptyListIsAList: a switch without uplinks has an empty list, also in JSON.
 func TestAnEmptyListIsAList(t *testing.T) {
 	s := furnished()
 	s.state.Uplinks = nil

@@ -50,11 +50,11 @@ func longNamed() *standIn {
 	return s
 }
 
-// Tables fit a terminal of 80 columns, and what is shortened for that is never a number.
+// Tables fit a terminal of 80 columns, and numbers are never shortened for that.
 func TestTablesFit80Columns(t *testing.T) {
 	for _, row := range []struct {
 		args string
-		has  []string // whole, in any line
+		has  []string // unbroken, in any line
 	}{
 		{"switch list", []string{"production"}},
 		{"port list", []string{"access 4094", "no-uplink", "trunk 10-1…", "pending"}},
@@ -95,7 +95,7 @@ func TestTablesFit80Columns(t *testing.T) {
 	}
 }
 
-// A column is left out where that is enough, before any name is shortened; in a pipe nothing is.
+// If leaving out a column suffices, no name is shortened; in a pipe nothing is.
 func TestTable_LeavesColumnsOut(t *testing.T) {
 	for _, row := range []struct {
 		room int

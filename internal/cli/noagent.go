@@ -11,8 +11,8 @@ import (
 	"heddle/internal/dataplane"
 )
 
-// withoutAgent says of a command that found no agent what becomes of the guests meanwhile: what the agent pinned goes
-// on forwarding.
+// withoutAgent adds to the error of a command that found no agent what this means for the guests: pinned programs
+// continue to forward.
 func withoutAgent(c *cobra.Command, err error) error {
 	name := flagText(c, "agent")
 	if !errors.Is(err, api.ErrNoAgent) || instance.CheckName(name) != nil {

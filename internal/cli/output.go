@@ -16,11 +16,11 @@ import (
 // output is the -o flag of a listing.
 type output struct {
 	format string
-	// wide says that the listing has a table with more columns, too.
+	// wide: the listing also has a table with more columns.
 	wide bool
 }
 
-// formats returns what -o takes.
+// formats returns the values that -o accepts.
 func (o *output) formats() []string {
 	if o.wide {
 		return []string{"table", "wide", "json", "yaml"}
@@ -36,7 +36,7 @@ func (o *output) flag(c *cobra.Command) {
 	})
 }
 
-// anyOf are words as a choice: "table, json or yaml".
+// anyOf returns words as a choice: "table, json or yaml".
 func anyOf(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
@@ -69,19 +69,20 @@ func (o *output) print(d Deps, v any, table func(w io.Writer) error) error {
 	return err
 }
 
-// tableWidth is the largest width of wrapped text.
+// tableWidth is the largest width of wrapped text, in characters.
 const tableWidth = 100
 
-// minColumn is how narrow a long column may be made.
+// minColumn is the least width to which a long column is shortened, in characters.
 const minColumn = 8
 
-// screen is what a command prints to. It has the terminal's width, 0 where there is no terminal.
+// screen is the output of a command. It has the terminal's width, 0 if it is not a terminal.
 type screen struct {
 	io.Writer
 	width int
 }
 
-// roomOn returns how wide a table may be on w. 0 is without a limit: a pipe or a file gets every text whole.
+// roomOn returns how wide a table may be on w, in characters. 0 means without limit: a pipe or a file gets every text
+// in full.
 func roomOn(w io.Writer) int {
 	if s, ok := w.(screen); ok {
 		return s.width
@@ -89,7 +90,7 @@ func roomOn(w io.Writer) int {
 	return 0
 }
 
-// table is rows of text under a heading, as wide as they need to be and at most as wide as the terminal.
+// table is rows of text under headings, as wide as they need to be and at most as wide as the terminal.
 type table struct {
 	head []string
 	rows [][]string
@@ -97,18 +98,18 @@ type table struct {
 	right map[int]bool
 	// keep never shortens the columns of these indexes.
 	keep map[int]bool
-	// names shortens the columns of these indexes only when shortening the others is not enough.
+	// names are the indexes of columns that are shortened only if shortening the others is not enough.
 	names map[int]bool
-	// least is how narrow columns of these indexes may be made; minColumn where it does not say.
+	// least is the least width of columns, by index; the default is minColumn.
 	least map[int]int
-	// narrow are ways to make the table narrower, which are gone in their order while it is wider than the terminal. No
-	// name is shortened before.
+	// narrow are ways to make the table narrower, which are applied in order while it is wider than the terminal. Names
+	// are shortened only after them.
 	narrow []func(*table)
 	// hidden are columns that are left out.
 	hidden map[int]bool
 	// paint may colour a cell after it has been padded.
 	paint func(col int, text, padded string) string
-	// paintRow does the same where it takes the row, counted from 0, to know.
+	// paintRow does the same, and also gets the index of the row, from 0.
 	paintRow func(row, col int, text, padded string) string
 }
 
@@ -151,8 +152,8 @@ func (t *table) cell(line, col int, text string, width int) string {
 	return padded
 }
 
-// widths gives each column what it needs, then makes the table narrower, and then takes from the widest column until
-// all fit into room; 0 is room for everything.
+// widths gives each column the width it needs, then makes the table narrower, and then takes from the widest column
+// until all fit into room; 0 means without limit.
 func (t *table) widths(room int) []int {
 	w, total := t.needed()
 	for _, step := range t.narrow {
@@ -175,7 +176,7 @@ func (t *table) widths(room int) []int {
 	return w
 }
 
-// needed returns the width of each column, and of all that are shown.
+// needed returns the width of each column, and the sum of those that are shown.
 func (t *table) needed() (w []int, total int) {
 	w = make([]int, len(t.head))
 	total = -2
@@ -216,7 +217,7 @@ func (t *table) widest(w []int, names bool) int {
 	return widest
 }
 
-// leaveOut makes a table narrower by the column with that heading.
+// leaveOut returns a way to make a table narrower: without the column with that heading.
 func leaveOut(heading string) func(*table) {
 	return func(t *table) {
 		if t.hidden == nil {
@@ -226,7 +227,7 @@ func leaveOut(heading string) func(*table) {
 	}
 }
 
-// leaveOutTheOnly does the same where all rows have one text in it.
+// leaveOutTheOnly does the same if all rows have the same text in that column.
 func leaveOutTheOnly(heading string) func(*table) {
 	return func(t *table) {
 		c := slices.Index(t.head, heading)
@@ -236,7 +237,7 @@ func leaveOutTheOnly(heading string) func(*table) {
 	}
 }
 
-// shorten cuts a text to width characters; the last one then is an ellipsis.
+// shorten cuts a text to width characters, the last of which is then an ellipsis.
 func shorten(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
 		return s
@@ -301,7 +302,7 @@ func columns(head []string, named ...string) map[int]bool {
 	return at
 }
 
-// dash stands for "nothing" in a table.
+// dash returns "-" for an empty text in a table.
 func dash(s string) string {
 	if s == "" {
 		return "-"

@@ -7,10 +7,10 @@ import (
 	"heddle/internal/api"
 )
 
-// mostKept is how many ports are named that stay as commands have set them.
+// mostKept is how many of the ports that stay as commands have set them are listed.
 const mostKept = 10
 
-// printKept names the ports that stay other than the file says.
+// printKept lists the ports that stay different from the file.
 func printKept(w io.Writer, kept []api.KeptPort) error {
 	for i, k := range kept {
 		if i == mostKept {
@@ -27,7 +27,7 @@ func printKept(w io.Writer, kept []api.KeptPort) error {
 	return nil
 }
 
-// differing returns the overrides of a port of the file by which it differs from the file.
+// differing returns the overrides by which a port of the file differs from the file.
 func differing(p api.Port) (list []api.Override) {
 	for _, o := range p.Overrides {
 		if p.Origin == api.FromFile && !o.Value.Equal(o.File) {
@@ -37,7 +37,7 @@ func differing(p api.Port) (list []api.Override) {
 	return list
 }
 
-// overrideNotes say in a few words what a port has otherwise than the file.
+// overrideNotes describes briefly how a port differs from the file.
 func overrideNotes(p api.Port) (lines []string) {
 	for _, o := range differing(p) {
 		if o.Field == "portGroup" {
@@ -51,7 +51,7 @@ func overrideNotes(p api.Port) (lines []string) {
 	return lines
 }
 
-// overrideText returns what a command has set on a port, that applying the file leaves it so, and what takes it back.
+// overrideText says what a command has set on a port, that applying the file leaves it so, and how to undo it.
 func overrideText(port string, o api.Override) string {
 	blocked, is := o.Value.Any().(bool)
 	switch {

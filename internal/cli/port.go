@@ -67,14 +67,14 @@ func (t *target) port(c *cobra.Command, name string) (api.Port, error) {
 	return pick(s.Ports, portsOf(s), name, "", func(p api.Port) (string, string) { return p.Switch, p.Name })
 }
 
-// shownPort is a port as "port show" has it.
+// shownPort is a port with what "port show" adds to it.
 type shownPort struct {
 	api.Port
 	// Learned is nil for a port that learns no MACs.
 	Learned *learnedMACs `json:"learned,omitempty"`
 }
 
-// learnedMACs is how many MACs a port has learned and may learn; its limit is 0 where it no longer learns.
+// learnedMACs is how many MACs a port has learned and may learn; its limit is 0 if it no longer learns.
 type learnedMACs struct {
 	Held  int `json:"held"`
 	Limit int `json:"limit"`
@@ -105,7 +105,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 	return rows
 }
 
-// learnedText returns how many MACs a port has learned of how many it may: "3 of 3", coloured where no more fit.
+// learnedText returns how many MACs a port has learned of how many it may: "3 of 3", coloured if the limit is reached.
 func learnedText(d Deps, p shownPort) string {
 	switch l := p.Learned; {
 	case l == nil:
@@ -117,7 +117,7 @@ func learnedText(d Deps, p shownPort) string {
 	}
 }
 
-// refusals say what the port's policy refused its guest: "refused forged-transmit 5m ago, from 02:…".
+// refusals describes which frames of its guest the port's policy refused: "refused forged-transmit 5m ago, from 02:…".
 func refusals(list []api.Refusal, now time.Time) (lines []string) {
 	for _, r := range list {
 		who := r.MAC
@@ -164,11 +164,11 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 type portChange struct {
 	port   string
 	window api.Window
-	done   string // what the port is afterwards
-	shown  bool   // with what there is to know of it then
+	done   string // the port's state afterwards
+	shown  bool   // print what is known about the port then
 }
 
-// changePort makes a change of one port and prints what the port is now or, with -o json, what was changed and when it
+// changePort makes a change of one port and prints the port's new state or, with -o json, what was changed and when it
 // was active.
 func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange,
 	f func(context.Context, api.Service) (*api.Applied, error)) error {
@@ -183,7 +183,7 @@ func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange,
 	printTrial(d, out.Trial)
 	return o.print(d, out, func(w io.Writer) error {
 		about := ""
-		if now, err := t.port(c, p.port); p.shown && err == nil { // if not, the change is made all the same
+		if now, err := t.port(c, p.port); p.shown && err == nil { // otherwise the change is made even so
 			about = ": " + portLine(now)
 		}
 		_, err := fmt.Fprintf(w, "port %s %s%s\n", p.port, p.done, about)
@@ -191,7 +191,7 @@ func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange,
 	})
 }
 
-// portLine returns a port in a few words: "switch lab, port group web, VLAN access 10, device tap7, up".
+// portLine describes a port briefly: "switch lab, port group web, VLAN access 10, device tap7, up".
 func portLine(p api.Port) string {
 	state := string(p.State)
 	if p.State != api.Up && p.Reason != "" {
@@ -213,7 +213,7 @@ func printWarnings(d Deps, out *api.Applied) {
 	d.notes(out.Notes)
 }
 
-// beforeNotes returns the lines below a list about what runs before the switch on a port's or uplink's device.
+// beforeNotes returns the lines below a list about programs before the switch on a port's or uplink's device.
 func beforeNotes(what string, list []api.ProgramBefore) (lines []string) {
 	for _, p := range list {
 		lines = append(lines, fmt.Sprintf("warning: %s: %s", what, p))

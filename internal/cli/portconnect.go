@@ -60,7 +60,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	return c
 }
 
-// portFlags are what a port is, but for the policies it sets for itself.
+// portFlags adds the flags that describe a port, without its policies.
 func portFlags(c *cobra.Command, p *spec.Port) {
 	f := c.Flags()
 	f.StringVar(&p.Switch, "switch", "", "switch; may be left out if there is only one")

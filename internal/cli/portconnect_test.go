@@ -32,7 +32,7 @@ func unset(v reflect.Value, path string) []string {
 	return names
 }
 
-// TestS9_ThePortsOwnPolicyOnTheCommandLine: whatever the file can set on a port, the command can.
+// TestS9_ThePortsOwnPolicyOnTheCommandLine: the command can set every field of a port that the file can.
 func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
 	s := furnished()
 	c := newConsole(t, s)

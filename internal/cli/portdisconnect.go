@@ -12,17 +12,17 @@ import (
 	"heddle/internal/api"
 )
 
-// Disconnected is what "heddle port disconnect" did.
+// Disconnected is the result of "heddle port disconnect".
 type Disconnected struct {
-	// Disconnected is false where there was no such port, and --if-connected was given.
+	// Disconnected is false if there was no such port, and --if-connected was given.
 	Disconnected bool `json:"disconnected"`
-	// Port is the port as it was, null where there was none.
+	// Port is the port as it was, null if there was none.
 	Port *api.Port `json:"port"`
-	// Trial is how a change of the way to the host's own addresses is tried.
+	// Trial is the trial of a change of the path to the host's own addresses.
 	Trial *api.Trial `json:"trial,omitempty"`
 }
 
-// disconnecting is what "heddle port disconnect" was asked for.
+// disconnecting is one run of "heddle port disconnect" with its flags.
 type disconnecting struct {
 	output
 	q           api.Disconnect
@@ -66,7 +66,7 @@ func newPortDisconnect(d Deps, t *target) *cobra.Command {
 }
 
 func (g *disconnecting) run(d Deps, c *cobra.Command, t *target) error {
-	before, unknown := t.state(c) // for what is printed; what is wrong, the command says itself
+	before, unknown := t.state(c) // for the output; the command itself reports errors
 	_, err := askTried(d, c, t, g.q.Window, func(ctx context.Context, s api.Service) (struct{}, error) {
 		return struct{}{}, s.Disconnect(ctx, g.q)
 	})
@@ -83,7 +83,7 @@ func (g *disconnecting) run(d Deps, c *cobra.Command, t *target) error {
 	if unknown == nil {
 		out.Port = g.among(before.Ports)
 	}
-	if g.q.Window.ConfirmWithin > 0 { // else it is decided
+	if g.q.Window.ConfirmWithin > 0 { // otherwise it is decided
 		if v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) {
 			return s.Trial(ctx)
 		}); err == nil && v.State == api.TrialConfirm {
@@ -102,7 +102,7 @@ func (g *disconnecting) run(d Deps, c *cobra.Command, t *target) error {
 	})
 }
 
-// asked names the port as the command did.
+// asked returns the name of the port as the command gave it.
 func (g *disconnecting) asked() string {
 	if g.q.Device != "" {
 		return "the port of device " + g.q.Device
@@ -110,7 +110,7 @@ func (g *disconnecting) asked() string {
 	return "port " + g.q.Port
 }
 
-// among returns the port that was meant, nil if it is not there.
+// among returns the named port, nil if it is not there.
 func (g *disconnecting) among(ports []api.Port) *api.Port {
 	i := slices.IndexFunc(ports, func(p api.Port) bool {
 		return g.q.Device != "" && p.Device == g.q.Device || g.q.Device == "" && p.Name == g.q.Port
@@ -121,7 +121,7 @@ func (g *disconnecting) among(ports []api.Port) *api.Port {
 	return &ports[i]
 }
 
-// isNotFound reports whether the agent answered that there is no such thing.
+// isNotFound reports whether the agent answered that the object does not exist.
 func isNotFound(err error) bool {
 	var answer *api.Error
 	return errors.As(err, &answer) && answer.Kind == api.NotFound

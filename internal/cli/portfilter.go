@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// portFilter says which ports are listed, and in which order.
+// portFilter selects and sorts the listed ports.
 type portFilter struct {
 	group, uplink, sort string
 	states              []string
@@ -25,7 +25,7 @@ func portStates() []string {
 	return []string{string(api.Down), string(api.Pending), string(api.Blocked), string(api.Waiting), string(api.Up)}
 }
 
-// portSorts returns what ports can be ordered by.
+// portSorts returns the orders in which ports can be listed.
 func portSorts() []string {
 	return []string{"switch", "port", portGroup, "vlan", "state", "uplink", "problem"}
 }
@@ -52,13 +52,13 @@ func portFilters(c *cobra.Command) func(*api.State, []api.Port) ([]api.Port, err
 	}
 }
 
-// vlanFlag adds --vlan, which chooses by a VLAN; -1 is any.
+// vlanFlag adds --vlan, which selects by a VLAN; -1 is any.
 func vlanFlag(c *cobra.Command, vlan *int, usage string) {
 	c.Flags().IntVar(vlan, "vlan", -1, usage+": 1–4094, or 0 for untagged frames")
 	c.Flags().Lookup("vlan").DefValue = "any"
 }
 
-// vlanGiven complains about what --vlan says if that is no VLAN.
+// vlanGiven returns an error if the value of --vlan is not a VLAN.
 func vlanGiven(c *cobra.Command, vlan int) error {
 	if c.Flags().Changed("vlan") && (vlan < 0 || vlan > 4094) {
 		return usagef("--vlan %d: it is 1–4094, or 0 for untagged frames", vlan)
@@ -73,7 +73,7 @@ func completeWords(c *cobra.Command, flag string, list []string) {
 	})
 }
 
-// check complains about what no port can be or have: an empty list would say that all is well.
+// check returns an error for a value that no port can have: an empty list would look as if everything were in order.
 func (f *portFilter) check(c *cobra.Command, s *api.State, sw string) error {
 	f.sort = spelt(f.sort)
 	for _, state := range f.states {
@@ -93,7 +93,7 @@ func (f *portFilter) check(c *cobra.Command, s *api.State, sw string) error {
 	return hasUplink(s, sw, f.uplink)
 }
 
-// hasGroup complains about a port group that the switch, "" for any, does not have; "" stands for all.
+// hasGroup returns an error for a port group that the switch, "" for any, does not have; "" stands for all.
 func hasGroup(s *api.State, sw, name string) error {
 	n := known.Names{What: "port group"}
 	for _, g := range s.PortGroups {
@@ -107,7 +107,7 @@ func hasGroup(s *api.State, sw, name string) error {
 // hasUplink does the same for an uplink.
 func hasUplink(s *api.State, sw, name string) error { return missing(uplinksOf(s, sw), sw, name) }
 
-// missing complains about a name of that switch, "" for any, that is none of these; "" stands for all of them.
+// missing returns an error for a name of that switch, "" for any, that is none of these; "" stands for all of them.
 func missing(n known.Names, sw, name string) error {
 	if name == "" || slices.Contains(n.All, name) {
 		return nil
@@ -136,7 +136,7 @@ func carries(v plan.VLAN, id uint16) bool {
 	return id == 0
 }
 
-// order sorts the ports; those that are equal keep their order.
+// order sorts the ports; equal ports keep their order.
 func (f *portFilter) order(list []api.Port, now time.Time) {
 	var less func(a, b api.Port) int
 	switch f.sort {

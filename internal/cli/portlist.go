@@ -14,17 +14,17 @@ import (
 	"heddle/internal/api"
 )
 
-// longestVLANs is how much of a trunk's VLANs a list shows, in characters; "port show" and JSON have all.
+// longestVLANs is how much of a trunk's VLANs a list shows, in characters; "port show" and JSON show all.
 const longestVLANs = 40
 
-// leastVLAN is room for any access VLAN, leastProblem for nearly all words for problems.
+// leastVLAN is the width for any access VLAN, leastProblem that for nearly all words for problems, in characters.
 const (
 	leastVLAN    = len("access 4094")
 	leastProblem = len("address-changed")
 )
 
-// lately is how long ago a refused frame may still count as a problem of its port: of a guest of which nothing was
-// accepted since, nobody knows whether it goes on.
+// lately is how long a refused frame counts as a problem of its port if no frame of the guest was accepted since: then
+// it is unknown whether the refusals continue.
 const lately = 10 * time.Minute
 
 func newPortList(d Deps, t *target) *cobra.Command {
@@ -82,7 +82,7 @@ func paintPort(d Deps, head []string) func(int, string, string) string {
 	}
 }
 
-// portSource returns where a port comes from, and whether a command changed what the file says of it.
+// portSource returns where a port comes from, and whether a command changed what the file sets for it.
 func portSource(p api.Port) string {
 	if p.Origin == api.FromFile && len(p.Overrides) > 0 {
 		return string(p.Origin) + "+command"
@@ -90,7 +90,7 @@ func portSource(p api.Port) string {
 	return string(p.Origin)
 }
 
-// portProblem is in a word what is wrong with a port; "" for nothing.
+// portProblem returns in one word what is wrong with a port; "" for nothing.
 func portProblem(p api.Port, now time.Time) string {
 	switch {
 	case p.Violation != "":
@@ -104,7 +104,7 @@ func portProblem(p api.Port, now time.Time) string {
 	return ""
 }
 
-// refusalWord returns a refusal in a word.
+// refusalWord describes a refusal in one word.
 func refusalWord(r api.Refusal) string {
 	if r.Passed || r.Reason == abi.ReasonMACLimit.String() {
 		return r.Reason
@@ -112,7 +112,7 @@ func refusalWord(r api.Refusal) string {
 	return "refused " + r.Reason
 }
 
-// problemSentence says the same at length.
+// problemSentence returns the same as a sentence.
 func problemSentence(p api.Port, now time.Time) string {
 	text := cmp.Or(p.Violation, p.Reason)
 	if r := refusedLately(p, now); text == "" && len(r) > 0 {
@@ -149,7 +149,7 @@ func learnLimit(p api.Port) int {
 	if !learns(p) {
 		return 0
 	}
-	n, _ := strconv.Atoi(value(p.Effective, "security.macLearning.limit")) // a number, of this program
+	n, _ := strconv.Atoi(value(p.Effective, "security.macLearning.limit")) // a number, because this program wrote it
 	return n
 }
 
@@ -161,7 +161,7 @@ func ownAddresses(p api.Port) (list []string) {
 			list = append(list, strings.FieldsFunc(r.Value.String(), func(c rune) bool {
 				return c == ',' || c == ' '
 			})...)
-			list = slices.DeleteFunc(list, func(a string) bool { return a == "none" }) // an empty list in words
+			list = slices.DeleteFunc(list, func(a string) bool { return a == "none" }) // the word for an empty list
 		}
 	}
 	return list

@@ -18,7 +18,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// troubled returns a stand-in with ports of every kind of trouble, and one of long names.
+// troubled returns a stand-in with ports of every kind of trouble, and one with long names.
 func troubled() *standIn {
 	access := func(id uint16) plan.VLAN { return plan.VLAN{Mode: plan.VLANAccess, ID: id} }
 	trunk := plan.VLAN{Mode: plan.VLANTrunk}
@@ -216,7 +216,7 @@ func TestPortList_Wide(t *testing.T) {
 			t.Errorf("line %d: %s\nwant %s", i, got, want)
 		}
 	}
-	c.width = 80 // a second time on a narrow terminal: it prints, and MACs are whole
+	c.width = 80 // again on a narrow terminal: it still prints, and MACs are not shortened
 	if text := c.must("port", "list", "-o", "wide"); !strings.Contains(text, "02:00:00:00:01:01") {
 		t.Errorf("%s", text)
 	}
@@ -225,7 +225,7 @@ func TestPortList_Wide(t *testing.T) {
 	}
 }
 
-// A port's refusals are listed with what has become of them.
+// A port's refusals are listed, and whether they are past.
 func TestPortShow_SaysWhetherARefusalIsPast(t *testing.T) {
 	for _, row := range []struct{ port, want string }{
 		{"vm4/eth0", "refused forged-transmit 1m ago, from 02:00:00:00:09:09\n"},

@@ -10,7 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// policyFlags are the policies that a port sets for itself on the command line: what is not given is inherited.
+// policyFlags are the policies that a port sets for itself on the command line: policies that are not given are
+// inherited.
 type policyFlags struct {
 	vlan  string
 	trunk []string
@@ -28,7 +29,7 @@ func (o *policyFlags) flags(c *cobra.Command) {
 	o.texts = map[string]func() string{}
 	for _, field := range plan.Fields() {
 		switch field.Kind {
-		case plan.KindVLAN: // above
+		case plan.KindVLAN: // handled above
 		case plan.KindTruth:
 			v := f.Bool(field.Flag, false, field.Usage)
 			o.texts[field.Path] = func() string { return strconv.FormatBool(*v) }
@@ -50,7 +51,7 @@ func (o *policyFlags) flags(c *cobra.Command) {
 	}
 }
 
-// onto sets what was given.
+// onto sets the given policies.
 func (o *policyFlags) onto(c *cobra.Command, p *spec.Policy) error {
 	given := c.Flags().Changed
 	*p = spec.Policy{}

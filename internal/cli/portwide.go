@@ -58,7 +58,7 @@ func learnedAt(c *cobra.Command, t *target) (map[place]int, error) {
 	return n, err
 }
 
-// addressesSeen returns the IP addresses that metered flows show guests to send from.
+// addressesSeen returns the source IP addresses of guests in metered flows.
 func addressesSeen(c *cobra.Command, t *target) (map[place][]string, error) {
 	flows, err := sentFrom(c, t)
 	if err != nil {
@@ -84,7 +84,7 @@ func sentFrom(c *cobra.Command, t *target) ([]api.Flow, error) {
 	}), nil
 }
 
-// addressText shows the first addresses and counts the rest.
+// addressText returns the first addresses and the number of the others.
 func addressText(list []string) string {
 	kept := distinct(list)
 	if n := len(kept) - mostAddresses; n > 0 {
@@ -93,7 +93,7 @@ func addressText(list []string) string {
 	return strings.Join(kept, ",")
 }
 
-// distinct returns the addresses without those that are there already, with or without the length of their prefix.
+// distinct returns the addresses without duplicates; an address with a prefix length equals the one without.
 func distinct(list []string) (kept []string) {
 	for _, a := range list {
 		bare, _, _ := strings.Cut(a, "/")

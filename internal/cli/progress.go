@@ -11,7 +11,7 @@ import (
 	"heddle/internal/dataplane"
 )
 
-// attachTimeout bounds a command that may have a great many devices attached, some 10 ms each.
+// attachTimeout bounds a command for which a great many devices may be attached, some 10 ms each.
 const attachTimeout = 5 * time.Minute
 
 // showEvery is how often a progress line is renewed.
@@ -20,8 +20,8 @@ const showEvery = 250 * time.Millisecond
 // clearLine erases the line the cursor is in (ECMA-48: carriage return, erase in line).
 const clearLine = "\r\x1b[K"
 
-// askWithin calls the agent for a change and, on a terminal, shows meanwhile how many devices still wait to be
-// attached, or who is asked.
+// askWithin calls the agent for a change. On a terminal it shows meanwhile how many devices still wait to be attached,
+// or who is asked.
 func askWithin[T any](d Deps, c *cobra.Command, t *target, within time.Duration,
 	f func(context.Context, api.Service) (T, error)) (T, error) {
 	var zero T
@@ -71,7 +71,7 @@ func (d Deps) showProgress(ctx context.Context, s api.Service, stop <-chan struc
 	}
 }
 
-// detaching shows how many devices "heddle down" still has to detach; the function it returns ends the line.
+// detaching shows how many devices "heddle down" still has to detach; done ends the line.
 func (d Deps) detaching() (progress func(left int), done func()) {
 	if !d.Watched {
 		return nil, func() {}
@@ -91,11 +91,12 @@ func (d Deps) detaching() (progress func(left int), done func()) {
 	}
 }
 
-// readAt returns what Apply.ReadAt, Block.ReadAt and Move.ReadAt want, asked when a command has its input.
+// readAt returns the present time in the form of Apply.ReadAt, Block.ReadAt and Move.ReadAt; it is called when a
+// command has its input.
 func readAt() int64 {
 	now, err := dataplane.Monotonic()
 	if err != nil {
-		return 0 // the agent then counts from when it was asked
+		return 0 // the agent then counts from the arrival of the request
 	}
 	return now
 }

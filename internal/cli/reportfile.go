@@ -14,7 +14,7 @@ import (
 type reportFile struct {
 	path    string
 	command string
-	file    *page.File // nil: no report is wanted
+	file    *page.File // nil: no report is requested
 }
 
 func (f *reportFile) flag(c *cobra.Command) {
@@ -22,7 +22,7 @@ func (f *reportFile) flag(c *cobra.Command) {
 	_ = c.MarkFlagFilename("report", "html")
 }
 
-// check finds out whether the report can be written, before anything is measured.
+// check returns an error if the report cannot be written, before anything is measured.
 func (f *reportFile) check(c *cobra.Command, args []string) error {
 	if !c.Flags().Changed("report") {
 		return nil
@@ -35,7 +35,7 @@ func (f *reportFile) check(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// write writes the report where one is wanted.
+// write writes the report if one is requested.
 func (f *reportFile) write(r *report.Report) error {
 	if f.file == nil {
 		return nil
@@ -43,7 +43,7 @@ func (f *reportFile) write(r *report.Report) error {
 	return f.file.Write(r, f.command)
 }
 
-// commandLine returns the command as somebody would type it to measure the same again.
+// commandLine returns the command that repeats the measurement.
 func commandLine(c *cobra.Command, args []string) string {
 	words := append([]string{c.CommandPath()}, args...)
 	c.Flags().Visit(func(f *pflag.Flag) {

@@ -1,5 +1,5 @@
-// Package cli is the command tree of the heddle program: one constructor per command, no globals, everything a command
-// touches comes in through Deps.
+// Package cli is the command tree of the heddle program: one constructor per command, no globals; everything that a
+// command uses from outside comes in through Deps.
 package cli
 
 import (
@@ -19,35 +19,35 @@ const (
 	ExitOK      = 0
 	ExitFailure = 1 // something went wrong while running
 	ExitUsage   = 2 // the command line or the configuration is wrong; nothing was changed
-	// Of an agent under a service manager, which should not start it again: a command stopped it, or the configuration
-	// is wrong. A crash of the Go runtime has status 2, which is why the latter is another one there (EX_CONFIG of
-	// sysexits.h).
+	// Exit statuses of an agent under a service manager, which should not start it again: a command stopped it, or the
+	// configuration is wrong. A crash of the Go runtime has status 2, which is why the latter has another one here
+	// (EX_CONFIG of sysexits.h).
 	ExitStopped = 3
 	ExitConfig  = 78
 )
 
-// Deps is what commands get from outside, so that tests can stand in for it.
+// Deps is what commands get from outside, so that tests can replace it.
 type Deps struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Getenv looks up an environment variable.
 	Getenv func(string) string
-	// Colour says whether Stdout is a terminal that may be given colours.
+	// Colour: Stdout is a terminal on which colours may be used.
 	Colour bool
-	// Asking says whether Stdin and Stderr are a terminal, where a person can be asked.
+	// Asking: Stdin and Stderr are a terminal, where a person can be asked.
 	Asking bool
-	// Watched says whether Stderr is a terminal, where a line may be written over.
+	// Watched: Stderr is a terminal, on which a line may be overwritten.
 	Watched bool
-	// Width is the width of the terminal that Stdout is, in characters; 0 when it is none.
+	// Width is the width of the terminal on Stdout, in characters; 0 if Stdout is not a terminal.
 	Width int
 
-	// raw is Stdout for what is no text: binary files, full screens, the programs that a command runs.
+	// raw is Stdout for output that is not text: binary files, full screens, the programs that a command runs.
 	raw io.Writer
-	// mark distinguishes the program's own colours from control sequences in names of others.
+	// mark distinguishes the program's own colours from control sequences in names from outside.
 	mark string
 }
 
-// printing makes Stdout one that lets no control or direction character from outside through.
+// printing returns Deps whose Stdout removes control and direction characters that come from outside.
 func (d Deps) printing() Deps {
 	d.raw, d.mark = d.Stdout, rand.Text()
 	d.Stdout = screen{printable.NewWriter(d.raw, d.mark), d.Width}
@@ -72,8 +72,8 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// NewRoot returns the program's command tree. Every noun and verb is one AddCommand with a constructor in a file of its
-// own.
+// NewRoot returns the program's command tree. Every noun and verb is one AddCommand, with a constructor in a file of
+// its own.
 func NewRoot(d Deps) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "heddle",
@@ -123,13 +123,13 @@ func NewRoot(d Deps) *cobra.Command {
 	return root
 }
 
-// finish gives all commands what they have in common, whoever made them.
+// finish gives all commands their common properties.
 func finish(root *cobra.Command) {
 	helpGroups(root)
 	spellings(root)
 	everyCommand(root, func(c *cobra.Command) {
 		completeLine(c)
-		c.LocalFlags().VisitAll(func(f *pflag.Flag) { // once: collecting and sorting them takes its time
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) { // once, because collecting and sorting them takes time
 			takeSeconds(f)
 			completeValue(c, f)
 		})
@@ -137,7 +137,7 @@ func finish(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 }
 
-// Run runs the program and returns its exit status; errors have been written to Stderr.
+// Run runs the program and returns its exit status; it has written errors to Stderr.
 func Run(ctx context.Context, d Deps, args []string) int {
 	d = d.printing()
 	root := NewRoot(d)

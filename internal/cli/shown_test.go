@@ -86,7 +86,7 @@ lab     10    02:00:00:00:01:03  nest/eth0  learned    5s  192.0.2.3
 	}
 }
 
-// An empty list of guarded addresses is no address.
+// An empty list of guarded addresses is not shown as an address.
 func TestPortListWide_NoneIsNoAddress(t *testing.T) {
 	if text := newConsole(t, stations()).must("port", "list", "-o", "wide"); strings.Contains(text, "none,") ||
 		strings.Contains(text, " none  -") {
@@ -94,7 +94,7 @@ func TestPortListWide_NoneIsNoAddress(t *testing.T) {
 	}
 }
 
-// A switch is shown with its LAGs, and without settings that are as by default.
+// A switch is shown with its LAGs, and without settings that have their default.
 func TestSwitchShow_IsCompactAndListsLAGs(t *testing.T) {
 	member := func(name string, state api.PortState) api.Uplink {
 		return api.Uplink{Switch: "lab", Name: name, State: state, Speed: 25e9, LAG: &api.LAGMember{Name: "lag1",
@@ -148,7 +148,7 @@ ipfix.activeFlowTimeout:        5m
 	}
 }
 
-// The counters of vSphere's names count what is left out in normal operation; it is said how much of them that is.
+// The counters with vSphere's names include copies refused in normal operation; the output says how many these are.
 func TestStatsPort_SaysWhatIsFiltered(t *testing.T) {
 	for _, row := range []struct {
 		name    string

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// portGroup is how port groups are spelt on the command line; spellings also reads the others.
+// portGroup is the spelling of port groups on the command line; spellings also accepts the others.
 const portGroup = "port-group"
 
-// spelt returns the one spelling of a word that people write in several ways.
+// spelt returns the standard spelling of a word that people write in several ways.
 func spelt(word string) string {
 	switch word {
 	case "portgroup", "pg":
@@ -19,8 +19,7 @@ func spelt(word string) string {
 	return word
 }
 
-// also returns the other names of commands, by the name of the command: the plurals of nouns, and what other tools call
-// the verbs.
+// also returns the other names of a command: the plurals of nouns, and the verbs of other tools.
 func also(name string) []string {
 	switch name {
 	case portGroup:
@@ -43,10 +42,10 @@ func also(name string) []string {
 	return nil
 }
 
-// removes returns the words of other tools for taking something away.
+// removes returns other tools' verbs for removing.
 func removes() []string { return []string{"rm", "delete", "remove"} }
 
-// spellings gives commands their other names, and flags theirs.
+// spellings gives commands and flags their other names.
 func spellings(root *cobra.Command) {
 	everyCommand(root, func(c *cobra.Command) {
 		names := also(c.Name())
@@ -60,14 +59,14 @@ func spellings(root *cobra.Command) {
 		}
 	})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "segment" { // of capture, in its first versions
+		if name == "segment" { // the name of the flag of capture in its first versions
 			name = "vlan"
 		}
 		return pflag.NormalizedName(spelt(name))
 	})
 }
 
-// taken reports whether a command beside c has the name itself.
+// taken reports whether a sibling of the command c already has the name.
 func taken(c *cobra.Command, name string) bool {
 	return c.Parent() != nil && slices.ContainsFunc(c.Parent().Commands(), func(other *cobra.Command) bool {
 		return other.Name() == name

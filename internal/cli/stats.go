@@ -20,7 +20,7 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// statsQuery is what one "heddle stats" asks for.
+// statsQuery is one run of "heddle stats" with its flags.
 type statsQuery struct {
 	d        Deps
 	all      bool // hosts are asked
@@ -154,7 +154,7 @@ func (q *statsQuery) pick(c *cobra.Command, t *target, all []api.Stats, name str
 	return pick(all, n, name, q.sw, func(s api.Stats) (string, string) { return s.Switch, s.Name })
 }
 
-// once shows the counters as they are.
+// once shows the counters once.
 func (q *statsQuery) once(c *cobra.Command, args []string) error {
 	all, away, err := q.read(c, args)
 	if err != nil {
@@ -212,7 +212,7 @@ func (q *statsQuery) objects(lines []hostLine) any {
 	return bare
 }
 
-// follow shows what passed a second, once or again and again.
+// follow shows the rates per second, once or again and again.
 func (q *statsQuery) follow(c *cobra.Command, args []string) error {
 	ctx := c.Context()
 	before := map[string]stats.Reading{}
@@ -223,7 +223,7 @@ func (q *statsQuery) follow(c *cobra.Command, args []string) error {
 	for n := 0; count == 0 || n <= count; n++ {
 		all, away, err := q.read(c, args)
 		if ctx.Err() != nil {
-			return nil // interrupted: it has shown what there was
+			return nil // interrupted after it has shown what there was
 		}
 		if err != nil {
 			return err
@@ -280,7 +280,7 @@ func lineNames(by stats.By) (head []string, cells func(hostLine) []string) {
 	return []string{"SWITCH", "PORT"}, func(l hostLine) []string { return []string{l.Switch, l.Port} }
 }
 
-// numbers returns a table of two names and numbers beside them, which are never cut.
+// numbers returns a table of two columns of names and further columns of numbers, which are never cut.
 func numbers(names, heads []string) *table {
 	t := &table{head: append(names, heads...), right: map[int]bool{}, keep: map[int]bool{}, names: map[int]bool{}}
 	for i := range names {
@@ -344,7 +344,7 @@ func ratesTable(w io.Writer, d Deps, lines []hostLine, by stats.By, hosts bool) 
 	return tab.write(w)
 }
 
-// leaveOutSwitch makes a table of one switch narrower; one of switches needs their names.
+// leaveOutSwitch makes a table narrower by leaving out the switch; a table of switches keeps it.
 func leaveOutSwitch(by stats.By) func(*table) {
 	if by == stats.Switch {
 		return func(*table) {}
@@ -366,7 +366,7 @@ func shortNumbers(headings ...string) func(*table) {
 	}
 }
 
-// shortHeadings makes columns of short numbers narrower: PPS is packets a second, BPS bits a second.
+// shortHeadings makes columns of short numbers narrower: PPS is packets per second, BPS bits per second.
 func shortHeadings(t *table) {
 	short := map[string]string{"IN PKT/S": "IN PPS", "OUT PKT/S": "OUT PPS", "IN BIT/S": "IN BPS",
 		"OUT BIT/S": "OUT BPS",
@@ -403,7 +403,7 @@ func statsOne(w io.Writer, d Deps, s api.Stats, zero bool, host string) error {
 		return err
 	}
 	tab := &table{head: []string{"COUNTER", "VALUE"}, right: map[int]bool{1: true}}
-	lost := map[int]bool{} // rows of what went no further
+	lost := map[int]bool{} // rows of dropped frames
 	tab.paintRow = func(row, col int, text, padded string) string {
 		if col == 1 && lost[row] && text != "0" {
 			return d.coloured(yellow, padded)
@@ -450,7 +450,7 @@ here. vSphere's counters have them among what is dropped. They are normal:
 	return err
 }
 
-// addLosses adds what a device lost by its own account.
+// addLosses adds the frames that a device itself counts as lost.
 func addLosses(tab *table, what string, l *api.DeviceLosses, zero bool, lost map[int]bool) {
 	if l == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// accounts is "heddle stats --check": it shows the ports whose counters do not add up, or were not at rest, and sums
-// the others up.
+// accounts is "heddle stats --check": it shows the ports whose counters do not add up, or were changing, and counts the
+// others.
 func (q *statsQuery) accounts(c *cobra.Command) error {
 	all, err := ask(c, q.t, func(ctx context.Context, s api.Service) ([]api.PortAccount, error) {
 		return s.Accounts(ctx)

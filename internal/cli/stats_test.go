@@ -9,7 +9,7 @@ import (
 	"heddle/internal/api"
 )
 
-// reading returns what two ports of one group and an uplink counted.
+// reading returns the counters of two ports of one group and of an uplink.
 func reading(n uint64, at int64) []api.Stats {
 	one := func(name, group string, n uint64) api.Stats {
 		return api.Stats{Switch: "lab", Name: name, PortGroup: group, Uplink: group == "", ReadAt: at,

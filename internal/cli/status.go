@@ -17,7 +17,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// Status is a host at one look.
+// Status is the state of a host at one moment.
 type Status struct {
 	// Healthy: every port and uplink is up, blocked or drained by an operator or waiting for its guest, no finding is
 	// wrong and every collector is reached.
@@ -40,18 +40,18 @@ type StatusSwitch struct {
 	Uplinks StatusCount `json:"uplinks"`
 }
 
-// StatusCount is how many of all are as they should be.
+// StatusCount is how many objects of all are in order.
 type StatusCount struct {
 	Good int `json:"good"`
 	All  int `json:"all"`
 }
 
-// Problem is an object that is not as it should be.
+// Problem is an object that is not in order.
 type Problem struct {
 	Object string `json:"object"`
 	State  string `json:"state"`
 	Text   string `json:"text"`
-	// Harmless: an operator or a migration wants it so.
+	// Harmless: an operator or a migration has caused it.
 	Harmless bool `json:"harmless"`
 }
 
@@ -90,7 +90,7 @@ func newStatus(d Deps) *cobra.Command {
 	return c
 }
 
-// statusOf asks the agent for all that a status shows.
+// statusOf requests everything that a status shows.
 func statusOf(ctx context.Context, s api.Service) (*Status, error) {
 	state, err := s.State(ctx)
 	if err != nil {
@@ -143,7 +143,8 @@ func newStatusOf(state *api.State, advice *api.Advice, flows *api.FlowStatus) *S
 	return s
 }
 
-// reached reports whether a collector in that state gets its records; "closed" is one for which nothing is metered.
+// reached reports whether a collector in that state receives its records; "closed" is a collector for which nothing is
+// metered.
 func reached(state string) bool { return state == "sending" || state == "closed" }
 
 func (s *Status) lookAtUplink(u *api.Uplink) {
@@ -168,7 +169,7 @@ func (s *Status) lookAtPort(p *api.Port) {
 		Harmless: p.State == api.Blocked || p.State == api.Waiting && (p.Wait == nil || !p.Wait.Overdue)})
 }
 
-// mostShown is how many problems, or findings, a status shows; JSON has them all.
+// mostShown is how many problems, or findings, a status shows; JSON has all of them.
 const mostShown = 10
 
 func (s *Status) write(d Deps, w io.Writer) error {
@@ -210,7 +211,7 @@ func (s *Status) configText() string {
 }
 
 func (s *Status) writeProblems(d Deps, b *strings.Builder) {
-	title := "not in use" // what somebody has blocked or drained, or what waits
+	title := "not in use" // blocked or drained by somebody, or waiting
 	if slices.ContainsFunc(s.Problems, func(p Problem) bool { return !p.Harmless }) {
 		title = "problems"
 	}

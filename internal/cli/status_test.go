@@ -9,7 +9,7 @@ import (
 	"heddle/internal/api"
 )
 
-// wellKept returns an agent of a host on which all is well.
+// wellKept returns an agent of a host without problems.
 func wellKept() *standIn {
 	s := withHistory("/etc/heddle/heddle.yaml")
 	s.state = api.State{
@@ -75,7 +75,7 @@ func TestStatusSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A port in a state that has no reason beside it, as one that a command has blocked, has one line.
+// A port in a state without a reason, such as one blocked by command, has one line.
 func TestStatusWithoutAReasonHasOneLine(t *testing.T) {
 	s := &Status{Problems: []Problem{{Object: "port vm3/eth0", State: "blocked", Harmless: true},
 		{Object: "port vm4/eth0", State: "down", Text: "there is no device tap4"}}}

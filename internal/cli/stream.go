@@ -13,7 +13,7 @@ type stream struct{ format string }
 
 func streamFormats() []string { return []string{"text", "json", "yaml"} }
 
-// flag adds -o; more is what else JSON and YAML mean for the command, "" for nothing.
+// flag adds -o; more describes what JSON and YAML mean for the command in addition, "" for nothing.
 func (s *stream) flag(c *cobra.Command, more string) {
 	c.Flags().StringVarP(&s.format, "output", "o", "text", "output format: text, json (one object a line) or "+
 		"yaml (one document each)"+more)
@@ -27,7 +27,7 @@ func (s *stream) check() error {
 	return usagef("output format %q: use %s", s.format, anyOf(streamFormats()))
 }
 
-// text says that lines for people are printed.
+// text reports whether lines for people are printed.
 func (s *stream) text() bool { return s.format == "text" }
 
 // write prints one object, as a line of JSON or a document of YAML.

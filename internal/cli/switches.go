@@ -110,8 +110,8 @@ func lagStates(s *api.State, sw string) (list []string) {
 	return list
 }
 
-// ipfixProperties returns the settings in the words of the configuration file: the collectors, and what is not as it is
-// by default.
+// ipfixProperties returns the settings in the words of the configuration file: the collectors, and settings that differ
+// from their default.
 func ipfixProperties(x *api.IPFIX) [][2]string {
 	if x == nil {
 		return nil
@@ -123,10 +123,10 @@ func ipfixProperties(x *api.IPFIX) [][2]string {
 	})...)
 }
 
-// defaultIPFIX returns the settings of a switch that says nothing of them.
+// defaultIPFIX returns the settings of a switch whose file sets none.
 func defaultIPFIX() *api.IPFIX {
 	p, err := plan.ResolveValid(&spec.Config{Switches: []spec.Switch{{Name: "default"}}}, nil)
-	if err != nil { // every setting is then shown
+	if err != nil { // then every setting is shown
 		return &api.IPFIX{}
 	}
 	return api.IPFIXOf(p.Switches[0].IPFIX)

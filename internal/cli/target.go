@@ -12,7 +12,7 @@ import (
 	"heddle/internal/api"
 )
 
-// Where agents live unless flags or the environment say otherwise.
+// Directories of agents unless flags or the environment say otherwise.
 const (
 	defaultAgent    = "default"
 	defaultRunDir   = "/run/heddle"
@@ -22,7 +22,7 @@ const (
 // callTimeout bounds one command to the agent.
 const callTimeout = 30 * time.Second
 
-// target says which agent a command talks to.
+// target identifies the agent to which a command talks.
 type target struct {
 	name, runDir string
 	// Of a command that may ask hosts by way of a controller: the flags of the command, and what they say.
@@ -31,7 +31,7 @@ type target struct {
 	controller, host string
 }
 
-// flags adds --agent and --run-dir to a command and those below it.
+// flags adds --agent and --run-dir to a command and its subcommands.
 func (t *target) flags(d Deps, c *cobra.Command) {
 	f := c.PersistentFlags()
 	f.StringVar(&t.name, "agent", d.env("HEDDLE_AGENT", defaultAgent), "name of the agent (environment HEDDLE_AGENT)")
@@ -63,7 +63,7 @@ func (t *target) client() (api.Service, error) {
 	return api.NewClient(api.SocketPath(t.runDir, t.name)), nil
 }
 
-// ask calls the agent with a bound on how long it may take.
+// ask calls the agent, for at most callTimeout.
 func ask[T any](c *cobra.Command, t *target, f func(context.Context, api.Service) (T, error)) (T, error) {
 	var zero T
 	client, err := t.client()
@@ -75,12 +75,12 @@ func ask[T any](c *cobra.Command, t *target, f func(context.Context, api.Service
 	return f(ctx, client)
 }
 
-// state asks for everything that is active.
+// state requests the active state.
 func (t *target) state(c *cobra.Command) (*api.State, error) {
 	return ask(c, t, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
 }
 
-// group returns a command that only holds others.
+// group returns a command that only has subcommands.
 func group(use, short, example string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example,
@@ -89,13 +89,13 @@ func group(use, short, example string) *cobra.Command {
 	}
 }
 
-// noSubcommand complains about a word that is no command.
+// noSubcommand returns an error for a word that is not a command.
 func noSubcommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	hint := ""
-	c.SuggestionsMinimumDistance = 2 // letters
+	c.SuggestionsMinimumDistance = 2 // in letters
 	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
 		hint = fmt.Sprintf("; did you mean %q?", s[0])
 	}

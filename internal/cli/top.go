@@ -16,7 +16,7 @@ import (
 	"heddle/internal/cli/top"
 )
 
-// topView is one "heddle top".
+// topView is one run of "heddle top".
 type topView struct {
 	d     Deps
 	t     target
@@ -64,7 +64,7 @@ func newTop(d Deps) *cobra.Command {
 	return c
 }
 
-// shortestInterval keeps a view from being all that the agent does.
+// shortestInterval keeps a view from occupying the agent.
 const shortestInterval = 100 * time.Millisecond
 
 func (v *topView) valid() error {
@@ -136,7 +136,7 @@ func (v *topView) print(ctx context.Context, read top.Read) error {
 
 func (v *topView) write(n int) error { return writeView(v.d.Stdout, &v.out, &v.model, n) }
 
-// writeView writes what a live view shows, for the n-th time, where there is no terminal.
+// writeView writes the n-th state of a live view if there is no terminal.
 func writeView(w io.Writer, out *stream, view interface {
 	JSON(io.Writer) error
 	Batch(io.Writer) error

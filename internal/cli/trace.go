@@ -56,7 +56,7 @@ type traceFlags struct {
 	hex, pcap                         string
 	verbose                           bool
 
-	numbers []int // of the frames that are sent, in the file
+	numbers []int // positions in the file of the frames that are sent
 }
 
 func newTrace(d Deps) *cobra.Command {
@@ -153,13 +153,13 @@ func (f *traceFlags) flags(c *cobra.Command) {
 	s.IntVar(&f.packet, "packet", 0, "with --pcap: show this frame in full, counted from 1")
 }
 
-// fieldFlags make a frame by its fields.
+// fieldFlags returns the flags that describe a frame by its fields.
 func fieldFlags() []string {
 	return []string{"dst-mac", "src-mac", "vlan", "qinq", "ethertype", "arp", "ip", "ip6", "tcp", "udp", "icmp",
 		"length"}
 }
 
-// request makes a request of the flags.
+// request makes a request from the flags.
 func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, notes []string, err error) {
 	q = diagnose.Request{From: f.from, To: f.to, Packet: f.packet}
 	given := c.Flags().Changed
@@ -208,7 +208,7 @@ func (f *traceFlags) readHex(d Deps) ([][]byte, error) {
 	return [][]byte{b}, nil
 }
 
-// fields makes a frame of the flags that were given.
+// fields makes the fields of a frame from the given flags.
 func (f *traceFlags) fields(given func(string) bool) (*diagnose.Fields, error) {
 	if given("ip") && given("ip6") {
 		return nil, errors.New("--ip and --ip6 exclude each other")

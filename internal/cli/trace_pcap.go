@@ -14,8 +14,8 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// readCapture takes the frames of the capture file into the request, and from the file the port that they entered by
-// where the command line does not name it. notes say what was left out or taken otherwise.
+// readCapture reads the frames of the capture file into the request, and the port by which they entered if the command
+// line does not name it. notes say what was left out or changed.
 func (f *traceFlags) readCapture(ctx context.Context, d Deps, q *diagnose.Request) (notes []string, err error) {
 	in := d.Stdin
 	if f.pcap != "-" {
@@ -47,7 +47,7 @@ func (f *traceFlags) readCapture(ctx context.Context, d Deps, q *diagnose.Reques
 	return append(notes, captureNotes(got)...), nil
 }
 
-// entered finds out by which port the frames entered the switch.
+// entered determines by which port the frames entered the switch.
 func (f *traceFlags) entered(got *trace.Capture, q *diagnose.Request) (notes []string, err error) {
 	ports := got.Entered()
 	named := slices.IndexFunc(ports, func(p string) bool { return p == q.From || strings.HasSuffix(p, "/"+q.From) })
@@ -68,7 +68,7 @@ func (f *traceFlags) entered(got *trace.Capture, q *diagnose.Request) (notes []s
 	return notes, nil
 }
 
-// notThere returns why no frame of that number is traced.
+// notThere returns why no frame with that number is traced.
 func (f *traceFlags) notThere(got *trace.Capture) string {
 	last := got.Numbers[len(got.Numbers)-1]
 	if slices.Contains(got.Long, f.packet) {
@@ -80,7 +80,7 @@ func (f *traceFlags) notThere(got *trace.Capture) string {
 	return fmt.Sprintf("the file has %d", len(got.Frames))
 }
 
-// captureNotes say what of a file is not traced as it stands.
+// captureNotes returns which frames of a file are left out or changed for the trace.
 func captureNotes(got *trace.Capture) (notes []string) {
 	add := func(n int, one, many string) {
 		if n > 0 {
@@ -102,7 +102,7 @@ func captureNotes(got *trace.Capture) (notes []string) {
 	return notes
 }
 
-// number gives the frames of a report the numbers that they have in the file.
+// number gives the frames of a report their numbers in the file.
 func (f *traceFlags) number(r *diagnose.Report) {
 	for i := range r.Frames {
 		if n := r.Frames[i].Number; n >= 1 && n <= len(f.numbers) {

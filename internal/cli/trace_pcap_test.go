@@ -13,7 +13,7 @@ import (
 	"heddle/internal/diagnose"
 )
 
-// tcpSegments returns a TCP packet of so many bytes that its sender left to be cut.
+// tcpSegments returns a TCP packet with that many bytes whose sender left segmentation to the device.
 func tcpSegments(payload int) []byte {
 	b := append(framed(0x08, 0x00), make([]byte, 40+payload)...)
 	b[14], b[23], b[46] = 0x45, 6, 0x50
@@ -24,8 +24,8 @@ func tcpSegments(payload int) []byte {
 // framed returns the header of a frame from vm1 to vm2.
 func framed(kind ...byte) []byte { return append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1}, kind...) }
 
-// conversation returns what "heddle capture" gets of vm1, vm2 and an uplink: requests of vm1, an answer that vm2 gives
-// and vm1 gets, a frame that is dropped and one from outside.
+// conversation returns what "heddle capture" records at vm1, vm2 and an uplink: requests of vm1, an answer that vm2
+// sends and vm1 receives, a frame that is dropped and one from outside.
 func conversation() []api.CaptureEvent {
 	request, reply := append(framed(0x88, 0xb5), make([]byte, 46)...), slices.Concat([]byte{2, 0, 0, 0, 0, 1, 2, 0, 0,
 		0,
@@ -55,7 +55,7 @@ func conversation() []api.CaptureEvent {
 	}
 }
 
-// captured has our own capture write a file.
+// captured writes a file with our own capture.
 func captured(t *testing.T, events []api.CaptureEvent) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.pcapng")
@@ -66,8 +66,8 @@ func captured(t *testing.T, events []api.CaptureEvent) string {
 	return path
 }
 
-// TestATraceOfOurOwnCaptureTakesWhatEntered: of both directions, only what entered the switch is sent, once, from the
-// port that it entered by.
+// TestATraceOfOurOwnCaptureTakesWhatEntered: of both directions, only frames that entered the switch are sent, once,
+// from the port by which they entered.
 func TestATraceOfOurOwnCaptureTakesWhatEntered(t *testing.T) {
 	events := conversation()
 	path := captured(t, events)

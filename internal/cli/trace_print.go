@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// lines writes a report for people. Long sentences are broken at the width of a table.
+// lines writes a report for people. Long sentences are wrapped to the width of a table.
 type lines struct {
 	w       io.Writer
 	d       Deps
@@ -17,7 +17,7 @@ type lines struct {
 	err     error
 }
 
-// add writes a text behind a label, in lines of at most tableWidth columns, the continued ones under the first.
+// add writes a text after a label, in lines of at most tableWidth columns, the continued ones aligned with the first.
 func (l *lines) add(indent int, label string, width int, text string) {
 	head := strings.Repeat(" ", indent) + label + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(label)))
 	for _, line := range wrap(text, tableWidth-indent-width) {
@@ -35,8 +35,7 @@ func (l *lines) put(line string) {
 
 func (l *lines) blank() { l.add(0, "", 0, "") }
 
-// printTrace prints the answer and what changes it, then how it comes about. verbose: what developers want to know,
-// too.
+// printTrace prints the answer and what changes it, then the details. verbose adds what developers want to know.
 func printTrace(d Deps, w io.Writer, r *diagnose.Report, verbose bool) error {
 	l := &lines{w: w, d: d, verbose: verbose}
 	l.answer(r)
@@ -61,7 +60,7 @@ func printTrace(d Deps, w io.Writer, r *diagnose.Report, verbose bool) error {
 	return l.err
 }
 
-// answer prints what was asked, answered in a sentence, and of a no what changes it.
+// answer prints the answer as a sentence, and for a no what changes it.
 func (l *lines) answer(r *diagnose.Report) {
 	a := &r.Answer
 	if a.Verdict == "" {
@@ -85,7 +84,7 @@ func verdictColour(v diagnose.Verdict) string {
 	return map[diagnose.Verdict]string{diagnose.Yes: green, diagnose.No: red, diagnose.Unknown: yellow}[v]
 }
 
-// causesOf returns the causes that a report shows: that of its answer first.
+// causesOf returns the causes in a report: that of its answer first.
 func causesOf(r *diagnose.Report) []diagnose.Cause {
 	var all []diagnose.Cause
 	switch {
@@ -107,7 +106,7 @@ func rankOf(late bool) int {
 	return 0
 }
 
-// others prints the causes that the answer has not.
+// others prints the causes that are not in the answer.
 func (l *lines) others(r *diagnose.Report) {
 	all := causesOf(r)
 	if r.Answer.Verdict == diagnose.No && len(all) > 0 {
@@ -151,7 +150,7 @@ func (l *lines) outcome(f *diagnose.Frame) {
 	}
 }
 
-// copyWords: "uplink1 (uplink, device eno1): VLAN 10, 64 bytes".
+// copyWords describes a copy: "uplink1 (uplink, device eno1): VLAN 10, 64 bytes".
 func copyWords(c diagnose.Copy) string {
 	what := string(c.Kind)
 	if c.Kind == diagnose.ToHost {
@@ -191,10 +190,10 @@ func (l *lines) remedy(c *diagnose.Cause) {
 		}
 		l.add(2, "edit:", 9, file+e.Object()+": "+e.Set)
 	}
-	l.put("  command: " + c.Command) // whole, to be copied
+	l.put("  command: " + c.Command) // unbroken, so that it can be copied
 }
 
-// kernel prints what came of the comparison with the kernel program, where users need to know it.
+// kernel prints the result of the comparison with the kernel program, if users need to know it.
 func (l *lines) kernel(says diagnose.KernelSays, differences []string) {
 	if len(differences) == 0 && (says == diagnose.KernelAgrees || says == "") && !l.verbose {
 		return
@@ -219,7 +218,7 @@ func (l *lines) kernel(says diagnose.KernelSays, differences []string) {
 	}
 }
 
-// agreement returns what the kernel program says of several frames.
+// agreement returns the result of the comparison for several frames.
 func agreement(differ []string) diagnose.KernelSays {
 	if len(differ) > 0 {
 		return diagnose.KernelDisagrees

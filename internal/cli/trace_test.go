@@ -111,8 +111,8 @@ func TestTraceMistakesAreToldAndAskNobody(t *testing.T) {
 	}
 }
 
-// What people see is at most as wide as a table, but for the command, which is to be copied; a disagreement is told and
-// is a failure.
+// The output for people is at most as wide as a table, except for the command, which must stay whole to be copied; a
+// disagreement with the kernel is reported and is a failure.
 func TestATraceIsToldWithinTheWidthOfATable(t *testing.T) {
 	long := strings.Repeat("many words ", 20)
 	s := &standIn{trace: diagnose.Report{From: "lab/vm1", Notes: []string{long}, Answer: diagnose.Answer{
@@ -170,7 +170,7 @@ one of them in full: --packet N
 	}
 }
 
-// TestTheAnswerOfATraceComesFirst: the sentence, then what changes it, then how it comes about; and the status says it.
+// TestTheAnswerOfATraceComesFirst: the sentence, then what changes it, then the details; the exit status says the same.
 func TestTheAnswerOfATraceComesFirst(t *testing.T) {
 	other := diagnose.Cause{Reason: "no-uplink", Why: "none is usable", Policy: "teaming.active", From: "switch lab",
 		Change: "Bring one back.", Command: "heddle uplink list"}
@@ -228,7 +228,7 @@ why nobody (no-uplink): none is usable
 	}
 }
 
-// What the kernel program says is a word; the sentence is made here.
+// The result of the comparison with the kernel program is a code; the command makes the sentence.
 func TestTraceSaysWhyTheKernelProgramWasNotAsked(t *testing.T) {
 	for says, want := range map[diagnose.KernelSays]string{
 		diagnose.KernelAgrees:   "model and kernel program agree",

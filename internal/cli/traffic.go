@@ -6,8 +6,8 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// newTraffic returns one end of a measurement as a process. Benchmarks and labs start it; it is hidden since people
-// want those.
+// newTraffic returns one end of a measurement as a process. Benchmarks and labs start it; it is hidden, because people
+// use those.
 func newTraffic() *cobra.Command {
 	c := traffic.Command()
 	c.Hidden = true

@@ -14,14 +14,14 @@ import (
 	"heddle/internal/host/reach"
 )
 
-// windowFlag is the flag of commands whose change may concern the way to the host's own addresses (S81).
+// windowFlag adds the flag of commands whose change may affect the path to the host's own addresses (S81).
 func windowFlag(c *cobra.Command, w *api.Window) {
 	c.Flags().DurationVar(&w.ConfirmWithin, "confirm-within", 0,
 		"how long a change of the way to this host's own addresses may go unconfirmed, by those who are asked or by "+
 			"\"heddle confirm\"; needed where nobody can be asked")
 }
 
-// askTried calls the agent for a change. A change that affects the way to the host's own addresses takes as long as
+// askTried calls the agent for a change. A change that affects the path to the host's own addresses takes as long as
 // its trial; on a terminal the trial is shown.
 func askTried[T any](d Deps, c *cobra.Command, t *target, w api.Window, f func(context.Context, api.Service) (T,
 	error)) (T, error) {
@@ -32,10 +32,10 @@ func askTried[T any](d Deps, c *cobra.Command, t *target, w api.Window, f func(c
 	return v, err
 }
 
-// lookBack is how long a command that is interrupted may still ask what becomes of its change.
+// lookBack is how long a command that is interrupted may still ask what happens to its change.
 const lookBack = 2 * time.Second
 
-// leftTrial is the error of a command that was interrupted: whether its change stays is decided without it.
+// leftTrial is the error of a command that was interrupted: the agent decides without it whether its change stays.
 func (t *target) leftTrial(err error) error {
 	client, unknown := t.client()
 	if unknown != nil {
@@ -52,7 +52,7 @@ func (t *target) leftTrial(err error) error {
 		v.Change, left(v.Deadline, time.Now()), askedText(v.Asked))
 }
 
-// printTrial says how a change of the way to the host's own addresses is tried.
+// printTrial says how a change of the path to the host's own addresses is tried.
 func printTrial(d Deps, t *api.Trial) {
 	if t == nil {
 		return
@@ -85,7 +85,7 @@ func askedText(asked []reach.Ask) string {
 	return strings.Join(texts, ", ")
 }
 
-// trialText returns the trial under way, for a line on a terminal.
+// trialText describes the running trial, for a line on a terminal.
 func trialText(t *api.Trial) string {
 	missing := reach.Missing(t.Asked)
 	if len(missing) == 0 {
@@ -94,8 +94,7 @@ func trialText(t *api.Trial) string {
 	return fmt.Sprintf("asking %s; back in %s without an answer", askedText(missing), left(t.Deadline, time.Now()))
 }
 
-// printReverted prints, with -o json or yaml, the trial of a change that was taken back; err is the command's all the
-// same.
+// printReverted prints, with -o json or yaml, the trial of a change that was undone; the command still returns err.
 func (o *output) printReverted(d Deps, err error) error {
 	var answer *api.Error
 	if o.format == "table" || !errors.As(err, &answer) || answer.Trial == nil {
@@ -136,8 +135,7 @@ func newConfirm(d Deps) *cobra.Command {
 	return c
 }
 
-// confirmAdoption confirms the adoption that waits for it; without one, the error says that there is nothing to
-// confirm.
+// confirmAdoption confirms the adoption that waits for confirmation; if there is none, it returns the error none.
 func confirmAdoption(d Deps, c *cobra.Command, t *target, o *output, none error) error {
 	a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) {
 		return s.ConfirmAdoption(ctx, api.HostPortName{})

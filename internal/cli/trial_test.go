@@ -110,7 +110,7 @@ func TestS81_AConnectionIsTried(t *testing.T) {
 	}
 }
 
-// Ctrl-C while it is asked whether the host is still reached: the command says what becomes of its change.
+// Ctrl-C while the agent asks whether the host is still reached: the command says what happens to its change.
 func TestS81_ACommandThatIsInterruptedSaysThatTheAgentGoesOn(t *testing.T) {
 	v := trial(api.TrialAsking)
 	v.Change, v.Deadline = "port connect vmk0", soon()
@@ -145,5 +145,5 @@ func TestS81_ConfirmKeepsTheChange(t *testing.T) {
 	}
 }
 
-// soon returns a deadline of which a minute and some seconds are left for as long as a test takes.
+// soon returns a deadline more than a minute away, also at the end of a test.
 func soon() time.Time { return time.Now().Add(110 * time.Second) }

@@ -31,7 +31,7 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// maintenanceText says since when an uplink is drained or blocked, "no" for one that is in use.
+// maintenanceText returns since when an uplink is drained or blocked, "no" for one that is in use.
 func maintenanceText(m *api.UplinkMaintenance) string {
 	switch {
 	case m == nil:

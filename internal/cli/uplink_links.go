@@ -9,7 +9,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// linkRows returns what LACP and LLDP know of an uplink: the physical switch and port first.
+// linkRows returns what LACP and LLDP know about an uplink: the physical switch and port first.
 func linkRows(u api.Uplink) [][2]string {
 	var rows [][2]string
 	if u.LLDP != nil {
@@ -24,7 +24,7 @@ func linkRows(u api.Uplink) [][2]string {
 	}
 	if m := u.LAG; m != nil {
 		rows = append(rows, [][2]string{{"lag", m.Name}, {"lacp", memberText(*m)}}...)
-		if m.Actor.System == "" { // not begun: no member has a device
+		if m.Actor.System == "" { // LACP has not started: no member has a device
 			return rows
 		}
 		rows = append(rows, [2]string{"lacp actor", infoText(m.Actor)})

@@ -16,14 +16,14 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// maintenance is what a command makes of an uplink.
+// maintenance is a command that changes an uplink's use.
 type maintenance struct {
 	verb, short, long string
 	use               api.UplinkUse
-	done              string // what the uplink is afterwards
+	done              string // the uplink's state afterwards
 }
 
-// theMaintenance returns the commands that take uplinks out of use, and back.
+// theMaintenance returns the commands that take uplinks out of use, and back into use.
 func theMaintenance() []maintenance {
 	return []maintenance{
 		{"drain", "Take an uplink out of use without loss, for its maintenance",
@@ -49,7 +49,8 @@ func theMaintenance() []maintenance {
 // maintained is what a command prints with -o json.
 type maintained struct {
 	*api.Maintained
-	// Quiet: no unicast frame passed by the uplink any more when the command ended; nil where it did not look.
+	// Quiet: no unicast frame passed through the uplink any more when the command ended; nil if the command did not
+	// check.
 	Quiet *bool `json:"quiet,omitempty"`
 }
 
@@ -114,7 +115,7 @@ func (g *maintainCall) run(c *cobra.Command) error {
 	return g.print(out, quiet)
 }
 
-// carryOut drains before it blocks: what is on its way arrives.
+// carryOut drains before it blocks, so that frames on their way arrive.
 func (g *maintainCall) carryOut(c *cobra.Command, plan *api.Maintained) (*api.Maintained, *bool, error) {
 	g.q.ReadAt = readAt()
 	if g.use != api.IsBlocked || g.wait == 0 || len(plan.Applied.Changes) == 0 {
@@ -148,7 +149,7 @@ func (g *maintainCall) carryOut(c *cobra.Command, plan *api.Maintained) (*api.Ma
 	return out, &quiet, nil
 }
 
-// ask has the agent do it, or say what it would do.
+// ask makes the agent do it, or say what it would do.
 func (g *maintainCall) ask(c *cobra.Command, dry bool, use api.UplinkUse) (*api.Maintained, error) {
 	q := g.q
 	q.DryRun, q.Use = dry, use
@@ -157,7 +158,7 @@ func (g *maintainCall) ask(c *cobra.Command, dry bool, use api.UplinkUse) (*api.
 	})
 }
 
-// agreed lists what moves, and asks.
+// agreed lists what will move, and asks for confirmation.
 func (g *maintainCall) agreed(c *cobra.Command, plan *api.Maintained) error {
 	w := printable.NewWriter(g.d.Stderr, g.d.mark)
 	printWarnings(g.d, plan.Applied)
@@ -172,13 +173,13 @@ func (g *maintainCall) agreed(c *cobra.Command, plan *api.Maintained) error {
 	return err
 }
 
-// How long no unicast frame may pass by an uplink for it to be quiet, and how often that is looked at.
+// How long no unicast frame may pass through an uplink for it to count as quiet, and how often that is checked.
 const (
 	quietFor  = time.Second
 	lookQuiet = 100 * time.Millisecond
 )
 
-// awaitQuiet waits until no unicast frame passes by the uplinks any more.
+// awaitQuiet waits until no unicast frame passes through the uplinks any more.
 func (g *maintainCall) awaitQuiet(c *cobra.Command, out *api.Maintained) (bool, error) {
 	end, since, last := time.Now().Add(g.wait), time.Now(), uint64(0)
 	for first := true; ; first = false {
@@ -204,8 +205,8 @@ func (g *maintainCall) awaitQuiet(c *cobra.Command, out *api.Maintained) (bool, 
 	}
 }
 
-// unicasts counts the unicast frames that passed by the uplinks, and that somebody on this host wanted: physical
-// switches send unknown unicast to all who listen.
+// unicasts counts the unicast frames that passed through the uplinks and had a receiver on this host: physical switches
+// flood unknown unicast.
 func unicasts(list []api.Stats, out *api.Maintained) (n uint64) {
 	for _, s := range list {
 		if !s.Uplink || s.Switch != out.Switch || !slices.Contains(out.Uplinks, s.Name) {
@@ -272,7 +273,7 @@ func (g *maintainCall) lines(out *api.Maintained, quiet *bool) []string {
 	return lines
 }
 
-// moveLines say which ports move from where to where, and which are cut off.
+// moveLines says which ports move from where to where, and which are cut off.
 func moveLines(out *api.Maintained, ahead bool) (lines []string) {
 	by := map[string][]string{}
 	var ways []string
@@ -306,7 +307,7 @@ func moveLines(out *api.Maintained, ahead bool) (lines []string) {
 	return lines
 }
 
-// verbFor returns the form of a verb for that many: "one|many".
+// verbFor returns the form of a verb for a number: "one|many".
 func verbFor(n int, forms string) string {
 	one, many, _ := strings.Cut(forms, "|")
 	if n == 1 {

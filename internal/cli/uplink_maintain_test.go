@@ -28,7 +28,7 @@ func TestUplinkDrain_ListsWhatMovesAndAsks(t *testing.T) {
 		what, args, answer string
 		asking             bool
 		status             int
-		uses               string // what the agent is asked to do, in order
+		uses               string // the requests to the agent, in order
 		out, errs          string
 	}{
 		{what: "a dry run", args: "drain uplink1 --dry-run", out: list + "nothing was changed (dry run)\n"},
@@ -73,7 +73,7 @@ func TestUplinkDrain_ListsWhatMovesAndAsks(t *testing.T) {
 	}
 }
 
-// What still arrives is counted without the unknown unicast that physical switches send to all.
+// Frames that still arrive are counted without the unknown unicast that physical switches flood.
 func TestUplinkDrain_SaysWhatStillArrives(t *testing.T) {
 	t.Parallel() // it waits
 	reading := func(in, unknown uint64) []api.Stats {
@@ -83,7 +83,7 @@ func TestUplinkDrain_SaysWhatStillArrives(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what  string
-		step  uint64 // unknown unicast of what arrives
+		step  uint64 // arriving frames that are unknown unicast
 		quiet bool
 	}{{"what somebody wants", 0, false}, {"unknown unicast alone", 7, true}} {
 		t.Run(c.what, func(t *testing.T) {

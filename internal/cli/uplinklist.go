@@ -71,7 +71,7 @@ func wideUplinkListing(d Deps) listing[api.Uplink] {
 	return l
 }
 
-// speedText returns a speed in the units of data sheets: "25 Gb/s"; "-" where none is known.
+// speedText returns a speed in the units of data sheets: "25 Gb/s"; "-" if it is not known.
 func speedText(bits uint64) string {
 	switch {
 	case bits == 0:
@@ -99,7 +99,7 @@ func lagOf(u api.Uplink) string {
 	return u.LAG.Name
 }
 
-// neighbourText names the first neighbour that LLDP hears at an uplink, and counts the others.
+// neighbourText names the first LLDP neighbour of an uplink, and counts the others.
 func neighbourText(u api.Uplink) string {
 	if u.LLDP == nil || len(u.LLDP.Neighbours) == 0 {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version is what a build is: the module's version and the commit it was built from.
+// Version identifies a build: the module's version and the commit it was built from.
 type Version struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
@@ -17,7 +17,7 @@ type Version struct {
 	Go      string `json:"go"`
 }
 
-// buildVersion reads what the Go linker recorded; a build outside a checkout has no commit.
+// buildVersion reads the record of the Go linker; a build outside a checkout has no commit.
 func buildVersion() Version {
 	v := Version{Version: "(devel)", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()

@@ -11,7 +11,7 @@ import (
 )
 
 // toYAML writes a JSON document as YAML with the fields in their order: JSON is YAML in another style. Readers of YAML
-// 1.1, such as PyYAML and so Ansible, read it as meant, too.
+// 1.1, such as PyYAML and so Ansible, read the same values.
 func toYAML(b []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(b, &doc); err != nil {
@@ -22,12 +22,12 @@ func toYAML(b []byte) ([]byte, error) {
 	return []byte(printable.Lines(string(out))), err
 }
 
-// blockStyle drops JSON's brackets and quotes where a text can be read as nothing else.
+// blockStyle removes JSON's brackets, and its quotes where a text cannot be read as anything else.
 func blockStyle(n *yaml.Node) {
 	text := n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
 	n.Style = 0
 	switch {
-	// its escapes mean something between these alone
+	// escapes are interpreted only between double quotes
 	case text && (otherwise(n.Value) || printable.Text(n.Value) != n.Value):
 		n.Style = yaml.DoubleQuotedStyle
 	case n.Kind == yaml.ScalarNode && !text:
@@ -40,14 +40,14 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// otherwise reports whether some version of YAML reads a text without quotes as something else: a truth value, nothing,
-// a key to merge, or what begins like a number, such as a number of base 60 (12:30), a date or a MAC address.
+// otherwise reports whether some version of YAML reads a text without quotes as something else: a truth value, null, a
+// merge key, or anything that begins like a number, such as a number of base 60 (12:30), a date or a MAC address.
 func otherwise(text string) bool {
 	words := []string{"", "~", "null", "y", "n", "yes", "no", "on", "off", "true", "false", "<<", "="}
 	return slices.Contains(words, strings.ToLower(text)) || likeNumber.MatchString(text)
 }
 
-// likeNumber is how numbers and dates begin, in any version of YAML.
+// likeNumber matches the beginning of numbers and dates, in any version of YAML.
 var likeNumber = regexp.MustCompile(`^[-+]?\.?([0-9]|(?i:inf|nan))`)
 
 // withPoint adds to a number with an exponent the point without which it is a text in YAML 1.1: 1e+21 → 1.0e+21.

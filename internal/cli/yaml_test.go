@@ -12,7 +12,8 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// ambiguous are texts that some YAML takes for something else, and numbers at the limits of what it takes for numbers.
+// ambiguous returns texts that some version of YAML reads as something else, and numbers at the limits of what it reads
+// as numbers.
 func ambiguous() map[string]any {
 	texts := []string{"", "~", "null", "NULL", "y", "N", "yes", "No", "NO", "on", "Off", "true", "False", "<<", "=",
 		"1", "-1", "+1", "0", "007", "0o7", "0x10", "0b1",

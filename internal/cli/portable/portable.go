@@ -1,4 +1,4 @@
-// Package portable is what the heddle program can do on systems other than Linux: simulate. Switches, labs and
+// Package portable has what the heddle program can do on systems other than Linux: simulate. Switches, labs and
 // measurements need the Linux kernel; the model of a switch does not.
 package portable
 
@@ -20,7 +20,7 @@ const (
 	exitUsage   = 2
 )
 
-// Run runs the program on the named operating system and returns its exit status; errors have been written to stderr.
+// Run runs the program on the named operating system and returns its exit status; it has written errors to stderr.
 func Run(system string, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:   "heddle",
@@ -37,7 +37,7 @@ func Run(system string, args []string, stdout, stderr io.Writer) int {
 		Short: "Run experiments",
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	status := exitUsage // of whatever goes wrong before a command does its work
+	status := exitUsage // for errors before a command has begun its work
 	lab.AddCommand(newRun(system, stdout, &status), newCheck(system, &status))
 	root.AddCommand(lab)
 	root.SetOut(stdout)
@@ -92,7 +92,7 @@ func newRun(system string, stdout io.Writer, status *int) *cobra.Command {
 	return c
 }
 
-// newCheck returns the answer to whether labs can be built here.
+// newCheck returns the command that says whether labs can be built here.
 func newCheck(system string, status *int) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",

@@ -22,7 +22,8 @@ func (m *Model) open() {
 	}
 }
 
-// detailKey is a key while a port is shown by itself: the port before and behind it in the list, scrolling, and back.
+// detailKey processes a key while a single port is shown: the previous and the next port of the list, scrolling, and
+// back.
 func (m *Model) detailKey(key string) {
 	switch key {
 	case "escape", "\r", "\n":
@@ -78,7 +79,7 @@ func counted(head string, all api.Counters) []Line {
 	return lines
 }
 
-// reasoned returns a table of reasons, the most frequent first; nothing where there is none.
+// reasoned returns a table of reasons, the most frequent first; nothing if there are none.
 func reasoned(head string, all api.ReasonCounts) (lines []Line) {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b api.ReasonNo) int {

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// FlowRow is a flow as a view shows it.
+// FlowRow is a flow as a row of a view.
 type FlowRow struct {
 	// Port, Direction, VLAN, Protocol, Source and Destination are its cells.
 	Port, Direction, VLAN, Protocol, Source, Destination string
@@ -27,7 +27,7 @@ type FlowModel struct {
 	rows []FlowRow
 }
 
-// Update takes in what passed in an interval; row is how a flow is shown.
+// Update sets the flows of an interval; row makes the row of a flow.
 func (m *FlowModel) Update(t api.FlowTop, row func(api.Flow) FlowRow) {
 	m.answered(t.Time, t.Note)
 	m.last, m.rows = t, make([]FlowRow, len(t.Flows))
@@ -49,7 +49,7 @@ func (m *FlowModel) rate(r FlowRow) float64 {
 	return r.Rates.Bits
 }
 
-// Key returns a key that was pressed.
+// Key processes a pressed key.
 func (m *FlowModel) Key(key string) Action {
 	a, sorted := m.key(key, len(m.rows))
 	if sorted {
@@ -63,7 +63,7 @@ func FlowHelp() string {
 	return "q quit; s sort by bits or packets; p pause; arrows, PgUp, PgDn, Home, End scroll"
 }
 
-// Screen returns what the terminal shows: Height lines at most, none longer than Width.
+// Screen returns the content of the terminal: at most Height lines, none longer than Width.
 func (m *FlowModel) Screen() []Line {
 	return m.screen(m.first(""), m.sums(), m.heading(), len(m.rows), func(i int) string {
 		r := m.rows[i]
@@ -104,7 +104,7 @@ func (m *FlowModel) join(port, dir, vlan, proto, from, to, packets, bits string)
 		fit(packets, flowRate, true) + fit(bits, flowRate, true)
 }
 
-// Batch writes the view as lines, for who reads it without a terminal.
+// Batch writes the view as lines, for use without a terminal.
 func (m *FlowModel) Batch(w io.Writer) error { return m.batch(w, len(m.rows), m.Screen) }
 
 // JSON writes the view as one line.

@@ -110,7 +110,7 @@ func TestFlowsAsLinesAndJSON(t *testing.T) {
 	}
 }
 
-// An agent that goes away may come back, and what it said last stays on the screen.
+// An agent that disappears may come back; its last answer stays on the screen.
 func TestAViewOfFlowsOutlivesItsAgent(t *testing.T) {
 	away := errors.New("no agent")
 	var answer api.FlowTop

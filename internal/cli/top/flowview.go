@@ -11,9 +11,9 @@ import (
 	"heddle/internal/diagnose/stats"
 )
 
-// FlowView is what the views of flows and of their sums have in common.
+// FlowView is the common part of the views of flows and of their sums.
 type FlowView struct {
-	// Title says whose flows these are, Only which of them are asked for; "" for all.
+	// Title names the agent, Only the filter; "" for none.
 	Title, Only string
 	Interval    time.Duration
 	// Sort is bits or packets.
@@ -25,13 +25,13 @@ type FlowView struct {
 
 	offset int
 	time   time.Time    // of the last answer; zero: none yet
-	note   api.FlowNote // that came with it
+	note   api.FlowNote // which came with it
 }
 
-// answered takes in that there was an answer.
+// answered records that an answer has arrived.
 func (v *FlowView) answered(at time.Time, note api.FlowNote) { v.time, v.note, v.Fault = at, note, "" }
 
-// key handles a key that was pressed while there are this many rows; sorted: the order has changed.
+// key processes a pressed key while there are this many rows; sorted: the order has changed.
 func (v *FlowView) key(key string, rows int) (a Action, sorted bool) {
 	switch key {
 	case "q", "\x03": // Ctrl-C is a character in raw mode
@@ -52,7 +52,7 @@ func (v *FlowView) key(key string, rows int) (a Action, sorted bool) {
 	return Nothing, false
 }
 
-// screen returns a page of n rows below the lines about all of them: Height lines at most, none longer than Width.
+// screen returns a page of n rows below the lines about all of them: at most Height lines, none longer than Width.
 func (v *FlowView) screen(first, sums, heading string, n int, row func(i int) string) []Line {
 	body := max(0, v.Height-above)
 	v.offset = max(0, min(v.offset, n-body))
@@ -66,7 +66,7 @@ func (v *FlowView) screen(first, sums, heading string, n int, row func(i int) st
 	return lines[:min(len(lines), v.Height)]
 }
 
-// first returns the first line; by says what the rows are sums of, "" for none.
+// first returns the first line; by says by what the rows are summed, "" for single flows.
 func (v *FlowView) first(by string) string {
 	line := fmt.Sprintf("heddle flows top  %s  %s  every %v", clean(v.Title), v.time.Format(time.TimeOnly), v.Interval)
 	if by != "" {
@@ -92,7 +92,7 @@ func (v *FlowView) status() string {
 	return "q quit  s sort  p pause  arrows scroll"
 }
 
-// rateHeads returns the headings of the rates; an arrow is at the one that the rows are sorted by.
+// rateHeads returns the headings of the rates; an arrow marks the sorted column.
 func (v *FlowView) rateHeads() (packets, bits string) {
 	if v.Sort == "packets" {
 		return "PKT/s↓", "BIT/s"
@@ -100,7 +100,7 @@ func (v *FlowView) rateHeads() (packets, bits string) {
 	return "PKT/s", "BIT/s↓"
 }
 
-// ratesText returns how much passes, for a sentence.
+// ratesText returns rates as text for a sentence.
 func ratesText(r api.FlowRates) string {
 	return fmt.Sprintf("%s pkt/s   %s bit/s", stats.Short(r.Packets), stats.Short(r.Bits))
 }
@@ -108,11 +108,11 @@ func ratesText(r api.FlowRates) string {
 // flowBatchWidth leaves 23 characters for each end of a flow.
 const flowBatchWidth = 100
 
-// batch writes a view with n rows as lines, for who reads it without a terminal.
+// batch writes a view with n rows as lines, for use without a terminal.
 func (v *FlowView) batch(w io.Writer, n int, screen func() []Line) error {
 	v.Width, v.Height = flowBatchWidth, above+n
 	for i, l := range screen() {
-		if i == 2 && v.note.None() { // the keys do nothing here
+		if i == 2 && v.note.None() { // keys have no effect here
 			continue
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Text, " ")); err != nil {
@@ -131,7 +131,7 @@ type flowModel interface {
 
 func (v *FlowView) common() *FlowView { return v }
 
-// rateView is the View of a model whose answers are As.
+// rateView is the View of a model whose answers have type A.
 type rateView[A any] struct {
 	flowModel
 	read func(ctx context.Context, sort string) (A, error)
@@ -143,11 +143,11 @@ func (f rateView[A]) Draw(width, height int) []Line {
 	return f.Screen()
 }
 
-// Every is less than the interval: reading waits for it.
+// Every returns less than the interval: reading waits for the interval to end.
 func (f rateView[A]) Every() time.Duration { return f.common().Interval / 4 }
 func (f rateView[A]) Resting() bool        { return f.common().Paused }
 
-// Read waits for an interval to end. An agent that is away may come back; one that never answered is an error.
+// Read waits for an interval to end. An agent that disappears may come back; one that never answered is an error.
 func (f rateView[A]) Read() func(context.Context) func() error {
 	v := f.common()
 	sort := v.Sort

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Action is what a key requests of the program around the view.
+// Action is what a key requests from the code around the view.
 type Action int
 
 // The actions.
@@ -22,8 +22,8 @@ var sequences = map[string]string{"[A": "up", "[B": "down", "[C": "right", "[D":
 	"[6~": "page-down", "[H": "home", "[F": "end",
 	"[1~": "home", "[4~": "end", "OA": "up", "OB": "down", "OC": "right", "OD": "left", "OH": "home", "OF": "end"}
 
-// Split extracts the keys from a terminal's input: a character, or the name of a special key; other sequences are
-// left out. A sequence comes in one piece from any terminal.
+// Split extracts the keys from a terminal's input: a character, or the name of a special key; other sequences are left
+// out. Terminals send a sequence in one piece.
 func Split(b []byte) (keys []string) {
 	for len(b) > 0 {
 		if b[0] == 0x1b {
@@ -43,7 +43,7 @@ func Split(b []byte) (keys []string) {
 	return keys
 }
 
-// sequence reads what begins with an escape, and how long it is.
+// sequence parses what begins with an escape, and returns its length.
 func sequence(b []byte) (key string, n int) {
 	if len(b) == 1 || b[1] != '[' && b[1] != 'O' {
 		return "escape", 1
@@ -56,7 +56,7 @@ func sequence(b []byte) (key string, n int) {
 	return sequences[string(b[1:n])], n
 }
 
-// Key returns a key that was pressed.
+// Key processes a pressed key.
 func (m *Model) Key(key string) Action {
 	if m.typing {
 		return m.typed(key)
@@ -88,7 +88,7 @@ func (m *Model) Key(key string) Action {
 	return Nothing
 }
 
-// listKey is a key that chooses and orders the ports of the list.
+// listKey processes a key that selects or sorts the ports of the list.
 func (m *Model) listKey(key string) {
 	switch key {
 	case "/":
@@ -109,20 +109,20 @@ func (m *Model) listKey(key string) {
 	}
 }
 
-// pick sorts by the column of a digit.
+// pick sorts by the column with the number of a digit.
 func (m *Model) pick(key string) {
 	if len(key) == 1 && key[0] >= '1' && key[0] <= '9' {
 		m.sortBy(Column(key[0] - '1'))
 	}
 }
 
-// sortBy sorts by another column, or turns the order of the same.
+// sortBy sorts by another column, or reverses the order if it is the same.
 func (m *Model) sortBy(c Column) {
 	m.Up = c == m.Sort && !m.Up
 	m.Sort, m.offset = c, 0
 }
 
-// typed returns a key while the filter is typed.
+// typed processes a key while the filter is typed.
 func (m *Model) typed(key string) Action {
 	switch key {
 	case "\r", "\n":
@@ -147,7 +147,7 @@ func (m *Model) typed(key string) Action {
 // longestFilter is the most bytes of a filter: longer than any name.
 const longestFilter = 128
 
-// keys returns the keys, and what they do.
+// keys returns the keys, and their effects.
 func keys() [][2]string {
 	return [][2]string{{"q", "quit"}, {"1-9 or s", "sort by a column"}, {"r", "reverse the order"},
 		{"/", "filter by a text"},
@@ -155,7 +155,7 @@ func keys() [][2]string {
 		{"p", "pause"}, {"arrows, PgUp, PgDn, Home, End", "scroll"}, {"?", "show the keys"}}
 }
 
-// Help names the keys, for the command's text.
+// Help lists the keys, for the command's help.
 func Help() string {
 	var all []string
 	for _, k := range keys() {
@@ -167,7 +167,7 @@ func Help() string {
 // keyWidth is the width of the keys' column, for the longest of them.
 const keyWidth = 32
 
-// helpLines returns the keys and what the columns and colours mean, in place of the ports.
+// helpLines returns the keys and the meaning of columns and colours, shown instead of the ports.
 func helpLines() []Line {
 	lines := []Line{{Text: "Keys", Head: true}}
 	for _, k := range keys() {
@@ -183,7 +183,7 @@ func helpLines() []Line {
 	return lines
 }
 
-// scrolled returns where a list of n rows begins after a key; other keys than those that scroll leave it where it is.
+// scrolled returns the first visible row of a list of n rows after a key; keys that do not scroll leave it unchanged.
 // It may be beyond the list's ends.
 func scrolled(key string, offset, page, n int) int {
 	switch key {

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/diagnose/stats"
 )
 
-// Column is what ports are shown and sorted by.
+// Column is a column of the view, by which ports can be sorted.
 type Column int
 
 // The columns, in their order; the first has the key 1.
@@ -32,11 +32,11 @@ const (
 	columns
 )
 
-// words are what --sort calls the columns.
+// words are the values of --sort for the columns.
 var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "broadcast", "drop-rate",
 	"drops", "last-drop", "unknown"}
 
-// Columns returns the words for the columns.
+// Columns returns the words of the columns.
 func Columns() []string { return slices.Clone(words[:]) }
 
 // ColumnOf finds a column by its word.
@@ -49,14 +49,14 @@ func ColumnOf(word string) (Column, bool) {
 type Row struct {
 	stats.Line
 	// Last is the last drop seen since the view began or, before the first, the most frequent one until then; its
-	// Reason is "" where nothing was dropped.
+	// Reason is "" if nothing was dropped.
 	Last Drop `json:"lastDrop,omitzero"`
 }
 
-// Drop is when frames went nowhere, or copies were refused, and why: the reason of most of them in that interval.
+// Drop says when frames were dropped, or copies refused, and why: the most frequent reason in that interval.
 type Drop struct {
 	Reason string `json:"reason"`
-	// Refused: copies to this port; otherwise frames from it.
+	// Refused: copies for this port; otherwise frames from it.
 	Refused bool      `json:"refused,omitempty"`
 	Count   uint64    `json:"count"`
 	At      time.Time `json:"at,omitzero"` // zero: before the view began
@@ -64,34 +64,34 @@ type Drop struct {
 
 // Model is the state of a view.
 type Model struct {
-	// Title says whose ports these are.
+	// Title names the agent whose ports are shown.
 	Title string
 	// Interval is the time between two readings.
 	Interval time.Duration
 	Sort     Column
-	// Up: the least comes first.
+	// Up: ascending order.
 	Up     bool
 	Filter string
 	Paused bool
 	// Width and Height are the terminal's, in characters.
 	Width, Height int
-	// Fault says why there was no new reading.
+	// Fault is why there was no new reading.
 	Fault string
 
 	typing  bool       // the filter is being typed
 	help    bool       // the keys are shown instead of the ports
-	detail  *stats.Key // the port that is shown by itself; nil: the list
-	offset  int        // of the first row shown
+	detail  *stats.Key // the port that is shown in detail; nil: the list
+	offset  int        // index of the first visible row
 	now     time.Time
-	rows    []Row // all, in the agent's order
+	rows    []Row // all ports, in the agent's order
 	before  stats.Reading
 	last    map[stats.Key]Drop
-	several bool // switches
+	several bool // several switches
 	grouped bool // some port has a port group
 	links   []link
 }
 
-// Update takes a reading in, made at that time.
+// Update processes a reading that was made at that time.
 func (m *Model) Update(all []api.Stats, now time.Time) {
 	m.now, m.Fault = now, ""
 	if m.last == nil {
@@ -120,13 +120,13 @@ func (m *Model) Update(all []api.Stats, now time.Time) {
 	m.before = stats.Read(all)
 }
 
-// newest returns what was dropped, or refused, between two readings, most of it for one reason; in the first reading
-// all until then.
+// newest returns the most frequent drop, or refusal, between two readings; for the first reading the most frequent
+// until then.
 func newest(before, now *api.Stats, at time.Time) (d Drop, dropped bool) {
 	if before == nil {
 		before, at = &api.Stats{}, time.Time{}
 	}
-	look := func(was, is []api.ReasonNo, refused bool) { // what is left out by design is no drop
+	look := func(was, is []api.ReasonNo, refused bool) { // a refusal by design is not shown as a drop
 		old := make(map[string]uint64, len(was))
 		for _, r := range was {
 			old[r.Reason] = r.Value
@@ -145,12 +145,12 @@ func newest(before, now *api.Stats, at time.Time) (d Drop, dropped bool) {
 	return d, dropped
 }
 
-// Rated reports whether there are rates: a view needs two readings for its first ones.
+// Rated reports whether there are rates, which need two readings.
 func (m *Model) Rated() bool {
 	return slices.ContainsFunc(m.rows, func(r Row) bool { return r.Rates != nil })
 }
 
-// Rows returns the ports that the filter lets through, in order.
+// Rows returns the ports that match the filter, in order.
 func (m *Model) Rows() []Row {
 	out := make([]Row, 0, len(m.rows))
 	want := strings.ToLower(m.Filter)
@@ -161,7 +161,7 @@ func (m *Model) Rows() []Row {
 	}
 	slices.SortStableFunc(out, func(a, b Row) int {
 		n := m.compare(a, b)
-		if m.Up == (m.Sort == Name) { // names go from A to Z, numbers from the greatest down
+		if m.Up == (m.Sort == Name) { // names sort from A to Z, numbers in descending order
 			n = -n
 		}
 		if n == 0 {
@@ -176,7 +176,7 @@ func natural(a, b Row) int {
 	return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Port, b.Port))
 }
 
-// compare puts the lesser first.
+// compare returns a negative number if a comes first.
 func (m *Model) compare(a, b Row) int {
 	if m.Sort == Name {
 		return natural(a, b)
@@ -187,8 +187,8 @@ func (m *Model) compare(a, b Row) int {
 	return cmp.Compare(a.value(m.Sort), b.value(m.Sort))
 }
 
-// faulty reports whether the port itself causes trouble: frames that it sent are dropped, or it floods. Copies that it
-// got, or that were kept from it, are no fault of its own; nor is what an uplink brings, which may be a copy of what a
+// faulty reports whether the port itself causes trouble: frames that it sent are dropped, or it floods. Copies that
+// were delivered to it or refused are no fault of its own; nor are an uplink's frames, which may be copies of what a
 // port here has sent.
 func (r *Row) faulty() bool {
 	return r.Rates != nil && (r.Rates.InDropped > 0 || !r.Uplink && r.Rates.Floods())
@@ -222,7 +222,7 @@ func (r *Row) value(c Column) float64 {
 // link is how much of an uplink's speed is used.
 type link struct {
 	row     *Row
-	percent float64 // in the direction with more
+	percent float64 // in the busier direction
 }
 
 // linkOf returns the link of an uplink whose speed is known and that has rates.

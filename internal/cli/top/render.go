@@ -17,12 +17,12 @@ import (
 // Line is one line of the screen.
 type Line struct {
 	Text string
-	// Head: the headings of the columns. Loud: what the port itself sent was dropped in the last interval, or too much
-	// for many.
+	// Head: headings of columns. Loud: frames that the port itself sent were dropped in the last interval, or it
+	// flooded.
 	Head, Loud bool
 }
 
-// above is how many lines are above the ports.
+// above is the number of lines above the ports.
 const above = 4
 
 // body returns how many ports fit on the screen.
@@ -31,8 +31,8 @@ func (m *Model) body() int { return max(0, m.Height-above) }
 var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "BCAST/s", "DROP/s", "DROPS",
 	"LAST DROP", "UNKNOWN/s"}
 
-// widths of the columns of numbers, with the space before them: for the heading with its arrow, and a number of 5
-// characters. The port has what its name needs.
+// widths are the widths of the columns of numbers, in characters with the space before them: for the heading with its
+// arrow, and a number of 5 characters. The column of ports is as wide as its names need.
 var widths = [columns]int{BitsIn: 10, BitsOut: 10, PacketsIn: 10, PacketsOut: 10, ToMany: 9, DropRate: 8, Drops: 7,
 	Unknown: 11}
 
@@ -42,15 +42,16 @@ const (
 	groupWidth = 24
 )
 
-// wide reports whether there is room for what a narrow window leaves out: unknown unicast and the port group.
+// wide reports whether the window is wide enough for what a narrow window leaves out: unknown unicast and the port
+// group.
 func (m *Model) wide() bool { return m.Width >= wideWidth }
 
 // wideWidth is the least width for all columns.
 const wideWidth = 160
 
-// shown returns the columns of numbers, in the order of the screen. Unknown unicast is shown where there is room, and
-// where it is what ports are sorted by. A window that is too narrow for all leaves out what says the least beside the
-// others, so that no number and no reason of a drop is cut.
+// shown returns the columns of numbers, in the order of the screen. Unknown unicast is shown if the window is wide, or
+// if ports are sorted by it. A window that is too narrow for all leaves out the least informative columns, so that no
+// number and no reason of a drop is cut.
 func (m *Model) shown() []Column {
 	list := []Column{BitsIn, BitsOut, PacketsIn, PacketsOut, ToMany, DropRate, Drops}
 	if m.wide() || m.Sort == Unknown {
@@ -75,7 +76,7 @@ func total(list []Column) (n int) {
 	return n
 }
 
-// Screen returns what the terminal shows: Height lines at most, none longer than Width.
+// Screen returns the content of the terminal: at most Height lines, none longer than Width.
 func (m *Model) Screen() []Line {
 	rows := m.Rows()
 	length := len(rows)
@@ -152,7 +153,7 @@ func (m *Model) status() string {
 	return strings.Join(parts, "   ")
 }
 
-// nameWidth returns what the longest name needs, as far as there is room: numbers far from their name are hard to read.
+// nameWidth returns the width of the longest name, within the window: numbers far from their name are hard to read.
 func (m *Model) nameWidth() int {
 	longest, numbers := 0, total(m.shown())
 	for i := range m.rows {
@@ -219,7 +220,7 @@ func (m *Model) lastDrop(d Drop) string {
 	return way + d.Reason + " " + period.Age(m.now.Sub(d.At))
 }
 
-// clean replaces what a terminal could take for a command.
+// clean replaces characters that a terminal could interpret as commands.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
@@ -229,7 +230,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// fit makes a text as wide as its column.
+// fit pads or cuts a text to the width of its column.
 func fit(s string, width int, right bool) string {
 	s = cut(s, width)
 	pad := strings.Repeat(" ", width-utf8.RuneCountInString(s))
@@ -246,12 +247,12 @@ func cut(s string, width int) string {
 	return string([]rune(s)[:max(width, 0)])
 }
 
-// Batch writes the view as lines, for who reads it without a terminal.
+// Batch writes the view as lines, for use without a terminal.
 func (m *Model) Batch(w io.Writer) error {
 	m.Width, m.Height = batchWidth, above+len(m.rows)
 	lines := m.Screen()
 	for i, l := range lines {
-		if i == 2 && m.Filter == "" { // the keys do nothing here
+		if i == 2 && m.Filter == "" { // keys have no effect here
 			continue
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Text, " ")); err != nil {
@@ -264,7 +265,7 @@ func (m *Model) Batch(w io.Writer) error {
 // batchWidth leaves 26 characters for a port's name.
 const batchWidth = 120
 
-// JSON writes the view as one line: when, and the rows.
+// JSON writes the view as one line: the time, and the rows.
 func (m *Model) JSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(struct {
 		Time time.Time `json:"time"`

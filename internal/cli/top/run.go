@@ -15,17 +15,17 @@ import (
 // Read reads all counters.
 type Read func(context.Context) ([]api.Stats, error)
 
-// View is what Show shows; one goroutine calls its methods.
+// View is what Show displays; one goroutine calls its methods.
 type View interface {
-	// Draw is what a terminal of that size shows.
+	// Draw returns the content of a terminal of that size, in characters.
 	Draw(width, height int) []Line
-	// Key is a key that was pressed.
+	// Key processes a pressed key.
 	Key(string) Action
-	// Every is how often Read is called; Resting: not for now.
+	// Every returns how often Read is called; Resting: not for now.
 	Every() time.Duration
 	Resting() bool
-	// Read gives what gets that which is to be shown next, beside the methods and one at a time; take, called as a
-	// method is, has it shown. Its error ends the view.
+	// Read returns get, which fetches the next content; it runs outside the goroutine of the methods, one call at a
+	// time. take, which runs like a method, shows that content. An error of Read's functions ends the view.
 	Read() (get func(context.Context) (take func() error))
 }
 
@@ -43,7 +43,7 @@ func (p ports) Draw(width, height int) []Line {
 func (p ports) Every() time.Duration { return p.Interval }
 func (p ports) Resting() bool        { return p.Paused }
 
-// Read makes a reading. An agent that is away may come back; one that never answered is an error.
+// Read makes a reading. An agent that disappears may come back; one that never answered is an error.
 func (p ports) Read() func(context.Context) func() error {
 	return func(ctx context.Context) func() error {
 		all, err := p.read(ctx)
@@ -64,7 +64,7 @@ func (p ports) take(all []api.Stats, err error, at time.Time) error {
 	return nil
 }
 
-// Run shows ports as Show does.
+// Run shows ports with Show.
 func Run(ctx context.Context, m *Model, in, out *os.File, colour bool, read Read) error {
 	return Show(ctx, ports{m, read}, in, out, colour)
 }
@@ -79,8 +79,8 @@ type view struct {
 	asking  bool
 }
 
-// Show shows the view on a terminal until a key, or the end of ctx, ends it. The terminal is then as it was, whatever
-// happened: also after a panic, and while the program is stopped.
+// Show displays the view on a terminal until a key, or the end of ctx, ends it. Afterwards the terminal is restored in
+// every case, also after a panic, and while the program is stopped.
 func Show(ctx context.Context, w View, in, out *os.File, colour bool) (err error) {
 	t, err := openTerminal(in, out, colour)
 	if err != nil {
@@ -95,7 +95,7 @@ func Show(ctx context.Context, w View, in, out *os.File, colour bool) (err error
 	return v.loop(ctx)
 }
 
-// guard moves the panic of a goroutine into the loop, which restores the terminal.
+// guard passes the panic of a goroutine on to the loop, which restores the terminal.
 func (v *view) guard(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -105,7 +105,7 @@ func (v *view) guard(f func()) {
 	f()
 }
 
-// listen passes on what is typed. A read that is waiting when the view ends goes with the process.
+// listen passes on what is typed. A read that is waiting when the view ends lasts until the process ends.
 func (v *view) listen(ctx context.Context, in io.Reader) {
 	for {
 		b := make([]byte, 256)
@@ -158,7 +158,7 @@ func (v *view) loop(ctx context.Context) error {
 	}
 }
 
-// ask makes one reading at a time, beside the loop: keys work while an agent is slow.
+// ask makes one reading at a time, outside the loop: keys work while an agent is slow.
 func (v *view) ask(ctx context.Context) {
 	if v.asking || v.Resting() {
 		return
@@ -186,18 +186,19 @@ func (v *view) signalled(s os.Signal, signals chan os.Signal) (quit bool, err er
 		return true, nil
 	case syscall.SIGTSTP:
 		return false, v.suspend(signals)
-	case syscall.SIGCONT: // stopped from outside, without being asked: the shell has had the terminal
+	case syscall.SIGCONT: // stopped from outside, without a request: the shell has used the terminal
 		return false, v.term.enter()
 	}
 	v.term.stale = true
 	return false, nil
 }
 
-// settle is how long the news of being continued may take to arrive. It does not come where the process was not
+// settle is how long the signal of being continued may take to arrive. It does not arrive if the process was not
 // stopped.
 const settle = 200 * time.Millisecond
 
-// suspend gives the terminal back, stops as any program does at Ctrl-Z, and takes the terminal again when continued.
+// suspend restores the terminal, stops the process as any program does at Ctrl-Z, and takes the terminal again when
+// continued.
 func (v *view) suspend(signals chan os.Signal) error {
 	if err := v.term.leave(); err != nil {
 		return err

@@ -18,15 +18,16 @@ type sigaction struct {
 }
 
 // stop stops the process as SIGTSTP does by default, until it is continued. A process that no shell could continue is
-// not stopped: the kernel sees to that (POSIX, orphaned process groups), which it would not for SIGSTOP. Go's runtime
-// keeps its own handler for the signal once it had one, and that does nothing; so the kernel's default is put there for
-// the moment.
+// not stopped: the kernel ensures that for SIGTSTP (POSIX, orphaned process groups), but not for SIGSTOP. Once Go's
+// runtime has had a handler for the signal it keeps it, and that handler does nothing; so the kernel's default action
+// is set for the moment.
 func stop() error {
 	var now, was sigaction
 	if err := action(&now, &was); err != nil {
 		return err
 	}
-	// To this thread: it takes the signal before it goes on, while another could find Go's handler back in place.
+	// Send it to this thread, which takes the signal before it continues; another thread could find Go's handler
+	// restored.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTSTP)

@@ -29,19 +29,19 @@ func NewSums(m SumModel, names func(*api.FlowSum) []string) *SumModel {
 	return &m
 }
 
-// Update takes in what passed in an interval.
+// Update sets the sums of an interval.
 func (m *SumModel) Update(s api.FlowSums) {
 	m.answered(s.Time, s.Note)
 	m.last = s
 }
 
-// Key returns a key that was pressed. Another order is that of the next interval.
+// Key processes a pressed key. A new order applies from the next interval.
 func (m *SumModel) Key(key string) Action {
 	a, _ := m.key(key, len(m.rows()))
 	return a
 }
 
-// rows returns those that are shown: the rest is the last.
+// rows returns the rows that are shown: the last is the sum of the others.
 func (m *SumModel) rows() []api.FlowSum {
 	rows := slices.Clone(m.last.Rows)
 	if rest := m.last.Rest; rest.Groups > 0 {
@@ -51,7 +51,7 @@ func (m *SumModel) rows() []api.FlowSum {
 	return rows
 }
 
-// Screen returns what the terminal shows: Height lines at most, none longer than Width.
+// Screen returns the content of the terminal: at most Height lines, none longer than Width.
 func (m *SumModel) Screen() []Line {
 	rows := m.rows()
 	return m.screen(m.first(m.last.By), m.total(), m.heading(), len(rows), func(i int) string {
@@ -98,13 +98,13 @@ func (m *SumModel) join(names []string, numbers ...string) string {
 	return b.String()
 }
 
-// Batch writes the view as lines, for who reads it without a terminal.
+// Batch writes the view as lines, for use without a terminal.
 func (m *SumModel) Batch(w io.Writer) error { return m.batch(w, len(m.rows()), m.Screen) }
 
 // JSON writes the view as one line.
 func (m *SumModel) JSON(w io.Writer) error { return json.NewEncoder(w).Encode(m.last) }
 
-// ReadSums waits for what passed in the next interval, sorted so.
+// ReadSums waits for the sums of the next interval, in that order.
 type ReadSums func(ctx context.Context, sort string) (api.FlowSums, error)
 
 // RunSums shows sums as Show does.

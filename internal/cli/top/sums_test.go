@@ -10,7 +10,7 @@ import (
 	"heddle/internal/api"
 )
 
-// A view of sums scrolls, is paused, asks for another order, and outlives the agent.
+// A view of sums scrolls, is paused, requests another order, and outlives the agent.
 func TestSumsAreShownLive(t *testing.T) {
 	sums := api.FlowSums{Time: time.Now(), By: api.ByProtocol, Rest: api.FlowSum{Groups: 4, Flows: 9}}
 	for _, name := range []string{"tcp", "udp", "icmp\x1b[2J", "arp"} {

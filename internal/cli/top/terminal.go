@@ -8,7 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Control sequences for the terminal (ECMA-48, and xterm's private modes): an own screen without a cursor, and back.
+// Control sequences for the terminal (ECMA-48, and xterm's private modes): an alternate screen without a cursor, and
+// back.
 const (
 	ownScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	back      = "\x1b[0m\x1b[?25h\x1b[?1049l"
@@ -20,7 +21,7 @@ const (
 	plain     = "\x1b[0m"
 )
 
-// terminal is taken by enter and given back by leave.
+// terminal is taken by enter and restored by leave.
 type terminal struct {
 	in, out *os.File
 	colour  bool
@@ -39,7 +40,7 @@ func openTerminal(in, out *os.File, colour bool) (*terminal, error) {
 	return t, t.enter()
 }
 
-// enter takes the terminal; again when something else has had it.
+// enter takes the terminal, also again after something else has used it.
 func (t *terminal) enter() error {
 	if _, err := term.MakeRaw(int(t.in.Fd())); err != nil {
 		return fmt.Errorf("take the terminal: %w", err)
@@ -49,13 +50,13 @@ func (t *terminal) enter() error {
 	return err
 }
 
-// leave makes the terminal what it was before the first enter.
+// leave restores the terminal to its state before the first enter.
 func (t *terminal) leave() error {
 	if !t.taken {
 		return nil
 	}
 	t.taken = false
-	_, _ = t.out.WriteString(back) // a terminal that is gone needs nothing
+	_, _ = t.out.WriteString(back) // a terminal that is gone needs no restoring
 	if err := term.Restore(int(t.in.Fd()), t.was); err != nil {
 		return fmt.Errorf("give the terminal back: %w", err)
 	}

@@ -101,7 +101,7 @@ func TestTheReasonOfTheLastDropIsThatOfMostOfThem(t *testing.T) {
 	if got := last(); got != "out mtu-exceeded 1m7s" {
 		t.Errorf("%q", got)
 	}
-	at(71, nil, nil) // counters that began anew
+	at(71, nil, nil) // counters that were reset
 	if got := last(); got != "out mtu-exceeded 1m8s" {
 		t.Errorf("%q", got)
 	}
@@ -164,7 +164,7 @@ func TestKeysSortFilterScrollAndPause(t *testing.T) {
 }
 
 // flooded returns a host on which vm1 floods, vm2 gets the copies and refuses some, vm3's frames are dropped, and u1
-// brings copies back.
+// receives copies that come back.
 func flooded(n uint64, at int64) []api.Stats {
 	in := func(counter string, n uint64) []api.Counter { return []api.Counter{{Name: counter, Value: n}} }
 	return []api.Stats{
@@ -371,7 +371,7 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 	}
 }
 
-// What was dropped before the view began has a reason, too, and no time.
+// A drop from before the view began has a reason, too, but no time.
 func TestWhatWasDroppedBeforeTheViewHasItsReason(t *testing.T) {
 	m := &Model{Title: "default", Interval: time.Second, Sort: LastDrop, Width: 120, Height: 14}
 	m.Update(flooded(1, 1e9), start)
@@ -396,7 +396,7 @@ func TestUnknownUnicastAndThePortGroupAreShownWhereThereIsRoom(t *testing.T) {
 	reading := func(n uint64, at int64) []api.Stats {
 		all := flooded(n, at)
 		all[4].PortGroup = "nested"
-		all[5].Speed = 8_000_000 // the uplink gets 600 frames a second of 1000 bytes
+		all[5].Speed = 8_000_000 // the uplink receives 600 frames a second of 1000 bytes
 		all[5].Counters = append(all[5].Counters, api.Counter{Name: "bytesInBroadcast", Value: 600_000 * n})
 		return all
 	}
