@@ -15,7 +15,7 @@ import (
 type adapter struct {
 	service Service
 	codec   wire.Codec
-	ending  context.Context // ends with the server: what is followed ends then
+	ending  context.Context // ends with the server: streams end then
 }
 
 func (a *adapter) register(s *connect.Server) {
@@ -37,7 +37,7 @@ func (a *adapter) register(s *connect.Server) {
 // none is the empty request or answer of a call.
 type none struct{}
 
-// answer calls f with a request, and writes what it answers.
+// answer calls f with a request, and writes f's answer.
 func answer[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto.Message,
 	f func(context.Context, Q) (T, error)) (PR, error) {
 	var q Q
@@ -45,7 +45,7 @@ func answer[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto
 		return nil, refusal(NewError(Invalid, err.Error()))
 	}
 	v, err := f(ctx, q)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // the caller's time, which comes with the call
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // the caller's deadline, sent with the call
 		return nil, connect.NewError(connect.CodeDeadlineExceeded, "the caller's time is over")
 	}
 	if err != nil {
@@ -58,17 +58,17 @@ func answer[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto
 	return r, nil
 }
 
-// bare is f for a call that asks with nothing.
+// bare adapts f for a call without a request.
 func bare[T any](f func(context.Context) (T, error)) func(context.Context, none) (T, error) {
 	return func(ctx context.Context, _ none) (T, error) { return f(ctx) }
 }
 
-// done is f for a call that answers nothing.
+// done adapts f for a call without an answer.
 func done[Q any](f func(context.Context, Q) error) func(context.Context, Q) (none, error) {
 	return func(ctx context.Context, q Q) (none, error) { return none{}, f(ctx, q) }
 }
 
-// answers is where the answers to a call go, one after the other.
+// answers receives the answers of a call, one after the other.
 type answers[R any] interface{ Send(*R) error }
 
 // each calls f with a request, and sends what it emits until the caller or the server ends.
@@ -93,7 +93,7 @@ func each[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto.M
 	return refusal(err)
 }
 
-// following is ctx for a call that follows something: it ends with the server, too.
+// following returns ctx for a call that follows something: it also ends with the server.
 func (a *adapter) following(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(a.ending, cancel)

@@ -21,7 +21,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// echo answers with what it was asked, or with an error.
+// echo answers with the request, or with an error.
 type echo struct {
 	err error
 	got any
@@ -43,7 +43,7 @@ func (e *echo) Advise(_ context.Context, q AdviseRequest) (*Advice, error) {
 	return &Advice{MeasuredSeconds: q.For.Seconds()}, e.err
 }
 
-// someDay is a time that an answer has.
+// someDay is a time for answers.
 var someDay = time.Date(2026, 11, 23, 4, 0, 0, 5e6, time.UTC)
 
 func (e *echo) Accounts(context.Context) ([]PortAccount, error)       { return nil, e.err }
@@ -284,7 +284,7 @@ func TestNoAgentSaysWhatToDo(t *testing.T) {
 	again.Close()
 }
 
-// plain returns a client that knows nothing of the contract.
+// plain returns an HTTP client without knowledge of the contract.
 func plain(socket string) *http.Client { return &http.Client{Transport: dialer(socket)} }
 
 func TestMalformedRequestsAreRefused(t *testing.T) {
@@ -351,7 +351,7 @@ func TestEvents_ArriveOneBatchAfterTheOtherAndEndWithTheServer(t *testing.T) {
 	if err := c.Events(t.Context(), Follow{}, func(Events) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("a follower that fails: %v", err)
 	}
-	// The server that serve made ends with the test while this one still follows: Shutdown would report it.
+	// The server that serve made ends with the test while this call still follows: Shutdown would report it.
 	followed := make(chan struct{})
 	go func() {
 		_ = c.Events(context.Background(), Follow{}, func(Events) error { close(followed); return nil })
@@ -380,7 +380,7 @@ func (e *echo) Capture(ctx context.Context, q Capture, emit func(CaptureEvent) e
 			return err
 		}
 	}
-	if q.Snap == 1 { // until the client goes
+	if q.Snap == 1 { // until the client disconnects
 		<-ctx.Done()
 		return ctx.Err()
 	}

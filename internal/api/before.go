@@ -6,25 +6,25 @@ import (
 )
 
 // ProgramBefore is a program of somebody else on a port's or uplink's device that sees frames before the switch's
-// program does: it may take them, change them, or pass them on to where the switch would not.
+// program does: it may consume them, change them, or pass them to another destination.
 type ProgramBefore struct {
 	Switch string `json:"switch"`
-	// Port or Uplink has the device.
+	// Port or Uplink is the one that has the device.
 	Port   string `json:"port,omitempty"`
 	Uplink string `json:"uplink,omitempty"`
 	Device string `json:"device"`
 	// Hook is where it runs: "ingress", "egress" (tcx), or "xdp".
 	Hook string `json:"hook"`
-	// Name is the program's; "" where the agent may not ask the kernel for it.
+	// Name is the program's name; "" if the agent may not ask the kernel for it.
 	Name string `json:"name,omitempty"`
-	// Program is the kernel's id of the program, Link that of its attachment, 0 for one without.
+	// Program is the kernel's id of the program, Link that of its attachment, 0 if it has none.
 	Program uint32 `json:"program"`
 	Link    uint32 `json:"link,omitempty"`
-	// Agent is the Heddle agent whose program it is, "" for others.
+	// Agent is the Heddle agent that owns the program, "" for others.
 	Agent string `json:"agent,omitempty"`
 }
 
-// What returns the program in a sentence: "program spy (id 12, link 34)".
+// What describes the program: "program spy (id 12, link 34)".
 func (p ProgramBefore) What() string {
 	what := "program"
 	if p.Hook == HookXDP {
@@ -42,13 +42,13 @@ func (p ProgramBefore) What() string {
 	return fmt.Sprintf("%s (id %d, link %d)", what, p.Program, p.Link)
 }
 
-// String returns what it means for the port.
+// String returns the consequence for the port.
 func (p ProgramBefore) String() string {
 	return fmt.Sprintf("%s runs before the switch on device %s (%s): frames may bypass the switch's policies", p.What(),
 		p.Device, p.Hook)
 }
 
-// Remedy returns how it is taken off the device.
+// Remedy returns how to remove it from the device.
 func (p ProgramBefore) Remedy() string {
 	if p.Agent != "" {
 		return fmt.Sprintf("a device has one switch: take it out of agent %s's configuration, or %s", p.Agent,
@@ -57,7 +57,7 @@ func (p ProgramBefore) Remedy() string {
 	return "if it is not meant to be there: " + p.Command() + ""
 }
 
-// Command takes it off the device; where that is its owner's to do, it shows whose it is.
+// Command removes it from the device; if only its owner should do that, Command shows who owns it.
 func (p ProgramBefore) Command() string {
 	switch {
 	case p.Agent != "":
@@ -73,7 +73,7 @@ func (p ProgramBefore) Command() string {
 // HookXDP is the hook of programs that run before those of tcx.
 const HookXDP = "xdp"
 
-// Before returns what runs before the switch, in one line, "" for nothing.
+// Before describes the programs before the switch in one line, "" for none.
 func Before(list []ProgramBefore) string {
 	texts := make([]string, len(list))
 	for i, p := range list {

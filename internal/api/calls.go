@@ -7,7 +7,7 @@ import (
 	"heddle/internal/diagnose"
 )
 
-// State is everything that is active in the agent.
+// State returns everything that is active in the agent.
 func (c *Client) State(ctx context.Context) (*State, error) {
 	return ask[*State](ctx, c, c.state.GetState, nil)
 }
@@ -17,7 +17,7 @@ func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
 	return ask[[]Stats](ctx, c, c.stats.ListStats, nil)
 }
 
-// Accounts says of every port and uplink whether its counters add up.
+// Accounts returns for every port and uplink whether its counters add up.
 func (c *Client) Accounts(ctx context.Context) ([]PortAccount, error) {
 	return ask[[]PortAccount](ctx, c, c.stats.ListAccounts, nil)
 }
@@ -27,17 +27,17 @@ func (c *Client) Metrics(ctx context.Context) (string, error) {
 	return ask[string](ctx, c, c.state.GetMetrics, nil)
 }
 
-// MACs returns the addresses the switches know.
+// MACs returns the addresses that the switches know.
 func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 	return ask[[]MAC](ctx, c, c.stats.ListMacs, nil)
 }
 
-// ForgetMACs removes learned addresses, until they are heard again, and returns them.
+// ForgetMACs removes learned addresses, until they are learned again, and returns them.
 func (c *Client) ForgetMACs(ctx context.Context, q ForgetMACs) ([]MAC, error) {
 	return ask[[]MAC](ctx, c, c.stats.ForgetMacs, q)
 }
 
-// Trace returns what would become of frames.
+// Trace returns what would happen to frames.
 func (c *Client) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	return ask[*diagnose.Report](ctx, c, c.trace.Trace, q)
 }
@@ -58,12 +58,12 @@ func (c *Client) Apply(ctx context.Context, q Apply) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.change.Apply, q)
 }
 
-// Trial returns the change that is being tried, or the last one.
+// Trial returns the change that is on trial, or the last one.
 func (c *Client) Trial(ctx context.Context) (*Trial, error) {
 	return ask[*Trial](ctx, c, c.change.GetTrial, nil)
 }
 
-// ConfirmChange keeps the change that is being tried.
+// ConfirmChange keeps the change that is on trial.
 func (c *Client) ConfirmChange(ctx context.Context) (*Trial, error) {
 	return ask[*Trial](ctx, c, c.change.ConfirmTrial, nil)
 }
@@ -73,27 +73,28 @@ func (c *Client) Connect(ctx context.Context, q Connect) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.ports.ConnectPort, q)
 }
 
-// Reconnect makes a port, or makes the one of that name what is asked for. Another run-time port gives up the device.
+// Reconnect makes a port, or changes the port of that name to the request. Another run-time port with the device is
+// removed.
 func (c *Client) Reconnect(ctx context.Context, q Connect) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.ports.ReconnectPort, q)
 }
 
-// ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it.
+// ConnectIncoming makes a port that waits for its guest, which will arrive by migration.
 func (c *Client) ConnectIncoming(ctx context.Context, q Connect) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.ports.ConnectIncomingPort, q)
 }
 
-// Expect says that a guest is to arrive by a migration whose ports are about to be connected.
+// Expect announces a guest that will arrive by migration and whose ports are about to be connected.
 func (c *Client) Expect(ctx context.Context, q Expect) error {
 	return act(ctx, c, c.ports.ExpectGuest, q)
 }
 
-// Activate says that the guest of a port that waits for it runs here.
+// Activate records that the guest of a waiting port runs here.
 func (c *Client) Activate(ctx context.Context, q Activate) error {
 	return act(ctx, c, c.ports.ActivatePort, q)
 }
 
-// Disconnect ends a port that was connected by command.
+// Disconnect removes a port that was connected by command.
 func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
 	return act(ctx, c, c.ports.DisconnectPort, q)
 }
@@ -108,12 +109,12 @@ func (c *Client) Move(ctx context.Context, q Move) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.ports.MovePort, q)
 }
 
-// Progress returns how far the agent is with attaching devices.
+// Progress returns how many devices have yet to be attached.
 func (c *Client) Progress(ctx context.Context) (*Progress, error) {
 	return ask[*Progress](ctx, c, c.state.GetProgress, nil)
 }
 
-// Stop ends the agent; the kernel goes on forwarding.
+// Stop ends the agent; the kernel continues forwarding.
 func (c *Client) Stop(ctx context.Context) error { return act(ctx, c, c.state.StopAgent, nil) }
 
 // HostPorts returns the host's own interfaces on its switches.
@@ -121,12 +122,12 @@ func (c *Client) HostPorts(ctx context.Context) ([]HostPort, error) {
 	return ask[[]HostPort](ctx, c, c.hosts.ListHostPorts, nil)
 }
 
-// Adoption returns where an adoption stands.
+// Adoption returns the state of an adoption.
 func (c *Client) Adoption(ctx context.Context, q HostPortName) (*Adoption, error) {
 	return ask[*Adoption](ctx, c, c.hosts.GetAdoption, q)
 }
 
-// Adopt has a host port take the place of an uplink's device.
+// Adopt replaces an uplink's device by a host port, which takes its addresses.
 func (c *Client) Adopt(ctx context.Context, q Adopt) (*Adoption, error) {
 	return ask[*Adoption](ctx, c, c.hosts.Adopt, q)
 }
@@ -141,12 +142,12 @@ func (c *Client) ReleaseAdoption(ctx context.Context, q Release) (*Adoption, err
 	return ask[*Adoption](ctx, c, c.hosts.ReleaseAdoption, q)
 }
 
-// Flows returns the flows there are, the first of them in the order asked for.
+// Flows returns the current flows, the first of them in the requested order.
 func (c *Client) Flows(ctx context.Context, q FlowQuery) (*FlowList, error) {
 	return ask[*FlowList](ctx, c, c.flows.ListFlows, q)
 }
 
-// FlowStatus returns how metering and export do.
+// FlowStatus returns the state of metering and export.
 func (c *Client) FlowStatus(ctx context.Context) (*FlowStatus, error) {
 	return ask[*FlowStatus](ctx, c, c.flows.GetFlowStatus, nil)
 }
@@ -157,12 +158,12 @@ func (c *Client) FlowTop(ctx context.Context, q FlowTopQuery, emit func(FlowTop)
 		q, emit)
 }
 
-// recordsRequest asks for records.
+// recordsRequest is a request for records.
 type recordsRequest struct {
 	Filter FlowFilter `json:"filter"`
 }
 
-// FlowRecords follows the records.
+// FlowRecords calls emit with records as they are made.
 func (c *Client) FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowRecords) error) error {
 	return follow[FlowRecords, agentv1.FollowFlowRecordsRequest, agentv1.FollowFlowRecordsResponse](ctx, c,
 		c.flows.FollowFlowRecords, recordsRequest{q}, emit)

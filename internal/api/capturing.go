@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// captureFlush is how long what is captured may wait for more.
+	// captureFlush is how long captured frames may wait for more.
 	captureFlush = 20 * time.Millisecond
-	// captureBatch is how many bytes of frames are sent at once.
+	// captureBatch is how many bytes of frames are sent together.
 	captureBatch = 64 << 10
-	// captureFarewell is how long the last of a capture may take when the agent ends.
+	// captureFarewell is how long sending the rest of a capture may take when the agent ends.
 	captureFarewell = time.Second
 )
 
-// errCaptureOver keeps late writers from an answer that is complete.
+// errCaptureOver refuses late writes to an answer that is complete.
 var errCaptureOver = errors.New("the capture has ended")
 
-// Capture sends what is captured, until the capture, the caller or the agent ends.
+// Capture sends captured frames, until the capture, the caller or the agent ends.
 func (a *adapter) Capture(ctx context.Context, m *agentv1.CaptureRequest,
 	out agentv1connect.CaptureServiceCaptureServerStream) error {
 	var q Capture
@@ -39,7 +39,7 @@ func (a *adapter) Capture(ctx context.Context, m *agentv1.CaptureRequest,
 	ctx, cancel := a.following(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ending, func() {
-		// a caller that does not read must not hold up the end
+		// a caller that does not read must not delay the end
 		_ = deadlines(call, time.Time{}, time.Now().Add(captureFarewell))
 	})()
 	w := &captureWriter{a: a, send: out.Send}
@@ -48,10 +48,10 @@ func (a *adapter) Capture(ctx context.Context, m *agentv1.CaptureRequest,
 	if err != nil && !began {
 		return refusal(err)
 	}
-	return nil // a caller that went away needs no answer
+	return nil // a caller that has disconnected needs no answer
 }
 
-// captureWriter sends events; frames go out when many have gathered, and a moment later at the latest.
+// captureWriter sends events; frames are sent when enough have been collected, and at the latest after captureFlush.
 type captureWriter struct {
 	a     *adapter
 	send  func(*agentv1.CaptureResponse) error
@@ -90,7 +90,7 @@ func (w *captureWriter) emit(e CaptureEvent) error {
 	return w.err
 }
 
-// flush sends the frames that have gathered; the caller holds the lock.
+// flush sends the collected frames; the caller holds the lock.
 func (w *captureWriter) flush() {
 	if w.later != nil {
 		w.later.Stop()
@@ -103,7 +103,7 @@ func (w *captureWriter) flush() {
 	w.batch, w.size = nil, 0
 }
 
-// other sends an event that is no frame; the caller holds the lock.
+// other sends an event that is not a frame; the caller holds the lock.
 func (w *captureWriter) other(e CaptureEvent) {
 	r := &agentv1.CaptureResponse{}
 	switch {
@@ -124,7 +124,7 @@ func (w *captureWriter) other(e CaptureEvent) {
 	}
 }
 
-// close sends what is left, and reports whether anything was captured or reported.
+// close sends the rest, and reports whether anything was captured or reported.
 func (w *captureWriter) close() (began bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +133,7 @@ func (w *captureWriter) close() (began bool) {
 	return w.began
 }
 
-// putFrame writes a frame by hand, as there may be a million of them a second.
+// putFrame encodes a frame without the codec, as there may be a million of them a second.
 func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
 	m := &agentv1.CapturedFrame{Time: timestamppb.New(f.Time), Reason: f.Reason, Port: uint32(f.Port),
 		Other: uint32(f.Other), Copy: f.Copy, ToHost: f.ToHost,
@@ -157,7 +157,7 @@ func putFrame(f *CaptureFrame) *agentv1.CapturedFrame {
 	return m
 }
 
-// getFrame returns the inverse of putFrame.
+// getFrame decodes what putFrame has encoded.
 func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	if m.GetPort() > math.MaxUint16 || m.GetOther() > math.MaxUint16 || m.GetSegment().GetId() > math.MaxUint16 {
 		return CaptureFrame{}, fmt.Errorf("the agent sent a frame of port %d, segment %d: it is of another version; "+
@@ -186,9 +186,9 @@ func getFrame(m *agentv1.CapturedFrame) (CaptureFrame, error) {
 	return f, nil
 }
 
-// Capture captures frames and calls emit with every event, until the agent ends the capture, ctx ends, or emit fails.
-// The last event of a capture that was ended in order has counts that say so; without it the agent ended before, which
-// is ErrEnded.
+// Capture captures frames and calls emit with every event, until the agent ends the capture, ctx ends, or emit fails. A
+// capture that ends properly has counts as its last event, which say why; without them the agent ended before, and the
+// error is ErrEnded.
 func (c *Client) Capture(ctx context.Context, q Capture, emit func(CaptureEvent) error) error {
 	m := &agentv1.CaptureRequest{}
 	if err := c.write(q, m); err != nil {
@@ -221,7 +221,7 @@ func (c *Client) captureEnd(ctx context.Context, err error) error {
 	return c.explain(ctx, err)
 }
 
-// captured calls emit with the events of one answer; ended says that they are the last.
+// captured calls emit with the events of one answer; ended reports whether they are the last.
 func (c *Client) captured(r *agentv1.CaptureResponse, emit func(CaptureEvent) error) (ended bool, err error) {
 	switch e := r.GetEvent().(type) {
 	case *agentv1.CaptureResponse_Frames:

@@ -22,13 +22,13 @@ const (
 // ObjectRef names an object of the configuration.
 type ObjectRef struct {
 	Kind ObjectKind `json:"kind"`
-	// Switch is the one that the object belongs to; "" of a switch itself and of the host.
+	// Switch is the switch of the object; "" for a switch itself and for the host.
 	Switch string `json:"switch,omitempty"`
-	// Name is the object's; the host has none.
+	// Name is the name of the object; the host has none.
 	Name string `json:"name,omitempty"`
 }
 
-// String names the object to people: "switch lab", "port group lab/web", "port vm1/eth0".
+// String names the object for people: "switch lab", "port group lab/web", "port vm1/eth0".
 func (o ObjectRef) String() string {
 	switch o.Kind {
 	case HostObject:
@@ -54,12 +54,12 @@ type Change struct {
 	Kind ChangeKind `json:"kind"`
 	// Object is what changes.
 	Object ObjectRef `json:"object"`
-	// Field is the field's path inside the object; "" when the whole object comes or goes.
+	// Field is the field's path inside the object; "" if the whole object is added or removed.
 	Field string `json:"field,omitempty"`
-	// Old and New are the field's values in its own type; none where the field comes or goes.
+	// Old and New are the field's values in its own type; none if the field is added or removed.
 	Old plan.FieldValue `json:"old,omitzero"`
 	New plan.FieldValue `json:"new,omitzero"`
-	// Unit is what a number counts: "seconds", "MACs".
+	// Unit is the unit of a number: "seconds", "MACs".
 	Unit string `json:"unit,omitempty"`
 }
 
@@ -72,7 +72,7 @@ func (c Change) String() string {
 	return what + " " + c.Field + ": " + c.Values()
 }
 
-// Values returns the values of the field that comes, goes or is another: "100 → 200".
+// Values returns the values of the field that is added, removed or changed: "100 → 200".
 func (c Change) Values() string {
 	switch c.Kind {
 	case Added:
@@ -83,7 +83,7 @@ func (c Change) Values() string {
 	return c.Old.Flow() + " → " + c.New.Flow()
 }
 
-// UnmarshalJSON is the inverse of what is written: the unit tells a duration from a number.
+// UnmarshalJSON reads what MarshalJSON writes: the unit distinguishes a duration from a number.
 func (c *Change) UnmarshalJSON(b []byte) error {
 	type plain Change
 	if err := json.Unmarshal(b, (*plain)(c)); err != nil {
@@ -93,36 +93,36 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// EffectKind is what changes mean for ports.
+// EffectKind is the kind of a change's effect on ports.
 type EffectKind string
 
 // The kinds of effects.
 const (
 	EffectConnected    EffectKind = "connected"
 	EffectDisconnected EffectKind = "disconnected"
-	EffectChanged      EffectKind = "changed" // a value of theirs is another
+	EffectChanged      EffectKind = "changed" // an effective value changes
 )
 
-// Effect is what changes mean for the ports of a port group that they mean the same for.
+// Effect is the effect of changes on those ports of a port group for which it is the same.
 type Effect struct {
 	Kind   EffectKind `json:"kind"`
 	Switch string     `json:"switch"`
-	// PortGroup is the one that the ports are in afterwards; of ports that go, before.
+	// PortGroup is the port group of the ports afterwards; for removed ports, before.
 	PortGroup string `json:"portGroup"`
-	// Ports is how many they are; Port names the one of one.
+	// Ports is the number of ports; Port is the name if it is only one.
 	Ports int    `json:"ports"`
 	Port  string `json:"port,omitempty"`
-	// Of EffectChanged: Field is the policy field, "device" or "portGroup"; Old and New are its effective values.
+	// For EffectChanged: Field is the policy field, "device" or "portGroup"; Old and New are its effective values.
 	Field string          `json:"field,omitempty"`
 	Old   plan.FieldValue `json:"old,omitzero"`
 	New   plan.FieldValue `json:"new,omitzero"`
-	// Unit is what a number counts: "seconds", "MACs".
+	// Unit is the unit of a number: "seconds", "MACs".
 	Unit string `json:"unit,omitempty"`
-	// Text says it to people: "12 ports of port group lab/web change vlan access 100 → access 200".
+	// Text describes it for people: "12 ports of port group lab/web change vlan access 100 → access 200".
 	Text string `json:"text"`
 }
 
-// UnmarshalJSON is the inverse of what is written.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (e *Effect) UnmarshalJSON(b []byte) error {
 	type plain Effect
 	if err := json.Unmarshal(b, (*plain)(e)); err != nil {

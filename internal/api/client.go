@@ -42,7 +42,7 @@ type Client struct {
 
 var _ Service = (*Client)(nil)
 
-// NewClient does not connect yet; each call does.
+// NewClient returns a client. It does not connect yet; each call does.
 func NewClient(socket string) *Client {
 	return newClient(socket, connect.NewClient(
 		connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent",
@@ -65,7 +65,7 @@ func newClient(socket string, rpc *connect.Client) *Client {
 	return c
 }
 
-// dialer makes a connection to the socket for each call.
+// dialer returns a transport that makes a connection to the socket for each call.
 func dialer(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -73,10 +73,10 @@ func dialer(socket string) *http.Transport {
 	}, DisableKeepAlives: true}
 }
 
-// versioned says which version of the protocol is spoken, and hears which the agent speaks.
+// versioned sends the version of the protocol, and checks the agent's.
 type versioned struct{ next http.RoundTripper }
 
-// versionError says that the agent speaks another version.
+// versionError: the agent has another version of the protocol.
 type versionError struct{ agent string }
 
 func (e *versionError) Error() string {
@@ -84,7 +84,7 @@ func (e *versionError) Error() string {
 		"the agent was started with, or restart it with this one", e.agent, Version)
 }
 
-// RoundTrip asks, and refuses the answer of an agent that speaks another version.
+// RoundTrip sends a request, and refuses the answer of an agent with another version of the protocol.
 func (v versioned) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set(versionHeader, strconv.Itoa(Version))
@@ -105,7 +105,7 @@ type message[M any] interface {
 	proto.Message
 }
 
-// ask asks with q, nil for nothing, and reads the answer.
+// ask sends the request q, nil for an empty one, and reads the answer.
 func ask[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client,
 	call func(context.Context, PQ) (PR, error), q any) (answer T, err error) {
 	m := PQ(new(Q))
@@ -122,7 +122,7 @@ func ask[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Clie
 	return answer, nil
 }
 
-// act asks for what has no answer but that it is done.
+// act sends a request that has no answer other than success.
 func act[Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client,
 	call func(context.Context, PQ) (PR, error), q any) error {
 	_, err := ask[struct{}](ctx, c, call, q)
@@ -143,7 +143,8 @@ type stream[R any] interface {
 	Close() error
 }
 
-// follow asks with q and calls emit with every answer. It ends without an error when ctx ends, or when the agent does.
+// follow sends the request q and calls emit with every answer. It ends without an error when ctx ends, or when the
+// agent does.
 func follow[T, Q, R any, S stream[R], PQ message[Q], PR message[R]](ctx context.Context, c *Client,
 	call func(context.Context, PQ) (S, error), q any, emit func(T) error) error {
 	m := PQ(new(Q))
@@ -170,7 +171,7 @@ func follow[T, Q, R any, S stream[R], PQ message[Q], PR message[R]](ctx context.
 	}
 }
 
-// over is why no more answers come, nil for an end that is none of a fault.
+// over returns why a stream ended, nil for an end that is not an error.
 func (c *Client) over(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil

@@ -9,29 +9,29 @@ import (
 
 // ClusterService makes the host part of a cluster of controllers.
 type ClusterService interface {
-	// Membership is the host's part in a cluster.
+	// Membership returns the host's part in a cluster.
 	Membership(context.Context) (*Membership, error)
-	// Join makes the host part of a cluster. What the host has by its file stays.
+	// Join makes the host part of a cluster. The configuration from the host's own file stays.
 	Join(context.Context, Join) (*Membership, error)
-	// HandOver hands the switches that the host's own file has too over to the controllers.
+	// HandOver hands switches that are also in the host's own file over to the controllers.
 	HandOver(context.Context, HandOver) (*Applied, error)
-	// Leave makes what the controllers declared the host's own configuration, and returns how it was.
+	// Leave turns the configuration from the controllers into the host's own, and returns the membership as it was.
 	Leave(context.Context) (*Membership, error)
 }
 
-// Join says which cluster, and by what right.
+// Join identifies the cluster, and authorises the host to join.
 type Join struct {
 	// Controller is HOST:PORT of any controller of the cluster.
 	Controller string `json:"controller"`
-	// Token as the controller made it. It is not to be logged.
+	// Token is the token that the controller made. It must not be logged.
 	Token string `json:"token"`
-	// Name of the host in the cluster; "" for the host's name.
+	// Name is the name of the host in the cluster; "" for the host's own name.
 	Name string `json:"name"`
-	// Replace takes the name of a host that was installed anew.
+	// Replace takes over the name of a host that was reinstalled.
 	Replace bool `json:"replace"`
 }
 
-// HandOver asks for a hand-over of switches to the controllers.
+// HandOver is a request to hand switches over to the controllers.
 type HandOver struct {
 	DryRun bool `json:"dryRun"`
 	Window
@@ -41,23 +41,23 @@ type HandOver struct {
 type Membership struct {
 	// Member: the host is in a cluster.
 	Member bool `json:"member"`
-	// Cluster is the cluster's id, Host the host's there, Name the host's name there.
+	// Cluster is the cluster's id, Host the host's id in it, Name the host's name in it.
 	Cluster string `json:"cluster"`
 	Host    string `json:"host"`
 	Name    string `json:"name"`
-	// Controllers are their addresses, HOST:PORT.
+	// Controllers are the addresses of the controllers, HOST:PORT.
 	Controllers []string `json:"controllers"`
-	// Connected is the controller that the host speaks with; "" for none.
+	// Connected is the controller to which the host is connected; "" for none.
 	Connected string `json:"connected"`
 	// Since is when that connection began, or ended; Error is why there is none.
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error"`
-	// Revision and Epoch are of the definition that is active.
+	// Revision and Epoch are those of the active definition.
 	Revision int64 `json:"revision"`
 	Epoch    int64 `json:"epoch"`
-	// Switches are those that the controllers declare here.
+	// Switches are the switches that the controllers declare on this host.
 	Switches []string `json:"switches"`
-	// Expires is when the host's certificate does.
+	// Expires is when the host's certificate expires.
 	Expires time.Time `json:"expires,omitzero"`
 }
 
@@ -77,12 +77,12 @@ func (k clusterCalls) Join(ctx context.Context, q Join) (*Membership, error) {
 	return ask[*Membership](ctx, k.client, k.rpc.JoinCluster, q)
 }
 
-// HandOver hands the switches that the host's own file has too over to the controllers.
+// HandOver hands switches that are also in the host's own file over to the controllers.
 func (k clusterCalls) HandOver(ctx context.Context, q HandOver) (*Applied, error) {
 	return ask[*Applied](ctx, k.client, k.rpc.HandOver, q)
 }
 
-// Leave makes what the controllers declared the host's own configuration.
+// Leave turns the configuration from the controllers into the host's own.
 func (k clusterCalls) Leave(ctx context.Context) (*Membership, error) {
 	return ask[*Membership](ctx, k.client, k.rpc.LeaveCluster, nil)
 }

@@ -9,20 +9,21 @@ import (
 
 // ConfigQuery names a configuration.
 type ConfigQuery struct {
-	// Number is that of a version in the history; 0 for the applied configuration.
+	// Number is the number of a version in the history; 0 for the applied configuration.
 	Number int `json:"number,omitempty"`
-	// Running asks for the applied configuration with what commands changed since: ports connected, moved and blocked.
+	// Running requests the applied configuration with the changes by commands since: ports connected, moved and
+	// blocked.
 	Running bool `json:"running,omitempty"`
 }
 
 // AppliedConfig is a configuration that is, or was, applied.
 type AppliedConfig struct {
-	// Number counts from 1; 0 where the configuration is not in the history.
+	// Number counts from 1; 0 if the configuration is not in the history.
 	Number int `json:"number"`
-	// Applied: it is the one that is applied now.
+	// Applied: this is the configuration that is applied now.
 	Applied bool      `json:"applied"`
 	At      time.Time `json:"at,omitzero"`
-	// By is what applied it: "apply /etc/heddle/heddle.yaml". File is where it came from.
+	// By is the command that applied it: "apply /etc/heddle/heddle.yaml". File is where it came from.
 	By   string `json:"by"`
 	File string `json:"file"`
 	// Size is the length of the content, in bytes.
@@ -31,15 +32,15 @@ type AppliedConfig struct {
 	Content string `json:"content,omitempty"`
 }
 
-// ConfigService is what an agent answers about configurations.
+// ConfigService has the calls about configurations.
 type ConfigService interface {
-	// Config reads one configuration.
+	// Config returns one configuration.
 	Config(context.Context, ConfigQuery) (*AppliedConfig, error)
 	// Configs lists those in the history, the oldest first, without their content.
 	Configs(context.Context) ([]AppliedConfig, error)
 }
 
-// Config reads one configuration.
+// Config returns one configuration.
 func (c *Client) Config(ctx context.Context, q ConfigQuery) (*AppliedConfig, error) {
 	return ask[*AppliedConfig](ctx, c, c.config.GetConfig, q)
 }
@@ -49,7 +50,7 @@ func (c *Client) Configs(ctx context.Context) ([]AppliedConfig, error) {
 	return ask[[]AppliedConfig](ctx, c, c.config.ListConfigs, nil)
 }
 
-// GetConfig reads one configuration.
+// GetConfig returns one configuration.
 func (a *adapter) GetConfig(ctx context.Context, m *agentv1.GetConfigRequest) (*agentv1.GetConfigResponse, error) {
 	return answer[agentv1.GetConfigResponse](ctx, a, m, a.service.Config)
 }

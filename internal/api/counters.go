@@ -9,7 +9,7 @@ import (
 // Counters are counters in the order in which they are shown. In JSON they are an object: {"packetsInUnicast": 12, …}.
 type Counters []Counter
 
-// Counter is one counter; its name is VMware's where there is one.
+// Counter is one counter; it has VMware's name if VMware has the same counter.
 type Counter struct {
 	Name  string `json:"name"`
 	Value uint64 `json:"value"`
@@ -30,7 +30,7 @@ func (c Counters) MarshalJSON() ([]byte, error) {
 	return writeCounts(len(c), func(i int) (string, uint64) { return c[i].Name, c[i].Value })
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (c *Counters) UnmarshalJSON(b []byte) error {
 	*c = Counters{}
 	return readCounts(b, func(name string, n uint64) { *c = append(*c, Counter{name, n}) })
@@ -41,7 +41,7 @@ func (c ReasonCounts) MarshalJSON() ([]byte, error) {
 	return writeCounts(len(c), func(i int) (string, uint64) { return c[i].Reason, c[i].Value })
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON.
+// UnmarshalJSON reads what MarshalJSON writes.
 func (c *ReasonCounts) UnmarshalJSON(b []byte) error {
 	*c = ReasonCounts{}
 	return readCounts(b, func(name string, n uint64) { *c = append(*c, ReasonNo{name, n}) })
@@ -95,7 +95,7 @@ func (c Counters) Value(name string) uint64 {
 	return 0
 }
 
-// Value returns how many there are of a reason.
+// Value returns the count of a reason.
 func (c ReasonCounts) Value(reason string) uint64 {
 	for _, r := range c {
 		if r.Reason == reason {

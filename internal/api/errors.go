@@ -22,25 +22,25 @@ type ErrorKind string
 // The kinds of error.
 const (
 	Internal ErrorKind = "internal" // the agent or the kernel failed
-	Invalid  ErrorKind = "invalid"  // what was asked for is wrong; nothing was changed
-	NotFound ErrorKind = "notFound" // what was asked about does not exist
-	Reverted ErrorKind = "reverted" // it was done, cut the host off, and was taken back by itself (S81)
+	Invalid  ErrorKind = "invalid"  // the request is wrong; nothing was changed
+	NotFound ErrorKind = "notFound" // the requested object does not exist
+	Reverted ErrorKind = "reverted" // the change was made, cut the host off, and was undone (S81)
 )
 
 // Error is what went wrong, one line per fault.
 type Error struct {
 	Kind  ErrorKind `json:"kind"`
 	Lines []string  `json:"lines"`
-	// Trial is that of a change that was taken back.
+	// Trial is the trial of a change that was undone.
 	Trial *Trial `json:"trial,omitempty"`
 }
 
 func (e *Error) Error() string { return strings.Join(e.Lines, "\n") }
 
-// NewError makes an error of lines, one per fault.
+// NewError returns an error with these lines, one per fault.
 func NewError(kind ErrorKind, lines ...string) *Error { return &Error{Kind: kind, Lines: lines} }
 
-// asError makes any error one that can be sent.
+// asError converts any error to one that can be sent.
 func asError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -49,7 +49,7 @@ func asError(err error) *Error {
 	return NewError(Internal, strings.Split(err.Error(), "\n")...)
 }
 
-// refusal is an error as it is sent: a code of Connect, and the error in the words of the contract.
+// refusal returns an error in the form in which it is sent: a code of Connect, with the error of the contract.
 func refusal(err error) error {
 	e := asError(err)
 	code := map[ErrorKind]connect.Code{Invalid: connect.CodeInvalidArgument, NotFound: connect.CodeNotFound,
@@ -69,7 +69,7 @@ func refusal(err error) error {
 	return out
 }
 
-// refused returns the error of the contract that err has with it, nil for none.
+// refused returns the error of the contract that err contains, nil for none.
 func refused(err error) *Error {
 	var sent *connect.Error
 	if !errors.As(err, &sent) {
@@ -90,14 +90,14 @@ func refused(err error) *Error {
 	return nil
 }
 
-// ErrNoAgent says that no agent of that name is running.
+// ErrNoAgent: no agent of that name is running.
 var ErrNoAgent = errors.New("no agent is running")
 
-// ErrEnded says that the agent ended before it answered.
+// ErrEnded: the agent ended before it answered.
 var ErrEnded = errors.New("the agent ended before it answered")
 
-// explain distinguishes the errors an operator meets: the agent refuses a request, another version, no agent, one
-// that ended, and no permission.
+// explain distinguishes the errors that an operator meets: the agent refuses a request, has another version, does not
+// run, has ended, or does not permit access.
 func (c *Client) explain(ctx context.Context, err error) error {
 	if c.remote != nil {
 		return c.remote.explain(ctx, err)

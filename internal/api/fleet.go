@@ -18,7 +18,7 @@ import (
 	"heddle/internal/api/wire"
 )
 
-// HostState is how a host follows the definition.
+// HostState is the state of a host towards the definition.
 type HostState string
 
 // The states of hosts.
@@ -26,7 +26,7 @@ const (
 	HostUp           HostState = "up"
 	HostPending      HostState = "pending"     // it was sent the newest version, and has not answered yet
 	HostOutOfSync    HostState = "out-of-sync" // it cannot activate the newest version
-	HostWarning      HostState = "warning"     // it has the newest version active, and reports something
+	HostWarning      HostState = "warning"     // it has the newest version active, and reports a problem
 	HostDisconnected HostState = "disconnected"
 )
 
@@ -36,17 +36,17 @@ type FleetHost struct {
 	ID     string            `json:"id"`
 	Labels map[string]string `json:"labels"`
 	State  HostState         `json:"state"`
-	// Agent is the version of its program.
+	// Agent is the version of the host's agent.
 	Agent string `json:"agent"`
-	// Revision that is active there, as far as is known.
+	// Revision is the revision that is active there, if known.
 	Revision int64 `json:"revision"`
-	// Problems say why it is not up.
+	// Problems are the reasons why the host is not up.
 	Problems []string `json:"problems"`
-	// Since is when it connected, or disconnected.
+	// Since is when the host connected, or disconnected.
 	Since time.Time `json:"since,omitzero"`
-	// Ports is how many of distributed switches it has.
+	// Ports is how many ports of distributed switches the host has.
 	Ports int `json:"ports"`
-	// Address it is connected from.
+	// Address is the address from which the host is connected.
 	Address string `json:"address"`
 	// Controller is the name of the one that it is connected to, or was.
 	Controller string `json:"controller"`
@@ -57,7 +57,7 @@ type FleetHost struct {
 // FleetHosts are the hosts of a cluster.
 type FleetHosts struct {
 	Hosts []FleetHost `json:"hosts"`
-	// Revision is the definition's.
+	// Revision is the revision of the definition.
 	Revision int64 `json:"revision"`
 	// Controllers is how many the cluster has, Unreachable the names of those that do not answer.
 	Controllers int      `json:"controllers"`
@@ -75,7 +75,7 @@ type FleetPort struct {
 	State     string `json:"state"`
 	MAC       string `json:"mac"`
 	Device    string `json:"device"`
-	// Stale: its host is not connected; this is what it reported last.
+	// Stale: the host is not connected; this is its last report.
 	Stale bool `json:"stale"`
 }
 
@@ -86,11 +86,11 @@ type FleetPortQuery struct {
 	PortGroup string `json:"portGroup"`
 }
 
-// Define makes the definition of a cluster what a file says.
+// Define replaces the definition of a cluster by a file.
 type Define struct {
 	File    string `json:"file"`
 	Content string `json:"content"`
-	// Revision that the change was made on; 0 for whatever there is.
+	// Revision is the one on which the change is based; 0 for the present one, whatever it is.
 	Revision int64 `json:"revision"`
 	DryRun   bool  `json:"dryRun"`
 	// Force removes port groups that ports still use.
@@ -99,24 +99,24 @@ type Define struct {
 	Wait time.Duration `json:"wait"`
 }
 
-// Defined says what became of it, or would.
+// Defined is the result of a change of the definition, or of its dry run.
 type Defined struct {
 	Revision int64 `json:"revision"`
-	// Changes of objects, a line each.
+	// Changes are the changes of objects, one line each.
 	Changes []string `json:"changes"`
-	// Hosts are those whose switches change.
+	// Hosts are the hosts whose switches change.
 	Hosts []string `json:"hosts"`
-	// Waiting are hosts that do not have the change active yet, with why.
+	// Waiting are the hosts on which the change is not active yet, with the reason.
 	Waiting []HostProblem `json:"waiting"`
 }
 
-// HostProblem is what stands between a host and the definition.
+// HostProblem is a reason why a host does not have the definition active.
 type HostProblem struct {
 	Host     string   `json:"host"`
 	Problems []string `json:"problems"`
 }
 
-// Definition is what a cluster's controllers keep.
+// Definition is the definition that a cluster's controllers keep.
 type Definition struct {
 	Revision int64  `json:"revision"`
 	Epoch    int64  `json:"epoch"`
@@ -125,11 +125,11 @@ type Definition struct {
 	Stale string `json:"stale,omitempty"`
 }
 
-// JoinTerms are those of a token by which a host joins.
+// JoinTerms are the terms of a token by which a host joins.
 type JoinTerms struct {
-	// Labels of the host.
+	// Labels are the labels of the host.
 	Labels map[string]string `json:"labels"`
-	// Lasts is how long the token can be used; 0 for an hour.
+	// Lasts is how long the token is valid; 0 for an hour.
 	Lasts time.Duration `json:"lasts"`
 }
 
@@ -159,7 +159,7 @@ func NewFleet(socket string) *Fleet {
 	return f
 }
 
-// call asks a controller with q, nil for nothing, and reads the answer.
+// call sends the request q to a controller, nil for an empty one, and reads the answer.
 func call[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, f *Fleet,
 	do func(context.Context, PQ) (PR, error), q any) (answer T, err error) {
 	m := PQ(new(Q))
@@ -176,16 +176,16 @@ func call[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, f *Fle
 	return answer, nil
 }
 
-// ErrNoController says that no controller is running there.
+// ErrNoController means that no controller is running there.
 var ErrNoController = errors.New("no controller answers")
 
-// unreachable says that an error is of the way to the other side.
+// unreachable reports whether an error means that the other side could not be reached.
 func unreachable(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network)
 }
 
-// explain is an error of a call, for people.
+// explain converts the error of a call for people.
 func (f *Fleet) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -209,7 +209,7 @@ func (f *Fleet) explain(ctx context.Context, err error) error {
 	}
 }
 
-// connectText returns what the other side said.
+// connectText returns the other side's text of an error.
 func connectText(err error) string {
 	var e *connect.Error
 	if errors.As(err, &e) {
@@ -225,7 +225,7 @@ func (f *Fleet) Hosts(ctx context.Context) (*FleetHosts, error) {
 	return &out, err
 }
 
-// RemoveHost takes a host out of the cluster.
+// RemoveHost removes a host from the cluster.
 func (f *Fleet) RemoveHost(ctx context.Context, name string) error {
 	_, err := call[struct{}, controllerv1.RemoveHostRequest, controllerv1.RemoveHostResponse](ctx, f, f.rpc.RemoveHost,
 		struct {
@@ -244,14 +244,14 @@ func (f *Fleet) Ports(ctx context.Context, q FleetPortQuery) ([]FleetPort, error
 	return out.Ports, err
 }
 
-// Define makes the definition what a file says.
+// Define replaces the definition by a file.
 func (f *Fleet) Define(ctx context.Context, q Define) (*Defined, error) {
 	out, err := call[Defined, controllerv1.ApplyDefinitionRequest, controllerv1.ApplyDefinitionResponse](ctx, f,
 		f.rpc.ApplyDefinition, q)
 	return &out, err
 }
 
-// Definition reads the definition.
+// Definition returns the definition.
 func (f *Fleet) Definition(ctx context.Context) (*Definition, error) {
 	out, err := call[Definition, controllerv1.GetDefinitionRequest, controllerv1.GetDefinitionResponse](ctx, f,
 		f.rpc.GetDefinition, nil)

@@ -71,7 +71,7 @@ func TestFlowCallsArriveAndComeBack(t *testing.T) {
 	}
 }
 
-// What follows ends when the follower has seen enough, when its context ends, and when the agent does.
+// A stream ends when the follower has received enough, when its context ends, and when the agent does.
 func TestFlowsAreFollowedUntilSomebodyEnds(t *testing.T) {
 	e := &echo{}
 	c, _ := serve(t, e)
@@ -102,7 +102,7 @@ func TestFlowsAreFollowedUntilSomebodyEnds(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is its answer, as of every call.
+// An error in a request is returned, as for every call.
 func TestAFollowerIsToldWhatIsWrong(t *testing.T) {
 	c, _ := serve(t, &echo{err: NewError(Invalid, "no such direction")})
 	var e *Error

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// counting counts the applies under way.
+// counting counts the applies that are running.
 type counting struct {
 	echo
 	now, most, total atomic.Int32
@@ -45,7 +45,7 @@ func TestLargeRequestsAreTakenOneAfterTheOther(t *testing.T) {
 	if s.most.Load() != 1 || s.total.Load() != calls {
 		t.Errorf("%d large requests, %d at a time; want %d, one at a time", s.total.Load(), s.most.Load(), calls)
 	}
-	// Small ones do not wait for them.
+	// Small requests do not wait for the large ones.
 	go func() { _, err := c.Apply(t.Context(), Apply{Content: content}); done <- err }()
 	go func() { _, err := c.Apply(t.Context(), Apply{Content: "x"}); done <- err }()
 	for s.total.Load() != calls+2 {
@@ -91,7 +91,7 @@ func TestAnInterruptedCallSaysThatTheAgentMayHaveDoneIt(t *testing.T) {
 		for s.total.Load() == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		cancel(io.ErrNoProgress) // as a signal's cause
+		cancel(io.ErrNoProgress) // the cause, as with a signal
 	}()
 	if _, err := c.Apply(ctx, Apply{}); err == nil || !strings.Contains(err.Error(), "may be active or not") {
 		t.Errorf("%v", err)

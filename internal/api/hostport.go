@@ -22,60 +22,60 @@ type HostPort struct {
 	// ReasonCode is the reason for programs.
 	ReasonCode problem.Code `json:"reasonCode,omitempty"`
 	Addresses  []string     `json:"addresses"`
-	// Adoption says whose place the port has taken; nil for one that was made by itself.
+	// Adoption describes from which device the port has taken over; nil for a port that took over from none.
 	Adoption *Adoption `json:"adoption,omitempty"`
 }
 
-// AdoptionState is where the adoption of a device's addresses stands.
+// AdoptionState is the state of the adoption of a device's addresses.
 type AdoptionState string
 
 // The states of an adoption.
 const (
 	AdoptionPlanned   AdoptionState = "planned"   // a dry run: nothing was done
-	AdoptionMoving    AdoptionState = "moving"    // under way
-	AdoptionGateway   AdoptionState = "gateway"   // moved; a gateway has yet to answer
-	AdoptionConfirm   AdoptionState = "confirm"   // moved, and reached; the operator has yet to confirm
+	AdoptionMoving    AdoptionState = "moving"    // in progress
+	AdoptionGateway   AdoptionState = "gateway"   // moved; a gateway must still answer
+	AdoptionConfirm   AdoptionState = "confirm"   // moved, and reached; the operator must still confirm
 	AdoptionConfirmed AdoptionState = "confirmed" // it stays
-	AdoptionReverting AdoptionState = "reverting" // being taken back
-	AdoptionReleasing AdoptionState = "releasing" // the device has everything again; a gateway has yet to answer by it
-	AdoptionReverted  AdoptionState = "reverted"  // taken back: the device has everything again
+	AdoptionReverting AdoptionState = "reverting" // being undone
+	AdoptionReleasing AdoptionState = "releasing" // the device has all again; a gateway must still answer by it
+	AdoptionReverted  AdoptionState = "reverted"  // undone: the device has everything again
 )
 
-// Adoption is how a host port took the place of a device (S81).
+// Adoption describes how a host port takes over from a device (S81).
 type Adoption struct {
-	// Name is the host port's, Device the one whose addresses it has.
+	// Name is the name of the host port, Device that of the device whose addresses it takes.
 	Name   string        `json:"name"`
 	Device string        `json:"device"`
 	State  AdoptionState `json:"state"`
-	// Gateways have to answer, Missing of them have not.
+	// Gateways must answer; Missing are those that have not answered yet.
 	Gateways []string `json:"gateways,omitempty"`
 	Missing  []string `json:"missing,omitempty"`
-	// Deadline is until when the operator has to confirm; zero where that is not waited for.
+	// Deadline is until when the operator must confirm; zero if no confirmation is awaited.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Reason says to people why it was taken back, or for one that is confirmed why it could not be released;
-	// ReasonCode to programs.
+	// Reason describes for people why it was undone, or for a confirmed one why it could not be released; ReasonCode is
+	// the same for programs.
 	Reason     string      `json:"reason,omitempty"`
 	ReasonCode undone.Code `json:"reasonCode,omitempty"`
-	// Steps are what is or would be done, Warnings what the operator should know.
+	// Steps are the steps that are or would be done, Warnings are for the operator.
 	Steps    []string `json:"steps,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Declaration is the port as the configuration file would declare it, in YAML.
+	// Declaration is the port in the form of the configuration file, in YAML.
 	Declaration string `json:"declaration,omitempty"`
 }
 
-// Adopt asks that a host port take the place of an uplink's device.
+// Adopt is a request that a host port take over from an uplink's device.
 type Adopt struct {
 	Device string `json:"device"`
-	// PortGroup may be left out where only one fits, Name for the next free vmkN.
+	// PortGroup may be empty if only one fits; an empty Name is the next free vmkN.
 	PortGroup string `json:"portGroup"`
 	Name      string `json:"name"`
-	// Gateways have to answer, each of them; without any, a default gateway of each address family.
+	// Gateways must all answer; if it is empty, a default gateway of each address family must.
 	Gateways []string `json:"gateways"`
 	// GatewayWithin and ConfirmWithin are how long the gateways and the operator have, in nanoseconds.
 	GatewayWithin time.Duration `json:"gatewayWithin"`
 	ConfirmWithin time.Duration `json:"confirmWithin"`
 	DryRun        bool          `json:"dryRun"`
-	// Force does it though a program manages the device.
+	// Force adopts even if a program manages the device.
 	Force bool `json:"force"`
 }
 
@@ -84,22 +84,22 @@ type HostPortName struct {
 	Name string `json:"name"`
 }
 
-// Release asks that the device of a host port have everything again.
+// Release is a request to give everything back to the device of a host port.
 type Release struct {
 	Name string `json:"name"`
-	// Force leaves it there whether the gateway answers or not.
+	// Force leaves everything on the device whether the gateway answers or not.
 	Force bool `json:"force"`
 }
 
-// HostPortService is what an agent answers about host ports.
+// HostPortService has the calls about host ports.
 type HostPortService interface {
 	HostPorts(context.Context) ([]HostPort, error)
-	// Adoption is the last adoption of the port, also one that was taken back; without a name the last of all.
+	// Adoption returns the last adoption of the port, also if it was undone; without a name the last of all.
 	Adoption(context.Context, HostPortName) (*Adoption, error)
 	Adopt(context.Context, Adopt) (*Adoption, error)
-	// ConfirmAdoption keeps an adoption; without a name the one that waits for it.
+	// ConfirmAdoption keeps an adoption; without a name the one that waits for confirmation.
 	ConfirmAdoption(context.Context, HostPortName) (*Adoption, error)
-	// ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the
-	// device, or is confirmed again when it doesn't.
+	// ReleaseAdoption moves everything back. A confirmed adoption is then releasing until the gateway answers through
+	// the device, or is confirmed again if it does not answer.
 	ReleaseAdoption(context.Context, Release) (*Adoption, error)
 }

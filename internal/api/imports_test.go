@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// TestTheContractKnowsNothingOfTheKernel: neither the words nor the codec import the kernel's structs, nor reach past
-// Go's types.
+// TestTheContractKnowsNothingOfTheKernel: neither the types nor the codec import the kernel's structs, nor package
+// unsafe.
 func TestTheContractKnowsNothingOfTheKernel(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.go", "wire/*.go", "../../api/*.go"} {
@@ -49,7 +49,7 @@ func TestTheContractKnowsNothingOfTheKernel(t *testing.T) {
 	}
 }
 
-// TestBytesOfTheContractAreAddressesAndFrames: what has a form of its own is a message, never a struct in bytes.
+// TestBytesOfTheContractAreAddressesAndFrames: other structured values are messages, never structs in bytes.
 func TestBytesOfTheContractAreAddressesAndFrames(t *testing.T) {
 	frames := []string{"TraceRequest.frames", "CapturedFrame.data"}
 	addresses := []string{"mac", "seen_mac", "source_mac", "destination_mac", "src_mac", "dst_mac", "source",

@@ -5,30 +5,30 @@ import (
 	"heddle/internal/spec"
 )
 
-// IPFIX is how the flows of a switch are timed, kept and exported.
+// IPFIX is how the flows of a switch are timed, stored and exported.
 type IPFIX struct {
 	Collectors []Collector `json:"collectors"`
-	// ObservationDomainID is told to collectors.
+	// ObservationDomainID is sent to collectors.
 	ObservationDomainID uint32 `json:"observationDomainId"`
-	// SwitchIPAddress is the source address towards IPv4 collectors; "" is the host's own.
+	// SwitchIPAddress is the source address for messages to IPv4 collectors; "" is the host's own.
 	SwitchIPAddress string `json:"switchIpAddress,omitempty"`
-	// ActiveFlowTimeoutSeconds is how often a flow that goes on is reported, IdleFlowTimeoutSeconds how long after its
-	// last packet it has ended.
+	// ActiveFlowTimeoutSeconds is how often a flow that continues is reported; IdleFlowTimeoutSeconds is how long after
+	// its last packet a flow ends.
 	ActiveFlowTimeoutSeconds float64 `json:"activeFlowTimeoutSeconds"`
 	IdleFlowTimeoutSeconds   float64 `json:"idleFlowTimeoutSeconds"`
-	// SamplingRate is how many packets are left out after each that is metered: 0 meters every packet.
+	// SamplingRate is how many packets are skipped after each that is metered: 0 meters every packet.
 	SamplingRate int `json:"samplingRate"`
 	// InternalFlowsOnly exports only flows between two ports of this host.
 	InternalFlowsOnly bool `json:"internalFlowsOnly"`
 	// Biflow makes one record of a conversation's two directions (RFC 5103).
 	Biflow bool `json:"biflow"`
-	// TemplatesEverySeconds and TemplatesPackets are after which time, and which number of messages, templates are sent
+	// TemplatesEverySeconds and TemplatesPackets are the time and the number of messages after which templates are sent
 	// again; packets 0: by time alone.
 	TemplatesEverySeconds float64 `json:"templatesEverySeconds"`
 	TemplatesPackets      int     `json:"templatesPackets"`
-	// MaxFlows is the most flows of the switch that the agent keeps at a time.
+	// MaxFlows is the most flows of the switch that the agent stores at a time.
 	MaxFlows int `json:"maxFlows"`
-	// MTU is the largest IP packet that a message makes, in bytes; 0: the path's.
+	// MTU is the largest IP packet for a message, in bytes; 0: the MTU of the path.
 	MTU int `json:"mtu"`
 }
 
@@ -39,21 +39,22 @@ type Collector struct {
 	Port      uint16         `json:"port"`
 	Shape     spec.Shape     `json:"shape"`
 	Transport spec.Transport `json:"transport"`
-	// TLS is that of a collector over TLS.
+	// TLS is set for a collector over TLS.
 	TLS *CollectorTLS `json:"tls,omitempty"`
 }
 
-// CollectorTLS is how a collector over TLS is known, and this host to it: names of files, not what is in them.
+// CollectorTLS says how to authenticate a collector over TLS, and how this host authenticates itself: names of files,
+// not their content.
 type CollectorTLS struct {
-	// CA has the authorities; "": those that the host trusts.
+	// CA is the file of the authorities; "": those that the host trusts.
 	CA          string `json:"ca,omitempty"`
 	Certificate string `json:"certificate,omitempty"`
 	Key         string `json:"key,omitempty"`
-	// ServerName is the name that the collector proves; "": its address.
+	// ServerName is the name that the collector must prove; "": its address.
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// IPFIXOf returns a switch's settings as they are shown.
+// IPFIXOf converts a switch's settings.
 func IPFIXOf(x plan.IPFIX) *IPFIX {
 	out := &IPFIX{
 		Collectors: make([]Collector, len(x.Collectors)), ObservationDomainID: x.ObservationDomain,

@@ -9,7 +9,7 @@ import (
 // LAGMember is an uplink as a member of a LAG (S52, S53).
 type LAGMember struct {
 	Name string `json:"name"` // of the LAG
-	// Used: frames may leave by it; Single: alone, without a partner (fallback).
+	// Used: frames may leave by it. Single: it is used alone, without a partner (fallback).
 	Used   bool   `json:"used"`
 	Single bool   `json:"single,omitempty"`
 	Reason string `json:"reason,omitempty"` // why it is not used
@@ -19,61 +19,61 @@ type LAGMember struct {
 	Receive string    `json:"receive"`
 	Mux     string    `json:"mux"`
 	Actor   LACPInfo  `json:"actor"`
-	Partner *LACPInfo `json:"partner,omitempty"` // nil: none is heard
-	// PDUs received, sent, and received but not readable; markers received.
+	Partner *LACPInfo `json:"partner,omitempty"` // nil: no partner is heard
+	// PDUs received, sent, and received but malformed; markers received.
 	In      uint64 `json:"pdusIn"`
 	Out     uint64 `json:"pdusOut"`
 	Bad     uint64 `json:"pdusBad"`
 	Markers uint64 `json:"markersIn"`
 }
 
-// LACPInfo is one side of a link, as LACP reports it.
+// LACPInfo is one side of a link, from LACPDUs.
 type LACPInfo struct {
 	SystemPriority uint16 `json:"systemPriority"`
 	System         string `json:"system"` // MAC
 	Key            uint16 `json:"key"`
 	PortPriority   uint16 `json:"portPriority"`
 	Port           uint16 `json:"port"`
-	// State are the flags in words: active or passive, fast or slow, aggregatable or individual, and of in-sync,
-	// collecting, distributing, defaulted, expired those that hold.
+	// State are the flags in words: active or passive, fast or slow, aggregatable or individual, and those of in-sync,
+	// collecting, distributing, defaulted and expired that are set.
 	State []string `json:"state"`
 }
 
 // LLDP is what one uplink's neighbours announce.
 type LLDP struct {
 	Neighbours []Neighbour `json:"neighbours"`
-	// PDUs received, sent, received but not readable, and received from more neighbours than are kept.
+	// PDUs received, sent, received but malformed, and received from more neighbours than are kept.
 	In      uint64 `json:"pdusIn"`
 	Out     uint64 `json:"pdusOut"`
 	Bad     uint64 `json:"pdusBad"`
 	Refused uint64 `json:"pdusRefused"`
 }
 
-// Neighbour is a device at the other end of an uplink, in its own words; what a terminal could take for a command is
-// replaced.
+// Neighbour is a device at the other end of an uplink, as it describes itself; characters that a terminal could
+// interpret as commands are replaced.
 type Neighbour struct {
 	Chassis           string   `json:"chassis"`
 	Port              string   `json:"port"`
 	PortDescription   string   `json:"portDescription,omitempty"`
 	SystemName        string   `json:"systemName,omitempty"`
 	SystemDescription string   `json:"systemDescription,omitempty"`
-	Capabilities      []string `json:"capabilities,omitempty"` // those enabled
+	Capabilities      []string `json:"capabilities,omitempty"` // the enabled ones
 	Management        []string `json:"management,omitempty"`   // addresses
-	// PVID is the VLAN of untagged frames on its port, MaxFrame the longest frame it takes in bytes; 0: not
+	// PVID is the VLAN of untagged frames on its port, MaxFrame the longest frame that it accepts, in bytes; 0: not
 	// announced.
 	PVID     uint16 `json:"pvid,omitempty"`
 	MaxFrame uint16 `json:"maxFrame,omitempty"`
-	// VLANs are those that it announces for its port, in the order of their ids; empty: it announces none, which says
-	// nothing of those that the port carries.
+	// VLANs are the VLANs that it announces for its port, sorted by id; empty: it announces none, although the port may
+	// carry some.
 	VLANs  []NeighbourVLAN `json:"vlans,omitempty"`
 	Source string          `json:"source"` // MAC
 	Since  time.Time       `json:"since"`
 	Heard  time.Time       `json:"heard"`
-	TTL    uint16          `json:"ttl"` // seconds from Heard that it counts
+	TTL    uint16          `json:"ttl"` // validity in seconds, from Heard
 }
 
 // NeighbourVLAN is a VLAN that a neighbour announces for its port.
 type NeighbourVLAN struct {
 	ID   uint16 `json:"id"`
-	Name string `json:"name,omitempty"` // in the neighbour's words
+	Name string `json:"name,omitempty"` // the neighbour's name for it
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// UplinkService takes uplinks out of use for their maintenance.
+// UplinkService takes uplinks out of use for maintenance.
 type UplinkService interface {
 	// Maintain drains or blocks an uplink, or all members of a LAG, or takes it back into use.
 	Maintain(context.Context, Maintain) (*Maintained, error)
@@ -17,31 +17,31 @@ type UplinkUse string
 // What uplinks may be used for.
 const (
 	InUse     UplinkUse = "in-use"  // by its teams
-	IsDrained UplinkUse = "drained" // by no team: ports use others, and what arrives is accepted
-	IsBlocked UplinkUse = "blocked" // drained, and nothing passes in either direction
+	IsDrained UplinkUse = "drained" // by no team: ports use others, and arriving frames are accepted
+	IsBlocked UplinkUse = "blocked" // drained, and no frame passes in either direction
 )
 
-// Maintain says what is to become of an uplink.
+// Maintain is a request to change an uplink's use.
 type Maintain struct {
 	// Uplink names an uplink, or a LAG: then all of its members.
 	Uplink string `json:"uplink"`
-	// Switch is that of the uplink; "" where one switch alone has an uplink of that name.
+	// Switch is the switch of the uplink; "" if only one switch has an uplink of that name.
 	Switch string    `json:"switch,omitempty"`
 	Use    UplinkUse `json:"use"`
-	// Force cuts ports off that have no other uplink.
+	// Force cuts off ports that have no other uplink.
 	Force  bool  `json:"force,omitempty"`
 	DryRun bool  `json:"dryRun"`
-	ReadAt int64 `json:"readAt"` // as of Apply
+	ReadAt int64 `json:"readAt"` // as in Apply
 	Window
 }
 
-// Maintained is what became of an uplink, or would.
+// Maintained is the result of a request, or of its dry run.
 type Maintained struct {
 	Switch string `json:"switch"`
-	// Uplinks are the one that was named, or the members of the LAG.
+	// Uplinks are the named one, or the members of the LAG.
 	Uplinks []string  `json:"uplinks"`
 	Use     UplinkUse `json:"use"`
-	// Moves are the ports whose frames leave by other uplinks than before, CutOff those that have none any more.
+	// Moves are the ports whose frames leave by other uplinks than before, CutOff those that no longer have one.
 	Moves  []UplinkMove `json:"moves"`
 	CutOff []string     `json:"cutOff"`
 	// Applied are the changes, and how they were made.
@@ -51,9 +51,9 @@ type Maintained struct {
 // UplinkMove is a port whose frames leave by other uplinks than before.
 type UplinkMove struct {
 	Port string `json:"port"`
-	// Host: it is an interface of the host's own.
+	// Host: the port is an interface of the host's own.
 	Host bool `json:"host,omitempty"`
-	// From and To are the uplinks that its frames may leave by: several with a hashing policy.
+	// From and To are the uplinks by which its frames may leave: several with a hashing policy.
 	From []string `json:"from"`
 	To   []string `json:"to"`
 }

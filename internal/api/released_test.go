@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// released returns the methods of the contract as it was last released.
+// released returns the methods of the last released contract.
 func released(t *testing.T) (methods []protoreflect.MethodDescriptor) {
 	t.Helper()
 	b, err := os.ReadFile("../../api/contract.binpb")
@@ -50,7 +50,7 @@ func procedure(m protoreflect.MethodDescriptor) string {
 	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
 }
 
-// A program that knows no more than the released contract is answered by this agent, in all that it calls.
+// A program that knows only the released contract gets an answer from this agent to every call.
 func TestAReleasedProgramIsAnswered(t *testing.T) {
 	_, socket := serve(t, &echo{})
 	c := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent",
@@ -76,7 +76,7 @@ func TestAReleasedProgramIsAnswered(t *testing.T) {
 	}
 }
 
-// A released agent answers with what it knows, and this program makes do with that.
+// A released agent answers with the fields that it knows, and this program can work with them.
 func TestAReleasedAgentIsUnderstood(t *testing.T) {
 	rpc := connect.NewServer()
 	for _, m := range released(t) {

@@ -23,7 +23,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// spoken returns the Go types that each call of the contract asks with and answers; Capture's answers have a test of
+// spoken returns the Go types of request and answer of each call of the contract; Capture's answers have a test of
 // their own.
 func spoken() map[string][2]any {
 	return map[string][2]any{
@@ -99,7 +99,7 @@ func made(t *testing.T, d protoreflect.MessageDescriptor) proto.Message {
 	return m.New().Interface()
 }
 
-// TestEveryMessageCarriesWhatIsPutIntoIt: random values of every field go there and come back, by bytes.
+// TestEveryMessageCarriesWhatIsPutIntoIt: random values of every field are encoded to bytes and decoded.
 func TestEveryMessageCarriesWhatIsPutIntoIt(t *testing.T) {
 	eachCall(t, func(t *testing.T, m protoreflect.MethodDescriptor, ask, answer any) {
 		var c wire.Codec
@@ -132,8 +132,8 @@ func TestEveryMessageCarriesWhatIsPutIntoIt(t *testing.T) {
 	})
 }
 
-// TestANewerAgentIsUnderstood: fields that are not known here are ignored, a word that is not known is shown by its
-// number, and a value of a policy of another kind is none. Nothing of it fails an answer.
+// TestANewerAgentIsUnderstood: unknown fields are ignored, an unknown word is shown by its number, and a policy's value
+// of an unknown kind is no value. An answer never fails because of them.
 func TestANewerAgentIsUnderstood(t *testing.T) {
 	words := 0
 	eachCall(t, func(t *testing.T, m protoreflect.MethodDescriptor, _, answer any) {
@@ -192,7 +192,7 @@ func TestAReleasedProgramReadsWhatThisAgentAnswers(t *testing.T) {
 	})
 }
 
-// TestAWordThatTheSchemaLacksFailsNoAnswer: the agent's answer goes without the word. A request with such a word is
+// TestAWordThatTheSchemaLacksFailsNoAnswer: the agent sends its answer without the word. A request with such a word is
 // refused.
 func TestAWordThatTheSchemaLacksFailsNoAnswer(t *testing.T) {
 	c, _ := serve(t, &echo{})
@@ -228,7 +228,7 @@ func (s *strange) HostPorts(context.Context) ([]HostPort, error) {
 	return []HostPort{{Name: "vmk0", State: "sleepy"}}, nil
 }
 
-// newer makes a message one that a later version might send.
+// newer changes a message to one that a later version might send.
 func newer(m protoreflect.Message) {
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		const later = protoreflect.EnumNumber(4711)
@@ -258,7 +258,7 @@ func newer(m protoreflect.Message) {
 	}
 }
 
-// crossed returns a message as it arrives.
+// crossed returns a message after encoding and decoding.
 func crossed(t *testing.T, m proto.Message) proto.Message {
 	t.Helper()
 	b, err := proto.Marshal(m)
@@ -280,7 +280,7 @@ func text(v reflect.Value) string {
 	return string(b)
 }
 
-// filler fills values with random ones that the schema allows. It finds a field's counterpart by its name, without the
+// filler fills values with random ones that the schema allows. It finds the field of a message by its name, without the
 // codec.
 type filler struct{ *rand.Rand }
 
@@ -352,7 +352,7 @@ func (g *filler) field(v reflect.Value, fd protoreflect.FieldDescriptor) {
 	}
 }
 
-// special are values of types that the schema has a form of their own for.
+// special returns values of types with their own form in the schema.
 func (g *filler) special(t reflect.Type) (any, bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -395,7 +395,7 @@ func (g *filler) members() plan.Members {
 		{Name: "tls", Value: plan.FieldValueOf(plan.Members{{Name: "ca", Value: plan.FieldValueOf(g.text())}})}}
 }
 
-// policy sets some fields of a policy by themselves.
+// policy sets some fields of a policy independently.
 func (g *filler) policy() (p spec.Policy) {
 	examples := map[plan.Kind]string{plan.KindTruth: "false", plan.KindAnswer: "accept", plan.KindNumber: "0",
 		plan.KindDuration: "2s", plan.KindChoice: "x", plan.KindList: "a,b"}

@@ -25,27 +25,27 @@ import (
 // versionHeader carries the protocol version in both directions.
 const versionHeader = "Heddle-Api"
 
-// What keeps callers that are slow, many or too large from filling the agent's memory.
+// Limits that keep callers that are slow, many or too large from filling the agent's memory.
 const (
-	// patience is how long a request's body, or an answer, may be under way.
+	// patience is how long the transfer of a request's body, or of an answer, may take.
 	patience = 30 * time.Second
-	// maxBody bounds a request, in bytes: the largest configuration file and what goes with it.
+	// maxBody bounds a request, in bytes: the largest configuration file and the other fields.
 	maxBody = 40 << 20
-	// smallBody is what every request may have; one that is larger is read when no other such is, in bytes. No request
-	// that is answered by a stream is larger.
+	// smallBody is the size that every request may have, in bytes; larger ones are read one at a time. No request that
+	// is answered by a stream is larger.
 	smallBody = 1 << 20
 )
 
-// SocketPath returns where the agent of that name listens.
+// SocketPath returns the path of the socket of the agent of that name.
 func SocketPath(runDir, name string) string { return filepath.Join(runDir, name+".sock") }
 
 // Listen makes the agent's socket, readable and writable by its owner alone. The caller holds the agent's instance
-// lock, so a socket that is there was left by a dead one.
+// lock, so an existing socket was left by a dead agent.
 func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("remove the socket a dead agent left: %w", err)
 	}
-	// The mode is set before anyone can connect: a socket appears with the permissions the mask leaves.
+	// The mode must be set before anyone can connect: a socket is created with the permissions that the mask leaves.
 	old := syscall.Umask(0o177)
 	l, err := net.Listen("unix", path)
 	syscall.Umask(old)
@@ -55,7 +55,7 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers on l until the context ends; requests under way are finished.
+// Serve answers on l until the context ends; requests in progress are finished.
 func Serve(ctx context.Context, l net.Listener, s Service, log *slog.Logger) error {
 	srv := &http.Server{
 		Handler:           handler(ctx, s),
@@ -75,13 +75,13 @@ func Serve(ctx context.Context, l net.Listener, s Service, log *slog.Logger) err
 	return <-stopped
 }
 
-// handler answers the calls of the contract; those that follow something end with ctx.
+// handler answers the calls of the contract; streams end with ctx.
 func handler(ctx context.Context, s Service) http.Handler {
 	rpc := connect.NewServer(admit)
 	a := &adapter{service: s, codec: wire.Codec{Lenient: true}, ending: ctx}
 	a.register(rpc)
 	mux := http.NewServeMux()
-	// Nothing is compressed: both ends are on one machine, and what is small on the way could be large in memory.
+	// Nothing is compressed: both ends are on one machine, and a small compressed message could be large in memory.
 	strict := connectproto.NewJSONCodec()
 	strict.UnmarshalOptions.DiscardUnknown = false
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors(),
@@ -106,7 +106,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 			r.Body = http.MaxBytesReader(w, r.Body, smallBody)
 		default:
 			release, err := one.hold(r)
-			if err != nil { // the caller has left
+			if err != nil { // the caller has disconnected
 				return
 			}
 			defer release()
@@ -115,7 +115,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	})
 }
 
-// refuseVersion answers a program of another version. Those of version 2 and before, which do not speak the contract,
+// refuseVersion answers a program of another version. Programs of version 2 and before, which do not use the contract,
 // read the body; later ones see the version in the header.
 func refuseVersion(w http.ResponseWriter, got string) {
 	w.Header().Set("Content-Type", "application/json")
@@ -124,14 +124,15 @@ func refuseVersion(w http.ResponseWriter, got string) {
 		"this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was "+
 			"started with", Version, got)))
 	if err == nil {
-		_, _ = io.WriteString(w, string(b)+"\n") // a caller that has left needs no answer
+		_, _ = io.WriteString(w, string(b)+"\n") // a caller that has disconnected needs no answer
 	}
 }
 
 // large is held by the request with a large body that is being answered.
 type large chan struct{}
 
-// hold waits for the place of a request whose body is large, or may be; release gives it back.
+// hold waits until no other large request is being answered, if the request's body is large or may be; release lets the
+// next one continue.
 func (l large) hold(r *http.Request) (release func(), err error) {
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
 		return func() {}, nil
@@ -144,10 +145,10 @@ func (l large) hold(r *http.Request) (release func(), err error) {
 	}
 }
 
-// connectionKey is the key of a call's context for what sets the deadlines of its connection.
+// connectionKey is the key in a call's context of the function that sets the deadlines of its connection.
 type connectionKey struct{}
 
-// deadlines sets when a call's request has to be there, and its answer gone; zero is never.
+// deadlines sets until when a call's request must have been received, and its answer sent; zero is never.
 func deadlines(ctx context.Context, read, write time.Time) error {
 	c, ok := ctx.Value(connectionKey{}).(*http.ResponseController)
 	if !ok {
@@ -156,16 +157,16 @@ func deadlines(ctx context.Context, read, write time.Time) error {
 	return errors.Join(c.SetReadDeadline(read), c.SetWriteDeadline(write))
 }
 
-// admit refuses requests that this agent does not understand as a whole: what it would ignore could be what the caller
-// relies on. Then it has the request be read without haste, since the server goes on reading, to notice a caller that
-// leaves.
+// admit refuses requests that this agent does not understand as a whole: the caller could rely on a field that the
+// agent would ignore. Afterwards it removes the deadline for reading, since the server continues to read, to notice a
+// caller that disconnects.
 func admit(next connect.ServerFunc) connect.ServerFunc {
 	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
 		return next(ctx, spec, &admitted{stream, ctx})
 	}
 }
 
-// admitted is a call's stream whose requests are looked through.
+// admitted is a call's stream whose requests are checked.
 type admitted struct {
 	connect.ServerStream
 	ctx context.Context

@@ -6,30 +6,30 @@ import (
 	"heddle/internal/diagnose"
 )
 
-// Service is what an agent answers; Client is the same from the other side.
+// Service has the calls that an agent answers; Client is the caller's side of them.
 type Service interface {
 	State(context.Context) (*State, error)
 	Stats(context.Context) ([]Stats, error)
-	// Accounts holds the counters of every port and uplink against what must be true of them (S94).
+	// Accounts checks the counters of every port and uplink against the accounting invariant (S94).
 	Accounts(context.Context) ([]PortAccount, error)
 	MACs(context.Context) ([]MAC, error)
-	// ForgetMACs removes learned addresses, until they are heard again, and returns them.
+	// ForgetMACs removes learned addresses, until they are learned again, and returns them.
 	ForgetMACs(context.Context, ForgetMACs) ([]MAC, error)
-	// Metrics are all metrics in Prometheus' text format.
+	// Metrics returns all metrics in Prometheus' text format.
 	Metrics(context.Context) (string, error)
-	// Trace says what would become of frames; nothing leaves and nothing changes.
+	// Trace returns what would happen to frames; no frame leaves and nothing changes.
 	Trace(context.Context, diagnose.Request) (*diagnose.Report, error)
-	// Advise says what is misconfigured; it measures for as long as q says.
+	// Advise returns what is misconfigured; it measures for the time in q.
 	Advise(context.Context, AdviseRequest) (*Advice, error)
-	// Events calls emit with what is kept and, unless q says otherwise, with what comes, until ctx ends or emit fails.
+	// Events calls emit with the kept events and, unless q says otherwise, with new ones, until ctx ends or emit fails.
 	Events(ctx context.Context, q Follow, emit func(Events) error) error
-	// Capture calls emit with what is captured, until ctx ends, EndCapture is called or emit fails.
+	// Capture calls emit with captured frames, until ctx ends, EndCapture is called or emit fails.
 	Capture(ctx context.Context, q Capture, emit func(CaptureEvent) error) error
 	EndCapture(context.Context, EndCapture) error
 	Apply(context.Context, Apply) (*Applied, error)
 	Connect(context.Context, Connect) (*Applied, error)
 	Reconnect(context.Context, Connect) (*Applied, error)
-	// ConnectIncoming makes a port whose guest is to arrive by a migration, and which waits for it (S99).
+	// ConnectIncoming makes a port whose guest will arrive by migration; the port waits for it (S99).
 	ConnectIncoming(context.Context, Connect) (*Applied, error)
 	Activate(context.Context, Activate) error
 	Expect(context.Context, Expect) error

@@ -1,6 +1,6 @@
-// Package api defines what an agent and its clients send each other, and has the client and the server: "-o json"
-// prints the same types, so that their field names are public, and they are carried over the contract in api/ at the
-// top of the repository, by Connect on a Unix socket of the agent's own that root alone may use.
+// Package api defines what an agent and its clients send each other, and has the client and the server. "-o json"
+// prints the same types, so that their field names are public. They are carried over the contract in api/ at the top of
+// the repository, by Connect on a Unix socket of the agent that only root may use.
 package api
 
 import (
@@ -12,27 +12,27 @@ import (
 	"heddle/internal/spec"
 )
 
-// Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks. It
-// changes when the contract does in a way that a program of the version before would misread; what is only added does
-// not change it.
+// Version is the version of the protocol. The agent refuses a client of another version, and says which version it has.
+// It changes when the contract changes in a way that a program of the version before would misread; additions do not
+// change it.
 const Version = 5
 
-// AgentInfo says which agent answers.
+// AgentInfo identifies the agent that answers.
 type AgentInfo struct {
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
 	API     int       `json:"api"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
-	// Config is where the active configuration came from: a path, or "" when there is none yet.
+	// Config is where the active configuration came from: a path, or "" if there is none yet.
 	Config   string   `json:"config"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Place is the boot and the network namespace whose devices the agent has, as its state says it.
+	// Place is the boot and the network namespace of the agent's devices, as in its state.
 	Place string `json:"place,omitempty"`
-	// Lookalikes say which devices have the alias of this agent's host ports and were not made by it.
+	// Lookalikes describe devices that have the alias of this agent's host ports and were not made by it.
 	Lookalikes []string `json:"lookalikes,omitempty"`
-	// Announcing is how many frames the agent has still to send to tell the physical network and the ports' owners of
-	// changes (S49, S50); 0 a second or so after the last change.
+	// Announcing is how many frames the agent has yet to send to announce changes to the physical network and the
+	// ports' owners (S49, S50); 0 a second or so after the last change.
 	Announcing int `json:"announcing"`
 }
 
@@ -58,11 +58,11 @@ type Switch struct {
 	ReversePath            bool      `json:"reversePath"`
 	ReversePathPromiscuous bool      `json:"reversePathPromiscuous"`
 	BlockGuestBPDU         bool      `json:"blockGuestBPDU"`
-	// IPFIX is how the switch's flows are timed, kept and exported.
+	// IPFIX is how the switch's flows are timed, stored and exported.
 	IPFIX *IPFIX `json:"ipfix"`
 }
 
-// PortGroup is one port group with the policy its ports inherit.
+// PortGroup is one port group with the policy that its ports inherit.
 type PortGroup struct {
 	Switch    string     `json:"switch"`
 	Name      string     `json:"name"`
@@ -74,7 +74,7 @@ type PortGroup struct {
 	Policy    []plan.Row `json:"policy"`
 }
 
-// PortState is what has become of a port or an uplink.
+// PortState is the state of a port or an uplink.
 type PortState string
 
 // The states of a port.
@@ -82,10 +82,10 @@ const (
 	Up      PortState = "up"      // frames pass
 	Down    PortState = "down"    // the device or its owner's end is down or has no carrier
 	Blocked PortState = "blocked" // by policy
-	Pending PortState = "pending" // its device is not there, or not usable
-	Waiting PortState = "waiting" // its guest runs elsewhere: it is to arrive by a migration, or has left by one
-	Drained PortState = "drained" // an uplink that no team uses, for its maintenance; what arrives is accepted
-	Out     PortState = "out"     // an uplink whose link is up and that is not used all the same
+	Pending PortState = "pending" // its device does not exist, or is not usable
+	Waiting PortState = "waiting" // its guest runs elsewhere: it will arrive, or has left, by migration
+	Drained PortState = "drained" // an uplink out of use for maintenance; arriving frames are accepted
+	Out     PortState = "out"     // an uplink whose link is up but that is not used
 )
 
 // Uplink is one uplink.
@@ -95,26 +95,28 @@ type Uplink struct {
 	Device string    `json:"device"`
 	State  PortState `json:"state"`
 	Reason string    `json:"reason,omitempty"`
-	// ReasonCode is the reason for programs; Reason says it to people.
+	// ReasonCode is the reason for programs; Reason describes it for people.
 	ReasonCode problem.Code `json:"reasonCode,omitempty"`
 	MAC        string       `json:"mac,omitempty"`
 	MTU        int          `json:"mtu,omitempty"`
-	// Speed is what the device says its link carries in each direction, in bits per second; 0 when it does not say.
+	// Speed is the speed that the device reports for its link in each direction, in bits per second; 0 if it reports
+	// none.
 	Speed uint64       `json:"speed,omitempty"`
 	VLANs plan.VLANSet `json:"vlans"`
-	// Number is the uplink's id on the host, out of the numbers that ports have.
+	// Number is the uplink's id on the host; ports and uplinks share the numbers.
 	Number uint32 `json:"number"`
-	// Monitoring is what is metered: "off", "ingress", "egress" or "ingress and egress".
+	// Monitoring is the metered direction: "off", "ingress", "egress" or "ingress and egress".
 	Monitoring string `json:"monitoring"`
-	// LAG is the LAG the uplink is a member of, and what LACP has found out; nil for an uplink by itself.
+	// LAG is the LAG of which the uplink is a member, and the state of LACP; nil for an uplink outside a LAG.
 	LAG *LAGMember `json:"lag,omitempty"`
-	// Maintenance says that the uplink is drained or blocked; nil for one in use.
+	// Maintenance describes how the uplink is drained or blocked; nil for one in use.
 	Maintenance *UplinkMaintenance `json:"maintenance,omitempty"`
-	// LLDP is what is known of the device at the other end; nil when LLDP is off on the switch.
+	// LLDP is what is known about the device at the other end; nil if LLDP is off on the switch.
 	LLDP *LLDP `json:"lldp,omitempty"`
-	// RunsBefore are programs of somebody else that see the device's frames before the switch does.
+	// RunsBefore are other people's programs that see the device's frames before the switch does.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
-	// Changed is what the agent has set on the device and gives back, Warnings what the device does not let be changed.
+	// Changed are the settings that the agent has changed on the device and will restore; Warnings are settings that
+	// the device does not allow to change.
 	Changed  []string `json:"changed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -124,7 +126,7 @@ type Origin string
 
 // The origins of a port.
 const (
-	FromFile Origin = "file"     // declared; apply owns it
+	FromFile Origin = "file"     // declared in the file; apply owns it
 	FromRun  Origin = "run-time" // connected by command; apply never touches it
 )
 
@@ -138,33 +140,33 @@ type Port struct {
 	Number    uint32    `json:"number"`
 	Device    string    `json:"device"`
 	State     PortState `json:"state"`
-	// Reason says to people why the port is not up, ReasonCode to programs.
+	// Reason describes for people why the port is not up; ReasonCode is the same for programs.
 	Reason     string       `json:"reason,omitempty"`
 	ReasonCode problem.Code `json:"reasonCode,omitempty"`
-	// Owner is the guest that the port belongs to, Siblings its other ports whose MACs it may use (S111).
+	// Owner is the guest that the port belongs to; Siblings are its other ports whose MACs it may use (S111).
 	Owner    string   `json:"owner,omitempty"`
 	Siblings []string `json:"siblings,omitempty"`
-	// Wait is that of a port whose guest runs elsewhere.
+	// Wait is set for a port whose guest runs elsewhere.
 	Wait *Wait     `json:"wait,omitempty"`
 	VLAN plan.VLAN `json:"vlan"`
 	MAC  string    `json:"mac,omitempty"`
-	// SeenMAC is the MAC the owner's adapter is seen to use, where it can be seen (D2).
+	// SeenMAC is the MAC that the owner's adapter is seen to use, if it can be seen (D2).
 	SeenMAC string `json:"seenMac,omitempty"`
-	// Violation says what the owner does that the policy rejects (S3).
+	// Violation describes what the owner does against the policy (S3).
 	Violation     string                `json:"violation,omitempty"`
 	ViolationCode observe.ViolationCode `json:"violationCode,omitempty"`
-	// Refused are the latest frames of the guest that the port's policy refused, one of each reason, the newest first.
+	// Refused are the latest frames of the guest that the port's policy refused, one for each reason, the newest first.
 	Refused []Refusal `json:"refused,omitempty"`
-	// Promiscuous is what the owner asks for: "yes", "no" or "unknown" (D1).
+	// Promiscuous says whether the owner asks for promiscuous mode: "yes", "no" or "unknown" (D1).
 	Promiscuous string `json:"promiscuous"`
-	// Uplinks are those the port's frames may leave by at present: one, none, or all that a hashing policy spreads
-	// over.
+	// Uplinks are the uplinks by which the port's frames may leave at present: one, none, or all among which a hashing
+	// policy chooses.
 	Uplinks   []string `json:"uplinks,omitempty"`
 	MTU       int      `json:"mtu,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
-	// RunsBefore are programs of somebody else that see the device's frames before the switch does.
+	// RunsBefore are other people's programs that see the device's frames before the switch does.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
-	// Overrides are the fields set on this port by command, on top of what the file says.
+	// Overrides are the fields of this port that commands have set, which have precedence over the file.
 	Overrides []Override `json:"overrides,omitempty"`
 	Effective []plan.Row `json:"effective"`
 }
@@ -173,40 +175,40 @@ type Port struct {
 type Override struct {
 	// Field is the field's name in the configuration file: "blocked", "portGroup".
 	Field string `json:"field"`
-	// Value is what the command has set it to, File what the file says of the port; none where it says nothing.
+	// Value is what the command has set, File the port's value in the file; none if the file sets none.
 	Value plan.FieldValue `json:"value"`
 	File  plan.FieldValue `json:"file,omitzero"`
 }
 
-// String returns the override as people read it: "portGroup=web".
+// String returns the override in a form for people: "portGroup=web".
 func (o Override) String() string { return o.Field + "=" + o.Value.String() }
 
-// Refusal is a frame of a guest that its port's policy refused, or that came when the port could learn no more MACs.
+// Refusal is a frame of a guest that its port's policy refused, or that arrived when the port could learn no more MACs.
 type Refusal struct {
 	Reason string `json:"reason"`
-	// Address is the IP address in whose name it was sent, where the address guard asked for it and it can be read.
+	// Address is the source IP address of the frame, if the address guard checked it and it can be read.
 	Address string    `json:"address,omitempty"`
 	MAC     string    `json:"mac"`
 	Time    time.Time `json:"time"`
 	// Past: the settings that refused it have changed since, or the guest's frames have been accepted for a while and
 	// none was refused for this reason.
 	Past bool `json:"past,omitempty"`
-	// Passed: a MAC limit let it pass, and did not learn its MAC.
+	// Passed: the port was at its MAC limit, and the frame passed without its MAC being learned.
 	Passed bool `json:"passed,omitempty"`
 }
 
 // Wait is a port's wait for a guest that runs elsewhere (S99).
 type Wait struct {
-	// Left: the guest has left by a migration; otherwise it is to arrive by one.
+	// Left: the guest has left by migration; otherwise it will arrive by migration.
 	Left bool `json:"left"`
-	// Overdue: it was to arrive, and has not for more than a minute.
+	// Overdue: the guest should have arrived more than a minute ago.
 	Overdue bool `json:"overdue"`
-	// Why is by what that is known.
+	// Why is the evidence for the wait, for people.
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
 }
 
-// Stats are the counters of one port or uplink: the 18 of a VDS under their names, and ours.
+// Stats are the counters of one port or uplink: the 18 of a VDS under their names, and Heddle's own.
 type Stats struct {
 	Switch   string       `json:"switch"`
 	Name     string       `json:"name"`
@@ -215,25 +217,26 @@ type Stats struct {
 	Extra    Counters     `json:"extra"`
 	Drops    ReasonCounts `json:"drops"`
 	Refused  ReasonCounts `json:"refused"`
-	// PortGroup is a port's; "" of an uplink.
+	// PortGroup is the port's port group; "" for an uplink.
 	PortGroup string `json:"portGroup,omitempty"`
-	// Speed is an uplink's: what its device says its link carries in each direction, in bits per second; 0 of a port,
-	// and when it does not say.
+	// Speed is the speed that an uplink's device reports for its link in each direction, in bits per second; 0 for a
+	// port, and if the device reports none.
 	Speed uint64 `json:"speed,omitempty"`
 	// ReadAt is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
 	ReadAt int64 `json:"readAt"`
-	// Device is what the port's device lost by its own account, Peer what the other end of a veth did; nil where it
-	// can't be seen.
+	// Device are the frames that the port's device counts as lost, Peer those that the other end of a veth counts; nil
+	// if they can't be seen.
 	Device *DeviceLosses `json:"deviceLosses,omitempty"`
 	Peer   *DeviceLosses `json:"peerLosses,omitempty"`
 }
 
-// DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the host's end
-// of a guest's device receives, the guest sent. No program of the switch saw these frames, or they were lost after it
-// had handed them over.
+// DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the guest sends
+// is received by the host's end of its device. No program of the switch saw these frames, or they were lost after the
+// switch had delivered them.
 //
-// RxDropped is not among what is lost: Linux counts there every frame that arrived well and that no protocol of the
-// receiver wants, such as an announcement (RARP) of a switch. What a device could not take is in the other counters.
+// RxDropped is not counted as lost: Linux counts there every frame that arrived well and that no protocol of the
+// receiver wants, such as an announcement (RARP) of a switch. Frames that a device could not accept are in the other
+// counters.
 type DeviceLosses struct {
 	Device    string `json:"device,omitempty"`
 	RxDropped uint64 `json:"rxDropped"`
@@ -243,7 +246,7 @@ type DeviceLosses struct {
 	RxMissed  uint64 `json:"rxMissed"`
 }
 
-// Lost returns the frames that the device, or who is behind it, could not take.
+// Lost returns the frames that the device, or the guest behind it, could not accept.
 func (l *DeviceLosses) Lost() uint64 {
 	if l == nil {
 		return 0
@@ -256,9 +259,9 @@ func (l *DeviceLosses) Lost() uint64 {
 type PortAccount struct {
 	Switch string `json:"switch"`
 	Name   string `json:"name"`
-	// State is "exact" (at rest, and every frame has its fate), "open" (frames were passing: those without a fate lie
-	// between Least and Most, which allows for none), "broken" (Fault says why) or "new" (the counters began anew
-	// meanwhile).
+	// State is "exact" (at rest, and every frame was delivered or dropped), "open" (frames were passing: the number
+	// without a fate is between Least and Most, which may be none), "broken" (Fault says why) or "new" (the counters
+	// were reset meanwhile).
 	State     string `json:"state"`
 	Received  uint64 `json:"received"`
 	Delivered uint64 `json:"delivered"`
@@ -268,22 +271,22 @@ type PortAccount struct {
 	Fault     string `json:"fault,omitempty"`
 }
 
-// MAC is one address a switch knows.
+// MAC is one address that a switch knows.
 type MAC struct {
 	Switch string       `json:"switch"`
 	VLAN   plan.Segment `json:"vlan"`
 	MAC    string       `json:"mac"`
 	Port   string       `json:"port"`
 	// Kind is "learned", "port" for a port's own address, "standby" for one that is in use at another port of its owner
-	// at present, or "sibling" for such an address at the port that uses it, where that is not seen to have it.
+	// at present, or "sibling" for such an address at the port that uses it, if that port is not seen to have it.
 	Kind string `json:"kind"`
 	// IdleSeconds is how long ago a learned address was last heard.
 	IdleSeconds float64 `json:"idleSeconds"`
 }
 
-// ForgetMACs says which learned addresses are to be removed: those that all of what is set holds for.
+// ForgetMACs selects the learned addresses to remove: those that match all fields that are set.
 type ForgetMACs struct {
-	// Switch, Port and MAC are any where they are "".
+	// Switch, Port and MAC match any if they are "".
 	Switch string `json:"switch,omitempty"`
 	Port   string `json:"port,omitempty"`
 	MAC    string `json:"mac,omitempty"`
@@ -293,39 +296,39 @@ type ForgetMACs struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// Apply asks for a new configuration file.
+// Apply is a request to apply a new configuration file.
 type Apply struct {
 	File    string `json:"file"`
 	Content string `json:"-" wire:"content"`
 	DryRun  bool   `json:"dryRun"`
-	// ReadAt is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 when it does not say.
+	// ReadAt is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 if it is not given.
 	ReadAt int64 `json:"readAt"`
-	// Rollback is the number of the version in the history that this brings back; 0 for a new configuration.
+	// Rollback is the number of the version in the history that this restores; 0 for a new configuration.
 	Rollback int `json:"rollback,omitempty"`
 	Window
 }
 
-// Applied is what an Apply did, or would do.
+// Applied is the result of an Apply, or of its dry run.
 type Applied struct {
 	Changes []Change `json:"changes"`
-	// Effects are what the changes mean for ports.
+	// Effects are the effects of the changes on ports.
 	Effects  []Effect `json:"effects,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Notes are about policies that work and that are seldom meant, of a dry run.
+	// Notes are, for a dry run, about policies that work but are seldom intended.
 	Notes  []string `json:"notes,omitempty"`
 	DryRun bool     `json:"dryRun"`
-	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the
-	// switch does, so that the change may not hold for all of them; each is a warning, too.
+	// RunsBefore are other people's programs on the devices that the change affects. They see frames before the switch
+	// does, so that the change may not apply to all frames; each is a warning, too.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
 	// ActiveAfterSeconds is how long after the command had read its input the changes were active, for all ports at one
-	// instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
-	// every device attached.
+	// instant; 0 if nothing had to change in the kernel. The command returns later, when everything is saved and every
+	// device attached.
 	ActiveAfterSeconds float64 `json:"activeAfterSeconds,omitempty"`
 	// ActiveAt is that instant.
 	ActiveAt *Instant `json:"activeAt,omitempty"`
-	// Trial is that of a change which concerns the way to the host's own addresses; nil for any other.
+	// Trial is the trial of a change that affects the path to the host's own addresses; nil for any other change.
 	Trial *Trial `json:"trial,omitempty"`
-	// Kept are the ports of the file of which commands have set something that the file says otherwise. That stays so.
+	// Kept are the ports of the file for which commands have set other values than the file. These values stay.
 	Kept []KeptPort `json:"kept,omitempty"`
 }
 
@@ -341,12 +344,12 @@ type Instant struct {
 	After  int64 `json:"after"`
 }
 
-// Progress is how far the agent is with devices that wait to be attached or detached.
+// Progress is how many devices wait to be attached or detached.
 type Progress struct {
-	// Attaching devices wait, of at most Of since none did.
+	// Attaching is the number of devices that wait; Of is the most that waited since none did.
 	Attaching int `json:"attaching"`
 	Of        int `json:"of"`
-	// Trial is that of the change that is being tried, nil for none.
+	// Trial is the trial of the change that is on trial, nil for none.
 	Trial *Trial `json:"trial,omitempty"`
 }
 
@@ -360,7 +363,7 @@ type Connect struct {
 type Block struct {
 	Port    string `json:"port"`
 	Blocked bool   `json:"blocked"`
-	ReadAt  int64  `json:"readAt"` // as of Apply
+	ReadAt  int64  `json:"readAt"` // as in Apply
 	Window
 }
 
@@ -368,26 +371,26 @@ type Block struct {
 type Move struct {
 	Port      string `json:"port"`
 	PortGroup string `json:"portGroup"`
-	ReadAt    int64  `json:"readAt"` // as of Apply
+	ReadAt    int64  `json:"readAt"` // as in Apply
 	Window
 }
 
-// Expect says that the ports of a guest are about to be connected, and that it is to arrive by a migration.
+// Expect announces that the ports of a guest are about to be connected, and that the guest will arrive by migration.
 type Expect struct {
-	// Guest is how the names of its ports begin, before the slash.
+	// Guest is the beginning of the names of its ports, before the slash.
 	Guest string `json:"guest"`
 }
 
-// Activate says that the guest of a port that waits for it runs here.
+// Activate records that the guest of a waiting port runs here.
 type Activate struct {
 	Port string `json:"port"`
 }
 
-// Disconnect ends a port that was connected by command: the one of that name, or the one that has the device.
+// Disconnect removes a port that was connected by command: the one of that name, or the one that has the device.
 type Disconnect struct {
 	Port   string `json:"port"`
 	Device string `json:"device,omitempty"`
-	// Reset forgets what the port has set for itself, also where its port group keeps that.
+	// Reset removes what the port has set for itself, even if its port group would keep it.
 	Reset bool `json:"reset,omitempty"`
 	Window
 }

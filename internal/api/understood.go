@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// understood reports whether all of a request is known here. A command that is newer than its agent may ask for more
-// than the agent knows of, and an agent that did the rest would do something else than was asked for.
+// understood returns an error unless everything in a request is known here. A command that is newer than its agent may
+// request more than the agent knows; if the agent did only the rest, it would not do what was requested.
 func understood(m any) error {
 	p, ok := m.(proto.Message)
 	if !ok {
@@ -21,7 +21,7 @@ func understood(m any) error {
 	return nil
 }
 
-// unknown names a field or value of a message that the schema does not have, "" for none.
+// unknown returns the name of a field or value of a message that the schema does not have, "" for none.
 func unknown(m protoreflect.Message) (what string) {
 	if b := m.GetUnknown(); len(b) > 0 {
 		return "a field of " + string(m.Descriptor().Name())

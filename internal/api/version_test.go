@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The program of version 2 speaks JSON by HTTP: it prints the lines of the answer.
+// A program of version 2 uses JSON over HTTP: it prints the lines of the answer.
 func TestAProgramOfTheVersionBeforeIsRefusedWithASentence(t *testing.T) {
 	_, socket := serve(t, &echo{})
 	for _, version := range []string{fmt.Sprint(Version - 1), fmt.Sprint(Version + 1)} {
@@ -58,8 +58,7 @@ func TestAnAgentOfTheVersionBeforeIsToldFromOneThatFails(t *testing.T) {
 	}
 }
 
-// answeredBy returns a client of an agent of another making: it says that it speaks this version, unless h says
-// otherwise.
+// answeredBy returns a client of a simulated agent, which has this version of the protocol unless h says otherwise.
 func answeredBy(t *testing.T, h http.Handler) *Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "a.sock")

@@ -16,8 +16,8 @@ import (
 	"heddle/internal/api/wire"
 )
 
-// TestTheSchemaHasEveryWord holds the constants of the types that answers speak in against the enums of the schema: an
-// answer with a word that its enum lacks would fail as a whole.
+// TestTheSchemaHasEveryWord compares the constants of the types in answers with the enums of the schema: an answer with
+// a word that its enum lacks would fail as a whole.
 func TestTheSchemaHasEveryWord(t *testing.T) {
 	for _, c := range []struct{ dir, goType, enum string }{
 		{".", "FindingLevel", "FindingLevel"},

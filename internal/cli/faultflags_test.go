@@ -106,7 +106,7 @@ func TestAChangeOfAPortSaysWhatWasDone(t *testing.T) {
 		"port unblock vm1/eth0":               "port vm1/eth0 is unblocked\n",
 		"port move vm1/eth0 --port-group db":  "port vm1/eth0 is in port group db\n",
 		"port connect vm9 --port-group db":    "port vm9 is connected: " + about,
-		"port connect vm10 --port-group db":   "port vm10 is connected\n", // unblocked again
+		"port connect vm10 --port-group db":   "port vm10 is connected\n", // the stand-in no longer has it
 		"port connect vm9 --pg db -o json":    "{\n",
 		"port activate vm9":                   "port vm9 waits for no migration: " + about,
 		"port activate vm9 -o json":           "{\n",

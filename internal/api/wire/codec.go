@@ -1,10 +1,10 @@
-// Package wire carries the words of internal/api over the contract: it writes a Go value into a message of the schema
+// Package wire carries the types of internal/api over the contract: it writes a Go value into a message of the schema
 // and reads it back.
 //
-// A field of a struct and the field of the message with the same name in JSON belong together; a tag wire:"name" says
+// A field of a struct and the field of the message with the same name in JSON belong together; a tag wire:"name" gives
 // another name. The schema may be stricter than Go: a Go string can be an enum or an address in the schema. Every field
-// has to have its counterpart, so that a value that is added on one side alone fails every call's test and is not lost
-// on the way.
+// must have its counterpart, so that a value that is added on one side only fails every call's test and does not get
+// lost.
 package wire
 
 import (
@@ -18,11 +18,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Codec knows which fields of types and messages belong together. Its zero value is ready; any number of goroutines may
-// use it.
+// Codec knows which fields of types and messages belong together. Its zero value is ready for use; any number of
+// goroutines may use it.
 type Codec struct {
-	// Lenient: a word that the schema lacks is left out, as an answer should. Without it the value is refused, as a
-	// request should be.
+	// Lenient: a word that the schema lacks is left out, which is right for an answer. Without it the value is refused,
+	// which is right for a request.
 	Lenient bool
 	layouts sync.Map // pair → *layout
 }
@@ -33,7 +33,7 @@ type pair struct {
 	m protoreflect.MessageDescriptor
 }
 
-// layout is what is carried between a struct and a message.
+// layout is the list of fields that a struct and a message have in common.
 type layout struct {
 	fields []field
 }
@@ -42,18 +42,19 @@ type layout struct {
 type field struct {
 	index []int
 	fd    protoreflect.FieldDescriptor
-	// empty: where there is nothing, a list is empty and not nil.
+	// empty: an empty list is not nil.
 	empty bool
 	link
 }
 
-// link carries one value. put is not called with a zero value, nor get for a field that is not set; v may be set.
+// link carries one value. put is not called with a zero value, nor get for a field that is not set; v may be set
+// already.
 type link struct {
 	put func(v reflect.Value, m protoreflect.Message, fd protoreflect.FieldDescriptor) error
 	get func(m protoreflect.Message, fd protoreflect.FieldDescriptor, v reflect.Value) error
 }
 
-// Put writes v, a struct or a pointer to one, into m, which is empty. v is nil for nothing.
+// Put writes v, a struct or a pointer to one, into the empty message m. v may be nil for an empty message.
 func (c *Codec) Put(v any, m proto.Message) error {
 	rv := reflect.ValueOf(v)
 	for rv.IsValid() && rv.Kind() == reflect.Pointer {
@@ -70,7 +71,7 @@ func (c *Codec) Get(m proto.Message, v any) error {
 	return c.get(m.ProtoReflect(), reflect.ValueOf(v).Elem())
 }
 
-// PutAnswer writes v into the one field of m, an answer's; an answer without a field says nothing more.
+// PutAnswer writes v into the only field of m, an answer; if the answer has no field, v is not used.
 func (c *Codec) PutAnswer(v any, m proto.Message) error {
 	l, fd, err := c.answer(reflect.TypeOf(v), m)
 	rv := reflect.ValueOf(v)
@@ -80,7 +81,7 @@ func (c *Codec) PutAnswer(v any, m proto.Message) error {
 	return l.put(rv, m.ProtoReflect(), fd)
 }
 
-// GetAnswer reads the one field of m into what v points to.
+// GetAnswer reads the only field of m into the value that v points to.
 func (c *Codec) GetAnswer(m proto.Message, v any) error {
 	rv := reflect.ValueOf(v).Elem()
 	l, fd, err := c.answer(rv.Type(), m)
@@ -146,7 +147,7 @@ func (c *Codec) get(m protoreflect.Message, v reflect.Value) error {
 	return nil
 }
 
-// FieldError says which field's value can't be carried.
+// FieldError names the field whose value can't be carried.
 type FieldError struct {
 	Field string
 	Err   error
@@ -171,7 +172,7 @@ func (c *Codec) layout(t reflect.Type, m protoreflect.MessageDescriptor) (*layou
 	return p, nil
 }
 
-// complete says whether every field of a message is carried.
+// complete returns an error unless every field of a message is carried.
 func complete(p *layout, t reflect.Type, m protoreflect.MessageDescriptor) error {
 	for i := range m.Fields().Len() {
 		fd := m.Fields().Get(i)
@@ -182,7 +183,7 @@ func complete(p *layout, t reflect.Type, m protoreflect.MessageDescriptor) error
 	return nil
 }
 
-// fill adds the fields of struct t, which is at index of the layout.
+// fill adds the fields of the struct type t, which is at that index of the layout's struct.
 func (c *Codec) fill(p *layout, t reflect.Type, index []int, m protoreflect.MessageDescriptor) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -212,7 +213,7 @@ func (c *Codec) fill(p *layout, t reflect.Type, index []int, m protoreflect.Mess
 	return nil
 }
 
-// fieldName returns a field's name in the contract; empty says that JSON writes an empty list where there is nothing.
+// fieldName returns a field's name in the contract; empty reports whether JSON has an empty list if there is nothing.
 func fieldName(f reflect.StructField) (name string, empty bool) {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if w, ok := f.Tag.Lookup("wire"); ok {

@@ -43,7 +43,7 @@ func putFieldValue(f plan.FieldValue) (*agentv1.PolicyValue, error) {
 	return nil, fmt.Errorf("a value of type %T can't be carried", f.Any())
 }
 
-// getFieldValue reads a value. One of a kind that a newer agent has is none.
+// getFieldValue reads a value; a kind that only a newer agent knows gives no value.
 func getFieldValue(m *agentv1.PolicyValue) (plan.FieldValue, error) {
 	switch k := m.GetKind().(type) {
 	case *agentv1.PolicyValue_Flag:

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// scalar carries a value that is no list: to writes it, for a message into fresh; from is the inverse.
+// scalar carries a value that is not a list: to writes it, for a message into fresh; from reads it.
 type scalar struct {
 	to   func(v reflect.Value, fresh protoreflect.Value) (protoreflect.Value, error)
 	from func(p protoreflect.Value, v reflect.Value) error
@@ -34,7 +34,7 @@ func (c *Codec) link(t reflect.Type, fd protoreflect.FieldDescriptor) (link, err
 	return single(s), nil
 }
 
-// single carries a value by a field that is no list.
+// single carries a value in a field that is not a list.
 func single(s scalar) link {
 	return link{
 		put: func(v reflect.Value, m protoreflect.Message, fd protoreflect.FieldDescriptor) error {
@@ -54,7 +54,7 @@ func single(s scalar) link {
 	}
 }
 
-// pointerLink carries what may be absent.
+// pointerLink carries a value that may be absent.
 func (c *Codec) pointerLink(t reflect.Type, fd protoreflect.FieldDescriptor) (link, error) {
 	if !fd.HasPresence() {
 		return link{}, fmt.Errorf("%s may be absent, and field %s can't be", t, fd.FullName())
@@ -112,7 +112,7 @@ func (c *Codec) listLink(t reflect.Type, fd protoreflect.FieldDescriptor) (link,
 	}, nil
 }
 
-// mapLink carries a map whose keys are strings and whose values are no messages.
+// mapLink carries a map whose keys are strings and whose values are not messages.
 func (c *Codec) mapLink(t reflect.Type, fd protoreflect.FieldDescriptor) (link, error) {
 	if t.Kind() != reflect.Map || t.Key().Kind() != reflect.String || fd.MapKey().Kind() != protoreflect.StringKind ||
 		fd.MapValue().Message() != nil {
@@ -191,7 +191,7 @@ func (c *Codec) scalar(t reflect.Type, fd protoreflect.FieldDescriptor) (scalar,
 	return scalar{}, no
 }
 
-// message carries a struct by a message of its own.
+// message carries a struct as a message of its own.
 func (c *Codec) message() scalar {
 	return scalar{
 		to: func(v reflect.Value, fresh protoreflect.Value) (protoreflect.Value, error) {

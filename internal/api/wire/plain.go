@@ -13,7 +13,7 @@ import (
 	optionsv1 "heddle/api/heddle/options/v1"
 )
 
-// text carries a string. What is no UTF-8 in it, as in a file's name or a neighbour's words, is replaced.
+// text carries a string. Invalid UTF-8 in it, as in a file's name or a neighbour's texts, is replaced.
 func text() scalar {
 	return scalar{
 		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
@@ -23,7 +23,7 @@ func text() scalar {
 	}
 }
 
-// valid returns a text without what is no UTF-8.
+// valid returns a text with invalid UTF-8 replaced.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func validAll(list []string) []string {
@@ -90,8 +90,8 @@ func unsigned(short bool) scalar {
 	}
 }
 
-// enum carries a word by the value of an enum that has it as its text. A value that is not known here, which another
-// version has added, is read as "unknown-7", and can be written so, too. lenient leaves a word out that the enum lacks.
+// enum carries a word as the value of an enum with that text. An unknown value, which another version has added, is
+// read as "unknown-7", and can be written in that form, too. lenient leaves out a word that the enum lacks.
 func enum(e protoreflect.EnumDescriptor, lenient bool) scalar {
 	numbers, words := map[string]protoreflect.EnumNumber{}, map[protoreflect.EnumNumber]string{}
 	var list []string
@@ -124,17 +124,17 @@ func enum(e protoreflect.EnumDescriptor, lenient bool) scalar {
 	}
 }
 
-// unknownWord begins the text of a value that is not known here; its number follows.
+// unknownWord is the beginning of the text of an unknown value; its number follows.
 const unknownWord = "unknown-"
 
-// newer returns the number of a value that is not known here.
+// newer returns the number of an unknown value.
 func newer(word string) (protoreflect.EnumNumber, bool) {
 	digits, ok := strings.CutPrefix(word, unknownWord)
 	n, err := strconv.ParseInt(digits, 10, 32)
 	return protoreflect.EnumNumber(n), ok && err == nil
 }
 
-// Text returns the text of an enum's value: what people and JSON write.
+// Text returns the text of an enum's value, for people and in JSON.
 func Text(v protoreflect.EnumValueDescriptor) string {
 	s, _ := proto.GetExtension(v.Options(), optionsv1.E_Text).(string)
 	return s

@@ -16,7 +16,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// special returns how types are carried that take a whole field.
+// special returns how types are carried that need a whole field.
 func (c *Codec) special(t reflect.Type, fd protoreflect.FieldDescriptor) (link, bool) {
 	if !fd.IsList() || fd.Message() == nil {
 		return link{}, false
@@ -30,7 +30,7 @@ func (c *Codec) special(t reflect.Type, fd protoreflect.FieldDescriptor) (link, 
 	return link{}, false
 }
 
-// known returns how types are carried that the schema has a form of their own for.
+// known returns how types are carried that have their own form in the schema.
 func (c *Codec) known(t reflect.Type, fd protoreflect.FieldDescriptor) (scalar, bool) {
 	if fd.Kind() == protoreflect.BytesKind {
 		return octets(t)
@@ -70,8 +70,8 @@ func is[M protoreflect.ProtoMessage](fd protoreflect.FieldDescriptor) bool {
 	return fd.Message().FullName() == m.ProtoReflect().Descriptor().FullName()
 }
 
-// converted carries a type by a message of generated Go. A message of another making, such as one of another version's
-// schema, is written and read field by field.
+// converted carries a type as a message of generated Go. A message that is not of generated Go, such as one of another
+// version's schema, is written and read field by field.
 func converted[T any, M protoreflect.ProtoMessage](to func(T) (M, error), from func(M) (T, error)) scalar {
 	return scalar{
 		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
@@ -89,7 +89,7 @@ func converted[T any, M protoreflect.ProtoMessage](to func(T) (M, error), from f
 	}
 }
 
-// octets carries bytes: as they are, or as an address in them.
+// octets carries bytes, as they are or as the bytes of an address.
 func octets(t reflect.Type) (scalar, bool) {
 	switch {
 	case t == reflect.TypeFor[[]byte]():

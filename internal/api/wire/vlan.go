@@ -10,10 +10,10 @@ import (
 	"heddle/internal/plan"
 )
 
-// lastVLAN is the highest VLAN there is; 0 stands for untagged frames.
+// lastVLAN is the highest VLAN ID; 0 stands for untagged frames.
 const lastVLAN = 4094
 
-// vlanSet carries a set of VLANs by its ranges.
+// vlanSet carries a set of VLANs as its ranges.
 func vlanSet() link {
 	return link{
 		put: func(v reflect.Value, m protoreflect.Message, fd protoreflect.FieldDescriptor) error {
