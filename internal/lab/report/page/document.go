@@ -30,9 +30,9 @@ func (d *document) section(heading string, inside func()) {
 	d.raw("</section>\n")
 }
 
-// table writes rows under a heading; the first cell of a row names it. class returns the class of a cell; the heading of
-// a column of "words" has that class too; nil for no classes. A table that is wider than its page can be scrolled, and
-// shows that at its edges.
+// table writes rows under a heading; the first cell of a row names it. class returns the class of a cell; the heading
+// of a column of "words" has that class too; nil for no classes. A table that is wider than its page can be scrolled,
+// and shows that at its edges.
 func (d *document) table(head []string, rows [][]string, class func(row, column int) string) {
 	of := func(row, column int) string {
 		if class == nil {
