@@ -12,6 +12,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -133,7 +134,7 @@ func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 // incoming returns the wait of a port for its guest. The port gets another name while a port of its name serves the
 // guest, and no MAC while another port of the switch has that MAC.
 func (wt *waiting) incoming(p *spec.Port) state.Wait {
-	w := state.Wait{Why: "who connected it says so"}
+	w := state.Wait{Why: observe.WaitAnnounced}
 	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
 		w.InPlaceOf = p.Name
 		p.Name += state.IncomingName
@@ -205,7 +206,7 @@ func (wt *waiting) renamePorts(port plan.PortID, successor string, left plan.Por
 	if was != nil {
 		was.Name = left.Name
 		if w := wt.state.WaitOf(left); w == nil || w.Awake {
-			wt.beginWait(state.Wait{ID: left, Left: true, Why: "it has sent a frame at the port in its place"})
+			wt.beginWait(state.Wait{ID: left, Left: true, Why: observe.WaitSentElsewhere})
 		}
 		wt.state.WaitOf(left).Take(was)
 	}

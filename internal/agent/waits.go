@@ -9,6 +9,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/guest"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -52,7 +53,7 @@ func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	if !w.Overdue(time.Now()) {
 		return problem.Problem{}
 	}
-	return problem.Problem{Code: problem.GuestOverdue, Peer: id.Name, Since: w.Since, Detail: w.Why}
+	return problem.Problem{Code: problem.GuestOverdue, Peer: id.Name, Since: w.Since, Detail: w.Why.Text()}
 }
 
 // waitEndsWith removes the wait of a port whose device shows that it now belongs to another guest: it went down after
@@ -79,7 +80,7 @@ func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
 			if s, told := news[p.Monitor.Socket]; told && p.Monitor.Socket != "" {
-				changed = wt.judgeRun(p, s.Run, "its QEMU has stopped it", "its QEMU runs it") || changed
+				changed = wt.judgeRun(p, s.Run, observe.WaitQEMUStopped, "its QEMU runs it") || changed
 			}
 		}
 	}
@@ -96,8 +97,7 @@ func (wt *waiting) sawDomains(news map[string]guest.Run) {
 			run, told := news[p.Domain]
 			if told && p.Domain != "" &&
 				(p.Monitor.Socket == "" || wt.adapters[p.Monitor.Socket].Run == guest.RunUnknown) {
-				changed = wt.judgeRun(p, run, "libvirt says that it was stopped", "libvirt says that it runs") ||
-					changed
+				changed = wt.judgeRun(p, run, observe.WaitLibvirtStopped, "libvirt says that it runs") || changed
 			}
 		}
 	}
@@ -108,17 +108,17 @@ func (wt *waiting) sawDomains(news map[string]guest.Run) {
 
 // judgeRun starts or ends the wait of a port by what is reported about its guest. One migration starts one wait: if the
 // guest itself has ended the wait by sending a frame, a late report of a monitor does not start it again.
-func (wt *waiting) judgeRun(p *plan.Port, run guest.Run, whyLeft, whyHere string) (changed bool) {
+func (wt *waiting) judgeRun(p *plan.Port, run guest.Run, left observe.WaitEvidence, whyHere string) (changed bool) {
 	w := wt.state.WaitOf(p.ID)
 	switch {
 	case run == guest.RunWaits && (w == nil || w.Doubt && !w.Awake):
-		begun := state.Wait{ID: p.ID, Why: "its QEMU waits for it"}
+		begun := state.Wait{ID: p.ID, Why: observe.WaitQEMUWaits}
 		if w != nil {
 			begun.MAC, begun.Monitor, begun.InPlaceOf = w.MAC, w.Monitor, w.InPlaceOf
 		}
 		wt.beginWait(begun)
 	case run == guest.RunLeft && (w == nil || w.Awake || w.Doubt):
-		begun := state.Wait{ID: p.ID, Left: true, Why: whyLeft}
+		begun := state.Wait{ID: p.ID, Left: true, Why: left}
 		if w != nil {
 			begun.MAC, begun.Monitor = w.MAC, w.Monitor
 		}
@@ -201,8 +201,7 @@ func (wt *waiting) doubt(p *plan.Port) {
 	if p.Monitor.Socket == "" || wt.state.WaitOf(p.ID) != nil || wt.adapters[p.Monitor.Socket].Run == guest.RunHere {
 		return
 	}
-	wt.state.BeginWait(state.Wait{ID: p.ID, Doubt: true, Since: time.Now(), Why: "its QEMU has not said yet whether " +
-		"the guest runs here"})
+	wt.state.BeginWait(state.Wait{ID: p.ID, Doubt: true, Since: time.Now(), Why: observe.WaitQEMUSilent})
 }
 
 // endDoubts ends the waits for QEMUs that do not answer.

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -136,7 +137,8 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 			"has come from it for 1m0s") {
 		t.Errorf("events %+v", told)
 	}
-	if w := r.shownWait("vm"); w == nil || !w.Overdue || w.Left || w.Why != "who connected it says so" {
+	if w := r.shownWait("vm"); w == nil || !w.Overdue || w.Left || w.WhyCode != observe.WaitAnnounced ||
+		w.Why != w.WhyCode.Text() {
 		t.Errorf("shown as %+v", w)
 	}
 	if !r.fact("vm").Waits() {
@@ -151,7 +153,7 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 		t.Errorf("active, and shown as %+v", w)
 	}
 	// A guest that has left may stay away without limit.
-	r.waiting.beginWait(state.Wait{ID: id("vm"), Left: true, Why: "its QEMU has stopped it"})
+	r.waiting.beginWait(state.Wait{ID: id("vm"), Left: true, Why: observe.WaitQEMUStopped})
 	r.state.Waits[0].Since = time.Now().Add(-time.Hour)
 	r.waiting.watchWaits()
 	if len(r.told(event.Overdue)) != 1 || len(r.waiting.overdue) != 0 {

@@ -259,9 +259,21 @@ type FlowSwitch struct {
 	Collectors []FlowCollector `json:"collectors"`
 	// Losses are the packets that could not be recorded in the kernel, by port, since the port was connected.
 	Losses []FlowLoss `json:"losses"`
-	// Problem is what prevents metering, "" for nothing.
-	Problem string `json:"problem,omitempty"`
+	// Problem describes what prevents metering or export, "" for nothing; ProblemCode is the same for programs.
+	Problem     string          `json:"problem,omitempty"`
+	ProblemCode FlowProblemCode `json:"problemCode,omitempty"`
 }
+
+// FlowProblemCode names what prevents metering or export on a switch. "" means that nothing does.
+type FlowProblemCode string
+
+// The problems of metering and export.
+const (
+	// MeteringFailed: flows can't be metered, or can't be stored.
+	MeteringFailed FlowProblemCode = "metering-failed"
+	// ExportFailed: the state of the export is not known, because it has failed.
+	ExportFailed FlowProblemCode = "export-failed"
+)
 
 // FlowLoss is what could not be recorded at a port because the kernel's table was full.
 type FlowLoss struct {
@@ -283,9 +295,9 @@ type FlowCollector struct {
 	Shape     string `json:"shape"`
 	// Transport is udp, tcp or tls.
 	Transport string `json:"transport"`
-	// State, since Since, is sending (over UDP: nothing was refused; whether it arrives is not known), resolving (its
-	// name has no address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed
-	// (nothing is metered).
+	// State is sending (over UDP: nothing was refused; whether it arrives is not known), resolving (its name has no
+	// address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed (nothing is
+	// metered); Since is when that began.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	// Address is the destination of messages, Source their source; "" while that is not known.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/observe"
+	"heddle/internal/observe/accounts"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
@@ -203,9 +204,10 @@ type Wait struct {
 	Left bool `json:"left"`
 	// Overdue: the guest should have arrived more than a minute ago.
 	Overdue bool `json:"overdue"`
-	// Why is the evidence for the wait, for people.
-	Why   string    `json:"why"`
-	Since time.Time `json:"since"`
+	// Why is the evidence for the wait, for people; WhyCode is the same for programs.
+	Why     string               `json:"why"`
+	WhyCode observe.WaitEvidence `json:"whyCode,omitempty"`
+	Since   time.Time            `json:"since"`
 }
 
 // Stats are the counters of one port or uplink: the 18 of a VDS under their names, and Heddle's own.
@@ -268,7 +270,9 @@ type PortAccount struct {
 	Dropped   uint64 `json:"dropped"`
 	Least     int64  `json:"least"`
 	Most      int64  `json:"most"`
-	Fault     string `json:"fault,omitempty"`
+	// Fault describes what does not add up, for people; FaultCode is the same for programs.
+	Fault     string         `json:"fault,omitempty"`
+	FaultCode accounts.Fault `json:"faultCode,omitempty"`
 }
 
 // MAC is one address that a switch knows.

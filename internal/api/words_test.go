@@ -48,6 +48,9 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 		{".", "CaptureEnd", "CaptureEnd"},
 		{".", "FlowNoteCode", "FlowNoteCode"},
 		{"../observe", "ViolationCode", "ViolationCode"},
+		{"../observe", "WaitEvidence", "WaitEvidence"},
+		{"../observe/accounts", "Fault", "AccountFault"},
+		{".", "FlowProblemCode", "FlowProblemCode"},
 	} {
 		t.Run(c.enum, func(t *testing.T) {
 			known := texts(t, c.enum)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
@@ -26,8 +27,8 @@ type Wait struct {
 	// another guest.
 	Down bool `json:"down,omitzero"`
 	// Why is the evidence with which the wait began.
-	Why   string    `json:"why"`
-	Since time.Time `json:"since"`
+	Why   observe.WaitEvidence `json:"why"`
+	Since time.Time            `json:"since"`
 	// MAC is the port's MAC, and Monitor the path of its QEMU monitor, which needs a MAC. They are kept here while
 	// another port of the switch is configured with the same MAC.
 	MAC     plan.MAC     `json:"mac,omitzero"`
@@ -42,11 +43,11 @@ func (w *Wait) Problem() problem.Problem {
 	case w == nil:
 		return problem.Problem{}
 	case w.Doubt:
-		return problem.Problem{Code: problem.GuestUnsure, Detail: w.Why}
+		return problem.Problem{Code: problem.GuestUnsure, Detail: w.Why.Text()}
 	case w.Left:
-		return problem.Problem{Code: problem.GuestLeft, Detail: w.Why}
+		return problem.Problem{Code: problem.GuestLeft, Detail: w.Why.Text()}
 	}
-	return problem.Problem{Code: problem.GuestArrives, Detail: w.Why}
+	return problem.Problem{Code: problem.GuestArrives, Detail: w.Why.Text()}
 }
 
 // Text describes what the port waits for.

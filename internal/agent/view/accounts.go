@@ -11,8 +11,8 @@ func Accounts(all []accounts.Account) []api.PortAccount {
 	out := make([]api.PortAccount, len(all))
 	for i, a := range all {
 		out[i] = api.PortAccount{Switch: a.ID.Switch, Name: a.ID.Name, State: string(a.State), Received: a.Received,
-			Delivered: a.Delivered,
-			Dropped:   a.Dropped, Least: a.Least, Most: a.Most, Fault: a.Fault}
+			Delivered: a.Delivered, Dropped: a.Dropped, Least: a.Least, Most: a.Most,
+			Fault: a.Fault, FaultCode: a.FaultCode}
 		if a.State == "" {
 			out[i].State = "new"
 		}

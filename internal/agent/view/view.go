@@ -202,7 +202,8 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	}
 	v.MTU = f.MTU
 	if w := src.Remembered.WaitOf(p.ID); w != nil && f.Waits() {
-		v.Wait = &api.Wait{Left: w.Left, Overdue: w.Overdue(src.Now), Why: w.Why, Since: w.Since}
+		v.Wait = &api.Wait{Left: w.Left, Overdue: w.Overdue(src.Now), Why: w.Why.Text(), WhyCode: w.Why,
+			Since: w.Since}
 	}
 	v.Uplinks = compile.UplinksInUse(*src.Applied, sw, p)
 	if team := slices.Concat(p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V); v.State == api.Up &&

@@ -218,12 +218,12 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 			continue
 		}
 		if r.failure != nil {
-			s.Problem = r.failure.Error()
+			s.Problem, s.ProblemCode = r.failure.Error(), api.MeteringFailed
 		}
 		if export != nil {
 			all, err := export.Status()
 			if err != nil {
-				s.Problem = err.Error()
+				s.Problem, s.ProblemCode = err.Error(), api.ExportFailed
 			}
 			for i := range all {
 				if planned(w.settings, &all[i]) { // while nothing is metered the export does not learn of changes

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/api"
 	"heddle/internal/flow"
 )
 
@@ -117,6 +118,9 @@ func TestAFailureIsShownAndGoesAway(t *testing.T) {
 		s, err := g.Status()
 		if err != nil || len(s.Switches) == 0 {
 			return ""
+		}
+		if sw := s.Switches[0]; (sw.Problem == "") != (sw.ProblemCode != api.MeteringFailed) {
+			t.Errorf("problem %q has the code %q", sw.Problem, sw.ProblemCode)
 		}
 		return s.Switches[0].Problem
 	}

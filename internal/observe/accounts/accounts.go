@@ -43,14 +43,30 @@ const (
 	Broken State = "broken"
 )
 
+// Fault names what does not add up. "" means that nothing is wrong.
+type Fault string
+
+// The faults of accounts.
+const (
+	// FateMissing: frames received from the port were neither delivered nor dropped.
+	FateMissing Fault = "fate-missing"
+	// FrameMissing: frames were delivered or dropped that were never received from the port.
+	FrameMissing Fault = "frame-missing"
+	// HostFrameMissing: frames of the host were kept or dropped that it never sent.
+	HostFrameMissing Fault = "host-frame-missing"
+	// BytesMissing: more bytes were delivered to the port from uplinks than were delivered to it in all.
+	BytesMissing Fault = "bytes-missing"
+)
+
 // Verdict is what two readings show.
 type Verdict struct {
 	State State
 	// Least and Most bound the number of received frames that have no fate yet; below 0 there are fates without a
 	// frame.
 	Least, Most int64
-	// Fault says what does not add up.
-	Fault string
+	// Fault describes what does not add up, for people; FaultCode is the same for programs.
+	Fault     string
+	FaultCode Fault
 }
 
 // Judge compares two readings of a port, of which the second began after the first had ended. underWay is how many
@@ -69,21 +85,23 @@ func Judge(first, second Books, underWay uint64) (v Verdict, ok bool) {
 		Most: int64(second.Received) - int64(first.fates())}
 	switch {
 	case v.Least > int64(underWay):
-		v.fault("%d frames received from it were neither delivered nor dropped", v.Least)
+		v.fault(FateMissing, "%d frames received from it were neither delivered nor dropped", v.Least)
 	case v.Most < 0:
-		v.fault("%d frames were delivered or dropped that were never received from it", -v.Most)
+		v.fault(FrameMissing, "%d frames were delivered or dropped that were never received from it", -v.Most)
 	case first.HostFates > second.Host:
-		v.fault("%d frames of the host were kept or dropped that it never sent", first.HostFates-second.Host)
+		v.fault(HostFrameMissing, "%d frames of the host were kept or dropped that it never sent",
+			first.HostFates-second.Host)
 	case first.FromPnic > second.Out:
-		v.fault("%d bytes were handed to it from uplinks, and only %d altogether", first.FromPnic, second.Out)
+		v.fault(BytesMissing, "%d bytes were handed to it from uplinks, and only %d altogether",
+			first.FromPnic, second.Out)
 	case v.Least == 0 && v.Most == 0 && first == second:
 		v.State = Exact
 	}
 	return v, true
 }
 
-func (v *Verdict) fault(format string, args ...any) {
-	v.State, v.Fault = Broken, fmt.Sprintf(format, args...)
+func (v *Verdict) fault(code Fault, format string, args ...any) {
+	v.State, v.FaultCode, v.Fault = Broken, code, fmt.Sprintf(format, args...)
 }
 
 func (b Books) fates() uint64 { return b.Delivered + b.Dropped }

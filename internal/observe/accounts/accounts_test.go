@@ -16,19 +16,20 @@ func TestS94_AtRestTheAccountsAreExact(t *testing.T) {
 		name  string
 		books Books
 		want  State
+		fault Fault
 	}{
-		{"nothing", Books{}, Exact},
-		{"balanced", Books{Received: 10, Delivered: 7, Dropped: 3}, Exact},
-		{"one under way", Books{Received: 11, Delivered: 7, Dropped: 3}, Open},
-		{"lost", Books{Received: 15, Delivered: 7, Dropped: 3}, Broken},
-		{"two fates", Books{Received: 9, Delivered: 7, Dropped: 3}, Broken},
-		{"host's without a cause", Books{Host: 1, HostFates: 2}, Broken},
-		{"more from uplinks than at all", Books{FromPnic: 100, Out: 99}, Broken},
+		{"nothing", Books{}, Exact, ""},
+		{"balanced", Books{Received: 10, Delivered: 7, Dropped: 3}, Exact, ""},
+		{"one under way", Books{Received: 11, Delivered: 7, Dropped: 3}, Open, ""},
+		{"lost", Books{Received: 15, Delivered: 7, Dropped: 3}, Broken, FateMissing},
+		{"two fates", Books{Received: 9, Delivered: 7, Dropped: 3}, Broken, FrameMissing},
+		{"host's without a cause", Books{Host: 1, HostFates: 2}, Broken, HostFrameMissing},
+		{"more from uplinks than at all", Books{FromPnic: 100, Out: 99}, Broken, BytesMissing},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v, ok := Judge(c.books, c.books, 2)
-			if !ok || v.State != c.want || (v.Fault != "") != (c.want == Broken) {
-				t.Errorf("%s: %+v, %v; want %s", c.name, v, ok, c.want)
+			if !ok || v.State != c.want || v.FaultCode != c.fault || (v.Fault != "") != (c.fault != "") {
+				t.Errorf("%+v, %v; want %s %q", v, ok, c.want, c.fault)
 			}
 		})
 	}

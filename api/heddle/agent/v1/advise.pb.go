@@ -24,14 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// FindingLevel says how bad a finding is.
+// FindingLevel is the severity of a finding.
 type FindingLevel int32
 
 const (
 	FindingLevel_FINDING_LEVEL_UNSPECIFIED FindingLevel = 0
-	// frames are lost, doubled or go where they should not
+	// frames are lost, doubled or misdirected
 	FindingLevel_FINDING_LEVEL_WRONG FindingLevel = 1
-	// it works, and yet somebody should know
+	// it works, but is worth knowing
 	FindingLevel_FINDING_LEVEL_NOTE FindingLevel = 2
 )
 
@@ -76,12 +76,12 @@ func (FindingLevel) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_advise_proto_rawDescGZIP(), []int{0}
 }
 
-// AdviseRequest asks what is misconfigured.
+// AdviseRequest is a request for findings.
 type AdviseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// measure is how long to measure; 0 takes what was counted since each port was connected. At most an hour.
+	// measure is how long to measure; 0 uses what was counted since each port was connected. At most an hour.
 	Measure *durationpb.Duration `protobuf:"bytes,1,opt,name=measure,json=for,proto3" json:"measure,omitempty"`
-	// since is how long ago a finding may have been seen last; 0 is ten minutes. all asks for every finding.
+	// since is the largest age of a finding, since it was last seen; 0 is ten minutes. all requests every finding.
 	Since         *durationpb.Duration `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	All           bool                 `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -184,21 +184,21 @@ func (x *AdviseResponse) GetAdvice() *Advice {
 	return nil
 }
 
-// Advice is what the rules found.
+// Advice is the result of the rules.
 type Advice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// measured_seconds is how long was measured; 0: what was counted since each port was connected.
+	// measured_seconds is how long was measured; 0: the counters since each port was connected were used.
 	MeasuredSeconds float64 `protobuf:"fixed64,1,opt,name=measured_seconds,json=measuredSeconds,proto3" json:"measured_seconds,omitempty"`
-	// rules, ports and uplinks are how many were looked at.
+	// rules, ports and uplinks are how many were examined.
 	Rules   int32 `protobuf:"varint,2,opt,name=rules,proto3" json:"rules,omitempty"`
 	Ports   int32 `protobuf:"varint,3,opt,name=ports,proto3" json:"ports,omitempty"`
 	Uplinks int32 `protobuf:"varint,4,opt,name=uplinks,proto3" json:"uplinks,omitempty"`
-	// findings are those that are wrong first, in the order of the rules.
+	// findings are sorted: those that are wrong first, then in the order of the rules.
 	Findings []*Finding `protobuf:"bytes,5,rep,name=findings,proto3" json:"findings,omitempty"`
-	// more is how many findings of a rule were left out, because they are the same of many ports.
+	// more is, by rule, how many findings were left out because they are alike for many ports.
 	More map[string]int32 `protobuf:"bytes,6,rep,name=more,proto3" json:"more,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// since_seconds is how long ago findings may have been seen last to be shown. older is how many were seen last
-	// before that, or at a time that is not known; asking for all shows them.
+	// since_seconds is the largest age of shown findings, since they were last seen. older is how many were last seen
+	// before that, or at an unknown time; all shows them.
 	SinceSeconds  float64 `protobuf:"fixed64,7,opt,name=since_seconds,json=sinceSeconds,proto3" json:"since_seconds,omitempty"`
 	Older         int32   `protobuf:"varint,8,opt,name=older,proto3" json:"older,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -296,22 +296,22 @@ type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Rule  string                 `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
 	Level FindingLevel           `protobuf:"varint,2,opt,name=level,proto3,enum=heddle.agent.v1.FindingLevel" json:"level,omitempty"`
-	// switch, and what of it: at most one of port_group, port, uplink is set; none when it is the whole switch.
+	// switch, and the object in it: at most one of port_group, port, uplink is set; none if the finding is about the
+	// whole switch.
 	Switch    string `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"`
 	PortGroup string `protobuf:"bytes,4,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
 	Port      string `protobuf:"bytes,5,opt,name=port,proto3" json:"port,omitempty"`
 	Uplink    string `protobuf:"bytes,6,opt,name=uplink,proto3" json:"uplink,omitempty"`
-	// sign is what was measured, why what that does.
+	// sign is what was measured, why is its consequence.
 	Sign string `protobuf:"bytes,7,opt,name=sign,proto3" json:"sign,omitempty"`
 	Why  string `protobuf:"bytes,8,opt,name=why,proto3" json:"why,omitempty"`
-	// change says what to do; edit what to write into the configuration for that; command carries it out or, where
-	// nothing is to
-	// be changed on this host, shows what is behind it.
+	// change says what to do; edit is what to write into the configuration for that; command does it or, if nothing is to
+	// be changed on this host, shows the state behind it.
 	Change  string     `protobuf:"bytes,9,opt,name=change,proto3" json:"change,omitempty"`
 	Edit    *TraceEdit `protobuf:"bytes,10,opt,name=edit,proto3" json:"edit,omitempty"`
 	Command string     `protobuf:"bytes,11,opt,name=command,proto3" json:"command,omitempty"`
-	// first_seen and last_seen are when its cause was seen first, where that is known, and last. now: it is so now.
-	// undated: it was counted before anybody kept dates.
+	// first_seen (if known) and last_seen are when its cause was first and last seen. now: the cause exists now. undated:
+	// it was counted before dates were kept.
 	FirstSeen     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
 	LastSeen      *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
 	Now           bool                   `protobuf:"varint,14,opt,name=now,proto3" json:"now,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CaptureStage is where a frame is captured.
+// CaptureStage is the stage at which a frame is captured.
 type CaptureStage int32
 
 const (
@@ -128,10 +128,10 @@ func (CaptureEnd) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_capture_proto_rawDescGZIP(), []int{1}
 }
 
-// CaptureRequest asks for frames. Lists that are empty ask for everything.
+// CaptureRequest is a request for frames. An empty list matches everything.
 type CaptureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// switch says which, where several have a port, an uplink or a segment of the name.
+	// switch is needed if several have a port, an uplink or a segment of the name.
 	Switch string `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	// names of ports and uplinks
 	Ports []string `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
@@ -143,9 +143,9 @@ type CaptureRequest struct {
 	Stages []string `protobuf:"bytes,5,rep,name=stages,proto3" json:"stages,omitempty"`
 	// of drops
 	Reasons []string `protobuf:"bytes,6,rep,name=reasons,proto3" json:"reasons,omitempty"`
-	// filter is a program of classic BPF, as pcap-filter(7) expressions compile to.
+	// filter is a program of classic BPF, such as pcap-filter(7) expressions compile to.
 	Filter []*FilterInstruction `protobuf:"bytes,7,rep,name=filter,proto3" json:"filter,omitempty"`
-	// snap is how many bytes of each frame are wanted at most; 0 is all.
+	// snap is the most bytes wanted of each frame; 0 is all.
 	Snap          int32 `protobuf:"varint,8,opt,name=snap,proto3" json:"snap,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -237,7 +237,7 @@ func (x *CaptureRequest) GetSnap() int32 {
 	return 0
 }
 
-// CaptureResponse is one thing that a capture says.
+// CaptureResponse is one event of a capture.
 type CaptureResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Event:
@@ -352,7 +352,7 @@ func (*CaptureResponse_Frames) isCaptureResponse_Event() {}
 
 func (*CaptureResponse_Counts) isCaptureResponse_Event() {}
 
-// EndCaptureRequest asks for the end of a capture; what was captured until then still comes.
+// EndCaptureRequest ends a capture; frames captured until then are still sent.
 type EndCaptureRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -503,10 +503,10 @@ func (x *FilterInstruction) GetK() uint32 {
 	return 0
 }
 
-// CaptureStarted is the first thing a capture says. From now on frames are captured.
+// CaptureStarted is the first event of a capture. From now on frames are captured.
 type CaptureStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// id is what EndCapture takes.
+	// id is the number for EndCapture.
 	Id            uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -549,8 +549,8 @@ func (x *CaptureStarted) GetId() uint64 {
 	return 0
 }
 
-// CapturePort says which port or uplink has a number in frames that follow. A number may be given to another port
-// later.
+// CapturePort is the name of the port or uplink that has a number in the following frames. A number may be given to
+// another port later.
 type CapturePort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -669,21 +669,22 @@ type CapturedFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	Stage CaptureStage           `protobuf:"varint,2,opt,name=stage,proto3,enum=heddle.agent.v1.CaptureStage" json:"stage,omitempty"`
-	// reason is why the frame was dropped, of stage DROP.
+	// reason is why the frame was dropped, at stage DROP.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// segment is absent where it is not known.
+	// segment is absent if it is not known.
 	Segment *Segment `protobuf:"bytes,4,opt,name=segment,proto3" json:"segment,omitempty"`
-	// port is the number of the port or uplink, other of a copy that of the one that sent the frame; 0: none.
+	// port is the number of the port or uplink; other is, for a copy, the number of the port that sent the frame; 0:
+	// none.
 	Port  uint32 `protobuf:"varint,5,opt,name=port,proto3" json:"port,omitempty"`
 	Other uint32 `protobuf:"varint,6,opt,name=other,proto3" json:"other,omitempty"`
-	// copy: the frame was on its way out of the switch, to the port's owner.
+	// copy: the frame was leaving the switch, to the port's owner.
 	Copy bool `protobuf:"varint,7,opt,name=copy,proto3" json:"copy,omitempty"`
-	// to_host and from_host: the host's own stack has part in it.
+	// to_host: the host's own stack receives it. from_host: the host's own stack sent it.
 	ToHost   bool `protobuf:"varint,8,opt,name=to_host,json=toHost,proto3" json:"to_host,omitempty"`
 	FromHost bool `protobuf:"varint,9,opt,name=from_host,json=fromHost,proto3" json:"from_host,omitempty"`
-	// length is the frame's in bytes; data has the first of them.
+	// length is the length of the frame in bytes; data are the first of them.
 	Length uint32 `protobuf:"varint,10,opt,name=length,proto3" json:"length,omitempty"`
-	// segment_size is that of a frame which stands for several, and which its sender left to be cut; 0 of others.
+	// segment_size is the payload of each segment in bytes, if the frame is yet to be segmented; 0 for others.
 	SegmentSize   uint32 `protobuf:"varint,11,opt,name=segment_size,json=segmentSize,proto3" json:"segment_size,omitempty"`
 	Data          []byte `protobuf:"bytes,12,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -804,13 +805,13 @@ func (x *CapturedFrame) GetData() []byte {
 	return nil
 }
 
-// CaptureCounts are what a capture has seen so far, all of it after the last frame.
+// CaptureCounts are the counts of a capture so far; they follow the last frame.
 type CaptureCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// selected are the frames and copies asked for, lost those of them that came faster than they were read.
+	// selected is the number of selected frames and copies; lost is how many of them arrived faster than they were read.
 	Selected uint64 `protobuf:"varint,1,opt,name=selected,proto3" json:"selected,omitempty"`
 	Lost     uint64 `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
-	// ended says why these are the last; unspecified while the capture goes on.
+	// ended says why these are the last counts; unspecified while the capture continues.
 	Ended         CaptureEnd `protobuf:"varint,3,opt,name=ended,proto3,enum=heddle.agent.v1.CaptureEnd" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

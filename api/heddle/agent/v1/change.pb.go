@@ -24,14 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// EffectKind is what changes mean for ports.
+// EffectKind is the kind of a change's effect on ports.
 type EffectKind int32
 
 const (
 	EffectKind_EFFECT_KIND_UNSPECIFIED  EffectKind = 0
 	EffectKind_EFFECT_KIND_CONNECTED    EffectKind = 1
 	EffectKind_EFFECT_KIND_DISCONNECTED EffectKind = 2
-	// a value of theirs is another
+	// an effective value changes
 	EffectKind_EFFECT_KIND_CHANGED EffectKind = 3
 )
 
@@ -131,20 +131,20 @@ func (ChangeKind) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{1}
 }
 
-// TrialState is where a change stands that concerns the way to the host's own addresses (S81).
+// TrialState is the state of a change that affects the path to the host's own addresses (S81).
 type TrialState int32
 
 const (
 	TrialState_TRIAL_STATE_UNSPECIFIED TrialState = 0
 	// a dry run: nothing was done
 	TrialState_TRIAL_STATE_PLANNED TrialState = 1
-	// made; those who answered before have yet to answer again
+	// made; those who answered before must answer again
 	TrialState_TRIAL_STATE_ASKING TrialState = 2
-	// made; nobody can be asked, and the operator has yet to confirm
+	// made; nobody can be asked, and the operator must confirm
 	TrialState_TRIAL_STATE_CONFIRM TrialState = 3
 	// it stays
 	TrialState_TRIAL_STATE_KEPT TrialState = 4
-	// taken back: everything is as it was before
+	// undone: everything is as it was before
 	TrialState_TRIAL_STATE_REVERTED TrialState = 5
 )
 
@@ -195,7 +195,7 @@ func (TrialState) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{2}
 }
 
-// WitnessKind is what somebody is who can be asked.
+// WitnessKind is the kind of those who can be asked.
 type WitnessKind int32
 
 const (
@@ -251,17 +251,17 @@ func (WitnessKind) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_change_proto_rawDescGZIP(), []int{3}
 }
 
-// ApplyRequest asks for a new configuration file.
+// ApplyRequest is a request to apply a new configuration file.
 type ApplyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	File  string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
 	// content is the file, in YAML.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	DryRun  bool   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// read_at is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 when it does not say.
+	// read_at is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 if it is not given.
 	ReadAt        int64                `protobuf:"varint,4,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,5,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
-	// rollback is the number of the version in the history that this brings back; 0 for a new configuration.
+	// rollback is the number of the version in the history that this restores; 0 for a new configuration.
 	Rollback      int32 `protobuf:"varint,6,opt,name=rollback,proto3" json:"rollback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -548,29 +548,28 @@ func (x *ConfirmTrialResponse) GetTrial() *Trial {
 	return nil
 }
 
-// Applied is what an Apply did, or would do.
+// Applied is the result of an Apply, or of its dry run.
 type Applied struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Changes []*Change              `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
-	// effects are what the changes mean for ports.
+	// effects are the effects of the changes on ports.
 	Effects  []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
 	Warnings []string  `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	DryRun   bool      `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// runs_before are programs of somebody else on the devices that the change is about. They see frames before the
-	// switch does, so
-	// that the change may not hold for all of them; each is a warning, too.
+	// runs_before are other people's programs on the devices that the change affects. They see frames before the switch
+	// does, so that the change may not apply to all frames; each is a warning, too.
 	RunsBefore []*ProgramBefore `protobuf:"bytes,5,rep,name=runs_before,json=runsBefore,proto3" json:"runs_before,omitempty"`
 	// active_after_seconds is how long after the command had read its input the changes were active, for all ports at one
-	// instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
-	// every device attached.
+	// instant; 0 if nothing had to change in the kernel. The command returns later, when everything is saved and every
+	// device attached.
 	ActiveAfterSeconds float64 `protobuf:"fixed64,6,opt,name=active_after_seconds,json=activeAfterSeconds,proto3" json:"active_after_seconds,omitempty"`
 	// active_at is that instant.
 	ActiveAt *Instant `protobuf:"bytes,7,opt,name=active_at,json=activeAt,proto3" json:"active_at,omitempty"`
-	// trial is that of a change which concerns the way to the host's own addresses; absent for any other.
+	// trial is the trial of a change that affects the path to the host's own addresses; absent for any other change.
 	Trial *Trial `protobuf:"bytes,8,opt,name=trial,proto3" json:"trial,omitempty"`
-	// kept are the ports of the file of which commands have set something that the file says otherwise. That stays so.
+	// kept are the ports of the file for which commands have set other values than the file. These values stay.
 	Kept []*KeptPort `protobuf:"bytes,9,rep,name=kept,proto3" json:"kept,omitempty"`
-	// notes are about policies that work and that are seldom meant, of a dry run.
+	// notes are, for a dry run, about policies that work but are seldom intended.
 	Notes         []string `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -735,12 +734,12 @@ type Change struct {
 	Kind  ChangeKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.ChangeKind" json:"kind,omitempty"`
 	// object is what changes.
 	Object *ObjectRef `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
-	// field is the field's path inside the object; "" when the whole object comes or goes.
+	// field is the field's path inside the object; "" if the whole object is added or removed.
 	Field string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
-	// old and new are the field's values in its own type; absent where the field comes or goes.
+	// old and new are the field's values in its own type; absent if the field is added or removed.
 	Old *PolicyValue `protobuf:"bytes,4,opt,name=old,proto3" json:"old,omitempty"`
 	New *PolicyValue `protobuf:"bytes,5,opt,name=new,proto3" json:"new,omitempty"`
-	// unit is what a number counts: "seconds", "MACs".
+	// unit is the unit of a number: "seconds", "MACs".
 	Unit          string `protobuf:"bytes,6,opt,name=unit,proto3" json:"unit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -818,23 +817,23 @@ func (x *Change) GetUnit() string {
 	return ""
 }
 
-// Effect is what changes mean for the ports of a port group that they mean the same for.
+// Effect is the effect of changes on those ports of a port group for which it is the same.
 type Effect struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Kind   EffectKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.EffectKind" json:"kind,omitempty"`
 	Switch string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
-	// port_group is the one that the ports are in afterwards; of ports that go, before.
+	// port_group is the port group of the ports afterwards; for removed ports, before.
 	PortGroup string `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
-	// ports is how many they are; port names the one of one.
+	// ports is the number of ports; port is the name if it is only one.
 	Ports int32  `protobuf:"varint,4,opt,name=ports,proto3" json:"ports,omitempty"`
 	Port  string `protobuf:"bytes,5,opt,name=port,proto3" json:"port,omitempty"`
-	// Of CHANGED: field is the policy field, "device" or "portGroup"; old and new are its effective values.
+	// For CHANGED: field is the policy field, "device" or "portGroup"; old and new are its effective values.
 	Field string       `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
 	Old   *PolicyValue `protobuf:"bytes,7,opt,name=old,proto3" json:"old,omitempty"`
 	New   *PolicyValue `protobuf:"bytes,8,opt,name=new,proto3" json:"new,omitempty"`
-	// unit is what a number counts: "seconds", "MACs".
+	// unit is the unit of a number: "seconds", "MACs".
 	Unit string `protobuf:"bytes,9,opt,name=unit,proto3" json:"unit,omitempty"`
-	// text says it to people.
+	// text describes it for people.
 	Text          string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -993,19 +992,19 @@ func (x *Instant) GetAfter() int64 {
 	return 0
 }
 
-// Trial is how a change is tried that concerns the way to the host's own addresses.
+// Trial describes how a change that affects the path to the host's own addresses is tried.
 type Trial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	State TrialState             `protobuf:"varint,1,opt,name=state,proto3,enum=heddle.agent.v1.TrialState" json:"state,omitempty"`
-	// change is what was asked for: "apply /etc/heddle/heddle.yaml".
+	// change is the request: "apply /etc/heddle/heddle.yaml".
 	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
-	// at_risk are the interfaces that it concerns, and what of them changes.
+	// at_risk are the interfaces that it affects, and what changes for them.
 	AtRisk []*TrialRisk `protobuf:"bytes,3,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
-	// asked answered before the change, and who of them has answered since; empty where nobody did.
+	// asked are those who answered before the change, and which of them have answered since; empty if nobody did.
 	Asked []*TrialWitness `protobuf:"bytes,4,rep,name=asked,proto3" json:"asked,omitempty"`
-	// deadline is until when it may go unconfirmed; absent when it is decided.
+	// deadline is until when it may stay unconfirmed; absent once it is decided.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	// reason says why it was taken back, or why a dry run would be refused.
+	// reason describes for people why it was undone, or why the change of a dry run would be refused.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	// reason_code is the reason for programs.
 	ReasonCode    UndoneCode `protobuf:"varint,7,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.UndoneCode" json:"reason_code,omitempty"`
@@ -1092,18 +1091,17 @@ func (x *Trial) GetReasonCode() UndoneCode {
 	return UndoneCode_UNDONE_CODE_UNSPECIFIED
 }
 
-// TrialRisk is an interface with addresses of the host's own that a change concerns.
+// TrialRisk is an interface with addresses of the host's own that a change affects.
 type TrialRisk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// device is the host port's interface, or the device of an uplink.
 	Device string `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
-	// id is the host port's or the uplink's.
+	// id is the id of the host port or the uplink.
 	Id     *PortId `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Uplink bool    `protobuf:"varint,3,opt,name=uplink,proto3" json:"uplink,omitempty"`
-	// outside: frames leave the host from there, by an uplink that has a device. Where none do, nobody else can be cut
-	// off.
+	// outside: frames leave the host there, by an uplink that has a device. If no frames do, nobody else can be cut off.
 	Outside bool `protobuf:"varint,4,opt,name=outside,proto3" json:"outside,omitempty"`
-	// what changes, in the words of the configuration: "vlan: none → access 66".
+	// what lists the changes in the words of the configuration: "vlan: none → access 66".
 	What          []string `protobuf:"bytes,5,rep,name=what,proto3" json:"what,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1174,18 +1172,18 @@ func (x *TrialRisk) GetWhat() []string {
 	return nil
 }
 
-// TrialWitness is somebody whose answer shows that the host is reached by an interface.
+// TrialWitness is a station or a session whose answer shows that the host is reachable through an interface.
 type TrialWitness struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Device  string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
 	Kind    WitnessKind            `protobuf:"varint,2,opt,name=kind,proto3,enum=heddle.agent.v1.WitnessKind" json:"kind,omitempty"`
 	Address []byte                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	// on_link: before the change, an address of the interface had it in its network.
+	// on_link: before the change, it was in the network of an address of the interface.
 	OnLink bool `protobuf:"varint,4,opt,name=on_link,json=onLink,proto3" json:"on_link,omitempty"`
 	// local and remote are the ends of a session.
 	Local  *Endpoint `protobuf:"bytes,5,opt,name=local,proto3" json:"local,omitempty"`
 	Remote *Endpoint `protobuf:"bytes,6,opt,name=remote,proto3" json:"remote,omitempty"`
-	// answered: by the question at hand.
+	// answered: it has answered in the present round.
 	Answered      bool `protobuf:"varint,7,opt,name=answered,proto3" json:"answered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -105,16 +105,16 @@ func (x *GetMembershipResponse) GetMembership() *Membership {
 	return nil
 }
 
-// JoinClusterRequest says which cluster, and by what right.
+// JoinClusterRequest identifies the cluster, and authorises the host to join.
 type JoinClusterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// controller is HOST:PORT of any controller of the cluster.
 	Controller string `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
-	// token as the controller made it.
+	// token is the token that the controller made.
 	Token string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
-	// name of the host in the cluster; "" for the host's name.
+	// name is the name of the host in the cluster; "" for the host's own name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// replace takes the name of a host that was installed anew.
+	// replace takes over the name of a host that was reinstalled.
 	Replace       bool `protobuf:"varint,4,opt,name=replace,proto3" json:"replace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -223,11 +223,11 @@ func (x *JoinClusterResponse) GetMembership() *Membership {
 	return nil
 }
 
-// HandOverRequest asks for a hand-over.
+// HandOverRequest is a request to hand switches over to the controllers.
 type HandOverRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	DryRun bool                   `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// as of Apply
+	// as in Apply
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -277,7 +277,7 @@ func (x *HandOverRequest) GetConfirmWithin() *durationpb.Duration {
 	return nil
 }
 
-// HandOverResponse says what was changed.
+// HandOverResponse has the changes.
 type HandOverResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Applied       *Applied               `protobuf:"bytes,1,opt,name=applied,proto3" json:"applied,omitempty"`
@@ -359,7 +359,7 @@ func (*LeaveClusterRequest) Descriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{6}
 }
 
-// LeaveClusterResponse is the answer: how it was.
+// LeaveClusterResponse has the membership as it was.
 type LeaveClusterResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Membership    *Membership            `protobuf:"bytes,1,opt,name=membership,proto3" json:"membership,omitempty"`
@@ -415,20 +415,20 @@ type Membership struct {
 	Host string `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
 	// name is the host's name in the cluster.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// controllers are their addresses, HOST:PORT.
+	// controllers are the addresses of the controllers, HOST:PORT.
 	Controllers []string `protobuf:"bytes,5,rep,name=controllers,proto3" json:"controllers,omitempty"`
-	// connected is the controller that the host speaks with; "" for none.
+	// connected is the controller to which the host is connected; "" for none.
 	Connected string `protobuf:"bytes,6,opt,name=connected,proto3" json:"connected,omitempty"`
 	// since is when that connection began, or ended.
 	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	// error is why there is no connection.
 	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
-	// revision and epoch are of the definition that is active.
+	// revision and epoch are those of the active definition.
 	Revision int64 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
 	Epoch    int64 `protobuf:"varint,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// switches are those that the controllers declare here.
+	// switches are the switches that the controllers declare on this host.
 	Switches []string `protobuf:"bytes,11,rep,name=switches,proto3" json:"switches,omitempty"`
-	// expires is when the host's certificate does.
+	// expires is when the host's certificate expires.
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=expires,proto3" json:"expires,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

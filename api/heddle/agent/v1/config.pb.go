@@ -25,9 +25,9 @@ const (
 // GetConfigRequest names the configuration.
 type GetConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// number is that of a version in the history; 0 for the applied configuration.
+	// number is the number of a version in the history; 0 for the applied configuration.
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// running asks for the applied configuration with what commands changed since: ports connected, moved and blocked.
+	// running requests the applied configuration with the changes by commands since: ports connected, moved and blocked.
 	Running       bool `protobuf:"varint,2,opt,name=running,proto3" json:"running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -207,10 +207,10 @@ func (x *ListConfigsResponse) GetConfigs() []*AppliedConfig {
 // AppliedConfig is a configuration that is, or was, applied.
 type AppliedConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// number counts from 1; 0 where the configuration is not in the history.
+	// number counts from 1; 0 if the configuration is not in the history.
 	Number int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	At     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
-	// by is what applied it: "apply /etc/heddle/heddle.yaml".
+	// by is the command that applied it: "apply /etc/heddle/heddle.yaml".
 	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
 	// file is where it came from.
 	File string `protobuf:"bytes,4,opt,name=file,proto3" json:"file,omitempty"`
@@ -218,7 +218,7 @@ type AppliedConfig struct {
 	Size int32 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
 	// content is the configuration, in YAML; "" in a list.
 	Content string `protobuf:"bytes,6,opt,name=content,proto3" json:"content,omitempty"`
-	// applied: it is the one that is applied now.
+	// applied: this is the configuration that is applied now.
 	Applied       bool `protobuf:"varint,7,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

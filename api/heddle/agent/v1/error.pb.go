@@ -29,11 +29,11 @@ const (
 	ErrorKind_ERROR_KIND_UNSPECIFIED ErrorKind = 0
 	// the agent or the kernel failed
 	ErrorKind_ERROR_KIND_INTERNAL ErrorKind = 1
-	// what was asked for is wrong; nothing was changed
+	// the request is wrong; nothing was changed
 	ErrorKind_ERROR_KIND_INVALID ErrorKind = 2
-	// what was asked about does not exist
+	// the requested object does not exist
 	ErrorKind_ERROR_KIND_NOT_FOUND ErrorKind = 3
-	// it was done, cut the host off, and was taken back by itself (S81)
+	// the change was made, cut the host off, and was undone (S81)
 	ErrorKind_ERROR_KIND_REVERTED ErrorKind = 4
 )
 
@@ -87,7 +87,7 @@ type Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  ErrorKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.ErrorKind" json:"kind,omitempty"`
 	Lines []string               `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"`
-	// trial is that of a change that was taken back.
+	// trial is the trial of a change that was undone.
 	Trial         *Trial `protobuf:"bytes,3,opt,name=trial,proto3" json:"trial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -30,16 +30,16 @@ const (
 	FailoverCause_FAILOVER_CAUSE_UNSPECIFIED FailoverCause = 0
 	// the configuration changed
 	FailoverCause_FAILOVER_CAUSE_CONFIGURATION FailoverCause = 1
-	// it was found so when the agent started
+	// found at the start of the agent
 	FailoverCause_FAILOVER_CAUSE_AGENT_START FailoverCause = 2
 	// load-based teaming
 	FailoverCause_FAILOVER_CAUSE_LOAD FailoverCause = 3
 	// the uplink can be used again
 	FailoverCause_FAILOVER_CAUSE_UPLINK_BACK FailoverCause = 4
-	// none of the LAG's members can be used
+	// the LAG has no usable member
 	FailoverCause_FAILOVER_CAUSE_NO_LAG_MEMBER  FailoverCause = 5
 	FailoverCause_FAILOVER_CAUSE_UPLINK_REMOVED FailoverCause = 6
-	// its link is up, and it is out of use
+	// its link is up, but it is out of use
 	FailoverCause_FAILOVER_CAUSE_UPLINK_OUT FailoverCause = 7
 	FailoverCause_FAILOVER_CAUSE_LINK_LOST  FailoverCause = 8
 )
@@ -97,14 +97,14 @@ func (FailoverCause) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_event_proto_rawDescGZIP(), []int{0}
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind int32
 
 const (
 	EventKind_EVENT_KIND_UNSPECIFIED EventKind = 0
 	// a device serves its port from now on
 	EventKind_EVENT_KIND_CONNECTED EventKind = 1
-	// it does not any more
+	// a device no longer serves its port
 	EventKind_EVENT_KIND_DISCONNECTED EventKind = 2
 	// a source MAC was learned (S12)
 	EventKind_EVENT_KIND_LEARNED EventKind = 3
@@ -112,39 +112,39 @@ const (
 	EventKind_EVENT_KIND_MOVED EventKind = 4
 	// a port learns no more MACs (S15, S16)
 	EventKind_EVENT_KIND_LIMIT_REACHED EventKind = 5
-	// an owner does what its policy rejects (S3), or the end of that
+	// an owner violates its port's policy (S3), or no longer does
 	EventKind_EVENT_KIND_VIOLATION EventKind = 6
 	// a port was blocked or unblocked (S41)
 	EventKind_EVENT_KIND_BLOCKED EventKind = 7
-	// a port is blocked because a loop goes through it, or no longer (S110)
+	// a port is blocked because of a loop, or no longer (S110)
 	EventKind_EVENT_KIND_LOOP EventKind = 8
 	// a port's or uplink's device went up or down
 	EventKind_EVENT_KIND_LINK EventKind = 9
 	// a port waits for a guest that runs elsewhere, and why (S99)
 	EventKind_EVENT_KIND_WAITING EventKind = 10
-	// its guest runs here
+	// the guest of a waiting port runs here
 	EventKind_EVENT_KIND_AWAKE EventKind = 11
 	// ports use another uplink, and why (S42–S48)
 	EventKind_EVENT_KIND_FAILOVER EventKind = 12
-	// another plan is active
+	// another plan became active
 	EventKind_EVENT_KIND_APPLIED EventKind = 13
-	// LLDP or LACP: another device is at the other end of an uplink
+	// another device was found at the other end of an uplink by LLDP or LACP
 	EventKind_EVENT_KIND_NEIGHBOUR EventKind = 14
-	// a flow collector is sent records, is away, or its name has no address
+	// the state of a flow collector changed: it receives records, is away, or its name has no address
 	EventKind_EVENT_KIND_COLLECTOR EventKind = 15
-	// a host port took the place of an uplink's device (S81)
+	// a host port took over from an uplink's device (S81)
 	EventKind_EVENT_KIND_ADOPTED EventKind = 16
-	// a change concerns the way to the host's own addresses, and is tried (S81)
+	// a change that affects the path to the host's own addresses is on trial (S81)
 	EventKind_EVENT_KIND_TRIED EventKind = 17
 	// such a change stays: the operator confirmed it, or the host is known to be reached
 	EventKind_EVENT_KIND_CONFIRMED EventKind = 18
-	// it was taken back by itself
+	// such a change was undone automatically
 	EventKind_EVENT_KIND_REVERTED EventKind = 19
-	// somebody else's program runs before the switch's on a device, or no longer does
+	// another program runs before the switch's on a device, or no longer does
 	EventKind_EVENT_KIND_PROGRAM EventKind = 20
 	// a port has waited for its guest for more than a minute
 	EventKind_EVENT_KIND_OVERDUE EventKind = 21
-	// an uplink was drained or blocked for its maintenance, or taken back into use
+	// an uplink was drained or blocked for maintenance, or taken back into use
 	EventKind_EVENT_KIND_MAINTENANCE EventKind = 22
 )
 
@@ -229,14 +229,14 @@ func (EventKind) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_event_proto_rawDescGZIP(), []int{1}
 }
 
-// FollowEventsRequest asks for events.
+// FollowEventsRequest is a request for events.
 type FollowEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// after is the number of the last event already known.
+	// after is the number of the last event that is already known.
 	After uint64 `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"`
-	// last is how many of the events kept are wanted at most; below 0 all.
+	// last is the most kept events that are wanted; below 0 all.
 	Last int32 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
-	// no_follow ends with the events there are.
+	// no_follow ends the stream after the kept events.
 	NoFollow      bool `protobuf:"varint,3,opt,name=no_follow,json=noFollow,proto3" json:"no_follow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -341,9 +341,9 @@ func (x *FollowEventsResponse) GetBatch() *EventBatch {
 // EventBatch is a batch of events, in order.
 type EventBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// started is when this agent started; numbers of events count from then.
+	// started is when this agent started; the numbers of events count from then.
 	Started *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=started,proto3" json:"started,omitempty"`
-	// missed is how many events before these were not kept long enough.
+	// missed is how many events before these are lost because they were not kept.
 	Missed        uint64   `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
 	Events        []*Event `protobuf:"bytes,3,rep,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -401,39 +401,38 @@ func (x *EventBatch) GetEvents() []*Event {
 	return nil
 }
 
-// Event is one thing that happened. Fields that do not apply are empty.
+// Event is one event. Fields that do not apply are empty.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// seq counts the agent's events from 1.
 	Seq  uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	Kind EventKind              `protobuf:"varint,3,opt,name=kind,proto3,enum=heddle.agent.v1.EventKind" json:"kind,omitempty"`
-	// switch, port, uplink, device say where.
+	// switch, port, uplink and device are where it happened.
 	Switch string `protobuf:"bytes,4,opt,name=switch,proto3" json:"switch,omitempty"`
 	Port   string `protobuf:"bytes,5,opt,name=port,proto3" json:"port,omitempty"`
 	Uplink string `protobuf:"bytes,6,opt,name=uplink,proto3" json:"uplink,omitempty"`
 	Device string `protobuf:"bytes,7,opt,name=device,proto3" json:"device,omitempty"`
 	// collector is the address and port of a flow collector, as the configuration has them.
 	Collector string `protobuf:"bytes,8,opt,name=collector,proto3" json:"collector,omitempty"`
-	// mac and vlan are those of a learned address; vlan as "heddle mac list" shows it.
+	// mac and vlan are those of a learned address; vlan is written as in "heddle mac list".
 	Mac  []byte   `protobuf:"bytes,9,opt,name=mac,proto3" json:"mac,omitempty"`
 	Vlan *Segment `protobuf:"bytes,10,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	// from and to are the value before and after: uplinks of a failover, ports of a moved mac, up and down, states of a
+	// from and to are the values before and after: uplinks of a failover, ports of a moved mac, up and down, states of a
 	// flow collector.
 	From string `protobuf:"bytes,11,opt,name=from,proto3" json:"from,omitempty"`
 	To   string `protobuf:"bytes,12,opt,name=to,proto3" json:"to,omitempty"`
-	// ports is how many ports it concerns, for a failover or an apply.
+	// ports is how many ports a failover or an apply affects.
 	Ports int32 `protobuf:"varint,13,opt,name=ports,proto3" json:"ports,omitempty"`
-	// took_seconds is how long after the notification of what caused it a failover was active; 0 where nothing was
-	// notified.
+	// took_seconds is how long after the notification of its cause a failover was active; 0 if there was no notification.
 	TookSeconds float64 `protobuf:"fixed64,14,opt,name=took_seconds,json=tookSeconds,proto3" json:"took_seconds,omitempty"`
-	// text says it in one sentence.
+	// text describes it in one sentence, for people.
 	Text string `protobuf:"bytes,15,opt,name=text,proto3" json:"text,omitempty"`
-	// reason is why frames of a port are refused, address the IP address that the address guard refused it, where it can
-	// be read.
+	// reason is why frames of a port were refused; address is the IP address that the address guard refused, if it can be
+	// read.
 	Reason  string `protobuf:"bytes,16,opt,name=reason,proto3" json:"reason,omitempty"`
 	Address string `protobuf:"bytes,17,opt,name=address,proto3" json:"address,omitempty"`
-	// cause is why ports use another uplink; of a failover.
+	// cause is why ports use another uplink, for a failover.
 	Cause         FailoverCause `protobuf:"varint,18,opt,name=cause,proto3,enum=heddle.agent.v1.FailoverCause" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

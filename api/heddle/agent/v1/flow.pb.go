@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// FlowSort is what comes first.
+// FlowSort is the order of flows.
 type FlowSort int32
 
 const (
@@ -83,7 +83,7 @@ func (FlowSort) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{0}
 }
 
-// FlowNoteCode is why no flows can be there.
+// FlowNoteCode is why there can be no flows.
 type FlowNoteCode int32
 
 const (
@@ -275,7 +275,7 @@ func (FlowEndReason) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{3}
 }
 
-// FlowSumKey is what flows can be summed by.
+// FlowSumKey is a key by which flows can be summed.
 type FlowSumKey int32
 
 const (
@@ -337,16 +337,16 @@ func (FlowSumKey) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{4}
 }
 
-// FlowSumSource is what sums can be of.
+// FlowSumSource is a source of sums.
 type FlowSumSource int32
 
 const (
 	FlowSumSource_FLOW_SUM_SOURCE_UNSPECIFIED FlowSumSource = 0
-	// the flows there are, once
+	// the current flows, once
 	FlowSumSource_FLOW_SUM_SOURCE_FLOWS FlowSumSource = 1
-	// what passed in an interval, again and again
+	// the traffic of an interval, repeatedly
 	FlowSumSource_FLOW_SUM_SOURCE_RATES FlowSumSource = 2
-	// the records that were made in an interval, again and again
+	// the records made in an interval, repeatedly
 	FlowSumSource_FLOW_SUM_SOURCE_RECORDS FlowSumSource = 3
 )
 
@@ -393,7 +393,59 @@ func (FlowSumSource) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{5}
 }
 
-// CollectorState is how the export to a collector does.
+// FlowProblemCode is what prevents metering or export on a switch.
+type FlowProblemCode int32
+
+const (
+	FlowProblemCode_FLOW_PROBLEM_CODE_UNSPECIFIED FlowProblemCode = 0
+	// flows cannot be metered, or cannot be stored
+	FlowProblemCode_FLOW_PROBLEM_CODE_METERING_FAILED FlowProblemCode = 1
+	// the state of the export is not known, because it has failed
+	FlowProblemCode_FLOW_PROBLEM_CODE_EXPORT_FAILED FlowProblemCode = 2
+)
+
+// Enum value maps for FlowProblemCode.
+var (
+	FlowProblemCode_name = map[int32]string{
+		0: "FLOW_PROBLEM_CODE_UNSPECIFIED",
+		1: "FLOW_PROBLEM_CODE_METERING_FAILED",
+		2: "FLOW_PROBLEM_CODE_EXPORT_FAILED",
+	}
+	FlowProblemCode_value = map[string]int32{
+		"FLOW_PROBLEM_CODE_UNSPECIFIED":     0,
+		"FLOW_PROBLEM_CODE_METERING_FAILED": 1,
+		"FLOW_PROBLEM_CODE_EXPORT_FAILED":   2,
+	}
+)
+
+func (x FlowProblemCode) Enum() *FlowProblemCode {
+	p := new(FlowProblemCode)
+	*p = x
+	return p
+}
+
+func (x FlowProblemCode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FlowProblemCode) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_flow_proto_enumTypes[6].Descriptor()
+}
+
+func (FlowProblemCode) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_flow_proto_enumTypes[6]
+}
+
+func (x FlowProblemCode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FlowProblemCode.Descriptor instead.
+func (FlowProblemCode) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{6}
+}
+
+// CollectorState is the state of the export to a collector.
 type CollectorState int32
 
 const (
@@ -441,11 +493,11 @@ func (x CollectorState) String() string {
 }
 
 func (CollectorState) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[6].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[7].Descriptor()
 }
 
 func (CollectorState) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[6]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[7]
 }
 
 func (x CollectorState) Number() protoreflect.EnumNumber {
@@ -454,7 +506,7 @@ func (x CollectorState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CollectorState.Descriptor instead.
 func (CollectorState) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{7}
 }
 
 // Transport carries flow records.
@@ -494,11 +546,11 @@ func (x Transport) String() string {
 }
 
 func (Transport) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[7].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[8].Descriptor()
 }
 
 func (Transport) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[7]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[8]
 }
 
 func (x Transport) Number() protoreflect.EnumNumber {
@@ -507,7 +559,7 @@ func (x Transport) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Transport.Descriptor instead.
 func (Transport) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{8}
 }
 
 // Shape is the form of flow records.
@@ -517,7 +569,7 @@ const (
 	Shape_SHAPE_UNSPECIFIED Shape = 0
 	// IANA's information elements (RFC 7012)
 	Shape_SHAPE_STANDARD Shape = 1
-	// as a VDS lays out its records
+	// the layout of a VDS
 	Shape_SHAPE_VDS Shape = 2
 )
 
@@ -546,11 +598,11 @@ func (x Shape) String() string {
 }
 
 func (Shape) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_flow_proto_enumTypes[8].Descriptor()
+	return file_heddle_agent_v1_flow_proto_enumTypes[9].Descriptor()
 }
 
 func (Shape) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_flow_proto_enumTypes[8]
+	return &file_heddle_agent_v1_flow_proto_enumTypes[9]
 }
 
 func (x Shape) Number() protoreflect.EnumNumber {
@@ -559,16 +611,16 @@ func (x Shape) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Shape.Descriptor instead.
 func (Shape) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_flow_proto_rawDescGZIP(), []int{9}
 }
 
-// ListFlowsRequest asks for the flows there are.
+// ListFlowsRequest is a request for the current flows.
 type ListFlowsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Filter *FlowFilter            `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
 	// sort is bytes, packets or last: the largest, or the most recent, come first.
 	Sort FlowSort `protobuf:"varint,2,opt,name=sort,proto3,enum=heddle.agent.v1.FlowSort" json:"sort,omitempty"`
-	// limit is how many are wanted: 1–20000.
+	// limit is the most flows wanted: 1–20000.
 	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -752,7 +804,7 @@ func (x *GetFlowStatusResponse) GetStatus() *FlowStatus {
 	return nil
 }
 
-// FollowFlowTopRequest asks for the flows with the highest rates, again and again.
+// FollowFlowTopRequest is a request for the flows with the highest rates, after every interval.
 type FollowFlowTopRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Filter *FlowFilter            `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -869,7 +921,7 @@ func (x *FollowFlowTopResponse) GetTop() *FlowTop {
 	return nil
 }
 
-// FollowFlowRecordsRequest asks for records as they are made.
+// FollowFlowRecordsRequest is a request for records as they are made.
 type FollowFlowRecordsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Filter        *FlowFilter            `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -959,13 +1011,13 @@ func (x *FollowFlowRecordsResponse) GetRecords() *FlowRecords {
 	return nil
 }
 
-// FollowFlowSumsRequest asks for sums of the flows that the filter meets.
+// FollowFlowSumsRequest is a request for sums of the flows that match the filter.
 type FollowFlowSumsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Filter *FlowFilter            `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
 	By     FlowSumKey             `protobuf:"varint,2,opt,name=by,proto3,enum=heddle.agent.v1.FlowSumKey" json:"by,omitempty"`
 	Of     FlowSumSource          `protobuf:"varint,3,opt,name=of,proto3,enum=heddle.agent.v1.FlowSumSource" json:"of,omitempty"`
-	// sort is bytes, packets or flows: the rows with the most come first; with rates bits or packets.
+	// sort is bytes, packets or flows: the largest rows come first; for rates it is bits or packets.
 	Sort FlowSort `protobuf:"varint,4,opt,name=sort,proto3,enum=heddle.agent.v1.FlowSort" json:"sort,omitempty"`
 	// 1–1000
 	Limit int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -1092,7 +1144,7 @@ func (x *FollowFlowSumsResponse) GetSums() *FlowSums {
 	return nil
 }
 
-// FlowFilter says which flows are meant; fields that are empty ask for all.
+// FlowFilter selects flows; empty fields match all.
 type FlowFilter struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
@@ -1101,12 +1153,12 @@ type FlowFilter struct {
 	// an uplink's name
 	Uplink    string `protobuf:"bytes,3,opt,name=uplink,proto3" json:"uplink,omitempty"`
 	PortGroup string `protobuf:"bytes,4,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
-	// address is of either end: an address, or a prefix such as 192.0.2.0/24.
+	// address matches either end: an address, or a prefix such as 192.0.2.0/24.
 	Address string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
-	// protocol is tcp, udp, icmp, icmp6, sctp or another name, a number of IP, an EtherType such as 0x0806 or arp, or
-	// llc.
+	// protocol is tcp, udp, icmp, icmp6, sctp or another name, an IP protocol number, an EtherType such as 0x0806 or arp,
+	// or llc.
 	Protocol string `protobuf:"bytes,6,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	// l4port is of either end: 1–65535; 0 is any.
+	// l4port matches either end: 1–65535; 0 is any.
 	L4Port int32 `protobuf:"varint,7,opt,name=l4port,proto3" json:"l4port,omitempty"`
 	// direction is ingress or egress, seen from the switch.
 	Direction     Direction `protobuf:"varint,8,opt,name=direction,proto3,enum=heddle.agent.v1.Direction" json:"direction,omitempty"`
@@ -1200,19 +1252,20 @@ func (x *FlowFilter) GetDirection() Direction {
 	return Direction_DIRECTION_UNSPECIFIED
 }
 
-// FlowList is the first flows in the order asked for.
+// FlowList is the first flows in the requested order.
 type FlowList struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Flows []*Flow                `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
-	// total is how many the filter meets, kept how many there are at all.
+	// total is how many flows match the filter, kept how many there are in all.
 	Total int32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
 	Kept  int32 `protobuf:"varint,3,opt,name=kept,proto3" json:"kept,omitempty"`
 	// metered says whether any port or uplink is metered.
 	Metered bool `protobuf:"varint,4,opt,name=metered,proto3" json:"metered,omitempty"`
-	// note says why none can be there of those asked for, and what to do: nothing is metered there. Absent where some can.
+	// note says why there can be none of the requested flows, and what to do: nothing is metered there. Absent if there
+	// can be some.
 	Note *FlowNote `protobuf:"bytes,5,opt,name=note,proto3" json:"note,omitempty"`
-	// sampling_rate is that of the switches that are asked for, the largest: one of 1 + rate packets is metered, and
-	// counts are of those.
+	// sampling_rate is the largest one of the requested switches: one of 1 + rate packets is metered, and counts are of
+	// metered packets.
 	SamplingRate  int32 `protobuf:"varint,6,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1290,14 +1343,14 @@ func (x *FlowList) GetSamplingRate() int32 {
 	return 0
 }
 
-// FlowNote says why no flows can be there of those that are asked for.
+// FlowNote says why there can be none of the requested flows.
 type FlowNote struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Code  FlowNoteCode           `protobuf:"varint,1,opt,name=code,proto3,enum=heddle.agent.v1.FlowNoteCode" json:"code,omitempty"`
 	// name is the port, uplink, port group or switch that code is about; port_group is that of a port.
 	Name      string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	PortGroup string `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
-	// text says it to people, and what to do.
+	// text describes it for people, and says what to do.
 	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1361,7 +1414,7 @@ func (x *FlowNote) GetText() string {
 	return ""
 }
 
-// Flow is one flow: what was seen at one port, in one direction, with the same addresses, protocol and ports.
+// Flow is one flow: the packets seen at one port, in one direction, with the same addresses, protocol and ports.
 type Flow struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Switch    string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
@@ -1372,24 +1425,24 @@ type Flow struct {
 	Direction Direction `protobuf:"varint,5,opt,name=direction,proto3,enum=heddle.agent.v1.Direction" json:"direction,omitempty"`
 	// vlan is "untagged", the vlan id, or "ad:100" for an 802.1ad one.
 	Vlan *Segment `protobuf:"bytes,6,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	// protocol is tcp, udp, icmp and so on, a number of IP, or for what is no IP the EtherType: arp, 0x88b5; llc.
+	// protocol is tcp, udp, icmp and so on, an IP protocol number, or for other frames the EtherType: arp, 0x88b5; llc.
 	Protocol       string `protobuf:"bytes,7,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Source         []byte `protobuf:"bytes,8,opt,name=source,proto3" json:"source,omitempty"`
 	Destination    []byte `protobuf:"bytes,9,opt,name=destination,proto3" json:"destination,omitempty"`
 	SourceMac      []byte `protobuf:"bytes,10,opt,name=source_mac,json=sourceMac,proto3" json:"source_mac,omitempty"`
 	DestinationMac []byte `protobuf:"bytes,11,opt,name=destination_mac,json=destinationMac,proto3" json:"destination_mac,omitempty"`
 	SourcePort     uint32 `protobuf:"varint,12,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"`
-	// destination_port is not that of ICMP, which has icmp.
+	// destination_port is not set for ICMP; see icmp.
 	DestinationPort uint32 `protobuf:"varint,13,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
-	// icmp is what kind of message an ICMP flow has; absent of others.
+	// icmp is the message type and code of an ICMP flow; absent for others.
 	Icmp   *IcmpMessage           `protobuf:"bytes,14,opt,name=icmp,proto3" json:"icmp,omitempty"`
 	Counts *FlowCounts            `protobuf:"bytes,15,opt,name=counts,proto3" json:"counts,omitempty"`
 	First  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=first,proto3" json:"first,omitempty"`
 	Last   *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=last,proto3" json:"last,omitempty"`
-	// in and out are the ports or uplinks by which the last frame came in and went out; empty for none or several.
+	// in and out are the ports or uplinks by which the last frame entered and left; empty for none or several.
 	In  string `protobuf:"bytes,18,opt,name=in,proto3" json:"in,omitempty"`
 	Out string `protobuf:"bytes,19,opt,name=out,proto3" json:"out,omitempty"`
-	// tcp_flags are those of all packets together.
+	// tcp_flags are the flags that any of the packets had.
 	TcpFlags []TcpFlag `protobuf:"varint,20,rep,packed,name=tcp_flags,json=tcpFlags,proto3,enum=heddle.agent.v1.TcpFlag" json:"tcp_flags,omitempty"`
 	// of the first packet
 	Tos           uint32 `protobuf:"varint,21,opt,name=tos,proto3" json:"tos,omitempty"`
@@ -1590,7 +1643,7 @@ func (x *Flow) GetMaxTtl() uint32 {
 	return 0
 }
 
-// IcmpMessage is a kind of message of ICMP or ICMPv6.
+// IcmpMessage is a message type and code of ICMP or ICMPv6.
 type IcmpMessage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          uint32                 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
@@ -1643,7 +1696,7 @@ func (x *IcmpMessage) GetCode() uint32 {
 	return 0
 }
 
-// FlowCounts are packets, bytes of layer 3 (of what is no IP those behind the Ethernet header) and bytes of whole
+// FlowCounts are packets, bytes of layer 3 (for other frames the bytes after the Ethernet header) and bytes of whole
 // frames.
 type FlowCounts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1705,7 +1758,7 @@ func (x *FlowCounts) GetFrameBytes() uint64 {
 	return 0
 }
 
-// FlowRates are of packets, and of bits of whole frames, a second.
+// FlowRates are packets per second, and bits of whole frames per second.
 type FlowRates struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Packets       float64                `protobuf:"fixed64,1,opt,name=packets,proto3" json:"packets,omitempty"`
@@ -1811,14 +1864,14 @@ func (x *FlowRate) GetRates() *FlowRates {
 	return nil
 }
 
-// FlowTop is what passed in one interval.
+// FlowTop is the traffic of one interval.
 type FlowTop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	Flows []*FlowRate            `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
-	// matching is how many flows the filter meets, at all points, and active how many of them had a packet. sum is what
-	// they had together, with each
-	// packet counted once: where it came into the switch if its flow there is among them, else where it went out.
+	// matching is how many flows match the filter, at all points; active is how many of them had a packet. sum is their
+	// traffic, with each packet counted once: where it entered the switch if its flow there is among them, else where it
+	// left.
 	Matching int32      `protobuf:"varint,3,opt,name=matching,proto3" json:"matching,omitempty"`
 	Active   int32      `protobuf:"varint,4,opt,name=active,proto3" json:"active,omitempty"`
 	Sum      *FlowRates `protobuf:"bytes,5,opt,name=sum,proto3" json:"sum,omitempty"`
@@ -1826,7 +1879,7 @@ type FlowTop struct {
 	Metered bool `protobuf:"varint,6,opt,name=metered,proto3" json:"metered,omitempty"`
 	// as in FlowList
 	Note *FlowNote `protobuf:"bytes,7,opt,name=note,proto3" json:"note,omitempty"`
-	// sampling_rate is as in FlowList; rates are of the packets that are metered.
+	// sampling_rate is as in FlowList; rates are of metered packets.
 	SamplingRate  int32 `protobuf:"varint,8,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1922,9 +1975,9 @@ func (x *FlowTop) GetSamplingRate() int32 {
 type FlowRecords struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Records []*FlowRecord          `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
-	// missed is how many were made before these and not taken fast enough.
+	// missed is how many records before these were lost because the follower was too slow.
 	Missed uint64 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
-	// note is as in FlowList; with the first batch, and when it has changed.
+	// note is as in FlowList; it is sent with the first batch, and when it has changed.
 	Note          *FlowNote `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1987,7 +2040,7 @@ type FlowRecord struct {
 	Flow  *Flow                  `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
 	// reason is idle, active, end, forced or no-resources.
 	Reason FlowEndReason `protobuf:"varint,2,opt,name=reason,proto3,enum=heddle.agent.v1.FlowEndReason" json:"reason,omitempty"`
-	// start is when the flow began; with the key it names the flow.
+	// start is when the flow began; together with the key it identifies the flow.
 	Start *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start,proto3" json:"start,omitempty"`
 	// total is what was counted since start.
 	Total *FlowCounts `protobuf:"bytes,4,opt,name=total,proto3" json:"total,omitempty"`
@@ -2123,19 +2176,19 @@ func (x *FlowReverse) GetTotal() *FlowCounts {
 	return nil
 }
 
-// FlowSums are the first rows in the order asked for. Rows and Rest are together exactly the sums of all groups.
+// FlowSums are the first rows in the requested order. rows and rest together are exactly the sums of all groups.
 type FlowSums struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	By    FlowSumKey             `protobuf:"varint,2,opt,name=by,proto3,enum=heddle.agent.v1.FlowSumKey" json:"by,omitempty"`
 	Rows  []*FlowSum             `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`
-	// rest is what the other rows had.
+	// rest is the sum of the other rows.
 	Rest *FlowSum `protobuf:"bytes,4,opt,name=rest,proto3" json:"rest,omitempty"`
 	// total has each packet once.
 	Total *FlowSum `protobuf:"bytes,5,opt,name=total,proto3" json:"total,omitempty"`
-	// crowded is that there were more groups than are kept apart: some of a row may be in the rest.
+	// crowded: there were more groups than are counted apart, so that a part of a row may be in the rest.
 	Crowded bool `protobuf:"varint,6,opt,name=crowded,proto3" json:"crowded,omitempty"`
-	// missed is how many records came faster than they were taken; of records.
+	// missed is how many records were lost because the follower was too slow; for records.
 	Missed uint64 `protobuf:"varint,7,opt,name=missed,proto3" json:"missed,omitempty"`
 	// metered, note and sampling_rate are as in FlowList.
 	Metered       bool      `protobuf:"varint,8,opt,name=metered,proto3" json:"metered,omitempty"`
@@ -2245,35 +2298,35 @@ func (x *FlowSums) GetSamplingRate() int32 {
 	return 0
 }
 
-// FlowSum is a row: what all its flows had together. A packet that was metered where it came in and where it went out
-// counts once.
+// FlowSum is a row: the sum of all its flows. A packet that was metered both where it entered and where it left counts
+// once.
 type FlowSum struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is what the row is of, in words: an address, a port group, 192.0.2.1:40000 – 192.0.2.2:443.
+	// name is the row's key in words: an address, a port group, 192.0.2.1:40000 – 192.0.2.2:443.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Of a conversation: source is the client's end, as far as ports tell, destination the server's.
+	// For a conversation: source is the client's end, judged by the port numbers, destination the server's.
 	Source          []byte `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	SourcePort      uint32 `protobuf:"varint,3,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"`
 	Destination     []byte `protobuf:"bytes,4,opt,name=destination,proto3" json:"destination,omitempty"`
 	DestinationPort uint32 `protobuf:"varint,5,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
-	// switch and vlan are those of a conversation, and of a sum by vlan or port group what they say.
+	// switch and vlan are set for a conversation, and for a sum by VLAN or port group.
 	Switch   string   `protobuf:"bytes,6,opt,name=switch,proto3" json:"switch,omitempty"`
 	Vlan     *Segment `protobuf:"bytes,7,opt,name=vlan,proto3" json:"vlan,omitempty"`
 	Protocol string   `protobuf:"bytes,8,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// service is the name of the server's port on the agent's host (/etc/services), "" for none.
 	Service string `protobuf:"bytes,9,opt,name=service,proto3" json:"service,omitempty"`
-	// groups is how many rows the rest is of; 0 of a row.
+	// groups is the number of rows in the rest; 0 for a row.
 	Groups int32 `protobuf:"varint,10,opt,name=groups,proto3" json:"groups,omitempty"`
-	// flows is how many there were, each direction one.
+	// flows is the number of flows; each direction is one.
 	Flows  int32       `protobuf:"varint,11,opt,name=flows,proto3" json:"flows,omitempty"`
 	Counts *FlowCounts `protobuf:"bytes,12,opt,name=counts,proto3" json:"counts,omitempty"`
-	// back is of these what came back: to the address, from the server's end of a conversation. Of other sums nothing.
+	// back is the part of these in the opposite direction: to the address, or from the server's end of a conversation. It
+	// is zero for other sums.
 	Back *FlowCounts `protobuf:"bytes,13,opt,name=back,proto3" json:"back,omitempty"`
-	// share is of the bytes of whole frames of all: 0–1. Rows by address or port group have each packet at both its
-	// ends, so that their shares
-	// are 2 together.
+	// share is the share of the bytes of whole frames of all flows: 0–1. Rows by address or port group count each packet
+	// at both its ends, so that their shares add up to 2.
 	Share float64 `protobuf:"fixed64,14,opt,name=share,proto3" json:"share,omitempty"`
-	// rates are those of the interval, with rates.
+	// rates are the rates of the interval, if rates are requested.
 	Rates         *FlowRates `protobuf:"bytes,15,opt,name=rates,proto3" json:"rates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2414,11 +2467,11 @@ func (x *FlowSum) GetRates() *FlowRates {
 	return nil
 }
 
-// FlowStatus is how metering and export do.
+// FlowStatus is the state of metering and export.
 type FlowStatus struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Switches []*FlowSwitch          `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
-	// note says what to do where nothing is metered; absent where something is.
+	// note says what to do if nothing is metered; absent otherwise.
 	Note          *FlowNote `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2468,31 +2521,32 @@ func (x *FlowStatus) GetNote() *FlowNote {
 	return nil
 }
 
-// FlowSwitch is how metering and export do on a switch. Counts are since the agent started.
+// FlowSwitch is the state of metering and export on a switch. Counts are since the agent started.
 type FlowSwitch struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
-	// metered is how many ports and uplinks are.
+	// metered is how many ports and uplinks are metered.
 	Metered int32 `protobuf:"varint,2,opt,name=metered,proto3" json:"metered,omitempty"`
-	// flows are in the agent's table, max_flows fit in.
+	// flows is the number of flows in the agent's table, max_flows its capacity.
 	Flows      int32 `protobuf:"varint,3,opt,name=flows,proto3" json:"flows,omitempty"`
 	MaxFlows   int32 `protobuf:"varint,4,opt,name=max_flows,json=maxFlows,proto3" json:"max_flows,omitempty"`
 	TableBytes int64 `protobuf:"varint,5,opt,name=table_bytes,json=tableBytes,proto3" json:"table_bytes,omitempty"`
-	// sampling_rate is how many packets are left out after each that is metered: counts are of those that are.
+	// sampling_rate is how many packets are skipped after each that is metered: counts are of metered packets.
 	SamplingRate int32 `protobuf:"varint,6,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
-	// records is how many were made; overflow what was put in records at once because the table was full.
+	// records is how many were made; overflow is how many flows were exported at once because the table was full.
 	Records  uint64      `protobuf:"varint,7,opt,name=records,proto3" json:"records,omitempty"`
 	Overflow *FlowCounts `protobuf:"bytes,8,opt,name=overflow,proto3" json:"overflow,omitempty"`
-	// counted is what was taken out of the kernel's tables, in_records what of it is in records, excluded what
-	// internalFlowsOnly keeps back.
+	// counted is what was drained from the kernel's tables, in_records the part of it that is in records, excluded the
+	// part that internalFlowsOnly excludes.
 	Counted    *FlowCounts      `protobuf:"bytes,9,opt,name=counted,proto3" json:"counted,omitempty"`
 	InRecords  *FlowCounts      `protobuf:"bytes,10,opt,name=in_records,json=inRecords,proto3" json:"in_records,omitempty"`
 	Excluded   *FlowCounts      `protobuf:"bytes,11,opt,name=excluded,proto3" json:"excluded,omitempty"`
 	Collectors []*FlowCollector `protobuf:"bytes,12,rep,name=collectors,proto3" json:"collectors,omitempty"`
-	// losses are what could not be recorded in the kernel, by port, since the port was connected.
+	// losses are the packets that could not be recorded in the kernel, by port, since the port was connected.
 	Losses []*FlowLoss `protobuf:"bytes,13,rep,name=losses,proto3" json:"losses,omitempty"`
-	// problem says what keeps flows from being metered or kept, "" for nothing.
-	Problem       string `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`
+	// problem describes what prevents metering or export, "" for nothing; problem_code is the same for programs.
+	Problem       string          `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`
+	ProblemCode   FlowProblemCode `protobuf:"varint,15,opt,name=problem_code,json=problemCode,proto3,enum=heddle.agent.v1.FlowProblemCode" json:"problem_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2625,7 +2679,14 @@ func (x *FlowSwitch) GetProblem() string {
 	return ""
 }
 
-// FlowLoss is what could not be recorded at a port: the kernel's table was full.
+func (x *FlowSwitch) GetProblemCode() FlowProblemCode {
+	if x != nil {
+		return x.ProblemCode
+	}
+	return FlowProblemCode_FLOW_PROBLEM_CODE_UNSPECIFIED
+}
+
+// FlowLoss is what could not be recorded at a port because the kernel's table was full.
 type FlowLoss struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
@@ -2686,26 +2747,24 @@ func (x *FlowLoss) GetCounts() *FlowCounts {
 	return nil
 }
 
-// FlowCollector is how the export to a collector does.
+// FlowCollector is the state of the export to a collector.
 type FlowCollector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// collector is the address and port as the configuration has them, shape the form of the records.
+	// collector is the address and port in the configuration, shape the form of the records.
 	Collector string `protobuf:"bytes,1,opt,name=collector,proto3" json:"collector,omitempty"`
 	Shape     Shape  `protobuf:"varint,2,opt,name=shape,proto3,enum=heddle.agent.v1.Shape" json:"shape,omitempty"`
 	// transport is udp, tcp or tls.
 	Transport Transport `protobuf:"varint,3,opt,name=transport,proto3,enum=heddle.agent.v1.Transport" json:"transport,omitempty"`
 	// state is sending (over UDP: nothing was refused; whether it arrives is not known), resolving (its name has no
 	// address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed (nothing is
-	// metered), since
-	// then.
+	// metered); since is when that began.
 	State CollectorState         `protobuf:"varint,4,opt,name=state,proto3,enum=heddle.agent.v1.CollectorState" json:"state,omitempty"`
 	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
-	// address is where messages go, source where they come from; "" while that is not known.
+	// address is the destination of messages, source their source; "" while that is not known.
 	Address string `protobuf:"bytes,6,opt,name=address,proto3" json:"address,omitempty"`
 	Source  string `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
-	// messages and records were sent, lost records were not: they told of lost_packets and lost_bytes. unshaped records
-	// are those that the
-	// shape has no form for.
+	// messages and records were sent, lost records were not; lost_packets and lost_bytes are their content. unshaped
+	// records have no representation in the shape.
 	Messages    uint64 `protobuf:"varint,8,opt,name=messages,proto3" json:"messages,omitempty"`
 	Records     uint64 `protobuf:"varint,9,opt,name=records,proto3" json:"records,omitempty"`
 	Lost        uint64 `protobuf:"varint,10,opt,name=lost,proto3" json:"lost,omitempty"`
@@ -2713,18 +2772,16 @@ type FlowCollector struct {
 	LostBytes   uint64 `protobuf:"varint,12,opt,name=lost_bytes,json=lostBytes,proto3" json:"lost_bytes,omitempty"`
 	Unshaped    uint64 `protobuf:"varint,13,opt,name=unshaped,proto3" json:"unshaped,omitempty"`
 	// Over TCP and TLS: waiting records are not confirmed by the collector's host yet. unsure records were on their way
-	// when a connection broke
-	// off: some of them may be missing at the collector, some may have come twice.
+	// when a connection broke: some of them may be missing at the collector, some may have arrived twice.
 	Waiting       uint64 `protobuf:"varint,14,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	Unsure        uint64 `protobuf:"varint,15,opt,name=unsure,proto3" json:"unsure,omitempty"`
 	UnsurePackets uint64 `protobuf:"varint,16,opt,name=unsure_packets,json=unsurePackets,proto3" json:"unsure_packets,omitempty"`
 	UnsureBytes   uint64 `protobuf:"varint,17,opt,name=unsure_bytes,json=unsureBytes,proto3" json:"unsure_bytes,omitempty"`
-	// lost_since is when counting of what is lost began: with the first export to the collector since the host was
-	// started, also across restarts
-	// of the agent. last_lost is when something was lost last.
+	// lost_since is when counting of losses began: with the first export to the collector since the host was started,
+	// also across restarts of the agent. last_lost is the time of the last loss.
 	LostSince *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=lost_since,json=lostSince,proto3" json:"lost_since,omitempty"`
 	LastLost  *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=last_lost,json=lastLost,proto3" json:"last_lost,omitempty"`
-	// last_error is the last fault, "" for none since the session began.
+	// last_error is the last error, "" for none since the session began.
 	LastError     string `protobuf:"bytes,20,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3058,7 +3115,7 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\n" +
 	"FlowStatus\x127\n" +
 	"\bswitches\x18\x01 \x03(\v2\x1b.heddle.agent.v1.FlowSwitchR\bswitches\x12-\n" +
-	"\x04note\x18\x02 \x01(\v2\x19.heddle.agent.v1.FlowNoteR\x04note\"\xc3\x04\n" +
+	"\x04note\x18\x02 \x01(\v2\x19.heddle.agent.v1.FlowNoteR\x04note\"\x88\x05\n" +
 	"\n" +
 	"FlowSwitch\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x18\n" +
@@ -3079,7 +3136,8 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"collectors\x18\f \x03(\v2\x1e.heddle.agent.v1.FlowCollectorR\n" +
 	"collectors\x121\n" +
 	"\x06losses\x18\r \x03(\v2\x19.heddle.agent.v1.FlowLossR\x06losses\x12\x18\n" +
-	"\aproblem\x18\x0e \x01(\tR\aproblem\"k\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\x12C\n" +
+	"\fproblem_code\x18\x0f \x01(\x0e2 .heddle.agent.v1.FlowProblemCodeR\vproblemCode\"k\n" +
 	"\bFlowLoss\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06uplink\x18\x02 \x01(\bR\x06uplink\x123\n" +
@@ -3157,7 +3215,11 @@ const file_heddle_agent_v1_flow_proto_rawDesc = "" +
 	"\x1bFLOW_SUM_SOURCE_UNSPECIFIED\x10\x00\x12$\n" +
 	"\x15FLOW_SUM_SOURCE_FLOWS\x10\x01\x1a\t\x8a\xb5\x18\x05flows\x12$\n" +
 	"\x15FLOW_SUM_SOURCE_RATES\x10\x02\x1a\t\x8a\xb5\x18\x05rates\x12(\n" +
-	"\x17FLOW_SUM_SOURCE_RECORDS\x10\x03\x1a\v\x8a\xb5\x18\arecords*\x85\x02\n" +
+	"\x17FLOW_SUM_SOURCE_RECORDS\x10\x03\x1a\v\x8a\xb5\x18\arecords*\xa8\x01\n" +
+	"\x0fFlowProblemCode\x12!\n" +
+	"\x1dFLOW_PROBLEM_CODE_UNSPECIFIED\x10\x00\x12:\n" +
+	"!FLOW_PROBLEM_CODE_METERING_FAILED\x10\x01\x1a\x13\x8a\xb5\x18\x0fmetering-failed\x126\n" +
+	"\x1fFLOW_PROBLEM_CODE_EXPORT_FAILED\x10\x02\x1a\x11\x8a\xb5\x18\rexport-failed*\x85\x02\n" +
 	"\x0eCollectorState\x12\x1f\n" +
 	"\x1bCOLLECTOR_STATE_UNSPECIFIED\x10\x00\x12(\n" +
 	"\x17COLLECTOR_STATE_SENDING\x10\x01\x1a\v\x8a\xb5\x18\asending\x12,\n" +
@@ -3195,7 +3257,7 @@ func file_heddle_agent_v1_flow_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_flow_proto_rawDescData
 }
 
-var file_heddle_agent_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_heddle_agent_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
 var file_heddle_agent_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_heddle_agent_v1_flow_proto_goTypes = []any{
 	(FlowSort)(0),                     // 0: heddle.agent.v1.FlowSort
@@ -3204,126 +3266,128 @@ var file_heddle_agent_v1_flow_proto_goTypes = []any{
 	(FlowEndReason)(0),                // 3: heddle.agent.v1.FlowEndReason
 	(FlowSumKey)(0),                   // 4: heddle.agent.v1.FlowSumKey
 	(FlowSumSource)(0),                // 5: heddle.agent.v1.FlowSumSource
-	(CollectorState)(0),               // 6: heddle.agent.v1.CollectorState
-	(Transport)(0),                    // 7: heddle.agent.v1.Transport
-	(Shape)(0),                        // 8: heddle.agent.v1.Shape
-	(*ListFlowsRequest)(nil),          // 9: heddle.agent.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),         // 10: heddle.agent.v1.ListFlowsResponse
-	(*GetFlowStatusRequest)(nil),      // 11: heddle.agent.v1.GetFlowStatusRequest
-	(*GetFlowStatusResponse)(nil),     // 12: heddle.agent.v1.GetFlowStatusResponse
-	(*FollowFlowTopRequest)(nil),      // 13: heddle.agent.v1.FollowFlowTopRequest
-	(*FollowFlowTopResponse)(nil),     // 14: heddle.agent.v1.FollowFlowTopResponse
-	(*FollowFlowRecordsRequest)(nil),  // 15: heddle.agent.v1.FollowFlowRecordsRequest
-	(*FollowFlowRecordsResponse)(nil), // 16: heddle.agent.v1.FollowFlowRecordsResponse
-	(*FollowFlowSumsRequest)(nil),     // 17: heddle.agent.v1.FollowFlowSumsRequest
-	(*FollowFlowSumsResponse)(nil),    // 18: heddle.agent.v1.FollowFlowSumsResponse
-	(*FlowFilter)(nil),                // 19: heddle.agent.v1.FlowFilter
-	(*FlowList)(nil),                  // 20: heddle.agent.v1.FlowList
-	(*FlowNote)(nil),                  // 21: heddle.agent.v1.FlowNote
-	(*Flow)(nil),                      // 22: heddle.agent.v1.Flow
-	(*IcmpMessage)(nil),               // 23: heddle.agent.v1.IcmpMessage
-	(*FlowCounts)(nil),                // 24: heddle.agent.v1.FlowCounts
-	(*FlowRates)(nil),                 // 25: heddle.agent.v1.FlowRates
-	(*FlowRate)(nil),                  // 26: heddle.agent.v1.FlowRate
-	(*FlowTop)(nil),                   // 27: heddle.agent.v1.FlowTop
-	(*FlowRecords)(nil),               // 28: heddle.agent.v1.FlowRecords
-	(*FlowRecord)(nil),                // 29: heddle.agent.v1.FlowRecord
-	(*FlowReverse)(nil),               // 30: heddle.agent.v1.FlowReverse
-	(*FlowSums)(nil),                  // 31: heddle.agent.v1.FlowSums
-	(*FlowSum)(nil),                   // 32: heddle.agent.v1.FlowSum
-	(*FlowStatus)(nil),                // 33: heddle.agent.v1.FlowStatus
-	(*FlowSwitch)(nil),                // 34: heddle.agent.v1.FlowSwitch
-	(*FlowLoss)(nil),                  // 35: heddle.agent.v1.FlowLoss
-	(*FlowCollector)(nil),             // 36: heddle.agent.v1.FlowCollector
-	(*durationpb.Duration)(nil),       // 37: google.protobuf.Duration
-	(Direction)(0),                    // 38: heddle.agent.v1.Direction
-	(*Segment)(nil),                   // 39: heddle.agent.v1.Segment
-	(*timestamppb.Timestamp)(nil),     // 40: google.protobuf.Timestamp
+	(FlowProblemCode)(0),              // 6: heddle.agent.v1.FlowProblemCode
+	(CollectorState)(0),               // 7: heddle.agent.v1.CollectorState
+	(Transport)(0),                    // 8: heddle.agent.v1.Transport
+	(Shape)(0),                        // 9: heddle.agent.v1.Shape
+	(*ListFlowsRequest)(nil),          // 10: heddle.agent.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),         // 11: heddle.agent.v1.ListFlowsResponse
+	(*GetFlowStatusRequest)(nil),      // 12: heddle.agent.v1.GetFlowStatusRequest
+	(*GetFlowStatusResponse)(nil),     // 13: heddle.agent.v1.GetFlowStatusResponse
+	(*FollowFlowTopRequest)(nil),      // 14: heddle.agent.v1.FollowFlowTopRequest
+	(*FollowFlowTopResponse)(nil),     // 15: heddle.agent.v1.FollowFlowTopResponse
+	(*FollowFlowRecordsRequest)(nil),  // 16: heddle.agent.v1.FollowFlowRecordsRequest
+	(*FollowFlowRecordsResponse)(nil), // 17: heddle.agent.v1.FollowFlowRecordsResponse
+	(*FollowFlowSumsRequest)(nil),     // 18: heddle.agent.v1.FollowFlowSumsRequest
+	(*FollowFlowSumsResponse)(nil),    // 19: heddle.agent.v1.FollowFlowSumsResponse
+	(*FlowFilter)(nil),                // 20: heddle.agent.v1.FlowFilter
+	(*FlowList)(nil),                  // 21: heddle.agent.v1.FlowList
+	(*FlowNote)(nil),                  // 22: heddle.agent.v1.FlowNote
+	(*Flow)(nil),                      // 23: heddle.agent.v1.Flow
+	(*IcmpMessage)(nil),               // 24: heddle.agent.v1.IcmpMessage
+	(*FlowCounts)(nil),                // 25: heddle.agent.v1.FlowCounts
+	(*FlowRates)(nil),                 // 26: heddle.agent.v1.FlowRates
+	(*FlowRate)(nil),                  // 27: heddle.agent.v1.FlowRate
+	(*FlowTop)(nil),                   // 28: heddle.agent.v1.FlowTop
+	(*FlowRecords)(nil),               // 29: heddle.agent.v1.FlowRecords
+	(*FlowRecord)(nil),                // 30: heddle.agent.v1.FlowRecord
+	(*FlowReverse)(nil),               // 31: heddle.agent.v1.FlowReverse
+	(*FlowSums)(nil),                  // 32: heddle.agent.v1.FlowSums
+	(*FlowSum)(nil),                   // 33: heddle.agent.v1.FlowSum
+	(*FlowStatus)(nil),                // 34: heddle.agent.v1.FlowStatus
+	(*FlowSwitch)(nil),                // 35: heddle.agent.v1.FlowSwitch
+	(*FlowLoss)(nil),                  // 36: heddle.agent.v1.FlowLoss
+	(*FlowCollector)(nil),             // 37: heddle.agent.v1.FlowCollector
+	(*durationpb.Duration)(nil),       // 38: google.protobuf.Duration
+	(Direction)(0),                    // 39: heddle.agent.v1.Direction
+	(*Segment)(nil),                   // 40: heddle.agent.v1.Segment
+	(*timestamppb.Timestamp)(nil),     // 41: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_flow_proto_depIdxs = []int32{
-	19, // 0: heddle.agent.v1.ListFlowsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	20, // 0: heddle.agent.v1.ListFlowsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 1: heddle.agent.v1.ListFlowsRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	20, // 2: heddle.agent.v1.ListFlowsResponse.list:type_name -> heddle.agent.v1.FlowList
-	33, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
-	19, // 4: heddle.agent.v1.FollowFlowTopRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	21, // 2: heddle.agent.v1.ListFlowsResponse.list:type_name -> heddle.agent.v1.FlowList
+	34, // 3: heddle.agent.v1.GetFlowStatusResponse.status:type_name -> heddle.agent.v1.FlowStatus
+	20, // 4: heddle.agent.v1.FollowFlowTopRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	0,  // 5: heddle.agent.v1.FollowFlowTopRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	37, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
-	27, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
-	19, // 8: heddle.agent.v1.FollowFlowRecordsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
-	28, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
-	19, // 10: heddle.agent.v1.FollowFlowSumsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	38, // 6: heddle.agent.v1.FollowFlowTopRequest.interval:type_name -> google.protobuf.Duration
+	28, // 7: heddle.agent.v1.FollowFlowTopResponse.top:type_name -> heddle.agent.v1.FlowTop
+	20, // 8: heddle.agent.v1.FollowFlowRecordsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
+	29, // 9: heddle.agent.v1.FollowFlowRecordsResponse.records:type_name -> heddle.agent.v1.FlowRecords
+	20, // 10: heddle.agent.v1.FollowFlowSumsRequest.filter:type_name -> heddle.agent.v1.FlowFilter
 	4,  // 11: heddle.agent.v1.FollowFlowSumsRequest.by:type_name -> heddle.agent.v1.FlowSumKey
 	5,  // 12: heddle.agent.v1.FollowFlowSumsRequest.of:type_name -> heddle.agent.v1.FlowSumSource
 	0,  // 13: heddle.agent.v1.FollowFlowSumsRequest.sort:type_name -> heddle.agent.v1.FlowSort
-	37, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
-	31, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
-	38, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
-	22, // 17: heddle.agent.v1.FlowList.flows:type_name -> heddle.agent.v1.Flow
-	21, // 18: heddle.agent.v1.FlowList.note:type_name -> heddle.agent.v1.FlowNote
+	38, // 14: heddle.agent.v1.FollowFlowSumsRequest.interval:type_name -> google.protobuf.Duration
+	32, // 15: heddle.agent.v1.FollowFlowSumsResponse.sums:type_name -> heddle.agent.v1.FlowSums
+	39, // 16: heddle.agent.v1.FlowFilter.direction:type_name -> heddle.agent.v1.Direction
+	23, // 17: heddle.agent.v1.FlowList.flows:type_name -> heddle.agent.v1.Flow
+	22, // 18: heddle.agent.v1.FlowList.note:type_name -> heddle.agent.v1.FlowNote
 	1,  // 19: heddle.agent.v1.FlowNote.code:type_name -> heddle.agent.v1.FlowNoteCode
-	38, // 20: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
-	39, // 21: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
-	23, // 22: heddle.agent.v1.Flow.icmp:type_name -> heddle.agent.v1.IcmpMessage
-	24, // 23: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
-	40, // 24: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
-	40, // 25: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
+	39, // 20: heddle.agent.v1.Flow.direction:type_name -> heddle.agent.v1.Direction
+	40, // 21: heddle.agent.v1.Flow.vlan:type_name -> heddle.agent.v1.Segment
+	24, // 22: heddle.agent.v1.Flow.icmp:type_name -> heddle.agent.v1.IcmpMessage
+	25, // 23: heddle.agent.v1.Flow.counts:type_name -> heddle.agent.v1.FlowCounts
+	41, // 24: heddle.agent.v1.Flow.first:type_name -> google.protobuf.Timestamp
+	41, // 25: heddle.agent.v1.Flow.last:type_name -> google.protobuf.Timestamp
 	2,  // 26: heddle.agent.v1.Flow.tcp_flags:type_name -> heddle.agent.v1.TcpFlag
-	22, // 27: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
-	25, // 28: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
-	40, // 29: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
-	26, // 30: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
-	25, // 31: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
-	21, // 32: heddle.agent.v1.FlowTop.note:type_name -> heddle.agent.v1.FlowNote
-	29, // 33: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
-	21, // 34: heddle.agent.v1.FlowRecords.note:type_name -> heddle.agent.v1.FlowNote
-	22, // 35: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
+	23, // 27: heddle.agent.v1.FlowRate.flow:type_name -> heddle.agent.v1.Flow
+	26, // 28: heddle.agent.v1.FlowRate.rates:type_name -> heddle.agent.v1.FlowRates
+	41, // 29: heddle.agent.v1.FlowTop.time:type_name -> google.protobuf.Timestamp
+	27, // 30: heddle.agent.v1.FlowTop.flows:type_name -> heddle.agent.v1.FlowRate
+	26, // 31: heddle.agent.v1.FlowTop.sum:type_name -> heddle.agent.v1.FlowRates
+	22, // 32: heddle.agent.v1.FlowTop.note:type_name -> heddle.agent.v1.FlowNote
+	30, // 33: heddle.agent.v1.FlowRecords.records:type_name -> heddle.agent.v1.FlowRecord
+	22, // 34: heddle.agent.v1.FlowRecords.note:type_name -> heddle.agent.v1.FlowNote
+	23, // 35: heddle.agent.v1.FlowRecord.flow:type_name -> heddle.agent.v1.Flow
 	3,  // 36: heddle.agent.v1.FlowRecord.reason:type_name -> heddle.agent.v1.FlowEndReason
-	40, // 37: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
-	24, // 38: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
-	30, // 39: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
-	24, // 40: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
-	40, // 41: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
-	24, // 42: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
-	40, // 43: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
+	41, // 37: heddle.agent.v1.FlowRecord.start:type_name -> google.protobuf.Timestamp
+	25, // 38: heddle.agent.v1.FlowRecord.total:type_name -> heddle.agent.v1.FlowCounts
+	31, // 39: heddle.agent.v1.FlowRecord.reverse:type_name -> heddle.agent.v1.FlowReverse
+	25, // 40: heddle.agent.v1.FlowReverse.counts:type_name -> heddle.agent.v1.FlowCounts
+	41, // 41: heddle.agent.v1.FlowReverse.start:type_name -> google.protobuf.Timestamp
+	25, // 42: heddle.agent.v1.FlowReverse.total:type_name -> heddle.agent.v1.FlowCounts
+	41, // 43: heddle.agent.v1.FlowSums.time:type_name -> google.protobuf.Timestamp
 	4,  // 44: heddle.agent.v1.FlowSums.by:type_name -> heddle.agent.v1.FlowSumKey
-	32, // 45: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
-	32, // 46: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
-	32, // 47: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
-	21, // 48: heddle.agent.v1.FlowSums.note:type_name -> heddle.agent.v1.FlowNote
-	39, // 49: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
-	24, // 50: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
-	24, // 51: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
-	25, // 52: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
-	34, // 53: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
-	21, // 54: heddle.agent.v1.FlowStatus.note:type_name -> heddle.agent.v1.FlowNote
-	24, // 55: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
-	24, // 56: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
-	24, // 57: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
-	24, // 58: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
-	36, // 59: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
-	35, // 60: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
-	24, // 61: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
-	8,  // 62: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
-	7,  // 63: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
-	6,  // 64: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
-	40, // 65: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
-	40, // 66: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
-	40, // 67: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
-	9,  // 68: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
-	11, // 69: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
-	13, // 70: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
-	15, // 71: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
-	17, // 72: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
-	10, // 73: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
-	12, // 74: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
-	14, // 75: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
-	16, // 76: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
-	18, // 77: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
-	73, // [73:78] is the sub-list for method output_type
-	68, // [68:73] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	33, // 45: heddle.agent.v1.FlowSums.rows:type_name -> heddle.agent.v1.FlowSum
+	33, // 46: heddle.agent.v1.FlowSums.rest:type_name -> heddle.agent.v1.FlowSum
+	33, // 47: heddle.agent.v1.FlowSums.total:type_name -> heddle.agent.v1.FlowSum
+	22, // 48: heddle.agent.v1.FlowSums.note:type_name -> heddle.agent.v1.FlowNote
+	40, // 49: heddle.agent.v1.FlowSum.vlan:type_name -> heddle.agent.v1.Segment
+	25, // 50: heddle.agent.v1.FlowSum.counts:type_name -> heddle.agent.v1.FlowCounts
+	25, // 51: heddle.agent.v1.FlowSum.back:type_name -> heddle.agent.v1.FlowCounts
+	26, // 52: heddle.agent.v1.FlowSum.rates:type_name -> heddle.agent.v1.FlowRates
+	35, // 53: heddle.agent.v1.FlowStatus.switches:type_name -> heddle.agent.v1.FlowSwitch
+	22, // 54: heddle.agent.v1.FlowStatus.note:type_name -> heddle.agent.v1.FlowNote
+	25, // 55: heddle.agent.v1.FlowSwitch.overflow:type_name -> heddle.agent.v1.FlowCounts
+	25, // 56: heddle.agent.v1.FlowSwitch.counted:type_name -> heddle.agent.v1.FlowCounts
+	25, // 57: heddle.agent.v1.FlowSwitch.in_records:type_name -> heddle.agent.v1.FlowCounts
+	25, // 58: heddle.agent.v1.FlowSwitch.excluded:type_name -> heddle.agent.v1.FlowCounts
+	37, // 59: heddle.agent.v1.FlowSwitch.collectors:type_name -> heddle.agent.v1.FlowCollector
+	36, // 60: heddle.agent.v1.FlowSwitch.losses:type_name -> heddle.agent.v1.FlowLoss
+	6,  // 61: heddle.agent.v1.FlowSwitch.problem_code:type_name -> heddle.agent.v1.FlowProblemCode
+	25, // 62: heddle.agent.v1.FlowLoss.counts:type_name -> heddle.agent.v1.FlowCounts
+	9,  // 63: heddle.agent.v1.FlowCollector.shape:type_name -> heddle.agent.v1.Shape
+	8,  // 64: heddle.agent.v1.FlowCollector.transport:type_name -> heddle.agent.v1.Transport
+	7,  // 65: heddle.agent.v1.FlowCollector.state:type_name -> heddle.agent.v1.CollectorState
+	41, // 66: heddle.agent.v1.FlowCollector.since:type_name -> google.protobuf.Timestamp
+	41, // 67: heddle.agent.v1.FlowCollector.lost_since:type_name -> google.protobuf.Timestamp
+	41, // 68: heddle.agent.v1.FlowCollector.last_lost:type_name -> google.protobuf.Timestamp
+	10, // 69: heddle.agent.v1.FlowService.ListFlows:input_type -> heddle.agent.v1.ListFlowsRequest
+	12, // 70: heddle.agent.v1.FlowService.GetFlowStatus:input_type -> heddle.agent.v1.GetFlowStatusRequest
+	14, // 71: heddle.agent.v1.FlowService.FollowFlowTop:input_type -> heddle.agent.v1.FollowFlowTopRequest
+	16, // 72: heddle.agent.v1.FlowService.FollowFlowRecords:input_type -> heddle.agent.v1.FollowFlowRecordsRequest
+	18, // 73: heddle.agent.v1.FlowService.FollowFlowSums:input_type -> heddle.agent.v1.FollowFlowSumsRequest
+	11, // 74: heddle.agent.v1.FlowService.ListFlows:output_type -> heddle.agent.v1.ListFlowsResponse
+	13, // 75: heddle.agent.v1.FlowService.GetFlowStatus:output_type -> heddle.agent.v1.GetFlowStatusResponse
+	15, // 76: heddle.agent.v1.FlowService.FollowFlowTop:output_type -> heddle.agent.v1.FollowFlowTopResponse
+	17, // 77: heddle.agent.v1.FlowService.FollowFlowRecords:output_type -> heddle.agent.v1.FollowFlowRecordsResponse
+	19, // 78: heddle.agent.v1.FlowService.FollowFlowSums:output_type -> heddle.agent.v1.FollowFlowSumsResponse
+	74, // [74:79] is the sub-list for method output_type
+	69, // [69:74] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_flow_proto_init() }
@@ -3337,7 +3401,7 @@ func file_heddle_agent_v1_flow_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_flow_proto_rawDesc), len(file_heddle_agent_v1_flow_proto_rawDesc)),
-			NumEnums:      9,
+			NumEnums:      10,
 			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -24,26 +24,26 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AdoptionState is where the adoption of a device's addresses stands.
+// AdoptionState is the state of the adoption of a device's addresses.
 type AdoptionState int32
 
 const (
 	AdoptionState_ADOPTION_STATE_UNSPECIFIED AdoptionState = 0
 	// a dry run: nothing was done
 	AdoptionState_ADOPTION_STATE_PLANNED AdoptionState = 1
-	// under way
+	// in progress
 	AdoptionState_ADOPTION_STATE_MOVING AdoptionState = 2
-	// moved; a gateway has yet to answer
+	// moved; a gateway must still answer
 	AdoptionState_ADOPTION_STATE_GATEWAY AdoptionState = 3
-	// moved, and reached; the operator has yet to confirm
+	// moved, and reached; the operator must still confirm
 	AdoptionState_ADOPTION_STATE_CONFIRM AdoptionState = 4
 	// it stays
 	AdoptionState_ADOPTION_STATE_CONFIRMED AdoptionState = 5
-	// being taken back
+	// being undone
 	AdoptionState_ADOPTION_STATE_REVERTING AdoptionState = 6
-	// the device has everything again; a gateway has yet to answer by it
+	// the device has everything again; a gateway must still answer through it
 	AdoptionState_ADOPTION_STATE_RELEASING AdoptionState = 7
-	// taken back: the device has everything again
+	// undone: the device has everything again
 	AdoptionState_ADOPTION_STATE_REVERTED AdoptionState = 8
 )
 
@@ -272,20 +272,20 @@ func (x *GetAdoptionResponse) GetAdoption() *Adoption {
 	return nil
 }
 
-// AdoptRequest asks that a host port take the place of an uplink's device.
+// AdoptRequest is a request that a host port take over from an uplink's device.
 type AdoptRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Device string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
-	// port_group may be left out where only one fits, name for the next free vmkN.
+	// port_group may be empty if only one fits; an empty name is the next free vmkN.
 	PortGroup string `protobuf:"bytes,2,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
 	Name      string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// gateways have to answer, each of them; without any, a default gateway of each address family.
+	// gateways must all answer; if it is empty, a default gateway of each address family must.
 	Gateways []string `protobuf:"bytes,4,rep,name=gateways,proto3" json:"gateways,omitempty"`
 	// gateway_within and confirm_within are how long the gateways and the operator have.
 	GatewayWithin *durationpb.Duration `protobuf:"bytes,5,opt,name=gateway_within,json=gatewayWithin,proto3" json:"gateway_within,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,6,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	DryRun        bool                 `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// force does it though a program manages the device.
+	// force adopts even if a program manages the device.
 	Force         bool `protobuf:"varint,8,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -512,11 +512,11 @@ func (x *ConfirmAdoptionResponse) GetAdoption() *Adoption {
 	return nil
 }
 
-// ReleaseAdoptionRequest asks that the device of a host port have everything again.
+// ReleaseAdoptionRequest is a request to give everything back to the device of a host port.
 type ReleaseAdoptionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// force leaves it there whether the gateway answers or not.
+	// force leaves everything on the device whether the gateway answers or not.
 	Force         bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -624,7 +624,7 @@ type HostPort struct {
 	State     PortState              `protobuf:"varint,8,opt,name=state,proto3,enum=heddle.agent.v1.PortState" json:"state,omitempty"`
 	Reason    string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	Addresses []string               `protobuf:"bytes,10,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	// adoption says whose place the port has taken; absent for one that was made by itself.
+	// adoption describes from which device the port has taken over; absent for a port that took over from none.
 	Adoption *Adoption `protobuf:"bytes,11,opt,name=adoption,proto3" json:"adoption,omitempty"`
 	// reason_code is the reason for programs.
 	ReasonCode    ProblemCode `protobuf:"varint,12,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
@@ -746,24 +746,24 @@ func (x *HostPort) GetReasonCode() ProblemCode {
 	return ProblemCode_PROBLEM_CODE_UNSPECIFIED
 }
 
-// Adoption is how a host port took the place of a device (S81).
+// Adoption describes how a host port takes over from a device (S81).
 type Adoption struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is the host port's, device the one whose addresses it has.
+	// name is the name of the host port, device that of the device whose addresses it takes.
 	Name   string        `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Device string        `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
 	State  AdoptionState `protobuf:"varint,3,opt,name=state,proto3,enum=heddle.agent.v1.AdoptionState" json:"state,omitempty"`
-	// gateways have to answer, missing of them have not.
+	// gateways must answer; missing are those that have not answered yet.
 	Gateways [][]byte `protobuf:"bytes,4,rep,name=gateways,proto3" json:"gateways,omitempty"`
 	Missing  [][]byte `protobuf:"bytes,5,rep,name=missing,proto3" json:"missing,omitempty"`
-	// deadline is until when the operator has to confirm; absent where that is not waited for.
+	// deadline is until when the operator must confirm; absent if no confirmation is awaited.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	// reason says why it was taken back, or for one that is confirmed why it could not be released.
+	// reason describes for people why it was undone, or for a confirmed one why it could not be released.
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
-	// steps are what is or would be done, warnings what the operator should know.
+	// steps are the steps that are or would be done, warnings are for the operator.
 	Steps    []string `protobuf:"bytes,8,rep,name=steps,proto3" json:"steps,omitempty"`
 	Warnings []string `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// declaration is the port as the configuration file would declare it, in YAML.
+	// declaration is the port in the form of the configuration file, in YAML.
 	Declaration string `protobuf:"bytes,10,opt,name=declaration,proto3" json:"declaration,omitempty"`
 	// reason_code is the reason for programs.
 	ReasonCode    UndoneCode `protobuf:"varint,11,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.UndoneCode" json:"reason_code,omitempty"`

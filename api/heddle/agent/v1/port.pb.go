@@ -26,7 +26,7 @@ const (
 type ConnectPortRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Port  *PortSpec              `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	// confirm_within is how long a change may go unconfirmed that concerns the way to the host's own addresses.
+	// confirm_within is how long a change that affects the path to the host's own addresses may stay unconfirmed.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -125,7 +125,7 @@ func (x *ConnectPortResponse) GetApplied() *Applied {
 type ReconnectPortRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Port  *PortSpec              `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	// confirm_within is how long a change may go unconfirmed that concerns the way to the host's own addresses.
+	// confirm_within is how long a change that affects the path to the host's own addresses may stay unconfirmed.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -224,7 +224,7 @@ func (x *ReconnectPortResponse) GetApplied() *Applied {
 type ConnectIncomingPortRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Port  *PortSpec              `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	// confirm_within is how long a change may go unconfirmed that concerns the way to the host's own addresses.
+	// confirm_within is how long a change that affects the path to the host's own addresses may stay unconfirmed.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -319,10 +319,11 @@ func (x *ConnectIncomingPortResponse) GetApplied() *Applied {
 	return nil
 }
 
-// ExpectGuestRequest says that the ports of a guest are about to be connected, and that it is to arrive by a migration.
+// ExpectGuestRequest announces that the ports of a guest are about to be connected, and that the guest will arrive by
+// migration.
 type ExpectGuestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// guest is how the names of its ports begin, before the slash.
+	// guest is the beginning of the names of its ports, before the slash.
 	Guest         string `protobuf:"bytes,1,opt,name=guest,proto3" json:"guest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -402,7 +403,7 @@ func (*ExpectGuestResponse) Descriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_port_proto_rawDescGZIP(), []int{7}
 }
 
-// ActivatePortRequest says that the guest of a port that waits for it runs here.
+// ActivatePortRequest records that the guest of a waiting port runs here.
 type ActivatePortRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
@@ -484,12 +485,13 @@ func (*ActivatePortResponse) Descriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_port_proto_rawDescGZIP(), []int{9}
 }
 
-// DisconnectPortRequest ends a port that was connected by command: the one of that name, or the one that has the device.
+// DisconnectPortRequest removes a port that was connected by command: the one of that name, or the one that has the
+// device.
 type DisconnectPortRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Port   string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Device string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
-	// reset forgets what the port has set for itself, also where its port group keeps that.
+	// reset removes what the port has set for itself, even if its port group would keep it.
 	Reset_        bool                 `protobuf:"varint,3,opt,name=reset,proto3" json:"reset,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -596,7 +598,7 @@ type BlockPortRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Port    string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Blocked bool                   `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
-	// as of Apply
+	// as in Apply
 	ReadAt        int64                `protobuf:"varint,3,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -711,7 +713,7 @@ type MovePortRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Port      string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	PortGroup string                 `protobuf:"bytes,2,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
-	// as of Apply
+	// as in Apply
 	ReadAt        int64                `protobuf:"varint,3,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -829,14 +831,14 @@ type PortSpec struct {
 	PortGroup string                 `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
 	Role      Role                   `protobuf:"varint,4,opt,name=role,proto3,enum=heddle.agent.v1.Role" json:"role,omitempty"`
 	Device    string                 `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
-	// mac is the initial address as the configuration file writes it; empty: that of the device.
+	// mac is the initial address in the form of the configuration file; empty: that of the device.
 	Mac string `protobuf:"bytes,6,opt,name=mac,proto3" json:"mac,omitempty"`
-	// addresses of a host port, with their prefix lengths.
+	// addresses are those of a host port, with their prefix lengths.
 	Addresses []string      `protobuf:"bytes,7,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	Mtu       int32         `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	TxUplink  bool          `protobuf:"varint,9,opt,name=tx_uplink,json=txUplink,proto3" json:"tx_uplink,omitempty"`
 	Monitor   *GuestMonitor `protobuf:"bytes,10,opt,name=monitor,proto3" json:"monitor,omitempty"`
-	// policy is what the port sets for itself; what is left out is inherited.
+	// policy is what the port sets for itself; the rest is inherited.
 	Policy []*PolicySetting `protobuf:"bytes,11,rep,name=policy,proto3" json:"policy,omitempty"`
 	// owner names the guest that a vnic belongs to (S111).
 	Owner string `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -967,12 +969,12 @@ func (x *PortSpec) GetDomain() string {
 	return ""
 }
 
-// GuestMonitor names a QEMU monitor that speaks QMP and serves nobody else, and the adapter behind the port.
+// GuestMonitor is a QEMU monitor that uses QMP and serves nobody else, and the adapter behind the port.
 type GuestMonitor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// socket is the absolute path of the monitor's unix socket.
 	Socket string `protobuf:"bytes,1,opt,name=socket,proto3" json:"socket,omitempty"`
-	// nic is the adapter's id in QEMU (-device …,id=nic); it may be left out when the guest has one adapter.
+	// nic is the adapter's id in QEMU (-device …,id=nic); it may be empty if the guest has one adapter.
 	Nic           string `protobuf:"bytes,2,opt,name=nic,proto3" json:"nic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

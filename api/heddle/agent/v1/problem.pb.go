@@ -22,15 +22,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ProblemCode says to programs why a port or uplink is not in full service; the field beside it says it to people. A
-// code that a program does not know is of a newer agent: it has the sentence.
+// ProblemCode is why a port or uplink is not in full service, for programs; the field beside it is the sentence for
+// people. If a program does not know a code, which a newer agent may have, it can use the sentence.
 type ProblemCode int32
 
 const (
 	ProblemCode_PROBLEM_CODE_UNSPECIFIED ProblemCode = 0
 	// no device is bound to it
 	ProblemCode_PROBLEM_CODE_NO_DEVICE ProblemCode = 1
-	// its device is not there
+	// its device does not exist
 	ProblemCode_PROBLEM_CODE_DEVICE_MISSING ProblemCode = 2
 	// its device is lo
 	ProblemCode_PROBLEM_CODE_LOOPBACK_DEVICE ProblemCode = 3
@@ -48,7 +48,7 @@ const (
 	ProblemCode_PROBLEM_CODE_WRONG_DEVICE ProblemCode = 9
 	// its device cannot be taken
 	ProblemCode_PROBLEM_CODE_DEVICE_NOT_TAKEN ProblemCode = 10
-	// its device cannot be made ready
+	// its device cannot be prepared
 	ProblemCode_PROBLEM_CODE_DEVICE_FAILED ProblemCode = 11
 	// a host port's interface cannot be made
 	ProblemCode_PROBLEM_CODE_HOST_INTERFACE ProblemCode = 12
@@ -60,15 +60,15 @@ const (
 	ProblemCode_PROBLEM_CODE_ATTACH_FAILED ProblemCode = 15
 	// its device or its owner's end is down or has no carrier
 	ProblemCode_PROBLEM_CODE_LINK_DOWN ProblemCode = 16
-	// programs of somebody else see its frames before the switch: runs_before
+	// other people's programs see its frames before the switch: runs_before
 	ProblemCode_PROBLEM_CODE_RUNS_BEFORE ProblemCode = 17
 	// its adapter has the MAC of another port
 	ProblemCode_PROBLEM_CODE_DUPLICATE_MAC ProblemCode = 18
 	// a guest of another port runs with the same MAC
 	ProblemCode_PROBLEM_CODE_RIVAL_GUEST ProblemCode = 19
-	// its QEMU monitor is not there
+	// its QEMU monitor does not exist
 	ProblemCode_PROBLEM_CODE_MONITOR_MISSING ProblemCode = 20
-	// nobody serves its QEMU monitor
+	// its QEMU monitor's socket has no listener
 	ProblemCode_PROBLEM_CODE_MONITOR_UNSERVED ProblemCode = 21
 	// its QEMU monitor may not be opened
 	ProblemCode_PROBLEM_CODE_MONITOR_FORBIDDEN ProblemCode = 22
@@ -84,23 +84,23 @@ const (
 	ProblemCode_PROBLEM_CODE_ADAPTER_AMBIGUOUS ProblemCode = 27
 	// its QEMU monitor does not show the adapter
 	ProblemCode_PROBLEM_CODE_ADAPTER_UNKNOWN ProblemCode = 28
-	// whether its guest runs here is not known yet
+	// it is not known yet whether its guest runs here
 	ProblemCode_PROBLEM_CODE_GUEST_UNSURE ProblemCode = 29
-	// its guest is to arrive by a migration
+	// its guest will arrive by migration
 	ProblemCode_PROBLEM_CODE_GUEST_ARRIVES ProblemCode = 30
-	// its guest has left by a migration
+	// its guest has left by migration
 	ProblemCode_PROBLEM_CODE_GUEST_LEFT ProblemCode = 31
-	// its guest was to arrive, and has not for more than a minute
+	// its guest should have arrived more than a minute ago
 	ProblemCode_PROBLEM_CODE_GUEST_OVERDUE ProblemCode = 32
 	// blocked because of a loop that devices show
 	ProblemCode_PROBLEM_CODE_LOOP_SEEN ProblemCode = 33
 	// blocked because of a loop that probes found
 	ProblemCode_PROBLEM_CODE_LOOP_PROBED ProblemCode = 34
-	// its link came back and has to stay up first
+	// its link is up again and must stay up first
 	ProblemCode_PROBLEM_CODE_UP_DELAY ProblemCode = 35
 	// its link goes up and down
 	ProblemCode_PROBLEM_CODE_FLAPPING ProblemCode = 36
-	// no beacon of another uplink arrives on it, and none of its own elsewhere
+	// no beacon of another uplink arrives on it, and none of its own on another
 	ProblemCode_PROBLEM_CODE_BEACONS_LOST ProblemCode = 37
 	// no beacon of another uplink arrives on it
 	ProblemCode_PROBLEM_CODE_BEACONS_DEAF ProblemCode = 38
@@ -114,7 +114,7 @@ const (
 	ProblemCode_PROBLEM_CODE_LACP_NO_PARTNER_YET ProblemCode = 42
 	// LACP: no partner, and another member is used as a single link
 	ProblemCode_PROBLEM_CODE_LACP_SINGLE_OTHER ProblemCode = 43
-	// LACP: it hears this host
+	// LACP: the LACPDUs are this host's own
 	ProblemCode_PROBLEM_CODE_LACP_LOOP ProblemCode = 44
 	// LACP: the partner is silent
 	ProblemCode_PROBLEM_CODE_LACP_PARTNER_SILENT ProblemCode = 45
@@ -122,15 +122,15 @@ const (
 	ProblemCode_PROBLEM_CODE_LACP_WAITING ProblemCode = 46
 	// LACP: the partner is not in sync
 	ProblemCode_PROBLEM_CODE_LACP_NOT_IN_SYNC ProblemCode = 47
-	// LACP: the partner takes no frames yet
+	// LACP: the partner is not collecting yet
 	ProblemCode_PROBLEM_CODE_LACP_PARTNER_NOT_READY ProblemCode = 48
-	// LACP: the partner takes the link as one by itself
+	// LACP: the partner treats the link as a single one
 	ProblemCode_PROBLEM_CODE_LACP_INDIVIDUAL ProblemCode = 49
 	// LACP: its partner is not the LAG's
 	ProblemCode_PROBLEM_CODE_LACP_OTHER_PARTNER ProblemCode = 50
-	// LACP cannot be spoken on its device
+	// LACP cannot run on its device
 	ProblemCode_PROBLEM_CODE_LACP_NO_SOCKET ProblemCode = 51
-	// an uplink that no team uses, for its maintenance
+	// an uplink that no team uses, for maintenance
 	ProblemCode_PROBLEM_CODE_DRAINED ProblemCode = 52
 	// an uplink that is blocked
 	ProblemCode_PROBLEM_CODE_UPLINK_BLOCKED ProblemCode = 53
@@ -283,7 +283,7 @@ func (ProblemCode) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_problem_proto_rawDescGZIP(), []int{0}
 }
 
-// ViolationCode says to programs what an owner does that its port's policy rejects (S3).
+// ViolationCode is what an owner does against its port's policy, for programs (S3).
 type ViolationCode int32
 
 const (
@@ -339,14 +339,14 @@ func (ViolationCode) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_problem_proto_rawDescGZIP(), []int{1}
 }
 
-// UndoneCode says to programs why a change or an adoption goes back; the field beside it says it to people.
+// UndoneCode is why a change or an adoption is undone, for programs; the field beside it is the sentence for people.
 type UndoneCode int32
 
 const (
 	UndoneCode_UNDONE_CODE_UNSPECIFIED UndoneCode = 0
-	// the machine has started again
+	// the machine was rebooted
 	UndoneCode_UNDONE_CODE_RESTARTED UndoneCode = 1
-	// the agent ended while it was being made
+	// the agent ended in the middle of it
 	UndoneCode_UNDONE_CODE_INTERRUPTED UndoneCode = 2
 	// a step of it failed
 	UndoneCode_UNDONE_CODE_FAILED UndoneCode = 3
@@ -356,15 +356,15 @@ const (
 	UndoneCode_UNDONE_CODE_NOBODY_TO_ASK UndoneCode = 5
 	// a gateway did not answer in time
 	UndoneCode_UNDONE_CODE_GATEWAY_SILENT UndoneCode = 6
-	// who answered before did not answer any more
+	// those who answered before stopped answering
 	UndoneCode_UNDONE_CODE_WITNESSES_SILENT UndoneCode = 7
-	// who answered before did not go on answering
+	// those who answered before answered only sometimes
 	UndoneCode_UNDONE_CODE_WITNESSES_UNSTEADY UndoneCode = 8
-	// the operator wants it
+	// the operator requested it
 	UndoneCode_UNDONE_CODE_RELEASED UndoneCode = 9
-	// the gateway did not answer by the device, so that the host port has everything again
+	// the gateway did not answer through the device, so that the host port has everything again
 	UndoneCode_UNDONE_CODE_RELEASE_UNANSWERED UndoneCode = 10
-	// the same, and the host port could not have everything again
+	// the same, and moving everything to the host port again failed
 	UndoneCode_UNDONE_CODE_RELEASE_FAILED UndoneCode = 11
 )
 

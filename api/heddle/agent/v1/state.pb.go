@@ -23,7 +23,75 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Observed is what of an uplink is metered.
+// WaitEvidence is how it is known that a port's guest runs elsewhere.
+type WaitEvidence int32
+
+const (
+	WaitEvidence_WAIT_EVIDENCE_UNSPECIFIED WaitEvidence = 0
+	// the request that connected the port said that the guest will arrive
+	WaitEvidence_WAIT_EVIDENCE_ANNOUNCED WaitEvidence = 1
+	// the port's QEMU waits for an incoming migration
+	WaitEvidence_WAIT_EVIDENCE_QEMU_WAITS WaitEvidence = 2
+	// the port's QEMU has stopped the guest for a migration
+	WaitEvidence_WAIT_EVIDENCE_QEMU_STOPPED WaitEvidence = 3
+	// the port's QEMU has not answered yet whether the guest runs here
+	WaitEvidence_WAIT_EVIDENCE_QEMU_SILENT WaitEvidence = 4
+	// libvirt has stopped the guest for a migration
+	WaitEvidence_WAIT_EVIDENCE_LIBVIRT_STOPPED WaitEvidence = 5
+	// the guest has sent a frame at the port that replaces this one
+	WaitEvidence_WAIT_EVIDENCE_SENT_ELSEWHERE WaitEvidence = 6
+)
+
+// Enum value maps for WaitEvidence.
+var (
+	WaitEvidence_name = map[int32]string{
+		0: "WAIT_EVIDENCE_UNSPECIFIED",
+		1: "WAIT_EVIDENCE_ANNOUNCED",
+		2: "WAIT_EVIDENCE_QEMU_WAITS",
+		3: "WAIT_EVIDENCE_QEMU_STOPPED",
+		4: "WAIT_EVIDENCE_QEMU_SILENT",
+		5: "WAIT_EVIDENCE_LIBVIRT_STOPPED",
+		6: "WAIT_EVIDENCE_SENT_ELSEWHERE",
+	}
+	WaitEvidence_value = map[string]int32{
+		"WAIT_EVIDENCE_UNSPECIFIED":     0,
+		"WAIT_EVIDENCE_ANNOUNCED":       1,
+		"WAIT_EVIDENCE_QEMU_WAITS":      2,
+		"WAIT_EVIDENCE_QEMU_STOPPED":    3,
+		"WAIT_EVIDENCE_QEMU_SILENT":     4,
+		"WAIT_EVIDENCE_LIBVIRT_STOPPED": 5,
+		"WAIT_EVIDENCE_SENT_ELSEWHERE":  6,
+	}
+)
+
+func (x WaitEvidence) Enum() *WaitEvidence {
+	p := new(WaitEvidence)
+	*p = x
+	return p
+}
+
+func (x WaitEvidence) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WaitEvidence) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_state_proto_enumTypes[0].Descriptor()
+}
+
+func (WaitEvidence) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_state_proto_enumTypes[0]
+}
+
+func (x WaitEvidence) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WaitEvidence.Descriptor instead.
+func (WaitEvidence) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{0}
+}
+
+// Observed is the direction in which an uplink is metered.
 type Observed int32
 
 const (
@@ -63,11 +131,11 @@ func (x Observed) String() string {
 }
 
 func (Observed) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_state_proto_enumTypes[0].Descriptor()
+	return file_heddle_agent_v1_state_proto_enumTypes[1].Descriptor()
 }
 
 func (Observed) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_state_proto_enumTypes[0]
+	return &file_heddle_agent_v1_state_proto_enumTypes[1]
 }
 
 func (x Observed) Number() protoreflect.EnumNumber {
@@ -76,10 +144,10 @@ func (x Observed) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Observed.Descriptor instead.
 func (Observed) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{0}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{1}
 }
 
-// Promiscuity is whether an owner asks for frames that are for others.
+// Promiscuity says whether an owner asks for frames that are for others.
 type Promiscuity int32
 
 const (
@@ -116,11 +184,11 @@ func (x Promiscuity) String() string {
 }
 
 func (Promiscuity) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_state_proto_enumTypes[1].Descriptor()
+	return file_heddle_agent_v1_state_proto_enumTypes[2].Descriptor()
 }
 
 func (Promiscuity) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_state_proto_enumTypes[1]
+	return &file_heddle_agent_v1_state_proto_enumTypes[2]
 }
 
 func (x Promiscuity) Number() protoreflect.EnumNumber {
@@ -129,7 +197,7 @@ func (x Promiscuity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Promiscuity.Descriptor instead.
 func (Promiscuity) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{1}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{2}
 }
 
 // GetStateRequest asks for it.
@@ -529,7 +597,7 @@ func (x *State) GetPorts() []*Port {
 	return nil
 }
 
-// AgentInfo says which agent answers.
+// AgentInfo identifies the agent that answers.
 type AgentInfo struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -537,16 +605,15 @@ type AgentInfo struct {
 	Api     int32                  `protobuf:"varint,3,opt,name=api,proto3" json:"api,omitempty"`
 	Pid     int32                  `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
 	Started *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=started,proto3" json:"started,omitempty"`
-	// config is where the active configuration came from: a path, or "" when there is none yet.
+	// config is where the active configuration came from: a path, or "" if there is none yet.
 	Config   string   `protobuf:"bytes,6,opt,name=config,proto3" json:"config,omitempty"`
 	Warnings []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// place is the boot and the network namespace whose devices the agent has, as its state says it.
+	// place is the boot and the network namespace of the agent's devices, as in its state.
 	Place string `protobuf:"bytes,8,opt,name=place,proto3" json:"place,omitempty"`
-	// lookalikes say which devices have the alias of this agent's host ports and were not made by it.
+	// lookalikes describe devices that have the alias of this agent's host ports and were not made by it.
 	Lookalikes []string `protobuf:"bytes,9,rep,name=lookalikes,proto3" json:"lookalikes,omitempty"`
-	// announcing is how many frames the agent has still to send to tell the physical network and the ports' owners of
-	// changes
-	// (S49, S50); 0 a second or so after the last change.
+	// announcing is how many frames the agent has yet to send to announce changes to the physical network and the ports'
+	// owners (S49, S50); 0 a second or so after the last change.
 	Announcing    int32 `protobuf:"varint,10,opt,name=announcing,proto3" json:"announcing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -666,7 +733,7 @@ type Switch struct {
 	ReversePath            bool                   `protobuf:"varint,9,opt,name=reverse_path,json=reversePath,proto3" json:"reverse_path,omitempty"`
 	ReversePathPromiscuous bool                   `protobuf:"varint,10,opt,name=reverse_path_promiscuous,json=reversePathPromiscuous,proto3" json:"reverse_path_promiscuous,omitempty"`
 	BlockGuestBpdu         bool                   `protobuf:"varint,11,opt,name=block_guest_bpdu,json=blockGuestBPDU,proto3" json:"block_guest_bpdu,omitempty"`
-	// ipfix is how the switch's flows are timed, kept and exported.
+	// ipfix is how the switch's flows are timed, stored and exported.
 	Ipfix         *Ipfix `protobuf:"bytes,12,opt,name=ipfix,proto3" json:"ipfix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -786,31 +853,31 @@ func (x *Switch) GetIpfix() *Ipfix {
 	return nil
 }
 
-// Ipfix is how the flows of a switch are timed, kept and exported.
+// Ipfix is how the flows of a switch are timed, stored and exported.
 type Ipfix struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Collectors []*Collector           `protobuf:"bytes,1,rep,name=collectors,proto3" json:"collectors,omitempty"`
-	// observation_domain_id is told to collectors.
+	// observation_domain_id is sent to collectors.
 	ObservationDomainId uint32 `protobuf:"varint,2,opt,name=observation_domain_id,json=observationDomainId,proto3" json:"observation_domain_id,omitempty"`
-	// switch_ip_address is the source address towards IPv4 collectors; "" is the host's own.
+	// switch_ip_address is the source address for messages to IPv4 collectors; "" is the host's own.
 	SwitchIpAddress string `protobuf:"bytes,3,opt,name=switch_ip_address,json=switchIpAddress,proto3" json:"switch_ip_address,omitempty"`
-	// active_flow_timeout_seconds is how often a flow that goes on is reported, idle_flow_timeout_seconds how long after
-	// its last packet it has ended.
+	// active_flow_timeout_seconds is how often a flow that continues is reported; idle_flow_timeout_seconds is how long
+	// after its last packet a flow ends.
 	ActiveFlowTimeoutSeconds float64 `protobuf:"fixed64,4,opt,name=active_flow_timeout_seconds,json=activeFlowTimeoutSeconds,proto3" json:"active_flow_timeout_seconds,omitempty"`
 	IdleFlowTimeoutSeconds   float64 `protobuf:"fixed64,5,opt,name=idle_flow_timeout_seconds,json=idleFlowTimeoutSeconds,proto3" json:"idle_flow_timeout_seconds,omitempty"`
-	// sampling_rate is how many packets are left out after each that is metered: 0 meters every packet.
+	// sampling_rate is how many packets are skipped after each that is metered: 0 meters every packet.
 	SamplingRate int32 `protobuf:"varint,6,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
 	// internal_flows_only exports only flows between two ports of this host.
 	InternalFlowsOnly bool `protobuf:"varint,7,opt,name=internal_flows_only,json=internalFlowsOnly,proto3" json:"internal_flows_only,omitempty"`
 	// biflow makes one record of a conversation's two directions (RFC 5103).
 	Biflow bool `protobuf:"varint,8,opt,name=biflow,proto3" json:"biflow,omitempty"`
-	// templates_every_seconds and templates_packets are after which time, and which number of messages, templates are
+	// templates_every_seconds and templates_packets are the time and the number of messages after which templates are
 	// sent again; packets 0: by time alone.
 	TemplatesEverySeconds float64 `protobuf:"fixed64,9,opt,name=templates_every_seconds,json=templatesEverySeconds,proto3" json:"templates_every_seconds,omitempty"`
 	TemplatesPackets      int32   `protobuf:"varint,10,opt,name=templates_packets,json=templatesPackets,proto3" json:"templates_packets,omitempty"`
-	// max_flows is the most flows of the switch that the agent keeps at a time.
+	// max_flows is the most flows of the switch that the agent stores at a time.
 	MaxFlows int32 `protobuf:"varint,11,opt,name=max_flows,json=maxFlows,proto3" json:"max_flows,omitempty"`
-	// mtu is the largest IP packet that a message makes, in bytes; 0: the path's.
+	// mtu is the largest IP packet for a message, in bytes; 0: the MTU of the path.
 	Mtu           int32 `protobuf:"varint,12,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -930,7 +997,7 @@ func (x *Ipfix) GetMtu() int32 {
 	return 0
 }
 
-// Collector is where flow records go.
+// Collector is a receiver of flow records.
 type Collector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// address is an IP address or a host name.
@@ -938,7 +1005,7 @@ type Collector struct {
 	Port      uint32    `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	Shape     Shape     `protobuf:"varint,3,opt,name=shape,proto3,enum=heddle.agent.v1.Shape" json:"shape,omitempty"`
 	Transport Transport `protobuf:"varint,4,opt,name=transport,proto3,enum=heddle.agent.v1.Transport" json:"transport,omitempty"`
-	// tls is that of a collector over TLS.
+	// tls is set for a collector over TLS.
 	Tls           *CollectorTls `protobuf:"bytes,5,opt,name=tls,proto3" json:"tls,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1009,14 +1076,15 @@ func (x *Collector) GetTls() *CollectorTls {
 	return nil
 }
 
-// CollectorTls is how a collector over TLS is known, and this host to it: names of files, not what is in them.
+// CollectorTls says how to authenticate a collector over TLS, and how this host authenticates itself: names of files,
+// not their content.
 type CollectorTls struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ca has the authorities; "": those that the host trusts.
+	// ca is the file of the authorities; "": those that the host trusts.
 	Ca          string `protobuf:"bytes,1,opt,name=ca,proto3" json:"ca,omitempty"`
 	Certificate string `protobuf:"bytes,2,opt,name=certificate,proto3" json:"certificate,omitempty"`
 	Key         string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// server_name is the name that the collector proves; "": its address.
+	// server_name is the name that the collector must prove; "": its address.
 	ServerName    string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1080,7 +1148,7 @@ func (x *CollectorTls) GetServerName() string {
 	return ""
 }
 
-// PortGroup is one port group with the policy its ports inherit.
+// PortGroup is one port group with the policy that its ports inherit.
 type PortGroup struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Switch            string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
@@ -1192,24 +1260,26 @@ type Uplink struct {
 	Mac    []byte                 `protobuf:"bytes,6,opt,name=mac,proto3" json:"mac,omitempty"`
 	Mtu    int32                  `protobuf:"varint,7,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	Vlans  []*VlanRange           `protobuf:"bytes,8,rep,name=vlans,proto3" json:"vlans,omitempty"`
-	// number is the uplink's id on the host, out of the numbers that ports have.
+	// number is the uplink's id on the host; ports and uplinks share the numbers.
 	Number uint32 `protobuf:"varint,9,opt,name=number,proto3" json:"number,omitempty"`
-	// monitoring is what is metered: "off", "ingress", "egress" or "ingress and egress".
+	// monitoring is the metered direction: "off", "ingress", "egress" or "ingress and egress".
 	Monitoring Observed `protobuf:"varint,10,opt,name=monitoring,proto3,enum=heddle.agent.v1.Observed" json:"monitoring,omitempty"`
-	// lag is the lag the uplink is a member of, and what LACP has found out; absent for an uplink by itself.
+	// lag is the LAG of which the uplink is a member, and the state of LACP; absent for an uplink outside a LAG.
 	Lag *LagMember `protobuf:"bytes,11,opt,name=lag,proto3" json:"lag,omitempty"`
-	// lldp is what is known of the device at the other end; absent when lldp is off on the switch.
+	// lldp is what is known about the device at the other end; absent if LLDP is off on the switch.
 	Lldp *Lldp `protobuf:"bytes,12,opt,name=lldp,proto3" json:"lldp,omitempty"`
-	// runs_before are programs of somebody else that see the device's frames before the switch does.
+	// runs_before are other people's programs that see the device's frames before the switch does.
 	RunsBefore []*ProgramBefore `protobuf:"bytes,13,rep,name=runs_before,json=runsBefore,proto3" json:"runs_before,omitempty"`
-	// changed is what the agent has set on the device and gives back, warnings what the device does not let be changed.
+	// changed are the settings that the agent has changed on the device and will restore; warnings are settings that the
+	// device does not allow to change.
 	Changed  []string `protobuf:"bytes,14,rep,name=changed,proto3" json:"changed,omitempty"`
 	Warnings []string `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// reason_code is the reason for programs.
 	ReasonCode ProblemCode `protobuf:"varint,16,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
-	// speed is what the device says its link carries in each direction, in bits per second; 0 when it does not say.
+	// speed is the speed that the device reports for its link in each direction, in bits per second; 0 if it reports
+	// none.
 	Speed uint64 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`
-	// maintenance says that the uplink is drained or blocked; absent for one in use.
+	// maintenance describes how the uplink is drained or blocked; absent for one in use.
 	Maintenance   *UplinkMaintenance `protobuf:"bytes,18,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1382,34 +1452,35 @@ type Port struct {
 	Number    uint32                 `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"`
 	Device    string                 `protobuf:"bytes,7,opt,name=device,proto3" json:"device,omitempty"`
 	State     PortState              `protobuf:"varint,8,opt,name=state,proto3,enum=heddle.agent.v1.PortState" json:"state,omitempty"`
-	// reason says why the port is not up.
+	// reason describes for people why the port is not up.
 	Reason string      `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	Vlan   *VlanPolicy `protobuf:"bytes,10,opt,name=vlan,proto3" json:"vlan,omitempty"`
 	Mac    []byte      `protobuf:"bytes,11,opt,name=mac,proto3" json:"mac,omitempty"`
-	// seen_mac is the mac the owner's adapter is seen to use, where it can be seen (D2).
+	// seen_mac is the MAC that the owner's adapter is seen to use, if it can be seen (D2).
 	SeenMac []byte `protobuf:"bytes,12,opt,name=seen_mac,json=seenMac,proto3" json:"seen_mac,omitempty"`
-	// violation says what the owner does that the policy rejects (S3).
+	// violation describes what the owner does against the policy (S3).
 	Violation string `protobuf:"bytes,13,opt,name=violation,proto3" json:"violation,omitempty"`
-	// promiscuous is what the owner asks for: "yes", "no" or "unknown" (D1).
+	// promiscuous says whether the owner asks for promiscuous mode: "yes", "no" or "unknown" (D1).
 	Promiscuous Promiscuity `protobuf:"varint,14,opt,name=promiscuous,proto3,enum=heddle.agent.v1.Promiscuity" json:"promiscuous,omitempty"`
-	// uplinks are those the port's frames may leave by at present: one, none, or all that a hashing policy spreads over.
+	// uplinks are the uplinks by which the port's frames may leave at present: one, none, or all among which a hashing
+	// policy chooses.
 	Uplinks   []string `protobuf:"bytes,15,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
 	Mtu       int32    `protobuf:"varint,16,opt,name=mtu,proto3" json:"mtu,omitempty"`
 	Addresses []string `protobuf:"bytes,17,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	// runs_before are programs of somebody else that see the device's frames before the switch does.
+	// runs_before are other people's programs that see the device's frames before the switch does.
 	RunsBefore []*ProgramBefore `protobuf:"bytes,18,rep,name=runs_before,json=runsBefore,proto3" json:"runs_before,omitempty"`
-	// overrides are the fields set on this port by command, on top of what the file says.
+	// overrides are the fields of this port that commands have set, which have precedence over the file.
 	Overrides []*PortOverride `protobuf:"bytes,19,rep,name=overrides,proto3" json:"overrides,omitempty"`
 	Effective []*PolicyRow    `protobuf:"bytes,20,rep,name=effective,proto3" json:"effective,omitempty"`
-	// wait is that of a port whose guest runs elsewhere.
+	// wait is set for a port whose guest runs elsewhere.
 	Wait *Wait `protobuf:"bytes,21,opt,name=wait,proto3" json:"wait,omitempty"`
-	// owner is the guest that the port belongs to, siblings its other ports whose MACs it may use (S111).
+	// owner is the guest that the port belongs to; siblings are its other ports whose MACs it may use (S111).
 	Owner    string   `protobuf:"bytes,22,opt,name=owner,proto3" json:"owner,omitempty"`
 	Siblings []string `protobuf:"bytes,23,rep,name=siblings,proto3" json:"siblings,omitempty"`
 	// reason_code and violation_code are reason and violation for programs.
 	ReasonCode    ProblemCode   `protobuf:"varint,24,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
 	ViolationCode ViolationCode `protobuf:"varint,25,opt,name=violation_code,json=violationCode,proto3,enum=heddle.agent.v1.ViolationCode" json:"violation_code,omitempty"`
-	// refused are the latest frames of the guest that the port's policy refused, one of each reason, the newest first.
+	// refused are the latest frames of the guest that the port's policy refused, one for each reason, the newest first.
 	Refused       []*Refusal `protobuf:"bytes,26,rep,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1627,18 +1698,18 @@ func (x *Port) GetRefused() []*Refusal {
 	return nil
 }
 
-// Refusal is a frame of a guest that its port's policy refused, or that came when the port could learn no more MACs.
+// Refusal is a frame of a guest that its port's policy refused, or that arrived when the port could learn no more MACs.
 type Refusal struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// address is the IP address in whose name it was sent, where the address guard asked for it and it can be read.
+	// address is the source IP address of the frame, if the address guard checked it and it can be read.
 	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	Mac     []byte                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
 	Time    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
 	// past: the settings that refused it have changed since, or the guest's frames have been accepted for a while and none
 	// was refused for this reason.
 	Past bool `protobuf:"varint,5,opt,name=past,proto3" json:"past,omitempty"`
-	// passed: a MAC limit let it pass, and did not learn its MAC.
+	// passed: the port was at its MAC limit, and the frame passed without its MAC being learned.
 	Passed        bool `protobuf:"varint,6,opt,name=passed,proto3" json:"passed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1719,13 +1790,14 @@ func (x *Refusal) GetPassed() bool {
 // Wait is a port's wait for a guest that runs elsewhere (S99).
 type Wait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// left: the guest has left by a migration; otherwise it is to arrive by one.
+	// left: the guest has left by migration; otherwise it will arrive by migration.
 	Left bool `protobuf:"varint,1,opt,name=left,proto3" json:"left,omitempty"`
-	// overdue: it was to arrive, and has not for more than a minute.
+	// overdue: the guest should have arrived more than a minute ago.
 	Overdue bool `protobuf:"varint,2,opt,name=overdue,proto3" json:"overdue,omitempty"`
-	// why is by what that is known.
+	// why is the evidence for the wait, for people; why_code is the same for programs.
 	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
 	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	WhyCode       WaitEvidence           `protobuf:"varint,5,opt,name=why_code,json=whyCode,proto3,enum=heddle.agent.v1.WaitEvidence" json:"why_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1788,13 +1860,20 @@ func (x *Wait) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
-// Progress is how far the agent is with devices that wait to be attached or detached.
+func (x *Wait) GetWhyCode() WaitEvidence {
+	if x != nil {
+		return x.WhyCode
+	}
+	return WaitEvidence_WAIT_EVIDENCE_UNSPECIFIED
+}
+
+// Progress is how many devices wait to be attached or detached.
 type Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// attaching devices wait, of at most of since none did.
+	// attaching is the number of devices that wait; of is the most that waited since none did.
 	Attaching int32 `protobuf:"varint,1,opt,name=attaching,proto3" json:"attaching,omitempty"`
 	Of        int32 `protobuf:"varint,2,opt,name=of,proto3" json:"of,omitempty"`
-	// trial is that of the change that is being tried, absent for none.
+	// trial is the trial of the change that is on trial, absent for none.
 	Trial         *Trial `protobuf:"bytes,3,opt,name=trial,proto3" json:"trial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2004,16 +2083,26 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\x03mac\x18\x03 \x01(\fR\x03mac\x12.\n" +
 	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04past\x18\x05 \x01(\bR\x04past\x12\x16\n" +
-	"\x06passed\x18\x06 \x01(\bR\x06passed\"x\n" +
+	"\x06passed\x18\x06 \x01(\bR\x06passed\"\xb2\x01\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04left\x18\x01 \x01(\bR\x04left\x12\x18\n" +
 	"\aoverdue\x18\x02 \x01(\bR\aoverdue\x12\x10\n" +
 	"\x03why\x18\x03 \x01(\tR\x03why\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"f\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x128\n" +
+	"\bwhy_code\x18\x05 \x01(\x0e2\x1d.heddle.agent.v1.WaitEvidenceR\awhyCode\"f\n" +
 	"\bProgress\x12\x1c\n" +
 	"\tattaching\x18\x01 \x01(\x05R\tattaching\x12\x0e\n" +
 	"\x02of\x18\x02 \x01(\x05R\x02of\x12,\n" +
-	"\x05trial\x18\x03 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial*\xae\x01\n" +
+	"\x05trial\x18\x03 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial*\xd7\x02\n" +
+	"\fWaitEvidence\x12\x1d\n" +
+	"\x19WAIT_EVIDENCE_UNSPECIFIED\x10\x00\x12*\n" +
+	"\x17WAIT_EVIDENCE_ANNOUNCED\x10\x01\x1a\r\x8a\xb5\x18\tannounced\x12,\n" +
+	"\x18WAIT_EVIDENCE_QEMU_WAITS\x10\x02\x1a\x0e\x8a\xb5\x18\n" +
+	"qemu-waits\x120\n" +
+	"\x1aWAIT_EVIDENCE_QEMU_STOPPED\x10\x03\x1a\x10\x8a\xb5\x18\fqemu-stopped\x12.\n" +
+	"\x19WAIT_EVIDENCE_QEMU_SILENT\x10\x04\x1a\x0f\x8a\xb5\x18\vqemu-silent\x126\n" +
+	"\x1dWAIT_EVIDENCE_LIBVIRT_STOPPED\x10\x05\x1a\x13\x8a\xb5\x18\x0flibvirt-stopped\x124\n" +
+	"\x1cWAIT_EVIDENCE_SENT_ELSEWHERE\x10\x06\x1a\x12\x8a\xb5\x18\x0esent-elsewhere*\xae\x01\n" +
 	"\bObserved\x12\x18\n" +
 	"\x14OBSERVED_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\fOBSERVED_OFF\x10\x01\x1a\a\x8a\xb5\x18\x03off\x12!\n" +
@@ -2045,103 +2134,105 @@ func file_heddle_agent_v1_state_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_state_proto_rawDescData
 }
 
-var file_heddle_agent_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_heddle_agent_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_heddle_agent_v1_state_proto_goTypes = []any{
-	(Observed)(0),                 // 0: heddle.agent.v1.Observed
-	(Promiscuity)(0),              // 1: heddle.agent.v1.Promiscuity
-	(*GetStateRequest)(nil),       // 2: heddle.agent.v1.GetStateRequest
-	(*GetStateResponse)(nil),      // 3: heddle.agent.v1.GetStateResponse
-	(*GetProgressRequest)(nil),    // 4: heddle.agent.v1.GetProgressRequest
-	(*GetProgressResponse)(nil),   // 5: heddle.agent.v1.GetProgressResponse
-	(*GetMetricsRequest)(nil),     // 6: heddle.agent.v1.GetMetricsRequest
-	(*GetMetricsResponse)(nil),    // 7: heddle.agent.v1.GetMetricsResponse
-	(*StopAgentRequest)(nil),      // 8: heddle.agent.v1.StopAgentRequest
-	(*StopAgentResponse)(nil),     // 9: heddle.agent.v1.StopAgentResponse
-	(*State)(nil),                 // 10: heddle.agent.v1.State
-	(*AgentInfo)(nil),             // 11: heddle.agent.v1.AgentInfo
-	(*Switch)(nil),                // 12: heddle.agent.v1.Switch
-	(*Ipfix)(nil),                 // 13: heddle.agent.v1.Ipfix
-	(*Collector)(nil),             // 14: heddle.agent.v1.Collector
-	(*CollectorTls)(nil),          // 15: heddle.agent.v1.CollectorTls
-	(*PortGroup)(nil),             // 16: heddle.agent.v1.PortGroup
-	(*Uplink)(nil),                // 17: heddle.agent.v1.Uplink
-	(*Port)(nil),                  // 18: heddle.agent.v1.Port
-	(*Refusal)(nil),               // 19: heddle.agent.v1.Refusal
-	(*Wait)(nil),                  // 20: heddle.agent.v1.Wait
-	(*Progress)(nil),              // 21: heddle.agent.v1.Progress
-	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
-	(SwitchKind)(0),               // 23: heddle.agent.v1.SwitchKind
-	(Shape)(0),                    // 24: heddle.agent.v1.Shape
-	(Transport)(0),                // 25: heddle.agent.v1.Transport
-	(*VlanPolicy)(nil),            // 26: heddle.agent.v1.VlanPolicy
-	(*PolicyRow)(nil),             // 27: heddle.agent.v1.PolicyRow
-	(PortState)(0),                // 28: heddle.agent.v1.PortState
-	(*VlanRange)(nil),             // 29: heddle.agent.v1.VlanRange
-	(*LagMember)(nil),             // 30: heddle.agent.v1.LagMember
-	(*Lldp)(nil),                  // 31: heddle.agent.v1.Lldp
-	(*ProgramBefore)(nil),         // 32: heddle.agent.v1.ProgramBefore
-	(ProblemCode)(0),              // 33: heddle.agent.v1.ProblemCode
-	(*UplinkMaintenance)(nil),     // 34: heddle.agent.v1.UplinkMaintenance
-	(Role)(0),                     // 35: heddle.agent.v1.Role
-	(Origin)(0),                   // 36: heddle.agent.v1.Origin
-	(*PortOverride)(nil),          // 37: heddle.agent.v1.PortOverride
-	(ViolationCode)(0),            // 38: heddle.agent.v1.ViolationCode
-	(*Trial)(nil),                 // 39: heddle.agent.v1.Trial
+	(WaitEvidence)(0),             // 0: heddle.agent.v1.WaitEvidence
+	(Observed)(0),                 // 1: heddle.agent.v1.Observed
+	(Promiscuity)(0),              // 2: heddle.agent.v1.Promiscuity
+	(*GetStateRequest)(nil),       // 3: heddle.agent.v1.GetStateRequest
+	(*GetStateResponse)(nil),      // 4: heddle.agent.v1.GetStateResponse
+	(*GetProgressRequest)(nil),    // 5: heddle.agent.v1.GetProgressRequest
+	(*GetProgressResponse)(nil),   // 6: heddle.agent.v1.GetProgressResponse
+	(*GetMetricsRequest)(nil),     // 7: heddle.agent.v1.GetMetricsRequest
+	(*GetMetricsResponse)(nil),    // 8: heddle.agent.v1.GetMetricsResponse
+	(*StopAgentRequest)(nil),      // 9: heddle.agent.v1.StopAgentRequest
+	(*StopAgentResponse)(nil),     // 10: heddle.agent.v1.StopAgentResponse
+	(*State)(nil),                 // 11: heddle.agent.v1.State
+	(*AgentInfo)(nil),             // 12: heddle.agent.v1.AgentInfo
+	(*Switch)(nil),                // 13: heddle.agent.v1.Switch
+	(*Ipfix)(nil),                 // 14: heddle.agent.v1.Ipfix
+	(*Collector)(nil),             // 15: heddle.agent.v1.Collector
+	(*CollectorTls)(nil),          // 16: heddle.agent.v1.CollectorTls
+	(*PortGroup)(nil),             // 17: heddle.agent.v1.PortGroup
+	(*Uplink)(nil),                // 18: heddle.agent.v1.Uplink
+	(*Port)(nil),                  // 19: heddle.agent.v1.Port
+	(*Refusal)(nil),               // 20: heddle.agent.v1.Refusal
+	(*Wait)(nil),                  // 21: heddle.agent.v1.Wait
+	(*Progress)(nil),              // 22: heddle.agent.v1.Progress
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(SwitchKind)(0),               // 24: heddle.agent.v1.SwitchKind
+	(Shape)(0),                    // 25: heddle.agent.v1.Shape
+	(Transport)(0),                // 26: heddle.agent.v1.Transport
+	(*VlanPolicy)(nil),            // 27: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),             // 28: heddle.agent.v1.PolicyRow
+	(PortState)(0),                // 29: heddle.agent.v1.PortState
+	(*VlanRange)(nil),             // 30: heddle.agent.v1.VlanRange
+	(*LagMember)(nil),             // 31: heddle.agent.v1.LagMember
+	(*Lldp)(nil),                  // 32: heddle.agent.v1.Lldp
+	(*ProgramBefore)(nil),         // 33: heddle.agent.v1.ProgramBefore
+	(ProblemCode)(0),              // 34: heddle.agent.v1.ProblemCode
+	(*UplinkMaintenance)(nil),     // 35: heddle.agent.v1.UplinkMaintenance
+	(Role)(0),                     // 36: heddle.agent.v1.Role
+	(Origin)(0),                   // 37: heddle.agent.v1.Origin
+	(*PortOverride)(nil),          // 38: heddle.agent.v1.PortOverride
+	(ViolationCode)(0),            // 39: heddle.agent.v1.ViolationCode
+	(*Trial)(nil),                 // 40: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
-	10, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
-	21, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
-	11, // 2: heddle.agent.v1.State.agent:type_name -> heddle.agent.v1.AgentInfo
-	12, // 3: heddle.agent.v1.State.switches:type_name -> heddle.agent.v1.Switch
-	16, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
-	17, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
-	18, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
-	22, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
-	23, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
-	13, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.Ipfix
-	14, // 10: heddle.agent.v1.Ipfix.collectors:type_name -> heddle.agent.v1.Collector
-	24, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
-	25, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
-	15, // 13: heddle.agent.v1.Collector.tls:type_name -> heddle.agent.v1.CollectorTls
-	26, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	27, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
-	28, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
-	29, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
-	0,  // 18: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
-	30, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
-	31, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
-	32, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	33, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	34, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
-	35, // 24: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	36, // 25: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	28, // 26: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	26, // 27: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	1,  // 28: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	32, // 29: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	37, // 30: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
-	27, // 31: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	20, // 32: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	33, // 33: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	38, // 34: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
-	19, // 35: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
-	22, // 36: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
-	22, // 37: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	39, // 38: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	2,  // 39: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	4,  // 40: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	6,  // 41: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	8,  // 42: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	3,  // 43: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	5,  // 44: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	7,  // 45: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	9,  // 46: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	43, // [43:47] is the sub-list for method output_type
-	39, // [39:43] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	11, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
+	22, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
+	12, // 2: heddle.agent.v1.State.agent:type_name -> heddle.agent.v1.AgentInfo
+	13, // 3: heddle.agent.v1.State.switches:type_name -> heddle.agent.v1.Switch
+	17, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
+	18, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
+	19, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
+	23, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
+	24, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
+	14, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.Ipfix
+	15, // 10: heddle.agent.v1.Ipfix.collectors:type_name -> heddle.agent.v1.Collector
+	25, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
+	26, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
+	16, // 13: heddle.agent.v1.Collector.tls:type_name -> heddle.agent.v1.CollectorTls
+	27, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	28, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
+	29, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
+	30, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
+	1,  // 18: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
+	31, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
+	32, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
+	33, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	34, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	35, // 23: heddle.agent.v1.Uplink.maintenance:type_name -> heddle.agent.v1.UplinkMaintenance
+	36, // 24: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	37, // 25: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	29, // 26: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	27, // 27: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	2,  // 28: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
+	33, // 29: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	38, // 30: heddle.agent.v1.Port.overrides:type_name -> heddle.agent.v1.PortOverride
+	28, // 31: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	21, // 32: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	34, // 33: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	39, // 34: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
+	20, // 35: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
+	23, // 36: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	23, // 37: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	0,  // 38: heddle.agent.v1.Wait.why_code:type_name -> heddle.agent.v1.WaitEvidence
+	40, // 39: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	3,  // 40: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	5,  // 41: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	7,  // 42: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	9,  // 43: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	4,  // 44: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	6,  // 45: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	8,  // 46: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	10, // 47: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	44, // [44:48] is the sub-list for method output_type
+	40, // [40:44] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -2160,7 +2251,7 @@ func file_heddle_agent_v1_state_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_state_proto_rawDesc), len(file_heddle_agent_v1_state_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,

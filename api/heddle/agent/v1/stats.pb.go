@@ -22,18 +22,78 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// AccountFault is what does not add up in the counters of a port or uplink.
+type AccountFault int32
+
+const (
+	AccountFault_ACCOUNT_FAULT_UNSPECIFIED AccountFault = 0
+	// frames received from it were neither delivered nor dropped
+	AccountFault_ACCOUNT_FAULT_FATE_MISSING AccountFault = 1
+	// frames were delivered or dropped that were never received from it
+	AccountFault_ACCOUNT_FAULT_FRAME_MISSING AccountFault = 2
+	// frames of the host were kept or dropped that it never sent
+	AccountFault_ACCOUNT_FAULT_HOST_FRAME_MISSING AccountFault = 3
+	// more bytes were delivered to it from uplinks than in all
+	AccountFault_ACCOUNT_FAULT_BYTES_MISSING AccountFault = 4
+)
+
+// Enum value maps for AccountFault.
+var (
+	AccountFault_name = map[int32]string{
+		0: "ACCOUNT_FAULT_UNSPECIFIED",
+		1: "ACCOUNT_FAULT_FATE_MISSING",
+		2: "ACCOUNT_FAULT_FRAME_MISSING",
+		3: "ACCOUNT_FAULT_HOST_FRAME_MISSING",
+		4: "ACCOUNT_FAULT_BYTES_MISSING",
+	}
+	AccountFault_value = map[string]int32{
+		"ACCOUNT_FAULT_UNSPECIFIED":        0,
+		"ACCOUNT_FAULT_FATE_MISSING":       1,
+		"ACCOUNT_FAULT_FRAME_MISSING":      2,
+		"ACCOUNT_FAULT_HOST_FRAME_MISSING": 3,
+		"ACCOUNT_FAULT_BYTES_MISSING":      4,
+	}
+)
+
+func (x AccountFault) Enum() *AccountFault {
+	p := new(AccountFault)
+	*p = x
+	return p
+}
+
+func (x AccountFault) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AccountFault) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_stats_proto_enumTypes[0].Descriptor()
+}
+
+func (AccountFault) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_stats_proto_enumTypes[0]
+}
+
+func (x AccountFault) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AccountFault.Descriptor instead.
+func (AccountFault) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{0}
+}
+
 // AccountState says whether counters add up.
 type AccountState int32
 
 const (
 	AccountState_ACCOUNT_STATE_UNSPECIFIED AccountState = 0
-	// at rest, and every frame has its fate
+	// at rest, and every frame was delivered or dropped
 	AccountState_ACCOUNT_STATE_EXACT AccountState = 1
 	// frames were passing
 	AccountState_ACCOUNT_STATE_OPEN AccountState = 2
 	// fault says why
 	AccountState_ACCOUNT_STATE_BROKEN AccountState = 3
-	// the counters began anew meanwhile
+	// the counters were reset meanwhile
 	AccountState_ACCOUNT_STATE_NEW AccountState = 4
 )
 
@@ -66,11 +126,11 @@ func (x AccountState) String() string {
 }
 
 func (AccountState) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_stats_proto_enumTypes[0].Descriptor()
+	return file_heddle_agent_v1_stats_proto_enumTypes[1].Descriptor()
 }
 
 func (AccountState) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_stats_proto_enumTypes[0]
+	return &file_heddle_agent_v1_stats_proto_enumTypes[1]
 }
 
 func (x AccountState) Number() protoreflect.EnumNumber {
@@ -79,10 +139,10 @@ func (x AccountState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AccountState.Descriptor instead.
 func (AccountState) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{0}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{1}
 }
 
-// MacKind is how an address is known.
+// MacKind says how an address is known.
 type MacKind int32
 
 const (
@@ -92,7 +152,7 @@ const (
 	MacKind_MAC_KIND_PORT MacKind = 2
 	// a port's own address that is in use at another port of its owner at present
 	MacKind_MAC_KIND_STANDBY MacKind = 3
-	// such an address at the port that uses it, where that is not seen to have it
+	// such an address at the port that uses it, if that port is not seen to have it
 	MacKind_MAC_KIND_SIBLING MacKind = 4
 )
 
@@ -125,11 +185,11 @@ func (x MacKind) String() string {
 }
 
 func (MacKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_stats_proto_enumTypes[1].Descriptor()
+	return file_heddle_agent_v1_stats_proto_enumTypes[2].Descriptor()
 }
 
 func (MacKind) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_stats_proto_enumTypes[1]
+	return &file_heddle_agent_v1_stats_proto_enumTypes[2]
 }
 
 func (x MacKind) Number() protoreflect.EnumNumber {
@@ -138,7 +198,7 @@ func (x MacKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MacKind.Descriptor instead.
 func (MacKind) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{1}
+	return file_heddle_agent_v1_stats_proto_rawDescGZIP(), []int{2}
 }
 
 // ListStatsRequest asks for it.
@@ -387,7 +447,7 @@ func (x *ListMacsResponse) GetMacs() []*Mac {
 	return nil
 }
 
-// ForgetMacsRequest says which learned addresses: those that all of what is set holds for.
+// ForgetMacsRequest selects the learned addresses to remove: those that match all fields that are set.
 type ForgetMacsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// switch and port are names; "" is any.
@@ -471,7 +531,7 @@ func (x *ForgetMacsRequest) GetDryRun() bool {
 // ForgetMacsResponse is the answer.
 type ForgetMacsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// macs are those that were removed or, with dry_run, would be.
+	// macs are the addresses that were removed or, with dry_run, would be.
 	Macs          []*Mac `protobuf:"bytes,1,rep,name=macs,proto3" json:"macs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -514,7 +574,7 @@ func (x *ForgetMacsResponse) GetMacs() []*Mac {
 	return nil
 }
 
-// Stats are the counters of one port or uplink: the 18 of a VDS under their names, and ours.
+// Stats are the counters of one port or uplink: the 18 of a VDS under their names, and Heddle's own.
 type Stats struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
@@ -525,16 +585,16 @@ type Stats struct {
 	Extra    []*Counter     `protobuf:"bytes,5,rep,name=extra,proto3" json:"extra,omitempty"`
 	Drops    []*ReasonCount `protobuf:"bytes,6,rep,name=drops,proto3" json:"drops,omitempty"`
 	Refused  []*ReasonCount `protobuf:"bytes,7,rep,name=refused,proto3" json:"refused,omitempty"`
-	// port_group is a port's; "" of an uplink.
+	// port_group is the port's port group; "" for an uplink.
 	PortGroup string `protobuf:"bytes,8,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
 	// read_at is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
 	ReadAt int64 `protobuf:"varint,9,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
-	// device_losses is what the port's device lost by its own account, peer_losses what the other end of a veth did;
-	// absent where it can't be seen.
+	// device_losses are the frames that the port's device counts as lost, peer_losses those that the other end of a veth
+	// counts; absent if they can't be seen.
 	DeviceLosses *DeviceLosses `protobuf:"bytes,10,opt,name=device_losses,json=deviceLosses,proto3" json:"device_losses,omitempty"`
 	PeerLosses   *DeviceLosses `protobuf:"bytes,11,opt,name=peer_losses,json=peerLosses,proto3" json:"peer_losses,omitempty"`
-	// speed is an uplink's: what its device says its link carries in each direction, in bits per second; 0 of a port, and
-	// when it does not say.
+	// speed is the speed that an uplink's device reports for its link in each direction, in bits per second; 0 for a
+	// port, and if the device reports none.
 	Speed         uint64 `protobuf:"varint,12,opt,name=speed,proto3" json:"speed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -654,7 +714,7 @@ func (x *Stats) GetSpeed() uint64 {
 	return 0
 }
 
-// Counter is one counter; its name is VMware's where there is one.
+// Counter is one counter; it has VMware's name if VMware has the same counter.
 type Counter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -760,14 +820,13 @@ func (x *ReasonCount) GetValue() uint64 {
 	return 0
 }
 
-// DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the host's
-// end of a guest's
-// device receives, the guest sent. No program of the switch saw these frames, or they were lost after it had handed
-// them over.
+// DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the guest sends
+// is received by the host's end of its device. No program of the switch saw these frames, or they were lost after the
+// switch had delivered them.
 //
-// RxDropped is not among what is lost: Linux counts there every frame that arrived well and that no protocol of the
-// receiver wants, such as
-// an announcement (RARP) of a switch. What a device could not take is in the other counters.
+// rx_dropped is not counted as lost: Linux counts there every frame that arrived well and that no protocol of the
+// receiver wants, such as an announcement (RARP) of a switch. Frames that a device could not accept are in the other
+// counters.
 type DeviceLosses struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
@@ -858,16 +917,18 @@ type PortAccount struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// state is "exact" (at rest, and every frame has its fate), "open" (frames were passing: those without a fate lie
-	// between least
-	// and most, which allows for none), "broken" (fault says why) or "new" (the counters began anew meanwhile).
-	State         AccountState `protobuf:"varint,3,opt,name=state,proto3,enum=heddle.agent.v1.AccountState" json:"state,omitempty"`
-	Received      uint64       `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"`
-	Delivered     uint64       `protobuf:"varint,5,opt,name=delivered,proto3" json:"delivered,omitempty"`
-	Dropped       uint64       `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
-	Least         int64        `protobuf:"varint,7,opt,name=least,proto3" json:"least,omitempty"`
-	Most          int64        `protobuf:"varint,8,opt,name=most,proto3" json:"most,omitempty"`
+	// state is "exact" (at rest, and every frame was delivered or dropped), "open" (frames were passing: the number
+	// without a fate is between least and most, which may be none), "broken" (fault says why) or "new" (the counters were
+	// reset meanwhile).
+	State     AccountState `protobuf:"varint,3,opt,name=state,proto3,enum=heddle.agent.v1.AccountState" json:"state,omitempty"`
+	Received  uint64       `protobuf:"varint,4,opt,name=received,proto3" json:"received,omitempty"`
+	Delivered uint64       `protobuf:"varint,5,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	Dropped   uint64       `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	Least     int64        `protobuf:"varint,7,opt,name=least,proto3" json:"least,omitempty"`
+	Most      int64        `protobuf:"varint,8,opt,name=most,proto3" json:"most,omitempty"`
+	// fault describes what does not add up, for people; fault_code is the same for programs.
 	Fault         string       `protobuf:"bytes,9,opt,name=fault,proto3" json:"fault,omitempty"`
+	FaultCode     AccountFault `protobuf:"varint,10,opt,name=fault_code,json=faultCode,proto3,enum=heddle.agent.v1.AccountFault" json:"fault_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -965,7 +1026,14 @@ func (x *PortAccount) GetFault() string {
 	return ""
 }
 
-// Mac is one address a switch knows.
+func (x *PortAccount) GetFaultCode() AccountFault {
+	if x != nil {
+		return x.FaultCode
+	}
+	return AccountFault_ACCOUNT_FAULT_UNSPECIFIED
+}
+
+// Mac is one address that a switch knows.
 type Mac struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
@@ -1104,7 +1172,7 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"tx_dropped\x18\x03 \x01(\x04R\ttxDropped\x12\x1b\n" +
 	"\trx_errors\x18\x04 \x01(\x04R\brxErrors\x12\x1b\n" +
 	"\ttx_errors\x18\x05 \x01(\x04R\btxErrors\x12\x1b\n" +
-	"\trx_missed\x18\x06 \x01(\x04R\brxMissed\"\x82\x02\n" +
+	"\trx_missed\x18\x06 \x01(\x04R\brxMissed\"\xc0\x02\n" +
 	"\vPortAccount\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
@@ -1114,14 +1182,23 @@ const file_heddle_agent_v1_stats_proto_rawDesc = "" +
 	"\adropped\x18\x06 \x01(\x04R\adropped\x12\x14\n" +
 	"\x05least\x18\a \x01(\x03R\x05least\x12\x12\n" +
 	"\x04most\x18\b \x01(\x03R\x04most\x12\x14\n" +
-	"\x05fault\x18\t \x01(\tR\x05fault\"\xc2\x01\n" +
+	"\x05fault\x18\t \x01(\tR\x05fault\x12<\n" +
+	"\n" +
+	"fault_code\x18\n" +
+	" \x01(\x0e2\x1d.heddle.agent.v1.AccountFaultR\tfaultCode\"\xc2\x01\n" +
 	"\x03Mac\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12,\n" +
 	"\x04vlan\x18\x02 \x01(\v2\x18.heddle.agent.v1.SegmentR\x04vlan\x12\x10\n" +
 	"\x03mac\x18\x03 \x01(\fR\x03mac\x12\x12\n" +
 	"\x04port\x18\x04 \x01(\tR\x04port\x12,\n" +
 	"\x04kind\x18\x05 \x01(\x0e2\x18.heddle.agent.v1.MacKindR\x04kind\x12!\n" +
-	"\fidle_seconds\x18\x06 \x01(\x01R\vidleSeconds*\xb9\x01\n" +
+	"\fidle_seconds\x18\x06 \x01(\x01R\vidleSeconds*\x85\x02\n" +
+	"\fAccountFault\x12\x1d\n" +
+	"\x19ACCOUNT_FAULT_UNSPECIFIED\x10\x00\x120\n" +
+	"\x1aACCOUNT_FAULT_FATE_MISSING\x10\x01\x1a\x10\x8a\xb5\x18\ffate-missing\x122\n" +
+	"\x1bACCOUNT_FAULT_FRAME_MISSING\x10\x02\x1a\x11\x8a\xb5\x18\rframe-missing\x12<\n" +
+	" ACCOUNT_FAULT_HOST_FRAME_MISSING\x10\x03\x1a\x16\x8a\xb5\x18\x12host-frame-missing\x122\n" +
+	"\x1bACCOUNT_FAULT_BYTES_MISSING\x10\x04\x1a\x11\x8a\xb5\x18\rbytes-missing*\xb9\x01\n" +
 	"\fAccountState\x12\x1d\n" +
 	"\x19ACCOUNT_STATE_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x13ACCOUNT_STATE_EXACT\x10\x01\x1a\t\x8a\xb5\x18\x05exact\x12 \n" +
@@ -1154,54 +1231,56 @@ func file_heddle_agent_v1_stats_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_stats_proto_rawDescData
 }
 
-var file_heddle_agent_v1_stats_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_heddle_agent_v1_stats_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_heddle_agent_v1_stats_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_heddle_agent_v1_stats_proto_goTypes = []any{
-	(AccountState)(0),            // 0: heddle.agent.v1.AccountState
-	(MacKind)(0),                 // 1: heddle.agent.v1.MacKind
-	(*ListStatsRequest)(nil),     // 2: heddle.agent.v1.ListStatsRequest
-	(*ListStatsResponse)(nil),    // 3: heddle.agent.v1.ListStatsResponse
-	(*ListAccountsRequest)(nil),  // 4: heddle.agent.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil), // 5: heddle.agent.v1.ListAccountsResponse
-	(*ListMacsRequest)(nil),      // 6: heddle.agent.v1.ListMacsRequest
-	(*ListMacsResponse)(nil),     // 7: heddle.agent.v1.ListMacsResponse
-	(*ForgetMacsRequest)(nil),    // 8: heddle.agent.v1.ForgetMacsRequest
-	(*ForgetMacsResponse)(nil),   // 9: heddle.agent.v1.ForgetMacsResponse
-	(*Stats)(nil),                // 10: heddle.agent.v1.Stats
-	(*Counter)(nil),              // 11: heddle.agent.v1.Counter
-	(*ReasonCount)(nil),          // 12: heddle.agent.v1.ReasonCount
-	(*DeviceLosses)(nil),         // 13: heddle.agent.v1.DeviceLosses
-	(*PortAccount)(nil),          // 14: heddle.agent.v1.PortAccount
-	(*Mac)(nil),                  // 15: heddle.agent.v1.Mac
-	(*Segment)(nil),              // 16: heddle.agent.v1.Segment
+	(AccountFault)(0),            // 0: heddle.agent.v1.AccountFault
+	(AccountState)(0),            // 1: heddle.agent.v1.AccountState
+	(MacKind)(0),                 // 2: heddle.agent.v1.MacKind
+	(*ListStatsRequest)(nil),     // 3: heddle.agent.v1.ListStatsRequest
+	(*ListStatsResponse)(nil),    // 4: heddle.agent.v1.ListStatsResponse
+	(*ListAccountsRequest)(nil),  // 5: heddle.agent.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil), // 6: heddle.agent.v1.ListAccountsResponse
+	(*ListMacsRequest)(nil),      // 7: heddle.agent.v1.ListMacsRequest
+	(*ListMacsResponse)(nil),     // 8: heddle.agent.v1.ListMacsResponse
+	(*ForgetMacsRequest)(nil),    // 9: heddle.agent.v1.ForgetMacsRequest
+	(*ForgetMacsResponse)(nil),   // 10: heddle.agent.v1.ForgetMacsResponse
+	(*Stats)(nil),                // 11: heddle.agent.v1.Stats
+	(*Counter)(nil),              // 12: heddle.agent.v1.Counter
+	(*ReasonCount)(nil),          // 13: heddle.agent.v1.ReasonCount
+	(*DeviceLosses)(nil),         // 14: heddle.agent.v1.DeviceLosses
+	(*PortAccount)(nil),          // 15: heddle.agent.v1.PortAccount
+	(*Mac)(nil),                  // 16: heddle.agent.v1.Mac
+	(*Segment)(nil),              // 17: heddle.agent.v1.Segment
 }
 var file_heddle_agent_v1_stats_proto_depIdxs = []int32{
-	10, // 0: heddle.agent.v1.ListStatsResponse.stats:type_name -> heddle.agent.v1.Stats
-	14, // 1: heddle.agent.v1.ListAccountsResponse.accounts:type_name -> heddle.agent.v1.PortAccount
-	15, // 2: heddle.agent.v1.ListMacsResponse.macs:type_name -> heddle.agent.v1.Mac
-	15, // 3: heddle.agent.v1.ForgetMacsResponse.macs:type_name -> heddle.agent.v1.Mac
-	11, // 4: heddle.agent.v1.Stats.counters:type_name -> heddle.agent.v1.Counter
-	11, // 5: heddle.agent.v1.Stats.extra:type_name -> heddle.agent.v1.Counter
-	12, // 6: heddle.agent.v1.Stats.drops:type_name -> heddle.agent.v1.ReasonCount
-	12, // 7: heddle.agent.v1.Stats.refused:type_name -> heddle.agent.v1.ReasonCount
-	13, // 8: heddle.agent.v1.Stats.device_losses:type_name -> heddle.agent.v1.DeviceLosses
-	13, // 9: heddle.agent.v1.Stats.peer_losses:type_name -> heddle.agent.v1.DeviceLosses
-	0,  // 10: heddle.agent.v1.PortAccount.state:type_name -> heddle.agent.v1.AccountState
-	16, // 11: heddle.agent.v1.Mac.vlan:type_name -> heddle.agent.v1.Segment
-	1,  // 12: heddle.agent.v1.Mac.kind:type_name -> heddle.agent.v1.MacKind
-	2,  // 13: heddle.agent.v1.StatsService.ListStats:input_type -> heddle.agent.v1.ListStatsRequest
-	4,  // 14: heddle.agent.v1.StatsService.ListAccounts:input_type -> heddle.agent.v1.ListAccountsRequest
-	6,  // 15: heddle.agent.v1.StatsService.ListMacs:input_type -> heddle.agent.v1.ListMacsRequest
-	8,  // 16: heddle.agent.v1.StatsService.ForgetMacs:input_type -> heddle.agent.v1.ForgetMacsRequest
-	3,  // 17: heddle.agent.v1.StatsService.ListStats:output_type -> heddle.agent.v1.ListStatsResponse
-	5,  // 18: heddle.agent.v1.StatsService.ListAccounts:output_type -> heddle.agent.v1.ListAccountsResponse
-	7,  // 19: heddle.agent.v1.StatsService.ListMacs:output_type -> heddle.agent.v1.ListMacsResponse
-	9,  // 20: heddle.agent.v1.StatsService.ForgetMacs:output_type -> heddle.agent.v1.ForgetMacsResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	11, // 0: heddle.agent.v1.ListStatsResponse.stats:type_name -> heddle.agent.v1.Stats
+	15, // 1: heddle.agent.v1.ListAccountsResponse.accounts:type_name -> heddle.agent.v1.PortAccount
+	16, // 2: heddle.agent.v1.ListMacsResponse.macs:type_name -> heddle.agent.v1.Mac
+	16, // 3: heddle.agent.v1.ForgetMacsResponse.macs:type_name -> heddle.agent.v1.Mac
+	12, // 4: heddle.agent.v1.Stats.counters:type_name -> heddle.agent.v1.Counter
+	12, // 5: heddle.agent.v1.Stats.extra:type_name -> heddle.agent.v1.Counter
+	13, // 6: heddle.agent.v1.Stats.drops:type_name -> heddle.agent.v1.ReasonCount
+	13, // 7: heddle.agent.v1.Stats.refused:type_name -> heddle.agent.v1.ReasonCount
+	14, // 8: heddle.agent.v1.Stats.device_losses:type_name -> heddle.agent.v1.DeviceLosses
+	14, // 9: heddle.agent.v1.Stats.peer_losses:type_name -> heddle.agent.v1.DeviceLosses
+	1,  // 10: heddle.agent.v1.PortAccount.state:type_name -> heddle.agent.v1.AccountState
+	0,  // 11: heddle.agent.v1.PortAccount.fault_code:type_name -> heddle.agent.v1.AccountFault
+	17, // 12: heddle.agent.v1.Mac.vlan:type_name -> heddle.agent.v1.Segment
+	2,  // 13: heddle.agent.v1.Mac.kind:type_name -> heddle.agent.v1.MacKind
+	3,  // 14: heddle.agent.v1.StatsService.ListStats:input_type -> heddle.agent.v1.ListStatsRequest
+	5,  // 15: heddle.agent.v1.StatsService.ListAccounts:input_type -> heddle.agent.v1.ListAccountsRequest
+	7,  // 16: heddle.agent.v1.StatsService.ListMacs:input_type -> heddle.agent.v1.ListMacsRequest
+	9,  // 17: heddle.agent.v1.StatsService.ForgetMacs:input_type -> heddle.agent.v1.ForgetMacsRequest
+	4,  // 18: heddle.agent.v1.StatsService.ListStats:output_type -> heddle.agent.v1.ListStatsResponse
+	6,  // 19: heddle.agent.v1.StatsService.ListAccounts:output_type -> heddle.agent.v1.ListAccountsResponse
+	8,  // 20: heddle.agent.v1.StatsService.ListMacs:output_type -> heddle.agent.v1.ListMacsResponse
+	10, // 21: heddle.agent.v1.StatsService.ForgetMacs:output_type -> heddle.agent.v1.ForgetMacsResponse
+	18, // [18:22] is the sub-list for method output_type
+	14, // [14:18] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_stats_proto_init() }
@@ -1216,7 +1295,7 @@ func file_heddle_agent_v1_stats_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_stats_proto_rawDesc), len(file_heddle_agent_v1_stats_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -31,9 +31,9 @@ const (
 	UplinkUse_UPLINK_USE_UNSPECIFIED UplinkUse = 0
 	// by its teams
 	UplinkUse_UPLINK_USE_IN_USE UplinkUse = 1
-	// by no team: ports use others, and what arrives is accepted
+	// by no team: ports use others, and arriving frames are accepted
 	UplinkUse_UPLINK_USE_DRAINED UplinkUse = 2
-	// drained, and nothing passes in either direction
+	// drained, and no frame passes in either direction
 	UplinkUse_UPLINK_USE_BLOCKED UplinkUse = 3
 )
 
@@ -80,18 +80,18 @@ func (UplinkUse) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_uplink_proto_rawDescGZIP(), []int{0}
 }
 
-// MaintainUplinkRequest says which uplink, and what is to become of it.
+// MaintainUplinkRequest is a request to change an uplink's use.
 type MaintainUplinkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// uplink names an uplink, or a LAG: then all of its members.
 	Uplink string `protobuf:"bytes,1,opt,name=uplink,proto3" json:"uplink,omitempty"`
-	// switch is that of the uplink; "" where one switch alone has an uplink of that name.
+	// switch is the switch of the uplink; "" if only one switch has an uplink of that name.
 	Switch string    `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
 	Use    UplinkUse `protobuf:"varint,3,opt,name=use,proto3,enum=heddle.agent.v1.UplinkUse" json:"use,omitempty"`
-	// force cuts ports off that have no other uplink.
+	// force cuts off ports that have no other uplink.
 	Force  bool `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"`
 	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// as of Apply
+	// as in Apply
 	ReadAt        int64                `protobuf:"varint,6,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,7,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -222,16 +222,16 @@ func (x *MaintainUplinkResponse) GetMaintained() *MaintainedUplink {
 	return nil
 }
 
-// MaintainedUplink is what became of the uplink, or would.
+// MaintainedUplink is the result of a request, or of its dry run.
 type MaintainedUplink struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
-	// uplinks are the one that was named, or the members of the LAG.
+	// uplinks are the named one, or the members of the LAG.
 	Uplinks []string  `protobuf:"bytes,2,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
 	Use     UplinkUse `protobuf:"varint,3,opt,name=use,proto3,enum=heddle.agent.v1.UplinkUse" json:"use,omitempty"`
 	// moves are the ports whose frames leave by other uplinks than before.
 	Moves []*UplinkMove `protobuf:"bytes,4,rep,name=moves,proto3" json:"moves,omitempty"`
-	// cut_off are ports that have no uplink any more.
+	// cut_off are ports that no longer have an uplink.
 	CutOff []string `protobuf:"bytes,5,rep,name=cut_off,json=cutOff,proto3" json:"cut_off,omitempty"`
 	// applied are the changes, and how they were made.
 	Applied       *Applied `protobuf:"bytes,6,opt,name=applied,proto3" json:"applied,omitempty"`
@@ -315,9 +315,9 @@ func (x *MaintainedUplink) GetApplied() *Applied {
 type UplinkMove struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	// host: it is an interface of the host's own.
+	// host: the port is an interface of the host's own.
 	Host bool `protobuf:"varint,2,opt,name=host,proto3" json:"host,omitempty"`
-	// from and to are the uplinks that its frames may leave by: several with a hashing policy.
+	// from and to are the uplinks by which its frames may leave: several with a hashing policy.
 	From          []string `protobuf:"bytes,3,rep,name=from,proto3" json:"from,omitempty"`
 	To            []string `protobuf:"bytes,4,rep,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -382,7 +382,7 @@ func (x *UplinkMove) GetTo() []string {
 	return nil
 }
 
-// UplinkMaintenance says that an uplink is drained or blocked.
+// UplinkMaintenance describes how an uplink is drained or blocked.
 type UplinkMaintenance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Use   UplinkUse              `protobuf:"varint,1,opt,name=use,proto3,enum=heddle.agent.v1.UplinkUse" json:"use,omitempty"`

@@ -80,7 +80,7 @@ func (SegmentKind) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{0}
 }
 
-// VlanMode is how a port takes part in VLANs.
+// VlanMode says how a port handles tags.
 type VlanMode int32
 
 const (
@@ -195,7 +195,7 @@ const (
 	PolicyLevel_POLICY_LEVEL_SWITCH           PolicyLevel = 2
 	PolicyLevel_POLICY_LEVEL_PORT_GROUP       PolicyLevel = 3
 	PolicyLevel_POLICY_LEVEL_PORT             PolicyLevel = 4
-	// of what an uplink has: it inherits nothing
+	// for settings of an uplink, which inherits nothing
 	PolicyLevel_POLICY_LEVEL_UPLINK PolicyLevel = 5
 )
 
@@ -246,7 +246,7 @@ func (PolicyLevel) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{3}
 }
 
-// PortState is what has become of a port or an uplink.
+// PortState is the state of a port or an uplink.
 type PortState int32
 
 const (
@@ -255,15 +255,15 @@ const (
 	PortState_PORT_STATE_UP PortState = 1
 	// the device or its owner's end is down or has no carrier
 	PortState_PORT_STATE_DOWN PortState = 2
-	// by policy
+	// blocked by policy
 	PortState_PORT_STATE_BLOCKED PortState = 3
-	// its device is not there, or not usable
+	// its device does not exist, or is not usable
 	PortState_PORT_STATE_PENDING PortState = 4
-	// its guest runs elsewhere: it is to arrive by a migration, or has left by one
+	// its guest runs elsewhere: it will arrive, or has left, by migration
 	PortState_PORT_STATE_WAITING PortState = 5
-	// an uplink whose link is up and that is not used all the same
+	// an uplink whose link is up but that is not used
 	PortState_PORT_STATE_OUT PortState = 6
-	// an uplink that no team uses, for its maintenance; what arrives is accepted
+	// an uplink out of use for maintenance; arriving frames are accepted
 	PortState_PORT_STATE_DRAINED PortState = 7
 )
 
@@ -323,7 +323,7 @@ type Origin int32
 
 const (
 	Origin_ORIGIN_UNSPECIFIED Origin = 0
-	// declared; apply owns it
+	// declared in the file; apply owns it
 	Origin_ORIGIN_FILE Origin = 1
 	// connected by command; apply never touches it
 	Origin_ORIGIN_RUN_TIME Origin = 2
@@ -370,7 +370,7 @@ func (Origin) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{5}
 }
 
-// Role is what is on the other side of a port.
+// Role is the kind of a port's owner.
 type Role int32
 
 const (
@@ -854,7 +854,7 @@ func (x *VlanRange) GetLast() uint32 {
 	return 0
 }
 
-// VlanPolicy says which frames a port takes and how they are tagged.
+// VlanPolicy says which frames a port accepts and how they are tagged.
 type VlanPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// mode says which of the other fields count.
@@ -934,7 +934,7 @@ type PolicyRow struct {
 	Policy string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	// value is the effective value, in the field's own type.
 	Value *PolicyValue `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// unit is what a number counts: "seconds", "MACs".
+	// unit is the unit of a number: "seconds", "MACs".
 	Unit string `protobuf:"bytes,3,opt,name=unit,proto3" json:"unit,omitempty"`
 	// from is where the value comes from.
 	From          *PolicySource `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
@@ -1004,7 +1004,7 @@ func (x *PolicyRow) GetFrom() *PolicySource {
 type PolicySource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Level PolicyLevel            `protobuf:"varint,1,opt,name=level,proto3,enum=heddle.agent.v1.PolicyLevel" json:"level,omitempty"`
-	// name is that of the level's object; the built-in default has none.
+	// name is the name of the level's object; the built-in default has none.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1265,7 +1265,7 @@ type PolicyValue_Vlan struct {
 }
 
 type PolicyValue_Object struct {
-	// object and objects are values of fields that are no policy, such as the LAGs of a switch.
+	// object and objects are values of fields that are not policies, such as the LAGs of a switch.
 	Object *ConfigObject `protobuf:"bytes,7,opt,name=object,proto3,oneof"`
 }
 
@@ -1482,9 +1482,9 @@ func (x *WordList) GetWords() []string {
 type ObjectRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  ObjectKind             `protobuf:"varint,1,opt,name=kind,proto3,enum=heddle.agent.v1.ObjectKind" json:"kind,omitempty"`
-	// switch is the one that the object belongs to; "" of a switch itself and of the host.
+	// switch is the switch of the object; "" for a switch itself and for the host.
 	Switch string `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
-	// name is the object's; the host has none.
+	// name is the name of the object; the host has none.
 	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1546,7 +1546,7 @@ type PortOverride struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// field is the field's name in the configuration file: "blocked", "portGroup".
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// value is what the command has set it to, file what the file says of the port; absent where it says nothing.
+	// value is what the command has set, file the port's value in the file; absent if the file sets none.
 	Value         *PolicyValue `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	File          *PolicyValue `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1605,23 +1605,22 @@ func (x *PortOverride) GetFile() *PolicyValue {
 }
 
 // ProgramBefore is a program of somebody else on a port's or uplink's device that sees frames before the switch's
-// program does: it may
-// take them, change them, or pass them on to where the switch would not.
+// program does: it may consume them, change them, or pass them to another destination.
 type ProgramBefore struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
-	// port or uplink has the device.
+	// port or uplink is the one that has the device.
 	Port   string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
 	Uplink string `protobuf:"bytes,3,opt,name=uplink,proto3" json:"uplink,omitempty"`
 	Device string `protobuf:"bytes,4,opt,name=device,proto3" json:"device,omitempty"`
 	// hook is where it runs: "ingress", "egress" (tcx), or "xdp".
 	Hook Hook `protobuf:"varint,5,opt,name=hook,proto3,enum=heddle.agent.v1.Hook" json:"hook,omitempty"`
-	// name is the program's; "" where the agent may not ask the kernel for it.
+	// name is the program's name; "" if the agent may not ask the kernel for it.
 	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
-	// program is the kernel's id of the program, link that of its attachment, 0 for one without.
+	// program is the kernel's id of the program, link that of its attachment, 0 if it has none.
 	Program uint32 `protobuf:"varint,7,opt,name=program,proto3" json:"program,omitempty"`
 	Link    uint32 `protobuf:"varint,8,opt,name=link,proto3" json:"link,omitempty"`
-	// agent is the Heddle agent whose program it is, "" for others.
+	// agent is the Heddle agent that owns the program, "" for others.
 	Agent         string `protobuf:"bytes,9,opt,name=agent,proto3" json:"agent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1720,7 +1719,7 @@ func (x *ProgramBefore) GetAgent() string {
 	return ""
 }
 
-// TraceEdit is a change of the configuration file: what it sets is merged into the object.
+// TraceEdit is a change of the configuration file: set is merged into the object.
 type TraceEdit struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	File   string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`

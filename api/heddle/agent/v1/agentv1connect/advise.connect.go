@@ -40,7 +40,7 @@ var (
 
 // AdviseServiceClient is a client for the heddle.agent.v1.AdviseService service.
 type AdviseServiceClient interface {
-	// Advise says what is misconfigured; it measures for as long as the request says.
+	// Advise returns what is misconfigured; it measures for the time in the request.
 	Advise(context.Context, *v1.AdviseRequest) (*v1.AdviseResponse, error)
 }
 
@@ -52,7 +52,7 @@ func NewAdviseServiceClient(client *connect.Client) AdviseServiceClient {
 
 // AdviseServiceHandler is an implementation of the heddle.agent.v1.AdviseService service.
 type AdviseServiceHandler interface {
-	// Advise says what is misconfigured; it measures for as long as the request says.
+	// Advise returns what is misconfigured; it measures for the time in the request.
 	Advise(context.Context, *v1.AdviseRequest) (*v1.AdviseResponse, error)
 }
 

@@ -49,9 +49,9 @@ var (
 
 // CaptureServiceClient is a client for the heddle.agent.v1.CaptureService service.
 type CaptureServiceClient interface {
-	// Capture sends what is captured, until the capture, the caller or the agent ends.
+	// Capture sends captured frames, until the capture, the caller or the agent ends.
 	Capture(context.Context, *v1.CaptureRequest) (CaptureServiceCaptureClientStream, error)
-	// EndCapture ends a capture of any caller; what was captured until then still comes.
+	// EndCapture ends a capture of any caller; frames captured until then are still sent.
 	EndCapture(context.Context, *v1.EndCaptureRequest) (*v1.EndCaptureResponse, error)
 }
 
@@ -83,9 +83,9 @@ func (s CaptureServiceCaptureClientStream) Close() error {
 
 // CaptureServiceHandler is an implementation of the heddle.agent.v1.CaptureService service.
 type CaptureServiceHandler interface {
-	// Capture sends what is captured, until the capture, the caller or the agent ends.
+	// Capture sends captured frames, until the capture, the caller or the agent ends.
 	Capture(context.Context, *v1.CaptureRequest, CaptureServiceCaptureServerStream) error
-	// EndCapture ends a capture of any caller; what was captured until then still comes.
+	// EndCapture ends a capture of any caller; frames captured until then are still sent.
 	EndCapture(context.Context, *v1.EndCaptureRequest) (*v1.EndCaptureResponse, error)
 }
 

@@ -60,9 +60,9 @@ var (
 type ChangeServiceClient interface {
 	// Apply replaces the configuration file, all or nothing.
 	Apply(context.Context, *v1.ApplyRequest) (*v1.ApplyResponse, error)
-	// GetTrial is the change that is being tried, or the last one.
+	// GetTrial returns the change that is on trial, or the last one.
 	GetTrial(context.Context, *v1.GetTrialRequest) (*v1.GetTrialResponse, error)
-	// ConfirmTrial keeps the change that is being tried.
+	// ConfirmTrial keeps the change that is on trial.
 	ConfirmTrial(context.Context, *v1.ConfirmTrialRequest) (*v1.ConfirmTrialResponse, error)
 }
 
@@ -76,9 +76,9 @@ func NewChangeServiceClient(client *connect.Client) ChangeServiceClient {
 type ChangeServiceHandler interface {
 	// Apply replaces the configuration file, all or nothing.
 	Apply(context.Context, *v1.ApplyRequest) (*v1.ApplyResponse, error)
-	// GetTrial is the change that is being tried, or the last one.
+	// GetTrial returns the change that is on trial, or the last one.
 	GetTrial(context.Context, *v1.GetTrialRequest) (*v1.GetTrialResponse, error)
-	// ConfirmTrial keeps the change that is being tried.
+	// ConfirmTrial keeps the change that is on trial.
 	ConfirmTrial(context.Context, *v1.ConfirmTrialRequest) (*v1.ConfirmTrialResponse, error)
 }
 

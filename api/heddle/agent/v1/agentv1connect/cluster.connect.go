@@ -73,9 +73,9 @@ type ClusterServiceClient interface {
 	GetMembership(context.Context, *v1.GetMembershipRequest) (*v1.GetMembershipResponse, error)
 	// JoinCluster makes the host part of a cluster.
 	JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error)
-	// HandOver hands the switches that the host's own file has too over to the controllers.
+	// HandOver hands switches that are also in the host's own file over to the controllers.
 	HandOver(context.Context, *v1.HandOverRequest) (*v1.HandOverResponse, error)
-	// LeaveCluster makes what the controllers declared the host's own configuration.
+	// LeaveCluster turns the configuration from the controllers into the host's own.
 	LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error)
 }
 
@@ -91,9 +91,9 @@ type ClusterServiceHandler interface {
 	GetMembership(context.Context, *v1.GetMembershipRequest) (*v1.GetMembershipResponse, error)
 	// JoinCluster makes the host part of a cluster.
 	JoinCluster(context.Context, *v1.JoinClusterRequest) (*v1.JoinClusterResponse, error)
-	// HandOver hands the switches that the host's own file has too over to the controllers.
+	// HandOver hands switches that are also in the host's own file over to the controllers.
 	HandOver(context.Context, *v1.HandOverRequest) (*v1.HandOverResponse, error)
-	// LeaveCluster makes what the controllers declared the host's own configuration.
+	// LeaveCluster turns the configuration from the controllers into the host's own.
 	LeaveCluster(context.Context, *v1.LeaveClusterRequest) (*v1.LeaveClusterResponse, error)
 }
 

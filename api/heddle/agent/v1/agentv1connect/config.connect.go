@@ -49,7 +49,7 @@ var (
 
 // ConfigServiceClient is a client for the heddle.agent.v1.ConfigService service.
 type ConfigServiceClient interface {
-	// GetConfig reads one configuration.
+	// GetConfig returns one configuration.
 	GetConfig(context.Context, *v1.GetConfigRequest) (*v1.GetConfigResponse, error)
 	// ListConfigs lists the configurations in the history, the oldest first, without their content.
 	ListConfigs(context.Context, *v1.ListConfigsRequest) (*v1.ListConfigsResponse, error)
@@ -63,7 +63,7 @@ func NewConfigServiceClient(client *connect.Client) ConfigServiceClient {
 
 // ConfigServiceHandler is an implementation of the heddle.agent.v1.ConfigService service.
 type ConfigServiceHandler interface {
-	// GetConfig reads one configuration.
+	// GetConfig returns one configuration.
 	GetConfig(context.Context, *v1.GetConfigRequest) (*v1.GetConfigResponse, error)
 	// ListConfigs lists the configurations in the history, the oldest first, without their content.
 	ListConfigs(context.Context, *v1.ListConfigsRequest) (*v1.ListConfigsResponse, error)

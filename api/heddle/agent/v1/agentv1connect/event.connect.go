@@ -40,8 +40,8 @@ var (
 
 // EventServiceClient is a client for the heddle.agent.v1.EventService service.
 type EventServiceClient interface {
-	// FollowEvents sends the events that are kept and, unless the request says otherwise, those that come. The first
-	// answer may have none: it says that events are followed from then on.
+	// FollowEvents sends the events that are kept and, unless the request says otherwise, new ones. The first answer may
+	// be empty: it shows that events are followed from then on.
 	FollowEvents(context.Context, *v1.FollowEventsRequest) (EventServiceFollowEventsClientStream, error)
 }
 
@@ -74,8 +74,8 @@ func (s EventServiceFollowEventsClientStream) Close() error {
 
 // EventServiceHandler is an implementation of the heddle.agent.v1.EventService service.
 type EventServiceHandler interface {
-	// FollowEvents sends the events that are kept and, unless the request says otherwise, those that come. The first
-	// answer may have none: it says that events are followed from then on.
+	// FollowEvents sends the events that are kept and, unless the request says otherwise, new ones. The first answer may
+	// be empty: it shows that events are followed from then on.
 	FollowEvents(context.Context, *v1.FollowEventsRequest, EventServiceFollowEventsServerStream) error
 }
 

@@ -77,9 +77,9 @@ var (
 
 // FlowServiceClient is a client for the heddle.agent.v1.FlowService service.
 type FlowServiceClient interface {
-	// ListFlows are the flows there are.
+	// ListFlows returns the current flows.
 	ListFlows(context.Context, *v1.ListFlowsRequest) (*v1.ListFlowsResponse, error)
-	// GetFlowStatus is how metering and export do.
+	// GetFlowStatus returns the state of metering and export.
 	GetFlowStatus(context.Context, *v1.GetFlowStatusRequest) (*v1.GetFlowStatusResponse, error)
 	// FollowFlowTop sends the flows with the highest rates after every interval.
 	FollowFlowTop(context.Context, *v1.FollowFlowTopRequest) (FlowServiceFollowFlowTopClientStream, error)
@@ -160,9 +160,9 @@ func (s FlowServiceFollowFlowSumsClientStream) Close() error {
 
 // FlowServiceHandler is an implementation of the heddle.agent.v1.FlowService service.
 type FlowServiceHandler interface {
-	// ListFlows are the flows there are.
+	// ListFlows returns the current flows.
 	ListFlows(context.Context, *v1.ListFlowsRequest) (*v1.ListFlowsResponse, error)
-	// GetFlowStatus is how metering and export do.
+	// GetFlowStatus returns the state of metering and export.
 	GetFlowStatus(context.Context, *v1.GetFlowStatusRequest) (*v1.GetFlowStatusResponse, error)
 	// FollowFlowTop sends the flows with the highest rates after every interval.
 	FollowFlowTop(context.Context, *v1.FollowFlowTopRequest, FlowServiceFollowFlowTopServerStream) error

@@ -80,16 +80,16 @@ var (
 
 // HostPortServiceClient is a client for the heddle.agent.v1.HostPortService service.
 type HostPortServiceClient interface {
-	// ListHostPorts are the host's own interfaces on its switches.
+	// ListHostPorts returns the host's own interfaces on its switches.
 	ListHostPorts(context.Context, *v1.ListHostPortsRequest) (*v1.ListHostPortsResponse, error)
-	// GetAdoption is the last adoption of the port, also one that was taken back; without a name the last of all.
+	// GetAdoption returns the last adoption of the port, also if it was undone; without a name the last of all.
 	GetAdoption(context.Context, *v1.GetAdoptionRequest) (*v1.GetAdoptionResponse, error)
-	// Adopt has a host port take the place of an uplink's device.
+	// Adopt replaces an uplink's device by a host port, which takes its addresses.
 	Adopt(context.Context, *v1.AdoptRequest) (*v1.AdoptResponse, error)
-	// ConfirmAdoption keeps an adoption; without a name the one that waits for it.
+	// ConfirmAdoption keeps an adoption; without a name the one that waits for confirmation.
 	ConfirmAdoption(context.Context, *v1.ConfirmAdoptionRequest) (*v1.ConfirmAdoptionResponse, error)
-	// ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the
-	// device, or is confirmed again when it does not.
+	// ReleaseAdoption moves everything back. A confirmed adoption is then releasing until the gateway answers through the
+	// device, or is confirmed again if it does not answer.
 	ReleaseAdoption(context.Context, *v1.ReleaseAdoptionRequest) (*v1.ReleaseAdoptionResponse, error)
 }
 
@@ -101,16 +101,16 @@ func NewHostPortServiceClient(client *connect.Client) HostPortServiceClient {
 
 // HostPortServiceHandler is an implementation of the heddle.agent.v1.HostPortService service.
 type HostPortServiceHandler interface {
-	// ListHostPorts are the host's own interfaces on its switches.
+	// ListHostPorts returns the host's own interfaces on its switches.
 	ListHostPorts(context.Context, *v1.ListHostPortsRequest) (*v1.ListHostPortsResponse, error)
-	// GetAdoption is the last adoption of the port, also one that was taken back; without a name the last of all.
+	// GetAdoption returns the last adoption of the port, also if it was undone; without a name the last of all.
 	GetAdoption(context.Context, *v1.GetAdoptionRequest) (*v1.GetAdoptionResponse, error)
-	// Adopt has a host port take the place of an uplink's device.
+	// Adopt replaces an uplink's device by a host port, which takes its addresses.
 	Adopt(context.Context, *v1.AdoptRequest) (*v1.AdoptResponse, error)
-	// ConfirmAdoption keeps an adoption; without a name the one that waits for it.
+	// ConfirmAdoption keeps an adoption; without a name the one that waits for confirmation.
 	ConfirmAdoption(context.Context, *v1.ConfirmAdoptionRequest) (*v1.ConfirmAdoptionResponse, error)
-	// ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the
-	// device, or is confirmed again when it does not.
+	// ReleaseAdoption moves everything back. A confirmed adoption is then releasing until the gateway answers through the
+	// device, or is confirmed again if it does not answer.
 	ReleaseAdoption(context.Context, *v1.ReleaseAdoptionRequest) (*v1.ReleaseAdoptionResponse, error)
 }
 

@@ -106,16 +106,16 @@ var (
 type PortServiceClient interface {
 	// ConnectPort makes a port.
 	ConnectPort(context.Context, *v1.ConnectPortRequest) (*v1.ConnectPortResponse, error)
-	// ReconnectPort makes a port, or makes the one of that name what is asked for. Another run-time port gives up the
-	// device.
+	// ReconnectPort makes a port, or changes the port of that name to the request. Another run-time port with the device
+	// is removed.
 	ReconnectPort(context.Context, *v1.ReconnectPortRequest) (*v1.ReconnectPortResponse, error)
-	// ConnectIncomingPort makes a port whose guest is to arrive by a migration, and which waits for it (S99).
+	// ConnectIncomingPort makes a port whose guest will arrive by migration; the port waits for it (S99).
 	ConnectIncomingPort(context.Context, *v1.ConnectIncomingPortRequest) (*v1.ConnectIncomingPortResponse, error)
-	// ExpectGuest says that a guest is to arrive by a migration whose ports are about to be connected.
+	// ExpectGuest announces a guest that will arrive by migration and whose ports are about to be connected.
 	ExpectGuest(context.Context, *v1.ExpectGuestRequest) (*v1.ExpectGuestResponse, error)
-	// ActivatePort says that the guest of a port that waits for it runs here.
+	// ActivatePort records that the guest of a waiting port runs here.
 	ActivatePort(context.Context, *v1.ActivatePortRequest) (*v1.ActivatePortResponse, error)
-	// DisconnectPort ends a port that was connected by command.
+	// DisconnectPort removes a port that was connected by command.
 	DisconnectPort(context.Context, *v1.DisconnectPortRequest) (*v1.DisconnectPortResponse, error)
 	// BlockPort sets or lifts the blocked state of a port.
 	BlockPort(context.Context, *v1.BlockPortRequest) (*v1.BlockPortResponse, error)
@@ -133,16 +133,16 @@ func NewPortServiceClient(client *connect.Client) PortServiceClient {
 type PortServiceHandler interface {
 	// ConnectPort makes a port.
 	ConnectPort(context.Context, *v1.ConnectPortRequest) (*v1.ConnectPortResponse, error)
-	// ReconnectPort makes a port, or makes the one of that name what is asked for. Another run-time port gives up the
-	// device.
+	// ReconnectPort makes a port, or changes the port of that name to the request. Another run-time port with the device
+	// is removed.
 	ReconnectPort(context.Context, *v1.ReconnectPortRequest) (*v1.ReconnectPortResponse, error)
-	// ConnectIncomingPort makes a port whose guest is to arrive by a migration, and which waits for it (S99).
+	// ConnectIncomingPort makes a port whose guest will arrive by migration; the port waits for it (S99).
 	ConnectIncomingPort(context.Context, *v1.ConnectIncomingPortRequest) (*v1.ConnectIncomingPortResponse, error)
-	// ExpectGuest says that a guest is to arrive by a migration whose ports are about to be connected.
+	// ExpectGuest announces a guest that will arrive by migration and whose ports are about to be connected.
 	ExpectGuest(context.Context, *v1.ExpectGuestRequest) (*v1.ExpectGuestResponse, error)
-	// ActivatePort says that the guest of a port that waits for it runs here.
+	// ActivatePort records that the guest of a waiting port runs here.
 	ActivatePort(context.Context, *v1.ActivatePortRequest) (*v1.ActivatePortResponse, error)
-	// DisconnectPort ends a port that was connected by command.
+	// DisconnectPort removes a port that was connected by command.
 	DisconnectPort(context.Context, *v1.DisconnectPortRequest) (*v1.DisconnectPortResponse, error)
 	// BlockPort sets or lifts the blocked state of a port.
 	BlockPort(context.Context, *v1.BlockPortRequest) (*v1.BlockPortResponse, error)

@@ -67,13 +67,13 @@ var (
 
 // StateServiceClient is a client for the heddle.agent.v1.StateService service.
 type StateServiceClient interface {
-	// GetState is everything that is active in the agent.
+	// GetState returns everything that is active in the agent.
 	GetState(context.Context, *v1.GetStateRequest) (*v1.GetStateResponse, error)
-	// GetProgress is how far the agent is with attaching devices.
+	// GetProgress returns how many devices have yet to be attached.
 	GetProgress(context.Context, *v1.GetProgressRequest) (*v1.GetProgressResponse, error)
-	// GetMetrics are all metrics in the text format of Prometheus.
+	// GetMetrics returns all metrics in the text format of Prometheus.
 	GetMetrics(context.Context, *v1.GetMetricsRequest) (*v1.GetMetricsResponse, error)
-	// StopAgent ends the agent; the kernel goes on forwarding.
+	// StopAgent ends the agent; the kernel continues forwarding.
 	StopAgent(context.Context, *v1.StopAgentRequest) (*v1.StopAgentResponse, error)
 }
 
@@ -85,13 +85,13 @@ func NewStateServiceClient(client *connect.Client) StateServiceClient {
 
 // StateServiceHandler is an implementation of the heddle.agent.v1.StateService service.
 type StateServiceHandler interface {
-	// GetState is everything that is active in the agent.
+	// GetState returns everything that is active in the agent.
 	GetState(context.Context, *v1.GetStateRequest) (*v1.GetStateResponse, error)
-	// GetProgress is how far the agent is with attaching devices.
+	// GetProgress returns how many devices have yet to be attached.
 	GetProgress(context.Context, *v1.GetProgressRequest) (*v1.GetProgressResponse, error)
-	// GetMetrics are all metrics in the text format of Prometheus.
+	// GetMetrics returns all metrics in the text format of Prometheus.
 	GetMetrics(context.Context, *v1.GetMetricsRequest) (*v1.GetMetricsResponse, error)
-	// StopAgent ends the agent; the kernel goes on forwarding.
+	// StopAgent ends the agent; the kernel continues forwarding.
 	StopAgent(context.Context, *v1.StopAgentRequest) (*v1.StopAgentResponse, error)
 }
 

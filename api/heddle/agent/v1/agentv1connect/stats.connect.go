@@ -67,13 +67,13 @@ var (
 
 // StatsServiceClient is a client for the heddle.agent.v1.StatsService service.
 type StatsServiceClient interface {
-	// ListStats are the counters of every port and uplink.
+	// ListStats returns the counters of every port and uplink.
 	ListStats(context.Context, *v1.ListStatsRequest) (*v1.ListStatsResponse, error)
-	// ListAccounts holds the counters of every port and uplink against what must be true of them (S94).
+	// ListAccounts checks the counters of every port and uplink against the accounting invariant (S94).
 	ListAccounts(context.Context, *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error)
-	// ListMacs are the addresses that the switches know.
+	// ListMacs returns the addresses that the switches know.
 	ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error)
-	// ForgetMacs removes learned addresses, until they are heard again.
+	// ForgetMacs removes learned addresses, until they are learned again.
 	ForgetMacs(context.Context, *v1.ForgetMacsRequest) (*v1.ForgetMacsResponse, error)
 }
 
@@ -85,13 +85,13 @@ func NewStatsServiceClient(client *connect.Client) StatsServiceClient {
 
 // StatsServiceHandler is an implementation of the heddle.agent.v1.StatsService service.
 type StatsServiceHandler interface {
-	// ListStats are the counters of every port and uplink.
+	// ListStats returns the counters of every port and uplink.
 	ListStats(context.Context, *v1.ListStatsRequest) (*v1.ListStatsResponse, error)
-	// ListAccounts holds the counters of every port and uplink against what must be true of them (S94).
+	// ListAccounts checks the counters of every port and uplink against the accounting invariant (S94).
 	ListAccounts(context.Context, *v1.ListAccountsRequest) (*v1.ListAccountsResponse, error)
-	// ListMacs are the addresses that the switches know.
+	// ListMacs returns the addresses that the switches know.
 	ListMacs(context.Context, *v1.ListMacsRequest) (*v1.ListMacsResponse, error)
-	// ForgetMacs removes learned addresses, until they are heard again.
+	// ForgetMacs removes learned addresses, until they are learned again.
 	ForgetMacs(context.Context, *v1.ForgetMacsRequest) (*v1.ForgetMacsResponse, error)
 }
 

@@ -40,7 +40,7 @@ var (
 
 // TraceServiceClient is a client for the heddle.agent.v1.TraceService service.
 type TraceServiceClient interface {
-	// Trace says what would become of frames; nothing leaves and nothing changes.
+	// Trace returns what would happen to frames; no frame leaves and nothing changes.
 	Trace(context.Context, *v1.TraceRequest) (*v1.TraceResponse, error)
 }
 
@@ -52,7 +52,7 @@ func NewTraceServiceClient(client *connect.Client) TraceServiceClient {
 
 // TraceServiceHandler is an implementation of the heddle.agent.v1.TraceService service.
 type TraceServiceHandler interface {
-	// Trace says what would become of frames; nothing leaves and nothing changes.
+	// Trace returns what would happen to frames; no frame leaves and nothing changes.
 	Trace(context.Context, *v1.TraceRequest) (*v1.TraceResponse, error)
 }
 
