@@ -90,10 +90,10 @@ func refused(err error) *Error {
 	return nil
 }
 
-// ErrNoAgent: no agent of that name is running.
+// ErrNoAgent means that no agent of that name is running.
 var ErrNoAgent = errors.New("no agent is running")
 
-// ErrEnded: the agent ended before it answered.
+// ErrEnded means that the agent ended before it answered.
 var ErrEnded = errors.New("the agent ended before it answered")
 
 // explain distinguishes the errors that an operator meets: the agent refuses a request, has another version, does not

@@ -10,12 +10,12 @@ import (
 	"heddle/internal/spec/known"
 )
 
-// NotFoundError: there is no port or uplink of a name.
+// NotFoundError means that there is no port or uplink of a name.
 type NotFoundError struct{ Text string }
 
 func (e *NotFoundError) Error() string { return e.Text }
 
-// KernelError: the kernel program could not be run.
+// KernelError means that the kernel program could not be run.
 type KernelError struct{ Err error }
 
 func (e *KernelError) Error() string {

@@ -59,9 +59,9 @@ type Beacon struct {
 
 // Errors of Read.
 var (
-	// ErrForeign: the beacon is another agent's, or not a beacon at all. This is normal.
+	// ErrForeign means that the beacon is another agent's, or not a beacon at all. This is normal.
 	ErrForeign = errors.New("another agent's beacon")
-	// ErrForged: the beacon claims to be this agent's and is not.
+	// ErrForged means that the beacon claims to be this agent's and is not.
 	ErrForged = errors.New("a forged beacon")
 )
 

@@ -48,9 +48,9 @@ type Probe struct {
 
 // Errors of Read.
 var (
-	// ErrForeign: the probe is another agent's.
+	// ErrForeign means that the probe is another agent's.
 	ErrForeign = errors.New("another agent's probe")
-	// ErrForged: the probe claims to be this agent's and is not.
+	// ErrForged means that the probe claims to be this agent's and is not.
 	ErrForged = errors.New("a forged probe")
 )
 

@@ -220,7 +220,7 @@ type LagMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// of the LAG
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// used: frames may leave by it; single: alone, without a partner (fallback).
+	// used: frames may leave by it. single: it is used alone, without a partner (fallback).
 	Used   bool `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
 	Single bool `protobuf:"varint,3,opt,name=single,proto3" json:"single,omitempty"`
 	// why it is not used
@@ -229,9 +229,9 @@ type LagMember struct {
 	Receive LacpReceiveState `protobuf:"varint,5,opt,name=receive,proto3,enum=heddle.agent.v1.LacpReceiveState" json:"receive,omitempty"`
 	Mux     LacpMuxState     `protobuf:"varint,6,opt,name=mux,proto3,enum=heddle.agent.v1.LacpMuxState" json:"mux,omitempty"`
 	Actor   *LacpInfo        `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
-	// absent: none is heard
+	// absent: no partner is heard
 	Partner *LacpInfo `protobuf:"bytes,8,opt,name=partner,proto3" json:"partner,omitempty"`
-	// PDUs received, sent, and received but not readable; markers received.
+	// PDUs received, sent, and received but malformed; markers received.
 	PdusIn    uint64 `protobuf:"varint,9,opt,name=pdus_in,json=pdusIn,proto3" json:"pdus_in,omitempty"`
 	PdusOut   uint64 `protobuf:"varint,10,opt,name=pdus_out,json=pdusOut,proto3" json:"pdus_out,omitempty"`
 	PdusBad   uint64 `protobuf:"varint,11,opt,name=pdus_bad,json=pdusBad,proto3" json:"pdus_bad,omitempty"`
@@ -363,7 +363,7 @@ func (x *LagMember) GetReasonCode() ProblemCode {
 	return ProblemCode_PROBLEM_CODE_UNSPECIFIED
 }
 
-// LacpInfo is one side of a link, as LACP tells it.
+// LacpInfo is one side of a link, from LACPDUs.
 type LacpInfo struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	SystemPriority uint32                 `protobuf:"varint,1,opt,name=system_priority,json=systemPriority,proto3" json:"system_priority,omitempty"`
@@ -372,9 +372,8 @@ type LacpInfo struct {
 	Key          uint32 `protobuf:"varint,3,opt,name=key,proto3" json:"key,omitempty"`
 	PortPriority uint32 `protobuf:"varint,4,opt,name=port_priority,json=portPriority,proto3" json:"port_priority,omitempty"`
 	Port         uint32 `protobuf:"varint,5,opt,name=port,proto3" json:"port,omitempty"`
-	// state are the flags in words: active or passive, fast or slow, aggregatable or individual, and of in-sync,
-	// collecting,
-	// distributing, defaulted, expired those that hold.
+	// state are the flags in words: active or passive, fast or slow, aggregatable or individual, and those of in-sync,
+	// collecting, distributing, defaulted and expired that are set.
 	State         []LacpFlag `protobuf:"varint,6,rep,packed,name=state,proto3,enum=heddle.agent.v1.LacpFlag" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -452,11 +451,11 @@ func (x *LacpInfo) GetState() []LacpFlag {
 	return nil
 }
 
-// Lldp is what one uplink's neighbours tell.
+// Lldp is what one uplink's neighbours announce.
 type Lldp struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Neighbours []*Neighbour           `protobuf:"bytes,1,rep,name=neighbours,proto3" json:"neighbours,omitempty"`
-	// PDUs received, sent, received but not readable, and received from more neighbours than are kept.
+	// PDUs received, sent, received but malformed, and received from more neighbours than are kept.
 	PdusIn        uint64 `protobuf:"varint,2,opt,name=pdus_in,json=pdusIn,proto3" json:"pdus_in,omitempty"`
 	PdusOut       uint64 `protobuf:"varint,3,opt,name=pdus_out,json=pdusOut,proto3" json:"pdus_out,omitempty"`
 	PdusBad       uint64 `protobuf:"varint,4,opt,name=pdus_bad,json=pdusBad,proto3" json:"pdus_bad,omitempty"`
@@ -530,8 +529,8 @@ func (x *Lldp) GetPdusRefused() uint64 {
 	return 0
 }
 
-// Neighbour is a device at the other end of an uplink, in its own words; what a terminal could take for a command is
-// replaced.
+// Neighbour is a device at the other end of an uplink, as it describes itself; characters that a terminal could
+// interpret as commands are replaced.
 type Neighbour struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Chassis           string                 `protobuf:"bytes,1,opt,name=chassis,proto3" json:"chassis,omitempty"`
@@ -539,18 +538,19 @@ type Neighbour struct {
 	PortDescription   string                 `protobuf:"bytes,3,opt,name=port_description,json=portDescription,proto3" json:"port_description,omitempty"`
 	SystemName        string                 `protobuf:"bytes,4,opt,name=system_name,json=systemName,proto3" json:"system_name,omitempty"`
 	SystemDescription string                 `protobuf:"bytes,5,opt,name=system_description,json=systemDescription,proto3" json:"system_description,omitempty"`
-	// those enabled
+	// the enabled ones
 	Capabilities []string `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// addresses
 	Management []string `protobuf:"bytes,7,rep,name=management,proto3" json:"management,omitempty"`
-	// pvid is the VLAN of untagged frames on its port, max_frame the longest frame it takes in bytes; 0: not told.
+	// pvid is the VLAN of untagged frames on its port, max_frame the longest frame that it accepts, in bytes; 0: not
+	// announced.
 	Pvid     uint32 `protobuf:"varint,8,opt,name=pvid,proto3" json:"pvid,omitempty"`
 	MaxFrame uint32 `protobuf:"varint,9,opt,name=max_frame,json=maxFrame,proto3" json:"max_frame,omitempty"`
 	// MAC
 	Source []byte                 `protobuf:"bytes,10,opt,name=source,proto3" json:"source,omitempty"`
 	Since  *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	Heard  *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=heard,proto3" json:"heard,omitempty"`
-	// seconds from heard that it counts
+	// validity in seconds, from heard
 	Ttl uint32 `protobuf:"varint,13,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// vlans are those that it announces for its port, in the order of their ids; none says nothing of those that the port
 	// carries.
