@@ -15,6 +15,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
+	"heddle/internal/spec/printable"
 )
 
 // adoptable returns the record of a move that may be made; the error lists everything that forbids it. It changes
@@ -77,11 +78,11 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 	}
 	if r := ad.records.journal.Of(name); r != nil {
 		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("host port %s has adopted %s already: see \"heddle "+
-			"host-port show %s\"", r.Port.Name, r.Config.Device, r.Port.Name))
+			"host-port show %s\"", r.Port.Name, r.Config.Device, printable.ShellWord(r.Port.Name)))
 	}
 	if r := ad.records.journal.Open(); r != nil {
 		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("the adoption of %s by %s is not finished: confirm it "+
-			"first (heddle host-port confirm %s)", r.Config.Device, r.Port.Name, r.Port.Name))
+			"first (heddle host-port confirm %s)", r.Config.Device, r.Port.Name, printable.ShellWord(r.Port.Name)))
 	}
 	for _, sw := range ad.ports.plan.Switches {
 		for _, u := range sw.Uplinks {

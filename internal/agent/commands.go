@@ -12,6 +12,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
+	"heddle/internal/spec/printable"
 )
 
 // commands are the commands on single ports.
@@ -70,7 +71,7 @@ func (ps *ports) notBlockable(q api.Block) error {
 	for _, sw := range ps.plan.Switches {
 		if sw.Uplink(q.Port) != nil || sw.LAG(q.Port) != nil {
 			return api.NewError(api.NotFound, fmt.Sprintf("%s is an uplink: use \"heddle uplink %s %s\"", q.Port, verb,
-				q.Port))
+				printable.ShellWord(q.Port)))
 		}
 	}
 	return ps.noPort(q.Port)

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/spec/known"
+	"heddle/internal/spec/printable"
 )
 
 // Connect makes a port. Connecting the same port again is no error, so that a hook may run twice.
@@ -21,7 +22,7 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 			return c.ports.replacing(p)
 		} else if have != nil {
 			return nil, nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is connected already: disconnect it "+
-				"first (heddle port disconnect %q)", p.Name, p.Name))
+				"first (heddle port disconnect %s)", p.Name, printable.ShellWord(p.Name)))
 		}
 		return append(slices.Clip(c.state.Ports), p), []api.Change{{Kind: api.Added, Object: portRef(p)}}, nil
 	})
@@ -58,7 +59,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 		}
 		if c.records.adopted(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first "+
-				"(heddle host-port release %s)", p.Name, p.Name))
+				"(heddle host-port release %s)", p.Name, printable.ShellWord(p.Name)))
 		}
 		err := c.connectAs(out, p, set, with)
 		if set != p.Policy && unfit(err) { // the guest starts even so
@@ -144,14 +145,14 @@ func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
 			if i >= 0 && c.records.adopted(c.state.Ports[i].Name) != nil {
 				name := c.state.Ports[i].Name
 				return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back "+
-					"first (heddle host-port release %s)", name, name))
+					"first (heddle host-port release %s)", name, printable.ShellWord(name)))
 			}
 			if i >= 0 {
 				return c.changer.change(c.ports.disconnects(i, q.Reset))
 			}
 			if p := c.ports.findDeclared(is); p != nil {
 				return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there, or block "+
-					"it (heddle port block %q)", p.Name, c.ports.declarer(p.Name), p.Name))
+					"it (heddle port block %s)", p.Name, c.ports.declarer(p.Name), printable.ShellWord(p.Name)))
 			}
 			if q.Port == "" {
 				n := known.Names{What: "port with the device"}

@@ -17,6 +17,7 @@ import (
 	"heddle/internal/host/hostnet"
 	"heddle/internal/host/reach"
 	"heddle/internal/plan"
+	"heddle/internal/spec/printable"
 )
 
 // A change that affects the path to the host's own addresses is put on trial (S81). Those who can be asked are asked
@@ -195,7 +196,7 @@ func (tr *trials) guardChange(before intent) error {
 	if r := tr.records.journal.Open(); r != nil {
 		return api.NewError(api.Invalid, fmt.Sprintf("the change concerns the way to this host's own addresses (%s), "+
 			"and the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)",
-			risksText(risks), r.Config.Device, r.Port.Name, r.Port.Name))
+			risksText(risks), r.Config.Device, r.Port.Name, printable.ShellWord(r.Port.Name)))
 	}
 	interfaces, err := tr.interfaces(risks)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"heddle/internal/agent/state"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // layers are the two sources of ports: the file, and commands.
@@ -75,7 +76,7 @@ func (l layers) withoutRunTimePort(i int) (*spec.Config, spec.Faults) {
 	cfg, faults := l.merge()
 	return cfg, append(spec.Faults{{Path: "ports[" + name + "].name", Value: name, Message: fmt.Sprintf(
 		"the file declares this port, and one of this name was connected by command: disconnect that (heddle port "+
-			"disconnect %q), or take it out of the file", name)}}, faults...)
+			"disconnect %s), or take it out of the file", printable.ShellWord(name))}}, faults...)
 }
 
 // lost returns the file's ports that are missing because their override does not fit: they count as the file declares

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 	"heddle/internal/uplinks/loops"
 )
 
@@ -306,7 +307,7 @@ func (l *looping) retryLoop(id plan.PortID) []string {
 		l.goOnWithLoops()
 		return []string{fmt.Sprintf("port %s was blocked because of a loop (%s): it is being tried now, and comes "+
 			"back if no loop goes through it any more; "+
-			"see heddle port show %s", id.Name, b.Why, id.Name)}
+			"see heddle port show %s", id.Name, b.Why, printable.ShellWord(id.Name))}
 	default:
 		return []string{fmt.Sprintf("port %s stays blocked because of a loop that its devices make (%s): take one of "+
 			"them away, "+

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane/compile"
+	"heddle/internal/diagnose"
 	"heddle/internal/host/reach"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
@@ -294,7 +295,8 @@ func (ps *ports) maintained(cfg *spec.Config) (lines []string) {
 			what = "blocked"
 		}
 		lines = append(lines, fmt.Sprintf("uplink %s is %s by command since %s, whatever the file says: take it back "+
-			"with \"heddle uplink restore %s\"", m.ID, what, m.Since.Local().Format(time.DateTime), m.ID.Name))
+			"with \"%s\"", m.ID, what, m.Since.Local().Format(time.DateTime),
+			diagnose.Command(ps.plan, m.ID, "uplink restore")))
 	}
 	return lines
 }

@@ -14,6 +14,7 @@ import (
 	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // ports is the desired state: what the file and commands ask for.
@@ -93,7 +94,7 @@ func byCommand(f spec.Fault, ports []spec.Port) string {
 	for _, p := range ports {
 		if path := "ports[" + p.Name + "]"; strings.HasPrefix(f.Path, path) && f.Path != path+".name" {
 			return fmt.Sprintf(" (port %s was connected by command: move it, or disconnect it with heddle port "+
-				"disconnect %q)", p.Name, p.Name)
+				"disconnect %s)", p.Name, printable.ShellWord(p.Name))
 		}
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/host/hostnet"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // records are what the next agent must know of moves of the host's own addresses, and of the change that is on trial.
@@ -41,7 +42,8 @@ func (rs *records) cutsOff(name string) error {
 		return nil
 	}
 	return api.NewError(api.Invalid, fmt.Sprintf("port %s has the addresses that this host had on %s, and would be "+
-		"cut off: move them back first (heddle host-port release %s)", name, r.Config.Device, name))
+		"cut off: move them back first (heddle host-port release %s)", name, r.Config.Device,
+		printable.ShellWord(name)))
 }
 
 // portsBeside returns the ports made by command when the file is active. An adopted port stays until it is released: if

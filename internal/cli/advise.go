@@ -134,7 +134,7 @@ func writeFinding(b *strings.Builder, d Deps, f *api.Finding, now time.Time) {
 		if p[1] == "" {
 			continue
 		}
-		for i, line := range wrap(p[1], tableWidth-label-2) {
+		for i, line := range wrap(p[1], d.textWidth()-label-2) {
 			fmt.Fprintf(b, "  %-*s%s\n", label, map[bool]string{true: p[0]}[i == 0], line)
 		}
 	}

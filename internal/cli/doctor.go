@@ -67,9 +67,9 @@ func writeFindings(w io.Writer, d Deps, found []doctor.Finding) error {
 	const level = len("unknown")
 	indent := strings.Repeat(" ", level+name+4)
 	for _, f := range found {
-		lines := wrap(f.Text, tableWidth-len(indent))
+		lines := wrap(f.Text, d.textWidth()-len(indent))
 		if f.Remedy != "" {
-			for i, l := range wrap(f.Remedy, tableWidth-len(indent)-2) {
+			for i, l := range wrap(f.Remedy, d.textWidth()-len(indent)-2) {
 				lines = append(lines, map[bool]string{true: "→ ", false: "  "}[i == 0]+l)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/spec/known"
+	"heddle/internal/spec/printable"
 )
 
 func newHostPort(d Deps) *cobra.Command {
@@ -189,7 +190,7 @@ func awaitGateway(c *cobra.Command, t *target, name string, within time.Duration
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%w; the adoption goes on without this command: see \"heddle host-port show %s\"",
-				err, name)
+				err, printable.ShellWord(name))
 		case a.State == api.AdoptionReverted:
 			return nil, fmt.Errorf("device %s has its addresses and routes again: %s", a.Device, a.Reason)
 		case a.State == api.AdoptionConfirm, a.State == api.AdoptionConfirmed:
@@ -199,7 +200,7 @@ func awaitGateway(c *cobra.Command, t *target, name string, within time.Duration
 		case <-poll.C:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("gave up waiting for the gateway; the adoption goes on without this command: see "+
-				"\"heddle host-port show %s\"", name)
+				"\"heddle host-port show %s\"", printable.ShellWord(name))
 		}
 	}
 }
@@ -221,7 +222,7 @@ func printAdoption(d Deps, w io.Writer, a *api.Adoption) error {
 	}
 	if a.State == api.AdoptionConfirm {
 		_, err := fmt.Fprintf(w, "confirm within %s, or everything goes back: heddle host-port confirm %s\n",
-			left(a.Deadline, time.Now()), a.Name)
+			left(a.Deadline, time.Now()), printable.ShellWord(a.Name))
 		return err
 	}
 	return nil

@@ -26,14 +26,14 @@ func newLabList(d Deps, runDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.print(d, l, func(w io.Writer) error { return labTable(w, l) })
+			return out.print(d, l, func(w io.Writer) error { return labTable(d, w, l) })
 		},
 	}
 	out.flag(c)
 	return c
 }
 
-func labTable(w io.Writer, l *cmd.List) error {
+func labTable(d Deps, w io.Writer, l *cmd.List) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "LAB\tSTATE\tSCENARIO\tNODES")
 	for _, r := range l.Labs {
@@ -47,9 +47,17 @@ func labTable(w io.Writer, l *cmd.List) error {
 		heading string
 		entries []cmd.Entry
 	}{{"SCENARIO", l.Scenarios}, {"EXPERIMENT", l.Experiments}} {
-		fmt.Fprintf(t, "\n%s\t\n", part.heading)
+		fmt.Fprintf(t, "\n%s\n", part.heading)
+		name := 0
 		for _, e := range part.entries {
-			fmt.Fprintf(t, "%s\t%s\n", e.Name, e.Title)
+			name = max(name, len(e.Name))
+		}
+		for _, e := range part.entries {
+			lead := e.Name
+			for _, line := range wrap(e.Title, d.textWidth()-name-2) {
+				fmt.Fprintf(t, "%s\t%s\n", lead, line)
+				lead = ""
+			}
 		}
 	}
 	return t.Flush()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"heddle/internal/api"
+	"heddle/internal/diagnose"
 	"heddle/internal/plan"
 )
 
@@ -95,7 +96,48 @@ func TestTablesFit80Columns(t *testing.T) {
 	}
 }
 
-// If leaving out a column suffices, no name is shortened; in a pipe nothing is.
+// Sentences are wrapped to the terminal as tables are fitted to it.
+func TestTextsFit80Columns(t *testing.T) {
+	long := strings.Repeat("a sentence of some words ", 12)
+	s := furnished()
+	s.state.Ports = s.state.Ports[:2]
+	s.state.Ports[0].State, s.state.Ports[0].Violation = api.Up, long
+	s.state.Ports[1].Name, s.state.Ports[1].State, s.state.Ports[1].Reason = strings.Repeat("n", 45), api.Pending, long
+	s.advice = api.Advice{Findings: []api.Finding{{Rule: "mtu", Level: api.FindingWrong, Switch: "lab",
+		Port: "vm1/eth0",
+		Sign: long, Why: long, Change: long, Command: "heddle port show vm1/eth0"}}}
+	s.trace.Answer = diagnose.Answer{Verdict: "no", Text: long}
+	for _, args := range []string{"status", "advise", "doctor", "lab list", "trace vm1/eth0 vm2/eth0"} {
+		t.Run(args, func(t *testing.T) {
+			c := newConsole(t, s)
+			c.width = 80
+			out, errs, _ := c.run(strings.Fields(args)...)
+			if out == "" {
+				t.Fatal(errs)
+			}
+			for line := range strings.Lines(out) {
+				if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
+					t.Errorf("%d columns: %s", n, line)
+				}
+			}
+		})
+	}
+	if out, _, _ := newConsole(t, s).run("status"); !strings.Contains(out,
+		"port vm1/eth0 is in violation: a sentence") {
+		t.Errorf("the violation is not named:\n%s", out)
+	}
+}
+
+// What is empty is a dash also where it would be coloured.
+func TestPortShow_AnEmptyViolationIsADash(t *testing.T) {
+	c := newConsole(t, furnished())
+	c.colour = true
+	if out := c.must("port", "show", "vm1/eth0"); !regexp.MustCompile(`(?m)^violation: +-$`).MatchString(out) {
+		t.Errorf("%q", out)
+	}
+}
+
+// A column is left out where that is enough, before any name is shortened; in a pipe nothing is.
 func TestTable_LeavesColumnsOut(t *testing.T) {
 	for _, row := range []struct {
 		room int

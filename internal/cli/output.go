@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/spec/printable"
+	"heddle/internal/spec/yamltext"
 )
 
 // output is the -o flag of a listing.
@@ -59,7 +60,7 @@ func (o *output) print(d Deps, v any, table func(w io.Writer) error) error {
 		return err
 	}
 	if o.format == "yaml" {
-		if b, err = toYAML(b); err != nil {
+		if b, err = yamltext.FromJSON(b); err != nil {
 			return err
 		}
 		_, err = d.Stdout.Write(b)
@@ -69,8 +70,20 @@ func (o *output) print(d Deps, v any, table func(w io.Writer) error) error {
 	return err
 }
 
-// tableWidth is the largest width of wrapped text, in characters.
-const tableWidth = 100
+// tableWidth is the largest width of wrapped text, leastWidth that to which it is wrapped on a terminal that is
+// narrower.
+const (
+	tableWidth = 100
+	leastWidth = 40
+)
+
+// textWidth is how wide wrapped text may be: as the terminal is, within reason.
+func (d Deps) textWidth() int {
+	if d.Width <= 0 {
+		return tableWidth
+	}
+	return min(max(d.Width, leastWidth), tableWidth)
+}
 
 // minColumn is the least width to which a long column is shortened, in characters.
 const minColumn = 8
@@ -255,7 +268,7 @@ const (
 )
 
 func (d Deps) coloured(code, text string) string {
-	if !d.Colour || code == "" {
+	if !d.Colour || code == "" || text == "" {
 		return text
 	}
 	if d.mark == "" {

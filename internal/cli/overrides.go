@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"heddle/internal/api"
+	"heddle/internal/spec/printable"
 )
 
 // mostKept is how many of the ports that stay as commands have set them are listed.
@@ -54,14 +55,15 @@ func overrideNotes(p api.Port) (lines []string) {
 // overrideText says what a command has set on a port, that applying the file leaves it so, and how to undo it.
 func overrideText(port string, o api.Override) string {
 	blocked, is := o.Value.Any().(bool)
+	name := printable.ShellWord(port)
 	switch {
 	case o.Field == "portGroup":
 		return fmt.Sprintf("is in port group %s by command, the file says %s: apply leaves it there (heddle port move "+
-			"%q --port-group %q takes it back)", o.Value, o.File, port, o.File)
+			"%s --port-group %s takes it back)", o.Value, o.File, name, printable.ShellWord(o.File.String()))
 	case o.Field == "blocked" && is && blocked:
-		return fmt.Sprintf("is blocked by command: apply leaves it so (heddle port unblock %q lifts it)", port)
+		return fmt.Sprintf("is blocked by command: apply leaves it so (heddle port unblock %s lifts it)", name)
 	case o.Field == "blocked" && is:
-		return fmt.Sprintf("is unblocked by command: apply leaves it so (heddle port block %q blocks it)", port)
+		return fmt.Sprintf("is unblocked by command: apply leaves it so (heddle port block %s blocks it)", name)
 	}
 	return fmt.Sprintf("has %s by command: apply leaves it so", o)
 }

@@ -18,8 +18,8 @@ func TestPortsThatStayAsCommandsSetThem(t *testing.T) {
 	c := newConsole(t, s)
 	c.stdin = "switches: [{name: lab}]\n"
 	const where = "port vm1/eth0 is in port group other by command, the file says web: apply leaves it there " +
-		`(heddle port move "vm1/eth0" --port-group "web" takes it back)` + "\n"
-	const what = `port vm1/eth0 is blocked by command: apply leaves it so (heddle port unblock "vm1/eth0" lifts it)` +
+		`(heddle port move vm1/eth0 --port-group web takes it back)` + "\n"
+	const what = `port vm1/eth0 is blocked by command: apply leaves it so (heddle port unblock vm1/eth0 lifts it)` +
 		"\n"
 	if out, errs, status := c.run("apply", "-f", "-", "--dry-run"); status != 0 ||
 		out != "nothing changes\n"+where+what {

@@ -34,7 +34,7 @@ func newPortGroupList(d Deps, t *target) *cobra.Command {
 		table: func() *table {
 			return &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES",
 				"FORGED", "LEARNING"}, keep: map[int]bool{3: true}, names: map[int]bool{0: true, 1: true},
-				least: map[int]int{2: leastVLAN}, narrow: []func(*table){leaveOutTheOnly("SWITCH")}}
+				least: map[int]int{2: leastVLAN}, narrow: []func(*table){leaveOutTheOnly("SWITCH"), shortHeadings}}
 		},
 		row: func(g api.PortGroup) []string {
 			return []string{g.Switch, g.Name, g.VLAN.String(), of(g.PortsUp, g.Ports),

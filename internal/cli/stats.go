@@ -372,7 +372,8 @@ func shortHeadings(t *table) {
 		"OUT BIT/S": "OUT BPS",
 		"IN DROP/S": "IN DROP", "OUT DROP/S": "OUT DROP",
 		"FILTERED/S": "FILTERED", "LOST/S": "LOST",
-		"IN DROPS": "IN DROP", "OUT DROPS": "OUT DROP", "PKTS IN": "PKT IN", "PKTS OUT": "PKT OUT"}
+		"IN DROPS": "IN DROP", "OUT DROPS": "OUT DROP", "PKTS IN": "PKT IN", "PKTS OUT": "PKT OUT",
+		"PROMISCUOUS": "PROMISC", "MAC CHANGES": "MAC CHG"}
 	for c, heading := range t.head {
 		if s, ok := short[heading]; ok {
 			t.head[c] = s

@@ -158,7 +158,7 @@ func (s *Status) lookAtUplink(u *api.Uplink) {
 func (s *Status) lookAtPort(p *api.Port) {
 	state := string(p.State)
 	if p.State == api.Up && p.Violation != "" {
-		state = "violation"
+		state = inViolation
 	}
 	s.Ports[state]++
 	if state == string(api.Up) {
@@ -169,7 +169,13 @@ func (s *Status) lookAtPort(p *api.Port) {
 		Harmless: p.State == api.Blocked || p.State == api.Waiting && (p.Wait == nil || !p.Wait.Overdue)})
 }
 
-// mostShown is how many problems, or findings, a status shows; JSON has all of them.
+// leastBeside is how much space a problem's text has beside the name of its object; with less it stands below.
+const leastBeside = 24
+
+// inViolation is the state of a port that is up and whose guest breaks its policy.
+const inViolation = "violation"
+
+// mostShown is how many problems, or findings, a status shows; JSON has them all.
 const mostShown = 10
 
 func (s *Status) write(d Deps, w io.Writer) error {
@@ -224,13 +230,23 @@ func (s *Status) writeProblems(d Deps, b *strings.Builder) {
 		if p.Harmless {
 			colour = yellow
 		}
-		line := fmt.Sprintf("%s is %s", p.Object, d.coloured(colour, p.State))
+		is := "is"
+		if p.State == inViolation {
+			is = "is in"
+		}
+		line := fmt.Sprintf("%s %s %s", p.Object, is, d.coloured(colour, p.State))
 		if p.Text == "" {
 			fmt.Fprintf(b, "%-12s%s\n", first(i, title), line)
 			continue
 		}
-		for j, part := range wrap(printable.Text(p.Text), tableWidth-12-len(p.Object)-len(p.State)-6) {
-			if j == 0 {
+		room := d.textWidth() - 12 - len(p.Object) - len(is) - len(p.State) - 4
+		below := room < leastBeside
+		if below {
+			fmt.Fprintf(b, "%-12s%s:\n", first(i, title), line)
+			room = d.textWidth() - 14
+		}
+		for j, part := range wrap(printable.Text(p.Text), room) {
+			if j == 0 && !below {
 				fmt.Fprintf(b, "%-12s%s: %s\n", first(i, title), line, part)
 				continue
 			}

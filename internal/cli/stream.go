@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"heddle/internal/spec/yamltext"
 )
 
 // stream is the -o flag of a command that prints one object after the other.
@@ -39,7 +41,7 @@ func (s *stream) write(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	if b, err = toYAML(b); err != nil {
+	if b, err = yamltext.FromJSON(b); err != nil {
 		return err
 	}
 	_, err = w.Write(append([]byte("---\n"), b...))

@@ -17,10 +17,10 @@ type lines struct {
 	err     error
 }
 
-// add writes a text after a label, in lines of at most tableWidth columns, the continued ones aligned with the first.
+// add writes a text behind a label, in lines as wide as the terminal at most, the continued ones under the first.
 func (l *lines) add(indent int, label string, width int, text string) {
 	head := strings.Repeat(" ", indent) + label + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(label)))
-	for _, line := range wrap(text, tableWidth-indent-width) {
+	for _, line := range wrap(text, l.d.textWidth()-indent-width) {
 		l.put(head + line)
 		head = strings.Repeat(" ", indent+width)
 	}

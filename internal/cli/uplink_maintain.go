@@ -268,7 +268,7 @@ func (g *maintainCall) lines(out *api.Maintained, quiet *bool) []string {
 		lines = append(lines, fmt.Sprintf("unicast frames still arrived by it after %s, and are dropped now", g.wait))
 	}
 	if g.use != api.InUse {
-		lines = append(lines, "take it back with: heddle uplink restore "+g.q.Uplink)
+		lines = append(lines, "take it back with: "+printable.Command("heddle", "uplink", "restore", g.q.Uplink))
 	}
 	return lines
 }

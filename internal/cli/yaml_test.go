@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"heddle/internal/spec/yamltext"
 	"heddle/internal/test/testkit"
 )
 
@@ -45,7 +46,7 @@ func printed(t *testing.T) (asJSON, asYAML []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, err := toYAML(b)
+	y, err := yamltext.FromJSON(b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/host/hostnet"
 	"heddle/internal/observe/undone"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // Phase is how far a move has come.
@@ -141,7 +142,8 @@ func (r *Record) Describe() []string {
 		lines = append(lines, fmt.Sprintf("set %s of %s, which is %s, to %s", s.Name, from, s.Value, quiet(s).Value))
 	}
 	return append(lines, r.describeAsking(),
-		fmt.Sprintf("go back unless \"heddle host-port confirm %s\" is given within %s", r.Port.Name, r.ConfirmWithin))
+		fmt.Sprintf("go back unless \"heddle host-port confirm %s\" is given within %s",
+			printable.ShellWord(r.Port.Name), r.ConfirmWithin))
 }
 
 // describeAsking says who is asked to find out whether the network is reached, and which answers keep the move.

@@ -53,7 +53,8 @@ func rules() map[string]Rule {
 	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1",
 		"api/heddle/controller/v1", "api/heddle/controller/v1/controllerv1connect",
 		"internal/identity",
-		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable", "internal/abi")
+		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable",
+		"internal/spec/yamltext", "internal/abi")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter",
 		"internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")

@@ -263,9 +263,7 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 		s.loop(&c, at, why)
 	case abi.ReasonReceiverDown:
 		c.From = "the device's state"
-		c.Why = fmt.Sprintf("its device %s, or its owner's end, is down", at.device())
-		c.Command = "ip link set dev " + at.device() + " up"
-		c.Change = "Bring the device up, or the guest's adapter on its other end."
+		s.receiverDown(&c, at)
 	case abi.ReasonReceiverWaiting:
 		c.From = "the guest's migration"
 		c.Why = fmt.Sprintf("port %s waits: its guest runs elsewhere", at.id.Name)

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )
 
@@ -36,6 +37,25 @@ func (p *place) device() string {
 		return p.port.Device
 	}
 	return p.uplink.Device
+}
+
+// end is what is behind a port's or uplink's device.
+type end int
+
+const (
+	vnicEnd   end = iota // a guest's adapter
+	hostEnd              // the host itself
+	uplinkEnd            // the physical network
+)
+
+func (p *place) end() end {
+	switch {
+	case p.port == nil:
+		return uplinkEnd
+	case p.port.Role == spec.Host:
+		return hostEnd
+	}
+	return vnicEnd
 }
 
 // kind is "port" or "uplink".

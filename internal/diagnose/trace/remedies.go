@@ -272,14 +272,43 @@ func (s *subject) tooLong(c *diagnose.Cause, at *place) {
 	}
 	mtu := s.Facts[at.id].MTU
 	notSet(c, "the device's MTU", strconv.Itoa(mtu), "device "+at.device())
-	c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of device %s, or of its owner's end, is %d", s.layer3,
-		at.device(), mtu)
-	c.Change = "Lower the MTU at the sender, or raise the device's and that of the adapter on its other end."
+	switch at.end() {
+	case vnicEnd:
+		c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of device %s, or of the guest's adapter behind it, "+
+			"is %d", s.layer3, at.device(), mtu)
+		c.Change = "Lower the MTU at the sender, or raise the device's and that of the guest's adapter."
+	case uplinkEnd:
+		c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of the uplink's device %s is %d", s.layer3,
+			at.device(),
+			mtu)
+		c.Change = "Lower the MTU at the sender, or raise the device's and that of the physical switch's port."
+	default:
+		c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of the host's interface %s is %d", s.layer3,
+			at.device(), mtu)
+		c.Change = "Lower the MTU at the sender, or raise the interface's."
+	}
 	c.Command = fmt.Sprintf("ip link set dev %s mtu %d", at.device(), s.layer3)
 	if at.port != nil && at.port.Role == spec.Host {
 		setBy(c, "ports[].mtu", plan.Row{Policy: "mtu", Value: plan.FieldValueOf(mtu), Unit: "bytes",
 			From: plan.Source{Level: plan.FromPort, Name: at.id.Name}})
 		s.mendHostMTU(c, at.port)
+	}
+}
+
+// receiverDown: the device that the copy would leave by is not up.
+func (s *subject) receiverDown(c *diagnose.Cause, at *place) {
+	c.From = "the device's state"
+	c.Command = printable.Command("ip", "link", "set", "dev", at.device(), "up")
+	switch at.end() {
+	case uplinkEnd:
+		c.Why = fmt.Sprintf("its device %s is down or has no link", at.device())
+		c.Change = "Bring the device up; if it is up, look at the cable and the port of the physical switch."
+	case hostEnd:
+		c.Why = fmt.Sprintf("the host's interface %s is down", at.device())
+		c.Change = "Bring the interface up."
+	default:
+		c.Why = fmt.Sprintf("its device %s, or the guest's adapter behind it, is down", at.device())
+		c.Change = "Start the guest, or bring the device and the guest's adapter up."
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"math"
 
-	"go.yaml.in/yaml/v4"
+	"heddle/internal/spec/yamltext"
 )
 
 // Format is the output format of a report.
@@ -33,23 +33,31 @@ func ParseFormat(s string) (Format, error) {
 func (r *Report) Write(w io.Writer, format Format) error {
 	switch format {
 	case JSON:
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r.complete())
+		return r.writeJSON(w)
 	case YAML:
-		enc := yaml.NewEncoder(w)
-		if err := enc.Encode(r.complete()); err != nil {
+		var b bytes.Buffer
+		if err := r.writeJSON(&b); err != nil {
 			return err
 		}
-		return enc.Close()
+		text, err := yamltext.FromJSON(b.Bytes())
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
 	case Table:
 		return r.writeTable(w)
 	}
 	return fmt.Errorf("output format %q: want table, json or yaml", format)
 }
 
-// complete returns the report with empty lists in place of nil ones: programs get [] and not null.
+func (r *Report) writeJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r.complete())
+}
+
+// complete is the report with empty lists in place of nil ones: programs get [] and not null.
 func (r *Report) complete() Report {
 	c := *r
 	if c.Rows == nil {
@@ -101,23 +109,4 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
-}
-
-// MarshalYAML writes the row as a mapping whose entries keep their order.
-func (r Row) MarshalYAML() (any, error) {
-	n := &yaml.Node{Kind: yaml.MappingNode}
-	for _, f := range r {
-		if f.TableOnly {
-			continue
-		}
-		var key, value yaml.Node
-		if err := key.Encode(f.Name); err != nil {
-			return nil, err
-		}
-		if err := value.Encode(f.plain()); err != nil {
-			return nil, fmt.Errorf("field %q: %w", f.Name, err)
-		}
-		n.Content = append(n.Content, &key, &value)
-	}
-	return n, nil
 }

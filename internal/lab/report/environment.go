@@ -13,20 +13,19 @@ import (
 
 // Environment is where and when numbers were measured. Fields that the system does not report are empty.
 type Environment struct {
-	Date     time.Time `json:"date" yaml:"date"`
-	OS       string    `json:"os" yaml:"os"`
-	Arch     string    `json:"arch" yaml:"arch"`
-	Kernel   string    `json:"kernel" yaml:"kernel"`
-	CPUs     int       `json:"cpus" yaml:"cpus"`
-	CPUModel string    `json:"cpu_model" yaml:"cpu_model"`
-	Go       string    `json:"go" yaml:"go"`
-	Heddle   string    `json:"heddle" yaml:"heddle"`
-	Commit   string    `json:"commit" yaml:"commit"` // with "+changes" when the tree was not clean
-	// Load is the load average of the last minute when the measurement began: other work on the machine makes numbers
-	// unreliable.
-	Load string `json:"load" yaml:"load"`
+	Date     time.Time `json:"date"`
+	OS       string    `json:"os"`
+	Arch     string    `json:"arch"`
+	Kernel   string    `json:"kernel"`
+	CPUs     int       `json:"cpus"`
+	CPUModel string    `json:"cpu_model"`
+	Go       string    `json:"go"`
+	Heddle   string    `json:"heddle"`
+	Commit   string    `json:"commit"` // with "+changes" when the tree was not clean
+	// Load is the load average of the last minute when the measurement began: other work on the machine spoils numbers.
+	Load string `json:"load"`
 	// Mitigations lists the processor vulnerabilities that the kernel works around; they slow down system calls.
-	Mitigations []string `json:"mitigations" yaml:"mitigations"`
+	Mitigations []string `json:"mitigations"`
 }
 
 // Collect describes the running system at the given time.

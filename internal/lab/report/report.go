@@ -11,25 +11,25 @@ import (
 
 // Report is the outcome of one benchmark or experiment.
 type Report struct {
-	Name string `json:"name" yaml:"name"`
+	Name string `json:"name"`
 	// Title says in a few words what it is about; may be empty.
-	Title       string      `json:"title,omitempty" yaml:"title,omitempty"`
-	Environment Environment `json:"environment" yaml:"environment"`
-	Rows        []Row       `json:"rows" yaml:"rows"`
-	Budgets     []Budget    `json:"budgets" yaml:"budgets"`
+	Title       string      `json:"title,omitempty"`
+	Environment Environment `json:"environment"`
+	Rows        []Row       `json:"rows"`
+	Budgets     []Budget    `json:"budgets"`
 	// Simulated: the numbers were calculated by the model, and not measured.
-	Simulated bool `json:"simulated,omitempty" yaml:"simulated,omitempty"`
+	Simulated bool `json:"simulated,omitempty"`
 	// Conclusions are sentences for people that say what the numbers show.
-	Conclusions []string `json:"conclusions,omitempty" yaml:"conclusions,omitempty"`
+	Conclusions []string `json:"conclusions,omitempty"`
 	// Notes are sentences for people: how it was measured, what was left out and why.
-	Notes []string `json:"notes,omitempty" yaml:"notes,omitempty"`
+	Notes []string `json:"notes,omitempty"`
 	// Plots are the pictures that show the rows best; nil: see Drawn.
-	Plots []Plot `json:"-" yaml:"-"`
-	// Labs are pictures of the labs of the measurement, Timelines show when packets arrived.
-	Labs      []Picture  `json:"-" yaml:"-"`
-	Timelines []Timeline `json:"-" yaml:"-"`
-	// Explained is the page of the documentation about the subject: "explanation/failover.md".
-	Explained string `json:"-" yaml:"-"`
+	Plots []Plot `json:"-"`
+	// Labs are pictures of what it was measured in, Timelines of what came when.
+	Labs      []Picture  `json:"-"`
+	Timelines []Timeline `json:"-"`
+	// Explained is the page of the documentation that explains the subject: "explanation/failover.md".
+	Explained string `json:"-"`
 }
 
 // Picture is a drawing with its title. SVG is markup: its author escapes the texts in it.
@@ -91,16 +91,16 @@ const (
 
 // Budget is a promise and whether the run kept it.
 type Budget struct {
-	Name   string  `json:"name" yaml:"name"`
-	Value  float64 `json:"value" yaml:"value"`
-	Unit   Unit    `json:"unit" yaml:"unit"`
-	Bound  Bound   `json:"bound" yaml:"bound"`
-	Budget float64 `json:"budget" yaml:"budget"`
-	Met    bool    `json:"met" yaml:"met"`
-	// Resolution is the standard error of the value, in its unit; 0 if the value is exact or the error is not known.
-	Resolution float64 `json:"resolution,omitempty" yaml:"resolution,omitempty"`
-	// Unresolved: the value is so close to the budget, or so uncertain, that Met may be chance.
-	Unresolved bool `json:"unresolved,omitempty" yaml:"unresolved,omitempty"`
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Unit   Unit    `json:"unit"`
+	Bound  Bound   `json:"bound"`
+	Budget float64 `json:"budget"`
+	Met    bool    `json:"met"`
+	// Resolution is the standard error of the value, in its unit; 0 where it is exact or not known.
+	Resolution float64 `json:"resolution,omitempty"`
+	// Unresolved says that the value lies so close to the budget, or is known so badly, that Met may be chance.
+	Unresolved bool `json:"unresolved,omitempty"`
 }
 
 // resolvedAt is how many standard errors a value must be away from its budget: by chance one of twenty values is that

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -215,5 +216,36 @@ func TestEnvironmentFromFiles(t *testing.T) {
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}})
 	if v != "v1.2.3" || commit != "abc+changes" {
 		t.Errorf("version = %q %q", v, commit)
+	}
+}
+
+// What YAML reads is what JSON reads: a date is a text in both, and so is a word that YAML 1.1 takes for a truth value.
+func TestWrite_YAMLReadsAsJSONDoes(t *testing.T) {
+	r := &Report{Name: "x", Environment: Environment{Date: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC),
+		Load: "0.52"},
+		Rows: []Row{{{Name: "offloads", Value: "off"}, {Name: "rate", Value: 1e21}, {Name: "mac", Value: "12:30:00"}}}}
+	var asJSON, asYAML bytes.Buffer
+	if err := errors.Join(r.Write(&asJSON, JSON), r.Write(&asYAML, YAML)); err != nil {
+		t.Fatal(err)
+	}
+	var j, y any
+	if err := errors.Join(json.Unmarshal(asJSON.Bytes(), &j), yaml.Unmarshal(asYAML.Bytes(), &y)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back any
+	if err := json.Unmarshal(again, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(j, back); diff != "" {
+		t.Error(diff)
+	}
+	for _, want := range []string{`date: "2026-11-22T10:00:00Z"`, `offloads: "off"`} {
+		if !strings.Contains(asYAML.String(), want) {
+			t.Errorf("no %s in\n%s", want, asYAML.String())
+		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 // Spread is the result of repeated rounds of one measurement: the median and how far the rounds are apart. The values
 // have the unit of the samples.
 type Spread struct {
-	Median float64 `json:"median" yaml:"median"`
-	Q1     float64 `json:"q1" yaml:"q1"`
-	Q3     float64 `json:"q3" yaml:"q3"`
-	Min    float64 `json:"min" yaml:"min"`
-	Max    float64 `json:"max" yaml:"max"`
-	Rounds int     `json:"rounds" yaml:"rounds"`
+	Median float64 `json:"median"`
+	Q1     float64 `json:"q1"`
+	Q3     float64 `json:"q3"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Rounds int     `json:"rounds"`
 }
 
 // Summarise returns the spread of the finite samples. If there are none, Rounds is 0 and the values mean nothing.

@@ -44,6 +44,9 @@ func (n Names) Instead(name string) string {
 	if near := Nearest(name, all); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
+	if begun := beginning(name, all); len(begun) > 0 && len(begun) < len(all) {
+		return fmt.Sprintf("; did you mean %s?", anyOf(begun))
+	}
 	has := "it has"
 	if n.Owner == "" {
 		has = "there are"
@@ -103,6 +106,50 @@ func Nearest(word string, all []string) string {
 		}
 	}
 	return best
+}
+
+// leastBegun is how many letters of a name somebody has to give to mean it.
+const leastBegun = 3
+
+// beginning are the names that begin with what was given, or have it after a slash, dot or dash: vm1 is vm1/eth0 to who
+// knows the guest alone. None are where there are many: a list of them is no help.
+func beginning(word string, all []string) []string {
+	w := strings.ToLower(word)
+	if len(w) < leastBegun || len(w) > maxShown {
+		return nil
+	}
+	var found []string
+	for _, k := range all {
+		if begins(strings.ToLower(k), w) {
+			found = append(found, k)
+		}
+	}
+	if len(found) > most {
+		return nil
+	}
+	return found
+}
+
+// begins says whether a name, or a part of it, begins with word and the part does not go on with a digit: vm1 does not
+// mean vm10.
+func begins(name, word string) bool {
+	for at := 0; at <= len(name)-len(word); at++ {
+		rest, is := strings.CutPrefix(name[at:], word)
+		if is && (at == 0 || strings.ContainsRune("/.-_", rune(name[at-1]))) &&
+			(rest == "" || !unicode.IsDigit(rune(rest[0]))) {
+			return true
+		}
+	}
+	return false
+}
+
+// anyOf are names as a choice: "a, b or c".
+func anyOf(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // edits is the distance between two words, in bytes inserted, removed, replaced, or swapped with their neighbour (the

@@ -30,6 +30,14 @@ func TestMissingNamesSayWhatThereIs(t *testing.T) {
 		{Names{What: "port", All: many[39:]}, "mail", "there is no port mail; there are " + thirteen},
 		{Names{What: "uplink", All: []string{"eno2"}, Else: map[string]string{"eno1": "the device of uplink1"}}, "eno1",
 			"there is no uplink eno1; eno1 is the device of uplink1"},
+		{Names{What: "port", All: []string{"vm1/eth0", "vm10/eth0", "vm2/eth0"}}, "vm1",
+			"there is no port vm1; did you mean vm1/eth0?"},
+		{Names{What: "rule", All: []string{"forged-transmit", "security.forgedTransmits", "flood"}}, "forged",
+			"there is no rule forged; did you mean forged-transmit or security.forgedTransmits?"},
+		{Names{What: "port", All: []string{"vm10/eth0", "vm2/eth0"}}, "vm1",
+			"there is no port vm1; there are vm10/eth0, vm2/eth0"},
+		{Names{What: "port", All: many}, "vm", "there is no port vm; there are " +
+			strings.TrimSuffix(thirteen, ", vm12") + " and 40 more"},
 		{Names{What: "port", All: []string{"a"}}, "x\x1b[31m y", "there is no port \"x\\x1b[31m y\"; there is a"},
 	} {
 		if got := c.names.Missing(c.name); got != c.want {

@@ -1,4 +1,5 @@
-package cli
+// Package yamltext writes YAML that every reader takes as it was meant, also one of YAML 1.1.
+package yamltext
 
 import (
 	"regexp"
@@ -10,9 +11,9 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// toYAML writes a JSON document as YAML with the fields in their order: JSON is YAML in another style. Readers of YAML
-// 1.1, such as PyYAML and so Ansible, read the same values.
-func toYAML(b []byte) ([]byte, error) {
+// FromJSON writes a JSON document as YAML with the fields in their order: JSON is YAML in another style. Readers of
+// YAML 1.1, such as PyYAML and so Ansible, read it as meant, too.
+func FromJSON(b []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(b, &doc); err != nil {
 		return nil, err
