@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -54,11 +53,11 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 	if err := ownfile.MakeDir(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the controller's directory: %w", err)
 	}
-	if err := bringSecret(o.Dir, r.Secret); err != nil {
+	s, err := withoutSecret(o)
+	if err != nil {
 		return nil, err
 	}
-	s, err := selfOf(o)
-	if err != nil {
+	if s.secret, err = r.secret(s.file(secretFile)); err != nil {
 		return nil, err
 	}
 	out := &Restored{}
@@ -72,8 +71,11 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 			return nil, err
 		}
 	}
-	if err = s.firstOf(ctx, opts, out); err != nil && out.Aside != "" {
-		err = errors.Join(err, os.RemoveAll(s.file(etcdDir)), os.Rename(out.Aside, s.file(etcdDir)))
+	if err = s.firstOf(ctx, opts, out); err != nil && !r.Force {
+		err = errors.Join(err, os.RemoveAll(s.file(etcdDir)))
+		if out.Aside != "" {
+			err = errors.Join(err, os.Rename(out.Aside, s.file(etcdDir)))
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -81,24 +83,21 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 	return out, asOwner(o.Dir)
 }
 
-// bringSecret copies the cluster's secret into the data directory.
-func bringSecret(dir, from string) error {
-	to := filepath.Join(dir, secretFile)
+// secret is the cluster's, of the data directory or from elsewhere.
+func (r *Restore) secret(own string) (pki.Secret, error) {
+	from := r.Secret
 	if from == "" {
-		if _, err := os.Stat(to); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("there is no %s: give the cluster's secret with --secret, a copy of that file of any "+
-				"of its controllers", to)
-		}
-		return nil
+		from = own
 	}
 	b, err := keystore.ReadSecret(from)
-	if err == nil {
-		_, err = pki.SecretOf(b)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && r.Secret == "":
+		return pki.Secret{}, fmt.Errorf("there is no %s: give the cluster's secret with --secret, a copy of that file "+
+			"of any of its controllers", own)
+	case err != nil:
+		return pki.Secret{}, fmt.Errorf("the cluster's secret: %w", err)
 	}
-	if err != nil {
-		return fmt.Errorf("--secret: %w", err)
-	}
-	return keystore.WriteSecret(to, b)
+	return pki.SecretOf(b)
 }
 
 // fromSnapshot makes the data of etcd from a snapshot, and says where the data from before is.
@@ -139,6 +138,9 @@ func (s *self) firstOf(ctx context.Context, opts store.Options, out *Restored) e
 	}
 	if _, err := doc.Open(s.secret); err != nil {
 		return fmt.Errorf("open the cluster's authority with the secret of %s: %w", s.dir, err)
+	}
+	if err := keystore.WriteSecret(s.file(secretFile), s.secret.Content()); err != nil {
+		return err
 	}
 	if err := s.keepAuthority(o.Doc); err != nil {
 		return err

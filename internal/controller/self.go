@@ -58,6 +58,15 @@ func (s *self) server() pki.Server { return pki.Server{Own: s.credentials, Now: 
 
 // selfOf reads who this controller is, or draws it.
 func selfOf(o Options) (*self, error) {
+	s, err := withoutSecret(o)
+	if err == nil {
+		s.secret, err = secretOf(s.file(secretFile))
+	}
+	return s, err
+}
+
+// withoutSecret is selfOf for somebody who has the secret from elsewhere.
+func withoutSecret(o Options) (*self, error) {
 	if err := ownfile.MakeDir(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the controller's directory: %w", err)
 	}
@@ -66,9 +75,6 @@ func selfOf(o Options) (*self, error) {
 	}
 	s := &self{dir: o.Dir}
 	var err error
-	if s.secret, err = secretOf(s.file(secretFile)); err != nil {
-		return nil, err
-	}
 	if s.ID, err = drawn(s.file(idFile), store.NewID); err != nil {
 		return nil, err
 	}

@@ -65,3 +65,21 @@ func TestReceived_RefusesWhatDoesNotFit(t *testing.T) {
 		})
 	}
 }
+
+// A controller that was left over from before a restore is not followed by a host that knows of the restore.
+func TestReceived_KnowsAnOlderEpoch(t *testing.T) {
+	r := from(nil)
+	for _, c := range []struct {
+		name      string
+		has, says int64
+		ok        bool
+	}{{"a host that has nothing", 0, 1, true}, {"the same", 7, 7, true}, {"restored since", 7, 8, true},
+		{"left over", 8, 7, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			r.epoch = c.has
+			if err := r.older(&controllerv1.SliceVersion{Epoch: c.says}); (err == nil) != c.ok {
+				t.Errorf("%d after %d: %v", c.says, c.has, err)
+			}
+		})
+	}
+}

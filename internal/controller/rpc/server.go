@@ -104,7 +104,7 @@ const (
 func (s *Server) Run(ctx context.Context) {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.quorum.watch(ctx, s) })
-	beside.Go(func() { s.spread(ctx) })
+	beside.Go(func() { spread(ctx, s) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		s.fleet.take(b)

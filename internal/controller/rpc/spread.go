@@ -65,7 +65,7 @@ func (f *fleet) count() (n int) {
 }
 
 // spread sends hosts to controllers that have fewer, as after a restart of one, until ctx ends.
-func (s *Server) spread(ctx context.Context) {
+func spread(ctx context.Context, s *Server) {
 	for {
 		select {
 		case <-time.After(s.SpreadTime):
@@ -73,13 +73,13 @@ func (s *Server) spread(ctx context.Context) {
 			return
 		}
 		if len(s.others()) > 0 && s.quorum.refuse() == nil {
-			s.spreadOnce(ctx)
+			spreadOnce(ctx, s)
 		}
 	}
 }
 
 // spreadOnce sends as many hosts away as this controller has too many: those that another one has too few.
-func (s *Server) spreadOnce(ctx context.Context) {
+func spreadOnce(ctx context.Context, s *Server) {
 	mine := s.fleet.count()
 	if mine < 2 {
 		return

@@ -26,6 +26,9 @@ func (f *fleet) controllers() (all [3]*realhost.Controller) {
 		f.address(ns, "eth0", fmt.Sprintf("10.0.0.%d/24", 100+i))
 		all[i] = realhost.NewController(f.t, ns, fmt.Sprintf("10.0.0.%d:7411", 100+i))
 		all[i].Name = name
+		if i == 2 { // as a service does that was just installed
+			all[i].Start()
+		}
 		all[i].Joins(all[0])
 	}
 	return all
