@@ -23,6 +23,7 @@ type host struct {
 	ports  []simulatedPort
 	record *cluster.Record
 	made   atomic.Int64 // connections
+	turn   chan struct{}
 
 	mu     sync.Mutex
 	active *state.Slice
@@ -86,14 +87,42 @@ func (h *host) has() (revision int64, at time.Time) {
 // dial connects from an address of the loopback network: one address alone has too few ports for many hosts.
 func (h *host) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+h.number/250), 1)}
-	c, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, network, address)
-	if err == nil {
-		h.made.Add(1)
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return c, err
+	greeted := sync.OnceFunc(func() { <-h.turn })
+	c, err := (&net.Dialer{LocalAddr: from}).DialContext(ctx, network, address)
+	if err != nil {
+		greeted()
+		return nil, err
+	}
+	h.made.Add(1)
+	return &greeting{c, greeted}, nil
 }
 
 func (h *host) name() string { return fmt.Sprintf("host%05d", h.number) }
+
+// greeters is how many hosts compute their hello at a time. Each host has a processor of its own for that; here, where
+// they share two, a controller would otherwise see them connect and say nothing for as long as all of them compute.
+const greeters = 16
+
+// greeting is a connection that knows when its host has said hello, or has given up.
+type greeting struct {
+	net.Conn
+	greeted func()
+}
+
+func (g *greeting) Write(b []byte) (int, error) {
+	defer g.greeted()
+	return g.Conn.Write(b)
+}
+
+func (g *greeting) Close() error {
+	g.greeted()
+	return g.Conn.Close()
+}
 
 // join makes the host part of the controller's cluster.
 func (h *host) join(ctx context.Context, p *process) error {
@@ -116,8 +145,11 @@ type crowd struct {
 
 func newCrowd(n, ports int) *crowd {
 	c := &crowd{}
+	turn := make(chan struct{}, greeters)
 	for i := range n {
-		c.hosts = append(c.hosts, newHost(i, ports))
+		h := newHost(i, ports)
+		h.turn = turn
+		c.hosts = append(c.hosts, h)
 	}
 	return c
 }
