@@ -147,12 +147,37 @@ func asked[T any](c *cobra.Command, f func(context.Context, api.Service) (T, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
-	answer, err := f(ctx, api.NewClient(api.SocketPath(run, name)))
+	var client api.Service = api.NewClient(api.SocketPath(run, name))
+	if host, fleet := askedHost(ctx, c); fleet != nil {
+		client = fleet.Host(host)
+	}
+	answer, err := f(ctx, client)
 	return answer, err == nil
 }
 
-// inState returns a source of names from the active state. If --switch is given, objects of other switches are left
-// out.
+// askedHost returns the host that the command would ask by way of a controller: of all hosts the first one that is
+// connected, as most names are the same everywhere. There is no controller where this machine's agent is asked.
+func askedHost(ctx context.Context, c *cobra.Command) (string, *api.Fleet) {
+	if c.Flags().Lookup("host") == nil || c.Flags().Lookup("controller") == nil {
+		return "", nil
+	}
+	t := &target{set: c.Flags(), controller: flagText(c, "controller"), host: flagText(c, "host")}
+	fleet, err := t.fleet()
+	if err != nil || fleet == nil || t.host != "" {
+		return t.host, fleet
+	}
+	list, err := fleet.Hosts(ctx)
+	if err != nil {
+		return "", fleet
+	}
+	i := slices.IndexFunc(list.Hosts, func(h api.FleetHost) bool { return h.State != api.HostDisconnected })
+	if i < 0 {
+		return "", fleet
+	}
+	return list.Hosts[i].Name, fleet
+}
+
+// inState returns a source of names in what is active. Objects of another switch than --switch says are left out.
 func inState(names func(s *api.State, of func(sw string) bool) []string) source {
 	return func(c *cobra.Command, _ []string) []string {
 		s, ok := asked(c, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"path/filepath"
@@ -97,6 +98,8 @@ func flagSource(path, flag string) source {
 		return ports
 	case "agent":
 		return agentNames
+	case "host":
+		return fleetHosts
 	case "owner":
 		return owners
 	case "role":
@@ -173,7 +176,7 @@ func isFileArgument(path, word string) bool {
 func fleetHosts(c *cobra.Command, _ []string) (list []string) {
 	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 	defer cancel()
-	client, err := (&fleetTarget{address: flagText(c, "controller")}).client()
+	client, err := (&fleetTarget{address: cmp.Or(flagText(c, "controller"), defaultController)}).client()
 	if err != nil {
 		return nil
 	}

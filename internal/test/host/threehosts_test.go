@@ -63,6 +63,10 @@ func (m *threeHosts) typed(where, command string) string {
 	m.t.Helper()
 	words := strings.Fields(strings.ReplaceAll(command, "hj1.…", m.token))
 	switch h, guest := m.hosts[where], m.guests[where]; {
+	case h != nil && command == "systemctl stop heddle":
+		h.kill(syscall.SIGTERM)
+		m.controller.Await("it is away", func() bool { return m.controller.StateOf(where) == api.HostDisconnected })
+		return ""
 	case h != nil:
 		if strings.HasPrefix(command, "heddle host join ") { // the namespaces share the machine's name
 			words = append(words, "--name", where)
@@ -98,7 +102,7 @@ func (m *threeHosts) atController(command string, words []string) string {
 	case command == "kill %1":
 		m.controller.End(syscall.SIGTERM)
 		return ""
-	case command == "wait":
+	case command == "wait", words[0] == "export": // each command has it in its environment
 		return ""
 	}
 	cmd := exec.Command("sh", "-c", command)
@@ -138,6 +142,7 @@ func TestCommandsOfAFleet(t *testing.T) {
 		"heddle host list --controller /nothing": "no controller answers at /nothing: start heddle-controller there",
 		"heddle host list --controller c1:7411":  "give the path of a controller's socket",
 		"heddle __complete host remove ''":       "esx1\n:4\n",
+		"heddle __complete port list --host ''":  "esx1\n:4\n",
 		"heddle __complete host join ''":         ":4\n",
 		"heddle __complete host join c1:7411 ''": ":4\n",
 	} {
@@ -171,6 +176,36 @@ func TestThePageOfThreeHostsShowsWhatItsCommandsPrint(t *testing.T) {
 		}
 		out = strings.ReplaceAll(drawn.ReplaceAllString(out, "~"), "(devel)", "0.1.0")
 		if why := s.differs(out); why != "" {
+			t.Fatalf("%s# %s: %s", s.where, s.command, why)
+		}
+	}
+}
+
+// TestThePageOfAllHostsShowsWhatItsCommandsPrint begins where the page of three hosts has connected guests.
+func TestThePageOfAllHostsShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Root(t)
+	testkit.Tool(t, "ip")
+	_, file, _ := strings.Cut(page(t, "docs/how-to/three-hosts.md"), "```yaml\n")
+	file, _, _ = strings.Cut(file, "```")
+	m := newThreeHosts(t)
+	m.controller.Start()
+	for n, name := range []string{"esx1", "esx2", "esx3"} {
+		m.token = strings.TrimSpace(m.typed("controller1", "heddle host token --label site=lab"))
+		m.typed(name, "heddle host join 192.0.2.1:7411 --token hj1.…")
+		if n == 2 {
+			m.controller.Define(file)
+		}
+	}
+	for n, group := range []string{"web", "web", "db"} {
+		m.typed(fmt.Sprintf("esx%d", n+1), fmt.Sprintf("heddle port connect vm%d/eth0 --switch dvs --port-group %s "+
+			"--device tap0", n+1, group))
+	}
+	commands := consoles(page(t, "docs/how-to/look-at-all-hosts.md"))
+	if len(commands) < 10 {
+		t.Fatalf("the page has %d commands", len(commands))
+	}
+	for _, s := range commands {
+		if why := s.differs(m.typed(s.where, s.command)); why != "" {
 			t.Fatalf("%s# %s: %s", s.where, s.command, why)
 		}
 	}
