@@ -147,15 +147,26 @@ type Fleet struct {
 	codec   wire.Codec
 	rpc     controllerv1connect.FleetServiceClient
 	members controllerv1connect.MemberServiceClient
+	accessCalls
+	statusCalls
+	rootCalls
 }
 
 // NewFleet makes a client of the controller behind a socket. It does not connect yet; each call does.
 func NewFleet(socket string) *Fleet {
-	f := &Fleet{path: socket, base: "http://controller", through: dialer(socket)}
-	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: f.through}, f.base,
+	return newFleet(socket, "http://controller", dialer(socket))
+}
+
+// newFleet makes a client of the controller at path, whose calls have URLs that begin with base.
+func newFleet(path, base string, through http.RoundTripper) *Fleet {
+	f := &Fleet{path: path, base: base, through: through}
+	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: through}, base,
 		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody), connecthttp.WithCompressors()))
 	f.rpc = controllerv1connect.NewFleetServiceClient(rpc)
 	f.members = controllerv1connect.NewMemberServiceClient(rpc)
+	f.accessCalls = accessCalls{f, controllerv1connect.NewAccessServiceClient(rpc)}
+	f.rootCalls = rootCalls{f, controllerv1connect.NewRootServiceClient(rpc)}
+	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
 	return f
 }
 

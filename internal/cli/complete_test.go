@@ -37,7 +37,7 @@ func TestCompletion_OffersFilesOnlyWhereAFileIsMeant(t *testing.T) {
 	files := []string{
 		"agent --metrics-cert", "agent --metrics-client-ca", "agent --metrics-key", "agent --metrics-token-file",
 		"capture --write",
-		"config diff argument 1",
+		"config diff argument 1", "context add --ca", "context add --token-file",
 		"lab exec argument 3", "lab up argument 1", "port connect --qmp", "trace --pcap",
 	}
 	var found []string

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/cli/contexts"
 	"heddle/internal/lab"
 	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/experiment"
@@ -33,6 +34,10 @@ func argumentSource(path, word string) source {
 		return both(uplinkNames, lagNames)
 	case "heddle port disconnect PORT":
 		return runTimePorts
+	case "heddle context use NAME", "heddle context remove NAME":
+		return contextNames
+	case "heddle context add NAME":
+		return nil
 	}
 	switch word {
 	case "PORT":
@@ -79,8 +84,11 @@ func flagSource(path, flag string) source {
 		return both(ports, uplinkNames)
 	case "heddle port disconnect --device":
 		return runTimeDevices
-	case "heddle host-port adopt --name", "heddle lab up --name", "heddle host join --name":
+	case "heddle host-port adopt --name", "heddle lab up --name", "heddle host join --name",
+		"heddle access token create --name":
 		return nil
+	case "heddle access token create --role":
+		return words("viewer", "operator", "admin")
 	}
 	if f, ok := plan.FieldOfFlag(flag); ok {
 		return fieldWords(f)
@@ -100,6 +108,8 @@ func flagSource(path, flag string) source {
 		return agentNames
 	case "host":
 		return fleetHosts
+	case "context":
+		return contextNames
 	case "owner":
 		return owners
 	case "role":
@@ -160,7 +170,8 @@ func isDirectoryFlag(name string) bool { return name == "run-dir" || name == "st
 // are made.
 func isFileFlag(name string) bool {
 	switch name {
-	case "write", "pcap", "qmp", "controller", "metrics-cert", "metrics-key", "metrics-client-ca", "metrics-token-file":
+	case "write", "pcap", "qmp", "controller", "token-file", "ca", "metrics-cert", "metrics-key", "metrics-client-ca",
+		"metrics-token-file":
 		return true
 	}
 	return false
@@ -172,11 +183,28 @@ func isFileArgument(path, word string) bool {
 		word == "COMMAND"
 }
 
-// fleetHosts returns the hosts of the cluster, from the controller that the command would ask.
+// contextNames are those of the user's contexts.
+func contextNames(*cobra.Command, []string) (list []string) {
+	path, err := contexts.Path(os.Getenv)
+	if err != nil {
+		return nil
+	}
+	file, err := contexts.Load(path)
+	if err != nil {
+		return nil
+	}
+	for _, c := range file.Contexts {
+		list = append(list, c.Name)
+	}
+	return list
+}
+
+// fleetHosts returns the hosts of the cluster, of the controller that the command would ask.
 func fleetHosts(c *cobra.Command, _ []string) (list []string) {
 	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 	defer cancel()
-	client, err := (&fleetTarget{address: cmp.Or(flagText(c, "controller"), defaultController)}).client()
+	client, err := (&fleetTarget{address: flagText(c, "controller"), context: flagText(c, "context"),
+		otherwise: defaultController, getenv: os.Getenv}).client()
 	if err != nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ const defaultConfig = "/etc/heddle/heddle.yaml"
 
 func newDoctor(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
-	w := doctor.Where{}
+	w, fleet := doctor.Where{}, &fleetTarget{}
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check the host for what keeps a switch from working well",
 		Long: "Check the host for what keeps a switch from working, or from working well, and print what to do " +
@@ -26,11 +26,16 @@ func newDoctor(d Deps) *cobra.Command {
 			"programs that use a device, the agent and its configuration.\n\n" +
 			"Nothing is changed, and no agent is needed. Devices are looked up in the agent's network namespace, " +
 			"wherever the command runs. Without root it lists what it could not check. The exit status is 1 when " +
-			"something is wrong.",
-		Example: "  heddle doctor\n  heddle doctor -o json", Args: exactly(),
+			"something is wrong.\n\n" +
+			"With --controller or --context it checks a controller instead: etcd's quota, members and alarms, what " +
+			"expires soon, hosts that do not have the definition active, disk and clock.",
+		Example: "  heddle doctor\n  heddle doctor -o json\n  heddle doctor --context lab", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
+			}
+			if fleet.said(c) {
+				return examineController(c, d, fleet, o)
 			}
 			if _, err := t.client(); err != nil {
 				return err
@@ -49,6 +54,7 @@ func newDoctor(d Deps) *cobra.Command {
 		},
 	}
 	t.flags(d, c)
+	fleet.flag(d, c, defaultController)
 	o.flag(c)
 	c.Flags().StringVar(&w.StateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir),
 		"state directory of the agents")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,21 +13,24 @@ import (
 const defaultController = "/run/heddle-controller/api.sock"
 
 // fleetTarget says which controller a command talks to.
-type fleetTarget struct{ address string }
-
-// flag adds --controller to a command and those below it. otherwise is where the controller is unless somebody says.
-func (t *fleetTarget) flag(d Deps, c *cobra.Command, otherwise string) {
-	c.PersistentFlags().StringVar(&t.address, "controller", d.env("HEDDLE_CONTROLLER", otherwise),
-		"socket of a controller (environment HEDDLE_CONTROLLER)")
+type fleetTarget struct {
+	address string
+	context string
+	// otherwise is where the controller is unless somebody says.
+	otherwise string
+	getenv    func(string) string
 }
 
-func (t *fleetTarget) client() (*api.Fleet, error) {
-	path := strings.TrimPrefix(t.address, "unix:")
-	if !strings.HasPrefix(path, "/") {
-		return nil, usagef("--controller %s: give the path of a controller's socket, such as %s", t.address,
-			defaultController)
-	}
-	return api.NewFleet(path), nil
+// flag adds --controller and --context to a command and those below it. otherwise is where the controller is unless
+// somebody says.
+func (t *fleetTarget) flag(d Deps, c *cobra.Command, otherwise string) {
+	t.otherwise, t.getenv = otherwise, d.Getenv
+	f := c.PersistentFlags()
+	f.StringVar(&t.address, "controller", d.Getenv("HEDDLE_CONTROLLER"), "where a controller answers: the path of its "+
+		"socket, or https://HOST:PORT (environment HEDDLE_CONTROLLER; default: the current context, else the socket "+
+		"on this machine)")
+	f.StringVar(&t.context, "context", d.Getenv("HEDDLE_CONTEXT"), "name of a context (heddle context list; "+
+		"environment HEDDLE_CONTEXT)")
 }
 
 // askFleet calls a controller with a bound on how long it may take.

@@ -20,9 +20,11 @@ const askedAtOnce = 32
 // looking gives a command that looks the flags by which it asks hosts by way of a controller: one of them, or all. It
 // returns what the command asks then; the target itself goes on to be of this machine alone.
 func (t *target) looking(d Deps, c *cobra.Command) *target {
-	l := &target{from: t, set: c.Flags()}
+	l := &target{from: t, set: c.Flags(), getenv: d.Getenv}
 	l.set.StringVar(&l.controller, "controller", d.Getenv("HEDDLE_CONTROLLER"),
 		"ask the hosts of the cluster of this controller (environment HEDDLE_CONTROLLER)")
+	l.set.StringVar(&l.context, "context", d.Getenv("HEDDLE_CONTEXT"),
+		"ask the hosts of the cluster of this context (heddle context list; environment HEDDLE_CONTEXT)")
 	l.set.StringVar(&l.host, "host", "", "ask this host alone, by way of the controller")
 	return l
 }
@@ -35,20 +37,21 @@ func (t *target) fleet() (*api.Fleet, error) {
 	for _, flag := range []string{"agent", "run-dir"} {
 		switch {
 		case !t.set.Changed(flag):
-		case t.set.Changed("controller"), t.host != "":
+		case t.set.Changed("controller"), t.set.Changed("context"), t.host != "":
 			return nil, usagef("--%s is an agent of this machine: leave out --controller and --host", flag)
 		default:
 			return nil, nil
 		}
 	}
-	if t.controller == "" && t.host == "" {
+	if t.controller == "" && t.context == "" && t.host == "" {
 		return nil, nil
 	}
-	f := fleetTarget{t.controller}
-	if f.address == "" {
-		f.address = defaultController
-	}
-	return f.client()
+	return t.controllers().client()
+}
+
+// controllers is the cluster whose hosts are asked.
+func (t *target) controllers() *fleetTarget {
+	return &fleetTarget{address: t.controller, context: t.context, otherwise: defaultController, getenv: t.getenv}
 }
 
 // everywhere says that all hosts are asked.

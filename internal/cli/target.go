@@ -26,9 +26,10 @@ const callTimeout = 30 * time.Second
 type target struct {
 	name, runDir string
 	// Of a command that may ask hosts by way of a controller: the flags of the command, and what they say.
-	from             *target
-	set              *pflag.FlagSet
-	controller, host string
+	from                      *target
+	set                       *pflag.FlagSet
+	controller, context, host string
+	getenv                    func(string) string
 }
 
 // flags adds --agent and --run-dir to a command and its subcommands.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/audit"
 	"heddle/internal/controller/rpc"
 	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
@@ -33,6 +34,10 @@ type Options struct {
 	// ListenPeers is the address for the other controllers' etcd, AdvertisePeers where they find it: HOST:PORT. "" is
 	// the host of Listen and Advertise with the port after theirs; "none" for a controller that stays alone.
 	ListenPeers, AdvertisePeers string
+	// API is the address for people and tools with a token: HOST:PORT; "" for none.
+	API string
+	// Metrics is an address on the loopback where metrics are served to anybody on this machine; "" for none.
+	Metrics string
 	// Socket is where people and tools on this machine call; its mode lets root alone.
 	Socket string
 	// Name is that of a new cluster, for people; Controller that of this controller.
@@ -63,15 +68,26 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-func run(ctx context.Context, o Options) error {
+func run(ctx context.Context, o Options) (ended error) {
 	self, st, err := begin(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	record, err := audit.Open(filepath.Join(o.Dir, "audit"), audit.DefaultBounds(), time.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { ended = errors.Join(ended, record.Close()) }()
+	listen, err := o.listen()
+	if err != nil {
+		return err
+	}
+	self.API = listen.advertised
 	anew := make(chan error, 1)
 	server, err := rpc.New(rpc.Options{Store: st, Members: st, Authority: self.authority, Secret: self.secret,
-		Epoch: st.Cluster().Epoch, Log: o.Log, TLS: self.server(),
+		Epoch: st.Cluster().Epoch, Log: o.Log, TLS: self.server(), Audit: record,
+		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {
 			joined, err := stage(ctx, o, Join{Controller: q.GetController(), Token: q.GetToken(), Name: q.GetName()})
@@ -85,34 +101,36 @@ func run(ctx context.Context, o Options) error {
 			return &controllerv1.JoinClusterResponse{Cluster: joined.Cluster, Name: joined.Name}, nil
 		}})
 	if err != nil {
-		return err
+		return errors.Join(err, listen.close())
 	}
 	self.Version = o.Version
 	if err := server.Announce(ctx, self.Controller); err != nil {
-		return err
+		return errors.Join(err, listen.close())
 	}
-	return serve(ctx, o, st, server, self, anew)
+	return serve(ctx, o, st, server, self, listen, anew)
 }
 
 // serve answers until ctx ends.
-func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, self *self, anew <-chan error) error {
-	hosts, err := net.Listen("tcp", o.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for agents: %w", err)
-	}
-	people, err := listenUnix(o.Socket)
-	if err != nil {
-		return errors.Join(err, hosts.Close())
-	}
+func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, self *self, at *listeners,
+	anew chan error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { server.Run(ctx); return nil })
-	g.Go(func() error { return answer(ctx, server.HTTP(server.Hosts()), server.Listener(hosts)) })
-	g.Go(func() error { return answer(ctx, server.HTTP(server.People()), people) })
+	g.Go(func() error { return answer(ctx, server.HTTP(server.Hosts()), server.Listener(at.hosts)) })
+	g.Go(func() error { return answer(ctx, server.HTTP(server.People()), at.socket) })
+	if at.api != nil {
+		g.Go(func() error { return answer(ctx, server.APIServer(), server.APIListener(at.api)) })
+	}
+	if at.metrics != nil {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", server.Metrics())
+		g.Go(func() error { return answer(ctx, server.HTTP(mux), at.metrics) })
+	}
 	g.Go(func() error { return self.keep(ctx, o.Log) })
+	g.Go(func() error { self.rotate(ctx, st, server, anew, o.Log); return nil })
 	g.Go(func() error { return self.settle(ctx, st, o.Log) })
 	g.Go(func() error { return watch(ctx, st, anew) })
 	o.Log.Info("ready", "cluster", string(self.authority.Trust().Cluster), "controller", self.Name, "agents",
-		hosts.Addr().String(), "advertised", o.Advertise, "peers", self.Peer, "socket", o.Socket)
+		at.hosts.Addr().String(), "advertised", o.Advertise, "api", at.advertised, "peers", self.Peer, "socket", o.Socket)
 	if o.Ready != nil {
 		o.Ready()
 	}

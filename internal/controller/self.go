@@ -33,10 +33,8 @@ const (
 	etcdDir       = "etcd"
 )
 
-// Kinds of objects beside those of the definition and the hosts.
-const authorityKind store.Kind = "authority"
-
-func authorityKey() store.Key { return store.Key{Kind: authorityKind, Name: "authority"} }
+// authorityKey names the object with the cluster's authority.
+func authorityKey() store.Key { return rpc.AuthorityKey() }
 
 // renewEvery is how often the controller makes itself another certificate.
 const renewEvery = 7 * 24 * time.Hour
@@ -46,7 +44,7 @@ type self struct {
 	rpc.Controller
 	dir       string
 	secret    pki.Secret
-	authority *pki.Authority
+	authority *pki.Current
 	creds     atomic.Pointer[identity.Credentials]
 	// exports: etcd's connections to other members need the certificate in files.
 	exports bool
@@ -151,7 +149,10 @@ func (s *self) open(doc *pki.Document) error {
 	if err != nil {
 		return fmt.Errorf("open the cluster's authority with this controller's secret: %w", err)
 	}
-	s.authority = a
+	if s.authority == nil {
+		s.authority = pki.NewCurrent(a)
+	}
+	s.authority.Set(a)
 	return s.renew()
 }
 
@@ -210,12 +211,13 @@ func (s *self) renew() error {
 	if err != nil {
 		return fmt.Errorf("the address that agents are told (--advertise): %w", err)
 	}
-	issued, err := s.authority.IssueController(csr, pki.Subject{ID: s.ID, Display: s.Name, Addresses: []string{host}},
+	authority := s.authority.Get()
+	issued, err := authority.IssueController(csr, pki.Subject{ID: s.ID, Display: s.Name, Addresses: []string{host}},
 		time.Now())
 	if err != nil {
 		return err
 	}
-	creds := s.authority.Serving(issued.Certificate, key)
+	creds := authority.Serving(issued.Certificate, key)
 	s.creds.Store(creds)
 	if s.exports {
 		_, err = keystore.Export(s.file(peerDir), creds)

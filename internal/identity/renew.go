@@ -25,9 +25,8 @@ func Spread(c *x509.Certificate, within time.Duration) time.Duration {
 	return time.Duration(share * float64(within))
 }
 
-// RenewalDue reports whether a certificate is to be renewed now: its time has come, or the cluster has another root
-// that issues. The controller asks this of every host that is connected, and tells it: a host's own clock may say 1970
-// for years. After the root has changed all certificates are due at once; each one waits for its Spread.
-func (t *Trust) RenewalDue(c *x509.Certificate, now time.Time) bool {
-	return !now.Before(RenewAt(c)) || len(t.Roots) > 0 && !bytes.Equal(c.AuthorityKeyId, t.Roots[0].SubjectKeyId)
+// Outdated reports whether another root than the certificate's issues now. The controller asks this of every host that
+// is connected, and tells it to renew: after the root has changed all certificates are outdated at once.
+func (t *Trust) Outdated(c *x509.Certificate) bool {
+	return len(t.Roots) > 0 && !bytes.Equal(c.AuthorityKeyId, t.Roots[0].SubjectKeyId)
 }

@@ -24,6 +24,8 @@ type Peer struct {
 	// Key is the fingerprint of its public key.
 	Key         Fingerprint
 	Certificate *x509.Certificate
+	// More are those that it showed after its own.
+	More []*x509.Certificate
 	// RenewOnly: the certificate has expired, and its holder may do nothing but renew it.
 	RenewOnly bool
 }
@@ -95,7 +97,13 @@ func (t *Trust) peer(shown []*x509.Certificate) (*Peer, error) {
 	if k, ok := c.PublicKey.(*ecdsa.PublicKey); !ok || k.Curve != elliptic.P256() || c.IsCA {
 		return nil, refused(Malformed, name, "its key is none of ECDSA on P-256, or it is an authority's")
 	}
-	return &Peer{Name: name, Serial: SerialOf(c), Key: FingerprintOf(c), Certificate: c}, nil
+	return &Peer{Name: name, Serial: SerialOf(c), Key: FingerprintOf(c), Certificate: c,
+		More: shown[1:]}, nil
+}
+
+// Chain is all that the peer showed.
+func (p *Peer) Chain() []*x509.Certificate {
+	return append([]*x509.Certificate{p.Certificate}, p.More...)
 }
 
 // chain makes sure that a root of the cluster that counts now has signed the certificate, and that all was in order at

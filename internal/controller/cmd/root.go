@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -74,7 +75,7 @@ func New(stderr io.Writer) *cobra.Command {
 	runFlags(c.Flags(), &o)
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log more")
 	c.Flags().BoolVar(&showVersion, "version", false, "show the program's version")
-	c.AddCommand(newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr))
+	c.AddCommand(newStatus(), newToken(), newJoin(stderr), newList(), newRemove(), newSnapshot(), newRestore(stderr))
 	return c
 }
 
@@ -93,6 +94,10 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 	f.StringVar(&o.Listen, "listen", defaultListen, "address for agents, HOST:PORT")
 	f.StringVar(&o.Advertise, "advertise", "", "where agents find this controller, HOST:PORT (default: this\n"+
 		"machine's name and the port of --listen)")
+	f.StringVar(&o.API, "api-listen", "", "address for people and tools with a token, HOST:PORT, or \"off\"\n"+
+		"(default: the host of --listen, and the port 32 above it: 7443)")
+	f.StringVar(&o.Metrics, "metrics", "", "address on the loopback for Prometheus, such as 127.0.0.1:9947;\n"+
+		"other machines read /metrics at --api-listen with a token")
 	f.StringVar(&o.ListenPeers, "listen-peers", "", "address for the other controllers, HOST:PORT (default: the host\n"+
 		"of --listen and the port after its); none for a controller that\nstays alone")
 	f.StringVar(&o.AdvertisePeers, "advertise-peers", "", "where the other controllers find this one, HOST:PORT\n"+
@@ -124,6 +129,9 @@ func etcdFlags(f *pflag.FlagSet, e *controller.Outside) {
 // complete is what flags leave open.
 func complete(o *controller.Options) (err error) {
 	o.Version = version()
+	if o.API, err = apiAddress(o.API, o.Listen); err != nil {
+		return err
+	}
 	if o.Advertise == "" {
 		o.Advertise, err = advertised(o.Listen)
 	}
@@ -142,6 +150,34 @@ func advertised(listen string) (string, error) {
 		}
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// apiAbove is how far the port for people and tools is above that for agents, unless somebody says.
+const apiAbove = 32
+
+// apiAddress is where people and tools are answered; "" for nowhere.
+func apiAddress(given, listen string) (string, error) {
+	if given == "off" {
+		return "", nil
+	}
+	if given != "" {
+		if _, _, err := net.SplitHostPort(given); err != nil {
+			return "", fmt.Errorf("--api-listen %s: give HOST:PORT, or \"off\": %w", given, err)
+		}
+		return given, nil
+	}
+	host, text, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("--listen %s: %w", listen, err)
+	}
+	port, err := net.LookupPort("tcp", text)
+	if err != nil || port+apiAbove > 65535 {
+		return "", fmt.Errorf("--listen %s: say with --api-listen where people and tools are answered", listen)
+	}
+	if port > 0 { // 0 is any that is free
+		port += apiAbove
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
 // version is what "heddle version" says of the other program: the module's version, and Go's.

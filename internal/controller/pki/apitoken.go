@@ -94,7 +94,7 @@ func (r *APIRecord) May(need identity.Role) error {
 	if r.Role.Covers(need) {
 		return nil
 	}
-	return r.lacks(fmt.Sprintf("it is of a %s, and this needs %s", r.Role, need))
+	return r.lacks(fmt.Sprintf("it has the role %s, and this needs %s", r.Role, need))
 }
 
 // MayLook returns an error if the token does not allow to capture and trace frames.

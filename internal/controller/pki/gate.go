@@ -48,21 +48,27 @@ func (g *Gate) Enter(p *identity.Peer, cut func(error)) (leave func(), err error
 	}, nil
 }
 
-// Set takes a new list, cuts off who stands on it, and returns how many streams those were.
-func (g *Gate) Set(list *Revocations) int {
+// Recheck cuts off who is refused by another check, and returns how many streams those were.
+func (g *Gate) Recheck(check func(*identity.Peer) error) int {
 	g.mu.Lock()
-	g.list = list
 	cuts := map[*entry]error{}
 	for e := range g.in {
-		if err := list.Check(e.peer); err != nil {
+		if err := check(e.peer); err != nil {
 			cuts[e] = err
 			delete(g.in, e)
 		}
 	}
 	g.mu.Unlock()
-	// Without the lock, so that a cut may leave at once.
-	for e, err := range cuts {
+	for e, err := range cuts { // without the lock, so that a cut may leave at once
 		e.cut(err)
 	}
 	return len(cuts)
+}
+
+// Set takes a new list, cuts off who stands on it, and returns how many streams those were.
+func (g *Gate) Set(list *Revocations) int {
+	g.mu.Lock()
+	g.list = list
+	g.mu.Unlock()
+	return g.Recheck(list.Check)
 }

@@ -25,6 +25,9 @@ type Issued struct {
 	Certificate *x509.Certificate
 	// Root is the fingerprint of the root that signed it.
 	Root identity.Fingerprint
+	// Roots are those that its owner is to trust, Trusts their fingerprints.
+	Roots  []*x509.Certificate
+	Trusts []identity.Fingerprint
 }
 
 // Subject is who a certificate is for. The controller knows it; nothing of it comes from the request.
@@ -86,7 +89,11 @@ func (a *Authority) issue(request []byte, kind identity.Kind, s Subject, now tim
 		return nil, err
 	}
 	c, err := x509.ParseCertificate(der)
-	return &Issued{c, a.Fingerprint()}, err
+	issued := &Issued{Certificate: c, Root: a.Fingerprint(), Roots: a.trust.Roots}
+	for _, r := range issued.Roots {
+		issued.Trusts = append(issued.Trusts, identity.FingerprintOf(r))
+	}
+	return issued, err
 }
 
 func (a *Authority) template(kind identity.Kind, s Subject, now time.Time) (*x509.Certificate, error) {

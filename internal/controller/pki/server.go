@@ -47,6 +47,19 @@ type served struct {
 	conf *tls.Config
 }
 
+// PeopleTLS is how it takes people and tools, who are asked for no certificate: they show a token.
+func (s Server) PeopleTLS() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, NextProtos: s.protocols(),
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			own, err := s.Own()
+			if err != nil {
+				return nil, err
+			}
+			return &tls.Config{MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, NextProtos: s.protocols(),
+				Certificates: []tls.Certificate{own.Certificate}}, nil
+		}}
+}
+
 func (s Server) protocols() []string {
 	if len(s.Protocols) > 0 {
 		return s.Protocols

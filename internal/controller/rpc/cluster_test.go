@@ -23,6 +23,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
+	"heddle/internal/controller/audit"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/host/keystore"
@@ -54,6 +55,7 @@ type controller struct {
 	log       *lines
 	door      *door
 	address   string
+	auditDir  string
 	later     atomic.Int64 // how far its clock is ahead
 	creds     atomic.Pointer[identity.Credentials]
 }
@@ -117,7 +119,10 @@ func newController(t *testing.T) *controller {
 	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true}))(t)
 	t.Cleanup(st.Close)
 	c.pass(0)
-	c.Server = must(New(Options{Store: st, Authority: c.authority, Epoch: 1,
+	c.auditDir = filepath.Join(t.TempDir(), "audit")
+	record := must(audit.Open(c.auditDir, audit.DefaultBounds(), c.now))(t)
+	t.Cleanup(func() { _ = record.Close() })
+	c.Server = must(New(Options{Audit: record, Store: st, Authority: pki.NewCurrent(c.authority), Epoch: 1,
 		Log: slog.New(slog.NewTextHandler(c.log, nil)),
 		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)

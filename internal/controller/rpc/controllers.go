@@ -29,6 +29,8 @@ type Controller struct {
 	Address string `json:"address"`
 	// Peer is where the other members of etcd reach it; "" with an existing etcd cluster.
 	Peer string `json:"peer,omitempty"`
+	// API is where people and tools find it, HOST:PORT; "" for nowhere but at its socket.
+	API string `json:"api,omitempty"`
 	// Version is that of its program.
 	Version string `json:"version,omitempty"`
 	// Joined is when it joined with a token.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
@@ -67,6 +68,7 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if out.Revision, err = p.write(ctx, q.GetFile(), current.Version, change, versions); err != nil {
 		return nil, storeError(err)
 	}
+	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
 	out.Waiting, err = p.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
 	return out, err
@@ -194,7 +196,7 @@ const defaultLife = time.Hour
 // CreateJoinToken makes a token by which one host may join.
 func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinTokenRequest) (
 	*controllerv1.CreateJoinTokenResponse, error) {
-	terms := pki.JoinTerms{Life: defaultLife, By: "the controller's socket", Labels: pki.LabelBounds{}}
+	terms := pki.JoinTerms{Life: defaultLife, By: access.NameOf(ctx), Labels: pki.LabelBounds{}}
 	if q.GetLasts() != nil {
 		terms.Life = q.GetLasts().AsDuration()
 	}
@@ -218,5 +220,6 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 	if err != nil {
 		return nil, storeError(err)
 	}
+	access.Note(ctx, "token "+string(token.ID))
 	return &controllerv1.CreateJoinTokenResponse{Token: token.Text(), Expires: timestamppb.New(record.Expires)}, nil
 }

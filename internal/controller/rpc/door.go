@@ -31,6 +31,8 @@ const (
 	// handshakeTime bounds how long the other side may take: to say hello, and then to prove who it is. The time in
 	// which it waits for its turn does not count.
 	handshakeTime = 10 * time.Second
+	// mostKnown is how many have shown a token; a further one ends the oldest.
+	mostKnown = 1024
 	// guestTime is how long a connection without a certificate stays.
 	guestTime = 30 * time.Second
 	// handshakes is how many are computed at a time. Who has not said hello takes none of them, and who waits for the
@@ -54,13 +56,14 @@ type door struct {
 	waiting *crowd
 	proving *crowd
 	guests  *crowd
+	known   *crowd // those of them that were admitted
 }
 
 func newDoor(l net.Listener, conf *tls.Config, log *slog.Logger) *door {
 	d := &door{Listener: l, conf: conf, log: log, ready: make(chan net.Conn), ended: make(chan struct{}),
 		slots: make(chan struct{}, handshakes), queue: make(chan struct{}, mostQueued),
 		seats: make(chan struct{}, seats), proving: newCrowd(mostProving), guests: newCrowd(mostGuests),
-		waiting: newCrowd(mostWaiting)}
+		waiting: newCrowd(mostWaiting), known: newCrowd(mostKnown)}
 	go d.run()
 	return d
 }
@@ -124,8 +127,8 @@ func (d *door) greet(v *visitor) {
 	}
 	d.proving.leave(v)
 	if len(c.ConnectionState().PeerCertificates) == 0 {
+		v.leaves = time.AfterFunc(guestTime, func() { _ = v.Close() })
 		d.guests.enter(v)
-		time.AfterFunc(guestTime, func() { _ = v.Close() })
 	}
 	select {
 	case d.ready <- c:
@@ -162,6 +165,18 @@ type visitor struct {
 	// For the goroutine that shakes hands.
 	computes bool   // it holds a slot
 	rise     func() // gives its seat back
+	// leaves ends it when it has stayed for long enough without proving who it is.
+	leaves *time.Timer
+	stayed sync.Once
+}
+
+// stay lets a connection without a certificate stay: who is there has proved it in another way.
+func (v *visitor) stay() {
+	v.stayed.Do(func() {
+		v.leaves.Stop()
+		v.door.guests.leave(v)
+		v.door.known.enter(v)
+	})
 }
 
 // Write sends; with the first of it, the handshake's costly part is done.
@@ -205,6 +220,7 @@ func (v *visitor) Close() error {
 	v.door.waiting.leave(v)
 	v.door.proving.leave(v)
 	v.door.guests.leave(v)
+	v.door.known.leave(v)
 	return v.Conn.Close()
 }
 

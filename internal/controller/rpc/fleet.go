@@ -11,6 +11,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
+	"heddle/internal/identity"
 	"heddle/internal/slice"
 )
 
@@ -22,6 +23,9 @@ type hostDoc struct {
 	// Serial is that of the newest certificate, Expires when it ends.
 	Serial  string    `json:"serial"`
 	Expires time.Time `json:"expires"`
+	// Issuer is the root that signed it, Trusts are those that the host was handed with it.
+	Issuer identity.Fingerprint   `json:"issuer,omitzero"`
+	Trusts []identity.Fingerprint `json:"trusts,omitempty"`
 	// Former are those before that may count still.
 	Former []formerCert `json:"former,omitempty"`
 }

@@ -18,6 +18,8 @@ import (
 type conn struct {
 	start   string
 	address string
+	serial  string               // of the certificate it came with
+	issuer  identity.Fingerprint // of that
 	// conversation is the host's number of it: the one with the highest counts.
 	conversation uint64
 	// roster is the version of the list of controllers that the host has.
@@ -77,7 +79,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: first.GetHello().GetConversation(), cancel: cancel, done: ctx.Done(),
-		answers: first.GetHello().GetAnswers()}
+		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: s.issuerOf(peer)}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
 		return err

@@ -68,7 +68,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
 	doc, err := json.Marshal(hostDoc{Name: q.GetName(), Labels: labelsOf(used.Labels), Joined: used.Used.At,
-		Serial: identity.SerialOf(issued.Certificate), Expires: issued.Certificate.NotAfter})
+		Serial: identity.SerialOf(issued.Certificate), Expires: issued.Certificate.NotAfter, Issuer: issued.Root,
+		Trusts: issued.Trusts})
 	if err != nil {
 		return nil, err
 	}
@@ -145,10 +146,9 @@ func (s *Server) hostOf(id string) (store.Object, hostDoc, bool) {
 }
 
 func (s *Server) identity(id, name string, issued *pki.Issued) *controllerv1.HostIdentity {
-	trust := s.Authority.Trust()
-	out := &controllerv1.HostIdentity{Cluster: string(trust.Cluster), Host: id, Name: name,
+	out := &controllerv1.HostIdentity{Cluster: string(s.Authority.Trust().Cluster), Host: id, Name: name,
 		Certificates: [][]byte{issued.Certificate.Raw}, Controllers: s.controllers()}
-	for _, r := range trust.Roots {
+	for _, r := range issued.Roots {
 		out.Roots = append(out.Roots, r.Raw)
 	}
 	return out

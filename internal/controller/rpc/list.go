@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -72,7 +73,7 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	revoke, err := p.revoking(func(r *pki.Revocations) *pki.Revocations {
 		now := p.TLS.Now()
 		// No certificate of it is made from now on.
-		return r.Revoke(name, pki.Revocation{At: now, By: "the controller's socket",
+		return r.Revoke(name, pki.Revocation{At: now, By: access.NameOf(ctx),
 			Why:   "host " + q.GetName() + " was taken out of the cluster",
 			Until: pki.UntilOf(now.Add(pki.CertificateLife))})
 	})

@@ -107,8 +107,12 @@ func (l *looks) pass(w http.ResponseWriter, r *http.Request) (began bool, err er
 		ctx, cancel = context.WithTimeout(ctx, answerTime)
 		defer cancel()
 	}
-	if api.LookOf(procedure) == api.LooksInto && !l.others {
-		l.Log.Info("somebody looks into the frames of a host", "host", r.PathValue("host"), "call", procedure)
+	if api.LookOf(procedure) == api.LooksInto && !l.others { // the other controller has its guard
+		done, err := l.guard.Look(ctx, r.PathValue("method"), "host="+r.PathValue("host"))
+		if err != nil {
+			return false, err
+		}
+		defer func() { done(err) }()
 	}
 	q, err := l.fleet.call(r.PathValue("host"), begin)
 	if connect.CodeOf(err) == connect.CodeUnavailable && !l.others {

@@ -14,6 +14,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/access"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -31,7 +32,7 @@ func (p people) CreateControllerToken(ctx context.Context, q *controllerv1.Creat
 		return nil, connect.NewError(connect.CodeFailedPrecondition, "this controller was started with --listen-peers "+
 			"none, so that no other can join: start it without")
 	}
-	terms := pki.JoinTerms{Life: defaultLife, By: "the controller's socket"}
+	terms := pki.JoinTerms{Life: defaultLife, By: access.NameOf(ctx)}
 	if q.GetLasts() != nil {
 		terms.Life = q.GetLasts().AsDuration()
 	}
@@ -122,7 +123,7 @@ func (r *roster) seat(name string, used *pki.JoinRecord, again bool) (string, er
 
 // admitted is what a controller gets that was let in.
 func (s *Server) admitted(ctx context.Context, id string) (*controllerv1.JoinControllerResponse, error) {
-	authority, err := s.Authority.Document.Encode()
+	authority, err := s.Authority.Get().Document.Encode()
 	if err != nil {
 		return nil, err
 	}

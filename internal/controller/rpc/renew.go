@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"time"
@@ -43,6 +44,7 @@ func (d hostDoc) next(issued *pki.Issued, now time.Time) (next hostDoc, over []f
 		over, next.Former = next.Former[:n], next.Former[n:]
 	}
 	next.Serial, next.Expires = identity.SerialOf(issued.Certificate), issued.Certificate.NotAfter
+	next.Issuer, next.Trusts = issued.Root, issued.Trusts
 	return next, over
 }
 
@@ -89,12 +91,25 @@ type renewal struct {
 	*Server
 	peer *identity.Peer
 	told time.Time
+	// step is the last one of a rotation that asks for a renewal, seen when it was seen first, asked whether the host
+	// was told since.
+	step  time.Time
+	seen  time.Time
+	asked bool
 }
 
 // due is what a host is to be told now: nil for nothing.
 func (r *renewal) due() *controllerv1.RenewCertificate {
-	now, trust := r.TLS.Now(), r.Authority.Trust()
-	if !trust.RenewalDue(r.peer.Certificate, now) || now.Sub(r.told) < askAgain {
+	now, a := r.TLS.Now(), r.Authority.Get()
+	if changed := a.Document.Changed; !changed.Equal(r.step) {
+		r.step, r.seen, r.asked = changed, now, false
+	}
+	again := now.Sub(r.told) >= askAgain
+	switch {
+	case !now.Before(identity.RenewAt(r.peer.Certificate)) && again:
+	case r.stepped(a) && (again || !r.asked) && now.Sub(r.seen) >= r.spread():
+		r.asked = true
+	default:
 		return nil
 	}
 	r.told = now
@@ -103,7 +118,22 @@ func (r *renewal) due() *controllerv1.RenewCertificate {
 
 // wait is how long it takes at least until something is due.
 func (r *renewal) wait() time.Duration {
-	return min(askAgain, max(time.Second, identity.RenewAt(r.peer.Certificate).Sub(r.TLS.Now())))
+	now := r.TLS.Now()
+	wait := min(askAgain, max(time.Second, identity.RenewAt(r.peer.Certificate).Sub(now)))
+	if !r.asked && r.stepped(r.Authority.Get()) {
+		wait = min(wait, max(time.Millisecond, r.spread()-now.Sub(r.seen)))
+	}
+	return wait
+}
+
+// issuerOf is the root that signed the certificate of a host; of none that counts it is zero.
+func (s *Server) issuerOf(p *identity.Peer) (root identity.Fingerprint) {
+	for _, r := range s.Authority.Trust().Roots {
+		if bytes.Equal(r.SubjectKeyId, p.Certificate.AuthorityKeyId) {
+			return identity.FingerprintOf(r)
+		}
+	}
+	return root
 }
 
 // renewOnly tells a host with an expired certificate to renew it, and nothing else.

@@ -15,6 +15,8 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/access"
+	"heddle/internal/controller/audit"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -46,12 +48,16 @@ type Members interface {
 type Options struct {
 	Store Store
 	// Authority issues certificates.
-	Authority *pki.Authority
+	Authority *pki.Current
 	// TLS says who is at the other end.
 	TLS pki.Server
 	// Epoch of the data.
 	Epoch int64
 	Log   *slog.Logger
+	// Audit is the record of what people and tools do.
+	Audit *audit.Log
+	// Self is this controller, for who asks how it is.
+	Self Self
 	// HelloTime bounds how long a host may take to say who it is; 10 s if it is zero.
 	HelloTime time.Duration
 	// Members are the controllers' own; nil where nobody asks.
@@ -74,6 +80,7 @@ type Server struct {
 	gate  *pki.Gate
 	*roster
 	quorum *quorum
+	guard  *access.Guard
 }
 
 // New makes a server. Run runs it.
@@ -90,6 +97,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{}}
 	s.TLS.Revoked = s.gate.Check
+	s.guard = access.New(access.Options{Token: s.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	return s, s.readRevocations()
 }
@@ -107,6 +115,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { spread(ctx, s) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
+		s.takeTokens(b)
 		s.fleet.take(b)
 	}
 	beside.Wait()
@@ -125,20 +134,6 @@ func (s *Server) Hosts() http.Handler {
 		mux.ServeHTTP(w, r.WithContext(s.withCaller(r)))
 	})
 }
-
-// People answers on the controller's own socket, whose mode says who may call.
-func (s *Server) People() http.Handler {
-	rpc := connect.NewServer()
-	controllerv1connect.RegisterFleetServiceHandler(rpc, people{s})
-	controllerv1connect.RegisterMemberServiceHandler(rpc, people{s})
-	mux := http.NewServeMux()
-	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
-	mux.Handle("POST "+lookPath, newLooks(s, false))
-	return mux
-}
-
-// people is the half of the server that people call.
-type people struct{ *Server }
 
 type callerKey struct{}
 
@@ -186,7 +181,7 @@ func (s *Server) HTTP(h http.Handler) *http.Server {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP2(true)
 	protocols.SetHTTP1(true)
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute,
-		Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	return &http.Server{Handler: h, ConnContext: connected, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 5 * time.Minute, Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}}
 }

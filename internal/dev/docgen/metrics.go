@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heddle/internal/agent/metrics"
+	controllermetrics "heddle/internal/controller/metrics"
 )
 
 const metricsIntro = `# Metrics
@@ -31,6 +32,17 @@ the process (` + "`process_…`" + `).
 |---|---|---|---|
 `
 
+const controllerMetricsIntro = `
+## Of a controller
+
+A controller serves these at ` + "`/metrics`" + ` of its port for people and tools, for who shows a viewer's token, and with
+` + "`--metrics 127.0.0.1:9947`" + ` on the loopback without one. Labels are words of fixed lists: how many series there are does not
+depend on the number of hosts. Those of every Go program and of the process are beside them.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+`
+
 // metricsPage lists every metric.
 func metricsPage() string {
 	var b strings.Builder
@@ -41,6 +53,14 @@ func metricsPage() string {
 			labels += " *"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Type, labels, cell(f.Help))
+	}
+	b.WriteString(controllerMetricsIntro)
+	for _, f := range controllermetrics.Families() {
+		kind := metrics.Gauge
+		if f.Counter {
+			kind = metrics.Counter
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, kind, strings.Join(f.Labels, ", "), cell(f.Help))
 	}
 	return b.String()
 }

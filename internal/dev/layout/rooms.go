@@ -83,7 +83,9 @@ func rules() map[string]Rule {
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
-		"internal/controller", "internal/controller/cmd", "internal/controller/rpc", "internal/controller/store")
+		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
+		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
+	stand(Process, false, "internal/controller/health")
 	stand(Process, true, "internal/controller/inventory", "internal/controller/pki")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
@@ -94,7 +96,7 @@ func rules() map[string]Rule {
 		"internal/lab/netns", "internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
-	stand(Verbs, false, "internal/cli", "internal/cli/top")
+	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/top")
 	stand(Top, false, "cmd/heddle", "cmd/heddle-controller", "packaging", "internal/dev/docgen",
 		"internal/dev/docgen/cmd/docgen",
 		"internal/dev/docgen/cmd/manpages",

@@ -129,13 +129,15 @@ func (e Exec) inNode(c *exec.Cmd) error {
 		}
 		c.Err = nil // ignore an error of the search in the path
 	}
-	c.Env = os.Environ()
-	if socket, ok := r.Controller(); ok {
-		c.Env = append(c.Env, "HEDDLE_CONTROLLER="+socket)
-	}
 	for _, n := range r.Nodes {
-		if n.Name == e.Node && n.Agent {
-			c.Env = append(c.Env, "HEDDLE_RUN_DIR="+r.AgentRunDir(), "HEDDLE_AGENT="+n.Name)
+		if n.Name != e.Node {
+			continue
+		}
+		// With a controller in the environment, commands would ask all hosts; on a host they ask its agent.
+		if socket, ok := r.Controller(); n.Agent {
+			c.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+r.AgentRunDir(), "HEDDLE_AGENT="+n.Name)
+		} else if ok {
+			c.Env = append(os.Environ(), "HEDDLE_CONTROLLER="+socket)
 		}
 	}
 	return nil

@@ -236,9 +236,9 @@ type dashboard struct {
 	}
 }
 
-func loadDashboard(t *testing.T) dashboard {
+func loadDashboard(t *testing.T, name string) dashboard {
 	t.Helper()
-	b, err := os.ReadFile("../../../packaging/grafana/heddle.json")
+	b, err := os.ReadFile("../../../packaging/grafana/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,8 +249,15 @@ func loadDashboard(t *testing.T) dashboard {
 	return d
 }
 
-func TestTheDashboardIsOneThatGrafanaTakes(t *testing.T) {
-	d := loadDashboard(t)
+func TestTheDashboardsAreThoseThatGrafanaTakes(t *testing.T) {
+	for _, name := range []string{"heddle.json", "heddle-controller.json"} {
+		t.Run(name, func(t *testing.T) { loadDashboard(t, name).isWhole(t) })
+	}
+}
+
+// isWhole holds a dashboard against what Grafana takes.
+func (d dashboard) isWhole(t *testing.T) {
+	t.Helper()
 	if d.UID == "" || len(d.UID) > 40 || d.Title == "" || d.SchemaVersion < 30 || len(d.Templating.List) == 0 ||
 		d.Templating.List[0].Type != "datasource" {
 		t.Errorf("uid %q, title %q, schema %d, variables %+v", d.UID, d.Title, d.SchemaVersion, d.Templating.List)
@@ -295,7 +302,7 @@ func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
 	h.deaf("tap9")
 	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")
 	c := prometheus(t, h)
-	d := loadDashboard(t)
+	d := loadDashboard(t, "heddle.json")
 	fill := strings.NewReplacer("$__rate_interval", "10s", "$job", "heddle", "$instance", ".*", "$switch", "lab",
 		"$port_group", ".*", "$port", ".*")
 	waiting := map[string]string{} // the query by the panel
@@ -387,7 +394,8 @@ func (h *host) deaf(device string) {
 
 func TestAlertsAreValidAndFireOnWhatTheyAreFor(t *testing.T) {
 	testkit.Tool(t, "promtool")
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"},
+		{"check", "rules", "controller-alerts.yaml"}, {"test", "rules", "controller-alerts_test.yaml"}} {
 		cmd := exec.Command("promtool", args...)
 		cmd.Dir = "../../../packaging/prometheus"
 		if out, err := cmd.CombinedOutput(); err != nil {

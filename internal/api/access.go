@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+)
+
+// AccessRole is what a person or a tool may do at a controller.
+type AccessRole string
+
+// The roles, each of which may do what those before it may.
+const (
+	RoleViewer   AccessRole = "viewer"
+	RoleOperator AccessRole = "operator"
+	RoleAdmin    AccessRole = "admin"
+)
+
+// WhoAmI is as whom a controller knows the caller.
+type WhoAmI struct {
+	Name string     `json:"name"`
+	Role AccessRole `json:"role"`
+	// Look: the caller may capture and trace frames.
+	Look bool `json:"look"`
+	// Expires is when the token ends; zero at the socket.
+	Expires time.Time `json:"expires,omitzero"`
+	// Cluster is the cluster's id.
+	Cluster string `json:"cluster"`
+}
+
+// Trust is by what callers know a cluster's controllers.
+type Trust struct {
+	Cluster string `json:"cluster"`
+	// Fingerprint of the root that issues, in hexadecimal digits.
+	Fingerprint string `json:"fingerprint"`
+	// Roots in PEM form, the one that issues first.
+	Roots string `json:"roots"`
+	// URLs are where the controllers answer people and tools.
+	URLs []string `json:"urls"`
+}
+
+// TokenTerms are those of a token for a person or a tool.
+type TokenTerms struct {
+	// Name says whose it is.
+	Name string     `json:"name"`
+	Role AccessRole `json:"role"`
+	// Look: it allows captures and traces.
+	Look bool `json:"look"`
+	// Lasts is how long it counts; 0 for 30 days.
+	Lasts time.Duration `json:"lasts"`
+}
+
+// NewToken is a token for a person or a tool, which is shown this once.
+type NewToken struct {
+	Token   string    `json:"token"`
+	ID      string    `json:"id"`
+	Expires time.Time `json:"expires"`
+	// Trust is what its owner needs beside it.
+	Trust Trust `json:"trust"`
+}
+
+// AccessToken is the token of a person or a tool, without its secret.
+type AccessToken struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Role    AccessRole `json:"role"`
+	Look    bool       `json:"look"`
+	Made    time.Time  `json:"made"`
+	Expires time.Time  `json:"expires"`
+	// By is who made it.
+	By string `json:"by"`
+	// Expired: it counts no more.
+	Expired bool `json:"expired"`
+}
+
+// AuditResult is what became of a call.
+type AuditResult string
+
+// The results.
+const (
+	AuditBegun   AuditResult = "begun" // nothing more is known: the controller ended before the call did
+	AuditDone    AuditResult = "done"
+	AuditFailed  AuditResult = "failed"
+	AuditRefused AuditResult = "refused"
+)
+
+// AuditQuery selects entries of the audit log; what is empty selects all.
+type AuditQuery struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	// Who, Call, Object and From are parts of what an entry has.
+	Who    string      `json:"who"`
+	Call   string      `json:"call"`
+	Object string      `json:"object"`
+	From   string      `json:"from"`
+	Result AuditResult `json:"result"`
+	// Most is how many entries there are at most, the newest; 0 for 200.
+	Most int `json:"most"`
+}
+
+// AuditEntry is one call that changed something, or was refused.
+type AuditEntry struct {
+	Number int64     `json:"number"`
+	At     time.Time `json:"at"`
+	// Ended is when it was answered.
+	Ended time.Time `json:"ended,omitzero"`
+	Who   string    `json:"who"`
+	// Token is the token's id.
+	Token   string      `json:"token"`
+	Role    string      `json:"role"`
+	From    string      `json:"from"`
+	Call    string      `json:"call"`
+	Objects []string    `json:"objects"`
+	Result  AuditResult `json:"result"`
+	// Error says why it failed or was refused.
+	Error string `json:"error"`
+	// Times is how many refusals the entry stands for, where that is more than one.
+	Times int `json:"times"`
+}
+
+// Audit are entries of the audit log.
+type Audit struct {
+	// Entries, the oldest first.
+	Entries []AuditEntry `json:"entries"`
+	// More is how many older entries were selected as well.
+	More int `json:"more"`
+	// Damaged is how many lines of the log can't be read.
+	Damaged int `json:"damaged"`
+}
+
+// accessCalls are those of who may do what.
+type accessCalls struct {
+	fleet *Fleet
+	rpc   controllerv1connect.AccessServiceClient
+}
+
+// WhoAmI says as whom the controller knows the caller.
+func (a accessCalls) WhoAmI(ctx context.Context) (*WhoAmI, error) {
+	out, err := call[WhoAmI, controllerv1.WhoAmIRequest, controllerv1.WhoAmIResponse](ctx, a.fleet, a.rpc.WhoAmI, nil)
+	return &out, err
+}
+
+// Trust says by what callers know the controllers.
+func (a accessCalls) Trust(ctx context.Context) (*Trust, error) {
+	out, err := call[Trust, controllerv1.GetTrustRequest, controllerv1.GetTrustResponse](ctx, a.fleet, a.rpc.GetTrust,
+		nil)
+	return &out, err
+}
+
+// CreateToken makes a token for a person or a tool.
+func (a accessCalls) CreateToken(ctx context.Context, q TokenTerms) (*NewToken, error) {
+	out, err := call[NewToken, controllerv1.CreateAPITokenRequest, controllerv1.CreateAPITokenResponse](ctx, a.fleet,
+		a.rpc.CreateAPIToken, q)
+	return &out, err
+}
+
+// Tokens lists the tokens of people and tools.
+func (a accessCalls) Tokens(ctx context.Context) ([]AccessToken, error) {
+	out, err := call[struct {
+		Tokens []AccessToken `json:"tokens"`
+	}, controllerv1.ListAPITokensRequest, controllerv1.ListAPITokensResponse](ctx, a.fleet, a.rpc.ListAPITokens, nil)
+	return out.Tokens, err
+}
+
+// RevokeToken withdraws a token.
+func (a accessCalls) RevokeToken(ctx context.Context, id string) error {
+	_, err := call[struct{}, controllerv1.RevokeAPITokenRequest, controllerv1.RevokeAPITokenResponse](ctx, a.fleet,
+		a.rpc.RevokeAPIToken, struct {
+			ID string `json:"id"`
+		}{id})
+	return err
+}
+
+// Audit lists what was changed or refused at the controller.
+func (a accessCalls) Audit(ctx context.Context, q AuditQuery) (*Audit, error) {
+	out, err := call[Audit, controllerv1.ListAuditRequest, controllerv1.ListAuditResponse](ctx, a.fleet,
+		a.rpc.ListAudit, q)
+	return &out, err
+}

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Remote is a controller that is reached over TLS.
+type Remote struct {
+	// URL is https://HOST:PORT.
+	URL string
+	// TLS makes sure of the controller.
+	TLS *tls.Config
+	// Token says who calls.
+	Token string
+}
+
+// dialTime bounds the way to a controller.
+const dialTime = 10 * time.Second
+
+// NewRemoteFleet makes a client of a controller. It does not connect yet.
+func NewRemoteFleet(r Remote) *Fleet {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP2(true)
+	protocols.SetHTTP1(true)
+	transport := &http.Transport{TLSClientConfig: r.TLS, TLSHandshakeTimeout: dialTime, Protocols: protocols,
+		DialContext: (&net.Dialer{Timeout: dialTime}).DialContext, IdleConnTimeout: time.Minute}
+	return newFleet(r.URL, r.URL, bearer{transport, strings.TrimSuffix(r.URL, "/"), strings.TrimSpace(r.Token)})
+}
+
+// bearer shows a token with each request to a controller. A request to another server, where the controller would have
+// it go, is not made.
+type bearer struct {
+	next  http.RoundTripper
+	url   string
+	token string
+}
+
+// RoundTrip asks.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if at := r.URL.Scheme + "://" + r.URL.Host; at != b.url {
+		return nil, fmt.Errorf("the controller at %s sends its callers to %s, which is not followed", b.url, at)
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}

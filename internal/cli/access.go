@@ -1,0 +1,323 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+func newAccess(d Deps) *cobra.Command {
+	t := &fleetTarget{}
+	c := group("access", "Who may do what at the controllers: tokens and roles",
+		"  heddle access token create --name ann --role operator --for 30d\n  heddle access token list\n"+
+			"  heddle access whoami")
+	c.Long = "People and tools call the controllers with a token, which has a role and an end. A viewer reads; an " +
+		"operator also connects, moves and blocks ports; an admin changes everything. Root at a controller's socket " +
+		"is an admin and needs no token: the first token is made there."
+	t.flag(d, c, defaultController)
+	token := group("token", "Tokens of people and tools",
+		"  heddle access token create --name ann --role viewer --for 30d\n  heddle access token list\n"+
+			"  heddle access token revoke x5wrzq2k")
+	token.AddCommand(newTokenCreate(d, t), newTokenList(d, t), newTokenRevoke(d, t))
+	c.AddCommand(token, newAccessWho(d, t), newAccessCA(d, t))
+	return c
+}
+
+func newTokenCreate(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	q := api.TokenTerms{}
+	var role string
+	c := &cobra.Command{
+		Use: "create --name NAME --role ROLE", Short: "Make a token for a person or a tool",
+		Long: "Make a token for a person or a tool. It is shown this once, on standard output; how to use it is on " +
+			"standard error. The name says whose it is, in lists and in the audit log. The role is viewer (reads), " +
+			"operator (also connects, moves and blocks ports) or admin (changes everything). Captures and traces " +
+			"show what guests send: they need an admin, or --look.",
+		Example: "  heddle access token create --name grafana --role viewer --for 365d > token\n" +
+			"  heddle access token create --name ann --role operator --look --for 30d",
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			q.Role = api.AccessRole(role)
+			switch {
+			case q.Name == "":
+				return usagef("--name is needed: it says whose token it is")
+			case q.Role != api.RoleViewer && q.Role != api.RoleOperator && q.Role != api.RoleAdmin:
+				return usagef("--role %q: use viewer, operator or admin", role)
+			case q.Lasts <= 0:
+				return usagef("--for %s: a token counts for some time, such as 30d", q.Lasts)
+			}
+			made, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.NewToken, error) {
+				return f.CreateToken(ctx, q)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, made, func(w io.Writer) error {
+				if _, err := fmt.Fprintln(w, made.Token); err != nil {
+					return err
+				}
+				_, err := fmt.Fprint(d.Stderr, howToUse(made))
+				return err
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&q.Name, "name", "", "whose it is: a person or a tool")
+	f.StringVar(&role, "role", "", "what it allows: viewer, operator or admin")
+	f.BoolVar(&q.Look, "look", false, "it allows captures and traces")
+	f.DurationVar(&q.Lasts, "for", 30*24*time.Hour, "how long it counts, such as 30d")
+	o.flag(c)
+	return c
+}
+
+func yesNo(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+// howToUse says what the owner of a token does with it.
+func howToUse(made *api.NewToken) string {
+	url := "https://CONTROLLER:7443"
+	if len(made.Trust.URLs) > 0 {
+		url = made.Trust.URLs[0]
+	}
+	return fmt.Sprintf("token %s counts until %s; it is not shown again. Keep it in a file of mode 0600, and:\n"+
+		"  heddle context add NAME %s --ca sha256:%s --token-file FILE\n", made.ID,
+		made.Expires.Local().Format("2006-01-02 15:04"), url, made.Trust.Fingerprint)
+}
+
+func newTokenList(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List the tokens of people and tools",
+		Long: "List the tokens of people and tools, without their secrets. One that has expired is listed for 30 " +
+			"days more.",
+		Example: "  heddle access token list\n  heddle access token list -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) ([]api.AccessToken, error) {
+				return f.Tokens(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, list, func(w io.Writer) error { return tokenTable(list, time.Now()).write(w) })
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func tokenTable(list []api.AccessToken, now time.Time) *table {
+	head := []string{"ID", "NAME", "ROLE", "LOOK", "EXPIRES", "MADE BY"}
+	tab := &table{head: head, keep: columns(head, "ID", "ROLE", "EXPIRES")}
+	for _, k := range list {
+		tab.add(k.ID, k.Name, string(k.Role), yesNo(k.Look), untilText(k.Expires, now), k.By)
+	}
+	return tab
+}
+
+func newTokenRevoke(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "revoke ID", Short: "Withdraw a token",
+		Long: "Withdraw a token: no controller takes it any more, and what is under way with it ends. ID is what " +
+			"\"heddle access token list\" shows.",
+		Example: "  heddle access token revoke x5wrzq2k", Args: exactly("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			id := args[0]
+			if strings.Contains(id, ".") {
+				return usagef("give the token's id (heddle access token list), not the token: a command line is no " +
+					"place for secrets, so revoke this one and make another")
+			}
+			if _, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (struct{}, error) {
+				return struct{}{}, f.RevokeToken(ctx, id)
+			}); err != nil {
+				return err
+			}
+			return o.print(d, RevokedToken{id}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "token %s is revoked\n", id)
+				return err
+			})
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+// RevokedToken is what "heddle access token revoke" did.
+type RevokedToken struct {
+	ID string `json:"id"`
+}
+
+func newAccessWho(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "whoami", Short: "Show as whom the controller knows you", Example: "  heddle access whoami",
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			me, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.WhoAmI, error) {
+				return f.WhoAmI(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, me, func(w io.Writer) error {
+				for _, l := range [][2]string{{"name", me.Name}, {"role", string(me.Role)},
+					{"may look", yesNo(me.Look)}, {"cluster", me.Cluster},
+					{"until", untilText(me.Expires, time.Now())}} {
+					if _, err := fmt.Fprintf(w, "%-9s %s\n", l[0], l[1]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func newAccessCA(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "ca", Short: "Print the certificates by which the controllers are known (PEM)",
+		Long: "Print the certificates by which the controllers are known, in PEM form, for programs such as curl. " +
+			"The fingerprint, and where the controllers answer, are in -o json.",
+		Example: "  heddle access ca > ca.pem\n  heddle access ca -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			trust, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.Trust, error) {
+				return f.Trust(ctx)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, trust, func(w io.Writer) error {
+				_, err := io.WriteString(w, trust.Roots)
+				return err
+			})
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func newAudit(d Deps) *cobra.Command {
+	t := &fleetTarget{}
+	c := group("audit", "What was changed or refused at a controller", "  heddle audit list --since 1h")
+	c.Long = "Each controller records what people and tools changed at it, and whom it refused: who, from where, " +
+		"what and with which result. An entry is on disk before what it is about happens. Reading is not recorded, " +
+		"but for captures and traces."
+	t.flag(d, c, defaultController)
+	c.AddCommand(newAuditList(d, t))
+	return c
+}
+
+func newAuditList(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	q := api.AuditQuery{}
+	var since, until time.Duration
+	var result string
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List entries of the audit log, the newest at the end",
+		Long: "List entries of the audit log of the controller that answers, the newest at the end. It takes an " +
+			"admin. RESULT is done, failed, refused, or begun: the controller ended before the call did.",
+		Example: "  heddle audit list --since 1d\n  heddle audit list --who ann --call ApplyDefinition\n" +
+			"  heddle audit list --result refused -o json",
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			q.Result = api.AuditResult(result)
+			switch q.Result {
+			case "", api.AuditBegun, api.AuditDone, api.AuditFailed, api.AuditRefused:
+			default:
+				return usagef("--result %q: use done, failed, refused or begun", result)
+			}
+			if q.Most <= 0 {
+				return usagef("--last %d: give how many entries are listed at most", q.Most)
+			}
+			now := time.Now()
+			if since > 0 {
+				q.Since = now.Add(-since)
+			}
+			if until > 0 {
+				q.Until = now.Add(-until)
+			}
+			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.Audit, error) {
+				return f.Audit(ctx, q)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, list, func(w io.Writer) error { return printAudit(d, w, list) })
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&since, "since", 0, "entries of this long ago and newer, such as 1h or 30d")
+	f.DurationVar(&until, "until", 0, "entries older than this long ago")
+	f.StringVar(&q.Who, "who", "", "entries of whom this is a part of the name")
+	f.StringVar(&q.Call, "call", "", "entries of calls with this in their name")
+	f.StringVar(&q.Object, "object", "", "entries about objects with this in their name")
+	f.StringVar(&q.From, "from", "", "entries of addresses with this in them")
+	f.StringVar(&result, "result", "", "entries with this result: done, failed, refused or begun")
+	f.IntVar(&q.Most, "last", 200, "how many entries are listed at most: the newest")
+	_ = c.RegisterFlagCompletionFunc("result", cobra.FixedCompletions([]string{"done", "failed", "refused", "begun"},
+		cobra.ShellCompDirectiveNoFileComp))
+	o.flag(c)
+	return c
+}
+
+func printAudit(d Deps, w io.Writer, list *api.Audit) error {
+	head := []string{"TIME", "WHO", "FROM", "CALL", "RESULT", "OBJECTS"}
+	tab := &table{head: head, keep: columns(head, "TIME", "RESULT")}
+	for _, e := range list.Entries {
+		what := strings.Join(e.Objects, ", ")
+		if e.Error != "" {
+			what = strings.TrimPrefix(what+": "+e.Error, ": ")
+		}
+		result := string(e.Result)
+		if e.Times > 1 {
+			result += " " + strconv.Itoa(e.Times) + "×"
+		}
+		tab.add(e.At.Local().Format(time.DateTime), dash(e.Who), dash(e.From), e.Call, result, dash(what))
+	}
+	if err := tab.write(w); err != nil {
+		return err
+	}
+	if list.More > 0 {
+		_, err := fmt.Fprintf(d.Stderr, "%d older entries are left out: --last lists more\n", list.More)
+		if err != nil {
+			return err
+		}
+	}
+	if list.Damaged > 0 {
+		_, err := fmt.Fprintf(d.Stderr, "%d lines of the log can't be read\n", list.Damaged)
+		return err
+	}
+	return nil
+}

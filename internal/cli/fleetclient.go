@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"cmp"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/cli/contexts"
+	"heddle/internal/identity"
+)
+
+// The environment of who calls a controller over TLS without a context, such as a script.
+const (
+	caVar        = "HEDDLE_CONTROLLER_CA"
+	tokenVar     = "HEDDLE_API_TOKEN"
+	tokenFileVar = "HEDDLE_API_TOKEN_FILE"
+)
+
+// client is that of the controller that a command talks to.
+func (t *fleetTarget) client() (*api.Fleet, error) {
+	if t.getenv == nil {
+		t.getenv = os.Getenv
+	}
+	if t.address != "" && t.context == "" {
+		return t.at(t.address)
+	}
+	file, err := t.contexts()
+	if err != nil {
+		return nil, err
+	}
+	switch name := cmp.Or(t.context, file.Current); {
+	case name != "":
+		c, ok := file.Get(name)
+		if !ok {
+			return nil, usagef("there is no context %q: see heddle context list", name)
+		}
+		if t.address != "" && t.address != c.Controller {
+			return nil, usagef("--controller %s is not that of context %s: give one of the two", t.address, name)
+		}
+		return t.of(file, c)
+	default:
+		return t.at(t.otherwise)
+	}
+}
+
+func (t *fleetTarget) contexts() (*contexts.File, error) {
+	path, err := contexts.Path(t.getenv)
+	if err != nil { // without a home there are no contexts
+		return &contexts.File{}, nil
+	}
+	return contexts.Load(path)
+}
+
+// at is a client of the controller at an address.
+func (t *fleetTarget) at(address string) (*api.Fleet, error) {
+	if path := strings.TrimPrefix(address, "unix:"); strings.HasPrefix(path, "/") {
+		return api.NewFleet(path), nil
+	}
+	if !strings.Contains(address, "://") {
+		return nil, usagef("--controller %s: give the path of a controller's socket, such as %s, or https://HOST:PORT",
+			address, defaultController)
+	}
+	url, err := contexts.URL(address)
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	file, err := t.contexts()
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := file.At(url); ok && t.getenv(tokenVar)+t.getenv(tokenFileVar) == "" {
+		return t.of(file, c)
+	}
+	conf, err := pinned(t.getenv(caVar))
+	if err != nil {
+		return nil, err
+	}
+	token, err := t.token()
+	if err != nil {
+		return nil, err
+	}
+	return api.NewRemoteFleet(api.Remote{URL: url, TLS: conf, Token: token}), nil
+}
+
+// token is that of the environment.
+func (t *fleetTarget) token() (string, error) {
+	text := t.getenv(tokenVar)
+	if file := t.getenv(tokenFileVar); text == "" && file != "" {
+		b, err := contexts.ReadPrivate(file)
+		if err != nil {
+			return "", fmt.Errorf("the token: %w", err)
+		}
+		text = string(b)
+	}
+	if text == "" {
+		return "", usagef("a token is needed: make a context (heddle context add), or set %s or %s", tokenVar,
+			tokenFileVar)
+	}
+	return text, checkToken(text)
+}
+
+// checkToken says what is wrong with a token before it is sent.
+func checkToken(text string) error {
+	if _, err := identity.ParseAPIToken(text); err != nil {
+		return &UsageError{Err: err}
+	}
+	return nil
+}
+
+// pinned is TLS with the authority that a user names: by its fingerprint, or by a file with its certificate.
+func pinned(ca string) (*tls.Config, error) {
+	if ca == "" {
+		return nil, usagef("say by what the controller is known: make a context (heddle context add), or set %s to "+
+			"the fingerprint of its authority, or to a file with its certificate (heddle access ca)", caVar)
+	}
+	if fp, ok, err := fingerprint(ca); ok || err != nil {
+		return identity.PinnedTLS(fp, identity.NewClock(time.Now)), err
+	}
+	text, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, err
+	}
+	trust, err := trustOf(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ca, err)
+	}
+	return clientOf(trust), nil
+}
+
+// fingerprint reads 64 hexadecimal digits, with sha256: before them where somebody likes; ok is false for a file's
+// name.
+func fingerprint(text string) (fp identity.Fingerprint, ok bool, err error) {
+	digits, said := strings.CutPrefix(strings.ToLower(text), "sha256:")
+	if !said && (len(digits) != hex.EncodedLen(len(fp)) || strings.ContainsAny(digits, "/.")) {
+		return fp, false, nil
+	}
+	if err := fp.UnmarshalText([]byte(digits)); err != nil {
+		return fp, false, &UsageError{Err: err}
+	}
+	return fp, true, nil
+}
+
+// trustOf is what certificates of an authority stand for.
+func trustOf(text []byte) (identity.Trust, error) {
+	roots, err := identity.ParseCerts(text)
+	if err != nil {
+		return identity.Trust{}, err
+	}
+	if len(roots) == 0 {
+		return identity.Trust{}, errors.New("there is no certificate in it")
+	}
+	var t identity.Trust
+	for _, r := range roots {
+		name, err := identity.NameOf(r)
+		if err == nil && (name.Kind != identity.Authority || t.Cluster != "" && name.Cluster != t.Cluster) {
+			err = errors.New("this is not the authority of one Heddle cluster")
+		}
+		if err != nil {
+			return t, err
+		}
+		t.Cluster = name.Cluster
+	}
+	t.Roots = roots
+	return t, nil
+}
+
+// clientOf is TLS with the controllers of a cluster, at whatever address.
+func clientOf(trust identity.Trust) *tls.Config {
+	own := &identity.Credentials{Trust: trust}
+	return identity.Client{Own: func() (*identity.Credentials, error) { return own, nil },
+		Clock: identity.NewClock(time.Now)}.TLS()
+}
+
+// of is a client by a context. Roots that a rotation puts in the place of others are taken into the context.
+func (t *fleetTarget) of(file *contexts.File, c *contexts.Context) (*api.Fleet, error) {
+	trust, err := c.Trust()
+	if err != nil {
+		return nil, err
+	}
+	token, err := c.Secret()
+	if err != nil {
+		return nil, err
+	}
+	conf := clientOf(trust)
+	verify := conf.VerifyConnection
+	conf.VerifyConnection = func(s tls.ConnectionState) error {
+		if err := verify(s); err != nil {
+			return err
+		}
+		if next, changed := trust.Learn(s.PeerCertificates, time.Now()); changed {
+			c.Roots = string(identity.PEMOf(next.Roots...))
+			_ = file.Save() // where it can't be kept, the next command learns it again
+		}
+		return nil
+	}
+	return api.NewRemoteFleet(api.Remote{URL: c.Controller, TLS: conf, Token: token}), nil
+}

@@ -1,0 +1,273 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+
+	"heddle/internal/api"
+	"heddle/internal/controller/audit"
+	"heddle/internal/controller/pki"
+	"heddle/internal/identity"
+)
+
+// Bounds of requests.
+const (
+	// mostAtOnce is how many are answered at a time.
+	mostAtOnce = 256
+	// readTime is how long a request may take to come, writeTime how long each part of the answer may take to be read.
+	readTime  = 30 * time.Second
+	writeTime = 30 * time.Second
+	// smallBody is how long a request is at most of who may only read, in bytes.
+	smallBody = 64 << 10
+)
+
+// Options are what a guard needs.
+type Options struct {
+	// Token finds the record of a token; nil for none.
+	Token func(identity.TokenID) *pki.APIRecord
+	Audit *audit.Log
+	Log   *slog.Logger
+	Now   func() time.Time
+	// ReadTime is how long a request may take to come; readTime if it is zero.
+	ReadTime time.Duration
+}
+
+// Guard stands before what people and tools call.
+type Guard struct {
+	Options
+	throttle *throttle
+	slots    chan struct{}
+
+	mu    sync.Mutex
+	calls map[audit.Result]int64
+	in    map[*visit]struct{}
+}
+
+// visit is a request of a token under way.
+type visit struct {
+	token identity.TokenID
+	cut   context.CancelCauseFunc
+}
+
+// New makes a guard.
+func New(o Options) *Guard {
+	if o.ReadTime == 0 {
+		o.ReadTime = readTime
+	}
+	return &Guard{Options: o, throttle: newThrottle(o.Now()), slots: make(chan struct{}, mostAtOnce),
+		in: map[*visit]struct{}{}, calls: map[audit.Result]int64{audit.Done: 0, audit.Failed: 0, audit.Refused: 0}}
+}
+
+// Local lets callers through that are who they are by the socket's mode: they may do all.
+func (g *Guard) Local(next http.Handler, who func(*http.Request) string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(with(r.Context(), Caller{Name: who(r), Role: identity.Admin, From: "socket"})))
+	})
+}
+
+// Remote lets callers through that show a token. admitted is called for each of their requests.
+func (g *Guard) Remote(next http.Handler, admitted func(*http.Request)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		record, err := g.authenticate(r)
+		if err != nil {
+			g.turnAway(w, r, err)
+			return
+		}
+		admitted(r)
+		select {
+		case g.slots <- struct{}{}:
+			defer func() { <-g.slots }()
+		default:
+			g.write(w, r, connect.NewError(connect.CodeResourceExhausted, "the controller answers as many requests as "+
+				"it can at a time: try again"))
+			return
+		}
+		ctx, leave := g.enter(r.Context(), record)
+		defer leave()
+		c := Caller{Name: record.Name, Token: record, Role: record.Role, From: r.RemoteAddr}
+		g.bounded(w, r.WithContext(with(ctx, c)), c, next)
+	})
+}
+
+// authenticate is the token of a request, which counts now.
+func (g *Guard) authenticate(r *http.Request) (*pki.APIRecord, error) {
+	text := r.Header.Get("Authorization")
+	word, found := "", false
+	if scheme, rest, ok := strings.Cut(text, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		word, found = rest, true
+	}
+	if !found {
+		return nil, errors.New("this needs a token: send \"Authorization: Bearer ht1.…\"; an admin makes one with " +
+			"\"heddle access token create\"")
+	}
+	token, err := identity.ParseAPIToken(word)
+	if err != nil {
+		return nil, err
+	}
+	record := g.Token(token.ID)
+	return record, record.Check(token, g.Now())
+}
+
+// turnAway answers who has no token that counts.
+func (g *Guard) turnAway(w http.ResponseWriter, r *http.Request, why error) {
+	w.Header().Set("Connection", "close") // who guesses has to shake hands each time
+	within, times := g.throttle.failed(r.RemoteAddr, g.Now())
+	if !within {
+		w.Header().Set("Retry-After", "60")
+		g.write(w, r, connect.NewError(connect.CodeResourceExhausted, "too many requests from your address had no "+
+			"token that counts: try again in a minute, with one that does"))
+		return
+	}
+	e := audit.Entry{From: r.RemoteAddr, Call: callOf(r.URL.Path), Times: times}
+	if times == 1 {
+		e.Times = 0
+	}
+	var token *identity.TokenError
+	if errors.As(why, &token) {
+		e.Token = string(token.ID)
+	}
+	g.refuse(e, why)
+	w.Header().Set("WWW-Authenticate", `Bearer realm="heddle"`)
+	g.write(w, r, connect.NewError(connect.CodeUnauthenticated, why.Error()))
+}
+
+// Hold holds requests that are no calls against a call's rule, such as those for metrics.
+func (g *Guard) Hold(procedure string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, _ := Of(r.Context())
+		if err := c.may(RuleOf(procedure)); err != nil {
+			g.refuse(c.entry(callOf(procedure), nil), err)
+			g.write(w, r, connect.NewError(connect.CodePermissionDenied, err.Error()))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Calls are how many there were since the start, by what became of them.
+func (g *Guard) Calls() map[string]int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	by := map[string]int64{}
+	for r, n := range g.calls {
+		by[string(r)] = n
+	}
+	return by
+}
+
+func (g *Guard) count(r audit.Result, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls[r] += int64(n)
+}
+
+// refuse records a refusal. One that can't be recorded is a refusal all the same.
+func (g *Guard) refuse(e audit.Entry, why error) {
+	e.Error = why.Error()
+	g.count(audit.Refused, max(1, e.Times))
+	g.Log.Warn("refused", "who", e.Who, "token", e.Token, "from", e.From, "call", e.Call, "why", e.Error)
+	if err := g.Audit.Refuse(e); err != nil {
+		g.Log.Error("the audit log can't be written", "err", err)
+	}
+}
+
+// write answers with an error, in the protocol of the request.
+func (g *Guard) write(w http.ResponseWriter, r *http.Request, err *connect.Error) {
+	w.Header().Set(api.VersionHeader, strconv.Itoa(api.Version)) // for calls that are passed on to a host
+	errors := connecthttp.NewErrorWriter()
+	if errors.IsSupported(r) {
+		_ = errors.Write(w, r, err) // a caller that went away needs no answer
+		return
+	}
+	status := map[connect.Code]int{connect.CodeUnauthenticated: http.StatusUnauthorized,
+		connect.CodePermissionDenied:  http.StatusForbidden,
+		connect.CodeResourceExhausted: http.StatusTooManyRequests}[err.Code()]
+	http.Error(w, err.Message(), status)
+}
+
+// enter takes in a request of a token: it ends with the token.
+func (g *Guard) enter(ctx context.Context, r *pki.APIRecord) (context.Context, func()) {
+	ctx, cut := context.WithCancelCause(ctx)
+	v := &visit{r.ID, cut}
+	g.mu.Lock()
+	g.in[v] = struct{}{}
+	g.mu.Unlock()
+	over := time.AfterFunc(r.Expires.Sub(g.Now()), func() {
+		cut(&identity.TokenError{Fault: identity.Expired, ID: r.ID})
+	})
+	return ctx, func() {
+		over.Stop()
+		g.mu.Lock()
+		delete(g.in, v)
+		g.mu.Unlock()
+		cut(nil)
+	}
+}
+
+// Recheck ends the requests of tokens that are withdrawn.
+func (g *Guard) Recheck() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for v := range g.in {
+		if g.Token(v.token) == nil {
+			v.cut(&identity.TokenError{Fault: identity.Unknown, ID: v.token})
+		}
+	}
+}
+
+// bounded calls next with a request that is bounded in size and time.
+func (g *Guard) bounded(w http.ResponseWriter, r *http.Request, c Caller, next http.Handler) {
+	control := http.NewResponseController(w)
+	// Errors of the two say that the connection has no deadlines, which those of the network have.
+	_ = control.SetReadDeadline(time.Now().Add(g.ReadTime))
+	body := io.Reader(r.Body)
+	if rule := RuleOf(r.URL.Path); !rule.Audit || !c.Role.Covers(rule.Role) {
+		body = http.MaxBytesReader(w, r.Body, smallBody)
+	}
+	r.Body = &timed{Reader: body, Closer: r.Body, control: control}
+	next.ServeHTTP(&patient{ResponseWriter: w, control: control}, r)
+}
+
+// timed is a request's body; when it has come, the time it may take is no matter any more.
+type timed struct {
+	io.Reader
+	io.Closer
+	control *http.ResponseController
+}
+
+func (t *timed) Read(b []byte) (int, error) {
+	n, err := t.Reader.Read(b)
+	if errors.Is(err, io.EOF) {
+		_ = t.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// patient is where an answer goes; a reader that is too slow is left.
+type patient struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(writeTime))
+	return p.ResponseWriter.Write(b)
+}
+
+// Flush sends what was written.
+func (p *patient) Flush() { _ = p.control.Flush() }
+
+// Unwrap is for http.ResponseController.
+func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+func callOf(procedure string) string { return procedure[strings.LastIndexByte(procedure, '/')+1:] }

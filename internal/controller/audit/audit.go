@@ -1,0 +1,162 @@
+// Package audit keeps the record of what people and tools changed at a controller, or were refused: entries in order,
+// in files that are bounded in size. An entry is on disk before what it is about happens.
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"heddle/internal/host/ownfile"
+)
+
+// Result is what became of a call.
+type Result string
+
+// The results.
+const (
+	// Begun: nothing more is known, since the controller ended before the call did.
+	Begun   Result = "begun"
+	Done    Result = "done"
+	Failed  Result = "failed"
+	Refused Result = "refused"
+)
+
+// Entry is one call.
+type Entry struct {
+	// Number counts the entries of a controller; it has no gap but where entries were removed for age.
+	Number int64     `json:"number"`
+	At     time.Time `json:"at"`
+	// Ended is when the call was answered.
+	Ended time.Time `json:"ended,omitzero"`
+	// Who is the name of a token, or the user at the controller's socket.
+	Who string `json:"who,omitempty"`
+	// Token is the token's id, which is no secret.
+	Token string `json:"token,omitempty"`
+	Role  string `json:"role,omitempty"`
+	// From is the address of the caller.
+	From string `json:"from,omitempty"`
+	// Call is what was asked for, such as ApplyDefinition.
+	Call string `json:"call,omitempty"`
+	// Objects are what it was about.
+	Objects []string `json:"objects,omitempty"`
+	Result  Result   `json:"result"`
+	// Error says why it failed or was refused.
+	Error string `json:"error,omitempty"`
+	// Times is how many refusals the entry stands for, where that is more than one.
+	Times int `json:"times,omitempty"`
+}
+
+// Bounds of one entry, in bytes and in objects.
+const (
+	mostObjects = 64
+	longestText = 400
+)
+
+// bounded is the entry within the bounds.
+func (e Entry) bounded() Entry {
+	if n := len(e.Objects); n > mostObjects {
+		e.Objects = append(append([]string(nil), e.Objects[:mostObjects]...), fmt.Sprintf("and %d more", n-mostObjects))
+	}
+	for i, o := range e.Objects {
+		if len(o) > longestText {
+			e.Objects = append([]string(nil), e.Objects...)
+			e.Objects[i] = shorten(o)
+		}
+	}
+	for _, text := range []*string{&e.Who, &e.Call, &e.Error} {
+		*text = shorten(*text)
+	}
+	return e
+}
+
+func shorten(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	n := longestText
+	for !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}
+
+// Bounds are those of the files.
+type Bounds struct {
+	// File is after how many bytes another file is begun.
+	File int64
+	// Changes and Refusals are how many files there are at most of each. Refusals have files of their own, so that
+	// nobody can push changes out by being refused.
+	Changes, Refusals int
+}
+
+// DefaultBounds are 160 MiB in all: about 400,000 changes.
+func DefaultBounds() Bounds { return Bounds{File: 16 << 20, Changes: 8, Refusals: 2} }
+
+// Log is the record of one controller. Its methods may be called by several goroutines.
+type Log struct {
+	now      func() time.Time
+	changes  *series
+	refusals *series
+
+	mu   sync.Mutex
+	next int64
+}
+
+// Open opens the record in a directory, or begins it.
+func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
+	if err := ownfile.MakeDir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the directory of the audit log: %w", err)
+	}
+	l := &Log{now: now, changes: newSeries(dir, "changes", b.File, b.Changes),
+		refusals: newSeries(dir, "refusals", b.File, b.Refusals)}
+	for _, s := range []*series{l.changes, l.refusals} {
+		last, err := s.last()
+		if err != nil {
+			return nil, fmt.Errorf("the audit log: %w", err)
+		}
+		l.next = max(l.next, last)
+	}
+	return l, nil
+}
+
+// Close ends the record.
+func (l *Log) Close() error { return errors.Join(l.changes.close(), l.refusals.close()) }
+
+func (l *Log) number() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	return l.next
+}
+
+// Begin records that a call begins. When it returns without an error the entry is on disk; with one, nothing may be
+// changed.
+func (l *Log) Begin(e Entry) (*Call, error) {
+	e.Number, e.At, e.Result = l.number(), l.now().UTC(), Begun
+	if err := l.changes.append(e.Number, e.bounded()); err != nil {
+		return nil, fmt.Errorf("the audit log can't be written, so that nothing is changed: %w", err)
+	}
+	return &Call{log: l, number: e.Number}, nil
+}
+
+// Call is one that has begun.
+type Call struct {
+	log    *Log
+	number int64
+}
+
+// End records what became of it. Objects are added to those of the beginning.
+func (c *Call) End(result Result, objects []string, why string) error {
+	now := c.log.now().UTC()
+	return c.log.changes.append(c.number, Entry{Number: c.number, At: now, Objects: objects, Result: result,
+		Error: why}.bounded())
+}
+
+// Refuse records a refusal.
+func (l *Log) Refuse(e Entry) error {
+	e.Number, e.At, e.Result = l.number(), l.now().UTC(), Refused
+	return l.refusals.append(e.Number, e.bounded())
+}

@@ -1,0 +1,100 @@
+package health
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+)
+
+// well is a controller of which nothing is wrong.
+func well() *api.ControllerStatus {
+	return &api.ControllerStatus{RootStage: "steady", Clock: api.ClockSynchronised, DiskFree: 50 << 30,
+		DiskSize: 100 << 30,
+		Hosts:    map[string]int{"up": 3}, RootEnds: time.Unix(2e9, 0), CertificateEnds: time.Unix(1.9e9, 0),
+		Store: api.StoreStatus{Embedded: true, Quota: 8 << 30, Size: 1 << 20, InUse: 1 << 19,
+			Members: []api.StoreMember{
+				{Name: "c1", Leader: true, Self: true, Answered: true}}}}
+}
+
+func TestExamine(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*api.ControllerStatus)
+		hosts  []HostProblem
+		want   string // LEVEL CHECK and a part of the text; "" where all is well
+	}{
+		"well":  {func(*api.ControllerStatus) {}, nil, ""},
+		"stale": {func(s *api.ControllerStatus) { s.Store.Stale = "no quorum" }, nil, "wrong store no quorum"},
+		"alarm": {func(s *api.ControllerStatus) { s.Store.Alarms = []string{"NOSPACE"} }, nil,
+			"wrong alarms NOSPACE"},
+		"quota": {func(s *api.ControllerStatus) { s.Store.Size = 7 << 30 }, nil,
+			"wrong quota 7.0 GiB of its 8.0 GiB"},
+		"growing": {func(s *api.ControllerStatus) { s.Store.Size = 5 << 30 }, nil, "note quota 5.0 GiB"},
+		"lag":     {func(s *api.ControllerStatus) { s.Store.Members[0].Lag = 5000 }, nil, "wrong members c1 is 5000"},
+		"leader": {func(s *api.ControllerStatus) { s.Store.Members[0].Leader = false }, nil,
+			"wrong members no leader"},
+		"even": {func(s *api.ControllerStatus) { s.Store.Members = append(s.Store.Members, api.StoreMember{}) },
+			nil, "note members 2 members vote"},
+		"member": {func(s *api.ControllerStatus) { s.Store.Members[0].Error = "refused" }, nil,
+			"wrong members refused"},
+		"soon":     {func(s *api.ControllerStatus) { ends(s, api.ExpirySoon) }, nil, "note expiry the token of ann"},
+		"urgent":   {func(s *api.ControllerStatus) { ends(s, api.ExpiryUrgent) }, nil, "wrong expiry the token of ann"},
+		"rotation": {func(s *api.ControllerStatus) { s.RootStage = "switched" }, nil, "note root switched"},
+		"hosts": {func(*api.ControllerStatus) {}, []HostProblem{{"esx1", "out-of-sync", "no device"}},
+			"wrong hosts 1 of 3 cannot activate the definition: esx1 (no device)"},
+		"many hosts": {func(*api.ControllerStatus) {}, []HostProblem{{"a", "disconnected", ""},
+			{"b", "disconnected", ""},
+			{"c", "disconnected", ""}, {"d", "disconnected", ""}, {"e", "disconnected", ""}, {"f", "disconnected", ""}},
+			"note hosts a, b, c, d, e and 1 more"},
+		"disk": {func(s *api.ControllerStatus) { s.DiskFree = 1 << 30 }, nil,
+			"wrong disk 1.0 GiB of 100.0 GiB"},
+		"little disk":  {func(s *api.ControllerStatus) { s.DiskFree = 10 << 30 }, nil, "note disk 10.0 GiB"},
+		"clock":        {func(s *api.ControllerStatus) { s.Clock = api.ClockFree }, nil, "note clock follows no other"},
+		"unknown disk": {func(s *api.ControllerStatus) { s.DiskSize = 0 }, nil, "unknown disk not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := well()
+			c.change(s)
+			s.Findings = Examine(s, c.hosts)
+			var said []string
+			for _, f := range s.Findings {
+				if f.Level != api.HealthOK {
+					said = append(said, string(f.Level)+" "+f.Check+" "+f.Text)
+				}
+			}
+			words := strings.SplitN(c.want, " ", 3)
+			switch {
+			case c.want == "" && len(said) > 0, c.want != "" && len(said) != 1:
+				t.Fatalf("found %q", said)
+			case c.want != "" && (!strings.HasPrefix(said[0], words[0]+" "+words[1]) ||
+				!strings.Contains(said[0], words[2])):
+				t.Errorf("found %q", said)
+			}
+			if got := Healthy(s.Findings); got == (words[0] == "wrong") {
+				t.Errorf("healthy: %v", got)
+			}
+			var b bytes.Buffer
+			if err := Write(&b, s); err != nil || strings.Contains(b.String(), "all is well") != (c.want == "" ||
+				words[0] == "unknown") {
+				t.Errorf("%v\n%s", err, &b)
+			}
+		})
+	}
+}
+
+func ends(s *api.ControllerStatus, level api.ExpiryLevel) {
+	s.Expiring = []api.ExpiryWarning{{Subject: "token", Level: level,
+		Text: "the token of ann expires in 6 days, on 2026-11-30: make a new one"}}
+}
+
+func TestSkew(t *testing.T) {
+	now := time.Unix(2e9, 0)
+	if _, off := Skew(now.Add(20*time.Second), now, 0); off {
+		t.Error("20 s are too much")
+	}
+	if f, off := Skew(now.Add(-time.Hour), now, time.Second); !off || !strings.Contains(f.Text, "1h0m0s behind") {
+		t.Errorf("an hour behind: %+v", f)
+	}
+}

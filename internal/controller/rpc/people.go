@@ -1,0 +1,116 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os/user"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sys/unix"
+
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/metrics"
+)
+
+// people is the half of the server that people call.
+type people struct{ *Server }
+
+// calls are what people and tools call, each held against its rule and recorded.
+func (s *Server) calls() http.Handler {
+	rpc := connect.NewServer(s.guard.Intercept)
+	controllerv1connect.RegisterFleetServiceHandler(rpc, people{s})
+	controllerv1connect.RegisterMemberServiceHandler(rpc, people{s})
+	controllerv1connect.RegisterAccessServiceHandler(rpc, people{s})
+	controllerv1connect.RegisterStatusServiceHandler(rpc, people{s})
+	controllerv1connect.RegisterRootServiceHandler(rpc, people{s})
+	mux := http.NewServeMux()
+	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s, false)))
+	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))
+	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
+	return mux
+}
+
+// metricsPath is where a controller's metrics are.
+const metricsPath = "/metrics"
+
+// Metrics answers Prometheus.
+func (s *Server) Metrics() http.Handler {
+	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls}),
+		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
+			Timeout: 10 * time.Second})
+}
+
+// People answers on the controller's own socket, whose mode says who may call.
+func (s *Server) People() http.Handler { return s.guard.Local(s.calls(), socketUser) }
+
+// API answers people and tools who show a token: the listener is that of APIListener.
+func (s *Server) API() http.Handler {
+	return s.guard.Remote(s.calls(), func(r *http.Request) {
+		if v := visitorOf(r); v != nil {
+			v.stay()
+		}
+	})
+}
+
+// APIListener makes TLS of a listener for people and tools. Who has not shown a token is bounded there.
+func (s *Server) APIListener(l net.Listener) net.Listener {
+	return newDoor(l, s.TLS.PeopleTLS(), s.Log)
+}
+
+// APIServer is the server of API: requests are bounded in size and time.
+func (s *Server) APIServer() *http.Server {
+	srv := s.HTTP(s.API())
+	srv.MaxHeaderBytes = 16 << 10
+	srv.IdleTimeout = time.Minute
+	srv.HTTP2.MaxConcurrentStreams = 64
+	srv.HTTP2.WriteByteTimeout = 30 * time.Second
+	return srv
+}
+
+type connectionKey struct{}
+
+// connected keeps the connection of a request where its handler finds it.
+func connected(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+func visitorOf(r *http.Request) *visitor {
+	c, ok := r.Context().Value(connectionKey{}).(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	v, _ := c.NetConn().(*visitor)
+	return v
+}
+
+// socketUser is who calls at the socket, as the kernel knows it.
+func socketUser(r *http.Request) string {
+	const unknown = "the controller's socket"
+	c, ok := r.Context().Value(connectionKey{}).(*net.UnixConn)
+	if !ok {
+		return unknown
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return unknown
+	}
+	var cred *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || failed != nil {
+		return unknown
+	}
+	if u, err := user.LookupId(strconv.Itoa(int(cred.Uid))); err == nil {
+		return u.Username
+	}
+	return fmt.Sprintf("uid %d", cred.Uid)
+}

@@ -1,0 +1,199 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/api"
+	"heddle/internal/api/wire"
+	"heddle/internal/controller/health"
+	"heddle/internal/controller/pki"
+	"heddle/internal/controller/store"
+)
+
+// Self is the controller that a server is part of.
+type Self struct {
+	Started time.Time
+	// Dir is its directory.
+	Dir string
+	// Store says how etcd is.
+	Store func(context.Context) (store.Status, error)
+}
+
+// GetControllerStatus says how this controller is, and what it sees of the cluster.
+func (p people) GetControllerStatus(ctx context.Context, _ *controllerv1.GetControllerStatusRequest) (
+	*controllerv1.GetControllerStatusResponse, error) {
+	s := p.Status(ctx)
+	out := &controllerv1.GetControllerStatusResponse{}
+	codec := wire.Codec{Lenient: true}
+	return out, codec.Put(s, out)
+}
+
+// Status is how this controller is.
+func (s *Server) Status(ctx context.Context) *api.ControllerStatus {
+	now, trust := s.TLS.Now(), s.Authority.Trust()
+	out := &api.ControllerStatus{Cluster: string(trust.Cluster), Name: s.Authority.Get().Document.Name,
+		Controller: s.self.ID, Version: s.self.Version, Started: s.Self.Started, Now: now,
+		Controllers: s.places(), Store: s.storeStatus(ctx), RootStage: string(s.Authority.Get().Document.Stage),
+		RootEnds: trust.Roots[0].NotAfter, Clock: clockState()}
+	out.DiskFree, out.DiskSize = disk(s.Self.Dir)
+	if own, err := s.TLS.Own(); err == nil {
+		out.CertificateEnds = own.Certificate.Leaf.NotAfter
+	}
+	var problems []health.HostProblem
+	out.Hosts, problems = s.summary(ctx, out)
+	for _, w := range pki.Warnings(s.ends(), now) {
+		out.Expiring = append(out.Expiring, api.ExpiryWarning{Subject: w.Subject, ID: w.ID, Name: w.Name, Ends: w.Ends,
+			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
+	}
+	out.Findings = health.Examine(out, problems)
+	out.Healthy = health.Healthy(out.Findings)
+	return out
+}
+
+// places are where the controllers answer.
+func (s *Server) places() (list []api.ControllerPlace) {
+	for _, c := range s.cluster() {
+		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.self.ID}
+		if c.API != "" {
+			at.URL = "https://" + c.API
+		}
+		list = append(list, at)
+	}
+	return list
+}
+
+// summary counts the hosts by their states in the whole cluster, and names those that do not have the definition
+// active.
+func (s *Server) summary(ctx context.Context, out *api.ControllerStatus) (by map[string]int,
+	problems []health.HostProblem) {
+	by, out.Epoch = map[string]int{}, s.Epoch
+	list, err := people{s}.ListHosts(ctx, &controllerv1.ListHostsRequest{})
+	if err != nil {
+		return by, nil
+	}
+	out.Revision = list.GetRevision()
+	for _, h := range list.GetHosts() {
+		word, why := stateWord(h.GetState()), ""
+		by[word]++
+		if len(h.GetProblems()) > 0 {
+			why = h.GetProblems()[0]
+		}
+		switch h.GetState() {
+		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_PENDING:
+		default:
+			problems = append(problems, health.HostProblem{Name: h.GetName(), State: word, Why: why})
+		}
+	}
+	return by, problems
+}
+
+// stateWord is a state's word in the contract.
+func stateWord(state controllerv1.HostState) string {
+	var one struct {
+		State string `json:"state"`
+	}
+	codec := wire.Codec{Lenient: true}
+	if codec.Get(&controllerv1.Host{State: state}, &one) != nil {
+		return ""
+	}
+	return one.State
+}
+
+// ends are all things that end: roots, this controller's certificate, those of hosts, tokens.
+func (s *Server) ends() []pki.Expiring {
+	list := s.Authority.ExpiringRoots()
+	if own, err := s.TLS.Own(); err == nil {
+		if e, err := pki.ExpiringCertificate(own.Certificate.Leaf); err == nil {
+			list = append(list, e)
+		}
+	}
+	for _, o := range s.Store.List(store.KindHost) {
+		var doc hostDoc
+		if json.Unmarshal(o.Doc, &doc) == nil && !doc.Expires.IsZero() {
+			list = append(list, pki.Expiring{Subject: pki.HostSubject, ID: o.ID, Name: doc.Name,
+				Made: doc.Expires.Add(-pki.CertificateLife), Ends: doc.Expires})
+		}
+	}
+	for _, r := range s.apiTokens() {
+		list = append(list, r.Expiring())
+	}
+	for _, o := range s.Store.List(store.KindToken) {
+		if r, err := pki.DecodeJoinRecord(o.Doc); err == nil {
+			if e, ok := r.Expiring(); ok {
+				list = append(list, e)
+			}
+		}
+	}
+	return list
+}
+
+// storeTime bounds how long etcd may take to say how it is.
+const storeTime = 5 * time.Second
+
+func (s *Server) storeStatus(ctx context.Context) (out api.StoreStatus) {
+	if s.Self.Store == nil {
+		out.Error = "this controller does not know"
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	st, err := s.Self.Store(ctx)
+	out = api.StoreStatus{Embedded: st.Embedded, Stale: st.Stale, Revision: st.Revision, Quota: st.Quota}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	for _, m := range st.Members {
+		one := api.StoreMember{Name: m.Name, Leader: m.Leader, Learner: m.Learner, Self: m.Self, Error: m.Error}
+		if m.Health != nil {
+			one.Answered, one.Lag = true, int64(m.Health.Lag)
+			one.Size, one.InUse = m.Health.Size, m.Health.InUse
+			if len(m.Health.Errors) > 0 {
+				one.Error = cmp.Or(one.Error, m.Health.Errors[0])
+			}
+			out.Size, out.InUse = max(out.Size, one.Size), max(out.InUse, one.InUse)
+		}
+		out.Members = append(out.Members, one)
+	}
+	for _, a := range st.Alarms {
+		out.Alarms = append(out.Alarms, a.Kind)
+	}
+	return out
+}
+
+// disk is the space of the file system with a directory; 0 where it is not known.
+func disk(dir string) (free, size int64) {
+	var st unix.Statfs_t
+	if dir == "" || unix.Statfs(dir, &st) != nil {
+		return 0, 0
+	}
+	return int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize
+}
+
+// synchronisedFile is made by systemd-timesyncd once it has the time.
+const synchronisedFile = "/run/systemd/timesync/synchronized"
+
+// clockState says whether the clock follows others. The kernel's word is not for services that may not set the clock.
+func clockState() api.ClockState {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err == nil && state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0 {
+		return api.ClockSynchronised
+	}
+	_, fileErr := os.Stat(synchronisedFile)
+	switch {
+	case fileErr == nil:
+		return api.ClockSynchronised
+	case err == nil && errors.Is(fileErr, fs.ErrNotExist):
+		return api.ClockFree
+	}
+	return api.ClockUnknown
+}
