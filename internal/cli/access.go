@@ -95,7 +95,7 @@ func howToUse(made *api.NewToken) string {
 	}
 	return fmt.Sprintf("token %s counts until %s; it is not shown again. Keep it in a file of mode 0600, and:\n"+
 		"  heddle context add NAME %s --ca sha256:%s --token-file FILE\n", made.ID,
-		made.Expires.Local().Format("2006-01-02 15:04"), url, made.Trust.Fingerprint)
+		made.Expires.Local().Format(time.DateTime), url, made.Trust.Fingerprint)
 }
 
 func newTokenList(d Deps, t *fleetTarget) *cobra.Command {

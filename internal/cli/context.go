@@ -302,7 +302,7 @@ func untilText(at time.Time, now time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
-	text := at.Local().Format("2006-01-02 15:04")
+	text := at.Local().Format(time.DateTime)
 	if now.After(at) {
 		text += " (over)"
 	}
