@@ -15,7 +15,7 @@ import (
 
 func newCA(d Deps) *cobra.Command {
 	t := &fleetTarget{}
-	c := group("ca", "The root by which everybody of a cluster is known, and its rotation",
+	c := group("ca", "The root of a cluster's certificates, and its rotation",
 		"  heddle ca show\n  heddle ca rotate")
 	c.Long =
 		"Each cluster has an authority of its own, whose root signs the certificates of controllers and hosts. A " +

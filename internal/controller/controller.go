@@ -113,24 +113,26 @@ func run(ctx context.Context, o Options) (ended error) {
 // serve answers until ctx ends.
 func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, self *self, at *listeners,
 	anew chan error) error {
+	front := rpc.Front{Server: server}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { server.Run(ctx); return nil })
 	g.Go(func() error { return answer(ctx, server.HTTP(server.Hosts()), server.Listener(at.hosts)) })
-	g.Go(func() error { return answer(ctx, server.HTTP(server.People()), at.socket) })
+	g.Go(func() error { return answer(ctx, server.HTTP(front.People()), at.socket) })
 	if at.api != nil {
-		g.Go(func() error { return answer(ctx, server.APIServer(), server.APIListener(at.api)) })
+		g.Go(func() error { return answer(ctx, front.APIServer(), front.APIListener(at.api)) })
 	}
 	if at.metrics != nil {
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", server.Metrics())
+		mux.Handle("GET /metrics", front.Metrics())
 		g.Go(func() error { return answer(ctx, server.HTTP(mux), at.metrics) })
 	}
 	g.Go(func() error { return self.keep(ctx, o.Log) })
-	g.Go(func() error { self.rotate(ctx, st, server, anew, o.Log); return nil })
+	g.Go(func() error { self.rotate(ctx, st, front, anew, o.Log); return nil })
 	g.Go(func() error { return self.settle(ctx, st, o.Log) })
 	g.Go(func() error { return watch(ctx, st, anew) })
 	o.Log.Info("ready", "cluster", string(self.authority.Trust().Cluster), "controller", self.Name, "agents",
-		at.hosts.Addr().String(), "advertised", o.Advertise, "api", at.advertised, "peers", self.Peer, "socket", o.Socket)
+		at.hosts.Addr().String(), "advertised", o.Advertise, "api", at.advertised, "peers", self.Peer, "socket",
+		o.Socket)
 	if o.Ready != nil {
 		o.Ready()
 	}

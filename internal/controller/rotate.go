@@ -18,7 +18,7 @@ const turnTime = 20 * time.Second
 // rotate keeps the authority what the store says, until ctx ends: whichever controller makes a step of a rotation, all
 // of them trust and issue by it at once. etcd reads whom it trusts when it starts alone: where there are several
 // members, they start anew after a rotation, one after the other.
-func (s *self) rotate(ctx context.Context, st *store.Store, server *rpc.Server, anew chan<- error, log *slog.Logger) {
+func (s *self) rotate(ctx context.Context, st *store.Store, front rpc.Front, anew chan<- error, log *slog.Logger) {
 	for b := range st.Watch(ctx, 0) {
 		for _, e := range b.Events {
 			if e.Key != authorityKey() || e.Object == nil {
@@ -33,7 +33,7 @@ func (s *self) rotate(ctx context.Context, st *store.Store, server *rpc.Server, 
 			}
 			stage := s.authority.Get().Document.Stage
 			log.Info("the cluster's roots have changed", "stage", stage)
-			server.NewAuthority()
+			front.NewAuthority()
 			if stage == pki.Steady && s.exports {
 				go s.turn(ctx, st, anew)
 			}

@@ -27,7 +27,8 @@ func RuleOf(procedure string) Rule {
 	}
 	switch call {
 	// What only reads. Each is listed here, since a call may be added elsewhere by who does not know this list.
-	case "GetDefinition", "ListHosts", "ListFleetPorts", "ListControllers", "GetControllerStatus", "GetTrust", "GetRoot", "WhoAmI",
+	case "GetDefinition", "ListHosts", "ListFleetPorts", "ListControllers", "GetControllerStatus", "GetTrust",
+		"GetRoot", "WhoAmI",
 		"metrics":
 		return Rule{Role: identity.Viewer}
 	// The lists of who may do what, and of who did what, show more than the network.

@@ -41,7 +41,7 @@ func answersPeople(t *testing.T) *front {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	f := &front{controller: c, door: newDoor(l, c.TLS.PeopleTLS(), c.Log), address: l.Addr().String(),
 		auditAt: c.auditDir}
-	srv := c.APIServer()
+	srv := Front{c.Server}.APIServer()
 	var g sync.WaitGroup
 	g.Go(func() {
 		if err := srv.Serve(f.door); !errors.Is(err, http.ErrServerClosed) {
@@ -61,6 +61,7 @@ func answersPeople(t *testing.T) *front {
 type person struct {
 	controllerv1connect.FleetServiceClient
 	access controllerv1connect.AccessServiceClient
+	status controllerv1connect.StatusServiceClient
 	http   *http.Client
 	token  string
 }
@@ -93,6 +94,7 @@ func (f *front) by(header string, conf *tls.Config) *person {
 	client := &http.Client{Transport: shows{transport, header}}
 	rpc := connect.NewClient(connecthttp.NewTransport(client, "https://"+f.address, connecthttp.WithCompressors()))
 	return &person{controllerv1connect.NewFleetServiceClient(rpc), controllerv1connect.NewAccessServiceClient(rpc),
+		controllerv1connect.NewStatusServiceClient(rpc),
 		client, strings.TrimPrefix(header, "Bearer ")}
 }
 

@@ -31,7 +31,7 @@ const (
 )
 
 // apiToken finds the record of a token; nil for none.
-func (s *Server) apiToken(id identity.TokenID) *pki.APIRecord {
+func (s Front) apiToken(id identity.TokenID) *pki.APIRecord {
 	o, ok := s.Store.Get(store.Key{Kind: apiTokenKind, Name: string(id)})
 	if !ok {
 		return nil
@@ -45,7 +45,7 @@ func (s *Server) apiToken(id identity.TokenID) *pki.APIRecord {
 }
 
 // apiTokens are the records of all, by name and age.
-func (s *Server) apiTokens() (list []*pki.APIRecord) {
+func (s Front) apiTokens() (list []*pki.APIRecord) {
 	for _, o := range s.Store.List(apiTokenKind) {
 		if r := s.apiToken(identity.TokenID(o.Name)); r != nil {
 			list = append(list, r)
@@ -61,7 +61,7 @@ func (s *Server) apiTokens() (list []*pki.APIRecord) {
 }
 
 // takeTokens takes in a batch of the store: what is under way with a token that was withdrawn ends.
-func (s *Server) takeTokens(b store.Batch) {
+func (s Front) takeTokens(b store.Batch) {
 	gone := func(e store.Event) bool { return e.Kind == apiTokenKind && e.Object == nil }
 	if b.Reset || slices.ContainsFunc(b.Events, gone) {
 		s.guard.Recheck()
@@ -81,17 +81,17 @@ func (p people) WhoAmI(ctx context.Context, _ *controllerv1.WhoAmIRequest) (*con
 
 // GetTrust says by what callers know the controllers.
 func (p people) GetTrust(context.Context, *controllerv1.GetTrustRequest) (*controllerv1.GetTrustResponse, error) {
-	return p.trust(), nil
+	return Front{p.Server}.trust(), nil
 }
 
-func (s *Server) trust() *controllerv1.GetTrustResponse {
+func (s Front) trust() *controllerv1.GetTrustResponse {
 	t := s.Authority.Trust()
 	return &controllerv1.GetTrustResponse{Cluster: string(t.Cluster), Fingerprint: s.Authority.Fingerprint().String(),
 		Roots: string(identity.PEMOf(t.Roots...)), Urls: s.apiURLs()}
 }
 
 // apiURLs are where the controllers answer people and tools.
-func (s *Server) apiURLs() (list []string) {
+func (s Front) apiURLs() (list []string) {
 	for _, c := range s.cluster() {
 		if c.API != "" {
 			list = append(list, "https://"+c.API)
@@ -123,17 +123,17 @@ func (p people) CreateAPIToken(ctx context.Context, q *controllerv1.CreateAPITok
 	}
 	changes := []store.Change{{Key: store.Key{Kind: apiTokenKind, Name: string(token.ID)}, Doc: doc,
 		IfVersion: store.New}}
-	changes = append(changes, p.longExpired(now)...)
+	changes = append(changes, Front{p.Server}.longExpired(now)...)
 	if _, err := p.Store.Write(ctx, changes); err != nil {
 		return nil, storeError(err)
 	}
 	access.Note(ctx, "token "+string(token.ID))
 	return &controllerv1.CreateAPITokenResponse{Token: token.Text(), Id: string(token.ID),
-		Expires: timestamppb.New(record.Expires), Trust: p.trust()}, nil
+		Expires: timestamppb.New(record.Expires), Trust: Front{p.Server}.trust()}, nil
 }
 
 // longExpired removes tokens that expired long ago, a few at a time.
-func (s *Server) longExpired(now time.Time) (changes []store.Change) {
+func (s Front) longExpired(now time.Time) (changes []store.Change) {
 	for _, r := range s.apiTokens() {
 		if now.Sub(r.Expires) > keepExpired && len(changes) < mostPruned {
 			changes = append(changes, store.Change{Key: store.Key{Kind: apiTokenKind, Name: string(r.ID)},
@@ -147,7 +147,7 @@ func (s *Server) longExpired(now time.Time) (changes []store.Change) {
 func (p people) ListAPITokens(context.Context, *controllerv1.ListAPITokensRequest) (
 	*controllerv1.ListAPITokensResponse, error) {
 	out, now := &controllerv1.ListAPITokensResponse{}, p.TLS.Now()
-	for _, r := range p.apiTokens() {
+	for _, r := range (Front{p.Server}).apiTokens() {
 		out.Tokens = append(out.Tokens, &controllerv1.AccessToken{Id: string(r.ID), Name: r.Name,
 			Role: controllerv1.AccessRole(r.Role), Look: r.MayLook() == nil, Made: timestamppb.New(r.Made),
 			Expires: timestamppb.New(r.Expires), By: r.By, Expired: now.After(r.Expires)})

@@ -79,7 +79,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: first.GetHello().GetConversation(), cancel: cancel, done: ctx.Done(),
-		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: s.issuerOf(peer)}
+		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: issuerOf(peer, s.Authority.Trust())}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
 		return err

@@ -23,14 +23,17 @@ import (
 // people is the half of the server that people call.
 type people struct{ *Server }
 
+// Front is the side of a server on which people and tools are.
+type Front struct{ *Server }
+
 // calls are what people and tools call, each held against its rule and recorded.
-func (s *Server) calls() http.Handler {
+func (s Front) calls() http.Handler {
 	rpc := connect.NewServer(s.guard.Intercept)
-	controllerv1connect.RegisterFleetServiceHandler(rpc, people{s})
-	controllerv1connect.RegisterMemberServiceHandler(rpc, people{s})
-	controllerv1connect.RegisterAccessServiceHandler(rpc, people{s})
-	controllerv1connect.RegisterStatusServiceHandler(rpc, people{s})
-	controllerv1connect.RegisterRootServiceHandler(rpc, people{s})
+	controllerv1connect.RegisterFleetServiceHandler(rpc, people{s.Server})
+	controllerv1connect.RegisterMemberServiceHandler(rpc, people{s.Server})
+	controllerv1connect.RegisterAccessServiceHandler(rpc, people{s.Server})
+	controllerv1connect.RegisterStatusServiceHandler(rpc, people{s.Server})
+	controllerv1connect.RegisterRootServiceHandler(rpc, people{s.Server})
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))
@@ -42,17 +45,17 @@ func (s *Server) calls() http.Handler {
 const metricsPath = "/metrics"
 
 // Metrics answers Prometheus.
-func (s *Server) Metrics() http.Handler {
+func (s Front) Metrics() http.Handler {
 	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})
 }
 
 // People answers on the controller's own socket, whose mode says who may call.
-func (s *Server) People() http.Handler { return s.guard.Local(s.calls(), socketUser) }
+func (s Front) People() http.Handler { return s.guard.Local(s.calls(), socketUser) }
 
 // API answers people and tools who show a token: the listener is that of APIListener.
-func (s *Server) API() http.Handler {
+func (s Front) API() http.Handler {
 	return s.guard.Remote(s.calls(), func(r *http.Request) {
 		if v := visitorOf(r); v != nil {
 			v.stay()
@@ -61,12 +64,12 @@ func (s *Server) API() http.Handler {
 }
 
 // APIListener makes TLS of a listener for people and tools. Who has not shown a token is bounded there.
-func (s *Server) APIListener(l net.Listener) net.Listener {
+func (s Front) APIListener(l net.Listener) net.Listener {
 	return newDoor(l, s.TLS.PeopleTLS(), s.Log)
 }
 
 // APIServer is the server of API: requests are bounded in size and time.
-func (s *Server) APIServer() *http.Server {
+func (s Front) APIServer() *http.Server {
 	srv := s.HTTP(s.API())
 	srv.MaxHeaderBytes = 16 << 10
 	srv.IdleTimeout = time.Minute

@@ -127,8 +127,8 @@ func (r *renewal) wait() time.Duration {
 }
 
 // issuerOf is the root that signed the certificate of a host; of none that counts it is zero.
-func (s *Server) issuerOf(p *identity.Peer) (root identity.Fingerprint) {
-	for _, r := range s.Authority.Trust().Roots {
+func issuerOf(p *identity.Peer, trust identity.Trust) (root identity.Fingerprint) {
+	for _, r := range trust.Roots {
 		if bytes.Equal(r.SubjectKeyId, p.Certificate.AuthorityKeyId) {
 			return identity.FingerprintOf(r)
 		}

@@ -25,7 +25,7 @@ func AuthorityKey() store.Key { return store.Key{Kind: AuthorityKind, Name: "aut
 
 // NewAuthority is called when a rotation has put another authority in the place of the one before: hosts are told to
 // renew their certificates, and connections whose certificates count no more end.
-func (s *Server) NewAuthority() {
+func (s Front) NewAuthority() {
 	trust := s.Authority.Trust()
 	if n := s.gate.Recheck(func(p *identity.Peer) error {
 		_, err := trust.Client(p.Chain(), s.TLS.Now(), pki.Grace)
@@ -45,10 +45,10 @@ func (p people) GetRoot(context.Context, *controllerv1.GetRootRequest) (*control
 	if err != nil {
 		return nil, err
 	}
-	return p.root(d)
+	return Front{p.Server}.root(d)
 }
 
-func (s *Server) root(d *pki.Document) (*controllerv1.GetRootResponse, error) {
+func (s Front) root(d *pki.Document) (*controllerv1.GetRootResponse, error) {
 	a, err := d.View()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func stages() map[pki.Stage]controllerv1.RootStage {
 
 // unready are the hosts for which the next step comes too early, by name. Of a host that is not connected it counts
 // what it was handed with its newest certificate.
-func (s *Server) unready(d *pki.Document) ([]string, error) {
+func (s Front) unready(d *pki.Document) ([]string, error) {
 	cluster, names := s.Authority.Trust().Cluster, map[string]string{}
 	var holders []pki.Holder
 	s.fleet.mu.Lock()
@@ -123,7 +123,7 @@ func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootReques
 		p.Log.Info("a rotation of the root goes on", "stage", next.Stage)
 		access.Note(ctx, "root is "+string(next.Stage))
 	}
-	root, err := p.root(next)
+	root, err := Front{p.Server}.root(next)
 	return &controllerv1.RotateRootResponse{Root: root}, err
 }
 
@@ -160,7 +160,7 @@ func (p people) step(d *pki.Document, q *controllerv1.RotateRootRequest) (next *
 
 // early is the error of a step that comes too early.
 func (p people) early(d *pki.Document, what string) error {
-	late, err := p.unready(d)
+	late, err := Front{p.Server}.unready(d)
 	if err != nil || len(late) == 0 {
 		return err
 	}

@@ -97,7 +97,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{}}
 	s.TLS.Revoked = s.gate.Check
-	s.guard = access.New(access.Options{Token: s.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
+	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
 	return s, s.readRevocations()
 }
@@ -115,7 +115,7 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { spread(ctx, s) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
-		s.takeTokens(b)
+		Front{s}.takeTokens(b)
 		s.fleet.take(b)
 	}
 	beside.Wait()
@@ -182,6 +182,7 @@ func (s *Server) HTTP(h http.Handler) *http.Server {
 	protocols.SetHTTP2(true)
 	protocols.SetHTTP1(true)
 	return &http.Server{Handler: h, ConnContext: connected, ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout: 5 * time.Minute, Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		IdleTimeout: 5 * time.Minute, Protocols: protocols, ErrorLog: slog.NewLogLogger(s.Log.Handler(),
+			slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}}
 }

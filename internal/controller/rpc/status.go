@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	optionsv1 "heddle/api/heddle/options/v1"
 	"heddle/internal/api"
 	"heddle/internal/api/wire"
 	"heddle/internal/controller/health"
@@ -31,14 +33,14 @@ type Self struct {
 // GetControllerStatus says how this controller is, and what it sees of the cluster.
 func (p people) GetControllerStatus(ctx context.Context, _ *controllerv1.GetControllerStatusRequest) (
 	*controllerv1.GetControllerStatusResponse, error) {
-	s := p.Status(ctx)
+	s := Front{p.Server}.Status(ctx)
 	out := &controllerv1.GetControllerStatusResponse{}
 	codec := wire.Codec{Lenient: true}
 	return out, codec.Put(s, out)
 }
 
 // Status is how this controller is.
-func (s *Server) Status(ctx context.Context) *api.ControllerStatus {
+func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	now, trust := s.TLS.Now(), s.Authority.Trust()
 	out := &api.ControllerStatus{Cluster: string(trust.Cluster), Name: s.Authority.Get().Document.Name,
 		Controller: s.self.ID, Version: s.self.Version, Started: s.Self.Started, Now: now,
@@ -60,7 +62,7 @@ func (s *Server) Status(ctx context.Context) *api.ControllerStatus {
 }
 
 // places are where the controllers answer.
-func (s *Server) places() (list []api.ControllerPlace) {
+func (s Front) places() (list []api.ControllerPlace) {
 	for _, c := range s.cluster() {
 		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.self.ID}
 		if c.API != "" {
@@ -73,10 +75,10 @@ func (s *Server) places() (list []api.ControllerPlace) {
 
 // summary counts the hosts by their states in the whole cluster, and names those that do not have the definition
 // active.
-func (s *Server) summary(ctx context.Context, out *api.ControllerStatus) (by map[string]int,
+func (s Front) summary(ctx context.Context, out *api.ControllerStatus) (by map[string]int,
 	problems []health.HostProblem) {
 	by, out.Epoch = map[string]int{}, s.Epoch
-	list, err := people{s}.ListHosts(ctx, &controllerv1.ListHostsRequest{})
+	list, err := people{s.Server}.ListHosts(ctx, &controllerv1.ListHostsRequest{})
 	if err != nil {
 		return by, nil
 	}
@@ -98,18 +100,16 @@ func (s *Server) summary(ctx context.Context, out *api.ControllerStatus) (by map
 
 // stateWord is a state's word in the contract.
 func stateWord(state controllerv1.HostState) string {
-	var one struct {
-		State string `json:"state"`
-	}
-	codec := wire.Codec{Lenient: true}
-	if codec.Get(&controllerv1.Host{State: state}, &one) != nil {
+	value := state.Descriptor().Values().ByNumber(state.Number())
+	if value == nil {
 		return ""
 	}
-	return one.State
+	word, _ := proto.GetExtension(value.Options(), optionsv1.E_Text).(string)
+	return word
 }
 
 // ends are all things that end: roots, this controller's certificate, those of hosts, tokens.
-func (s *Server) ends() []pki.Expiring {
+func (s Front) ends() []pki.Expiring {
 	list := s.Authority.ExpiringRoots()
 	if own, err := s.TLS.Own(); err == nil {
 		if e, err := pki.ExpiringCertificate(own.Certificate.Leaf); err == nil {
@@ -139,7 +139,7 @@ func (s *Server) ends() []pki.Expiring {
 // storeTime bounds how long etcd may take to say how it is.
 const storeTime = 5 * time.Second
 
-func (s *Server) storeStatus(ctx context.Context) (out api.StoreStatus) {
+func (s Front) storeStatus(ctx context.Context) (out api.StoreStatus) {
 	if s.Self.Store == nil {
 		out.Error = "this controller does not know"
 		return out
