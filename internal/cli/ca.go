@@ -89,14 +89,10 @@ func newCARotate(d Deps, t *fleetTarget) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			client, err := t.client()
-			if err != nil {
-				return err
-			}
 			ctx, cancel := context.WithTimeout(c.Context(), r.wait+callTimeout)
 			defer cancel()
 			r.until = time.Now().Add(r.wait)
-			root, err := r.run(ctx, client)
+			root, err := r.run(ctx)
 			if err != nil {
 				return err
 			}
@@ -122,35 +118,48 @@ type rotation struct {
 const lookAgain = 500 * time.Millisecond
 
 // run makes all steps that are left.
-func (r *rotation) run(ctx context.Context, f *api.Fleet) (*api.Root, error) {
-	root, err := f.Root(ctx)
+func (r *rotation) run(ctx context.Context) (*api.Root, error) {
+	root, err := r.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if root.Stage == api.RootSteady {
-		if root, err = r.step(ctx, f, api.RootAnnounce, "the next root is announced"); err != nil {
+		if root, err = r.step(ctx, api.RootAnnounce, "the next root is announced"); err != nil {
 			return nil, err
 		}
 	}
 	if root.Stage == api.RootAnnounced {
-		if err := r.ready(ctx, f); err != nil {
+		if err := r.ready(ctx); err != nil {
 			return nil, err
 		}
-		if root, err = r.step(ctx, f, api.RootSwitch, "the next root issues"); err != nil {
+		if root, err = r.step(ctx, api.RootSwitch, "the next root issues"); err != nil {
 			return nil, err
 		}
 	}
 	if root.Stage == api.RootSwitched {
-		if err := r.ready(ctx, f); err != nil {
+		if err := r.ready(ctx); err != nil {
 			return nil, err
 		}
-		return r.step(ctx, f, api.RootFinish, "the root before is trusted no more")
+		return r.step(ctx, api.RootFinish, "the root before is trusted no more")
 	}
 	return root, nil
 }
 
-func (r *rotation) step(ctx context.Context, f *api.Fleet, step api.RootStep, said string) (*api.Root, error) {
-	root, err := f.RotateRoot(ctx, step, r.force)
+// look asks by a connection of its own each time, by which a context learns the roots that the controller shows now.
+func (r *rotation) look(ctx context.Context) (*api.Root, error) {
+	client, err := r.target.client()
+	if err != nil {
+		return nil, err
+	}
+	return client.Root(ctx)
+}
+
+func (r *rotation) step(ctx context.Context, step api.RootStep, said string) (*api.Root, error) {
+	client, err := r.target.client()
+	if err != nil {
+		return nil, err
+	}
+	root, err := client.RotateRoot(ctx, step, r.force)
 	if err == nil {
 		_, err = fmt.Fprintln(r.d.Stderr, said)
 	}
@@ -158,9 +167,9 @@ func (r *rotation) step(ctx context.Context, f *api.Fleet, step api.RootStep, sa
 }
 
 // ready waits until no host waits.
-func (r *rotation) ready(ctx context.Context, f *api.Fleet) error {
+func (r *rotation) ready(ctx context.Context) error {
 	for !r.force {
-		root, err := f.Root(ctx)
+		root, err := r.look(ctx)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,9 +123,38 @@ func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootReques
 		}
 		p.Log.Info("a rotation of the root goes on", "stage", next.Stage)
 		access.Note(ctx, "root is "+string(next.Stage))
+		if err := p.shows(ctx, next); err != nil {
+			return nil, err
+		}
 	}
 	root, err := Front{p.Server}.root(next)
 	return &controllerv1.RotateRootResponse{Root: root}, err
+}
+
+// takeTime bounds how long this controller may take until it goes by a step that was stored.
+const takeTime = 10 * time.Second
+
+// shows waits until this controller shows the roots of a document: whoever connects after the answer learns them.
+func (p people) shows(ctx context.Context, d *pki.Document) error {
+	a, err := d.View()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeTime)
+	defer cancel()
+	for {
+		own, err := p.TLS.Own()
+		if err == nil && slices.EqualFunc(own.Trust.Roots, a.Trust().Roots, (*x509.Certificate).Equal) {
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return connect.NewError(connect.CodeUnavailable,
+				"the step is stored, and this controller does not go by it "+
+					"yet: see its log, and call this again")
+		}
+	}
 }
 
 // step is the authority after a step.
