@@ -176,9 +176,42 @@ func (g *Guard) refuse(e audit.Entry, why error) {
 	e.Error = why.Error()
 	g.count(audit.Refused, max(1, e.Times))
 	g.Log.Warn("refused", "who", e.Who, "token", e.Token, "from", e.From, "call", e.Call, "why", e.Error)
+	if g.Audit == nil {
+		return // a server that nobody calls but hosts
+	}
 	if err := g.Audit.Refuse(e); err != nil {
 		g.Log.Error("the audit log can't be written", "err", err)
 	}
+}
+
+// Joiner is a host or a controller that shows a token for joining.
+type Joiner struct {
+	From  string
+	Token identity.TokenID
+	// Call is what it asks for, Name under which name.
+	Call, Name string
+}
+
+func (j Joiner) entry() audit.Entry {
+	return audit.Entry{From: j.From, Token: string(j.Token), Call: j.Call, Objects: []string{"name=" + j.Name}}
+}
+
+// Join records that somebody is let in by a token, before it is. The caller calls done with what became of it.
+func (g *Guard) Join(ctx context.Context, j Joiner) (done func(error), err error) {
+	return g.begin(ctx, j.entry())
+}
+
+// NotJoined records that a token for joining did not count, at a bounded rate.
+func (g *Guard) NotJoined(j Joiner, why error) {
+	within, times := g.throttle.failed(j.From, g.Now())
+	if !within {
+		return
+	}
+	e := j.entry()
+	if times > 1 {
+		e.Times = times
+	}
+	g.refuse(e, why)
 }
 
 // write answers with an error, in the protocol of the request.

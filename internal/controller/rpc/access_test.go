@@ -295,7 +295,7 @@ func TestAccess_Certificates(t *testing.T) {
 	if err := f.by("", must(m.record.TLS())(t)).lists(t); connect.CodeOf(err) != connect.CodeUnauthenticated {
 		t.Errorf("a host is answered without a token: %v", err)
 	}
-	if n := len(f.audited()); n != before+1 {
+	if n := len(f.audited()); n != before+2 { // the join of the host, and the refusal
 		t.Errorf("refused %d times: %v", n-before, f.audited())
 	}
 	resp, err := http.Get("http://" + f.address + "/")
@@ -419,4 +419,23 @@ func TestAccess_NothingIsChangedUnrecorded(t *testing.T) {
 		d.GetContent(), "dvs") {
 		t.Error("the definition was changed")
 	}
+}
+
+// Who joins by a token is recorded, and so are tokens that do not count, at a bounded rate.
+func TestAccess_JoiningIsRecorded(t *testing.T) {
+	f := answersPeople(t)
+	f.define(clusterText)
+	f.joins("esx1")
+	m := &machine{c: f.controller, dir: t.TempDir(), report: &controllerv1.HostReport{}}
+	for range 40 {
+		guess := identity.NewJoinToken(f.authority.Fingerprint())
+		if _, err := m.ask("esx2", guess.Text()); err == nil {
+			t.Fatal("a guessed token lets a host in")
+		}
+	}
+	got := f.audited()
+	if got[0] != " JoinHost DONE [name=esx1] " || len(got) < 2 || len(got) > 20 {
+		t.Errorf("recorded\n%s", strings.Join(got, "\n"))
+	}
+	has(t, "a refusal", got[1], "JoinHost REFUSED [name=esx2]", "is unknown to this cluster")
 }

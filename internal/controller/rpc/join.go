@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect/v2"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/access"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -36,6 +37,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	now := s.TLS.Now()
 	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName(), now)
 	if err != nil {
+		s.guard.NotJoined(access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost", Name: q.GetName()},
+			err)
 		s.Log.Warn("a host was not let in", "name", q.GetName(), "address", addressOf(ctx), "token", token.String(),
 			"why",
 			err)
@@ -90,7 +93,13 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if change != nil {
 		changes = append(changes, *change)
 	}
-	if _, err := s.Store.Write(ctx, changes); err != nil {
+	done, err := s.guard.Join(ctx, access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinHost",
+		Name: q.GetName()})
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.Store.Write(ctx, changes)
+	if done(err); err != nil {
 		return nil, storeError(err)
 	}
 	s.Log.Info("a host joined", "host", q.GetName(), "address", addressOf(ctx), "token", token.String())

@@ -79,6 +79,8 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 	}
 	used, change, err := s.redeem(token, pki.JoinRequest{Token: token, Key: key}, q.GetName(), s.TLS.Now())
 	if err != nil {
+		s.guard.NotJoined(access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinController",
+			Name: q.GetName()}, err)
 		s.Log.Warn("a controller was not let in", "name", q.GetName(), "address", addressOf(ctx), "token",
 			token.String(), "why", err)
 		return nil, connect.NewError(connect.CodeUnauthenticated, err.Error())
@@ -92,8 +94,14 @@ func (s *Server) JoinController(ctx context.Context, q *controllerv1.JoinControl
 		if err != nil {
 			return nil, err
 		}
-		if _, err := s.Store.Write(ctx, []store.Change{*change, {Key: store.Key{Kind: ControllerKind, Name: id},
-			Doc: doc, IfVersion: store.New}}); err != nil {
+		done, err := s.guard.Join(ctx, access.Joiner{From: addressOf(ctx), Token: token.ID, Call: "JoinController",
+			Name: q.GetName()})
+		if err != nil {
+			return nil, err
+		}
+		_, err = s.Store.Write(ctx, []store.Change{*change, {Key: store.Key{Kind: ControllerKind, Name: id},
+			Doc: doc, IfVersion: store.New}})
+		if done(err); err != nil {
 			return nil, storeError(err)
 		}
 		s.Log.Info("a controller joined", "controller", q.GetName(), "id", id, "address", addressOf(ctx), "token",

@@ -39,8 +39,9 @@ const controllerIntro = `# The API of a controller
 What agents, commands and other programs say to a controller, and what it answers: [Connect](https://connectrpc.com) over protobuf,
 by the rules of the [agent's API](api.md).
 
-- FleetService is for people and tools. It answers on the controller's socket, ` + "`/run/heddle-controller/api.sock`" + `,
-  which is for root alone.
+- FleetService, AccessService, StatusService, RootService and MemberService are for people and tools. They answer on the controller's
+  socket, ` + "`/run/heddle-controller/api.sock`" + `, which is for root alone, and on port 7443 over TLS 1.3 for who
+  [shows a token](../how-to/access.md): ` + "`Authorization: Bearer ht1.…`" + `. Prometheus reads ` + "`/metrics`" + ` there.
 - HostService is for agents, on port 7411: TLS 1.3, where both sides show [certificates](../explanation/identity.md); JoinHost
   shows a token instead.
 
