@@ -81,7 +81,7 @@ func (p people) WhoAmI(ctx context.Context, _ *controllerv1.WhoAmIRequest) (*con
 
 // GetTrust says by what callers know the controllers.
 func (p people) GetTrust(context.Context, *controllerv1.GetTrustRequest) (*controllerv1.GetTrustResponse, error) {
-	return Front{p.Server}.trust(), nil
+	return Front(p).trust(), nil
 }
 
 func (s Front) trust() *controllerv1.GetTrustResponse {
@@ -123,13 +123,13 @@ func (p people) CreateAPIToken(ctx context.Context, q *controllerv1.CreateAPITok
 	}
 	changes := []store.Change{{Key: store.Key{Kind: apiTokenKind, Name: string(token.ID)}, Doc: doc,
 		IfVersion: store.New}}
-	changes = append(changes, Front{p.Server}.longExpired(now)...)
+	changes = append(changes, Front(p).longExpired(now)...)
 	if _, err := p.Store.Write(ctx, changes); err != nil {
 		return nil, storeError(err)
 	}
 	access.Note(ctx, "token "+string(token.ID))
 	return &controllerv1.CreateAPITokenResponse{Token: token.Text(), Id: string(token.ID),
-		Expires: timestamppb.New(record.Expires), Trust: Front{p.Server}.trust()}, nil
+		Expires: timestamppb.New(record.Expires), Trust: Front(p).trust()}, nil
 }
 
 // longExpired removes tokens that expired long ago, a few at a time.
@@ -147,7 +147,7 @@ func (s Front) longExpired(now time.Time) (changes []store.Change) {
 func (p people) ListAPITokens(context.Context, *controllerv1.ListAPITokensRequest) (
 	*controllerv1.ListAPITokensResponse, error) {
 	out, now := &controllerv1.ListAPITokensResponse{}, p.TLS.Now()
-	for _, r := range (Front{p.Server}).apiTokens() {
+	for _, r := range Front(p).apiTokens() {
 		out.Tokens = append(out.Tokens, &controllerv1.AccessToken{Id: string(r.ID), Name: r.Name,
 			Role: controllerv1.AccessRole(r.Role), Look: r.MayLook() == nil, Made: timestamppb.New(r.Made),
 			Expires: timestamppb.New(r.Expires), By: r.By, Expired: now.After(r.Expires)})

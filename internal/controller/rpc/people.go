@@ -29,11 +29,11 @@ type Front struct{ *Server }
 // calls are what people and tools call, each held against its rule and recorded.
 func (s Front) calls() http.Handler {
 	rpc := connect.NewServer(s.guard.Intercept)
-	controllerv1connect.RegisterFleetServiceHandler(rpc, people{s.Server})
-	controllerv1connect.RegisterMemberServiceHandler(rpc, people{s.Server})
-	controllerv1connect.RegisterAccessServiceHandler(rpc, people{s.Server})
-	controllerv1connect.RegisterStatusServiceHandler(rpc, people{s.Server})
-	controllerv1connect.RegisterRootServiceHandler(rpc, people{s.Server})
+	controllerv1connect.RegisterFleetServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterMemberServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterAccessServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))

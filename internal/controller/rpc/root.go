@@ -46,7 +46,7 @@ func (p people) GetRoot(context.Context, *controllerv1.GetRootRequest) (*control
 	if err != nil {
 		return nil, err
 	}
-	return Front{p.Server}.root(d)
+	return Front(p).root(d)
 }
 
 func (s Front) root(d *pki.Document) (*controllerv1.GetRootResponse, error) {
@@ -127,7 +127,7 @@ func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootReques
 			return nil, err
 		}
 	}
-	root, err := Front{p.Server}.root(next)
+	root, err := Front(p).root(next)
 	return &controllerv1.RotateRootResponse{Root: root}, err
 }
 
@@ -190,7 +190,7 @@ func (p people) step(d *pki.Document, q *controllerv1.RotateRootRequest) (next *
 
 // early is the error of a step that comes too early.
 func (p people) early(d *pki.Document, what string) error {
-	late, err := Front{p.Server}.unready(d)
+	late, err := Front(p).unready(d)
 	if err != nil || len(late) == 0 {
 		return err
 	}

@@ -33,7 +33,7 @@ type Self struct {
 // GetControllerStatus says how this controller is, and what it sees of the cluster.
 func (p people) GetControllerStatus(ctx context.Context, _ *controllerv1.GetControllerStatusRequest) (
 	*controllerv1.GetControllerStatusResponse, error) {
-	s := Front{p.Server}.Status(ctx)
+	s := Front(p).Status(ctx)
 	out := &controllerv1.GetControllerStatusResponse{}
 	codec := wire.Codec{Lenient: true}
 	return out, codec.Put(s, out)
@@ -78,7 +78,7 @@ func (s Front) places() (list []api.ControllerPlace) {
 func (s Front) summary(ctx context.Context, out *api.ControllerStatus) (by map[string]int,
 	problems []health.HostProblem) {
 	by, out.Epoch = map[string]int{}, s.Epoch
-	list, err := people{s.Server}.ListHosts(ctx, &controllerv1.ListHostsRequest{})
+	list, err := people(s).ListHosts(ctx, &controllerv1.ListHostsRequest{})
 	if err != nil {
 		return by, nil
 	}
