@@ -31,6 +31,10 @@ func TestTheControllersPackage(t *testing.T) {
 		"/usr/share/doc/heddle-controller/changelog.gz":               "-rw-r--r--",
 		"/usr/share/doc/heddle-controller/three-hosts.md":             "-rw-r--r--",
 		"/usr/share/doc/heddle-controller/several-controllers.md":     "-rw-r--r--",
+		"/usr/share/doc/heddle-controller/access.md":                  "-rw-r--r--",
+		"/usr/share/heddle-controller/grafana/heddle-controller.json": "-rw-r--r--",
+
+		"/usr/share/heddle-controller/prometheus/controller-alerts.yaml": "-rw-r--r--",
 	} {
 		if got := files[path]; got != mode+" root/root" {
 			t.Errorf("%s: %q, want %s root/root", path, got, mode)

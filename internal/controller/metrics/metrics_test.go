@@ -52,7 +52,7 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"prometheus/controller-alerts.yaml", "grafana/heddle-controller.json"} {
-		text, err := os.ReadFile("../../../packaging/" + file)
+		text, err := os.ReadFile("../../../packaging/controller/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))
 	mux := http.NewServeMux()
-	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s, false)))
+	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
 	return mux

@@ -238,7 +238,7 @@ type dashboard struct {
 
 func loadDashboard(t *testing.T, name string) dashboard {
 	t.Helper()
-	b, err := os.ReadFile("../../../packaging/grafana/" + name)
+	b, err := os.ReadFile("../../../packaging/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func loadDashboard(t *testing.T, name string) dashboard {
 }
 
 func TestTheDashboardsAreThoseThatGrafanaTakes(t *testing.T) {
-	for _, name := range []string{"heddle.json", "heddle-controller.json"} {
+	for _, name := range []string{"grafana/heddle.json", "controller/grafana/heddle-controller.json"} {
 		t.Run(name, func(t *testing.T) { loadDashboard(t, name).isWhole(t) })
 	}
 }
@@ -302,7 +302,7 @@ func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
 	h.deaf("tap9")
 	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")
 	c := prometheus(t, h)
-	d := loadDashboard(t, "heddle.json")
+	d := loadDashboard(t, "grafana/heddle.json")
 	fill := strings.NewReplacer("$__rate_interval", "10s", "$job", "heddle", "$instance", ".*", "$switch", "lab",
 		"$port_group", ".*", "$port", ".*")
 	waiting := map[string]string{} // the query by the panel
@@ -394,10 +394,11 @@ func (h *host) deaf(device string) {
 
 func TestAlertsAreValidAndFireOnWhatTheyAreFor(t *testing.T) {
 	testkit.Tool(t, "promtool")
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"},
-		{"check", "rules", "controller-alerts.yaml"}, {"test", "rules", "controller-alerts_test.yaml"}} {
-		cmd := exec.Command("promtool", args...)
-		cmd.Dir = "../../../packaging/prometheus"
+	for _, args := range [][]string{{"prometheus", "check", "alerts.yaml"}, {"prometheus", "test", "alerts_test.yaml"},
+		{"controller/prometheus", "check", "controller-alerts.yaml"},
+		{"controller/prometheus", "test", "controller-alerts_test.yaml"}} {
+		cmd := exec.Command("promtool", args[1], "rules", args[2])
+		cmd.Dir = "../../../packaging/" + args[0]
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
