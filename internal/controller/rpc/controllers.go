@@ -12,7 +12,6 @@ import (
 
 	"connectrpc.com/connect/v2"
 
-	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 )
@@ -46,7 +45,7 @@ type roster struct {
 
 	// last is which hosts other controllers had, by their ids.
 	lastMu sync.Mutex
-	last   map[string][]*controllerv1.HostHere
+	last   map[string]hostsThen
 }
 
 // Announce writes where agents find this controller, and who it is.

@@ -131,15 +131,29 @@ func (r *roster) remember(controller string, hosts []*controllerv1.HostHere) {
 	r.lastMu.Lock()
 	defer r.lastMu.Unlock()
 	if r.last == nil {
-		r.last = map[string][]*controllerv1.HostHere{}
+		r.last = map[string]hostsThen{}
 	}
-	r.last[controller] = hosts
+	r.last[controller] = hostsThen{time.Now(), hosts}
 }
+
+// hostsThen is which hosts a controller had when it answered last.
+type hostsThen struct {
+	at    time.Time
+	hosts []*controllerv1.HostHere
+}
+
+// lastTime is how long that is worth showing: hosts of a controller that is gone are elsewhere by then.
+const lastTime = time.Minute
 
 func (r *roster) remembered(controller string) (list []*controllerv1.HostHere) {
 	r.lastMu.Lock()
 	defer r.lastMu.Unlock()
-	for _, h := range r.last[controller] {
+	then := r.last[controller]
+	if time.Since(then.at) > lastTime {
+		delete(r.last, controller)
+		return nil
+	}
+	for _, h := range then.hosts {
 		if !h.GetConnected() {
 			continue
 		}
@@ -244,6 +258,7 @@ func (s *Server) waiting(names []string, e *elsewhere) (list []*controllerv1.Hos
 			if !now.GetStale() {
 				continue
 			}
+			pending = append(pending, name) // it is on its way to another controller
 		case controllerv1.HostState_HOST_STATE_PENDING:
 			pending = append(pending, name)
 			why = append([]string{"it has not answered yet"}, why...)

@@ -65,11 +65,15 @@ var passing = []error{rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.
 func steadily(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		passes := slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
-		if !passes || !pause(ctx, 50*time.Millisecond) {
+		if !passes(err) || !pause(ctx, 50*time.Millisecond) {
 			return err
 		}
 	}
+}
+
+// passes reports whether an error ends by itself.
+func passes(err error) bool {
+	return slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
 }
 
 // wrap makes an error of etcd one of the store.

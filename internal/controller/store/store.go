@@ -206,17 +206,33 @@ func (s *Store) Watch(ctx context.Context, fromRevision int64) <-chan Batch {
 
 // Sync returns when the memory holds everything that was written before, by whichever controller.
 func (s *Store) Sync(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*s.opts.Timeout)
 	defer cancel()
-	// A write is the one thing that all versions of etcd order with the events of a watch.
-	resp, err := s.client.Put(ctx, s.keys.meta("sync"), "")
+	revision, err := s.touch(ctx)
 	if err != nil {
 		return wrap(err)
 	}
-	if err := s.mem.wait(ctx, resp.Header.Revision); err != nil {
+	if err := s.mem.wait(ctx, revision); err != nil {
 		return &Unavailable{Cause: err}
 	}
 	return nil
+}
+
+// touch writes something that nobody reads: a write is the one thing that all versions of etcd order with the events of
+// a watch. It is repeated while a leader is elected: etcd drops what comes meanwhile, and says so late.
+func (s *Store) touch(ctx context.Context) (revision int64, err error) {
+	for {
+		one, cancel := context.WithTimeout(ctx, s.opts.Timeout/4)
+		resp, err := s.client.Put(one, s.keys.meta("sync"), "")
+		late := one.Err() != nil
+		cancel()
+		if err == nil {
+			return resp.Header.Revision, nil
+		}
+		if !late && !passes(err) || !pause(ctx, 50*time.Millisecond) {
+			return 0, err
+		}
+	}
 }
 
 // Stale says why reads may be old: etcd has no quorum, or doesn't answer. It is nil when they are current.

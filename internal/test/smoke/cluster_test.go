@@ -107,5 +107,37 @@ func TestS103_ThreeControllersServeOneCluster(t *testing.T) {
 	all[gone].Await("it knows both hosts", func() bool {
 		return all[gone].StateOf("esx0") == api.HostUp && all[gone].StateOf("esx1") == api.HostUp
 	})
+	f.withoutMajority(all)
 	f.whole("between the hosts", between)
+}
+
+// withoutMajority kills two of three controllers: the one that is left marks what it shows, takes no change and sends
+// the hosts away, until another one is back.
+func (f *fleet) withoutMajority(all [3]*realhost.Controller) {
+	f.t.Helper()
+	all[1].End(syscall.SIGKILL)
+	all[2].End(syscall.SIGKILL)
+	all[0].Await("what is shown is marked", func() bool {
+		list, err := all[0].Hosts(f.t.Context())
+		return err == nil && list.Stale != "" && len(list.Unreachable) == 2
+	})
+	f.hosts[0].Await("the host is sent away", func() bool {
+		m, err := f.hosts[0].Membership(f.t.Context())
+		return err == nil && m.Connected == ""
+	})
+	_, err := all[0].Fleet.Define(f.t.Context(), api.Define{File: "fleet.yaml", Content: fleetText + "# once more\n"})
+	if err == nil {
+		f.t.Error("a change was taken without a majority")
+	}
+	all[1].Start()
+	for n := range f.hosts {
+		name := fmt.Sprintf("esx%d", n)
+		all[0].Await(name+" is up again", func() bool { return all[0].StateOf(name) == api.HostUp })
+	}
+	if list, err := all[0].Hosts(f.t.Context()); err != nil || list.Stale != "" {
+		f.t.Errorf("with a majority: %+v, %v", list, err)
+	}
+	if out := all[0].Define(strings.Replace(fleetText, "access: 20", "access: 29", 1)); len(out.Waiting) > 0 {
+		f.t.Errorf("a change with a majority: %+v", out)
+	}
 }

@@ -70,7 +70,8 @@ func TestControllersShareAnEtcdThatIsThereAlready(t *testing.T) {
 	if err != nil || len(list.Controllers) != 2 || len(list.Notes) > 0 || list.Controllers[0].State != "up" {
 		t.Errorf("the controllers: %+v, %v", list, err)
 	}
-	if out, err := one.Run("snapshot", filepath.Join(dir, "db")); err == nil || !strings.Contains(out, "its own tools") {
+	out, err := one.Run("snapshot", filepath.Join(dir, "db"))
+	if err == nil || !strings.Contains(out, "its own tools") {
 		t.Errorf("a snapshot of somebody else's etcd: %v: %s", err, out)
 	}
 }

@@ -190,7 +190,7 @@ func (c *Controller) Join(h *Host, name string, labels map[string]string) {
 	}
 }
 
-// StateOf is how a host follows the definition, "" where there is no such host.
+// StateOf is how a host follows the definition, "" where there is no such host or that is not known at present.
 func (c *Controller) StateOf(name string) api.HostState {
 	c.T.Helper()
 	list, err := c.Hosts(c.T.Context())
@@ -198,7 +198,7 @@ func (c *Controller) StateOf(name string) api.HostState {
 		c.T.Fatal(err)
 	}
 	for _, h := range list.Hosts {
-		if h.Name == name {
+		if h.Name == name && !h.Stale {
 			return h.State
 		}
 	}
