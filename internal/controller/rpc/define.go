@@ -35,7 +35,7 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if err := p.Store.Sync(ctx); err != nil {
 		return nil, storeError(err)
 	}
-	if err := p.fold(ctx); err != nil {
+	if err := p.definitions().fold(ctx); err != nil {
 		return nil, storeError(err)
 	}
 	current, _ := p.Store.Get(DefinitionKey())
@@ -65,7 +65,7 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if q.GetDryRun() || change.Empty() {
 		return out, nil
 	}
-	if out.Revision, err = p.write(ctx, q.GetFile(), current.Version, change, versions); err != nil {
+	if out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, change, versions); err != nil {
 		return nil, storeError(err)
 	}
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
@@ -73,6 +73,8 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	out.Waiting, err = p.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
 	return out, err
 }
+
+func (s *Server) definitions() definitions { return definitions{s.Store, s.Log} }
 
 // stored is the definition in the store, with the versions of its objects.
 func (s *Server) stored() (*slice.Set, map[slice.Key]int64) {

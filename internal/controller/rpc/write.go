@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -19,6 +20,12 @@ type definitionDoc struct {
 	Change string `json:"change,omitempty"`
 }
 
+// definitions writes changes of the definition.
+type definitions struct {
+	Store Store
+	Log   *slog.Logger
+}
+
 // Bounds of one transaction, below those of the store.
 const (
 	// txnOps is how many keys it compares: one for an object, two for a port group that is removed.
@@ -30,7 +37,7 @@ const (
 )
 
 // write writes a change that was made on that revision of the definition, all of it at one instant (S83).
-func (s *Server) write(ctx context.Context, file string, revision int64, c slice.Change,
+func (s definitions) write(ctx context.Context, file string, revision int64, c slice.Change,
 	versions map[slice.Key]int64) (int64, error) {
 	list := changesOf(c, versions)
 	if _, left := cut(list); len(left) > 0 {
@@ -73,7 +80,7 @@ func cut(list []store.Change) (now, later []store.Change) {
 }
 
 // writeInParts writes a change beside the definition, makes it count, and folds it.
-func (s *Server) writeInParts(ctx context.Context, file string, revision int64, c slice.Change) (int64, error) {
+func (s definitions) writeInParts(ctx context.Context, file string, revision int64, c slice.Change) (int64, error) {
 	s.removeOrphans(ctx)
 	id, now := store.NewID(), time.Now()
 	parts := inParts(c)
@@ -107,7 +114,7 @@ func (s *Server) writeInParts(ctx context.Context, file string, revision int64, 
 
 // fold folds the change that the definition names into the objects, if that is not done yet. Several controllers may do
 // it at once: each transaction is made on the one before.
-func (s *Server) fold(ctx context.Context) error {
+func (s definitions) fold(ctx context.Context) error {
 	kept := map[store.Key]bool{}
 	for {
 		more, err := s.foldSome(ctx, kept)
@@ -130,7 +137,7 @@ func (s *Server) fold(ctx context.Context) error {
 }
 
 // foldSome does one transaction of it. What is kept is not removed.
-func (s *Server) foldSome(ctx context.Context, kept map[store.Key]bool) (more bool, err error) {
+func (s definitions) foldSome(ctx context.Context, kept map[store.Key]bool) (more bool, err error) {
 	current, _ := s.Store.Get(DefinitionKey())
 	change := changeBy(current.Doc)
 	open, ok := s.Store.Get(changeKey(change))
@@ -166,7 +173,7 @@ func (s *Server) foldSome(ctx context.Context, kept map[store.Key]bool) (more bo
 }
 
 // unfolded is what of a change the objects do not have yet.
-func (s *Server) unfolded(c slice.Change, kept map[store.Key]bool) []store.Change {
+func (s definitions) unfolded(c slice.Change, kept map[store.Key]bool) []store.Change {
 	var left slice.Change
 	versions := map[slice.Key]int64{}
 	look := func(k slice.Key) (o store.Object, ok bool) {
@@ -197,7 +204,7 @@ func changeBy(doc []byte) string {
 }
 
 // removeOrphans removes parts of changes that never came to count: their writer has ended before.
-func (s *Server) removeOrphans(ctx context.Context) {
+func (s definitions) removeOrphans(ctx context.Context) {
 	var gone []store.Change
 	for _, o := range s.Store.List(changeKind) {
 		id, _, part := strings.Cut(o.Name, "/")
