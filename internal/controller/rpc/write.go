@@ -104,6 +104,10 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 	revision, err = s.Store.Write(ctx, []store.Change{{Key: changeKey(id), Doc: open},
 		{Key: DefinitionKey(), Doc: doc, IfVersion: revision}})
 	if err != nil {
+		var conflict *store.Conflict
+		if errors.As(err, &conflict) { // it will never count
+			s.remove(ctx, func(name string, _ changePart) bool { return strings.HasPrefix(name, id+"/") })
+		}
 		return 0, err
 	}
 	if err := s.fold(ctx); err != nil {
@@ -205,20 +209,26 @@ func changeBy(doc []byte) string {
 
 // removeOrphans removes parts of changes that never came to count: their writer has ended before.
 func (s definitions) removeOrphans(ctx context.Context) {
+	s.remove(ctx, func(name string, p changePart) bool {
+		id, _, _ := strings.Cut(name, "/")
+		_, open := s.Store.Get(changeKey(id))
+		return !open && time.Since(p.At) >= orphaned
+	})
+}
+
+// remove removes parts of changes, as many as fit into one transaction. What is left is removed another time.
+func (s definitions) remove(ctx context.Context, is func(name string, p changePart) bool) {
 	var gone []store.Change
 	for _, o := range s.Store.List(changeKind) {
-		id, _, part := strings.Cut(o.Name, "/")
 		var p changePart
-		if _, open := s.Store.Get(changeKey(id)); !part || open || json.Unmarshal(o.Doc, &p) != nil ||
-			time.Since(p.At) < orphaned {
-			continue
+		if strings.Contains(o.Name, "/") && json.Unmarshal(o.Doc, &p) == nil && is(o.Name, p) {
+			gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 		}
-		gone = append(gone, store.Change{Key: o.Key, Delete: true, IfVersion: o.Version})
 	}
 	if gone, _ = cut(gone); len(gone) == 0 {
 		return
 	}
 	if _, err := s.Store.Write(ctx, gone); err != nil {
-		s.Log.Debug("remove parts of a change that never counted", "err", err)
+		s.Log.Debug("remove parts of a change that does not count", "err", err)
 	}
 }

@@ -46,8 +46,8 @@ func generation(v *inventory.Inventory, of map[string]slice.Hash) string {
 }
 
 // A change of the definition counts at one instant, however many objects it has: on no controller, and on no host, is
-// there anything between what was and what is (S83).
-func TestS83_AChangeOfManyObjectsIsOne(t *testing.T) {
+// there anything between what was and what is.
+func TestDefinition_AChangeOfManyObjectsIsOne(t *testing.T) {
 	c := newController(t)
 	c.define(large(0, 1, 1))
 	m := c.up("esx1")
@@ -109,7 +109,7 @@ func (e *ending) Write(ctx context.Context, list []store.Change) (int64, error) 
 
 // Wherever a controller ends while it writes a change of many objects: the definition is the one before or the one
 // after, and the next change finds it in order.
-func TestS83_AControllerThatEndsLeavesAWholeChange(t *testing.T) {
+func TestDefinition_AControllerThatEndsLeavesAWholeChange(t *testing.T) {
 	before, after := large(0, 1, 1), large(0, 400, 2)
 	for writes := range 9 {
 		t.Run(fmt.Sprintf("after %d transactions", writes), func(t *testing.T) {
@@ -146,6 +146,26 @@ func TestS83_AControllerThatEndsLeavesAWholeChange(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A change of many objects that was made on an old revision is refused as a whole, and nothing of it is left.
+func TestS83_AChangeOfManyObjectsOnAnOldRevisionIsRefused(t *testing.T) {
+	c := newController(t)
+	c.define(large(0, 1, 1))
+	old := must(people{c.Server}.GetDefinition(t.Context(), nil))(t).GetRevision()
+	now := large(0, 2, 2)
+	c.define(now)
+	change := slice.Between(&slice.Set{}, must(inventory.Of(must(parsed(large(0, 400, 3)))(t)))(t))
+	var conflict *store.Conflict
+	if _, err := c.definitions().writeInParts(t.Context(), "fleet.yaml", old, change); !errors.As(err, &conflict) {
+		t.Errorf("error %v, want a conflict", err)
+	}
+	if got, _ := c.stored(); got.Hash() != must(inventory.Of(must(parsed(now))(t)))(t).Hash() {
+		t.Errorf("the definition has %d objects now", got.Len())
+	}
+	if left := c.Store.List(changeKind); len(left) > 0 {
+		t.Errorf("%d objects are left, such as %s", len(left), left[0].Key)
 	}
 }
 
