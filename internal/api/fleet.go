@@ -86,6 +86,34 @@ type FleetPortQuery struct {
 	PortGroup string `json:"portGroup"`
 }
 
+// SyncedHosts are hosts that were sent again what they are to have.
+type SyncedHosts struct {
+	Hosts []SyncedHost `json:"hosts"`
+	// Unreachable are the names of controllers that do not answer.
+	Unreachable []string `json:"unreachable"`
+}
+
+// SyncedHost says how a host followed the definition before and after.
+type SyncedHost struct {
+	Host   string    `json:"host"`
+	Before HostState `json:"before"`
+	// Differences are the objects that were not active there as the definition has them.
+	Differences []string  `json:"differences"`
+	State       HostState `json:"state"`
+	// Problems say why it is not up.
+	Problems []string `json:"problems"`
+}
+
+// Sync sends a host, "" for all, again what it is to have, and waits so long for what becomes of that.
+func (f *Fleet) Sync(ctx context.Context, host string, wait time.Duration) (*SyncedHosts, error) {
+	out, err := call[SyncedHosts, controllerv1.SyncHostsRequest, controllerv1.SyncHostsResponse](ctx, f,
+		f.rpc.SyncHosts, struct {
+			Host string        `json:"host"`
+			Wait time.Duration `json:"wait"`
+		}{host, wait})
+	return &out, err
+}
+
 // Define replaces the definition of a cluster by a file.
 type Define struct {
 	File    string `json:"file"`

@@ -208,7 +208,10 @@ type machine struct {
 	report *controllerv1.HostReport
 	said   []string     // what became of the conversation, in words
 	calls  http.Handler // nil for none
-	stop   func()
+	// refuses says why nothing is activated; taken counts what was to be.
+	refuses []string
+	taken   int
+	stop    func()
 }
 
 // Given is what the machine has active.
@@ -222,6 +225,10 @@ func (m *machine) Given(context.Context) (*state.Slice, error) {
 func (m *machine) Take(_ context.Context, next *state.Slice) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.taken++
+	if len(m.refuses) > 0 {
+		return m.refuses, nil
+	}
 	m.given = next
 	return nil, nil
 }

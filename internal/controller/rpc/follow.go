@@ -28,6 +28,8 @@ type conn struct {
 	wake   chan struct{} // holds one token when something may have to be sent
 	cancel context.CancelCauseFunc
 	resend bool // the whole content is asked for
+	// acknowledged is how often the host has said what became of an update.
+	acknowledged int
 	// sent is what the host has been sent; nil before the first message.
 	sent   *content
 	beyond bool // it has reported what is not its to report
@@ -200,6 +202,9 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 				h.why)
 		default:
 			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}
+		}
+		if !a.GetResend() {
+			c.acknowledged++
 		}
 	}
 	f.wake()

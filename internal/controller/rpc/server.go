@@ -126,7 +126,7 @@ func (s *Server) Run(ctx context.Context) {
 func (s *Server) Hosts() http.Handler {
 	rpc := connect.NewServer()
 	controllerv1connect.RegisterHostServiceHandler(rpc, s)
-	controllerv1connect.RegisterControllerServiceHandler(rpc, s)
+	controllerv1connect.RegisterControllerServiceHandler(rpc, others{s})
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
 	mux.Handle("POST "+lookPath, newLooks(s, true))
@@ -134,6 +134,9 @@ func (s *Server) Hosts() http.Handler {
 		mux.ServeHTTP(w, r.WithContext(s.withCaller(r)))
 	})
 }
+
+// others is the half that other controllers call.
+type others struct{ *Server }
 
 type callerKey struct{}
 

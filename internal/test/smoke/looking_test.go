@@ -290,6 +290,24 @@ func TestLookingAtTheFleet_PastEventsInOrder(t *testing.T) {
 	}
 }
 
+// Hosts are sent everything again without losing a frame; one that is away is named.
+func TestLookingAtTheFleet_HostsAreSynced(t *testing.T) {
+	f := looked(t)
+	between := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
+	f.shows(0, `HOST  BEFORE  DIFFERS  STATE  PROBLEM
+esx0  up            0  up     -
+esx1  up            0  up     -
+esx2  up            0  up     -
+`, "", "host", "sync")
+	f.whole("while hosts are sent everything again", between)
+	f.hosts[2].End(syscall.SIGKILL)
+	f.controller.Await("esx2 is away", func() bool { return f.controller.StateOf("esx2") == api.HostDisconnected })
+	f.shows(1, `HOST  BEFORE        DIFFERS  STATE         PROBLEM
+esx2  disconnected        0  disconnected  -
+`, "", "host", "sync", "esx2")
+	f.shows(1, "", "heddle: the cluster has no host \"esx9\": see heddle host list\n", "host", "sync", "esx9")
+}
+
 // capturedLine is a line of "heddle capture -o json" over all hosts.
 type capturedLine struct {
 	Time           time.Time

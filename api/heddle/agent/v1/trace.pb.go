@@ -76,7 +76,7 @@ func (TraceCopyKind) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{0}
 }
 
-// TraceVerdict answers whether something arrives.
+// TraceVerdict says whether something arrives.
 type TraceVerdict int32
 
 const (
@@ -130,16 +130,16 @@ func (TraceVerdict) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{1}
 }
 
-// TraceKernel is whether the kernel program does with a frame what the model says.
+// TraceKernel says whether the kernel program and the model treat a frame alike.
 type TraceKernel int32
 
 const (
 	TraceKernel_TRACE_KERNEL_UNSPECIFIED TraceKernel = 0
 	TraceKernel_TRACE_KERNEL_AGREES      TraceKernel = 1
 	TraceKernel_TRACE_KERNEL_DISAGREES   TraceKernel = 2
-	// it was not asked: there is none
+	// not compared: there is no kernel program here
 	TraceKernel_TRACE_KERNEL_NO_PROGRAM TraceKernel = 3
-	// it was not asked: it is never given less than an Ethernet header
+	// not compared: the kernel takes no frame shorter than an Ethernet header
 	TraceKernel_TRACE_KERNEL_TOO_SHORT TraceKernel = 4
 )
 
@@ -188,18 +188,19 @@ func (TraceKernel) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_trace_proto_rawDescGZIP(), []int{2}
 }
 
-// TraceRequest asks what becomes of frames that enter at a port or uplink.
+// TraceRequest asks what would happen to frames that enter at a port or uplink.
 type TraceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// from is where they enter: a port, an uplink, or SWITCH/UPLINK where several switches have one of that name.
+	// from is where they enter: a port, an uplink, or SWITCH/UPLINK if several switches have one of that name.
 	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
-	// to is the port they are meant for. Without frame and frames: can from and to talk?
+	// to is the port for which they are meant. Without frame and frames the question is: can from and to talk?
 	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
 	// frame is a frame given by its fields.
 	Frame *TraceFields `protobuf:"bytes,3,opt,name=frame,proto3" json:"frame,omitempty"`
 	// frames are frames in their bytes, without FCS, in the order they are sent; at most MaxFrames.
 	Frames [][]byte `protobuf:"bytes,4,rep,name=frames,proto3" json:"frames,omitempty"`
-	// packet is the one of frames that is told in full, counted from 1; those before it are sent ahead. 0 = all of them.
+	// packet is the number, from 1, of the one of frames that is reported in full; those before it are sent first. 0 =
+	// all of them.
 	Packet        int32 `protobuf:"varint,5,opt,name=packet,proto3" json:"packet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -315,7 +316,7 @@ func (x *TraceResponse) GetReport() *TraceReport {
 	return nil
 }
 
-// TraceAddresses are the source and destination of a packet. The source may be left out.
+// TraceAddresses are the source and destination of a packet. The source may be missing.
 type TraceAddresses struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Src           []byte                 `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
@@ -368,7 +369,7 @@ func (x *TraceAddresses) GetDst() []byte {
 	return nil
 }
 
-// TracePorts are source and destination port. The source may be 0: one is chosen.
+// TracePorts are source and destination port. If the source is 0, one is chosen.
 type TracePorts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Src           uint32                 `protobuf:"varint,1,opt,name=src,proto3" json:"src,omitempty"`
@@ -421,25 +422,25 @@ func (x *TracePorts) GetDst() uint32 {
 	return 0
 }
 
-// TraceFields are a frame given by its fields; what is left out is filled in as the sender would.
+// TraceFields are the fields of a frame; missing ones are filled in as the sender would.
 type TraceFields struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	DstMac []byte                 `protobuf:"bytes,1,opt,name=dst_mac,json=dstMac,proto3,oneof" json:"dst_mac,omitempty"`
 	SrcMac []byte                 `protobuf:"bytes,2,opt,name=src_mac,json=srcMac,proto3,oneof" json:"src_mac,omitempty"`
-	// vlan is the 802.1Q tag the frame carries, 0–4094; absent = untagged. outer is an 802.1ad tag in front of it.
+	// vlan is the 802.1Q tag of the frame, 0–4094; absent = untagged. outer is an 802.1ad tag before it.
 	Vlan  *uint32 `protobuf:"varint,3,opt,name=vlan,proto3,oneof" json:"vlan,omitempty"`
 	Outer *uint32 `protobuf:"varint,4,opt,name=outer,proto3,oneof" json:"outer,omitempty"`
-	// ether_type of a frame that is neither arp nor ip.
+	// ether_type is for a frame that is neither ARP nor IP.
 	EtherType *uint32 `protobuf:"varint,5,opt,name=ether_type,json=etherType,proto3,oneof" json:"ether_type,omitempty"`
 	// At most one of these is set.
 	Arp *TraceAddresses `protobuf:"bytes,6,opt,name=arp,proto3" json:"arp,omitempty"`
 	// IPv4 or IPv6
 	Ip *TraceAddresses `protobuf:"bytes,7,opt,name=ip,proto3" json:"ip,omitempty"`
-	// At most one of these, with ip.
+	// At most one of these, together with ip.
 	Tcp  *TracePorts `protobuf:"bytes,8,opt,name=tcp,proto3" json:"tcp,omitempty"`
 	Udp  *TracePorts `protobuf:"bytes,9,opt,name=udp,proto3" json:"udp,omitempty"`
 	Icmp bool        `protobuf:"varint,10,opt,name=icmp,proto3" json:"icmp,omitempty"`
-	// length is the frame's in bytes, with tags and without FCS; 0 = as long as its headers, at least 60.
+	// length is the length of the frame in bytes, with tags and without FCS; 0 = as long as its headers, at least 60.
 	Length        int32 `protobuf:"varint,11,opt,name=length,proto3" json:"length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -552,7 +553,7 @@ func (x *TraceFields) GetLength() int32 {
 	return 0
 }
 
-// TraceStep is one decision on the way.
+// TraceStep is one decision on the frame's path.
 type TraceStep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stage         string                 `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`
@@ -605,7 +606,7 @@ func (x *TraceStep) GetText() string {
 	return ""
 }
 
-// TraceCopy is a copy that would be handed over.
+// TraceCopy is a copy that would be delivered.
 type TraceCopy struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	To     string                 `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
@@ -692,27 +693,25 @@ func (x *TraceCopy) GetBytes() string {
 	return ""
 }
 
-// TraceCause is why somebody gets nothing, and what changes that.
+// TraceCause says why somebody gets nothing, and what changes that.
 type TraceCause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// reason is the counted reason; or other-vlan or other-switch, when the port asked about is not where the frame
-	// is.
+	// reason is the counted reason; or other-vlan or other-switch, if the requested port is not in the frame's segment.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// port is who gets nothing, "" when it is the whole frame.
+	// port is the port that gets nothing, "" if the whole frame is dropped.
 	Port string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
 	Why  string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
-	// policy, value and from say to people what causes it: the setting or what else it is, what it is, and who has it
-	// so.
+	// policy, value and from describe the cause for people: the setting or other cause, its value, and where that comes
+	// from.
 	Policy string `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"`
 	Value  string `protobuf:"bytes,5,opt,name=value,proto3" json:"value,omitempty"`
 	From   string `protobuf:"bytes,6,opt,name=from,proto3" json:"from,omitempty"`
-	// change says what to do; edit what to write into the configuration for that; command carries it out or, where
-	// nothing is to
-	// be changed, shows what is behind it.
+	// change says what to do; edit is what to write into the configuration for that; command does it or, if nothing is to
+	// be changed, shows the state behind it.
 	Change  string     `protobuf:"bytes,7,opt,name=change,proto3" json:"change,omitempty"`
 	Edit    *TraceEdit `protobuf:"bytes,8,opt,name=edit,proto3" json:"edit,omitempty"`
 	Command string     `protobuf:"bytes,9,opt,name=command,proto3" json:"command,omitempty"`
-	// setting is what in the configuration causes it; absent where no setting does.
+	// setting is the setting of the configuration that causes it; absent if no setting does.
 	Setting       *PolicyRow `protobuf:"bytes,10,opt,name=setting,proto3" json:"setting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -818,25 +817,25 @@ func (x *TraceCause) GetSetting() *PolicyRow {
 	return nil
 }
 
-// TraceFrame is what becomes of one frame.
+// TraceFrame is what would happen to one frame.
 type TraceFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// from 1
+	// counts from 1
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// summary are the frame's headers in words, bytes the frame in hexadecimal.
+	// summary describes the frame's headers in words; bytes is the frame in hexadecimal.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	Length  int32  `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`
 	Bytes   string `protobuf:"bytes,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	// assumed is what was not given and how it was filled in.
+	// assumed are the fields that were not given, and the values used for them.
 	Assumed   []string     `protobuf:"bytes,5,rep,name=assumed,proto3" json:"assumed,omitempty"`
 	Steps     []*TraceStep `protobuf:"bytes,6,rep,name=steps,proto3" json:"steps,omitempty"`
 	Delivered bool         `protobuf:"varint,7,opt,name=delivered,proto3" json:"delivered,omitempty"`
-	// reason is why the frame was dropped, "" when it was not.
+	// reason is why the frame was dropped, "" if it was not.
 	Reason string       `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	Copies []*TraceCopy `protobuf:"bytes,9,rep,name=copies,proto3" json:"copies,omitempty"`
-	// causes explain the drop, every refused copy, and why the port asked about got none.
+	// causes explain the drop, every refused copy, and why the requested port got none.
 	Causes []*TraceCause `protobuf:"bytes,10,rep,name=causes,proto3" json:"causes,omitempty"`
-	// kernel says whether the kernel program does the same.
+	// kernel says whether the kernel program does the same as the model.
 	Kernel        TraceKernel `protobuf:"varint,11,opt,name=kernel,proto3,enum=heddle.agent.v1.TraceKernel" json:"kernel,omitempty"`
 	Differences   []string    `protobuf:"bytes,12,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -957,7 +956,7 @@ func (x *TraceFrame) GetDifferences() []string {
 	return nil
 }
 
-// TraceProtocol says whether two ports can talk a protocol: what both directions come to.
+// TraceProtocol says whether two ports can talk with a protocol, in both directions.
 type TraceProtocol struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ARP, IPv4, IPv6
@@ -1198,13 +1197,13 @@ type TraceReport struct {
 	To     string        `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
 	Frames []*TraceFrame `protobuf:"bytes,3,rep,name=frames,proto3" json:"frames,omitempty"`
 	Talk   *TraceTalk    `protobuf:"bytes,4,opt,name=talk,proto3" json:"talk,omitempty"`
-	// sent is how many frames were sent, when frames has not all of them.
+	// sent is how many frames were sent, if frames does not have all of them.
 	Sent int32 `protobuf:"varint,5,opt,name=sent,proto3" json:"sent,omitempty"`
 	// notes are about the whole answer.
 	Notes []string `protobuf:"bytes,6,rep,name=notes,proto3" json:"notes,omitempty"`
 	// agree says that model and kernel program agree on every frame.
 	Agree bool `protobuf:"varint,7,opt,name=agree,proto3" json:"agree,omitempty"`
-	// answer is what the report comes to.
+	// answer is the result of the report.
 	Answer        *TraceAnswer `protobuf:"bytes,8,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1296,13 +1295,13 @@ func (x *TraceReport) GetAnswer() *TraceAnswer {
 	return nil
 }
 
-// TraceAnswer is what was asked, answered in one sentence.
+// TraceAnswer answers the request in one sentence.
 type TraceAnswer struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Verdict TraceVerdict           `protobuf:"varint,1,opt,name=verdict,proto3,enum=heddle.agent.v1.TraceVerdict" json:"verdict,omitempty"`
-	// text says who reaches whom and how or, of a no, where and why the first frame ends.
+	// text says who reaches whom and how or, for a no, where and why the first frame is dropped.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// reason and fix are of a no: the reason of that refusal, and what changes it; "" where nothing does or should.
+	// reason and fix are for a no: the reason of the drop, and what changes it; "" if nothing does or should.
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	Fix           string `protobuf:"bytes,4,opt,name=fix,proto3" json:"fix,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -1317,6 +1317,96 @@ func (x *TakeSnapshotResponse) GetPart() []byte {
 	return nil
 }
 
+// SyncHostsHereRequest says which hosts.
+type SyncHostsHereRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       *SyncHostsRequest      `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SyncHostsHereRequest) Reset() {
+	*x = SyncHostsHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SyncHostsHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SyncHostsHereRequest) ProtoMessage() {}
+
+func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
+func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+// SyncHostsHereResponse is the answer.
+type SyncHostsHereResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hosts         []*SyncedHost          `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SyncHostsHereResponse) Reset() {
+	*x = SyncHostsHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SyncHostsHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SyncHostsHereResponse) ProtoMessage() {}
+
+func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
+func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
 var File_heddle_controller_v1_controller_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_controller_proto_rawDesc = "" +
@@ -1405,12 +1495,17 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x05notes\x18\x03 \x03(\tR\x05notes\"\x15\n" +
 	"\x13TakeSnapshotRequest\"*\n" +
 	"\x14TakeSnapshotResponse\x12\x12\n" +
-	"\x04part\x18\x01 \x01(\fR\x04part2\x8d\x04\n" +
+	"\x04part\x18\x01 \x01(\fR\x04part\"X\n" +
+	"\x14SyncHostsHereRequest\x12@\n" +
+	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
+	"\x15SyncHostsHereResponse\x126\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xf7\x04\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
 	"\rGetController\x12*.heddle.controller.v1.GetControllerRequest\x1a+.heddle.controller.v1.GetControllerResponse\x12e\n" +
-	"\fGetHostsHere\x12).heddle.controller.v1.GetHostsHereRequest\x1a*.heddle.controller.v1.GetHostsHereResponse\x12\\\n" +
+	"\fGetHostsHere\x12).heddle.controller.v1.GetHostsHereRequest\x1a*.heddle.controller.v1.GetHostsHereResponse\x12h\n" +
+	"\rSyncHostsHere\x12*.heddle.controller.v1.SyncHostsHereRequest\x1a+.heddle.controller.v1.SyncHostsHereResponse\x12\\\n" +
 	"\tClaimHost\x12&.heddle.controller.v1.ClaimHostRequest\x1a'.heddle.controller.v1.ClaimHostResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
@@ -1431,7 +1526,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*JoinControllerRequest)(nil),         // 0: heddle.controller.v1.JoinControllerRequest
 	(*JoinControllerResponse)(nil),        // 1: heddle.controller.v1.JoinControllerResponse
@@ -1455,44 +1550,52 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*JoinClusterResponse)(nil),           // 19: heddle.controller.v1.JoinClusterResponse
 	(*TakeSnapshotRequest)(nil),           // 20: heddle.controller.v1.TakeSnapshotRequest
 	(*TakeSnapshotResponse)(nil),          // 21: heddle.controller.v1.TakeSnapshotResponse
-	(*durationpb.Duration)(nil),           // 22: google.protobuf.Duration
-	(*Host)(nil),                          // 23: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 24: heddle.controller.v1.HostReport
-	(*timestamppb.Timestamp)(nil),         // 25: google.protobuf.Timestamp
+	(*SyncHostsHereRequest)(nil),          // 22: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 23: heddle.controller.v1.SyncHostsHereResponse
+	(*durationpb.Duration)(nil),           // 24: google.protobuf.Duration
+	(*Host)(nil),                          // 25: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 26: heddle.controller.v1.HostReport
+	(*timestamppb.Timestamp)(nil),         // 27: google.protobuf.Timestamp
+	(*SyncHostsRequest)(nil),              // 28: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 29: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	22, // 0: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	24, // 0: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	8,  // 1: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	23, // 2: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	24, // 3: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	25, // 2: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	26, // 3: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
 	13, // 4: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	22, // 5: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	25, // 6: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	0,  // 7: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	2,  // 8: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	4,  // 9: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	6,  // 10: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	9,  // 11: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	11, // 12: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	14, // 13: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	16, // 14: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	18, // 15: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	20, // 16: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	1,  // 17: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	3,  // 18: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	5,  // 19: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	7,  // 20: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	10, // 21: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	12, // 22: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	15, // 23: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	17, // 24: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	19, // 25: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	21, // 26: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	17, // [17:27] is the sub-list for method output_type
-	7,  // [7:17] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	24, // 5: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	27, // 6: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	28, // 7: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	29, // 8: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 9: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	2,  // 10: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	4,  // 11: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	6,  // 12: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	22, // 13: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	9,  // 14: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	11, // 15: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	14, // 16: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	16, // 17: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	18, // 18: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	20, // 19: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	1,  // 20: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	3,  // 21: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	5,  // 22: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	7,  // 23: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	23, // 24: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	10, // 25: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	12, // 26: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	15, // 27: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	17, // 28: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	19, // 29: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	21, // 30: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	20, // [20:31] is the sub-list for method output_type
+	9,  // [9:20] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -1508,7 +1611,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

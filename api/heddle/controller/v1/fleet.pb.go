@@ -1088,6 +1088,194 @@ func (x *CreateJoinTokenResponse) GetExpires() *timestamppb.Timestamp {
 	return nil
 }
 
+// SyncHostsRequest says which hosts.
+type SyncHostsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is its name; "" for all.
+	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// wait is how long to wait for the answers of those that are connected.
+	Wait          *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SyncHostsRequest) Reset() {
+	*x = SyncHostsRequest{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SyncHostsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SyncHostsRequest) ProtoMessage() {}
+
+func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SyncHostsRequest.ProtoReflect.Descriptor instead.
+func (*SyncHostsRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *SyncHostsRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SyncHostsRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+// SyncHostsResponse is the answer.
+type SyncHostsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Hosts []*SyncedHost          `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// unreachable are the names of controllers that do not answer: hosts that are connected there were not sent anything.
+	Unreachable   []string `protobuf:"bytes,2,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SyncHostsResponse) Reset() {
+	*x = SyncHostsResponse{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SyncHostsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SyncHostsResponse) ProtoMessage() {}
+
+func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SyncHostsResponse.ProtoReflect.Descriptor instead.
+func (*SyncHostsResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SyncHostsResponse) GetHosts() []*SyncedHost {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *SyncHostsResponse) GetUnreachable() []string {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
+// SyncedHost says how a host followed the definition before and after it was sent again.
+type SyncedHost struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Host   string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Before HostState              `protobuf:"varint,2,opt,name=before,proto3,enum=heddle.controller.v1.HostState" json:"before,omitempty"`
+	// differences are the objects that were not active there as the definition has them, a line each.
+	Differences []string  `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	State       HostState `protobuf:"varint,4,opt,name=state,proto3,enum=heddle.controller.v1.HostState" json:"state,omitempty"`
+	// problems say why it is not up.
+	Problems      []string `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SyncedHost) Reset() {
+	*x = SyncedHost{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SyncedHost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SyncedHost) ProtoMessage() {}
+
+func (x *SyncedHost) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SyncedHost.ProtoReflect.Descriptor instead.
+func (*SyncedHost) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SyncedHost) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SyncedHost) GetBefore() HostState {
+	if x != nil {
+		return x.Before
+	}
+	return HostState_HOST_STATE_UNSPECIFIED
+}
+
+func (x *SyncedHost) GetDifferences() []string {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *SyncedHost) GetState() HostState {
+	if x != nil {
+		return x.State
+	}
+	return HostState_HOST_STATE_UNSPECIFIED
+}
+
+func (x *SyncedHost) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
@@ -1170,21 +1358,35 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"e\n" +
 	"\x17CreateJoinTokenResponse\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
-	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires*\xe8\x01\n" +
+	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"U\n" +
+	"\x10SyncHostsRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12-\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"m\n" +
+	"\x11SyncHostsResponse\x126\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts\x12 \n" +
+	"\vunreachable\x18\x02 \x03(\tR\vunreachable\"\xce\x01\n" +
+	"\n" +
+	"SyncedHost\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x127\n" +
+	"\x06before\x18\x02 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x06before\x12 \n" +
+	"\vdifferences\x18\x03 \x03(\tR\vdifferences\x125\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x05state\x12\x1a\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems*\xe8\x01\n" +
 	"\tHostState\x12\x1a\n" +
 	"\x16HOST_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\rHOST_STATE_UP\x10\x01\x1a\x06\x8a\xb5\x18\x02up\x12#\n" +
 	"\x12HOST_STATE_PENDING\x10\x02\x1a\v\x8a\xb5\x18\apending\x12+\n" +
 	"\x16HOST_STATE_OUT_OF_SYNC\x10\x03\x1a\x0f\x8a\xb5\x18\vout-of-sync\x12#\n" +
 	"\x12HOST_STATE_WARNING\x10\x04\x1a\v\x8a\xb5\x18\awarning\x12-\n" +
-	"\x17HOST_STATE_DISCONNECTED\x10\x05\x1a\x10\x8a\xb5\x18\fdisconnected2\x84\x05\n" +
+	"\x17HOST_STATE_DISCONNECTED\x10\x05\x1a\x10\x8a\xb5\x18\fdisconnected2\xe2\x05\n" +
 	"\fFleetService\x12n\n" +
 	"\x0fApplyDefinition\x12,.heddle.controller.v1.ApplyDefinitionRequest\x1a-.heddle.controller.v1.ApplyDefinitionResponse\x12h\n" +
 	"\rGetDefinition\x12*.heddle.controller.v1.GetDefinitionRequest\x1a+.heddle.controller.v1.GetDefinitionResponse\x12\\\n" +
 	"\tListHosts\x12&.heddle.controller.v1.ListHostsRequest\x1a'.heddle.controller.v1.ListHostsResponse\x12_\n" +
 	"\n" +
 	"RemoveHost\x12'.heddle.controller.v1.RemoveHostRequest\x1a(.heddle.controller.v1.RemoveHostResponse\x12k\n" +
-	"\x0eListFleetPorts\x12+.heddle.controller.v1.ListFleetPortsRequest\x1a,.heddle.controller.v1.ListFleetPortsResponse\x12n\n" +
+	"\x0eListFleetPorts\x12+.heddle.controller.v1.ListFleetPortsRequest\x1a,.heddle.controller.v1.ListFleetPortsResponse\x12\\\n" +
+	"\tSyncHosts\x12&.heddle.controller.v1.SyncHostsRequest\x1a'.heddle.controller.v1.SyncHostsResponse\x12n\n" +
 	"\x0fCreateJoinToken\x12,.heddle.controller.v1.CreateJoinTokenRequest\x1a-.heddle.controller.v1.CreateJoinTokenResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
@@ -1200,7 +1402,7 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
 	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
@@ -1218,39 +1420,48 @@ var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(*FleetPort)(nil),               // 13: heddle.controller.v1.FleetPort
 	(*CreateJoinTokenRequest)(nil),  // 14: heddle.controller.v1.CreateJoinTokenRequest
 	(*CreateJoinTokenResponse)(nil), // 15: heddle.controller.v1.CreateJoinTokenResponse
-	nil,                             // 16: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 17: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 18: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
+	(*SyncHostsRequest)(nil),        // 16: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 17: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 18: heddle.controller.v1.SyncedHost
+	nil,                             // 19: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 20: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 21: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	18, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	21, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
 	3,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
 	8,  // 2: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	16, // 3: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	19, // 3: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
 	0,  // 4: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	19, // 5: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	22, // 5: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
 	13, // 6: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	17, // 7: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	18, // 8: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	19, // 9: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	1,  // 10: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	4,  // 11: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	6,  // 12: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	9,  // 13: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	11, // 14: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	14, // 15: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	2,  // 16: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	5,  // 17: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	7,  // 18: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	10, // 19: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	12, // 20: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	15, // 21: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	16, // [16:22] is the sub-list for method output_type
-	10, // [10:16] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	20, // 7: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	21, // 8: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	22, // 9: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	21, // 10: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	18, // 11: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 12: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 13: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 14: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	4,  // 15: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	6,  // 16: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	9,  // 17: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	11, // 18: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	16, // 19: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	14, // 20: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	2,  // 21: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	5,  // 22: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	7,  // 23: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	10, // 24: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	12, // 25: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	17, // 26: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	15, // 27: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	21, // [21:28] is the sub-list for method output_type
+	14, // [14:21] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -1264,7 +1475,7 @@ func file_heddle_controller_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,6 +38,9 @@ const (
 	// ControllerServiceGetHostsHereProcedure is the procedure name of the ControllerService's
 	// GetHostsHere RPC.
 	ControllerServiceGetHostsHereProcedure = "/heddle.controller.v1.ControllerService/GetHostsHere"
+	// ControllerServiceSyncHostsHereProcedure is the procedure name of the ControllerService's
+	// SyncHostsHere RPC.
+	ControllerServiceSyncHostsHereProcedure = "/heddle.controller.v1.ControllerService/SyncHostsHere"
 	// ControllerServiceClaimHostProcedure is the procedure name of the ControllerService's ClaimHost
 	// RPC.
 	ControllerServiceClaimHostProcedure = "/heddle.controller.v1.ControllerService/ClaimHost"
@@ -85,6 +88,13 @@ var (
 			Procedure:  ControllerServiceGetHostsHereProcedure,
 		}
 	})
+	controllerServiceSyncHostsHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("SyncHostsHere"),
+			Procedure:  ControllerServiceSyncHostsHereProcedure,
+		}
+	})
 	controllerServiceClaimHostSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -104,6 +114,8 @@ type ControllerServiceClient interface {
 	GetController(context.Context, *v1.GetControllerRequest) (*v1.GetControllerResponse, error)
 	// GetHostsHere reads what the controller that is asked knows of hosts: those connected to it, and those that were.
 	GetHostsHere(context.Context, *v1.GetHostsHereRequest) (*v1.GetHostsHereResponse, error)
+	// SyncHostsHere is SyncHosts for the hosts that are connected to the controller that is asked.
+	SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error)
 	// ClaimHost says that a host has connected to the caller: an older connection of it ends.
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 }
@@ -125,6 +137,8 @@ type ControllerServiceHandler interface {
 	GetController(context.Context, *v1.GetControllerRequest) (*v1.GetControllerResponse, error)
 	// GetHostsHere reads what the controller that is asked knows of hosts: those connected to it, and those that were.
 	GetHostsHere(context.Context, *v1.GetHostsHereRequest) (*v1.GetHostsHereResponse, error)
+	// SyncHostsHere is SyncHosts for the hosts that are connected to the controller that is asked.
+	SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error)
 	// ClaimHost says that a host has connected to the caller: an older connection of it ends.
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 }
@@ -138,6 +152,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceAddMemberSpec(), Handler: adapter.addMember},
 		connect.Method{Spec: controllerServiceGetControllerSpec(), Handler: adapter.getController},
 		connect.Method{Spec: controllerServiceGetHostsHereSpec(), Handler: adapter.getHostsHere},
+		connect.Method{Spec: controllerServiceSyncHostsHereSpec(), Handler: adapter.syncHostsHere},
 		connect.Method{Spec: controllerServiceClaimHostSpec(), Handler: adapter.claimHost},
 	)
 }
@@ -159,6 +174,10 @@ func (UnimplementedControllerServiceHandler) GetController(context.Context, *v1.
 
 func (UnimplementedControllerServiceHandler) GetHostsHere(context.Context, *v1.GetHostsHereRequest) (*v1.GetHostsHereResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.GetHostsHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.SyncHostsHere is not implemented")
 }
 
 func (UnimplementedControllerServiceHandler) ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error) {
@@ -196,6 +215,14 @@ func (c *controllerServiceClient) GetController(ctx context.Context, req *v1.Get
 func (c *controllerServiceClient) GetHostsHere(ctx context.Context, req *v1.GetHostsHereRequest) (*v1.GetHostsHereResponse, error) {
 	var res v1.GetHostsHereResponse
 	if err := c.client.CallUnary(ctx, controllerServiceGetHostsHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) SyncHostsHere(ctx context.Context, req *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error) {
+	var res v1.SyncHostsHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceSyncHostsHereSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -253,6 +280,18 @@ func (h controllerServiceHandler) getHostsHere(ctx context.Context, _ connect.Sp
 		return err
 	}
 	res, err := h.svc.GetHostsHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) syncHostsHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.SyncHostsHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.SyncHostsHere(ctx, &req)
 	if err != nil {
 		return err
 	}

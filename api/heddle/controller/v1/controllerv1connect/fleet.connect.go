@@ -36,6 +36,8 @@ const (
 	// FleetServiceListFleetPortsProcedure is the procedure name of the FleetService's ListFleetPorts
 	// RPC.
 	FleetServiceListFleetPortsProcedure = "/heddle.controller.v1.FleetService/ListFleetPorts"
+	// FleetServiceSyncHostsProcedure is the procedure name of the FleetService's SyncHosts RPC.
+	FleetServiceSyncHostsProcedure = "/heddle.controller.v1.FleetService/SyncHosts"
 	// FleetServiceCreateJoinTokenProcedure is the procedure name of the FleetService's CreateJoinToken
 	// RPC.
 	FleetServiceCreateJoinTokenProcedure = "/heddle.controller.v1.FleetService/CreateJoinToken"
@@ -77,6 +79,13 @@ var (
 			Procedure:  FleetServiceListFleetPortsProcedure,
 		}
 	})
+	fleetServiceSyncHostsSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_fleet_proto.Services().ByName("FleetService").Methods().ByName("SyncHosts"),
+			Procedure:  FleetServiceSyncHostsProcedure,
+		}
+	})
 	fleetServiceCreateJoinTokenSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -98,6 +107,8 @@ type FleetServiceClient interface {
 	RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error)
 	// ListFleetPorts lists the ports of the distributed switches on all hosts, as the hosts last reported them.
 	ListFleetPorts(context.Context, *v1.ListFleetPortsRequest) (*v1.ListFleetPortsResponse, error)
+	// SyncHosts sends hosts again what they are to have, all of it, and says what became of that.
+	SyncHosts(context.Context, *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error)
 	// CreateJoinToken makes a token by which one host may join.
 	CreateJoinToken(context.Context, *v1.CreateJoinTokenRequest) (*v1.CreateJoinTokenResponse, error)
 }
@@ -120,6 +131,8 @@ type FleetServiceHandler interface {
 	RemoveHost(context.Context, *v1.RemoveHostRequest) (*v1.RemoveHostResponse, error)
 	// ListFleetPorts lists the ports of the distributed switches on all hosts, as the hosts last reported them.
 	ListFleetPorts(context.Context, *v1.ListFleetPortsRequest) (*v1.ListFleetPortsResponse, error)
+	// SyncHosts sends hosts again what they are to have, all of it, and says what became of that.
+	SyncHosts(context.Context, *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error)
 	// CreateJoinToken makes a token by which one host may join.
 	CreateJoinToken(context.Context, *v1.CreateJoinTokenRequest) (*v1.CreateJoinTokenResponse, error)
 }
@@ -134,6 +147,7 @@ func RegisterFleetServiceHandler(server *connect.Server, svc FleetServiceHandler
 		connect.Method{Spec: fleetServiceListHostsSpec(), Handler: adapter.listHosts},
 		connect.Method{Spec: fleetServiceRemoveHostSpec(), Handler: adapter.removeHost},
 		connect.Method{Spec: fleetServiceListFleetPortsSpec(), Handler: adapter.listFleetPorts},
+		connect.Method{Spec: fleetServiceSyncHostsSpec(), Handler: adapter.syncHosts},
 		connect.Method{Spec: fleetServiceCreateJoinTokenSpec(), Handler: adapter.createJoinToken},
 	)
 }
@@ -159,6 +173,10 @@ func (UnimplementedFleetServiceHandler) RemoveHost(context.Context, *v1.RemoveHo
 
 func (UnimplementedFleetServiceHandler) ListFleetPorts(context.Context, *v1.ListFleetPortsRequest) (*v1.ListFleetPortsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.FleetService.ListFleetPorts is not implemented")
+}
+
+func (UnimplementedFleetServiceHandler) SyncHosts(context.Context, *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.FleetService.SyncHosts is not implemented")
 }
 
 func (UnimplementedFleetServiceHandler) CreateJoinToken(context.Context, *v1.CreateJoinTokenRequest) (*v1.CreateJoinTokenResponse, error) {
@@ -204,6 +222,14 @@ func (c *fleetServiceClient) RemoveHost(ctx context.Context, req *v1.RemoveHostR
 func (c *fleetServiceClient) ListFleetPorts(ctx context.Context, req *v1.ListFleetPortsRequest) (*v1.ListFleetPortsResponse, error) {
 	var res v1.ListFleetPortsResponse
 	if err := c.client.CallUnary(ctx, fleetServiceListFleetPortsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *fleetServiceClient) SyncHosts(ctx context.Context, req *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error) {
+	var res v1.SyncHostsResponse
+	if err := c.client.CallUnary(ctx, fleetServiceSyncHostsSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -273,6 +299,18 @@ func (h fleetServiceHandler) listFleetPorts(ctx context.Context, _ connect.Spec,
 		return err
 	}
 	res, err := h.svc.ListFleetPorts(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h fleetServiceHandler) syncHosts(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.SyncHostsRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.SyncHosts(ctx, &req)
 	if err != nil {
 		return err
 	}

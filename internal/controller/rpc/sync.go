@@ -1,0 +1,163 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/slice"
+)
+
+// mostSync bounds how long hosts are waited for that were sent everything again.
+const mostSync = 5 * time.Minute
+
+// SyncHosts sends hosts again what they are to have, wherever they are connected.
+func (p people) SyncHosts(ctx context.Context, q *controllerv1.SyncHostsRequest) (*controllerv1.SyncHostsResponse,
+	error) {
+	if !p.fleet.has(q.GetHost()) {
+		return nil, connect.NewError(connect.CodeNotFound,
+			fmt.Sprintf("the cluster has no host %q: see heddle host list", q.GetHost()))
+	}
+	wait := max(0, min(q.GetWait().AsDuration(), mostSync))
+	asked := make(chan []answer[*controllerv1.SyncHostsHereResponse], 1)
+	go func() {
+		asked <- askOthers(ctx, p.roster, askTime+wait,
+			func(ctx context.Context, k *link) (*controllerv1.SyncHostsHereResponse, error) {
+				return k.SyncHostsHere(ctx, &controllerv1.SyncHostsHereRequest{Request: q})
+			})
+	}()
+	here := p.fleet.sync(ctx, q.GetHost(), wait, true)
+	out := &controllerv1.SyncHostsResponse{}
+	for _, a := range <-asked {
+		if a.err != nil {
+			out.Unreachable = append(out.Unreachable, nameOf(a.of))
+		}
+		for _, h := range a.got.GetHosts() { // instead of what is not connected here
+			here = slices.DeleteFunc(here, func(o *controllerv1.SyncedHost) bool {
+				return o.GetHost() == h.GetHost() && o.GetState() == controllerv1.HostState_HOST_STATE_DISCONNECTED
+			})
+			here = append(here, h)
+		}
+	}
+	slices.SortFunc(here, func(a, b *controllerv1.SyncedHost) int { return strings.Compare(a.GetHost(), b.GetHost()) })
+	out.Hosts = here
+	return out, ctx.Err()
+}
+
+// SyncHostsHere does it for the hosts that are connected here.
+func (o others) SyncHostsHere(ctx context.Context, q *controllerv1.SyncHostsHereRequest) (
+	*controllerv1.SyncHostsHereResponse, error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	wait := max(0, min(q.GetRequest().GetWait().AsDuration(), mostSync))
+	return &controllerv1.SyncHostsHereResponse{Hosts: o.fleet.sync(ctx, q.GetRequest().GetHost(), wait, false)},
+		ctx.Err()
+}
+
+// has reports whether there is a host of that name; "" is any.
+func (f *fleet) has(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return name == "" || f.names[name] != nil
+}
+
+// resent is a host that has been sent everything again.
+type resent struct {
+	*host
+	conn         *conn
+	acknowledged int // when it was
+	out          *controllerv1.SyncedHost
+}
+
+// sync sends the host of that name, "" for all, everything again, and waits for what becomes of it. all says that those
+// that are not connected here are listed, too.
+func (f *fleet) sync(ctx context.Context, name string, wait time.Duration, all bool) []*controllerv1.SyncedHost {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	list := f.resend(name, all)
+	for {
+		f.mu.Lock()
+		left := slices.ContainsFunc(list, f.unanswered)
+		changed := f.changed
+		f.mu.Unlock()
+		if left {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+			}
+		}
+		break
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]*controllerv1.SyncedHost, len(list))
+	for i, r := range list {
+		r.out.State, r.out.Problems = f.state(r.host)
+		if f.unanswered(r) {
+			r.out.State, r.out.Problems = controllerv1.HostState_HOST_STATE_PENDING, []string{"it has not answered yet"}
+		}
+		out[i] = r.out
+	}
+	return out
+}
+
+// unanswered reports whether a host is connected still and has not said what became of it. The caller holds the lock.
+func (f *fleet) unanswered(r *resent) bool {
+	return r.conn != nil && r.host.conn == r.conn && r.conn.acknowledged == r.acknowledged
+}
+
+// resend has everything sent again.
+func (f *fleet) resend(name string, all bool) (list []*resent) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.sorted() {
+		if name != "" && h.doc.Name != name || h.conn == nil && !all {
+			continue
+		}
+		r := &resent{host: h, conn: h.conn,
+			out: &controllerv1.SyncedHost{Host: h.doc.Name, Differences: f.differences(h)}}
+		r.out.Before, _ = f.state(h)
+		if h.conn != nil {
+			r.acknowledged = h.conn.acknowledged
+			h.failed, h.conn.resend = version{}, true
+			h.conn.poke()
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// differences are the objects that are not active on a host as the definition has them, as far as is known. The caller
+// holds the lock.
+func (f *fleet) differences(h *host) (lines []string) {
+	to, err := f.target(h)
+	if err != nil || h.conn == nil || h.active.known && h.active.hash == to.Hash() {
+		return nil
+	}
+	active := f.sets[h.active.hash]
+	if !h.active.known {
+		active = &slice.Set{}
+	}
+	if active == nil {
+		return []string{"what is active there is of an older definition, which this controller does not remember"}
+	}
+	c := slice.Between(active, to)
+	for _, o := range c.Put {
+		word := "missing"
+		if _, ok := active.Get(o.Key); ok {
+			word = "older"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s is %s", o.Kind, o.Name, word))
+	}
+	for _, k := range c.Removed {
+		lines = append(lines, fmt.Sprintf("%s %s is there still", k.Kind, k.Name))
+	}
+	return lines
+}
