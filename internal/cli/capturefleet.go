@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,9 +10,6 @@ import (
 
 	"heddle/internal/api"
 )
-
-// mostGathered is how many frames may wait for earlier ones of other hosts.
-const mostGathered = 1 << 14
 
 // everywhere captures on all hosts that have what is asked for, until it is enough, the time is over, or the user ends
 // it. A host that is lost meanwhile is named; the others go on.
@@ -37,7 +33,7 @@ func (f *capture) everywhere(c *cobra.Command, t *target) (err error) {
 	if err != nil {
 		return err
 	}
-	g := &gathering{put: out.frame}
+	g := &gathering[sighting]{put: out.frame, at: func(s sighting) time.Time { return s.Time }}
 	sessions, err := f.sessions(t, asks, f.tally(g.take))
 	if err != nil {
 		return errors.Join(err, out.close(api.CaptureCounts{}))
@@ -90,7 +86,7 @@ func (f *capture) of(host string, s *api.State) (api.Capture, error) {
 }
 
 // finish writes what is left, and says how it ended.
-func (f *capture) finish(sessions []*captureSession, errs []error, g *gathering, out *captureOutput,
+func (f *capture) finish(sessions []*captureSession, errs []error, g *gathering[sighting], out *captureOutput,
 	away *absent) error {
 	counts, begun := api.CaptureCounts{Ended: api.CaptureAsked}, false
 	var refused error
@@ -118,50 +114,4 @@ func (f *capture) finish(sessions []*captureSession, errs []error, g *gathering,
 // add takes in that a host does not answer.
 func (a *absent) add(host string, why error) {
 	a.hosts, a.why = append(a.hosts, api.FleetHost{Name: host}), append(a.why, why)
-}
-
-// gathering holds frames of several hosts for a moment, so that they are put out in the order of their time.
-type gathering struct {
-	put func(sighting) error
-
-	mu      sync.Mutex
-	waiting []sighting
-	later   *time.Timer
-	err     error
-}
-
-func (g *gathering) take(s sighting) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.waiting = append(g.waiting, s)
-	switch {
-	case len(g.waiting) >= mostGathered:
-		g.out()
-	case g.later == nil:
-		g.later = time.AfterFunc(gatherFor, func() { _ = g.flush() }) // the next frame finds what failed
-	}
-	return g.err
-}
-
-// flush puts out what waits.
-func (g *gathering) flush() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.out()
-	return g.err
-}
-
-// out puts out what waits; the caller holds the lock.
-func (g *gathering) out() {
-	if g.later != nil {
-		g.later.Stop()
-		g.later = nil
-	}
-	slices.SortStableFunc(g.waiting, func(a, b sighting) int { return a.Time.Compare(b.Time) })
-	for _, s := range g.waiting {
-		if g.err == nil {
-			g.err = g.put(s)
-		}
-	}
-	g.waiting = nil
 }

@@ -16,9 +16,6 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// gatherFor is how long an event may wait for earlier ones of other hosts.
-const gatherFor = 200 * time.Millisecond
-
 // fleetEvents is one "heddle events" over all hosts.
 type fleetEvents struct {
 	*follower
@@ -167,26 +164,16 @@ func (e *fleetEvents) write(list []hostEvent) error {
 
 // print prints what comes, each event after those of other hosts that happened before and come a little later.
 func (e *fleetEvents) print(ctx context.Context) error {
-	var waiting []hostEvent
-	var due <-chan time.Time
+	g := &gathering[hostEvent]{put: func(v hostEvent) error { return e.write([]hostEvent{v}) },
+		at: func(v hostEvent) time.Time { return v.Time }}
 	for {
 		select {
 		case v := <-e.come:
-			if len(waiting) == 0 {
-				due = time.After(gatherFor)
+			if err := g.take(v); err != nil {
+				return err
 			}
-			waiting = append(waiting, v)
-			continue
-		case <-due:
 		case <-ctx.Done():
-		}
-		byTime(waiting)
-		if err := e.write(waiting); err != nil {
-			return err
-		}
-		waiting, due = nil, nil
-		if ctx.Err() != nil {
-			return nil
+			return g.flush()
 		}
 	}
 }
