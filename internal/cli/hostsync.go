@@ -18,10 +18,11 @@ func newHostSync(d Deps) *cobra.Command {
 	wait := 10 * time.Second
 	c := &cobra.Command{
 		Use: "sync [HOST]", Short: "Send hosts again what they are to have",
-		Long: "Send a host, or all hosts, again what they are to have, and wait until it is active there: also what a " +
-			"host could not activate before, such as with a device that is there now. DIFFERS is how many objects " +
-			"were not active as the definition has them. What is active already stays as it is, without an effect " +
-			"on frames.\n\nThe exit status is 1 when a host is away, or does not have the definition active.",
+		Long: "Send a host, or all hosts, again what they are to have, and wait until it is active there: also what " +
+			"a host could not activate before, such as with a device that is there now. DIFFERS is how many " +
+			"objects were not active as the definition has them. What is active already stays as it is, without " +
+			"an effect on frames.\n\n" +
+			"The exit status is 1 when a host is away, or does not have the definition active.",
 		Example: "  heddle host sync\n  heddle host sync esx1 --wait 1m", Args: atMost("HOST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
