@@ -8,18 +8,24 @@ import (
 	"time"
 )
 
-// Stream is numbered frames from one end to another.
+// Stream is numbered frames from one end to another. Nobody else reads from that end meanwhile.
 type Stream struct {
 	t        testing.TB
 	from, to *End
 	src, dst [6]byte
 	sent     uint64
+	received uint64
+	total    chan uint64 // is given how many were sent when the last one was
 	stop     context.CancelFunc
-	done     sync.WaitGroup
+	sending  sync.WaitGroup
+	taking   sync.WaitGroup
 }
 
 // streamEvery is the time between two frames.
 const streamEvery = time.Millisecond
+
+// streamLook is how long a frame is awaited before it is seen whether the stream has ended.
+const streamLook = 100 * time.Millisecond
 
 // numberAt is where a frame has its number, after the header and a word that tells it from others.
 const (
@@ -30,10 +36,18 @@ const (
 // Start sends a frame each millisecond until Stop.
 func Start(t testing.TB, from, to *End, src, dst [6]byte) *Stream {
 	t.Helper()
-	s := &Stream{t: t, from: from, to: to, src: src, dst: dst}
+	s := &Stream{t: t, from: from, to: to, src: src, dst: dst, total: make(chan uint64, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	s.done.Go(func() { s.send(ctx) })
+	s.sending.Go(func() { s.send(ctx) })
+	taking, end := context.WithCancel(context.Background())
+	s.taking.Go(func() { s.take(taking) })
+	t.Cleanup(func() { // of a test that has failed
+		cancel()
+		end()
+		s.sending.Wait()
+		s.taking.Wait()
+	})
 	return s
 }
 
@@ -49,29 +63,43 @@ func (s *Stream) send(ctx context.Context) {
 	}
 }
 
-// Stop ends the stream, waits until the last frame has come, and says how many were sent and how many came.
-func (s *Stream) Stop() (sent, received uint64) {
-	s.t.Helper()
-	s.stop()
-	s.done.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// take counts what comes, from the first frame on: a socket's buffer holds those of half a minute.
+func (s *Stream) take(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var last uint64
-	if err := s.to.Watch(ctx, func(f []byte) { // what came before waits in the socket's buffer
-		if len(f) < numberAt+8 || [6]byte(f) != s.dst || binary.BigEndian.Uint32(f[14:]) != streamWord {
+	var last, total uint64
+	ended := func() bool {
+		select {
+		case total = <-s.total:
+			time.AfterFunc(patience, cancel)
+		default:
+		}
+		return total > 0 && last >= total
+	}
+	for ctx.Err() == nil && !ended() {
+		f, err := s.to.next(streamLook)
+		if err != nil {
+			s.t.Error(err)
 			return
+		}
+		if len(f) < numberAt+8 || [6]byte(f) != s.dst || binary.BigEndian.Uint32(f[14:]) != streamWord {
+			continue
 		}
 		n := binary.BigEndian.Uint64(f[numberAt:])
 		if n <= last {
 			s.t.Errorf("frame %d came after frame %d", n, last)
 		}
 		last = n
-		received++
-		if n == s.sent {
-			cancel()
-		}
-	}); err != nil {
-		s.t.Error(err)
+		s.received++
 	}
-	return s.sent, received
+}
+
+// Stop ends the stream, waits until the last frame has come, and says how many were sent and how many came.
+func (s *Stream) Stop() (sent, received uint64) {
+	s.t.Helper()
+	s.stop()
+	s.sending.Wait()
+	s.total <- s.sent
+	s.taking.Wait()
+	return s.sent, s.received
 }
