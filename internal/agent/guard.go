@@ -32,6 +32,8 @@ const triedWithin = 20 * time.Second
 type guard struct {
 	what   string
 	within time.Duration // the operator's; 0 if not given
+	// controllers: a controller wants the change, and controllers are asked whether it stays.
+	controllers bool
 	// asked: the interfaces have been asked, and it is known who answers through them.
 	asked      bool
 	interfaces []reach.Interface
@@ -115,7 +117,7 @@ func checkWindow(d time.Duration) error {
 func (tr *trials) busy() error {
 	c := tr.records.journal.Change
 	switch {
-	case c == nil:
+	case c == nil, c.Controllers: // a guest may start meanwhile
 		return nil
 	case len(c.Asks) > 0 || c.Phase != adopt.Waiting:
 		return &beingTried{tr.decided}
@@ -193,6 +195,9 @@ func (tr *trials) guardChange(before intent) error {
 		tr.ports.next = next
 		return nil
 	}
+	if err := tr.settleControllers(); err != nil {
+		return err
+	}
 	if r := tr.records.journal.Open(); r != nil {
 		return api.NewError(api.Invalid, fmt.Sprintf("the change concerns the way to this host's own addresses (%s), "+
 			"and the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)",
@@ -202,10 +207,13 @@ func (tr *trials) guardChange(before intent) error {
 	if err != nil {
 		return err
 	}
+	if g.controllers {
+		g.asked, g.interfaces = true, interfaces
+	}
 	if !g.asked || !slices.Equal(g.interfaces, interfaces) {
 		return &needsAsking{risks, interfaces, tr.ownMACs()}
 	}
-	if len(g.asks) > 0 || g.within > 0 { // otherwise only the one who asks can be cut off
+	if len(g.asks) > 0 || g.within > 0 || g.controllers { // otherwise only the one who asks can be cut off
 		if err := tr.rememberChange(g, before, risks); err != nil {
 			return err
 		}
@@ -278,9 +286,12 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 		return err
 	}
 	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now,
-		Within: g.within,
-		Ports:  tr.ports.portsBefore(before), Kept: before.kept, Numbers: tr.state.Numbers}
-	if c.Within == 0 {
+		Within: g.within, Controllers: g.controllers,
+		Ports: tr.ports.portsBefore(before), Kept: before.kept, Numbers: tr.state.Numbers}
+	switch {
+	case c.Controllers:
+		c.Within = adopt.ControllersWithin
+	case c.Within == 0:
 		c.Within = triedWithin
 	}
 	if before.config != tr.state.Config {

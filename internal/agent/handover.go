@@ -39,6 +39,9 @@ func (sl *slicing) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, 
 	}
 	g := &guard{what: "host hand-over", within: q.ConfirmWithin}
 	return out, sl.trials.tried(ctx, sl.attaching.doAttached, g, out, func() error {
+		if err := sl.trials.settleControllers(); err != nil {
+			return err
+		}
 		h, err := sl.handover(cfg, out)
 		if err != nil {
 			return err
@@ -114,6 +117,7 @@ func (sl *slicing) handOver(next *state.Slice, cfg *spec.Config, h *handover, ou
 	}
 	file := sl.state.Config.File
 	src := state.Source{File: file, Content: h.text, By: "host hand-over", Seen: sl.ports.seenNow()}
+	sl.refused = nil
 	err := sl.effect.timed(out, 0, func() error {
 		return sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = h.own, src
@@ -122,9 +126,9 @@ func (sl *slicing) handOver(next *state.Slice, cfg *spec.Config, h *handover, ou
 		})
 	})
 	if err != nil {
+		sl.refused = next
 		return err
 	}
-	sl.refused = nil
 	sl.ports.parsed.Store(h.own)
 	sl.ports.warnings = sl.ports.declaredWarnings()
 	names := strings.Join(h.switches, ", ")

@@ -79,6 +79,31 @@ func (m *membership) end() {
 	}
 }
 
+// reach asks some controller for a sign of life.
+func (m *membership) reach(ctx context.Context) error {
+	m.mu.Lock()
+	client := m.client
+	m.mu.Unlock()
+	if client == nil {
+		return errors.New("this host is in no cluster")
+	}
+	return client.Reach(ctx)
+}
+
+// anew begins the conversation anew, beside the loop: the controllers are told then what the host has.
+func (m *membership) anew() {
+	go func() {
+		m.joining.Lock()
+		defer m.joining.Unlock()
+		select {
+		case <-m.stopped:
+		default:
+			m.end()
+			m.begin()
+		}
+	}()
+}
+
 // now takes in how the conversation stands.
 func (m *membership) now(controller string, err error) {
 	m.mu.Lock()
@@ -96,8 +121,12 @@ func (m *membership) now(controller string, err error) {
 func (m *membership) Settled(uplinks.InForce) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.client != nil {
-		m.client.Changed()
+	if m.client == nil {
+		return
+	}
+	m.client.Changed()
+	if m.slicing.worthAnother() {
+		m.anew() // so that the controllers send it again
 	}
 }
 
@@ -216,6 +245,10 @@ func (m member) Take(ctx context.Context, next *state.Slice) ([]string, error) {
 func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 	out := &controllerv1.HostReport{}
 	return out, m.do(ctx, func() error {
+		if r := m.state.Reverted; r != nil {
+			out.Reverted = &controllerv1.RevertedSlice{Why: r.Why, Times: r.Times,
+				Version: &controllerv1.SliceVersion{Epoch: r.Epoch, Revision: r.Revision, Hash: r.Hash}}
+		}
 		cfg := m.slicing.ports.slice
 		if cfg == nil {
 			return nil
@@ -226,8 +259,12 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 		}
 		for _, p := range m.answers.view().Ports {
 			if given[p.Switch] {
-				out.Ports = append(out.Ports, &controllerv1.HostPort{Switch: p.Switch, Name: p.Name,
-					PortGroup: p.PortGroup, State: string(p.State), Mac: p.MAC, Device: p.Device})
+				port := &controllerv1.HostPort{Switch: p.Switch, Name: p.Name, PortGroup: p.PortGroup,
+					State: string(p.State), Mac: p.MAC, Device: p.Device}
+				if p.Role == spec.Host {
+					port.Role = string(p.Role)
+				}
+				out.Ports = append(out.Ports, port)
 			}
 		}
 		out.Warnings = append(spec.MissingDevices(cfg, m.lookup), m.slicing.ports.misfits...)

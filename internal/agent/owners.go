@@ -88,6 +88,7 @@ func join(s *shared) (o owners) {
 	o.attaching.attached = o.chains.lookAtNew
 	o.holding.doubt = o.waiting.doubt
 	o.waiting.change = o.changer.change
+	o.trials.controllers, o.trials.cutOff = o.membership.reach, o.membership.anew
 	return o
 }
 

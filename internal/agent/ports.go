@@ -48,6 +48,7 @@ type intent struct {
 	config    state.Source
 	slice     *spec.Config
 	given     *state.Slice
+	reverted  *state.Reverted
 	ports     []spec.Port
 	overrides map[string]state.Override
 	kept      []state.Kept
@@ -57,7 +58,7 @@ type intent struct {
 }
 
 func (ps *ports) intent() intent {
-	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, slices.Clone(ps.state.Ports),
+	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, ps.state.Reverted, slices.Clone(ps.state.Ports),
 		maps.Clone(ps.state.Overrides), ps.state.Kept,
 		ps.cfg, ps.state.Waits, ps.state.Maintenance}
 }
@@ -66,7 +67,7 @@ func (ps *ports) restore(i intent) {
 	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
 	ps.state.Maintenance = i.uplinks
-	ps.slice, ps.state.Slice = i.slice, i.given
+	ps.slice, ps.state.Slice, ps.state.Reverted = i.slice, i.given, i.reverted
 }
 
 // newFaults returns the faults that a change brings. Faults known since the start (the file was edited while the agent

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/state"
@@ -20,17 +21,40 @@ type slicing struct {
 	attaching *attaching
 	trials    *trials
 	changer   *changer
-	// refused is the slice that was handed over last and is not active; nil for none.
+	// refused is the slice that was handed over last and is not active, beside what the host had then; nil for none.
 	refused *state.Slice
+	beside  intent
+}
+
+// worthAnother reports, once, that a slice that was refused may be active now: something else is asked for of the host
+// since, such as a port that was in its way and is gone.
+func (sl *slicing) worthAnother() bool {
+	if sl.refused == nil {
+		return false
+	}
+	now := sl.ports.intent()
+	if now.file == sl.beside.file && spec.SamePorts(now.ports, sl.beside.ports) &&
+		reflect.DeepEqual(now.overrides, sl.beside.overrides) {
+		return false
+	}
+	sl.beside = now
+	return true
 }
 
 // Take activates another version of the controller's definition, all or nothing. It returns when the version is active
 // in the kernel, or with the reasons why the one before still is. A change that concerns the way to the host's own
-// addresses is tried first (S81).
+// addresses goes back later where no controller is reached any more (S81).
 func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []string, err error) {
+	var before string
+	if err := sl.do(ctx, func() error { before = triedBefore(next, sl.state.Reverted); return nil }); err != nil {
+		return nil, err
+	}
+	if before != "" {
+		return []string{before}, nil
+	}
 	cfg, err := sl.read(ctx, next)
+	g := &guard{what: fmt.Sprintf("revision %d of the controller's definition", next.Revision), controllers: true}
 	if err == nil {
-		g := &guard{what: fmt.Sprintf("revision %d of the controller's definition", next.Revision)}
 		err = sl.trials.tried(ctx, sl.attaching.doAttached, g, &api.Applied{}, func() error {
 			return sl.apply(next, cfg, g.what)
 		})
@@ -47,9 +71,14 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 	}
 	return problems, sl.do(ctx, func() error {
 		if sl.refused = nil; len(problems) > 0 {
-			sl.refused = next
+			sl.refused, sl.beside = next, sl.ports.intent()
+			return nil
 		}
-		return nil
+		if sl.state.Reverted == nil || g.change != nil { // a trial says what becomes of it
+			return nil
+		}
+		sl.state.Reverted = nil
+		return sl.ports.save()
 	})
 }
 
@@ -104,6 +133,7 @@ func (sl *slicing) given(ctx context.Context) (given *state.Slice, err error) {
 // own makes what the controllers declared part of the host's own configuration, by which nothing changes.
 func (sl *slicing) own(ctx context.Context, cluster string) error {
 	return sl.do(ctx, func() error {
+		sl.trials.keepControllers()
 		if sl.state.Slice == nil {
 			return nil
 		}
@@ -120,7 +150,7 @@ func (sl *slicing) own(ctx context.Context, cluster string) error {
 		src := state.Source{File: file, Content: string(text), By: "host leave " + cluster, Seen: sl.ports.seenNow()}
 		err = sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = cfg, src
-			sl.ports.slice, sl.state.Slice = nil, nil
+			sl.ports.slice, sl.state.Slice, sl.state.Reverted = nil, nil, nil
 		})
 		if err == nil {
 			sl.ports.parsed.Store(cfg)

@@ -73,6 +73,9 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 		if err != nil {
 			return err
 		}
+		if c.Controllers && !c.Slice.Was.Same(ps.state.Slice) {
+			ps.state.Reverted = ps.state.Reverted.Again(ps.state.Slice, c.Reason.Text())
+		}
 		ps.slice, ps.state.Slice = cfg, c.Slice.Was
 	}
 	ports := slices.Clone(ps.state.Ports)
@@ -86,7 +89,10 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 			ps.state.Overrides[p.Name] = *p.Override
 		}
 	}
-	ps.state.Ports, ps.state.Kept = ports, c.Kept
+	ps.state.Ports = ports
+	if !c.Controllers { // others went on meanwhile
+		ps.state.Kept = c.Kept
+	}
 	if c.Uplinks != nil {
 		ps.state.Maintenance = *c.Uplinks
 	}
@@ -155,6 +161,9 @@ func (tr *trials) takeChangeBack(c *adopt.Change) {
 		c.Reason.Left = err.Error()
 	}
 	tr.forgetChange(c)
+	if c.Controllers {
+		tr.cutOff()
+	}
 }
 
 // forgetChange removes the record of a change that was undone, and publishes an event.
@@ -218,6 +227,9 @@ func (tr *trials) resumeChange(here string) error {
 		return err
 	}
 	tr.decided = make(chan struct{})
+	if c.Controllers && c.Phase == adopt.Waiting {
+		return tr.resumeControllers(c, now, here)
+	}
 	verdict, why := c.Judge(now)
 	switch {
 	case c.Phase == adopt.Reverting:

@@ -28,6 +28,10 @@ type trials struct {
 	guard   *guard        // of the present command; nil for what needs no trial (S81)
 	decided chan struct{} // closed when the change stays or was undone
 	last    *api.Trial    // the last one that was decided
+
+	// controllers asks some controller for a sign of life; cutOff is called when a version of theirs has gone back.
+	controllers func(context.Context) error
+	cutOff      func()
 }
 
 // lookEvery is how often the answers are checked: quickly at first, since most answers come at once.
@@ -41,6 +45,12 @@ const (
 func (tr *trials) watchChange(c *adopt.Change) {
 	text := fmt.Sprintf("%q concerns the way to this host's own addresses (%s) and is tried: ", c.What,
 		risksText(c.Risks))
+	if c.Controllers {
+		tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back where no controller answers any more after %s",
+			c.Within.Round(time.Second)))
+		go tr.askControllers(c)
+		return
+	}
 	if len(c.Asks) == 0 {
 		tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless it is confirmed within %s (heddle "+
 			"confirm)", c.Within))
@@ -111,9 +121,13 @@ func (tr *trials) keepChange(c *adopt.Change) {
 		return
 	}
 	why := "it was confirmed"
-	if c.Reached {
+	switch {
+	case c.Reached:
 		why = "this host is reached: " + asksText(c.Asks)
+	case c.Controllers && !c.Agreed:
+		why = "a controller answers"
 	}
+	tr.forgetReverted(c)
 	tr.decide(c, api.TrialKept, undone.Reason{})
 	tr.publishTrial(event.Confirmed, c, fmt.Sprintf("%q stays: %s", c.What, why))
 }
@@ -171,7 +185,7 @@ func deadline(left time.Duration) time.Time {
 func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
 	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...),
 		Reason: c.Reason.Text(), ReasonCode: c.Reason.Code, Deadline: deadline(tr.left(c))}
-	if len(c.Asks) == 0 {
+	if len(c.Asks) == 0 && !c.Controllers {
 		v.State = api.TrialConfirm
 	}
 	return v
@@ -180,7 +194,7 @@ func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
 // awaitDecision waits until it is decided whether the command's change stays, if somebody is asked.
 func (tr *trials) awaitDecision(ctx context.Context, g *guard, out *api.Applied) error {
 	c := g.change
-	if c == nil {
+	if c == nil || c.Controllers { // the host may be cut off from who waits
 		return nil
 	}
 	var decided <-chan struct{}

@@ -28,6 +28,7 @@ const (
 	HostOutOfSync    HostState = "out-of-sync" // it cannot activate the newest version
 	HostWarning      HostState = "warning"     // it has the newest version active, and reports a problem
 	HostDisconnected HostState = "disconnected"
+	HostReverted     HostState = "reverted" // the newest version cut it off from its controllers, and it went back
 )
 
 // FleetHost is one host of a cluster, as a controller sees it.
@@ -42,6 +43,8 @@ type FleetHost struct {
 	Revision int64 `json:"revision"`
 	// Problems are the reasons why the host is not up.
 	Problems []string `json:"problems"`
+	// Unknown are fields of the definition that its agent does not know: they are not active there.
+	Unknown []string `json:"unknown"`
 	// Since is when the host connected, or disconnected.
 	Since time.Time `json:"since,omitzero"`
 	// Ports is how many ports of distributed switches the host has.
@@ -125,6 +128,8 @@ type Define struct {
 	Force bool `json:"force"`
 	// Wait is how long to wait for the hosts that are connected.
 	Wait time.Duration `json:"wait"`
+	// AllowUnprotected makes a change of which some hosts do not know a security field.
+	AllowUnprotected bool `json:"allowUnprotected"`
 }
 
 // Defined is the result of a change of the definition, or of its dry run.
@@ -136,6 +141,43 @@ type Defined struct {
 	Hosts []string `json:"hosts"`
 	// Waiting are the hosts on which the change is not active yet, with the reason.
 	Waiting []HostProblem `json:"waiting"`
+	// Unknown are hosts that do not know fields of the change, with these: they are not active there.
+	Unknown []HostProblem `json:"unknown"`
+	// Kept are fields that the controller does not know, and that stay as they are.
+	Kept []string `json:"kept"`
+	// Objects that change, field by field.
+	Objects []DefinedObject `json:"objects"`
+	// Affected are the port groups whose ports change, and AtRisk the hosts whose own addresses are on such ports; of a
+	// dry run.
+	Affected []AffectedGroup `json:"affected"`
+	AtRisk   []HostProblem   `json:"atRisk"`
+}
+
+// DefinedObject is what a change of the definition does to an object.
+type DefinedObject struct {
+	// Kind is switch, portGroup, template or hostEntry; the name of a port group is SWITCH/GROUP.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Change is added, changed or removed.
+	Change string         `json:"change"`
+	Fields []DefinedField `json:"fields"`
+}
+
+// DefinedField is another value of a field, in JSON; "" for none.
+type DefinedField struct {
+	Field string `json:"field"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
+}
+
+// AffectedGroup is a port group with ports that a change concerns.
+type AffectedGroup struct {
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+	Hosts     int    `json:"hosts"`
+	Ports     int    `json:"ports"`
+	// Some of the ports, as HOST/PORT.
+	Some []string `json:"some"`
 }
 
 // HostProblem is a reason why a host does not have the definition active.
@@ -271,6 +313,17 @@ func (f *Fleet) RemoveHost(ctx context.Context, name string) error {
 			Name string `json:"name"`
 		}{name})
 	return err
+}
+
+// RetryHost sends a host again the version from which it went back, and gives its revision.
+func (f *Fleet) RetryHost(ctx context.Context, name string) (int64, error) {
+	out, err := call[struct {
+		Revision int64 `json:"revision"`
+	}, controllerv1.RetryHostRequest, controllerv1.RetryHostResponse](ctx, f, f.rpc.RetryHost,
+		struct {
+			Name string `json:"name"`
+		}{name})
+	return out.Revision, err
 }
 
 // Ports returns the ports of the distributed switches on all hosts.

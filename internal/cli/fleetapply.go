@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -52,6 +54,7 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 			}
 			q.File, q.Content = fileName(file), string(b)
 			out, err := askFleet(c, t, q.Wait, func(ctx context.Context, f *api.Fleet) (*api.Defined, error) {
+				defer d.showHosts(ctx, f)()
 				return f.Define(ctx, q)
 			})
 			if err != nil {
@@ -70,6 +73,8 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 	fileFlag(c, &file)
 	c.Flags().BoolVar(&q.DryRun, "dry-run", false, "only print what would change")
 	c.Flags().BoolVar(&q.Force, "force", false, "remove port groups that are in use")
+	c.Flags().BoolVar(&q.AllowUnprotected, "allow-unprotected", false, "also where hosts do not know a security "+
+		"field,\nand their ports go without it")
 	c.Flags().Int64Var(&q.Revision, "revision", 0, "the revision that the change was made on")
 	c.Flags().DurationVar(&q.Wait, "wait", defaultWait, "how long to wait for the hosts; 0 for not at all")
 	o.flag(c)
@@ -81,27 +86,82 @@ func printDefined(w io.Writer, out *api.Defined, dry bool) error {
 	if len(out.Changes) == 0 {
 		lines = append(lines, "nothing changes")
 	}
-	lines = append(lines, out.Changes...)
+	lines = append(lines, objectLines(out)...)
+	for _, k := range out.Kept {
+		lines = append(lines, "kept: "+k)
+	}
 	if len(out.Hosts) > 0 {
 		lines = append(lines, concerned(len(out.Hosts))+": "+strings.Join(out.Hosts, ", "))
 	}
+	lines = append(lines, effectLines(out)...)
 	if dry {
 		lines = append(lines, "nothing was changed (dry run)")
 	} else {
 		lines = append(lines, fmt.Sprintf("revision %d", out.Revision))
 	}
-	for _, p := range out.Waiting {
-		lines = append(lines, fmt.Sprintf("not active on %s: %s", p.Host, strings.Join(p.Problems, "; ")))
-	}
+	lines = append(lines, problemLines("not active on ", out.Waiting)...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 
-func concerned(n int) string {
-	if n == 1 {
-		return "1 host concerned"
+// objectLines are the objects that change, with their fields.
+func objectLines(out *api.Defined) (lines []string) {
+	if len(out.Objects) == 0 { // of an older controller
+		return out.Changes
 	}
-	return fmt.Sprintf("%d hosts concerned", n)
+	for _, o := range out.Objects {
+		lines = append(lines, fmt.Sprintf("%s %s %s", o.Kind, o.Name, o.Change))
+		for _, f := range o.Fields {
+			lines = append(lines, fmt.Sprintf("  %s: %s → %s", f.Field, definedValue(f.Old), definedValue(f.New)))
+		}
+	}
+	return lines
+}
+
+// mostValue is how much of a value is shown; -o json has it all.
+const mostValue = 60
+
+// definedValue is a value as people write it: a word without its quotation marks.
+func definedValue(v string) string {
+	var word string
+	if json.Unmarshal([]byte(v), &word) == nil && word != "" {
+		v = word
+	}
+	if r := []rune(v); len(r) > mostValue {
+		v = string(r[:mostValue]) + "…"
+	}
+	return cmp.Or(v, "none")
+}
+
+// effectLines are what a change means for ports and hosts.
+func effectLines(out *api.Defined) (lines []string) {
+	for _, g := range out.Affected {
+		line := fmt.Sprintf("%s of %s/%s on %s: %s", howMany(g.Ports, "port"), g.Switch, g.PortGroup,
+			howMany(g.Hosts, "host"), strings.Join(g.Some, ", "))
+		if more := g.Ports - len(g.Some); more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
+		}
+		lines = append(lines, line)
+	}
+	lines = append(lines, problemLines("at risk on ", out.AtRisk)...)
+	return append(lines, problemLines("unknown on ", out.Unknown)...)
+}
+
+func problemLines(what string, list []api.HostProblem) (lines []string) {
+	for _, p := range list {
+		lines = append(lines, what+p.Host+": "+strings.Join(p.Problems, "; "))
+	}
+	return lines
+}
+
+func concerned(n int) string { return howMany(n, "host") + " concerned" }
+
+// howMany is a number with its noun: "1 port", "3 ports".
+func howMany(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func newDefinitionShow(d Deps, t *fleetTarget) *cobra.Command {

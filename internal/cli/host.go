@@ -25,18 +25,22 @@ func newHost(d Deps) *cobra.Command {
 			"controllers define for it, beside those of its own file. While no controller answers it goes on by what " +
 			"it has."
 	c.AddCommand(newHostJoin(d), newHostHandOver(d), newHostLeave(d), newHostShow(d), newHostList(d), newHostRemove(d),
-		newHostSync(d), newHostToken(d))
+		newHostRetry(d), newHostSync(d), newHostToken(d))
 	return c
 }
 
 func newHostJoin(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	var q api.Join
+	var a adopting
 	c := &cobra.Command{
 		Use: "join HOST:PORT", Short: "Make this host part of a cluster",
 		Long: "Make this host part of the cluster of the controller at HOST:PORT. The token is made by \"heddle host " +
-			"token\" at a controller; it is used up. What the host has by its own file stays.",
-		Example: "  heddle host join controller1:7411 --token hj1.…", Args: exactly("HOST:PORT"),
+			"token\" at a controller; it is used up. What the host has by its own file stays.\n\n--adopt is the one " +
+			"step for a host that runs by its file already: it joins, shows what would change, asks, and hands its " +
+			"switches over.",
+		Example: "  heddle host join controller1:7411 --token hj1.…\n" +
+			"  heddle host join controller1:7411 --token hj1.… --adopt", Args: exactly("HOST:PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -44,12 +48,18 @@ func newHostJoin(d Deps) *cobra.Command {
 			if q.Token == "" {
 				return usagef("--token is needed: make one at a controller with \"heddle host token\"")
 			}
+			if err := a.check(d); err != nil {
+				return err
+			}
 			q.Controller = args[0]
 			m, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Membership, error) {
 				return s.Join(ctx, q)
 			})
 			if err != nil {
 				return err
+			}
+			if a.adopt {
+				return a.run(d, c, t, o, m)
 			}
 			return o.print(d, m, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "this host is %s of cluster %s\n", m.Name, m.Cluster)
@@ -60,6 +70,7 @@ func newHostJoin(d Deps) *cobra.Command {
 	c.Flags().StringVar(&q.Token, "token", d.Getenv("HEDDLE_TOKEN"), "the token (environment HEDDLE_TOKEN)")
 	c.Flags().StringVar(&q.Name, "name", "", "name of the host in the cluster (default: the host's name)")
 	c.Flags().BoolVar(&q.Replace, "replace", false, "take the place of a host that was installed anew")
+	a.flags(c)
 	o.flag(c)
 	t.flags(d, c)
 	return c
@@ -147,9 +158,10 @@ func newHostList(d Deps) *cobra.Command {
 		Use: "list", Aliases: []string{"ls"}, Short: "List the hosts of the cluster",
 		Long: "List the hosts of the cluster. STATE is up (the newest definition is active there), pending (it was " +
 			"sent " +
-			"and not answered yet), out-of-sync (the host cannot activate it; PROBLEM says why), warning, or " +
-			"disconnected: " +
-			"then the host goes on by what it has. REVISION is that of the definition which is active there.",
+			"and not answered yet), out-of-sync (the host cannot activate it; PROBLEM says why), reverted (it cut " +
+			"the host off from its controllers, and the host went back), warning, or " +
+			"disconnected: then the host goes on by what it has. REVISION is that of the definition which is active " +
+			"there.",
 		Example: "  heddle host list\n  heddle host list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

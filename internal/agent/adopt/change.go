@@ -34,8 +34,15 @@ type Change struct {
 	Uplinks *[]state.Maintenance `json:"uplinks,omitempty"`
 	// Interfaces are the interfaces at risk, with what the host had on them.
 	Interfaces []Interface `json:"interfaces,omitempty"`
-	// Asks are the questions that were answered before the change. If there are none, only the operator can confirm.
+	// Asks are the questions that were answered before the change. If there are none, only the operator can confirm, or
+	// Controllers.
 	Asks []reach.Ask `json:"asks,omitempty"`
+	// Controllers: the change came from a controller, and stays where some controller of the cluster answers. Answered
+	// is when the latest question was asked that one has answered since; Resumed is how many agents have taken the
+	// change up.
+	Controllers bool          `json:"controllers,omitzero"`
+	Answered    time.Duration `json:"-"`
+	Resumed     int           `json:"resumed,omitzero"`
 	// MadeAt is when the change was begun (CLOCK_BOOTTIME); Within is how long it may stay unconfirmed.
 	MadeAt time.Duration `json:"madeAt"`
 	Within time.Duration `json:"within"`
@@ -71,6 +78,8 @@ func (c *Change) Judge(now time.Duration) (v Verdict, why undone.Reason) {
 		return Wait, why
 	case c.Agreed || c.Reached:
 		return Keep, why
+	case c.Controllers:
+		return c.judgeControllers(now)
 	case now < c.MadeAt+c.Within:
 		return Wait, why
 	case len(c.Asks) == 0:

@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/agent/state"
 	"heddle/internal/host/reach"
+	"heddle/internal/observe/undone"
 )
 
 func TestS81_WhenAChangeStaysAndWhenItIsTakenBack(t *testing.T) {
@@ -47,6 +48,69 @@ func TestS81_WhenAChangeStaysAndWhenItIsTakenBack(t *testing.T) {
 				t.Errorf("%s, on its way back: %v", c.what, got)
 			}
 		})
+	}
+}
+
+func TestS81_AChangeOfAControllerStaysWhereOneAnswersAtTheEnd(t *testing.T) {
+	const made = 100 * time.Second
+	for _, c := range []struct {
+		what            string
+		answered, after time.Duration // since it was made; 0 for never
+		agreed          bool
+		want            Verdict
+	}{
+		{"just made", 0, 0, false, Wait},
+		{"answered, and the time is not over", 29 * time.Second, 29 * time.Second, false, Wait},
+		{"answered until the end", 28 * time.Second, 30 * time.Second, false, Keep},
+		{"answered at first, and lost since", 5 * time.Second, 30 * time.Second, false, Revert},
+		{"never answered", 0, 30 * time.Second, false, Revert},
+		{"the operator's word is enough", 0, time.Second, true, Keep},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := &Change{Phase: Waiting, Controllers: true, Agreed: c.agreed, MadeAt: made, Within: ControllersWithin}
+			if c.answered > 0 {
+				r.Answered = made + c.answered
+			}
+			got, why := r.Judge(made + c.after)
+			if got != c.want || (why.Code == undone.ControllersSilent) != (c.want == Revert) {
+				t.Errorf("%v %+v", got, why)
+			}
+		})
+	}
+}
+
+func TestS81_AnAgentThatStartsAgainGivesTheControllersTime(t *testing.T) {
+	const made = 100 * time.Second
+	for _, c := range []struct {
+		what, here string
+		now, end   time.Duration
+	}{
+		{"soon", "boot 1", made + time.Second, made + ControllersWithin},
+		{"when the time is over", "boot 1", made + time.Hour, made + time.Hour + controllersSilence},
+		{"in another boot, whose clock begins anew", "boot 2", 5 * time.Second, 5*time.Second + ControllersWithin},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := &Change{Phase: Waiting, Controllers: true, Place: "boot 1", MadeAt: made, Within: ControllersWithin,
+				Answered: made + 1}
+			if _, ok := r.Resume(c.now, c.here); !ok || r.Place != c.here {
+				t.Fatalf("it is not taken up: %+v", r)
+			}
+			if got, _ := r.Judge(c.end - 1); got != Wait {
+				t.Errorf("before the end: %v", got)
+			}
+			if got, _ := r.Judge(c.end); got != Revert {
+				t.Errorf("at the end: %v", got)
+			}
+		})
+	}
+	r := &Change{Phase: Waiting, Controllers: true, Place: "boot 1", MadeAt: made, Within: ControllersWithin}
+	for range mostResumed {
+		if _, ok := r.Resume(made, "boot 1"); !ok {
+			t.Fatal("it is not taken up")
+		}
+	}
+	if why, ok := r.Resume(made, "boot 1"); ok || why.Code != undone.Interrupted {
+		t.Errorf("an agent that starts over and over waits again: %+v", why)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/agent/state"
 	"heddle/internal/identity"
+	"heddle/internal/slice/fields"
 )
 
 // Pauses between attempts to reach a controller: the first and the longest. Each is drawn at random between half of it
@@ -103,6 +104,8 @@ type Client struct {
 	denied  string        // what a controller said when it sent the host away
 	// conversations counts them, over all controllers: the newest counts.
 	conversations atomic.Uint64
+	// present calls the controller of the conversation that is answered; nil for none.
+	present atomic.Pointer[controllerv1connect.HostServiceClient]
 }
 
 // moved ends a conversation with a controller that names another one to go to.
@@ -184,14 +187,11 @@ func (c *Client) Run(ctx context.Context) {
 func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	transport, err := c.transport()
+	rpc, hangUp, err := c.dial(address)
 	if err != nil {
 		return err
 	}
-	defer transport.CloseIdleConnections()
-	rpc := controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(
-		&http.Client{Transport: transport}, "https://"+address,
-		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors())))
+	defer hangUp()
 	patience := time.AfterFunc(dialTime, func() { cancel(errors.New("no answer")) })
 	defer patience.Stop()
 	stream, err := rpc.FollowSlice(ctx)
@@ -213,7 +213,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 		return err
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
-		Start: c.start, Report: report, Answers: c.Calls != nil,
+		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
 		Conversation: c.conversations.Add(1)}}
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))
@@ -232,6 +232,8 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	patience.Stop()
 	s.changes = first.GetTakesChanges()
 	close(t.answered)
+	c.present.Store(&rpc)
+	defer c.present.CompareAndSwap(&rpc, nil)
 	c.Connected(address, nil)
 	c.Log.Info("a controller answers", "controller", address, "revision", first.GetCurrent().GetRevision())
 	g, gctx := errgroup.WithContext(ctx)
@@ -291,6 +293,17 @@ func because(ctx context.Context, err error) error {
 		return said{by}
 	}
 	return err
+}
+
+// dial makes what calls a controller. hangUp ends its connections.
+func (c *Client) dial(address string) (rpc controllerv1connect.HostServiceClient, hangUp func(), err error) {
+	transport, err := c.transport()
+	if err != nil {
+		return nil, nil, err
+	}
+	return controllerv1connect.NewHostServiceClient(connect.NewClient(connecthttp.NewTransport(
+		&http.Client{Transport: transport}, "https://"+address,
+		connecthttp.WithReadMaxBytes(maxMessage), connecthttp.WithCompressors()))), transport.CloseIdleConnections, nil
 }
 
 func (c *Client) transport() (*http.Transport, error) {

@@ -82,7 +82,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 	case <-s.next: // superseded
 	default:
 	}
-	s.next <- s.received.ready()
+	next := s.received.ready()
+	next.Forced = m.GetForced()
+	s.next <- next
 	return nil
 }
 

@@ -9,7 +9,36 @@ type Slice struct {
 	Revision int64 `json:"revision"`
 	// Objects are the content of the slice, sorted.
 	Objects []slice.Object `json:"objects,omitempty"`
+	// Forced: it is to be tried though the host went back from it before.
+	Forced bool `json:"-"`
 }
+
+// Reverted is a controller's version from which the host went back, since it lost its controllers by it. It is replaced
+// and not changed in place.
+type Reverted struct {
+	Epoch    int64  `json:"epoch"`
+	Revision int64  `json:"revision"`
+	Hash     []byte `json:"hash"`
+	Why      string `json:"why"`
+	// Times is how often the host went back from it.
+	Times int64 `json:"times"`
+}
+
+// Again is what is to be remembered when the host goes back from a version, once more or for the first time.
+func (r *Reverted) Again(from *Slice, why string) *Reverted {
+	hash := from.Set().Hash()
+	next := &Reverted{Hash: hash[:], Why: why, Times: 1}
+	if from != nil {
+		next.Epoch, next.Revision = from.Epoch, from.Revision
+	}
+	if r.Is(hash) {
+		next.Times += r.Times
+	}
+	return next
+}
+
+// Is reports whether it is the version with that content.
+func (r *Reverted) Is(hash slice.Hash) bool { return r != nil && string(r.Hash) == string(hash[:]) }
 
 // Set returns the content as a set; nil gives an empty set.
 func (s *Slice) Set() *slice.Set {

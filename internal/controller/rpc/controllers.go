@@ -34,6 +34,8 @@ type Controller struct {
 	Version string `json:"version,omitempty"`
 	// Joined is when it joined with a token.
 	Joined time.Time `json:"joined,omitzero"`
+	// Kinds of objects of a definition that it knows, with spaces between; "" for a version that does not say it.
+	Kinds string `json:"kinds,omitempty"`
 }
 
 // roster knows the controllers of the cluster, and speaks with the others.
@@ -50,6 +52,7 @@ type roster struct {
 
 // Announce writes where agents find this controller, and who it is.
 func (r *roster) Announce(ctx context.Context, c Controller) error {
+	c.Kinds = kindsKnown()
 	r.self = c
 	key := store.Key{Kind: ControllerKind, Name: c.ID}
 	for {

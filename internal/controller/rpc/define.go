@@ -46,20 +46,28 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 				current.Version))
 	}
 	have, versions := p.stored()
+	kept := keepUnknown(have, next)
+	if err := p.allKnow(next); err != nil {
+		return nil, err
+	}
 	change := slice.Between(have, next)
+	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+	p.fleet.hear(there)
 	if !q.GetForce() {
-		there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 		if err := p.fleet.unused(change, there); err != nil {
 			return nil, err
 		}
 	}
-	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change)}
+	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change), Kept: kept}
 	after, err := inventory.New(next)
 	if err != nil {
 		return nil, err
 	}
 	out.Revision = current.Version
 	if out.Hosts, err = p.fleet.concerned(after); err != nil {
+		return nil, err
+	}
+	if err := p.fleet.foresee(there, have, change, after, q, out); err != nil {
 		return nil, err
 	}
 	if q.GetDryRun() || change.Empty() {
@@ -170,7 +178,7 @@ func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error
 		if err != nil {
 			return nil, err
 		}
-		if was.Hash() != will.Hash() {
+		if was.Hash() != h.fitter.fit(will).set.Hash() {
 			names = append(names, h.doc.Name)
 		}
 	}
@@ -188,8 +196,8 @@ func (p people) GetDefinition(context.Context, *controllerv1.GetDefinitionReques
 		return nil, err
 	}
 	text, err := spec.FormatDefinition(d)
-	return &controllerv1.GetDefinitionResponse{Revision: revision, Epoch: epoch, Content: string(text),
-		Stale: p.staleText()}, err
+	return &controllerv1.GetDefinitionResponse{Revision: revision, Epoch: epoch,
+		Content: notShown(v.Objects()) + string(text), Stale: p.staleText()}, err
 }
 
 // defaultLife is how long a token can be used where nobody says.

@@ -28,7 +28,9 @@ func (s *Server) GetHostsHere(ctx context.Context, q *controllerv1.GetHostsHereR
 			return nil, err
 		}
 	}
-	return &controllerv1.GetHostsHereResponse{Hosts: s.hostsHere(q.GetNames(), q.GetReports())}, nil
+	out := &controllerv1.GetHostsHereResponse{Hosts: s.hostsHere(q.GetNames(), q.GetReports())}
+	s.fleet.whatTheyKnow(out)
+	return out, nil
 }
 
 // hostsHere is what this controller has heard of hosts, from themselves.
@@ -68,6 +70,9 @@ func (s *Server) host(h *host) *controllerv1.Host {
 	if h.conn != nil || h.report != nil {
 		out.Controller = nameOf(s.self)
 	}
+	if h.conn != nil {
+		out.Unknown = unknownTo(h, h.lacks)
+	}
 	return out
 }
 
@@ -76,11 +81,13 @@ type elsewhere struct {
 	hosts map[string]*controllerv1.HostHere // by id
 	// away are the controllers that do not answer.
 	away []string
+	// known is what agents say that they know, by their hosts' ids.
+	known map[string]string
 }
 
 // askHosts asks the other controllers about hosts.
 func (s *Server) askHosts(ctx context.Context, q *controllerv1.GetHostsHereRequest) *elsewhere {
-	e := &elsewhere{hosts: map[string]*controllerv1.HostHere{}}
+	e := &elsewhere{hosts: map[string]*controllerv1.HostHere{}, known: map[string]string{}}
 	answers := askOthers(ctx, s.roster, askTime+q.GetPatience().AsDuration(),
 		func(ctx context.Context, k *link) (*controllerv1.GetHostsHereResponse, error) {
 			return k.GetHostsHere(ctx, q)
@@ -99,6 +106,9 @@ func (s *Server) askHosts(ctx context.Context, q *controllerv1.GetHostsHereReque
 		}
 		for _, h := range a.got.GetHosts() {
 			e.take(h)
+			if n := int(h.GetKnown()); n > 0 && n <= len(a.got.GetKnown()) {
+				e.known[h.GetHost().GetId()] = a.got.GetKnown()[n-1]
+			}
 		}
 	}
 	return e
@@ -255,10 +265,14 @@ func (s *Server) waiting(names []string, e *elsewhere) (list []*controllerv1.Hos
 		why := now.GetProblems()
 		switch now.GetState() {
 		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_WARNING:
-			if !now.GetStale() {
+			if !now.GetStale() && len(now.GetUnknown()) == 0 {
 				continue
 			}
-			pending = append(pending, name) // it is on its way to another controller
+			if now.GetStale() {
+				pending = append(pending, name) // it is on its way to another controller
+			} else {
+				why = now.GetUnknown()
+			}
 		case controllerv1.HostState_HOST_STATE_PENDING:
 			pending = append(pending, name)
 			why = append([]string{"it has not answered yet"}, why...)

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
 	"heddle/internal/slice"
+	"heddle/internal/slice/fields"
 )
 
 // hostDoc is what the store keeps of a host that joined, beside its id.
@@ -28,6 +29,8 @@ type hostDoc struct {
 	Trusts []identity.Fingerprint `json:"trusts,omitempty"`
 	// Former are those before that may count still.
 	Former []formerCert `json:"former,omitempty"`
+	// Retry is the version that somebody wants the host to try again; nil for none.
+	Retry *retry `json:"retry,omitempty"`
 }
 
 // fleet is the definition and the hosts, as this controller knows them. Everything in it is in the store as well, but
@@ -47,7 +50,8 @@ type fleet struct {
 	sets      map[slice.Hash]*slice.Set // handed out lately
 	order     []slice.Hash              // of sets, the oldest first
 	updates   map[updateKey]*controllerv1.SliceUpdate
-	changed   chan struct{} // closed and replaced when something changes that somebody may wait for
+	fitters   map[string]*fitter // by what agents say that they know
+	changed   chan struct{}      // closed and replaced when something changes that somebody may wait for
 	// roster counts the changes of the list of controllers.
 	roster int64
 }
@@ -68,6 +72,11 @@ type host struct {
 	active  version
 	failed  version // the one that it could not activate
 	why     []string
+	// fitter says what its agent knows, lacks what of its part it does not; nil until it has said so.
+	fitter *fitter
+	lacks  []fields.Lack
+	// reverted is what it went back from; nil for nothing.
+	reverted *controllerv1.RevertedSlice
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -98,6 +107,7 @@ func (f *fleet) reset() {
 	f.hosts, f.names = map[string]*host{}, map[string]*host{}
 	f.sets, f.order = map[slice.Hash]*slice.Set{}, nil
 	f.updates = map[updateKey]*controllerv1.SliceUpdate{}
+	f.fitters = map[string]*fitter{}
 }
 
 // take takes in a batch of the store.
@@ -249,6 +259,8 @@ func (f *fleet) target(h *host) (*slice.Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	fits := h.fitter.fit(set)
+	set, h.lacks = fits.set, fits.lacks
 	h.part, h.of = set, f.inventory
 	if _, ok := f.sets[set.Hash()]; !ok {
 		f.sets[set.Hash()] = set
@@ -297,10 +309,12 @@ func (f *fleet) state(h *host) (controllerv1.HostState, []string) {
 		return controllerv1.HostState_HOST_STATE_DISCONNECTED, nil
 	case err != nil:
 		return controllerv1.HostState_HOST_STATE_OUT_OF_SYNC, []string{err.Error()}
-	case h.active.known && h.active.hash == set.Hash() && len(h.report.GetWarnings()) > 0:
-		return controllerv1.HostState_HOST_STATE_WARNING, h.report.GetWarnings()
+	case h.active.known && h.active.hash == set.Hash() && len(h.problems()) > 0:
+		return controllerv1.HostState_HOST_STATE_WARNING, h.problems()
 	case h.active.known && h.active.hash == set.Hash():
 		return controllerv1.HostState_HOST_STATE_UP, nil
+	case h.wentBackFrom(set) && !h.mayTryAgain():
+		return controllerv1.HostState_HOST_STATE_REVERTED, []string{h.whyReverted()}
 	case h.failed.known && h.failed.hash == set.Hash():
 		return controllerv1.HostState_HOST_STATE_OUT_OF_SYNC, h.why
 	}

@@ -142,6 +142,8 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	if have := hello.GetHave(); have != nil && len(have.GetHash()) == len(slice.Hash{}) {
 		h.active = version{have.GetRevision(), slice.Hash(have.GetHash()), true}
 	}
+	f.fits(h, hello.GetFields())
+	h.reverted = hello.GetReport().GetReverted()
 	f.reported(h, c, hello.GetReport())
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)
 	f.wake()
@@ -183,6 +185,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 		return
 	}
 	if r := m.GetReport(); r != nil {
+		h.reverted = r.GetReverted()
 		f.reported(h, c, r)
 	}
 	if change := m.GetChange(); change != nil {
@@ -201,6 +204,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 			f.log.Warn("a host cannot activate the definition", "host", h.doc.Name, "revision", v.GetRevision(), "why",
 				h.why)
 		default:
+			h.reverted = nil // where it goes back again, it comes back and says so
 			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}
 		}
 		if !a.GetResend() {
@@ -315,11 +319,18 @@ func (f *fleet) next(h *host, c *conn, sent *content, first bool) (*controllerv1
 		}
 		return &controllerv1.FollowSliceResponse{Current: current}, nil
 	}
+	forced := h.wentBackFrom(set)
+	if forced && !h.mayTryAgain() {
+		if !first {
+			return nil, nil
+		}
+		return &controllerv1.FollowSliceResponse{}, nil
+	}
 	was := sent.set
 	if c.resend {
 		was = nil
 	}
 	u := f.update(was, set)
 	*sent, c.resend = content{true, hash, set}, false
-	return &controllerv1.FollowSliceResponse{Update: u, Current: current}, nil
+	return &controllerv1.FollowSliceResponse{Update: u, Current: current, Forced: forced}, nil
 }

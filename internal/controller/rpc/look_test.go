@@ -29,7 +29,7 @@ func looked(t *testing.T, h http.HandlerFunc) (*controller, *machine, string) {
 	m.calls = h
 	m.start()
 	c.await("it is up", func() bool { return c.state("esx1") == controllerv1.HostState_HOST_STATE_UP })
-	srv := httptest.NewServer(c.People())
+	srv := httptest.NewServer(Front{c.Server}.People())
 	t.Cleanup(srv.Close)
 	return c, m, srv.URL
 }

@@ -3,7 +3,6 @@ package rpc
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -65,7 +64,7 @@ func (s *Server) RenewHost(ctx context.Context, q *controllerv1.RenewHostRequest
 		return nil, connect.NewError(connect.CodePermissionDenied, err.Error())
 	}
 	doc, over := doc.next(issued, now)
-	text, err := json.Marshal(doc)
+	text, err := rewritten(o, doc)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,8 @@ func rules() map[string]Rule {
 		"internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix", "internal/slice")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
-	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe",
+	stand(Kinds, true, "internal/slice/fields",
+		"internal/binding", "internal/diagnose", "internal/flow", "internal/observe",
 		"internal/observe/accounts", "internal/observe/event", "internal/observe/sightings",
 		"internal/observe/undone",
 		"internal/host/qmp")

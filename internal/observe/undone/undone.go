@@ -25,6 +25,7 @@ const (
 	Released          Code = "released"           // the operator wants it
 	ReleaseUnanswered Code = "release-unanswered" // Who did not answer by Device Within, so that it stays
 	ReleaseFailed     Code = "release-failed"     // the same, and it could not go to Port again: Detail
+	ControllersSilent Code = "controllers-silent" // none of the host's cluster answered any more Within
 )
 
 // Reason is why something goes back; which fields belong to a code, the codes say. The zero value is none.
@@ -80,6 +81,8 @@ func (r Reason) what() string {
 		return fmt.Sprintf("%s answered before, and not any more within %s", who, r.Within)
 	case WitnessesUnsteady:
 		return fmt.Sprintf("those who answered before did not go on answering within %s", r.Within)
+	case ControllersSilent:
+		return fmt.Sprintf("no controller answered any more within %s", r.Within)
 	case Released:
 		return "it was released"
 	case ReleaseUnanswered:

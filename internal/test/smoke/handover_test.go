@@ -62,3 +62,33 @@ func TestAHostHandsItsSwitchOverWithoutLosingAFrame(t *testing.T) {
 	}
 	f.reaches("p-own2@1", "p-own2@0", fleetMAC(1, 2), fleetMAC(0, 2))
 }
+
+// A host that runs by its file joins and hands its switch over by one command; without a terminal to ask on, it takes
+// --yes, and is not let in before.
+func TestAHostJoinsAndHandsOverByOneCommand(t *testing.T) {
+	t.Parallel()
+	f := newFleetOf(t, adoptedConfig, "own1", "web1")
+	f.controller.Start()
+	f.define(strings.Replace(fleetText, "  - {name: spare, vlan: {access: 40}}\n", "", 1))
+	between := f.stream("p-own2@0", "p-own2@1", fleetMAC(0, 2), fleetMAC(1, 2))
+	for n, h := range f.hosts {
+		name := fmt.Sprintf("esx%d", n)
+		token, err := f.controller.JoinToken(t.Context(), api.JoinTerms{Labels: map[string]string{"rack": "a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		join := []string{"host", "join", f.controller.Address, "--token", token.Token, "--name", name, "--adopt"}
+		if err := h.Heddle(join...); err == nil || !strings.Contains(err.Error(), "add --yes") {
+			t.Errorf("nobody is asked: %v", err)
+		}
+		if m, err := h.Membership(t.Context()); err != nil || m.Member {
+			t.Errorf("the host has joined before anybody agreed: %+v, %v", m, err)
+		}
+		out := h.must(append(join, "--yes")...)
+		if !strings.Contains(out, "this host is "+name) || !strings.Contains(out, "- port group dvs/spare") {
+			t.Errorf("the command says:\n%s", out)
+		}
+		f.inState(name, api.HostUp)
+	}
+	f.whole("between the hosts", between)
+}

@@ -366,6 +366,8 @@ const (
 	UndoneCode_UNDONE_CODE_RELEASE_UNANSWERED UndoneCode = 10
 	// the same, and moving everything to the host port again failed
 	UndoneCode_UNDONE_CODE_RELEASE_FAILED UndoneCode = 11
+	// no controller of the host's cluster answered any more
+	UndoneCode_UNDONE_CODE_CONTROLLERS_SILENT UndoneCode = 12
 )
 
 // Enum value maps for UndoneCode.
@@ -383,6 +385,7 @@ var (
 		9:  "UNDONE_CODE_RELEASED",
 		10: "UNDONE_CODE_RELEASE_UNANSWERED",
 		11: "UNDONE_CODE_RELEASE_FAILED",
+		12: "UNDONE_CODE_CONTROLLERS_SILENT",
 	}
 	UndoneCode_value = map[string]int32{
 		"UNDONE_CODE_UNSPECIFIED":        0,
@@ -397,6 +400,7 @@ var (
 		"UNDONE_CODE_RELEASED":           9,
 		"UNDONE_CODE_RELEASE_UNANSWERED": 10,
 		"UNDONE_CODE_RELEASE_FAILED":     11,
+		"UNDONE_CODE_CONTROLLERS_SILENT": 12,
 	}
 )
 
@@ -495,7 +499,7 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x1aVIOLATION_CODE_UNSPECIFIED\x10\x00\x123\n" +
 	"\x1cVIOLATION_CODE_GROUP_ADDRESS\x10\x01\x1a\x11\x8a\xb5\x18\rgroup-address\x125\n" +
 	"\x1dVIOLATION_CODE_ADDRESS_IN_USE\x10\x02\x1a\x12\x8a\xb5\x18\x0eaddress-in-use\x127\n" +
-	"\x1eVIOLATION_CODE_ADDRESS_CHANGED\x10\x03\x1a\x13\x8a\xb5\x18\x0faddress-changed*\xc9\x04\n" +
+	"\x1eVIOLATION_CODE_ADDRESS_CHANGED\x10\x03\x1a\x13\x8a\xb5\x18\x0faddress-changed*\x85\x05\n" +
 	"\n" +
 	"UndoneCode\x12\x1b\n" +
 	"\x17UNDONE_CODE_UNSPECIFIED\x10\x00\x12(\n" +
@@ -511,7 +515,8 @@ const file_heddle_agent_v1_problem_proto_rawDesc = "" +
 	"\x14UNDONE_CODE_RELEASED\x10\t\x1a\f\x8a\xb5\x18\breleased\x12:\n" +
 	"\x1eUNDONE_CODE_RELEASE_UNANSWERED\x10\n" +
 	"\x1a\x16\x8a\xb5\x18\x12release-unanswered\x122\n" +
-	"\x1aUNDONE_CODE_RELEASE_FAILED\x10\v\x1a\x12\x8a\xb5\x18\x0erelease-failedB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
+	"\x1aUNDONE_CODE_RELEASE_FAILED\x10\v\x1a\x12\x8a\xb5\x18\x0erelease-failed\x12:\n" +
+	"\x1eUNDONE_CODE_CONTROLLERS_SILENT\x10\f\x1a\x16\x8a\xb5\x18\x12controllers-silentB$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 
 var (
 	file_heddle_agent_v1_problem_proto_rawDescOnce sync.Once

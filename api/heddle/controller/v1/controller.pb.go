@@ -470,8 +470,10 @@ func (x *GetHostsHereRequest) GetPatience() *durationpb.Duration {
 
 // GetHostsHereResponse is the answer.
 type GetHostsHereResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hosts         []*HostHere            `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Hosts []*HostHere            `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// known are what agents say which fields they know, each once.
+	Known         []string `protobuf:"bytes,30,rep,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -513,6 +515,13 @@ func (x *GetHostsHereResponse) GetHosts() []*HostHere {
 	return nil
 }
 
+func (x *GetHostsHereResponse) GetKnown() []string {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
 // HostHere is what one controller knows of a host.
 type HostHere struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -520,7 +529,11 @@ type HostHere struct {
 	// connected: to that controller.
 	Connected bool `protobuf:"varint,2,opt,name=connected,proto3" json:"connected,omitempty"`
 	// report is what the host said last; unset where it said nothing.
-	Report        *HostReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
+	Report *HostReport `protobuf:"bytes,3,opt,name=report,proto3" json:"report,omitempty"`
+	// known is what its agent knows: its place in the list of the answer, counted from 1; 0 where it has not said so.
+	Known int32 `protobuf:"varint,30,opt,name=known,proto3" json:"known,omitempty"`
+	// reverted is what the host went back from; unset for nothing.
+	Reverted      *RevertedSlice `protobuf:"bytes,31,opt,name=reverted,proto3" json:"reverted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -572,6 +585,20 @@ func (x *HostHere) GetConnected() bool {
 func (x *HostHere) GetReport() *HostReport {
 	if x != nil {
 		return x.Report
+	}
+	return nil
+}
+
+func (x *HostHere) GetKnown() int32 {
+	if x != nil {
+		return x.Known
+	}
+	return 0
+}
+
+func (x *HostHere) GetReverted() *RevertedSlice {
+	if x != nil {
+		return x.Reverted
 	}
 	return nil
 }
@@ -1441,13 +1468,16 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
 	"\areports\x18\x02 \x01(\bR\areports\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x125\n" +
-	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"L\n" +
+	"\bpatience\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bpatience\"b\n" +
 	"\x14GetHostsHereResponse\x124\n" +
-	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\"\x92\x01\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostHereR\x05hosts\x12\x14\n" +
+	"\x05known\x18\x1e \x03(\tR\x05known\"\xe9\x01\n" +
 	"\bHostHere\x12.\n" +
 	"\x04host\x18\x01 \x01(\v2\x1a.heddle.controller.v1.HostR\x04host\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x128\n" +
-	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\"`\n" +
+	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x14\n" +
+	"\x05known\x18\x1e \x01(\x05R\x05known\x12?\n" +
+	"\breverted\x18\x1f \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\"`\n" +
 	"\x10ClaimHostRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\fR\x05start\x12\"\n" +
@@ -1555,47 +1585,49 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),           // 24: google.protobuf.Duration
 	(*Host)(nil),                          // 25: heddle.controller.v1.Host
 	(*HostReport)(nil),                    // 26: heddle.controller.v1.HostReport
-	(*timestamppb.Timestamp)(nil),         // 27: google.protobuf.Timestamp
-	(*SyncHostsRequest)(nil),              // 28: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 29: heddle.controller.v1.SyncedHost
+	(*RevertedSlice)(nil),                 // 27: heddle.controller.v1.RevertedSlice
+	(*timestamppb.Timestamp)(nil),         // 28: google.protobuf.Timestamp
+	(*SyncHostsRequest)(nil),              // 29: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 30: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
 	24, // 0: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
 	8,  // 1: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
 	25, // 2: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
 	26, // 3: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	13, // 4: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	24, // 5: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	27, // 6: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	28, // 7: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	29, // 8: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 9: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	2,  // 10: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	4,  // 11: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	6,  // 12: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	22, // 13: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	9,  // 14: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	11, // 15: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	14, // 16: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	16, // 17: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	18, // 18: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	20, // 19: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	1,  // 20: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	3,  // 21: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	5,  // 22: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	7,  // 23: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	23, // 24: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	10, // 25: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	12, // 26: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	15, // 27: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	17, // 28: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	19, // 29: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	21, // 30: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	20, // [20:31] is the sub-list for method output_type
-	9,  // [9:20] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	27, // 4: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	13, // 5: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	24, // 6: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	28, // 7: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	29, // 8: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	30, // 9: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 10: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	2,  // 11: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	4,  // 12: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	6,  // 13: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	22, // 14: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	9,  // 15: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	11, // 16: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	14, // 17: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	16, // 18: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	18, // 19: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	20, // 20: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	1,  // 21: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	3,  // 22: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	5,  // 23: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	7,  // 24: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	23, // 25: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	10, // 26: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	12, // 27: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	15, // 28: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	17, // 29: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	19, // 30: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	21, // 31: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	21, // [21:32] is the sub-list for method output_type
+	10, // [10:21] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }

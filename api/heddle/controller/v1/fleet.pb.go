@@ -39,6 +39,8 @@ const (
 	HostState_HOST_STATE_WARNING HostState = 4
 	// disconnected: no controller has a connection from it; it goes on by what it has.
 	HostState_HOST_STATE_DISCONNECTED HostState = 5
+	// reverted: the newest version cut it off from its controllers, and it went back.
+	HostState_HOST_STATE_REVERTED HostState = 7
 )
 
 // Enum value maps for HostState.
@@ -50,6 +52,7 @@ var (
 		3: "HOST_STATE_OUT_OF_SYNC",
 		4: "HOST_STATE_WARNING",
 		5: "HOST_STATE_DISCONNECTED",
+		7: "HOST_STATE_REVERTED",
 	}
 	HostState_value = map[string]int32{
 		"HOST_STATE_UNSPECIFIED":  0,
@@ -58,6 +61,7 @@ var (
 		"HOST_STATE_OUT_OF_SYNC":  3,
 		"HOST_STATE_WARNING":      4,
 		"HOST_STATE_DISCONNECTED": 5,
+		"HOST_STATE_REVERTED":     7,
 	}
 )
 
@@ -102,9 +106,11 @@ type ApplyDefinitionRequest struct {
 	// force removes port groups that ports still use.
 	Force bool `protobuf:"varint,5,opt,name=force,proto3" json:"force,omitempty"`
 	// wait is how long to wait for the hosts that are connected; unset for not at all.
-	Wait          *durationpb.Duration `protobuf:"bytes,6,opt,name=wait,proto3" json:"wait,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Wait *durationpb.Duration `protobuf:"bytes,6,opt,name=wait,proto3" json:"wait,omitempty"`
+	// allow_unprotected makes a change of which some hosts do not know a security field.
+	AllowUnprotected bool `protobuf:"varint,30,opt,name=allow_unprotected,json=allowUnprotected,proto3" json:"allow_unprotected,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ApplyDefinitionRequest) Reset() {
@@ -179,6 +185,13 @@ func (x *ApplyDefinitionRequest) GetWait() *durationpb.Duration {
 	return nil
 }
 
+func (x *ApplyDefinitionRequest) GetAllowUnprotected() bool {
+	if x != nil {
+		return x.AllowUnprotected
+	}
+	return false
+}
+
 // ApplyDefinitionResponse says what was done, or would be.
 type ApplyDefinitionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -189,7 +202,17 @@ type ApplyDefinitionResponse struct {
 	// hosts whose slices change.
 	Hosts []string `protobuf:"bytes,3,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	// waiting are hosts that do not have the change active yet, with why: they are away, or not done.
-	Waiting       []*HostProblem `protobuf:"bytes,4,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	Waiting []*HostProblem `protobuf:"bytes,4,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// unknown are hosts that do not know fields of the definition, with these: they are not active there.
+	Unknown []*HostProblem `protobuf:"bytes,30,rep,name=unknown,proto3" json:"unknown,omitempty"`
+	// kept are fields that this controller does not know and that stay as they are.
+	Kept []string `protobuf:"bytes,31,rep,name=kept,proto3" json:"kept,omitempty"`
+	// objects that change, field by field.
+	Objects []*ObjectChange `protobuf:"bytes,32,rep,name=objects,proto3" json:"objects,omitempty"`
+	// affected are the port groups whose ports change.
+	Affected []*AffectedGroup `protobuf:"bytes,33,rep,name=affected,proto3" json:"affected,omitempty"`
+	// at_risk are hosts whose own addresses are on ports that change: the way to a controller may be among them.
+	AtRisk        []*HostProblem `protobuf:"bytes,34,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -252,6 +275,256 @@ func (x *ApplyDefinitionResponse) GetWaiting() []*HostProblem {
 	return nil
 }
 
+func (x *ApplyDefinitionResponse) GetUnknown() []*HostProblem {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
+}
+
+func (x *ApplyDefinitionResponse) GetKept() []string {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+func (x *ApplyDefinitionResponse) GetObjects() []*ObjectChange {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *ApplyDefinitionResponse) GetAffected() []*AffectedGroup {
+	if x != nil {
+		return x.Affected
+	}
+	return nil
+}
+
+func (x *ApplyDefinitionResponse) GetAtRisk() []*HostProblem {
+	if x != nil {
+		return x.AtRisk
+	}
+	return nil
+}
+
+// ObjectChange is what a change does to an object.
+type ObjectChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// kind is "switch", "portGroup", "template", or "hostEntry".
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// name: a port group's is SWITCH/GROUP.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// change is "added", "changed" or "removed".
+	Change string `protobuf:"bytes,3,opt,name=change,proto3" json:"change,omitempty"`
+	// fields of an object that is changed.
+	Fields        []*FieldChange `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObjectChange) Reset() {
+	*x = ObjectChange{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObjectChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObjectChange) ProtoMessage() {}
+
+func (x *ObjectChange) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObjectChange.ProtoReflect.Descriptor instead.
+func (*ObjectChange) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ObjectChange) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ObjectChange) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ObjectChange) GetChange() string {
+	if x != nil {
+		return x.Change
+	}
+	return ""
+}
+
+func (x *ObjectChange) GetFields() []*FieldChange {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+// FieldChange is another value of a field.
+type FieldChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// field is its place in the object: "vlan.access", "uplinks[uplink1].vlans".
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// old and new are in JSON, "" for none.
+	Old           string `protobuf:"bytes,2,opt,name=old,proto3" json:"old,omitempty"`
+	New           string `protobuf:"bytes,3,opt,name=new,proto3" json:"new,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldChange) Reset() {
+	*x = FieldChange{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldChange) ProtoMessage() {}
+
+func (x *FieldChange) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
+func (*FieldChange) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FieldChange) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *FieldChange) GetOld() string {
+	if x != nil {
+		return x.Old
+	}
+	return ""
+}
+
+func (x *FieldChange) GetNew() string {
+	if x != nil {
+		return x.New
+	}
+	return ""
+}
+
+// AffectedGroup is a port group with ports that a change concerns.
+type AffectedGroup struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Switch    string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup string                 `protobuf:"bytes,2,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// hosts and ports are how many.
+	Hosts int32 `protobuf:"varint,3,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	Ports int32 `protobuf:"varint,4,opt,name=ports,proto3" json:"ports,omitempty"`
+	// some of the ports, as HOST/PORT: all where they are few.
+	Some          []string `protobuf:"bytes,5,rep,name=some,proto3" json:"some,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AffectedGroup) Reset() {
+	*x = AffectedGroup{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AffectedGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AffectedGroup) ProtoMessage() {}
+
+func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AffectedGroup.ProtoReflect.Descriptor instead.
+func (*AffectedGroup) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *AffectedGroup) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *AffectedGroup) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *AffectedGroup) GetHosts() int32 {
+	if x != nil {
+		return x.Hosts
+	}
+	return 0
+}
+
+func (x *AffectedGroup) GetPorts() int32 {
+	if x != nil {
+		return x.Ports
+	}
+	return 0
+}
+
+func (x *AffectedGroup) GetSome() []string {
+	if x != nil {
+		return x.Some
+	}
+	return nil
+}
+
 // HostProblem is what stands between a host and the definition.
 type HostProblem struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -263,7 +536,7 @@ type HostProblem struct {
 
 func (x *HostProblem) Reset() {
 	*x = HostProblem{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +548,7 @@ func (x *HostProblem) String() string {
 func (*HostProblem) ProtoMessage() {}
 
 func (x *HostProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +561,7 @@ func (x *HostProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProblem.ProtoReflect.Descriptor instead.
 func (*HostProblem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *HostProblem) GetHost() string {
@@ -314,7 +587,7 @@ type GetDefinitionRequest struct {
 
 func (x *GetDefinitionRequest) Reset() {
 	*x = GetDefinitionRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +599,7 @@ func (x *GetDefinitionRequest) String() string {
 func (*GetDefinitionRequest) ProtoMessage() {}
 
 func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +612,7 @@ func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionRequest.ProtoReflect.Descriptor instead.
 func (*GetDefinitionRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 // GetDefinitionResponse is the answer.
@@ -357,7 +630,7 @@ type GetDefinitionResponse struct {
 
 func (x *GetDefinitionResponse) Reset() {
 	*x = GetDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -369,7 +642,7 @@ func (x *GetDefinitionResponse) String() string {
 func (*GetDefinitionResponse) ProtoMessage() {}
 
 func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -382,7 +655,7 @@ func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*GetDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetDefinitionResponse) GetRevision() int64 {
@@ -422,7 +695,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -434,7 +707,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -447,7 +720,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 // ListHostsResponse is the answer.
@@ -468,7 +741,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +753,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +766,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -553,14 +826,16 @@ type Host struct {
 	// controller is the name of the one that it is connected to, or was.
 	Controller string `protobuf:"bytes,11,opt,name=controller,proto3" json:"controller,omitempty"`
 	// stale: that controller does not answer, this is what was known last.
-	Stale         bool `protobuf:"varint,12,opt,name=stale,proto3" json:"stale,omitempty"`
+	Stale bool `protobuf:"varint,12,opt,name=stale,proto3" json:"stale,omitempty"`
+	// unknown are fields of the definition that its agent does not know, a line each: they are not active there.
+	Unknown       []string `protobuf:"bytes,30,rep,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +847,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +860,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Host) GetName() string {
@@ -672,6 +947,13 @@ func (x *Host) GetStale() bool {
 	return false
 }
 
+func (x *Host) GetUnknown() []string {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
+}
+
 // RemoveHostRequest names the host.
 type RemoveHostRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -682,7 +964,7 @@ type RemoveHostRequest struct {
 
 func (x *RemoveHostRequest) Reset() {
 	*x = RemoveHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +976,7 @@ func (x *RemoveHostRequest) String() string {
 func (*RemoveHostRequest) ProtoMessage() {}
 
 func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +989,7 @@ func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RemoveHostRequest) GetName() string {
@@ -726,7 +1008,7 @@ type RemoveHostResponse struct {
 
 func (x *RemoveHostResponse) Reset() {
 	*x = RemoveHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +1020,7 @@ func (x *RemoveHostResponse) String() string {
 func (*RemoveHostResponse) ProtoMessage() {}
 
 func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +1033,98 @@ func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+}
+
+// RetryHostRequest names the host.
+type RetryHostRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryHostRequest) Reset() {
+	*x = RetryHostRequest{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryHostRequest) ProtoMessage() {}
+
+func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryHostRequest.ProtoReflect.Descriptor instead.
+func (*RetryHostRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RetryHostRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// RetryHostResponse is the answer.
+type RetryHostResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// revision that it is sent.
+	Revision      int64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryHostResponse) Reset() {
+	*x = RetryHostResponse{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryHostResponse) ProtoMessage() {}
+
+func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryHostResponse.ProtoReflect.Descriptor instead.
+func (*RetryHostResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RetryHostResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
 }
 
 // ListFleetPortsRequest asks for the ports.
@@ -767,7 +1140,7 @@ type ListFleetPortsRequest struct {
 
 func (x *ListFleetPortsRequest) Reset() {
 	*x = ListFleetPortsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +1152,7 @@ func (x *ListFleetPortsRequest) String() string {
 func (*ListFleetPortsRequest) ProtoMessage() {}
 
 func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +1165,7 @@ func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsRequest.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListFleetPortsRequest) GetHost() string {
@@ -829,7 +1202,7 @@ type ListFleetPortsResponse struct {
 
 func (x *ListFleetPortsResponse) Reset() {
 	*x = ListFleetPortsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +1214,7 @@ func (x *ListFleetPortsResponse) String() string {
 func (*ListFleetPortsResponse) ProtoMessage() {}
 
 func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1227,7 @@ func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsResponse.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListFleetPortsResponse) GetPorts() []*FleetPort {
@@ -896,7 +1269,7 @@ type FleetPort struct {
 
 func (x *FleetPort) Reset() {
 	*x = FleetPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1281,7 @@ func (x *FleetPort) String() string {
 func (*FleetPort) ProtoMessage() {}
 
 func (x *FleetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1294,7 @@ func (x *FleetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPort.ProtoReflect.Descriptor instead.
 func (*FleetPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FleetPort) GetHost() string {
@@ -993,7 +1366,7 @@ type CreateJoinTokenRequest struct {
 
 func (x *CreateJoinTokenRequest) Reset() {
 	*x = CreateJoinTokenRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1005,7 +1378,7 @@ func (x *CreateJoinTokenRequest) String() string {
 func (*CreateJoinTokenRequest) ProtoMessage() {}
 
 func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1018,7 +1391,7 @@ func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateJoinTokenRequest) GetLabels() map[string]string {
@@ -1046,7 +1419,7 @@ type CreateJoinTokenResponse struct {
 
 func (x *CreateJoinTokenResponse) Reset() {
 	*x = CreateJoinTokenResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1431,7 @@ func (x *CreateJoinTokenResponse) String() string {
 func (*CreateJoinTokenResponse) ProtoMessage() {}
 
 func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1444,7 @@ func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateJoinTokenResponse) GetToken() string {
@@ -1101,7 +1474,7 @@ type SyncHostsRequest struct {
 
 func (x *SyncHostsRequest) Reset() {
 	*x = SyncHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1486,7 @@ func (x *SyncHostsRequest) String() string {
 func (*SyncHostsRequest) ProtoMessage() {}
 
 func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1499,7 @@ func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SyncHostsRequest) GetHost() string {
@@ -1155,7 +1528,7 @@ type SyncHostsResponse struct {
 
 func (x *SyncHostsResponse) Reset() {
 	*x = SyncHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1540,7 @@ func (x *SyncHostsResponse) String() string {
 func (*SyncHostsResponse) ProtoMessage() {}
 
 func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1553,7 @@ func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SyncHostsResponse) GetHosts() []*SyncedHost {
@@ -1213,7 +1586,7 @@ type SyncedHost struct {
 
 func (x *SyncedHost) Reset() {
 	*x = SyncedHost{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1598,7 @@ func (x *SyncedHost) String() string {
 func (*SyncedHost) ProtoMessage() {}
 
 func (x *SyncedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1611,7 @@ func (x *SyncedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncedHost.ProtoReflect.Descriptor instead.
 func (*SyncedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SyncedHost) GetHost() string {
@@ -1280,19 +1653,41 @@ var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\xc0\x01\n" +
+	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\xed\x01\n" +
 	"\x16ApplyDefinitionRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05force\x18\x05 \x01(\bR\x05force\x12-\n" +
-	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xa2\x01\n" +
+	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12+\n" +
+	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\"\xae\x03\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +
 	"\x05hosts\x18\x03 \x03(\tR\x05hosts\x12;\n" +
-	"\awaiting\x18\x04 \x03(\v2!.heddle.controller.v1.HostProblemR\awaiting\"=\n" +
+	"\awaiting\x18\x04 \x03(\v2!.heddle.controller.v1.HostProblemR\awaiting\x12;\n" +
+	"\aunknown\x18\x1e \x03(\v2!.heddle.controller.v1.HostProblemR\aunknown\x12\x12\n" +
+	"\x04kept\x18\x1f \x03(\tR\x04kept\x12<\n" +
+	"\aobjects\x18  \x03(\v2\".heddle.controller.v1.ObjectChangeR\aobjects\x12?\n" +
+	"\baffected\x18! \x03(\v2#.heddle.controller.v1.AffectedGroupR\baffected\x12:\n" +
+	"\aat_risk\x18\" \x03(\v2!.heddle.controller.v1.HostProblemR\x06atRisk\"\x89\x01\n" +
+	"\fObjectChange\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06change\x18\x03 \x01(\tR\x06change\x129\n" +
+	"\x06fields\x18\x04 \x03(\v2!.heddle.controller.v1.FieldChangeR\x06fields\"G\n" +
+	"\vFieldChange\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x10\n" +
+	"\x03old\x18\x02 \x01(\tR\x03old\x12\x10\n" +
+	"\x03new\x18\x03 \x01(\tR\x03new\"\x86\x01\n" +
+	"\rAffectedGroup\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x02 \x01(\tR\tportGroup\x12\x14\n" +
+	"\x05hosts\x18\x03 \x01(\x05R\x05hosts\x12\x14\n" +
+	"\x05ports\x18\x04 \x01(\x05R\x05ports\x12\x12\n" +
+	"\x04some\x18\x05 \x03(\tR\x04some\"=\n" +
 	"\vHostProblem\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\"\x16\n" +
@@ -1308,7 +1703,7 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12 \n" +
 	"\vcontrollers\x18\x03 \x01(\x05R\vcontrollers\x12 \n" +
 	"\vunreachable\x18\x04 \x03(\tR\vunreachable\x12\x14\n" +
-	"\x05stale\x18\x05 \x01(\tR\x05stale\"\xc2\x03\n" +
+	"\x05stale\x18\x05 \x01(\tR\x05stale\"\xdc\x03\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12>\n" +
@@ -1324,13 +1719,18 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
 	"controller\x18\v \x01(\tR\n" +
 	"controller\x12\x14\n" +
-	"\x05stale\x18\f \x01(\bR\x05stale\x1a9\n" +
+	"\x05stale\x18\f \x01(\bR\x05stale\x12\x18\n" +
+	"\aunknown\x18\x1e \x03(\tR\aunknown\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"'\n" +
 	"\x11RemoveHostRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12RemoveHostResponse\"b\n" +
+	"\x12RemoveHostResponse\"&\n" +
+	"\x10RetryHostRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"/\n" +
+	"\x11RetryHostResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\"b\n" +
 	"\x15ListFleetPortsRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -1371,14 +1771,15 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x06before\x18\x02 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x06before\x12 \n" +
 	"\vdifferences\x18\x03 \x03(\tR\vdifferences\x125\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x05state\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems*\xe8\x01\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems*\x8f\x02\n" +
 	"\tHostState\x12\x1a\n" +
 	"\x16HOST_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\rHOST_STATE_UP\x10\x01\x1a\x06\x8a\xb5\x18\x02up\x12#\n" +
 	"\x12HOST_STATE_PENDING\x10\x02\x1a\v\x8a\xb5\x18\apending\x12+\n" +
 	"\x16HOST_STATE_OUT_OF_SYNC\x10\x03\x1a\x0f\x8a\xb5\x18\vout-of-sync\x12#\n" +
 	"\x12HOST_STATE_WARNING\x10\x04\x1a\v\x8a\xb5\x18\awarning\x12-\n" +
-	"\x17HOST_STATE_DISCONNECTED\x10\x05\x1a\x10\x8a\xb5\x18\fdisconnected2\xe2\x05\n" +
+	"\x17HOST_STATE_DISCONNECTED\x10\x05\x1a\x10\x8a\xb5\x18\fdisconnected\x12%\n" +
+	"\x13HOST_STATE_REVERTED\x10\a\x1a\f\x8a\xb5\x18\breverted2\xc0\x06\n" +
 	"\fFleetService\x12n\n" +
 	"\x0fApplyDefinition\x12,.heddle.controller.v1.ApplyDefinitionRequest\x1a-.heddle.controller.v1.ApplyDefinitionResponse\x12h\n" +
 	"\rGetDefinition\x12*.heddle.controller.v1.GetDefinitionRequest\x1a+.heddle.controller.v1.GetDefinitionResponse\x12\\\n" +
@@ -1386,7 +1787,8 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
 	"RemoveHost\x12'.heddle.controller.v1.RemoveHostRequest\x1a(.heddle.controller.v1.RemoveHostResponse\x12k\n" +
 	"\x0eListFleetPorts\x12+.heddle.controller.v1.ListFleetPortsRequest\x1a,.heddle.controller.v1.ListFleetPortsResponse\x12\\\n" +
-	"\tSyncHosts\x12&.heddle.controller.v1.SyncHostsRequest\x1a'.heddle.controller.v1.SyncHostsResponse\x12n\n" +
+	"\tSyncHosts\x12&.heddle.controller.v1.SyncHostsRequest\x1a'.heddle.controller.v1.SyncHostsResponse\x12\\\n" +
+	"\tRetryHost\x12&.heddle.controller.v1.RetryHostRequest\x1a'.heddle.controller.v1.RetryHostResponse\x12n\n" +
 	"\x0fCreateJoinToken\x12,.heddle.controller.v1.CreateJoinTokenRequest\x1a-.heddle.controller.v1.CreateJoinTokenResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
@@ -1402,66 +1804,78 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
 	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
 	(*ApplyDefinitionResponse)(nil), // 2: heddle.controller.v1.ApplyDefinitionResponse
-	(*HostProblem)(nil),             // 3: heddle.controller.v1.HostProblem
-	(*GetDefinitionRequest)(nil),    // 4: heddle.controller.v1.GetDefinitionRequest
-	(*GetDefinitionResponse)(nil),   // 5: heddle.controller.v1.GetDefinitionResponse
-	(*ListHostsRequest)(nil),        // 6: heddle.controller.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),       // 7: heddle.controller.v1.ListHostsResponse
-	(*Host)(nil),                    // 8: heddle.controller.v1.Host
-	(*RemoveHostRequest)(nil),       // 9: heddle.controller.v1.RemoveHostRequest
-	(*RemoveHostResponse)(nil),      // 10: heddle.controller.v1.RemoveHostResponse
-	(*ListFleetPortsRequest)(nil),   // 11: heddle.controller.v1.ListFleetPortsRequest
-	(*ListFleetPortsResponse)(nil),  // 12: heddle.controller.v1.ListFleetPortsResponse
-	(*FleetPort)(nil),               // 13: heddle.controller.v1.FleetPort
-	(*CreateJoinTokenRequest)(nil),  // 14: heddle.controller.v1.CreateJoinTokenRequest
-	(*CreateJoinTokenResponse)(nil), // 15: heddle.controller.v1.CreateJoinTokenResponse
-	(*SyncHostsRequest)(nil),        // 16: heddle.controller.v1.SyncHostsRequest
-	(*SyncHostsResponse)(nil),       // 17: heddle.controller.v1.SyncHostsResponse
-	(*SyncedHost)(nil),              // 18: heddle.controller.v1.SyncedHost
-	nil,                             // 19: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 20: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 21: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
+	(*ObjectChange)(nil),            // 3: heddle.controller.v1.ObjectChange
+	(*FieldChange)(nil),             // 4: heddle.controller.v1.FieldChange
+	(*AffectedGroup)(nil),           // 5: heddle.controller.v1.AffectedGroup
+	(*HostProblem)(nil),             // 6: heddle.controller.v1.HostProblem
+	(*GetDefinitionRequest)(nil),    // 7: heddle.controller.v1.GetDefinitionRequest
+	(*GetDefinitionResponse)(nil),   // 8: heddle.controller.v1.GetDefinitionResponse
+	(*ListHostsRequest)(nil),        // 9: heddle.controller.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),       // 10: heddle.controller.v1.ListHostsResponse
+	(*Host)(nil),                    // 11: heddle.controller.v1.Host
+	(*RemoveHostRequest)(nil),       // 12: heddle.controller.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),      // 13: heddle.controller.v1.RemoveHostResponse
+	(*RetryHostRequest)(nil),        // 14: heddle.controller.v1.RetryHostRequest
+	(*RetryHostResponse)(nil),       // 15: heddle.controller.v1.RetryHostResponse
+	(*ListFleetPortsRequest)(nil),   // 16: heddle.controller.v1.ListFleetPortsRequest
+	(*ListFleetPortsResponse)(nil),  // 17: heddle.controller.v1.ListFleetPortsResponse
+	(*FleetPort)(nil),               // 18: heddle.controller.v1.FleetPort
+	(*CreateJoinTokenRequest)(nil),  // 19: heddle.controller.v1.CreateJoinTokenRequest
+	(*CreateJoinTokenResponse)(nil), // 20: heddle.controller.v1.CreateJoinTokenResponse
+	(*SyncHostsRequest)(nil),        // 21: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 22: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 23: heddle.controller.v1.SyncedHost
+	nil,                             // 24: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 25: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 26: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 27: google.protobuf.Timestamp
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	21, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
-	3,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	8,  // 2: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	19, // 3: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
-	0,  // 4: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	22, // 5: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	13, // 6: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	20, // 7: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	21, // 8: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	22, // 9: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	21, // 10: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	18, // 11: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 12: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 13: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 14: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	4,  // 15: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	6,  // 16: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	9,  // 17: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	11, // 18: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	16, // 19: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	14, // 20: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	2,  // 21: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	5,  // 22: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	7,  // 23: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	10, // 24: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	12, // 25: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	17, // 26: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	15, // 27: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	21, // [21:28] is the sub-list for method output_type
-	14, // [14:21] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	26, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	6,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	6,  // 2: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	3,  // 3: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	5,  // 4: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	6,  // 5: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	4,  // 6: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	11, // 7: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	24, // 8: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	0,  // 9: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
+	27, // 10: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	18, // 11: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	25, // 12: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	26, // 13: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	27, // 14: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	26, // 15: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	23, // 16: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 17: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 18: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 19: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	7,  // 20: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	9,  // 21: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	12, // 22: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	16, // 23: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	21, // 24: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	14, // 25: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	19, // 26: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	2,  // 27: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	8,  // 28: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	10, // 29: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	13, // 30: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	17, // 31: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	22, // 32: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	15, // 33: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	20, // 34: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	27, // [27:35] is the sub-list for method output_type
+	19, // [19:27] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -1475,7 +1889,7 @@ func file_heddle_controller_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,80 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// PingControllerRequest asks for a sign of life.
+type PingControllerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PingControllerRequest) Reset() {
+	*x = PingControllerRequest{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PingControllerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PingControllerRequest) ProtoMessage() {}
+
+func (x *PingControllerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PingControllerRequest.ProtoReflect.Descriptor instead.
+func (*PingControllerRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{0}
+}
+
+// PingControllerResponse is the answer.
+type PingControllerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PingControllerResponse) Reset() {
+	*x = PingControllerResponse{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PingControllerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PingControllerResponse) ProtoMessage() {}
+
+func (x *PingControllerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PingControllerResponse.ProtoReflect.Descriptor instead.
+func (*PingControllerResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{1}
+}
+
 // JoinHostRequest asks to be a host.
 type JoinHostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -39,7 +113,7 @@ type JoinHostRequest struct {
 
 func (x *JoinHostRequest) Reset() {
 	*x = JoinHostRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -51,7 +125,7 @@ func (x *JoinHostRequest) String() string {
 func (*JoinHostRequest) ProtoMessage() {}
 
 func (x *JoinHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[0]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -64,7 +138,7 @@ func (x *JoinHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinHostRequest.ProtoReflect.Descriptor instead.
 func (*JoinHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{0}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *JoinHostRequest) GetToken() string {
@@ -105,7 +179,7 @@ type JoinHostResponse struct {
 
 func (x *JoinHostResponse) Reset() {
 	*x = JoinHostResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -117,7 +191,7 @@ func (x *JoinHostResponse) String() string {
 func (*JoinHostResponse) ProtoMessage() {}
 
 func (x *JoinHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[1]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -130,7 +204,7 @@ func (x *JoinHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinHostResponse.ProtoReflect.Descriptor instead.
 func (*JoinHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{1}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *JoinHostResponse) GetIdentity() *HostIdentity {
@@ -161,7 +235,7 @@ type HostIdentity struct {
 
 func (x *HostIdentity) Reset() {
 	*x = HostIdentity{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -173,7 +247,7 @@ func (x *HostIdentity) String() string {
 func (*HostIdentity) ProtoMessage() {}
 
 func (x *HostIdentity) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -186,7 +260,7 @@ func (x *HostIdentity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostIdentity.ProtoReflect.Descriptor instead.
 func (*HostIdentity) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HostIdentity) GetCluster() string {
@@ -242,7 +316,7 @@ type RenewHostRequest struct {
 
 func (x *RenewHostRequest) Reset() {
 	*x = RenewHostRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -254,7 +328,7 @@ func (x *RenewHostRequest) String() string {
 func (*RenewHostRequest) ProtoMessage() {}
 
 func (x *RenewHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -267,7 +341,7 @@ func (x *RenewHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewHostRequest.ProtoReflect.Descriptor instead.
 func (*RenewHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RenewHostRequest) GetCsr() []byte {
@@ -287,7 +361,7 @@ type RenewHostResponse struct {
 
 func (x *RenewHostResponse) Reset() {
 	*x = RenewHostResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +373,7 @@ func (x *RenewHostResponse) String() string {
 func (*RenewHostResponse) ProtoMessage() {}
 
 func (x *RenewHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +386,7 @@ func (x *RenewHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewHostResponse.ProtoReflect.Descriptor instead.
 func (*RenewHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RenewHostResponse) GetIdentity() *HostIdentity {
@@ -340,7 +414,7 @@ type FollowSliceRequest struct {
 
 func (x *FollowSliceRequest) Reset() {
 	*x = FollowSliceRequest{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +426,7 @@ func (x *FollowSliceRequest) String() string {
 func (*FollowSliceRequest) ProtoMessage() {}
 
 func (x *FollowSliceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +439,7 @@ func (x *FollowSliceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceRequest.ProtoReflect.Descriptor instead.
 func (*FollowSliceRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FollowSliceRequest) GetHello() *HostHello {
@@ -425,14 +499,17 @@ type HostHello struct {
 	Answers bool `protobuf:"varint,20,opt,name=answers,proto3" json:"answers,omitempty"`
 	// conversation rises with every conversation of that start, with whichever controller: the one with the highest
 	// number counts.
-	Conversation  uint64 `protobuf:"varint,5,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	Conversation uint64 `protobuf:"varint,5,opt,name=conversation,proto3" json:"conversation,omitempty"`
+	// fields that the host knows, one in each line ("policy.security.promiscuous"); it is handed nothing else. Empty for
+	// those of the version before the one that says it.
+	Fields        string `protobuf:"bytes,30,opt,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostHello) Reset() {
 	*x = HostHello{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +521,7 @@ func (x *HostHello) String() string {
 func (*HostHello) ProtoMessage() {}
 
 func (x *HostHello) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +534,7 @@ func (x *HostHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHello.ProtoReflect.Descriptor instead.
 func (*HostHello) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HostHello) GetAgent() string {
@@ -502,6 +579,13 @@ func (x *HostHello) GetConversation() uint64 {
 	return 0
 }
 
+func (x *HostHello) GetFields() string {
+	if x != nil {
+		return x.Fields
+	}
+	return ""
+}
+
 // SliceAcknowledgement says what became of an update.
 type SliceAcknowledgement struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -516,7 +600,7 @@ type SliceAcknowledgement struct {
 
 func (x *SliceAcknowledgement) Reset() {
 	*x = SliceAcknowledgement{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +612,7 @@ func (x *SliceAcknowledgement) String() string {
 func (*SliceAcknowledgement) ProtoMessage() {}
 
 func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +625,7 @@ func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SliceAcknowledgement.ProtoReflect.Descriptor instead.
 func (*SliceAcknowledgement) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SliceAcknowledgement) GetVersion() *SliceVersion {
@@ -570,14 +654,16 @@ type HostReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ports []*HostPort            `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	// warnings are those of the host about the definition: a device that is missing.
-	Warnings      []string `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// reverted is what the host went back from, since it lost its controllers; unset for nothing.
+	Reverted      *RevertedSlice `protobuf:"bytes,30,opt,name=reverted,proto3" json:"reverted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +675,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +688,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HostReport) GetPorts() []*HostPort {
@@ -619,6 +705,77 @@ func (x *HostReport) GetWarnings() []string {
 	return nil
 }
 
+func (x *HostReport) GetReverted() *RevertedSlice {
+	if x != nil {
+		return x.Reverted
+	}
+	return nil
+}
+
+// RevertedSlice is a version that cut a host off from its controllers, so that the host went back from it. It is sent to
+// that host again when somebody has changed it, or forces it.
+type RevertedSlice struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version *SliceVersion          `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// why, for people.
+	Why string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	// times is how often the host went back from it.
+	Times         int64 `protobuf:"varint,3,opt,name=times,proto3" json:"times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevertedSlice) Reset() {
+	*x = RevertedSlice{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevertedSlice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevertedSlice) ProtoMessage() {}
+
+func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevertedSlice.ProtoReflect.Descriptor instead.
+func (*RevertedSlice) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RevertedSlice) GetVersion() *SliceVersion {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *RevertedSlice) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *RevertedSlice) GetTimes() int64 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
 // HostReportChange makes what a host reported what it has now.
 type HostReportChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -633,7 +790,7 @@ type HostReportChange struct {
 
 func (x *HostReportChange) Reset() {
 	*x = HostReportChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +802,7 @@ func (x *HostReportChange) String() string {
 func (*HostReportChange) ProtoMessage() {}
 
 func (x *HostReportChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +815,7 @@ func (x *HostReportChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
 func (*HostReportChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HostReportChange) GetPut() []*HostPort {
@@ -693,7 +850,7 @@ type HostPortKey struct {
 
 func (x *HostPortKey) Reset() {
 	*x = HostPortKey{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +862,7 @@ func (x *HostPortKey) String() string {
 func (*HostPortKey) ProtoMessage() {}
 
 func (x *HostPortKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +875,7 @@ func (x *HostPortKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
 func (*HostPortKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HostPortKey) GetSwitch() string {
@@ -742,17 +899,19 @@ type HostPort struct {
 	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	PortGroup string                 `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
 	// state as heddle port list shows it.
-	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	Mac           string                 `protobuf:"bytes,5,opt,name=mac,proto3" json:"mac,omitempty"`
-	Device        string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	State  string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Mac    string                 `protobuf:"bytes,5,opt,name=mac,proto3" json:"mac,omitempty"`
+	Device string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`
+	Since  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// role is "host" for a port with addresses of the host's own; else empty.
+	Role          string `protobuf:"bytes,31,opt,name=role,proto3" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +923,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +936,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -829,6 +988,13 @@ func (x *HostPort) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *HostPort) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
 // FollowSliceResponse is what a controller says.
 type FollowSliceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -847,14 +1013,16 @@ type FollowSliceResponse struct {
 	// call is a part of a call to the host.
 	Call *HostCall `protobuf:"bytes,20,opt,name=call,proto3" json:"call,omitempty"`
 	// move_to is the address of another controller, HOST:PORT, that has fewer hosts: the host goes there.
-	MoveTo        string `protobuf:"bytes,7,opt,name=move_to,json=moveTo,proto3" json:"move_to,omitempty"`
+	MoveTo string `protobuf:"bytes,7,opt,name=move_to,json=moveTo,proto3" json:"move_to,omitempty"`
+	// forced: somebody wants the host to try a version again from which it went back.
+	Forced        bool `protobuf:"varint,30,opt,name=forced,proto3" json:"forced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1034,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1047,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -938,6 +1106,13 @@ func (x *FollowSliceResponse) GetMoveTo() string {
 	return ""
 }
 
+func (x *FollowSliceResponse) GetForced() bool {
+	if x != nil {
+		return x.Forced
+	}
+	return false
+}
+
 // RenewCertificate asks a host to renew its certificate.
 type RenewCertificate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -949,7 +1124,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1136,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1149,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -1002,7 +1177,7 @@ type HostCall struct {
 
 func (x *HostCall) Reset() {
 	*x = HostCall{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1189,7 @@ func (x *HostCall) String() string {
 func (*HostCall) ProtoMessage() {}
 
 func (x *HostCall) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1202,7 @@ func (x *HostCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
 func (*HostCall) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HostCall) GetId() uint64 {
@@ -1072,7 +1247,7 @@ type HostCallBegin struct {
 
 func (x *HostCallBegin) Reset() {
 	*x = HostCallBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1259,7 @@ func (x *HostCallBegin) String() string {
 func (*HostCallBegin) ProtoMessage() {}
 
 func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1272,7 @@ func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
 func (*HostCallBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HostCallBegin) GetProcedure() string {
@@ -1139,7 +1314,7 @@ type HostAnswer struct {
 
 func (x *HostAnswer) Reset() {
 	*x = HostAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1326,7 @@ func (x *HostAnswer) String() string {
 func (*HostAnswer) ProtoMessage() {}
 
 func (x *HostAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1339,7 @@ func (x *HostAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
 func (*HostAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HostAnswer) GetCall() uint64 {
@@ -1214,7 +1389,7 @@ type HostAnswerBegin struct {
 
 func (x *HostAnswerBegin) Reset() {
 	*x = HostAnswerBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1401,7 @@ func (x *HostAnswerBegin) String() string {
 func (*HostAnswerBegin) ProtoMessage() {}
 
 func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1414,7 @@ func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
 func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HostAnswerBegin) GetStatus() uint32 {
@@ -1260,7 +1435,9 @@ var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/slice.proto\"g\n" +
+	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/slice.proto\"\x17\n" +
+	"\x15PingControllerRequest\"\x18\n" +
+	"\x16PingControllerResponse\"g\n" +
 	"\x0fJoinHostRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1285,29 +1462,35 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x12\n" +
 	"\x04pong\x18\x04 \x01(\x04R\x04pong\x12>\n" +
 	"\x06change\x18( \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
-	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\"\xe7\x01\n" +
+	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\"\xff\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
 	"\x05start\x18\x03 \x01(\fR\x05start\x128\n" +
 	"\x06report\x18\x04 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x18\n" +
 	"\aanswers\x18\x14 \x01(\bR\aanswers\x12\"\n" +
-	"\fconversation\x18\x05 \x01(\x04R\fconversation\"\x88\x01\n" +
+	"\fconversation\x18\x05 \x01(\x04R\fconversation\x12\x16\n" +
+	"\x06fields\x18\x1e \x01(\tR\x06fields\"\x88\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
-	"\x06resend\x18\x03 \x01(\bR\x06resend\"^\n" +
+	"\x06resend\x18\x03 \x01(\bR\x06resend\"\x9f\x01\n" +
 	"\n" +
 	"HostReport\x124\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostPortR\x05ports\x12\x1a\n" +
-	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\x9d\x01\n" +
+	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12?\n" +
+	"\breverted\x18\x1e \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\"u\n" +
+	"\rRevertedSlice\x12<\n" +
+	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x14\n" +
+	"\x05times\x18\x03 \x01(\x03R\x05times\"\x9d\x01\n" +
 	"\x10HostReportChange\x120\n" +
 	"\x03put\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostPortR\x03put\x12;\n" +
 	"\aremoved\x18\x02 \x03(\v2!.heddle.controller.v1.HostPortKeyR\aremoved\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"9\n" +
 	"\vHostPortKey\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xc7\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xdb\x01\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -1316,7 +1499,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x10\n" +
 	"\x03mac\x18\x05 \x01(\tR\x03mac\x12\x16\n" +
 	"\x06device\x18\x06 \x01(\tR\x06device\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xf4\x02\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04role\x18\x1f \x01(\tR\x04role\"\x8c\x03\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -1325,7 +1509,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x04ping\x18\x05 \x01(\x04R\x04ping\x12#\n" +
 	"\rtakes_changes\x18( \x01(\bR\ftakesChanges\x122\n" +
 	"\x04call\x18\x14 \x01(\v2\x1e.heddle.controller.v1.HostCallR\x04call\x12\x17\n" +
-	"\amove_to\x18\a \x01(\tR\x06moveTo\"-\n" +
+	"\amove_to\x18\a \x01(\tR\x06moveTo\x12\x16\n" +
+	"\x06forced\x18\x1e \x01(\bR\x06forced\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
 	"\bsame_key\x18\x01 \x01(\bR\asameKey\"\x85\x01\n" +
 	"\bHostCall\x12\x0e\n" +
@@ -1352,11 +1537,12 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aheaders\x18\x02 \x03(\v22.heddle.controller.v1.HostAnswerBegin.HeadersEntryR\aheaders\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xae\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\x9b\x03\n" +
 	"\vHostService\x12Y\n" +
 	"\bJoinHost\x12%.heddle.controller.v1.JoinHostRequest\x1a&.heddle.controller.v1.JoinHostResponse\x12\\\n" +
 	"\tRenewHost\x12&.heddle.controller.v1.RenewHostRequest\x1a'.heddle.controller.v1.RenewHostResponse\x12f\n" +
-	"\vFollowSlice\x12(.heddle.controller.v1.FollowSliceRequest\x1a).heddle.controller.v1.FollowSliceResponse(\x010\x01B.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
+	"\vFollowSlice\x12(.heddle.controller.v1.FollowSliceRequest\x1a).heddle.controller.v1.FollowSliceResponse(\x010\x01\x12k\n" +
+	"\x0ePingController\x12+.heddle.controller.v1.PingControllerRequest\x1a,.heddle.controller.v1.PingControllerResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
 	file_heddle_controller_v1_host_proto_rawDescOnce sync.Once
@@ -1370,66 +1556,73 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
-	(*JoinHostRequest)(nil),       // 0: heddle.controller.v1.JoinHostRequest
-	(*JoinHostResponse)(nil),      // 1: heddle.controller.v1.JoinHostResponse
-	(*HostIdentity)(nil),          // 2: heddle.controller.v1.HostIdentity
-	(*RenewHostRequest)(nil),      // 3: heddle.controller.v1.RenewHostRequest
-	(*RenewHostResponse)(nil),     // 4: heddle.controller.v1.RenewHostResponse
-	(*FollowSliceRequest)(nil),    // 5: heddle.controller.v1.FollowSliceRequest
-	(*HostHello)(nil),             // 6: heddle.controller.v1.HostHello
-	(*SliceAcknowledgement)(nil),  // 7: heddle.controller.v1.SliceAcknowledgement
-	(*HostReport)(nil),            // 8: heddle.controller.v1.HostReport
-	(*HostReportChange)(nil),      // 9: heddle.controller.v1.HostReportChange
-	(*HostPortKey)(nil),           // 10: heddle.controller.v1.HostPortKey
-	(*HostPort)(nil),              // 11: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),   // 12: heddle.controller.v1.FollowSliceResponse
-	(*RenewCertificate)(nil),      // 13: heddle.controller.v1.RenewCertificate
-	(*HostCall)(nil),              // 14: heddle.controller.v1.HostCall
-	(*HostCallBegin)(nil),         // 15: heddle.controller.v1.HostCallBegin
-	(*HostAnswer)(nil),            // 16: heddle.controller.v1.HostAnswer
-	(*HostAnswerBegin)(nil),       // 17: heddle.controller.v1.HostAnswerBegin
-	nil,                           // 18: heddle.controller.v1.HostCallBegin.HeadersEntry
-	nil,                           // 19: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*SliceVersion)(nil),          // 20: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),           // 22: heddle.controller.v1.SliceUpdate
+	(*PingControllerRequest)(nil),  // 0: heddle.controller.v1.PingControllerRequest
+	(*PingControllerResponse)(nil), // 1: heddle.controller.v1.PingControllerResponse
+	(*JoinHostRequest)(nil),        // 2: heddle.controller.v1.JoinHostRequest
+	(*JoinHostResponse)(nil),       // 3: heddle.controller.v1.JoinHostResponse
+	(*HostIdentity)(nil),           // 4: heddle.controller.v1.HostIdentity
+	(*RenewHostRequest)(nil),       // 5: heddle.controller.v1.RenewHostRequest
+	(*RenewHostResponse)(nil),      // 6: heddle.controller.v1.RenewHostResponse
+	(*FollowSliceRequest)(nil),     // 7: heddle.controller.v1.FollowSliceRequest
+	(*HostHello)(nil),              // 8: heddle.controller.v1.HostHello
+	(*SliceAcknowledgement)(nil),   // 9: heddle.controller.v1.SliceAcknowledgement
+	(*HostReport)(nil),             // 10: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),          // 11: heddle.controller.v1.RevertedSlice
+	(*HostReportChange)(nil),       // 12: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),            // 13: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),               // 14: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),    // 15: heddle.controller.v1.FollowSliceResponse
+	(*RenewCertificate)(nil),       // 16: heddle.controller.v1.RenewCertificate
+	(*HostCall)(nil),               // 17: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),          // 18: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),             // 19: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),        // 20: heddle.controller.v1.HostAnswerBegin
+	nil,                            // 21: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                            // 22: heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	(*SliceVersion)(nil),           // 23: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil),  // 24: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),            // 25: heddle.controller.v1.SliceUpdate
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
-	2,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	2,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	6,  // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
-	7,  // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
-	8,  // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	9,  // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	16, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
-	20, // 7: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	8,  // 8: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	20, // 9: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	11, // 10: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	11, // 11: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	10, // 12: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	21, // 13: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	22, // 14: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	20, // 15: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	13, // 16: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	14, // 17: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	15, // 18: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	18, // 19: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	17, // 20: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	19, // 21: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	0,  // 22: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	3,  // 23: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	5,  // 24: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	1,  // 25: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	4,  // 26: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	12, // 27: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	25, // [25:28] is the sub-list for method output_type
-	22, // [22:25] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
+	4,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
+	8,  // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
+	9,  // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
+	10, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
+	12, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	19, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	23, // 7: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	10, // 8: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	23, // 9: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	14, // 10: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	11, // 11: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	23, // 12: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	14, // 13: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	13, // 14: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	24, // 15: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	25, // 16: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	23, // 17: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	16, // 18: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	17, // 19: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	18, // 20: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	21, // 21: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	20, // 22: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	22, // 23: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 24: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 25: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 26: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 27: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 28: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 29: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	15, // 30: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 31: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	28, // [28:32] is the sub-list for method output_type
+	24, // [24:28] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -1444,7 +1637,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -100,10 +100,10 @@ var (
 
 // build builds a program. Where it is, in Go's cache, nobody has to remove it: "go run" says where, once the cache has
 // it, which is the second time at the latest.
-func build(name string) (string, error) {
+func build(name string, flags ...string) (string, error) {
 	for range 3 {
 		var out, errs bytes.Buffer
-		run := exec.Command("go", "run", "-exec", "echo", "heddle/cmd/"+name)
+		run := exec.Command("go", append(append([]string{"run"}, flags...), "-exec", "echo", "heddle/cmd/"+name)...)
 		run.Env, run.Stdout, run.Stderr = append(os.Environ(), "CGO_ENABLED=0"), &out, &errs
 		if err := run.Run(); err != nil {
 			return "", fmt.Errorf("build %s: %w: %s", name, err, errs.String())

@@ -38,6 +38,8 @@ const (
 	FleetServiceListFleetPortsProcedure = "/heddle.controller.v1.FleetService/ListFleetPorts"
 	// FleetServiceSyncHostsProcedure is the procedure name of the FleetService's SyncHosts RPC.
 	FleetServiceSyncHostsProcedure = "/heddle.controller.v1.FleetService/SyncHosts"
+	// FleetServiceRetryHostProcedure is the procedure name of the FleetService's RetryHost RPC.
+	FleetServiceRetryHostProcedure = "/heddle.controller.v1.FleetService/RetryHost"
 	// FleetServiceCreateJoinTokenProcedure is the procedure name of the FleetService's CreateJoinToken
 	// RPC.
 	FleetServiceCreateJoinTokenProcedure = "/heddle.controller.v1.FleetService/CreateJoinToken"
@@ -86,6 +88,13 @@ var (
 			Procedure:  FleetServiceSyncHostsProcedure,
 		}
 	})
+	fleetServiceRetryHostSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_fleet_proto.Services().ByName("FleetService").Methods().ByName("RetryHost"),
+			Procedure:  FleetServiceRetryHostProcedure,
+		}
+	})
 	fleetServiceCreateJoinTokenSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -109,6 +118,8 @@ type FleetServiceClient interface {
 	ListFleetPorts(context.Context, *v1.ListFleetPortsRequest) (*v1.ListFleetPortsResponse, error)
 	// SyncHosts sends hosts again what they are to have, all of it, and says what became of that.
 	SyncHosts(context.Context, *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error)
+	// RetryHost sends a host again the version from which it went back.
+	RetryHost(context.Context, *v1.RetryHostRequest) (*v1.RetryHostResponse, error)
 	// CreateJoinToken makes a token by which one host may join.
 	CreateJoinToken(context.Context, *v1.CreateJoinTokenRequest) (*v1.CreateJoinTokenResponse, error)
 }
@@ -133,6 +144,8 @@ type FleetServiceHandler interface {
 	ListFleetPorts(context.Context, *v1.ListFleetPortsRequest) (*v1.ListFleetPortsResponse, error)
 	// SyncHosts sends hosts again what they are to have, all of it, and says what became of that.
 	SyncHosts(context.Context, *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error)
+	// RetryHost sends a host again the version from which it went back.
+	RetryHost(context.Context, *v1.RetryHostRequest) (*v1.RetryHostResponse, error)
 	// CreateJoinToken makes a token by which one host may join.
 	CreateJoinToken(context.Context, *v1.CreateJoinTokenRequest) (*v1.CreateJoinTokenResponse, error)
 }
@@ -148,6 +161,7 @@ func RegisterFleetServiceHandler(server *connect.Server, svc FleetServiceHandler
 		connect.Method{Spec: fleetServiceRemoveHostSpec(), Handler: adapter.removeHost},
 		connect.Method{Spec: fleetServiceListFleetPortsSpec(), Handler: adapter.listFleetPorts},
 		connect.Method{Spec: fleetServiceSyncHostsSpec(), Handler: adapter.syncHosts},
+		connect.Method{Spec: fleetServiceRetryHostSpec(), Handler: adapter.retryHost},
 		connect.Method{Spec: fleetServiceCreateJoinTokenSpec(), Handler: adapter.createJoinToken},
 	)
 }
@@ -177,6 +191,10 @@ func (UnimplementedFleetServiceHandler) ListFleetPorts(context.Context, *v1.List
 
 func (UnimplementedFleetServiceHandler) SyncHosts(context.Context, *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.FleetService.SyncHosts is not implemented")
+}
+
+func (UnimplementedFleetServiceHandler) RetryHost(context.Context, *v1.RetryHostRequest) (*v1.RetryHostResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.FleetService.RetryHost is not implemented")
 }
 
 func (UnimplementedFleetServiceHandler) CreateJoinToken(context.Context, *v1.CreateJoinTokenRequest) (*v1.CreateJoinTokenResponse, error) {
@@ -230,6 +248,14 @@ func (c *fleetServiceClient) ListFleetPorts(ctx context.Context, req *v1.ListFle
 func (c *fleetServiceClient) SyncHosts(ctx context.Context, req *v1.SyncHostsRequest) (*v1.SyncHostsResponse, error) {
 	var res v1.SyncHostsResponse
 	if err := c.client.CallUnary(ctx, fleetServiceSyncHostsSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *fleetServiceClient) RetryHost(ctx context.Context, req *v1.RetryHostRequest) (*v1.RetryHostResponse, error) {
+	var res v1.RetryHostResponse
+	if err := c.client.CallUnary(ctx, fleetServiceRetryHostSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -311,6 +337,18 @@ func (h fleetServiceHandler) syncHosts(ctx context.Context, _ connect.Spec, stre
 		return err
 	}
 	res, err := h.svc.SyncHosts(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h fleetServiceHandler) retryHost(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.RetryHostRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.RetryHost(ctx, &req)
 	if err != nil {
 		return err
 	}

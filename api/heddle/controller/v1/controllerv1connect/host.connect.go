@@ -30,6 +30,8 @@ const (
 	HostServiceRenewHostProcedure = "/heddle.controller.v1.HostService/RenewHost"
 	// HostServiceFollowSliceProcedure is the procedure name of the HostService's FollowSlice RPC.
 	HostServiceFollowSliceProcedure = "/heddle.controller.v1.HostService/FollowSlice"
+	// HostServicePingControllerProcedure is the procedure name of the HostService's PingController RPC.
+	HostServicePingControllerProcedure = "/heddle.controller.v1.HostService/PingController"
 )
 
 var (
@@ -54,6 +56,13 @@ var (
 			Procedure:  HostServiceFollowSliceProcedure,
 		}
 	})
+	hostServicePingControllerSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_host_proto.Services().ByName("HostService").Methods().ByName("PingController"),
+			Procedure:  HostServicePingControllerProcedure,
+		}
+	})
 )
 
 // HostServiceClient is a client for the heddle.controller.v1.HostService service.
@@ -64,6 +73,8 @@ type HostServiceClient interface {
 	RenewHost(context.Context, *v1.RenewHostRequest) (*v1.RenewHostResponse, error)
 	// FollowSlice hands a host its slice, for as long as both are there, and takes what the host reports.
 	FollowSlice(context.Context) (HostServiceFollowSliceClientStream, error)
+	// PingController answers at once: a host asks after a change of the way to its controllers.
+	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
 }
 
 // NewHostServiceClient constructs a client for the heddle.controller.v1.HostService service.
@@ -116,6 +127,8 @@ type HostServiceHandler interface {
 	RenewHost(context.Context, *v1.RenewHostRequest) (*v1.RenewHostResponse, error)
 	// FollowSlice hands a host its slice, for as long as both are there, and takes what the host reports.
 	FollowSlice(context.Context, HostServiceFollowSliceServerStream) error
+	// PingController answers at once: a host asks after a change of the way to its controllers.
+	PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error)
 }
 
 // RegisterHostServiceHandler registers svc as the heddle.controller.v1.HostService implementation
@@ -126,6 +139,7 @@ func RegisterHostServiceHandler(server *connect.Server, svc HostServiceHandler) 
 		connect.Method{Spec: hostServiceJoinHostSpec(), Handler: adapter.joinHost},
 		connect.Method{Spec: hostServiceRenewHostSpec(), Handler: adapter.renewHost},
 		connect.Method{Spec: hostServiceFollowSliceSpec(), Handler: adapter.followSlice},
+		connect.Method{Spec: hostServicePingControllerSpec(), Handler: adapter.pingController},
 	)
 }
 
@@ -168,6 +182,10 @@ func (UnimplementedHostServiceHandler) FollowSlice(context.Context, HostServiceF
 	return connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.FollowSlice is not implemented")
 }
 
+func (UnimplementedHostServiceHandler) PingController(context.Context, *v1.PingControllerRequest) (*v1.PingControllerResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.HostService.PingController is not implemented")
+}
+
 type hostServiceClient struct {
 	client *connect.Client
 }
@@ -194,6 +212,14 @@ func (c *hostServiceClient) FollowSlice(ctx context.Context) (HostServiceFollowS
 		return HostServiceFollowSliceClientStream{}, err
 	}
 	return HostServiceFollowSliceClientStream{stream: stream}, nil
+}
+
+func (c *hostServiceClient) PingController(ctx context.Context, req *v1.PingControllerRequest) (*v1.PingControllerResponse, error) {
+	var res v1.PingControllerResponse
+	if err := c.client.CallUnary(ctx, hostServicePingControllerSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
 }
 
 type hostServiceHandler struct{ svc HostServiceHandler }
@@ -224,4 +250,16 @@ func (h hostServiceHandler) renewHost(ctx context.Context, _ connect.Spec, strea
 
 func (h hostServiceHandler) followSlice(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
 	return h.svc.FollowSlice(ctx, HostServiceFollowSliceServerStream{stream: stream})
+}
+
+func (h hostServiceHandler) pingController(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.PingControllerRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.PingController(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
 }

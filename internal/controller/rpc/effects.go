@@ -1,0 +1,188 @@
+package rpc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/slice"
+	"heddle/internal/slice/fields"
+)
+
+// mostNamed bounds how many ports of a port group are named.
+const mostNamed = 16
+
+// foresee completes what a change of the definition does with what it means for the hosts, and refuses one that leaves
+// ports less protected on a host than the definition says.
+func (f *fleet) foresee(there *elsewhere, have *slice.Set, c slice.Change, after *inventory.Inventory,
+	q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse) error {
+	out.Objects = objectChanges(have, c)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := &effects{fleet: f, there: there, out: out, touched: map[[2]slice.Hash]*touched{},
+		groups: map[string]*controllerv1.AffectedGroup{}, harmless: harmless(out.GetObjects())}
+	for _, h := range f.sorted() {
+		if err := e.host(h, after, q.GetDryRun()); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.groups)) {
+		out.Affected = append(out.Affected, e.groups[name])
+	}
+	if len(e.unprotected) > 0 && !q.GetAllowUnprotected() && !q.GetDryRun() {
+		return connect.NewError(connect.CodeFailedPrecondition, strings.Join(e.unprotected, "\n")+
+			"\nupdate the hosts first, or make the change with --allow-unprotected: their ports go without it")
+	}
+	return nil
+}
+
+// effects are what a change means for the hosts.
+type effects struct {
+	*fleet
+	there       *elsewhere
+	out         *controllerv1.ApplyDefinitionResponse
+	touched     map[[2]slice.Hash]*touched // by the contents before and after
+	groups      map[string]*controllerv1.AffectedGroup
+	harmless    map[slice.Key]bool // changes of no way of a frame
+	unprotected []string
+}
+
+// touched are the objects of a host's slice that change.
+type touched struct{ switches, groups map[string]bool }
+
+// host adds what the change means for one host.
+func (e *effects) host(h *host, after *inventory.Inventory, dry bool) error {
+	was, err := e.target(h)
+	if err != nil {
+		return err
+	}
+	whole, err := after.Slice(h.doc.Name, h.doc.Labels)
+	if err != nil {
+		return err
+	}
+	will := h.fitter.fit(whole)
+	var unknown []string
+	for _, l := range will.lacks {
+		if slices.Contains(h.lacks, l) {
+			continue
+		}
+		line := l.String() + ": the agent there (" + h.agent + ") does not know it"
+		unknown = append(unknown, line)
+		if l.Security() {
+			e.unprotected = append(e.unprotected, "host "+h.doc.Name+" would go without "+line)
+		}
+	}
+	if len(unknown) > 0 {
+		e.out.Unknown = append(e.out.Unknown, &controllerv1.HostProblem{Host: h.doc.Name, Problems: unknown})
+		if !slices.Contains(e.out.Hosts, h.doc.Name) {
+			e.out.Hosts = append(e.out.Hosts, h.doc.Name)
+			slices.Sort(e.out.Hosts)
+		}
+	}
+	if dry && was.Hash() != will.set.Hash() {
+		e.ports(h, e.between(was, will.set))
+	}
+	return nil
+}
+
+// between are the objects that differ. Hosts that have the same share the answer.
+func (e *effects) between(was, will *slice.Set) *touched {
+	key := [2]slice.Hash{was.Hash(), will.Hash()}
+	if t := e.touched[key]; t != nil {
+		return t
+	}
+	t := &touched{map[string]bool{}, map[string]bool{}}
+	add := func(k slice.Key) {
+		switch k.Kind {
+		case slice.Switch:
+			t.switches[k.Name] = true
+		case slice.PortGroup:
+			t.groups[k.Name] = true
+		}
+	}
+	c := slice.Between(was, will)
+	for _, o := range c.Put {
+		add(o.Key)
+	}
+	for _, k := range c.Removed {
+		add(k)
+	}
+	e.touched[key] = t
+	return t
+}
+
+// ports adds the ports of a host that the change concerns.
+func (e *effects) ports(h *host, t *touched) {
+	seen := map[string]bool{}
+	var risks []string
+	list, _ := e.there.reportOf(h)
+	if list == nil {
+		return
+	}
+	for _, p := range list.GetPorts() {
+		name := p.GetSwitch() + "/" + p.GetPortGroup()
+		if !t.switches[p.GetSwitch()] && !t.groups[name] {
+			continue
+		}
+		g := e.groups[name]
+		if g == nil {
+			g = &controllerv1.AffectedGroup{Switch: p.GetSwitch(), PortGroup: p.GetPortGroup()}
+			e.groups[name] = g
+		}
+		g.Ports++
+		if !seen[name] {
+			seen[name] = true
+			g.Hosts++
+		}
+		if len(g.GetSome()) < mostNamed {
+			g.Some = append(g.Some, h.doc.Name+"/"+p.GetName())
+		}
+		way := t.switches[p.GetSwitch()] && !e.harmless[slice.Key{Kind: slice.Switch, Name: p.GetSwitch()}] ||
+			t.groups[name] && !e.harmless[slice.Key{Kind: slice.PortGroup, Name: name}]
+		if p.GetRole() != "" && way {
+			risks = append(risks, fmt.Sprintf("%s in port group %s has addresses of the host's own", p.GetName(), name))
+		}
+	}
+	if len(risks) > 0 {
+		e.out.AtRisk = append(e.out.AtRisk, &controllerv1.HostProblem{Host: h.doc.Name, Problems: risks})
+	}
+}
+
+// objectChanges are what a change does, field by field.
+func objectChanges(have *slice.Set, c slice.Change) (list []*controllerv1.ObjectChange) {
+	for _, o := range c.Put {
+		out := &controllerv1.ObjectChange{Kind: string(o.Kind), Name: o.Name, Change: "added"}
+		if was, ok := have.Get(o.Key); ok {
+			out.Change = "changed"
+			for _, d := range fields.Diff(was.Doc, o.Doc) {
+				out.Fields = append(out.Fields, &controllerv1.FieldChange{Field: d.Field, Old: d.Old, New: d.New})
+			}
+		}
+		list = append(list, out)
+	}
+	for _, k := range c.Removed {
+		list = append(list, &controllerv1.ObjectChange{Kind: string(k.Kind), Name: k.Name, Change: "removed"})
+	}
+	return list
+}
+
+// harmless are the objects of which only what is metered changes.
+func harmless(list []*controllerv1.ObjectChange) map[slice.Key]bool {
+	is := map[slice.Key]bool{}
+	for _, o := range list {
+		metered := func(c *controllerv1.FieldChange) bool {
+			return strings.HasPrefix(strings.TrimPrefix(c.GetField(), "defaults."), "monitoring")
+		}
+		if len(o.GetFields()) > 0 && !slices.ContainsFunc(o.GetFields(), func(c *controllerv1.FieldChange) bool {
+			return !metered(c)
+		}) {
+			is[slice.Key{Kind: slice.Kind(o.GetKind()), Name: o.GetName()}] = true
+		}
+	}
+	return is
+}
