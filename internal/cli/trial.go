@@ -87,6 +87,9 @@ func askedText(asked []reach.Ask) string {
 
 // trialText describes the running trial, for a line on a terminal.
 func trialText(t *api.Trial) string {
+	if len(t.Asked) == 0 { // a controller wanted the change
+		return fmt.Sprintf("asking the controllers; back in %s without an answer", left(t.Deadline, time.Now()))
+	}
 	missing := reach.Missing(t.Asked)
 	if len(missing) == 0 {
 		missing = t.Asked
@@ -108,8 +111,8 @@ func newConfirm(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use: "confirm", Short: "Confirm a change that otherwise goes back by itself",
 		Long: "Keep a change of the way to this host's own addresses that otherwise goes back by itself: a change " +
-			"made with --confirm-within, or an adoption (\"heddle host-port adopt\"). If those who answered before " +
-			"the change answer again after it, no confirmation is needed.",
+			"made with --confirm-within, an adoption (\"heddle host-port adopt\"), or one that a controller sent. If " +
+			"those who answered before the change answer again after it, no confirmation is needed.",
 		Example: "  heddle apply -f heddle.yaml --confirm-within 2m\n  heddle confirm", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

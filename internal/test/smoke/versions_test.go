@@ -116,3 +116,34 @@ func TestS83_ControllersAndHostsOfTwoVersionsWorkTogether(t *testing.T) {
 	}
 	f.whole("between the hosts", between)
 }
+
+// Of several controllers one is updated after the other. What a host does not know is known at each of them, and
+// objects of a new kind wait for the last one.
+func TestS83_TheLastControllerDecidesAboutNewKinds(t *testing.T) {
+	f := newFleet(t)
+	all := f.controllers()
+	for n, h := range f.hosts {
+		all[0].Join(h.Host, []string{"esx0", "esx1"}[n], map[string]string{"rack": "a"})
+	}
+	all[0].Define(fleetText)
+	f.controller = all[0]
+	for i, c := range all {
+		c.End(syscall.SIGTERM)
+		c.Later()
+		c.Start()
+		for _, name := range []string{"esx0", "esx1"} {
+			c.Await(name+" is up", func() bool { return c.StateOf(name) == api.HostUp })
+		}
+		f.controller = c
+		_, refused := f.tries(api.Define{Content: tomorrowText})
+		f.has("the refusal", refused, "host esx0 would go without", "host esx1 would go without")
+		_, refused = f.tries(api.Define{Content: fleetText + "notes: [{name: later}]\n"})
+		for _, old := range all[i+1:] {
+			f.has("the refusal", refused, "controller "+old.Name+" at "+old.Address+
+				" does not know objects of the kind note")
+		}
+		if i == len(all)-1 && refused != "" {
+			t.Errorf("all controllers know the kind: %s", refused)
+		}
+	}
+}
