@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,9 +73,16 @@ func (m *threeHosts) typed(where, command string) string {
 			words = append(words, "--name", where)
 		}
 		out := h.must(words[1:]...)
+		if strings.HasPrefix(command, "heddle host join ") {
+			m.controller.Await(where+" is up", func() bool { return m.controller.StateOf(where) == api.HostUp })
+		}
 		if strings.HasPrefix(command, "heddle port connect ") {
 			h.awaitPort(words[3], api.Up)
 			h.await("the uplink is used", func() bool { return strings.Contains(h.must("port", "list"), "uplink1") })
+			m.controller.Await("the port is reported, if a controller is there", func() bool {
+				list, err := m.controller.Ports(m.t.Context(), api.FleetPortQuery{Host: where})
+				return err != nil || slices.ContainsFunc(list, func(p api.FleetPort) bool { return p.Name == words[3] })
+			})
 		}
 		return out
 	case guest != nil:
