@@ -1,7 +1,11 @@
 package rpc
 
 import (
+	"errors"
+	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"connectrpc.com/connect/v2"
@@ -116,5 +120,32 @@ func TestS81_AHostAsksWhetherItReachesAController(t *testing.T) {
 	}
 	if err := m.client.Reach(t.Context()); err == nil {
 		t.Error("nobody is there, and answers")
+	}
+}
+
+// A controller of the version before does not know the question, and has answered all the same.
+func TestS81_AControllerThatIsTooOldToBeAskedAnswers(t *testing.T) {
+	c := newController(t)
+	m := c.joins("a").start()
+	m.stop()
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	old := c.HTTP(http.NotFoundHandler())
+	var g sync.WaitGroup
+	g.Go(func() {
+		if err := old.Serve(c.Listener(l)); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		if err := old.Close(); err != nil {
+			t.Error(err)
+		}
+		g.Wait()
+	})
+	if err := m.record.KeepControllers([]string{l.Addr().String()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.client.Reach(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
