@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"maps"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
@@ -21,20 +23,37 @@ type fit struct {
 	lacks []fields.Lack
 }
 
-// mostFits bounds how many contents a fitter remembers.
-const mostFits = 512
+// Bounds of what is remembered: of contents by a fitter, of fitters, and of what one host says that it knows, in bytes.
+const (
+	mostFits    = 512
+	mostFitters = 64
+	mostText    = 64 << 10
+)
 
 // fitterOf is the fitter for agents that know these fields; those of one version share it. The caller holds the lock.
 func (f *fleet) fitterOf(text string) *fitter {
-	if text == "" {
+	if text == "" || len(text) > mostText {
 		text = fields.First().Text()
 	}
 	t := f.fitters[text]
 	if t == nil {
+		f.forgetFitters()
 		t = &fitter{knows: fields.Parse(text), fits: map[slice.Hash]fit{}}
 		f.fitters[text] = t
 	}
 	return t
+}
+
+// forgetFitters forgets those that no host needs any more, where there are many. The caller holds the lock.
+func (f *fleet) forgetFitters() {
+	if len(f.fitters) < mostFitters {
+		return
+	}
+	used := map[*fitter]bool{}
+	for _, h := range f.hosts {
+		used[h.fitter] = true
+	}
+	maps.DeleteFunc(f.fitters, func(_ string, t *fitter) bool { return !used[t] })
 }
 
 // fit is what of a slice fits; nil is for a host that has not said what it knows.

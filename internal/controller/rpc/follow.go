@@ -143,7 +143,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 		h.active = version{have.GetRevision(), slice.Hash(have.GetHash()), true}
 	}
 	f.fits(h, hello.GetFields())
-	h.reverted = hello.GetReport().GetReverted()
+	h.reverted = revertedBy(hello.GetReport())
 	f.reported(h, c, hello.GetReport())
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)
 	f.wake()
@@ -185,7 +185,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 		return
 	}
 	if r := m.GetReport(); r != nil {
-		h.reverted = r.GetReverted()
+		h.reverted = revertedBy(r)
 		f.reported(h, c, r)
 	}
 	if change := m.GetChange(); change != nil {

@@ -11,6 +11,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
+	"heddle/internal/spec/printable"
 )
 
 // A host that a version of the definition cut off from its controllers goes back to the version before (S81). It is not
@@ -20,6 +21,19 @@ import (
 type retry struct {
 	Hash  []byte `json:"hash"`
 	Times int64  `json:"times"`
+}
+
+// mostWhy bounds the reason that is kept of a host, in bytes.
+const mostWhy = 500
+
+// revertedBy is what a host reports that it went back from; nil for nothing.
+func revertedBy(r *controllerv1.HostReport) *controllerv1.RevertedSlice {
+	said := r.GetReverted()
+	if len(said.GetVersion().GetHash()) != len(slice.Hash{}) {
+		return nil
+	}
+	return &controllerv1.RevertedSlice{Version: said.GetVersion(), Times: said.GetTimes(),
+		Why: printable.Short(said.GetWhy(), mostWhy)}
 }
 
 // PingController answers a host that asks whether it reaches its controllers.

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -193,5 +194,34 @@ func TestRewritten_KeepsWhatALaterVersionWrote(t *testing.T) {
 	}
 	if string(got["later"]) != `{"x":1}` || string(got["serial"]) != `"2"` || got["former"] != nil {
 		t.Errorf("%s", text)
+	}
+}
+
+// A host cannot fill a controller's memory by what it says that it knows.
+func TestFitterOf_IsBounded(t *testing.T) {
+	f := fleetOf(t, definition(t, 10))
+	m := arrives(t, f, "a", nil)
+	for i := range 10 * mostFitters {
+		f.fits(m.host, fmt.Sprint("switch.later", i))
+	}
+	if len(f.fitters) > mostFitters {
+		t.Errorf("%d are remembered", len(f.fitters))
+	}
+	f.fits(m.host, strings.Repeat("x", mostText+1))
+	if m.host.fitter != f.fitterOf("") {
+		t.Error("a text without end is read")
+	}
+}
+
+func TestRevertedBy_IsBounded(t *testing.T) {
+	r := &controllerv1.RevertedSlice{Version: &controllerv1.SliceVersion{Hash: make([]byte, 32)},
+		Why: strings.Repeat("x", 10*mostWhy) + "\x1b[31m"}
+	got := revertedBy(&controllerv1.HostReport{Reverted: r})
+	if n := len(got.GetWhy()); n == 0 || n > mostWhy+8 {
+		t.Errorf("%d bytes are kept", n)
+	}
+	r.Version.Hash = []byte("short")
+	if got := revertedBy(&controllerv1.HostReport{Reverted: r}); got != nil {
+		t.Errorf("%v", got)
 	}
 }
