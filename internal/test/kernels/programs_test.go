@@ -29,7 +29,7 @@ const absent = "TestFiltersMatchWhatTcpdumpMatches"
 // with a controller among them. They run on this machine's own kernel.
 const storms = "TestS81_AHostThatADefinition|TestS81_ARevertedVersion|TestS83_|TestS103_|TestS10_AStatic|TestS77_|TestS78_|" +
 	"TestS104_AHostBinds|TestAHostHandsItsSwitchOver|TestAHostJoinsAndHandsOver|TestLookingAtTheFleet|" +
-	"TestTheRootIsRotated|" +
+	"TestTheRootIsRotated|TestControllersShareAnEtcd|" +
 	"TestS110_AGuestThatBridges|" +
 	"TestS110_TwoGuestsThatJoin|TestS110_ACableBetweenPorts|" +
 	"TestS110_ProbesThatGuestsSend|" +
