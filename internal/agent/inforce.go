@@ -27,12 +27,12 @@ type effect struct {
 	problems  map[plan.PortID]problem.Problem
 }
 
-// putInForce activates the desired plan in the kernel, for all ports at one instant, and saves the state file. The new
+// activate makes the desired plan active in the kernel, for all ports at one instant, and saves the state file. The new
 // file is written beside the valid one before that instant, so that a full disk refuses the change while nothing has
 // happened yet, and replaces it right after. A crash in between leaves the old configuration for the next start; old
 // and new are never mixed. A change that nobody commanded, such as an uplink that is up again, is activated even if it
 // cannot be saved.
-func (ef *effect) putInForce(d binding.Desired) error {
+func (ef *effect) activate(d binding.Desired) error {
 	began := time.Now()
 	ef.ports.keepNumbers()
 	staged := ef.stage()

@@ -180,6 +180,22 @@ func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	return p, compile.Fits(p)
 }
 
+// freshen makes the plan of the present configuration if the plan is stale, and reports whether it was. The plan may
+// have been made ahead of reconcile.
+func (ps *ports) freshen() (fresh bool, err error) {
+	if !ps.stale {
+		return false, nil
+	}
+	p := ps.next
+	if ps.next = nil; p == nil {
+		if p, err = ps.resolve(ps.cfg); err != nil {
+			return true, err
+		}
+	}
+	ps.plan, ps.stale = p, false
+	return true, nil
+}
+
 // save writes the state if it changed. A new configuration is added to the history; if that fails, the change stays
 // active.
 func (ps *ports) save() error {

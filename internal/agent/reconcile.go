@@ -36,16 +36,9 @@ type reconciler struct {
 func (rc *reconciler) reconcile() error {
 	defer func(before bool) { rc.settler.settling = before }(rc.settler.settling)
 	rc.settler.settling = true
-	fresh := rc.ports.stale
-	if fresh {
-		p := rc.ports.next
-		if rc.ports.next = nil; p == nil {
-			var err error
-			if p, err = rc.ports.resolve(rc.ports.cfg); err != nil {
-				return err
-			}
-		}
-		rc.ports.plan, rc.ports.stale = p, false
+	fresh, err := rc.ports.freshen()
+	if err != nil {
+		return err
 	}
 	if rc.waiting.keepWaits() {
 		rc.ports.stale = true
@@ -77,7 +70,7 @@ func (rc *reconciler) reconcile() error {
 	formed := teams.Form(&desired, rc.teaming.formed())
 	rc.state.Uses = formed.Remember(desired.Plan)
 	if rc.effect.applied == nil || rc.effect.redo || !reflect.DeepEqual(*rc.effect.applied, desired) {
-		if err := rc.effect.putInForce(desired); err != nil {
+		if err := rc.effect.activate(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
 		rc.dated.soon()

@@ -146,38 +146,13 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err != nil {
 		return a, err
 	}
-	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), MACTable: a.ports.file.Host.MACTable,
-		Log: o.Log})
+	kernel, err := a.openHost(o)
 	if err != nil {
 		return a, err
 	}
-	a.kernel, a.closers = kernel, append(a.closers, kernel.Close)
-	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.inLoop,
-		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
-			return a.do(ctx, func() error { return f(a.ports.plan) })
-		}})
-	dev, err := hostdev.Open()
-	if err != nil {
+	if err := a.openSenders(o); err != nil {
 		return a, err
 	}
-	a.dev, a.closers = dev, append(a.closers, func() error { dev.Close(); return nil })
-	losses, err := hostdev.OpenLosses()
-	if err != nil {
-		return a, err
-	}
-	a.answers.losses, a.closers = losses, append(a.closers, losses.Close)
-	abilities, err := hostdev.OpenAbilities()
-	if err != nil {
-		return a, err
-	}
-	a.answers.abilities, a.closers = abilities, append(a.closers, abilities.Close)
-	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
-	a.closers = append(a.closers, a.teaming.announcer.Close)
-	if err := a.openMetrics(o); err != nil {
-		return a, err
-	}
-	a.looping.begin(st.Loops, startProber(o.Log, func() (announce.Sender, error) { return wire.OpenSender() }))
-	a.closers = append(a.closers, a.looping.prober.Close)
 	// Commands wait from here on and are answered when the plan is active.
 	a.listener, err = api.Listen(api.SocketPath(o.Paths.Run, o.Name))
 	if err != nil {
@@ -201,6 +176,49 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	}
 	a.followSightings()
 	return a, nil
+}
+
+// openHost opens the kernel's side of the switch, and the host's devices. After an error, what is already open is
+// closed with the agent.
+func (a *Agent) openHost(o Options) (*dataplane.Kernel, error) {
+	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), MACTable: a.ports.file.Host.MACTable,
+		Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	a.kernel, a.closers = kernel, append(a.closers, kernel.Close)
+	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.inLoop,
+		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
+			return a.do(ctx, func() error { return f(a.ports.plan) })
+		}})
+	dev, err := hostdev.Open()
+	if err != nil {
+		return nil, err
+	}
+	a.dev, a.closers = dev, append(a.closers, func() error { dev.Close(); return nil })
+	losses, err := hostdev.OpenLosses()
+	if err != nil {
+		return nil, err
+	}
+	a.answers.losses, a.closers = losses, append(a.closers, losses.Close)
+	abilities, err := hostdev.OpenAbilities()
+	if err != nil {
+		return nil, err
+	}
+	a.answers.abilities, a.closers = abilities, append(a.closers, abilities.Close)
+	return kernel, nil
+}
+
+// openSenders starts the announcer and the search for loops, which send frames, and opens the metrics.
+func (a *Agent) openSenders(o Options) error {
+	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
+	a.closers = append(a.closers, a.teaming.announcer.Close)
+	if err := a.openMetrics(o); err != nil {
+		return err
+	}
+	a.looping.begin(a.state.Loops, startProber(o.Log, func() (announce.Sender, error) { return wire.OpenSender() }))
+	a.closers = append(a.closers, a.looping.prober.Close)
+	return nil
 }
 
 // close releases what the process has open; the kernel continues forwarding.

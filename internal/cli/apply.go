@@ -18,7 +18,7 @@ func newApply(d Deps) *cobra.Command {
 	var dry, yes bool
 	var window api.Window
 	c := &cobra.Command{
-		Use: "apply -f FILE", Short: "Apply a configuration file (all or nothing)",
+		Use: "apply -f FILE", Args: exactly(), Short: "Apply a configuration file (all or nothing)",
 		Long: "Apply a configuration file (all or nothing) and print what changed. What the file declares, apply " +
 			"adds, changes and removes; ports connected by command are never touched. The agent keeps the file's " +
 			"content and applies it again after a restart. A file that declares no switch removes them all: on a " +
@@ -30,7 +30,7 @@ func newApply(d Deps) *cobra.Command {
 			"and neighbours that answered before the change are asked again after it. If they do not answer " +
 			"within 30 seconds, everything goes back. Where there is nobody to ask, --confirm-within is needed, " +
 			"and \"heddle confirm\".",
-		Example: "  heddle apply -f heddle.yaml --dry-run\n  heddle apply -f heddle.yaml", Args: exactly(),
+		Example: "  heddle apply -f heddle.yaml --dry-run\n  heddle apply -f heddle.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -97,7 +97,7 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 		_, err := fmt.Fprintln(w, "nothing was changed (dry run)")
 		return err
 	}
-	return printInForce(d, out)
+	return printActive(d, out)
 }
 
 // printChangeLines shows the changes alone.

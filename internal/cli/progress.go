@@ -101,8 +101,8 @@ func readAt() int64 {
 	return now
 }
 
-// printInForce prints when a change was active.
-func printInForce(d Deps, out *api.Applied) error {
+// printActive prints when a change was active.
+func printActive(d Deps, out *api.Applied) error {
 	if out.ActiveAt == nil {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	}
 	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return compile.Points(d) })
 	k.bare = false
-	at, err := k.putInForce(d, a, points, ready)
+	at, err := k.activate(d, a, points, ready)
 	if err != nil {
 		k.slots.Undo(a)
 		return Instant{}, err
@@ -92,7 +92,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	return at, k.captures.follow(k.slots)
 }
 
-func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point,
+func (k *Kernel) activate(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point,
 	ready func() error) (Instant, error) {
 	img, err := compile.Tables(d, k.slots, k.hz)
 	if err != nil {

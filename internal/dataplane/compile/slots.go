@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"iter"
+	"maps"
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
@@ -84,12 +85,8 @@ func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
 			usedSlots[nextSlot], a.NewPorts[id] = true, nextSlot
 		}
 	}
-	for id, slot := range a.NewPorts {
-		s.Ports[id] = slot
-	}
-	for name, id := range a.NewSwitches {
-		s.Switches[name] = id
-	}
+	maps.Copy(s.Ports, a.NewPorts)
+	maps.Copy(s.Switches, a.NewSwitches)
 	return a, nil
 }
 

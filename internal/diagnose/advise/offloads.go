@@ -74,7 +74,7 @@ func singleQueue(l *look) (found []api.Finding) {
 		}
 		f := onUplink(u, "%s and %.1f Gb a second (%s), by 1 of the %d receive queues that device %s can have",
 			frames(passed), float64(bits)/1e9, l.measured(), a.MaxQueues, a.Device)
-		f.Change = fmt.Sprintf("Use more of its queues: one for each CPU that shall work for it, up to %d.",
+		f.Change = fmt.Sprintf("Use more of its queues: one for each CPU that should process its frames, up to %d.",
 			a.MaxQueues)
 		f.Command = "ethtool -l " + a.Device
 		found = append(found, f)

@@ -79,7 +79,7 @@ func linkFields() []objectField {
 		{"switches[].lags[].uplinks", "The members.", "1–32 uplinks of the switch, each in one LAG and in no teaming " +
 			"list", needed, "Number of ports"},
 		{"switches[].lags[].mode", "Who speaks LACP first.", "active, passive", "active", "Mode"},
-		{"switches[].lags[].timeout", "How often the peer shall speak, and how long a silent one counts.",
+		{"switches[].lags[].timeout", "How often the peer must send, and after how long without a word it is given up.",
 			"slow (30 s, 90 s), fast (1 s, 3 s)", "slow", "Timeout mode"},
 		{"switches[].lags[].hash", "Which fields of a frame choose its member: of source and destination.",
 			"mac, ip, ip-vlan, ip-port, ip-port-vlan", "ip-port-vlan", "Load balancing mode"},
