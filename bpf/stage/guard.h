@@ -117,7 +117,7 @@ INLINE bool may_arp(const struct guarded *g, const struct packet *k)
 		return false;
 	__builtin_memcpy(&sender, a.sender, 4);
 	if (!sender && a.operation == HTONS(ARP_REQUEST))
-		return true; /* a probe */
+		return true; /* an ARP probe (RFC 5227) */
 	return owns_ipv4(g, sender);
 }
 

@@ -213,7 +213,7 @@ type JoinToken struct {
 type Fleet struct {
 	path    string
 	base    string            // of URLs
-	through http.RoundTripper // to the controller
+	through http.RoundTripper // the transport of its connections
 	codec   wire.Codec
 	rpc     controllerv1connect.FleetServiceClient
 	members controllerv1connect.MemberServiceClient

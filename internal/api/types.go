@@ -342,7 +342,7 @@ type KeptPort struct {
 	Overrides []Override `json:"overrides"`
 }
 
-// Instant lies between two readings of CLOCK_MONOTONIC, in nanoseconds.
+// Instant is known to be between two readings of CLOCK_MONOTONIC, in nanoseconds.
 type Instant struct {
 	Before int64 `json:"before"`
 	After  int64 `json:"after"`

@@ -38,7 +38,7 @@ func newConfigDiff(d Deps, t *target) *cobra.Command {
 		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			list, directive := t.completeVersions(c, args, word)
 			if len(args) == 0 {
-				directive = cobra.ShellCompDirectiveDefault // also a file
+				directive = cobra.ShellCompDirectiveDefault // offer files, too
 			}
 			return list, directive
 		},

@@ -74,7 +74,7 @@ func JoinTLS(token JoinToken, clock Clock) *tls.Config {
 	return t
 }
 
-// Joined says who answered on a connection of JoinTLS, and what is to be trusted from now on.
+// Joined returns who answered on a connection of JoinTLS, and which roots to trust from now on.
 func Joined(token JoinToken, shown []*x509.Certificate, clock Clock) (*Peer, *Trust, error) {
 	p, t, err := Pinned(token.Root, shown, clock)
 	if errors.Is(err, &PeerError{Fault: Foreign}) {

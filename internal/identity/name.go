@@ -134,7 +134,7 @@ func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 // Equal compares in a time that does not depend on the content.
 func (f Fingerprint) Equal(o Fingerprint) bool { return subtle.ConstantTimeCompare(f[:], o[:]) == 1 }
 
-// IsZero reports whether it is of no key.
+// IsZero reports whether there is no fingerprint.
 func (f Fingerprint) IsZero() bool { return f == Fingerprint{} }
 
 // MarshalText writes it as String does.

@@ -196,8 +196,7 @@ func settle(ns *netns.NS, n Node) error {
 	v6 := hasIPv6(n.Addresses)
 	set := map[string]string{}
 	if !v6 {
-		// A node without IPv6 addresses of its own is silenced, because its neighbour discovery would be in
-		// every count.
+		// IPv6 is off on a node without IPv6 addresses, because frames of its neighbour discovery would be counted.
 		set["ipv6/conf/all/disable_ipv6"], set["ipv6/conf/default/disable_ipv6"] = "1", "1"
 	}
 	if n.Kind == NodeRouter {

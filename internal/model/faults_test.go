@@ -38,7 +38,7 @@ func found(t *testing.T, right difftest.Subject, within int) {
 	t.Helper()
 	names := model.Faults()
 	slices.Sort(names)
-	b := &difftest.Bench{Got: right} // one for all: its time goes on, as it must for what right remembers
+	b := &difftest.Bench{Got: right} // one for all, because its clock must advance as right's does
 	for _, name := range names {
 		b.Want = difftest.NewModel(model.NewFaulty(name))
 		frames, m, err := b.Hunt(1, within)

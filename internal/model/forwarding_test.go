@@ -146,7 +146,7 @@ func TestS40_WithTheCheckOffItArrivesTwice(t *testing.T) {
 	f := eth(m(1), m(9))
 	r.delivered(r.send("u1", f), f, "a")
 	r.delivered(r.send("u2", f), f, "a")
-	g := eth(all, m(9)) // the other check goes on
+	g := eth(all, m(9)) // the other check continues
 	r.expect(r.send("u1", g), outcome{copies: map[string][]byte{"host": g},
 		refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 }

@@ -23,7 +23,7 @@ type Segment struct {
 	ID   uint16      `json:"id,omitzero"` // the VLAN, 1–4094
 }
 
-// SegmentOf returns the segment of a VLAN; 0 is the untagged one. ad: it is an 802.1ad one.
+// SegmentOf returns the segment of a VLAN; 0 is the untagged one. With ad it is an 802.1ad VLAN.
 func SegmentOf(vlan uint16, ad bool) Segment {
 	switch {
 	case vlan == 0:

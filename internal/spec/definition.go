@@ -35,7 +35,7 @@ type HostTemplate struct {
 	Switches []HostSwitch `yaml:"switches,omitempty" json:"switches,omitzero"`
 }
 
-// HostEntry is what the definition says of one host.
+// HostEntry is the definition of one host.
 type HostEntry struct {
 	// Name is the one by which the host joined, or will.
 	Name string `yaml:"name" json:"name"`

@@ -84,8 +84,7 @@ func TestParseAfter_PortsThatStayAreNotReadAgain(t *testing.T) {
 	}
 }
 
-// Variations of what is before and in the ports: a file read after another has the same result as when it is read
-// alone.
+// Changes of what is before and in the ports: a file read after another gives the same result as if it is read alone.
 func TestParseAfter_IsParse(t *testing.T) {
 	heads := []string{
 		sectionHead,

@@ -141,7 +141,7 @@ func (v *validator) portMAC(a at, p *Port, i int) {
 	}
 }
 
-// portGuest checks what p says of the guest that it belongs to.
+// portGuest checks the fields of p about the guest that it belongs to.
 func (v *validator) portGuest(a at, p *Port) {
 	host := p.ActualRole() == Host
 	if p.Owner != "" || v.written(a, "owner") {
@@ -218,7 +218,7 @@ func (v *validator) hostOnly(a at, p *Port, i int) {
 	}
 }
 
-// overrides checks that the port group lets the port set what it sets for itself (S9).
+// overrides checks that the port group permits the settings that the port has of its own (S9).
 func (v *validator) overrides(a at, p *Port, g *PortGroup) {
 	if p.Policy == (Policy{}) {
 		return

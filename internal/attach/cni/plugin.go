@@ -64,8 +64,8 @@ func Main(ctx context.Context, program string) error {
 	return nil
 }
 
-// readInput reads standard input, until ctx ends, and replaces it by what it has read, because the library reads
-// without a limit.
+// readInput reads standard input, until ctx ends, and replaces it by the bytes read, because the library reads without
+// a limit.
 func readInput(ctx context.Context) error {
 	text, err := interrupt.Do(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, maxInput)) })
 	if err != nil {

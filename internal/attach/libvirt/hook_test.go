@@ -93,7 +93,7 @@ func TestLifeOfADomain(t *testing.T) {
 	}
 }
 
-// TestS99_ADomainThatArrivesIsExpected: libvirt says that a domain is to arrive by a migration, and then starts it as
+// TestS99_ADomainThatArrivesIsExpected: libvirt announces that a domain will arrive by migration, and then starts it as
 // any other.
 func TestS99_ADomainThatArrivesIsExpected(t *testing.T) {
 	f := &fakeAgent{}

@@ -68,7 +68,8 @@ func listed(all []*etcdserverpb.Member, id uint64, name string) (members []strin
 	return members
 }
 
-// whenHealthy repeats a change of members: etcd makes none before they have seen each other for five seconds.
+// whenHealthy repeats a change of members until etcd accepts it: it refuses one until the members have been connected
+// to each other for five seconds.
 func whenHealthy(ctx context.Context, change func() error) error {
 	for {
 		err := change()

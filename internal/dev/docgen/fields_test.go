@@ -9,8 +9,8 @@ import (
 	"heddle/internal/diagnose/explain"
 )
 
-// TestThePageOfTheFileHasEveryField: what "heddle explain" says of fields that are no policies is written by hand, as
-// the page's tables of them are; each has a row there that names it, and the defaults that are single words are its.
+// TestThePageOfTheFileHasEveryField: the texts of "heddle explain" about fields that are not policies, and the page's
+// tables of them, are both written by hand. Each such field has a row on the page, and one-word defaults agree.
 func TestThePageOfTheFileHasEveryField(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(configurationPath)))
 	if err != nil {

@@ -28,7 +28,7 @@ func agreed() []string {
 	return []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0"}
 }
 
-// covered is how many per cent of a licence file have to be words of licences that are known.
+// covered is which share of a licence file, in per cent, must be words of known licences.
 const covered = 75
 
 // licencesPage lists the modules that the programs for Linux are built of, and their licences.
@@ -83,7 +83,7 @@ func licences(dir string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// identify names the licences in a text, all of which have to be agreed.
+// identify returns the licences in a text, all of which must be accepted.
 func identify(text []byte) (ids []string, err error) {
 	cov := licensecheck.Scan(text)
 	if cov.Percent < covered {

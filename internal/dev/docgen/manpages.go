@@ -120,7 +120,7 @@ func writeConfigurationManual(repository, dir string, at time.Time) error {
 	return os.WriteFile(filepath.Join(dir, "heddle.yaml.5"), md2man.Render([]byte(text)), 0o644)
 }
 
-// seeAlso is what a manual page says of a link: nothing of one to a place in the page itself, else the page of the
+// seeAlso returns a manual page's reference for a link: nothing for a link within the page itself, else the page of the
 // documentation.
 func seeAlso(target string) string {
 	page, _, _ := strings.Cut(target, "#")

@@ -38,8 +38,8 @@ func outputRows(page string) map[string]string {
 	return rows
 }
 
-// TestOutputPageHasEveryCommand: the table says of each command with -o what it prints, names no other command, and no
-// message that the schema lacks.
+// TestOutputPageHasEveryCommand: the table has every command with -o and its output, no other command, and no message
+// that the schema lacks.
 func TestOutputPageHasEveryCommand(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, outputPath))
 	if err != nil {

@@ -37,7 +37,7 @@ func TestExamplesInThePagesAreValid(t *testing.T) {
 	}
 }
 
-// validExample reads an example as what it is: a host's file, or a definition for many hosts.
+// validExample reads an example as the kind of file that it is: a host's file, or a definition for many hosts.
 func validExample(name, block string) error {
 	if strings.Contains("\n"+block, "\ntemplates:") || strings.Contains("\n"+block, "\nhosts:") {
 		_, err := spec.ParseDefinition(name, []byte(block))

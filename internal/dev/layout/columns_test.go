@@ -22,7 +22,7 @@ func columns(line string) int {
 	return utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
 }
 
-// inRawStrings are the lines, from 0, that raw strings stand in: their text is what it is.
+// inRawStrings returns the lines, from 0, that are inside raw strings, whose text must not be changed.
 func inRawStrings(src []byte) map[int]bool {
 	var s scanner.Scanner
 	set := token.NewFileSet()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Rows of a table that have a name run as sub-tests under it: then one can be run alone, and one that fails hides no
+// Named rows of a table run as sub-tests under their names: then one can be run alone, and a failing one hides no
 // other.
 func TestNamedRowsAreSubTests(t *testing.T) {
 	set := token.NewFileSet()

@@ -114,8 +114,8 @@ type Row struct {
 	Faults []string
 }
 
-// Compare holds what a kernel says against the file, program by program in alphabetical order. known is false for a
-// kernel series that the file does not have: there is then nothing to fail.
+// Compare compares what a kernel reports with the file, program by program in alphabetical order. known is false for a
+// kernel series that the file does not have: then nothing can fail.
 func (b *Budget) Compare(m Measured) (rows []Row, known bool) {
 	old, known := b.Kernels[m.Series()]
 	byName := map[string]*Row{}

@@ -26,7 +26,7 @@ type connection struct {
 	rest   []byte // accepted by Write, but not yet by the kernel
 	taken  uint64 // bytes, in all
 	err    error  // of a write
-	eof    bool   // closed in an orderly way: everything that was confirmed had been read
+	eof    bool   // closed in order: everything that was confirmed had been read
 }
 
 // sendBuffer is how many unconfirmed bytes the kernel buffers; it doubles the value for its own overhead.

@@ -122,7 +122,7 @@ func (s *session) push(now meter.Instant) {
 // the kernel divides them.
 func (s *session) shorten() {
 	if s.b.Len() > 0 {
-		return // the next refusal, or the next opening, will do it
+		return // messages are shortened at the next refusal, or when the session opens again
 	}
 	if b, err := ipfix.NewBuilder(s.x.c.Domain, s.b.Sequence(), s.bound(s.socket)); err == nil {
 		s.b, s.fresh = b, true // the dropped message may have contained the templates

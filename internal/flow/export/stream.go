@@ -76,8 +76,8 @@ const (
 	streamMessage = 16_000
 	// mostQueued limits the memory of messages until they are confirmed: records of 20,000 to 40,000 flows.
 	mostQueued = 4 << 20
-	// unread is how much a collector's host may have confirmed that the collector has not read: the default size of
-	// a socket's buffer in Linux.
+	// unread is how many bytes a collector's host may have confirmed that the collector has not read: the default size
+	// of a socket's buffer in Linux.
 	unread = 6 << 20
 )
 
@@ -218,7 +218,7 @@ func (s *stream) begin(l *line) {
 // errLeaving is that the session was ended on this side, to begin another.
 var errLeaving = errors.New("the session begins anew")
 
-// end takes back what the collector's host has not confirmed, and counts what may or may not have been read.
+// end returns to the queue what the collector's host has not confirmed, and counts what may or may not have been read.
 func (s *stream) end(l *line, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -177,13 +177,13 @@ func (c *streamCollector) pause() (goOn func()) {
 	}
 }
 
-// messages is how many came in the last session.
+// messages returns how many messages of the last session the collector has read.
 func (c *streamCollector) messages() uint64 {
 	all := c.sessions()
 	return uint64(len(all[len(all)-1].results))
 }
 
-// awaitRead waits until the collector has read what its host has confirmed in the last session.
+// awaitRead waits until the collector has read every message of the last session that was sent to it.
 func (r *rig) awaitRead(c *streamCollector) {
 	r.t.Helper()
 	for end := time.Now().Add(time.Minute); c.messages() < r.x.Status()[0].Messages; time.Sleep(time.Millisecond) {
@@ -386,7 +386,7 @@ func TestTCPCollectorThatDoesNotRead(t *testing.T) {
 	other.sound()
 }
 
-// A collector is killed with data it has not read: nobody here can know how much that was. It is reported as unsure.
+// A collector is killed with unread data: the exporter cannot know how much that was. It is reported as unsure.
 func TestTCPWhatAKilledCollectorHadNotReadIsUnsure(t *testing.T) {
 	c := collectStream(t, own(4743), nil)
 	goOn := c.pause()

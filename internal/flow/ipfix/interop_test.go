@@ -84,7 +84,7 @@ func interopMessages(t *testing.T) [][]byte {
 	return append(messages, bytes.Clone(b.Message(noon)))
 }
 
-// TestGoflow2ReadsEveryField has an independent decoder read what we send, and compares every field.
+// TestGoflow2ReadsEveryField decodes what we send with an independent program, and compares every field.
 func TestGoflow2ReadsEveryField(t *testing.T) {
 	templates := netflow.CreateTemplateSystem()
 	ours := NewDecoder(Limits{})

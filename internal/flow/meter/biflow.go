@@ -67,7 +67,7 @@ func (t *table) partner(k *flow.Key, hash uint32) int {
 	return j
 }
 
-// both is when the next record of a conversation is due: the conversation ends when neither direction goes on.
+// both returns when the next record of a conversation is due: the conversation ends when both directions have ended.
 func (t *table) both(a, b *slot, now tick) expiry {
 	const over = finFlag | rstFlag
 	finished := a.flags&over != 0 && b.flags&over != 0 || (a.flags|b.flags)&rstFlag != 0

@@ -161,7 +161,7 @@ func TestExporterThatTakesNothingIsAskedLessOften(t *testing.T) {
 }
 
 // The agent's table is full and new flows still come faster than the kernel can store in a second: rounds become
-// shorter all the same, and the kernel loses only a little.
+// shorter even so, and the kernel loses only a little.
 func TestRoundsAreShortWhileTheTableIsFull(t *testing.T) {
 	const perSecond, kernelRoom = 20_000, 6250
 	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 10_000})

@@ -26,7 +26,7 @@ func (m *Measured) notes() []string {
 	}
 }
 
-// conclusions hold the article's statements against what was measured.
+// conclusions compares the article's statements with the measurement.
 func (m *Measured) conclusions() (list []string) {
 	first, last := m.effort.sizes[0], m.effort.sizes[len(m.effort.sizes)-1]
 	for _, mtu := range m.effort.mtus {

@@ -44,7 +44,8 @@ func TestS99_LibvirtsEventsSilenceTheSource(t *testing.T) {
 		}
 	}
 	answers()
-	// Too slow to end by itself; when it is stopped by hand, libvirt has the guest paused for the migration.
+	// A migration too slow to end by itself. When the guest is suspended by hand, libvirt gives the migration as the
+	// reason.
 	slow := from.begins(ctx, to, "vm1", "slow", "--bandwidth", "1")
 	from.migrates(t, ctx, "vm1", slow)
 	from.must(t, ctx, "", "suspend", "vm1")

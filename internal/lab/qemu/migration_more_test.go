@@ -96,7 +96,7 @@ func cancelledMigration(t *testing.T, ctx context.Context) {
 	if n, _ := early.count(); n != 0 {
 		t.Errorf("the second host sent %d frames of a guest that never came", n)
 	}
-	_ = given.Stop() // with an error of its own, because what it waited for did not come
+	_ = given.Stop() // its error is expected: the guest never arrived
 	if _, err := s.hosts[1].Output(ctx, "port", "disconnect", "vm"); err != nil {
 		t.Fatal(err)
 	}

@@ -40,9 +40,9 @@ var oneWay = onePing{1, 2, 4, map[string][2]uint64{
 	"esx1/vm-n1": {1, 1}, "esx1/vm-n2": {1, 1}, "esx1/eno1": {2, 0},
 }}
 
-// With the checks on, request and answer still come back by the other's uplink. There the sender's port refuses them
-// since it is not its own uplink, and the receiver's since they are reflections of what this host has just sent (S39,
-// S91).
+// With the checks on, request and answer still come back by the other uplink. There the sender's port refuses them
+// because it is not the port's own uplink, and the receiver's because they are reflections of what this host has just
+// sent (S39, S91).
 var checked = onePing{1, 2, 4, map[string][2]uint64{
 	"esx1/vm-n1": {1, 1}, "esx1/vm-n2": {1, 1}, "esx1/eno1": {1, 1}, "esx1/eno2": {1, 1},
 }}

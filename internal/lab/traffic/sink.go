@@ -108,7 +108,7 @@ func (s *Sink) Finish() (SinkResult, error) {
 		}
 	}
 	s.finish.Store(true)
-	// This wakes whoever is blocked in the socket; a packet socket returns ENOTCONN but does so all the same.
+	// This wakes a goroutine that is blocked in the socket; a packet socket returns ENOTCONN but wakes it, too.
 	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR)
 	select {
 	case <-s.done:

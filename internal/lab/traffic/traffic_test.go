@@ -318,7 +318,7 @@ func TestWhatTheSocketThrowsAwayIsNotThePathsLoss(t *testing.T) {
 		all := r.Sink.Packets.Received + r.Sink.Packets.Overflowed
 		return all >= r.Sent.Packets && all <= r.Sent.Packets+EndMarks
 	}
-	// A sink that does not get a CPU for a second is ended before it has read what it has.
+	// If a sink gets no CPU for a second, it is ended before it has read the packets in its buffer.
 	res, _ := measured(t, measure, loopback, Load{Kind: KindUDP, Duration: 200 * time.Millisecond},
 		func(r Result, _ Load) bool { return r.Sink.Packets.Overflowed > 0 && adds(r) })
 	p := res.Sink.Packets

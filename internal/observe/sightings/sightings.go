@@ -66,7 +66,7 @@ type Absence struct {
 // New makes a ledger that knows nothing: what has been counted so far has no date.
 func New() *Ledger { return &Ledger{seen: Seen{}, absent: map[plan.PortID]Absence{}} }
 
-// Note takes in a reading of all counters. Ports that are not in it are forgotten.
+// Note records a reading of all counters. Ports that are not in it are forgotten.
 func (l *Ledger) Note(at time.Time, all map[plan.PortID][]Count) {
 	next := make(Seen, len(all))
 	for id, counts := range all {
@@ -112,7 +112,7 @@ func (s Sighting) after(at time.Time, c Count, datable bool) Sighting {
 // Seen are the sightings so far; later readings do not change them.
 func (l *Ledger) Seen() Seen { return maps.Clone(l.seen) } // Note makes the inner maps anew
 
-// Watch takes in which of all ports and uplinks have a device.
+// Watch records which of all ports and uplinks have a device.
 func (l *Ledger) Watch(at time.Time, has map[plan.PortID]bool) {
 	next := map[plan.PortID]Absence{}
 	for id, present := range has {

@@ -21,7 +21,7 @@ const (
 	NobodyToAsk       Code = "nobody-to-ask"      // and no time to confirm was given: it is refused
 	GatewaySilent     Code = "gateway-silent"     // Who did not answer Within
 	WitnessesSilent   Code = "witnesses-silent"   // Who answered before, and not any more Within
-	WitnessesUnsteady Code = "witnesses-unsteady" // those who answered before did not go on answering
+	WitnessesUnsteady Code = "witnesses-unsteady" // those who answered before answered only sometimes
 	Released          Code = "released"           // the operator wants it
 	ReleaseUnanswered Code = "release-unanswered" // Who did not answer by Device Within, so that it stays
 	ReleaseFailed     Code = "release-failed"     // the same, and it could not go to Port again: Detail

@@ -128,8 +128,8 @@ func (g *generator) change() {
 	}
 }
 
-// takeOver lets an adapter use the source of one of the latest frames, where that may have been learned and the adapter
-// may change, and has a frame sent there next.
+// takeOver lets an adapter use the source of one of the latest frames, if that may have been learned and the adapter
+// may change, and then sends a frame there.
 func (g *generator) takeOver() {
 	for range 24 {
 		m := &g.state.Members[g.IntN(len(g.state.Members))]

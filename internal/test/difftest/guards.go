@@ -7,8 +7,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Two of three hosts guard no port; the others roll which, and what their owners claim, by themselves, so that a seed
-// goes on giving the frames it gave.
+// Two of three hosts guard no port; the others draw which ports are guarded, and what their owners claim, from a source
+// of their own, so that a seed still gives the same frames.
 
 // guard rolls the guards of port groups and the addresses of ports.
 func (g *generator) guard() {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSoak is `make soak`: random cases for as long as HEDDLE_SOAK says. HEDDLE_SEED is where the seeds begin, else the
-// time decides. Mismatches are kept as regression cases; the soak goes on after them, up to a number.
+// TestSoak is `make soak`: random cases for the duration in HEDDLE_SOAK. HEDDLE_SEED is the first seed; without it the
+// time decides. Mismatches are kept as regression cases, and the soak continues after them, up to a number.
 func TestSoak(t *testing.T) {
 	text := os.Getenv("HEDDLE_SOAK")
 	if text == "" {

@@ -21,7 +21,7 @@ type generator struct {
 	sent  []sentFrame           // the latest frames, to be answered and reflected
 	due   []sentFrame           // frames to send next
 	aged  time.Duration
-	// meters rolls what is metered, by itself, so that a seed goes on giving the frames it gave.
+	// meters draws what is metered from a source of its own, so that a seed still gives the same frames.
 	meters *rand.Rand
 	// rare rolls likewise what came later: ports that loops block, and probes.
 	rare *rand.Rand
@@ -47,7 +47,7 @@ func Generate(seed uint64, n int) *Case {
 	g.bonded = g.kin.IntN(3) == 0
 	g.state = g.topology()
 	if tables := rand.New(rand.NewPCG(seed, 0x7461626c65)); tables.IntN(100) < 25 {
-		// by itself, so that a seed goes on giving the frames it gave
+		// from a source of its own, so that a seed still gives the same frames
 		g.state.MACTable = 1 + tables.IntN(12)
 	}
 	g.settle()
@@ -265,8 +265,8 @@ func (g *generator) uplinkMember(s *State, i, j int) Member {
 // station is one of a few MACs behind ports or outside.
 func (g *generator) station() plan.MAC { return plan.MAC{0x06, 0, 0, 0, 0, byte(g.IntN(8))} }
 
-// settle takes in a state that was changed: its plan, and the MACs of each switch. The state is one that the generator
-// made, so that it resolves.
+// settle adopts a changed state: its plan, and the MACs of each switch. The generator made the state, so that it
+// resolves.
 func (g *generator) settle() {
 	p, _, err := g.state.Resolve()
 	if err != nil {

@@ -22,7 +22,7 @@ func (g *generator) waiting() {
 	}
 }
 
-// comeBeside gives the port the MAC of another of its switch, and has it wait.
+// comeBeside gives the port the MAC of another port of its switch, and makes it wait.
 func (g *generator) comeBeside(m *Member) {
 	for range 8 {
 		o := &g.state.Members[g.waits.IntN(len(g.state.Members))]

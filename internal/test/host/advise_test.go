@@ -130,7 +130,7 @@ ports:
 - {name: roundb, switch: lab, portGroup: bridges, device: roundb, mac: "02:00:00:00:00:20"}
 `
 
-// silentTap is an uplink that takes what it is sent, as far as its short queue goes, and sends nothing.
+// silentTap is an uplink that accepts frames until its short queue is full, and sends nothing.
 func (h *host) silentTap(name string) {
 	h.t.Helper()
 	var fd int
@@ -318,7 +318,7 @@ func isHeld(floods []api.Finding) bool {
 	})
 }
 
-// late connects a port for a guest that is to arrive, and has not for two minutes by what the agent remembers.
+// late connects a port for a guest that should have arrived two minutes ago according to the agent's state.
 func (l *adviceLab) late() {
 	l.t.Helper()
 	const address = "02:00:00:00:00:21"

@@ -96,7 +96,7 @@ func lastOf(owner string) (all []string) {
 	return append(all, plain('1'), plain('2'), plain('3'))
 }
 
-// checkDissection has tshark read the file, an independent reader of its format: interfaces, comments, directions.
+// checkDissection reads the file with tshark, an independent reader of its format: interfaces, comments, directions.
 func checkDissection(t *testing.T, drops *recording) {
 	t.Helper()
 	out, err := exec.Command("tshark", "-r", drops.file, "-T", "fields", "-E", "separator=|", "-e",

@@ -94,7 +94,7 @@ func TestEvents_TellLearnedMovedLimitAndViolation(t *testing.T) {
 	sendFrom(t, c, 9)
 	h.awaitEvent(event.Violation, "c", "02:00:00:00:05:09 that its policy refuses: forged-transmit") // S1
 
-	// What happens while no agent runs is told by the next.
+	// The next agent reports what happened while no agent ran.
 	h.kill(syscall.SIGKILL)
 	if _, errs, status := h.heddle("port", "list"); status != 1 || !strings.Contains(errs, "no agent is running") ||
 		!strings.Contains(errs, "the switch goes on forwarding") {

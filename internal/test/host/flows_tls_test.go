@@ -139,7 +139,7 @@ func (c *tlsCollector) told(port uint64) int {
 	return c.flows[port]
 }
 
-// flowsTo is what the agent says of its collector.
+// flowsTo returns the agent's status of its collector.
 func (h *host) flowsTo() api.FlowCollector {
 	h.t.Helper()
 	var s api.FlowStatus

@@ -76,7 +76,7 @@ func (p *proxmox) mustHook(vmid, phase string, env ...string) {
 	}
 }
 
-// where is what "ip link" says of the device's bridge; "" for none.
+// where returns the bridge of the device according to "ip link"; "" for none.
 func (h *host) where(device string) string {
 	h.t.Helper()
 	_, after, found := strings.Cut(run(h.t, h.ns, "ip -o link show dev "+device), " master ")

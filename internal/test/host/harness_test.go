@@ -107,7 +107,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// accounts holds the counters against the accounting invariant (S94). An agent that a test has left hanging, or of
+// accounts checks the counters against the accounting invariant (S94). An agent that a test has left hanging, or of
 // another version, is not asked again.
 func (h *host) accounts() {
 	h.t.Helper()

@@ -56,7 +56,7 @@ func (f *fleet) groups(i int) (string, int) {
 	return strings.TrimSpace(b.String()), strings.Count(f.hosts[i].must("config", "history"), "\n") - 1
 }
 
-// want holds both hosts against the port groups that they should have.
+// want compares both hosts with the port groups that they should have.
 func (f *fleet) want(what string, groups ...string) {
 	f.t.Helper()
 	for i, want := range groups {

@@ -145,7 +145,7 @@ func TestTheAttachPageShowsWhatItsCommandsPrint(t *testing.T) {
 	h.columns("lag list", "lacp")
 }
 
-// columns holds the tables that how-tos show for a command against the columns that it prints.
+// columns compares the tables in how-tos with the columns that the commands print.
 func (h *host) columns(command string, pages ...string) {
 	h.t.Helper()
 	head, _, _ := strings.Cut(h.must(strings.Fields(command)...), "\n")

@@ -177,7 +177,7 @@ func TestS40_WithTheCheckOffItArrivesTwice(t *testing.T) {
 	r := newRig(t, "  checks: {reversePathPromiscuous: false}\n"+twoUplinks[1:], "vm1 sniff", "vm2 web", "vm3 learn")
 	r.send("u1", "ext2 ext1 0800", flooded, to("vm1 vm3"))
 	r.send("u2", "ext2 ext1 0800", flooded, to("vm1 vm3"))
-	r.send("u1", "all ext1 0806", to("vm2 host"), refused("vm1 vm3", "reverse-path")) // the other check goes on
+	r.send("u1", "all ext1 0806", to("vm2 host"), refused("vm1 vm3", "reverse-path")) // the other check continues
 	r.learned()
 }
 

@@ -69,7 +69,7 @@ var expressions = []string{
 	"ether[11:2] & 0xff = 8", "ether[13:4] = 0x000a0806 or ether[14:2] | 1 = 0x4501",
 }
 
-// TestFiltersMatchWhatTcpdumpMatches holds the program's interpreter against libpcap's: the same frames, the same
+// TestFiltersMatchWhatTcpdumpMatches compares the program's interpreter with libpcap's: the same frames, the same
 // expressions.
 func TestFiltersMatchWhatTcpdumpMatches(t *testing.T) {
 	testkit.Tool(t, "tcpdump")

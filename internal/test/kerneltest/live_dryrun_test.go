@@ -123,7 +123,7 @@ func (h *host) dump() map[string]content {
 // dumpTable reads a table in large pieces.
 func dumpTable(name string, m *ebpf.Map, into map[string]content) error {
 	switch m.Type() {
-	// counters are read apart
+	// counters are read by their own functions
 	case ebpf.RingBuf, ebpf.ArrayOfMaps, ebpf.HashOfMaps, ebpf.PerfEventArray, ebpf.PerCPUArray:
 		return nil
 	}

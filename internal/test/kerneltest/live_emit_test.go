@@ -17,8 +17,8 @@ import (
 	"heddle/internal/observe"
 )
 
-// emit sends a frame as the owner of a port or from the network at an uplink. What every owner then receives, and what
-// the counters say of the frame, must be all that is expected. It gives what each owner received.
+// emit sends a frame as the owner of a port, or from the network at an uplink. Every owner must receive exactly what is
+// expected, and the counters must change as expected. It returns what each owner received.
 func (h *host) emit(at, frame string, want ...outcome) map[string]captured {
 	h.t.Helper()
 	e := expectation{copies: map[string][]byte{}, refused: map[string]string{}}
@@ -32,8 +32,8 @@ func (h *host) emit(at, frame string, want ...outcome) map[string]captured {
 	return got
 }
 
-// carry sends a frame and gives, in sorted lines, what every owner received and what the counters say of it, and the
-// frames by owner.
+// carry sends a frame. It returns, as sorted lines, what every owner received and which counters changed, and the
+// received frames by owner.
 func (h *host) carry(at string, frame []byte) ([]string, map[string]captured) {
 	h.t.Helper()
 	before := h.counters()

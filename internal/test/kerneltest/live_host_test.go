@@ -220,7 +220,7 @@ func (h *host) edit(from, to string) {
 	h.inForce(h.plan())
 }
 
-// settled awaits that nothing is under way, and then holds the books of every port against the accounting invariant
+// settled waits until no frame is on its way, and then checks the books of every port against the accounting invariant
 // (S94), to the frame.
 func (h *host) settled() {
 	h.t.Helper()

@@ -74,7 +74,7 @@ func TestAChangedPolicyIsInForceForAllPortsAtOneInstant(t *testing.T) {
 	}
 }
 
-// judge holds who received which frames against the change, which was over at frame last.
+// judge checks which port received which frames. The change was complete when frame last had been sent.
 func (c policyChange) judge(h *host, sent, last uint64, got map[string][]captured) {
 	h.t.Helper()
 	receivers := make([][]string, sent+1)

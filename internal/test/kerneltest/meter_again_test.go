@@ -25,9 +25,9 @@ func (r *meterRig) counted() map[flow.Key]flow.Counts {
 	return all
 }
 
-// A flow that goes on is counted another way than one that begins, and the first one of a round, which takes room for
-// others too, begins another way than those: each frame counts as the first of the first one did, at every point,
-// whichever way the frame goes.
+// A frame of a flow that exists is counted by other code than the first frame of a flow, and the first flow of a round,
+// which also reserves room for others, by other code than later ones: each frame counts like the first frame of the
+// first flow, at every point, whichever path the frame takes.
 func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 	type sent struct {
 		what, from string

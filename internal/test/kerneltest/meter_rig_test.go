@@ -24,7 +24,7 @@ type meterRig struct {
 	rec   *dataplane.Recorder
 	plan  *plan.Plan
 	facts plan.Facts
-	start time.Duration // when the test began, which its flows' times are told from
+	start time.Duration // when the test began; flows' times are relative to it
 	now   time.Duration
 	text  string
 }
@@ -83,7 +83,7 @@ func (r *meterRig) change(from, to string) {
 	r.apply()
 }
 
-// frame gives a frame to a port or uplink; it must be delivered. The clock goes on by a millisecond.
+// frame gives a frame to a port or uplink; it must be delivered. The clock advances by a millisecond.
 func (r *meterRig) frame(at string, frame []byte) {
 	r.t.Helper()
 	r.now += time.Millisecond

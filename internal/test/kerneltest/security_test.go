@@ -157,7 +157,7 @@ func TestS41_ABlockedUplinkPassesNothingOfTheSwitch(t *testing.T) {
 	r.send("vm1", "ext1 vm1 0800", refused("u1", "receiver-blocked"), dropped("receiver-blocked"))
 	r.send("vm1", "all vm1 0806", to("vm2"), refused("u1", "receiver-blocked"))
 	r.send("u1", "vm1 ext1 0800", dropped("port-blocked"))
-	r.send("u1", "all ext1 0806", to("host")) // the host's own traffic goes on
+	r.send("u1", "all ext1 0806", to("host")) // the host's own traffic continues
 }
 
 func TestD8_GroupAndZeroSourcesAreDroppedWhateverThePolicy(t *testing.T) {

@@ -103,7 +103,7 @@ func TestD27_AFrameThatIsDroppedForAnotherReasonPaysNothing(t *testing.T) {
 	r.send("vm1", "all vm1 0806", dropped("storm-control"))
 }
 
-// What is dropped was heard all the same: the station stays known, and what comes back is our own.
+// A dropped frame still shows that the station exists: the station stays known, and a frame that comes back is our own.
 func TestD27_WhatIsDroppedHasBeenLearnedFrom(t *testing.T) {
 	r := newRig(t, limited, "vm1 limited", "vm2 learn", "vm3 plain")
 	r.change("broadcast: 2, multicast: 1, unknownUnicast: 4, burst: 1s}",

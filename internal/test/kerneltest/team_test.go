@@ -86,7 +86,7 @@ func TestS45_AnUplinkThatIsOutIsNotUsed(t *testing.T) {
 		r.fact(u, func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.BeaconsLost, Want: 3} })
 	}
 	r.send("vm1", "ext1 vm1 0800", noUplink, dropped("no-uplink"))
-	r.send("u2", "vm1 ext1 0800", to("vm1")) // what comes in on it is taken all the same
+	r.send("u2", "vm1 ext1 0800", to("vm1")) // frames that arrive on it are accepted even so
 }
 
 func TestS47_APortLeavesByTheUplinkItIsAssignedTo(t *testing.T) {

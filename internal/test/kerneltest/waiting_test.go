@@ -15,7 +15,7 @@ const oneUplink = `
   - {name: nested, security: {forgedTransmits: accept, macLearning: {enabled: true}}}
 `
 
-// waits has a port wait for its guest, by the number of the wait.
+// waits makes a port wait for its guest, by the number of the wait.
 func waits(number uint32) func(*plan.Fact) {
 	return func(f *plan.Fact) { f.Wait, f.Awake = number, false }
 }

@@ -168,8 +168,8 @@ func (f *fleet) reaches(from, to string, src, dst [6]byte) {
 	}
 }
 
-// A fleet is defined in one place, and each host goes on by what it has while that is away: a change, a new guest in a
-// port group that is new to its host, a reboot.
+// A fleet is defined in one place, and each host continues with its last definition while the controller is away: a
+// change, a new guest in a port group that is new to its host, a reboot.
 func TestS103_AFleetGoesOnWhileItsControllerIsAway(t *testing.T) {
 	f := newFleet(t)
 	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
@@ -219,7 +219,7 @@ func TestS103_AFleetGoesOnWhileItsControllerIsAway(t *testing.T) {
 	f.whole("on the first host's own switch", carried)
 }
 
-// reboot reboots a host while no controller answers: its ports come back by what it has on disk.
+// reboot reboots a host while no controller answers: its ports come back from the definition on its disk.
 func (f *fleet) reboot(n int) {
 	f.t.Helper()
 	h := f.hosts[n]

@@ -84,7 +84,7 @@ func (c *collector) open(h *host) {
 	go c.listen(c.conn, c.done)
 }
 
-// close ends the listening; what has come has been read.
+// close stops listening; received data has been read.
 func (c *collector) close() {
 	if c.conn != nil {
 		_ = c.conn.Close()
@@ -167,15 +167,15 @@ type account struct{ packets, bytes uint64 }
 
 func (a *account) add(packets, bytes uint64) { a.packets, a.bytes = a.packets+packets, a.bytes+bytes }
 
-// sums are what the records tell of each direction (0 into the switch, 1 out of it). What two records of a flow tell
-// both counts once: the totals say what each told of.
+// sums are the sums of the records for each direction (0 into the switch, 1 out of it). If two records of a flow
+// overlap, the overlap counts once: the records' totals show it.
 func (c *collector) sums() (by [2]account, repeats int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, list := range c.records {
 		list = slices.Clone(list)
 		slices.SortFunc(list, func(a, b told) int { return int(int64(a.totalPackets) - int64(b.totalPackets)) })
-		var packets, bytes uint64 // told of so far
+		var packets, bytes uint64 // reported so far
 		for _, r := range list {
 			fromPackets, fromBytes := max(packets, r.totalPackets-r.deltaPackets), max(bytes, r.totalBytes-r.deltaBytes)
 			if r.totalPackets-r.deltaPackets < packets {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// overTCP has the collector be sent records over TCP, at another port, until end is called.
+// overTCP makes the agent send records to the collector over TCP, at another port, until end is called.
 func (r *flowRig) overTCP() (end func()) {
 	r.T.Helper()
 	r.collector.close()
@@ -70,8 +70,9 @@ func (c *collector) stream(conn net.Conn) {
 	}
 }
 
-// TestEveryPacketIsInARecordOverTCP: packets pass, records end by idleness, and the agent is killed under load and goes
-// on: the collector has every packet, to the byte, in as many sessions as there were agents, and no message is cut off.
+// TestEveryPacketIsInARecordOverTCP: packets pass, records end by idleness, and the agent is killed under load and
+// started again: the collector has every packet, to the byte, in as many sessions as there were agents, and no message
+// is cut off.
 func TestEveryPacketIsInARecordOverTCP(t *testing.T) {
 	r := newFlowRig(t)
 	r.overTCP()

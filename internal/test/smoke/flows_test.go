@@ -164,7 +164,7 @@ func (r *flowRig) awaitAll(what string) {
 	}
 }
 
-// undelivered is what records told of that the collector did not get.
+// undelivered counts the content of records that the collector did not receive.
 func (r *flowRig) undelivered() (a account) {
 	for _, c := range r.status().Collectors {
 		a.add(c.LostPackets, c.LostBytes)

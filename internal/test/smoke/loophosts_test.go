@@ -144,7 +144,8 @@ func TestS110_ACableBetweenPortsOfTwoHostsIsALoop(t *testing.T) {
 	}
 }
 
-// over awaits that one end of the cable is blocked, and sees to it that the others go on, and that the port comes back.
+// over waits until one end of the cable is blocked, and checks that the other ports work, and that the port is
+// unblocked in the end.
 func (s *site) over(t *testing.T) {
 	t.Helper()
 	// Both may have found the loop in the same instant. Then the block of one opens it, and the other port is free when
@@ -206,8 +207,8 @@ func TestS110_ProbesThatGuestsSendBlockNobodyElse(t *testing.T) {
 	other, third := bytes.Clone(probe), bytes.Clone(probe)
 	other[24] ^= 0xff // of a host that there is not
 	third[25] ^= 0xff
-	// A guest that may not send frames of others has nothing sent on, one that may has: in this order, so that the
-	// second one's arrival shows that the first one's never comes.
+	// No probe is forwarded for a guest that may not send frames of others, and one is for a guest that may. They send
+	// in this order, so that the arrival of the second one's probe shows that the first one's never comes.
 	network := cable.Open(t, s.network, "network")
 	s.vm[s.b].Send(of(third, 1))
 	s.q[s.b].Send(of(other, 2))

@@ -138,7 +138,7 @@ type passed struct {
 	foreign bool // a frame to another address
 }
 
-// direct has such frames sent to a card, then one that it must take, and says which came.
+// direct sends such frames to a card, then one that the card must accept, and returns which arrived.
 func direct(t *testing.T, device string) (p passed) {
 	t.Helper()
 	l := bring(t, device)
@@ -201,7 +201,7 @@ func driver(t *testing.T, card string) string {
 	return name
 }
 
-// shown checks what the agent says of the card: what was on is off, or there is a warning.
+// shown checks what the agent reports about the card: every offload that was on is off, or there is a warning.
 func (r *nicRig) shown(card string, before map[string]bool) {
 	r.T.Helper()
 	s, err := r.State(r.T.Context())

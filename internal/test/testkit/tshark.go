@@ -20,7 +20,7 @@ func Dissect(t testing.TB, frames [][]byte, fields ...string) []byte {
 	return Tshark(t, frames, args...)
 }
 
-// Tshark has tshark read Ethernet frames with the arguments given and returns what it prints.
+// Tshark runs tshark on Ethernet frames with the arguments given and returns its output.
 func Tshark(t testing.TB, frames [][]byte, args ...string) []byte {
 	t.Helper()
 	Tool(t, "tshark")

@@ -939,7 +939,7 @@ func (x *Effect) GetText() string {
 	return ""
 }
 
-// Instant lies between two readings of CLOCK_MONOTONIC, in nanoseconds.
+// Instant is known to be between two readings of CLOCK_MONOTONIC, in nanoseconds.
 type Instant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Before        int64                  `protobuf:"varint,1,opt,name=before,proto3" json:"before,omitempty"`

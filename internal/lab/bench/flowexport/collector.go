@@ -27,7 +27,7 @@ type collector struct {
 // session is the state of an exporter's session.
 type session struct {
 	// sequence is how many records were sent before the newest message, according to the exporter (RFC 7011,
-	// section 3.1); newest is how many that message has.
+	// section 3.1); newest is the number of records in the newest message.
 	sequence, newest uint32
 	lengths          map[uint16]int // of records in bytes, by template; 0 = they vary
 }

@@ -15,7 +15,7 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// pretended is a test that is watched, and ends when it is told to.
+// pretended is a test that is watched, and ends on request.
 type pretended struct {
 	testing.TB
 	cleanups []func()

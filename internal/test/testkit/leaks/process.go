@@ -36,7 +36,7 @@ func descriptors() map[string]string {
 	return all
 }
 
-// socket says what kind a socket is, and what it is connected to.
+// socket returns the kind of a socket, and its peer.
 func socket(fd int) string {
 	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {

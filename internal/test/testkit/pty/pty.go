@@ -64,7 +64,7 @@ func Open(t testing.TB, columns, rows int) *Terminal {
 	return p
 }
 
-// Resize makes the window another size; the program is told by SIGWINCH where it is in the foreground.
+// Resize changes the size of the window; the program gets SIGWINCH if it is in the foreground.
 func (p *Terminal) Resize(columns, rows int) {
 	p.t.Helper()
 	p.mu.Lock()

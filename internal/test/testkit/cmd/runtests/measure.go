@@ -23,8 +23,8 @@ const usedMark = "runtests: CPU time "
 func measure(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// go asks a program that is late for its stacks, and ends this one when that does not help. What the program is
-	// told of that end follows the thread that started it.
+	// The go command sends a late test program a signal for its stacks, and kills this program if that does not help.
+	// The test program then gets Pdeathsig, which is tied to the thread that started it.
 	runtime.LockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	asked := make(chan os.Signal, 1)
