@@ -83,7 +83,7 @@ enum port_rule {
  * network namespace, and a tap's owner cannot set any. */
 enum frame_mark {
 	MARK_TO_HOST = 0x48644c68, /* handed to the host's stack by a switch: the uplink's program lets it pass */
-	MARK_AGENT = 0x48644c61, /* sent by the agent itself: only for the wire */
+	MARK_AGENT = 0x48644c61, /* sent by the agent itself: it leaves by the uplink, and is not looked up */
 	MARK_NOT_NEIGHBOUR =
 		0x48644c6e, /* link control for the host's stack that no neighbour sent: it was tagged, or came from a port (S98) */
 };

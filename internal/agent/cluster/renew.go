@@ -37,7 +37,7 @@ func (c *Client) converse(ctx context.Context, address string) (heard bool, err 
 		case <-t.done:
 		}
 		select {
-		case <-t.renewed: // whether it has ended or not
+		case <-t.renewed: // also if both are ready
 			before = t
 		default:
 			return heard, cmp.Or(denied, t.err)

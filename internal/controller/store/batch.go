@@ -240,7 +240,7 @@ func (b *batcher) note(key string, w written) {
 	b.others[key] = w
 }
 
-// remember keeps what was written until base knows it.
+// remember keeps the written values until base has their revision or a later one.
 func (b *batcher) remember(v *view, rev int64) {
 	seen := b.seen()
 	for k, w := range b.recent {

@@ -102,7 +102,7 @@ func (r *meterRig) drained() map[string]string {
 	counts := map[flow.Key]flow.Counts{}
 	err := r.rec.Flows().Drain(func(b flow.Batch) error {
 		for i, k := range b.Keys {
-			c := counts[k] // what it counted in the table before it was given a place
+			c := counts[k] // counted in a table before the flow got a fast slot
 			c.Add(b.Counts[i])
 			counts[k] = c
 		}
