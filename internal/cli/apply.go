@@ -24,8 +24,8 @@ func newApply(d Deps) *cobra.Command {
 			"content and applies it again after a restart. A file that declares no switch removes them all: on a " +
 			"terminal apply asks first, elsewhere it needs --yes.\n\n" +
 			"Lines with +, - and ~ show what is added, removed and changed in the file; lines with => show what " +
-			"that means for ports. What a command has set on a port of the file, such as its port group, stays so " +
-			"and is said.\n\n" +
+			"that means for ports. Settings that commands have made on ports of the file, such as another port " +
+			"group, stay, and apply lists them.\n\n" +
 			"A change that affects the way to this host's own addresses is tried first: gateways, TCP connections " +
 			"and neighbours that answered before the change are asked again after it. If they do not answer " +
 			"within 30 seconds, everything goes back. Where there is nobody to ask, --confirm-within is needed, " +
