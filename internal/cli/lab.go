@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab"
+	"heddle/internal/lab/adapters"
 	"heddle/internal/lab/cmd"
 )
 
@@ -27,7 +28,7 @@ func newLab(d Deps) *cobra.Command {
 		"directory for labs and their agents (environment HEDDLE_RUN_DIR)")
 	c.AddCommand(
 		newLabUp(d, runDir), newLabDown(d, runDir), newLabList(d, runDir), newLabRun(d, runDir), newLabExec(d, runDir),
-		newLabCheck(d), newLabGuest(),
+		newLabCheck(d), newLabGuest(), newLabOffloads(d),
 	)
 	return c
 }
@@ -123,5 +124,26 @@ func newLabGuest() *cobra.Command {
 		Hidden: true,
 		Args:   exactly("SPEC"),
 		RunE:   func(c *cobra.Command, args []string) error { return cmd.KeepGuest(c.Context(), args[0]) },
+	}
+}
+
+// newLabOffloads runs in a guest of an experiment: it turns an adapter's offloads on or off and prints those that stay
+// on.
+func newLabOffloads(d Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:    "offloads DEVICE on|off",
+		Hidden: true,
+		Args:   exactly("DEVICE", "on|off"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args[1] != "on" && args[1] != "off" {
+				return usagef("offloads are %q: say on or off", args[1])
+			}
+			fixed, err := adapters.SetOffloads(args[0], args[1] == "on")
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(d.Stdout, strings.Join(fixed, " "))
+			return err
+		},
 	}
 }

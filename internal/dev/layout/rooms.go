@@ -91,7 +91,8 @@ func rules() map[string]Rule {
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")
-	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/attack", "internal/lab/bench",
+	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/adapters", "internal/lab/attack",
+		"internal/lab/bench",
 		"internal/lab/bench/controlplane", "internal/lab/bench/flowexport",
 		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize",
 		"internal/lab/netns", "internal/lab/outage",

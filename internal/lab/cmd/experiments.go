@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heddle/internal/lab/adapters"
 	"heddle/internal/lab/attack"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/hostile"
@@ -39,6 +40,7 @@ func programs() []program {
 			outage.RunTeaming),
 		own(hostile.Name, hostile.Title, hostile.RowNames, hostileOptions, hostile.Options.Check, runHostile),
 		own(attack.Name, attack.Title, attack.RowNames, attackOptions, attack.Options.Check, attack.Run),
+		own(adapters.Name, adapters.Title, adapters.RowNames, adaptersOptions, adapters.Options.Check, adapters.Run),
 		own(msgsize.Name, msgsize.Title, msgsize.RowNames, msgsizeOptions, msgsize.Options.Check, runMsgsize),
 	}
 }
@@ -68,6 +70,10 @@ func hostileOptions(r Run) hostile.Options {
 
 func attackOptions(r Run) attack.Options {
 	return attack.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func adaptersOptions(r Run) adapters.Options {
+	return adapters.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
 }
 
 func msgsizeOptions(r Run) msgsize.Options {

@@ -22,11 +22,12 @@ import (
 // NIC is the model of a guest's network card.
 type NIC string
 
-// The network cards a guest can have. The e1000 family needs the full kernel image.
+// The network cards a guest can have. The e1000 family needs the full kernel image, vmxnet3 the one of hosts.
 const (
 	VirtioNet NIC = "virtio-net"
 	E1000     NIC = "e1000"
 	E1000E    NIC = "e1000e"
+	VMXNet3   NIC = "vmxnet3"
 )
 
 // device gives QEMU's name of the card and the modules its driver needs in the guest.
@@ -38,14 +39,19 @@ func (n NIC) device() (name string, modules []string, err error) {
 		return "e1000", []string{"e1000"}, nil
 	case E1000E:
 		return "e1000e", []string{"e1000e"}, nil
+	case VMXNet3:
+		return "vmxnet3", []string{"vmxnet3"}, nil
 	}
-	return "", nil, fmt.Errorf("unknown network card %q (known: %s, %s, %s)", n, VirtioNet, E1000, E1000E)
+	return "", nil, fmt.Errorf("unknown network card %q (known: %s, %s, %s, %s)", n, VirtioNet, E1000, E1000E, VMXNet3)
 }
 
 // Flavour is the image that has a driver for the card.
 func (n NIC) Flavour() image.Flavour {
-	if n == VirtioNet {
+	switch n {
+	case VirtioNet:
 		return image.Cloud
+	case VMXNet3:
+		return image.Host
 	}
 	return image.Full
 }

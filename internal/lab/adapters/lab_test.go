@@ -1,0 +1,56 @@
+package adapters
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heddle/internal/lab/qemu"
+	"heddle/internal/lab/qemu/image"
+	"heddle/internal/test/testkit"
+)
+
+// program is the heddle program itself: a guest has nothing else that this test program could be.
+func program(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "heddle")
+	build := exec.Command("go", "build", "-o", path, "heddle/cmd/heddle")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build heddle: %v: %s", err, out)
+	}
+	return path
+}
+
+// A guest's offloads decide how large the frames are that the switch takes: whole segments, or one packet each.
+func TestAGuestsOffloadsDecideWhatAFrameHolds(t *testing.T) {
+	testkit.Root(t)
+	testkit.Tool(t, "qemu-system-x86_64")
+	if _, err := image.Build(t.Context(), image.Options{Flavour: image.Host}); err != nil {
+		testkit.Missing(t, "a guest image: "+err.Error())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	e := effort{adapters: []adapter{{"virtio-net", qemu.VirtioNet, 1}}, mtus: []int{1500}, rounds: 1,
+		duration: 300 * time.Millisecond, warmup: 100 * time.Millisecond}
+	m, err := Options{RunDir: t.TempDir(), Program: program(t)}.runWith(ctx, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, single := m.samples[setting{"virtio-net", true, 1500}], m.samples[setting{"virtio-net", false, 1500}]
+	for d := range whole {
+		if len(whole[d]) != 1 || len(single[d]) != 1 || whole[d][0].bitsPerSecond <= 0 ||
+			single[d][0].bitsPerSecond <= 0 {
+			t.Fatalf("%+v, %+v", whole, single)
+		}
+	}
+	if got := whole[sends][0].perFrame; got < 3*1514 {
+		t.Errorf("with offloads a frame of the guest had %.0f bytes", got)
+	}
+	if got := single[sends][0].perFrame; got > 1514 {
+		t.Errorf("without offloads a frame of the guest had %.0f bytes", got)
+	}
+}
