@@ -135,7 +135,7 @@ func TestLooking_IntoFramesIsRecorded(t *testing.T) {
 		list := must(people{c.Server}.ListAudit(t.Context(), &controllerv1.ListAuditRequest{Most: 100}))(t)
 		for _, e := range list.GetEntries() {
 			if len(e.GetObjects()) == 1 && e.GetObjects()[0] == "host=esx1" {
-				lines = append(lines, e.GetWhat())
+				lines = append(lines, e.GetCall())
 			}
 		}
 		return lines
