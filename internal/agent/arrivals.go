@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -35,6 +36,10 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 // serves the guest until then, the new port stands beside it, and replaces it when the guest runs.
 func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	out := &api.Applied{}
+	nic, err := c.statics.claim(ctx, q, true)
+	if err != nil {
+		return nil, err
+	}
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port
@@ -47,6 +52,9 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.App
 		}
 		set := p.Policy
 		p = c.ports.withKept(p)
+		if nic != nil {
+			p.MAC = cmp.Or(p.MAC, nic.MAC)
+		}
 		w := c.waiting.incoming(&p)
 		if c.waiting.comesAlready(p, w) {
 			return nil
@@ -57,7 +65,11 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.App
 		}
 		connects := c.ports.connects(p, ports, set)
 		err = c.effect.timed(out, 0, func() error {
-			return c.changer.change(func() { connects(); c.waiting.beginIncoming(p, w) })
+			return c.changer.change(func() {
+				connects()
+				c.waiting.beginIncoming(p, w)
+				c.statics.connected(nic)
+			})
 		})
 		if err != nil {
 			return err

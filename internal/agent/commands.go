@@ -27,6 +27,7 @@ type commands struct {
 	waiting   *waiting
 	trials    *trials
 	changer   *changer
+	statics   *statics
 
 	quit    context.CancelFunc
 	ordered atomic.Bool // a command asked the agent to stop

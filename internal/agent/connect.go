@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -42,6 +43,10 @@ func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, 
 func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Port) ([]spec.Port, []api.Change,
 	error)) (*api.Applied, error) {
 	out := &api.Applied{}
+	nic, err := c.statics.claim(ctx, q, false)
+	if err != nil {
+		return nil, err
+	}
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name,
 		within: q.ConfirmWithin}, out, func() error {
 		p := q.Port
@@ -50,8 +55,11 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 		}
 		set := p.Policy
 		p = c.ports.withKept(p)
+		if nic != nil {
+			p.MAC = cmp.Or(p.MAC, nic.MAC)
+		}
 		if have := c.ports.runTime(p.Name); have != nil && reflect.DeepEqual(c.waiting.whole(*have), p) {
-			return nil
+			return c.statics.again(nic)
 		}
 		if c.ports.declared(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it "+
@@ -61,11 +69,11 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first "+
 				"(heddle host-port release %s)", p.Name, printable.ShellWord(p.Name)))
 		}
-		err := c.connectAs(out, p, set, with)
+		err := c.connectAs(out, p, set, nic, with)
 		if set != p.Policy && unfit(err) { // the guest starts even so
 			p.Policy = set
 			out.Warnings = append(out.Warnings, keptUnfit(p.Name))
-			err = c.connectAs(out, p, set, with)
+			err = c.connectAs(out, p, set, nic, with)
 		}
 		if err != nil {
 			return err
@@ -74,19 +82,21 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why.Text()))
 		}
 		c.chains.warnBefore(out, plan.PortID{Switch: p.Switch, Name: p.Name})
+		c.statics.warn(out, nic)
 		return nil
 	})
 }
 
-// connectAs makes the port; set is the policy that this command sets on it.
-func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy,
+// connectAs makes the port; set is the policy that this command sets on it, nic whose it is.
+func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, nic *state.NIC,
 	with func(spec.Port) ([]spec.Port, []api.Change, error)) error {
 	ports, changes, err := with(p)
 	if err != nil {
 		return err
 	}
 	if err := c.effect.timed(out, 0, func() error {
-		return c.changer.change(c.ports.connects(p, ports, set))
+		connects := c.ports.connects(p, ports, set)
+		return c.changer.change(func() { connects(); c.statics.connected(nic) })
 	}); err != nil {
 		return err
 	}
@@ -128,12 +138,23 @@ func (ps *ports) disconnects(i int, reset bool) func() {
 		if !reset {
 			ps.keepOwn(ps.state.Ports[i])
 		}
+		ps.leaves(ps.state.Ports[i])
 		ps.state.Ports = slices.Delete(slices.Clone(ps.state.Ports), i, i+1)
 	}
 }
 
 // Disconnect removes a port that was connected by command.
 func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
+	var was *state.NIC
+	err := c.disconnect(ctx, q, &was)
+	if err != nil || !q.Release {
+		return err
+	}
+	return c.statics.release(ctx, was)
+}
+
+// disconnect ends the port; was gets whose it was.
+func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state.NIC) error {
 	return c.trials.tried(ctx, c.attaching.doAttached,
 		&guard{what: "port disconnect " + cmp.Or(q.Port, "--device "+q.Device), within: q.ConfirmWithin},
 		&api.Applied{}, func() error {
@@ -148,6 +169,7 @@ func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
 					"first (heddle host-port release %s)", name, printable.ShellWord(name)))
 			}
 			if i >= 0 {
+				*was = c.state.NICOf(c.state.Ports[i].Name)
 				return c.changer.change(c.ports.disconnects(i, q.Reset))
 			}
 			if p := c.ports.findDeclared(is); p != nil {

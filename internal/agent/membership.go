@@ -13,6 +13,7 @@ import (
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks"
 )
@@ -26,6 +27,7 @@ type membership struct {
 	changer *changer
 	dir     string       // the record's
 	looking http.Handler // answers those who look by way of a controller
+	statics *statics
 
 	joining sync.Mutex // held by the command that joins or leaves
 	mu      sync.Mutex
@@ -58,7 +60,7 @@ func (m *membership) begin() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Membership: m.record, Log: m.log, Version: m.version,
-		Connected: m.now, Calls: m.looking})
+		Connected: m.now, Calls: m.looking, Ports: m.statics})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
 	go func() {
@@ -118,7 +120,10 @@ func (m *membership) now(controller string, err error) {
 }
 
 // Settled is called in the loop after each reconcile: what the host has may be another.
-func (m *membership) Settled(uplinks.InForce) {
+func (m *membership) Settled(uplinks.InForce) { m.reports() }
+
+// reports has the controllers told what the host has, where it is another.
+func (m *membership) reports() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.client == nil {
@@ -128,6 +133,17 @@ func (m *membership) Settled(uplinks.InForce) {
 	if m.slicing.worthAnother() {
 		m.anew() // so that the controllers send it again
 	}
+}
+
+// claim asks a controller for a static port.
+func (m *membership) claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	m.mu.Lock()
+	client := m.client
+	m.mu.Unlock()
+	if client == nil {
+		return nil, cluster.ErrNoController
+	}
+	return client.Claim(ctx, q)
 }
 
 // Close ends the conversation.
@@ -259,8 +275,7 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 		}
 		for _, p := range m.answers.view().Ports {
 			if given[p.Switch] {
-				port := &controllerv1.HostPort{Switch: p.Switch, Name: p.Name, PortGroup: p.PortGroup,
-					State: string(p.State), Mac: p.MAC, Device: p.Device}
+				port := m.reported(p)
 				if p.Role == spec.Host {
 					port.Role = string(p.Role)
 				}
@@ -270,4 +285,15 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 		out.Warnings = append(spec.MissingDevices(cfg, m.lookup), m.slicing.ports.misfits...)
 		return nil
 	})
+}
+
+// reported is a port as controllers are told of it.
+func (m member) reported(p api.Port) *controllerv1.HostPort {
+	out := &controllerv1.HostPort{Switch: p.Switch, Name: p.Name, PortGroup: p.PortGroup, State: string(p.State),
+		Mac: p.MAC, Device: p.Device, Vm: p.VM, Adapter: p.Adapter, Port: p.PortID, Conflict: p.Conflict,
+		Waits: p.Wait != nil}
+	if w := m.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
+		out.Waits, out.Arrived = !w.Awake, w.Awake && !w.Left
+	}
+	return out
 }

@@ -33,6 +33,7 @@ type owners struct {
 	history    *history           // the applied configurations
 	captures   *captures.Captures // running captures; nil if the kernel can't capture
 	answers    *answers           // answers to queries
+	statics    *statics           // whose the ports are, and the static ones
 	membership *membership        // the host's part in a cluster
 	adoptions  *adoptions         // moves of the host's own addresses
 	commands   *commands          // commands on ports
@@ -73,13 +74,17 @@ func join(s *shared) (o owners) {
 	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains,
 		reporter: o.reporter, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, dated: o.dated, tracing: make(chan struct{}, 1)}
-	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer}
+	o.statics = &statics{shared: s, ports: o.ports}
+	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer,
+		statics: o.statics}
+	o.statics.ask, o.statics.changed = o.membership.claim, o.membership.reports
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		holding: o.holding,
 		trials:  o.trials, changer: o.changer, answers: o.answers}
 	o.commands = &commands{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		chains:  o.chains,
-		looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer, quit: func() {}}
+		looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer, statics: o.statics,
+		quit: func() {}}
 
 	o.maintain = &maintaining{shared: s, ports: o.ports, effect: o.effect, teaming: o.teaming, trials: o.trials,
 		changer: o.changer}

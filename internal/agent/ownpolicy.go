@@ -93,6 +93,7 @@ func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func(
 		for _, was := range ps.state.Ports {
 			if !slices.ContainsFunc(ports, func(q spec.Port) bool { return q.Name == was.Name }) {
 				ps.keepOwn(was)
+				ps.leaves(was)
 			}
 		}
 		ps.state.Ports = ports

@@ -55,18 +55,19 @@ type intent struct {
 	cfg       *spec.Config
 	waits     []state.Wait
 	uplinks   []state.Maintenance
+	nics      []state.NIC
 }
 
 func (ps *ports) intent() intent {
 	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, ps.state.Reverted, slices.Clone(ps.state.Ports),
 		maps.Clone(ps.state.Overrides), ps.state.Kept,
-		ps.cfg, ps.state.Waits, ps.state.Maintenance}
+		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs}
 }
 
 func (ps *ports) restore(i intent) {
 	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
-	ps.state.Maintenance = i.uplinks
+	ps.state.Maintenance, ps.state.NICs = i.uplinks, i.nics
 	ps.slice, ps.state.Slice, ps.state.Reverted = i.slice, i.given, i.reverted
 }
 

@@ -220,6 +220,8 @@ type Fleet struct {
 	accessCalls
 	statusCalls
 	rootCalls
+	// static is for static ports.
+	static controllerv1connect.StaticPortServiceClient
 }
 
 // NewFleet makes a client of the controller behind a socket. It does not connect yet; each call does.
@@ -237,6 +239,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.accessCalls = accessCalls{f, controllerv1connect.NewAccessServiceClient(rpc)}
 	f.rootCalls = rootCalls{f, controllerv1connect.NewRootServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
+	f.static = controllerv1connect.NewStaticPortServiceClient(rpc)
 	return f
 }
 

@@ -170,6 +170,12 @@ type Port struct {
 	// Overrides are the fields of this port that commands have set, which have precedence over the file.
 	Overrides []Override `json:"overrides,omitempty"`
 	Effective []plan.Row `json:"effective"`
+	// VM and Adapter are whose port it is, where that was said: the VM's UUID and the adapter's name. PortID is the
+	// static port that it is. Conflict says what is wrong with that: others use the same adapter or port.
+	VM       string `json:"vm,omitempty"`
+	Adapter  string `json:"adapter,omitempty"`
+	PortID   string `json:"portId,omitempty"`
+	Conflict string `json:"conflict,omitempty"`
 }
 
 // Override is a field of a port that a command has set.
@@ -360,6 +366,11 @@ type Progress struct {
 // Connect makes a port.
 type Connect struct {
 	spec.Port `wire:"port"`
+	// VM is the UUID of the VM, Adapter the name of the adapter within it; both or none.
+	VM      string `json:"vm,omitempty"`
+	Adapter string `json:"adapter,omitempty"`
+	// PortID is the static port that the VM's definition carries.
+	PortID string `json:"portId,omitempty"`
 	Window
 }
 
@@ -396,5 +407,7 @@ type Disconnect struct {
 	Device string `json:"device,omitempty"`
 	// Reset removes what the port has set for itself, even if its port group would keep it.
 	Reset bool `json:"reset,omitempty"`
+	// Release gives up the static port that it is.
+	Release bool `json:"release,omitempty"`
 	Window
 }

@@ -20,7 +20,7 @@ func newPort(d Deps) *cobra.Command {
 		"--switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
 	t.flags(d, c)
 	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t),
-		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t))
+		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t), newPortStatic(d))
 	return c
 }
 
@@ -94,6 +94,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous},
 		{"addresses", strings.Join(p.Addresses, ", ")},
 		{"learned macs", learnedText(d, p)},
+		{"vm", p.VM}, {"adapter", p.Adapter}, {"static port", p.PortID}, {"conflict", d.coloured(red, p.Conflict)},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},
 	}
 	for _, o := range differing(p.Port) {

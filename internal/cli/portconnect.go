@@ -11,6 +11,7 @@ import (
 
 func newPortConnect(d Deps, t *target) *cobra.Command {
 	var p spec.Port
+	var nic api.Connect
 	var own policyFlags
 	var replace, incoming bool
 	var window api.Window
@@ -35,7 +36,10 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			if err := own.onto(c, &p.Policy); err != nil {
 				return err
 			}
-			q := api.Connect{Port: p, Window: window}
+			if (nic.VM == "") != (nic.Adapter == "") {
+				return usagef("--vm-uuid and --adapter together say whose port it is: give both")
+			}
+			q := api.Connect{Port: p, VM: nic.VM, Adapter: nic.Adapter, PortID: nic.PortID, Window: window}
 			return changePort(d, c, t, o, portChange{args[0], window, "is connected", true},
 				func(ctx context.Context, s api.Service) (*api.Applied, error) {
 					switch {
@@ -49,6 +53,13 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 		},
 	}
 	portFlags(c, &p)
+	f := c.Flags()
+	f.StringVar(&nic.VM, "vm-uuid", "",
+		"UUID of the VM: with --adapter it says whose port it is, on whatever host the "+
+			"VM runs")
+	f.StringVar(&nic.Adapter, "adapter", "", "name of the adapter, which the VM's others do not have, such as net0 or "+
+		"its MAC")
+	f.StringVar(&nic.PortID, "port-id", "", "the static port that the VM's definition carries")
 	own.flags(c)
 	windowFlag(c, &window)
 	o.flag(c)

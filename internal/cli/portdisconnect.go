@@ -59,6 +59,8 @@ func newPortDisconnect(d Deps, t *target) *cobra.Command {
 	g.flag(c)
 	c.Flags().StringVar(&g.q.Device, "device", "", "the port that has this device, instead of a port's name")
 	windowFlag(c, &g.q.Window)
+	c.Flags().BoolVar(&g.q.Release, "release", false, "give up the static port that it is, as when the VM is deleted; "+
+		"without this it stays the adapter's")
 	c.Flags().BoolVar(&g.q.Reset, "reset", false,
 		"forget the port's own settings, even where its port group keeps them")
 	c.Flags().BoolVar(&g.ifConnected, "if-connected", false, "for scripts: a missing port is not an error")

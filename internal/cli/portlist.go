@@ -97,6 +97,8 @@ func portProblem(p api.Port, now time.Time) string {
 		return cmp.Or(string(p.ViolationCode), p.Violation)
 	case p.ReasonCode != "" || p.Reason != "":
 		return cmp.Or(string(p.ReasonCode), p.Reason)
+	case p.Conflict != "":
+		return "conflict"
 	}
 	if r := refusedLately(p, now); len(r) > 0 {
 		return refusalWord(r[0])
@@ -114,7 +116,7 @@ func refusalWord(r api.Refusal) string {
 
 // problemSentence returns the same as a sentence.
 func problemSentence(p api.Port, now time.Time) string {
-	text := cmp.Or(p.Violation, p.Reason)
+	text := cmp.Or(p.Violation, p.Reason, p.Conflict)
 	if r := refusedLately(p, now); text == "" && len(r) > 0 {
 		return strings.Join(refusals(r, now), "; ")
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"maps"
-	"slices"
 
 	"go.yaml.in/yaml/v4"
 
@@ -63,12 +61,7 @@ type HostUplink struct {
 
 // Fits reports whether a host with these labels has all that the template asks for.
 func (t *HostTemplate) Fits(labels map[string]string) bool {
-	for k, v := range t.Labels {
-		if got, ok := labels[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
+	return fits(t.Labels, labels)
 }
 
 // ParseDefinition reads and checks a definition. The error is Faults, each with its line.
@@ -111,21 +104,21 @@ func (d *Definition) Validate() error {
 // check adds what is wrong to what was found before.
 func (d *Definition) check(found collection, reading bool) collection {
 	v := &fleetValidator{newValidator(&Config{Switches: d.Switches, src: d.src})}
-	v.reading, v.found = reading, found
+	v.reading, v.found, v.fleet = reading, found, true
 	v.allSwitches(0)
 	v.noDevices(d.Switches)
 	names := map[string]bool{}
 	for i, t := range d.Templates {
 		a := at{}.field("templates").item(i, t.Name)
 		v.once(a, t.Name, names, "template")
-		v.labels(a, t.Labels)
+		bindingRules{v.validator}.labels(a, t.Labels)
 		v.hostSwitches(a, t.Switches)
 	}
 	clear(names)
 	for i, h := range d.Hosts {
 		a := at{}.field("hosts").item(i, h.Name)
 		v.once(a, h.Name, names, "host")
-		v.labels(a, h.Labels)
+		bindingRules{v.validator}.labels(a, h.Labels)
 		v.hostSwitches(a, h.Switches)
 	}
 	return v.found
@@ -158,16 +151,6 @@ func (v *fleetValidator) once(a at, name string, names map[string]bool, what str
 		v.fault(a.field("name"), shown(name), "another %s has this name: names are unique", what)
 	}
 	names[name] = true
-}
-
-func (v *fleetValidator) labels(a at, labels map[string]string) {
-	for _, k := range slices.Sorted(maps.Keys(labels)) {
-		for _, word := range []string{k, labels[k]} {
-			if msg := checkName(word); msg != "" {
-				v.fault(a.field("labels").field(k), shown(word), "%s", msg)
-			}
-		}
-	}
 }
 
 // hostSwitches checks the switches of a host or a template.

@@ -168,6 +168,13 @@ type PortGroup struct {
 	Policy `yaml:",inline"`
 	// Overrides says which policies a single port may set for itself (S9).
 	Overrides Overrides `yaml:"overrides,omitempty" json:"overrides,omitzero"`
+	// Binding says whose the group's ports are: ephemeral (default), static or elastic. It counts on a host that
+	// controllers hand the port group to.
+	Binding Binding `yaml:"binding,omitempty" json:"binding,omitzero"`
+	// Ports is how many static ports the group has; only in a definition.
+	Ports PortCount `yaml:"ports,omitempty" json:"ports,omitzero"`
+	// Labels are those that a host must have to serve the port group; none: every host. Only in a definition.
+	Labels map[string]string `yaml:"labels,omitempty" json:"labels,omitzero"`
 }
 
 // Overrides are the per-port override permissions of a port group.

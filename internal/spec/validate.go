@@ -34,7 +34,9 @@ type validator struct {
 	reading bool
 	// connecting: the present port is connected at run time, not declared in the configuration.
 	connecting bool
-	found      collection
+	// fleet: the configuration is the definition of many hosts.
+	fleet bool
+	found collection
 
 	switches  map[string]int // index of the first switch with the name
 	groups    []map[string]int
@@ -256,5 +258,6 @@ func (v *validator) group(sw at, i, j int, chain []level) {
 	} else {
 		v.groups[i][g.Name] = j
 	}
+	bindingRules{v}.binding(a, g)
 	v.policy(i, append(chain[:1:1], level{at: a, policy: &g.Policy, kind: "port group", name: g.Name}))
 }

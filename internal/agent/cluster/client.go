@@ -82,7 +82,9 @@ type Membership interface {
 type Options struct {
 	Host       Host
 	Membership Membership
-	Log        *slog.Logger
+	// Ports may be nil.
+	Ports Ports
+	Log   *slog.Logger
 	// Version of this program.
 	Version string
 	// Connected is called with the address of the controller that answers, and with "" when it is gone. May be nil.
@@ -101,7 +103,10 @@ type Client struct {
 	Options
 	start   []byte        // random for this process
 	changed chan struct{} // holds one token when something may have to be reported
-	denied  string        // what a controller said when it sent the host away
+	session atomic.Pointer[session]
+	// unsettled holds one token when ports that are connected may have to be claimed.
+	unsettled chan struct{}
+	denied    string // what a controller said when it sent the host away
 	// conversations counts them, over all controllers: the newest counts.
 	conversations atomic.Uint64
 	// present calls the controller of the conversation that is answered; nil for none.
@@ -123,7 +128,7 @@ func New(o Options) *Client {
 	if o.Connected == nil {
 		o.Connected = func(string, error) {}
 	}
-	return &Client{Options: o, start: start, changed: make(chan struct{}, 1)}
+	return &Client{Options: o, start: start, changed: make(chan struct{}, 1), unsettled: make(chan struct{}, 1)}
 }
 
 // Changed says that what the host has may be another. It does not block.
@@ -220,7 +225,8 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	}
 	s := &session{Client: c, rpc: rpc, stream: stream, talking: t, received: from(given),
 		reported: known, next: make(chan ready, 1),
-		due: make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4),
+		claims: claims{waiting: map[uint64]chan *controllerv1.PortAnswer{}},
+		due:    make(chan *controllerv1.RenewCertificate, 1), say: make(chan *controllerv1.FollowSliceRequest, 4),
 		answers: make(chan *controllerv1.HostAnswer)}
 	first, err := stream.Receive()
 	if err == nil {
@@ -240,9 +246,12 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	s.ctx = gctx
 	s.calls = &calls{handler: c.Calls, log: c.Log, ctx: gctx, send: s.answer, open: map[uint64]*answering{}}
 	defer s.calls.running.Wait()
+	c.session.Store(s)
+	defer c.session.CompareAndSwap(s, nil)
 	g.Go(func() error { return s.listen(first) })
 	g.Go(s.activate)
 	g.Go(s.report)
+	g.Go(s.settle)
 	g.Go(s.speak)
 	g.Go(func() error { // so that the others end as well
 		<-gctx.Done()

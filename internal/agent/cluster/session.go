@@ -18,9 +18,10 @@ type session struct {
 	reported *reported
 	changes  bool // the controller takes what is another instead of all
 	// next holds the newest version that is not active yet: one that is superseded before is never activated.
-	next chan ready
-	due  chan *controllerv1.RenewCertificate // holds one
-	say  chan *controllerv1.FollowSliceRequest
+	next   chan ready
+	claims claims
+	due    chan *controllerv1.RenewCertificate // holds one
+	say    chan *controllerv1.FollowSliceRequest
 	// answers to calls come after all else that is to be said.
 	answers chan *controllerv1.HostAnswer
 	calls   *calls
@@ -64,7 +65,10 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 			return err
 		}
 	}
-	var err error
+	err := s.takePorts(m)
+	if err != nil {
+		return err
+	}
 	switch u := m.GetUpdate(); {
 	case u != nil:
 		err = s.received.update(u)
@@ -117,6 +121,7 @@ func (s *session) activate() error {
 			return err
 		}
 		s.Changed() // the warnings
+		s.Settle()
 	}
 }
 

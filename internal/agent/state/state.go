@@ -43,6 +43,9 @@ type State struct {
 	// Kept is what ports had set for themselves when they were disconnected from a port group that keeps such settings
 	// (S10), the oldest first.
 	Kept []Kept `json:"kept,omitzero"`
+	// NICs are the adapters of VMs that are connected, or have static ports. The list is replaced and not changed in
+	// place.
+	NICs []NIC `json:"nics,omitzero"`
 	// Numbers are the numbers given to ports (D10) and uplinks so far.
 	Numbers []Number `json:"numbers"`
 	// Uses are the uplinks that the ports use, so that a port without failback keeps its uplink across a restart.

@@ -196,6 +196,9 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 		v.MAC = p.InitialMAC.String()
 	}
 	v.Owner, v.Siblings = p.Owner, siblings(sw, p)
+	if n := src.Remembered.NICOf(p.ID.Name); n != nil {
+		v.VM, v.Adapter, v.PortID, v.Conflict = n.VM, n.Adapter, n.ID, n.Trouble()
+	}
 	f, ok := src.Applied.Facts[p.ID]
 	if !ok {
 		return v

@@ -54,7 +54,9 @@ func (i Interface) onSwitch() (sw string, ok bool) {
 // without one it is for every adapter that no other Want names.
 type Want struct {
 	PortGroup, Switch, Monitor string
-	MAC, Device, Alias         string
+	// PortID is the static port that the adapter has, as far as its definition says so.
+	PortID             string
+	MAC, Device, Alias string
 }
 
 // Ours reports whether the domain uses Heddle.
@@ -150,7 +152,7 @@ func readWant(attrs []xml.Attr) (w Want, err error) {
 		name string
 		to   *string
 	}{{"portGroup", &w.PortGroup}, {"switch", &w.Switch}, {"monitor", &w.Monitor}, {"mac", &w.MAC}, {"dev", &w.Device},
-		{"alias", &w.Alias}}
+		{"alias", &w.Alias}, {"portId", &w.PortID}}
 next:
 	for _, a := range attrs {
 		if a.Name.Space == "xmlns" || a.Name.Local == "xmlns" {

@@ -215,3 +215,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A domain's adapter is known by the domain's UUID and a name of its own, whatever the domain and its port are called.
+func TestConnectsSayWhoseThePortsAre(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, adapter, port string }{
+		"by its MAC":      {"", "", "52:54:00:00:00:0a", ""},
+		"by its alias":    {"alias name='net0'", "alias name='ua-front'", "ua-front", ""},
+		"with its port":   {`portGroup="web"/>`, `portGroup="web" portId="33"/>`, "52:54:00:00:00:0a", "33"},
+		"in another name": {"<name>vm1<", "<name>vm9<", "52:54:00:00:00:0a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := running("vm1", ports(`<heddle:port portGroup="web"/>`))
+			d, err := Parse(strings.NewReader(strings.Replace(text, c.from, c.to, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := d.Connects()
+			if err != nil || len(list) != 2 {
+				t.Fatal(list, err)
+			}
+			if q := list[0]; q.VM != runningUUID || q.Adapter != c.adapter || q.PortID != c.port {
+				t.Errorf("adapter %q of VM %q, port %q", q.Adapter, q.VM, q.PortID)
+			}
+			if list[1].Adapter == list[0].Adapter {
+				t.Error("two adapters have one name")
+			}
+		})
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"heddle/internal/api"
-	"heddle/internal/spec"
 	"heddle/internal/spec/known"
 )
 
@@ -156,7 +155,7 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	if !d.Ours() {
 		return nil
 	}
-	ports, err := d.Ports()
+	ports, err := d.Connects()
 	if err != nil {
 		return err
 	}
@@ -170,7 +169,7 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 		}
 	}
 	err = h.drop(ctx, d, func(p api.Port) bool {
-		wanted := slices.ContainsFunc(ports, func(w spec.Port) bool { return w.Name == p.Name })
+		wanted := slices.ContainsFunc(ports, func(w api.Connect) bool { return w.Name == p.Name })
 		return !wanted && (start || !d.Has(p.Device))
 	})
 	if err != nil {
@@ -178,7 +177,7 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	}
 	var errs []error
 	for _, p := range ports {
-		_, err := h.Agent.Reconnect(ctx, api.Connect{Port: p})
+		_, err := h.Agent.Reconnect(ctx, p)
 		if err == nil {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"heddle/internal/api"
 	"heddle/internal/spec"
 )
 
@@ -141,4 +142,35 @@ func (d *Domain) Ports() ([]spec.Port, error) {
 		}
 	}
 	return ports, nil
+}
+
+// adapterName is the name of an adapter within its domain, which it keeps over restarts and migrations: the alias that
+// the domain's definition gives it, else its MAC. Other aliases are by the order of the adapters.
+func (i Interface) adapterName() string {
+	if strings.HasPrefix(i.Alias, "ua-") || i.MAC == "" {
+		return i.Alias
+	}
+	return i.MAC
+}
+
+// Connects are the requests by which the domain's ports are connected: each says whose port it is.
+func (d *Domain) Connects() ([]api.Connect, error) {
+	ports, err := d.Ports()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]api.Connect, len(ports))
+	for k, p := range ports {
+		list[k] = api.Connect{Port: p}
+		for _, i := range d.Interfaces {
+			if i.Device != p.Device || !spec.ValidUUID(d.UUID) {
+				continue
+			}
+			list[k].VM, list[k].Adapter = d.UUID, i.adapterName()
+			if w := d.want(i); w != nil {
+				list[k].PortID = w.PortID
+			}
+		}
+	}
+	return list, nil
 }

@@ -31,6 +31,7 @@ type Inventory struct {
 	objects   *slice.Set
 	templates []spec.HostTemplate // by name
 	hosts     map[string]spec.HostEntry
+	groups    map[string]portGroup // SWITCH/GROUP: those that say something of binding, ports or labels
 
 	mu    sync.Mutex
 	parts map[string]*slice.Set // what hosts with the same switches and devices are handed, by these
@@ -39,7 +40,8 @@ type Inventory struct {
 
 // New reads a definition from its objects. Objects of other kinds are kept as they are.
 func New(objects *slice.Set) (*Inventory, error) {
-	v := &Inventory{objects: objects, hosts: map[string]spec.HostEntry{}, parts: map[string]*slice.Set{},
+	v := &Inventory{objects: objects, hosts: map[string]spec.HostEntry{}, groups: map[string]portGroup{},
+		parts: map[string]*slice.Set{},
 		plain: map[string]*slice.Set{}}
 	for o := range objects.All() {
 		var err error
@@ -52,6 +54,8 @@ func New(objects *slice.Set) (*Inventory, error) {
 			var h spec.HostEntry
 			err = json.Unmarshal(o.Doc, &h)
 			v.hosts[h.Name] = h
+		case slice.PortGroup:
+			err = v.addGroup(o)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the definition's %s is damaged: %w", o.Key, err)
@@ -154,9 +158,9 @@ func (v *Inventory) Switches(host string, joined map[string]string) map[string]s
 	return all
 }
 
-// Slice is what a host is handed: its switches with its devices, and every port group of them, so that a VM can start
-// on it while no controller is there. Hosts with the same switches and devices share one set, which must not be
-// changed.
+// Slice is what a host is handed: its switches with its devices, and every port group of them that its labels let it
+// serve, so that a VM can start on it while no controller is there. Hosts with the same switches and devices share one
+// set, which must not be changed.
 func (v *Inventory) Slice(host string, joined map[string]string) (*slice.Set, error) {
 	if _, own := v.hosts[host]; own {
 		return v.sliceOf(host, joined)
@@ -189,7 +193,8 @@ func fingerprint(labels map[string]string) string {
 
 func (v *Inventory) sliceOf(host string, joined map[string]string) (*slice.Set, error) {
 	switches := v.Switches(host, joined)
-	key, err := json.Marshal(switches)
+	barred := v.barred(switches, v.Labels(host, joined))
+	key, err := json.Marshal([]any{switches, barred})
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +214,8 @@ func (v *Inventory) sliceOf(host string, joined map[string]string) (*slice.Set, 
 				return nil, fmt.Errorf("the definition's %s is damaged: %w", o.Key, err)
 			}
 			set.Put(slice.Object{Key: o.Key, Doc: doc})
-		case o.Kind == slice.PortGroup && has:
-			set.Put(o)
+		case o.Kind == slice.PortGroup && has && !barred[o.Name]:
+			set.Put(v.handed(o))
 		}
 	}
 	v.parts[string(key)] = set

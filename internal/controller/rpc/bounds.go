@@ -11,24 +11,32 @@ import (
 
 // reported takes in a whole report of a host. The caller holds the lock.
 func (f *fleet) reported(h *host, c *conn, r *controllerv1.HostReport) {
-	f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
+	kept, ok := f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
 		return newReport(r.GetPorts(), r.GetWarnings(), its)
 	})
+	if ok {
+		f.keeper().judge(f.statics.reported(h, kept))
+	}
 }
 
 // amended takes in what is another since a host's last report. The caller holds the lock.
 func (f *fleet) amended(h *host, c *conn, change *controllerv1.HostReportChange) {
-	f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
+	kept, ok := f.keep(h, c, func(its func(*controllerv1.HostPort) bool) (*report, error) {
 		return h.report.changed(change, its)
 	})
+	if ok {
+		f.keeper().judge(f.statics.amended(h, kept, change.GetRemoved()))
+	}
 }
 
 // keep takes in a report of a host: of it, ports in port groups of switches that the host has, by the definition or by
-// the one that is active there still. A host speaks for nothing else (S104). The caller holds the lock.
-func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort) bool) (*report, error)) {
+// the one that is active there still. A host speaks for nothing else (S104). What it brings of those is given back. The
+// caller holds the lock.
+func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort) bool) (*report, error)) (
+	kept []*controllerv1.HostPort, ok bool) {
 	set, err := f.target(h)
 	if err != nil {
-		return // the definition is damaged: what was reported before stays
+		return nil, false // the definition is damaged: what was reported before stays
 	}
 	sets := []*slice.Set{set}
 	if active, ok := f.sets[h.active.hash]; ok && h.active.known {
@@ -40,6 +48,7 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 		key := slice.Key{Kind: slice.PortGroup, Name: p.GetSwitch() + "/" + p.GetPortGroup()}
 		for _, s := range sets {
 			if _, ok := s.Get(key); ok {
+				kept = append(kept, p)
 				return true
 			}
 		}
@@ -49,7 +58,7 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 	})
 	if err != nil {
 		f.log.Error("what a host reports cannot be kept", "host", h.doc.Name, "err", err)
-		return
+		return nil, false
 	}
 	if beyond != nil && !c.beyond {
 		c.beyond = true
@@ -60,7 +69,8 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 	if len(next.wire) > maxBody { // by changes; a whole report is bounded as a message
 		c.end(connect.NewError(connect.CodeResourceExhausted,
 			fmt.Sprintf("the host reports %d ports, which are more than a host can have", next.ports)))
-		return
+		return nil, false
 	}
 	h.report = next
+	return kept, true
 }

@@ -53,14 +53,21 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	change := slice.Between(have, next)
 	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
 	p.fleet.hear(there)
+	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change), Kept: kept}
+	after, err := inventory.New(next)
+	if err != nil {
+		return nil, err
+	}
 	if !q.GetForce() {
 		if err := p.fleet.unused(change, there); err != nil {
 			return nil, err
 		}
+		if err := p.fleet.keeper().served(after, there); err != nil {
+			return nil, err
+		}
 	}
-	out := &controllerv1.ApplyDefinitionResponse{Changes: told(have, change), Kept: kept}
-	after, err := inventory.New(next)
-	if err != nil {
+	sizes := p.fleet.keeper().sizes(after)
+	if err := sizes.check(q.GetForce()); err != nil {
 		return nil, err
 	}
 	out.Revision = current.Version
@@ -70,14 +77,23 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if err := p.fleet.foresee(there, have, change, after, q, out); err != nil {
 		return nil, err
 	}
-	if q.GetDryRun() || change.Empty() {
+	if q.GetDryRun() {
 		return out, nil
+	}
+	if change.Empty() {
+		return out, (claimant{p.Server}).resize(ctx, sizes)
+	}
+	if err := (claimant{p.Server}).unbind(ctx, sizes, q.GetForce()); err != nil {
+		return nil, err
 	}
 	if out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, change, versions); err != nil {
 		return nil, storeError(err)
 	}
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
+	if err := (claimant{p.Server}).resize(ctx, sizes); err != nil {
+		return nil, err
+	}
 	out.Waiting, err = p.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
 	return out, err
 }
@@ -161,9 +177,11 @@ func (f *fleet) users(group string, there *elsewhere) (lines []string) {
 // sorted are the hosts by name. The caller holds the lock.
 func (f *fleet) sorted() []*host {
 	list := slices.Collect(maps.Values(f.hosts))
-	slices.SortFunc(list, func(a, b *host) int { return strings.Compare(a.doc.Name, b.doc.Name) })
+	slices.SortFunc(list, byName)
 	return list
 }
+
+func byName(a, b *host) int { return strings.Compare(a.doc.Name, b.doc.Name) }
 
 // concerned are the hosts whose slices differ with another definition.
 func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error) {

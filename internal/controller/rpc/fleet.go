@@ -53,7 +53,10 @@ type fleet struct {
 	fitters   map[string]*fitter // by what agents say that they know
 	changed   chan struct{}      // closed and replaced when something changes that somebody may wait for
 	// roster counts the changes of the list of controllers.
-	roster int64
+	roster  int64
+	statics *statics
+	moving  map[nic]bool        // whose ports are being bound elsewhere
+	rebind  func(*bound, *host) // binds a port on another host; nil for nobody
 }
 
 // host is one that joined.
@@ -77,6 +80,11 @@ type host struct {
 	lacks  []fields.Lack
 	// reverted is what it went back from; nil for nothing.
 	reverted *controllerv1.RevertedSlice
+	// running are the adapters that it reports as running, conflicts those that others use too, with why; arrivals are
+	// when migrations were noticed.
+	running   map[nic]runningPort
+	conflicts map[nic]string
+	arrivals  map[nic]time.Time
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -96,7 +104,8 @@ type version struct {
 const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
-	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1}
+	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, statics: newStatics(),
+		moving: map[nic]bool{}}
 	f.reset()
 	return f
 }
@@ -124,6 +133,7 @@ func (f *fleet) take(b store.Batch) {
 	}
 	if b.Reset {
 		objects, own, f.staged = &slice.Set{}, true, staging{}
+		f.statics.reset()
 	}
 	there := map[string]bool{}
 	revision, roster := f.revision, b.Reset
@@ -140,6 +150,8 @@ func (f *fleet) take(b store.Batch) {
 			revision, f.staged.change = e.Object.Version, changeBy(e.Object.Doc)
 		case e.Kind == changeKind:
 			f.staged.take(e)
+		case e.Kind == store.KindPorts:
+			f.keeper().takePorts(e.Name, e.Object)
 		case !slices.Contains(inventory.Kinds(), slice.Kind(e.Kind)):
 		case e.Object == nil:
 			edit().Remove(slice.Key{Kind: slice.Kind(e.Kind), Name: e.Name})
@@ -233,6 +245,7 @@ func (f *fleet) drop(h *host) {
 	if h.conn != nil {
 		h.conn.end(fmt.Errorf("host %s was taken out of the cluster", h.doc.Name))
 	}
+	f.keeper().judge(f.statics.reported(h, nil))
 }
 
 // pokeAll wakes all connections. The caller holds the lock.

@@ -38,6 +38,7 @@ type conn struct {
 	// answers: the host takes calls, and these are those under way.
 	answers bool
 	calls   calls
+	portsSent
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -81,7 +82,8 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	}
 	c := &conn{start: string(first.GetHello().GetStart()), address: addressOf(ctx), wake: make(chan struct{}, 1),
 		conversation: first.GetHello().GetConversation(), cancel: cancel, done: ctx.Done(),
-		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: issuerOf(peer, s.Authority.Trust())}
+		answers: first.GetHello().GetAnswers(), serial: peer.Serial, issuer: issuerOf(peer, s.Authority.Trust()),
+		portsSent: portsSent{slots: make(chan struct{}, mostClaims)}}
 	defer c.calls.end(connect.NewError(connect.CodeUnavailable, "its connection to the controller has ended"))
 	if err := s.fleet.makeRoom(peer.Name.ID, c); err != nil {
 		return err
@@ -94,7 +96,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	if err := s.claim(ctx, h, c); err != nil {
 		return err
 	}
-	go func() { cancel(s.listen(h, c, stream)) }()
+	go func() { cancel(s.listen(ctx, h, c, stream)) }()
 	return s.hand(ctx, h, c, stream, first.GetHello().GetHave(), &renewal{Server: s, peer: peer})
 }
 
@@ -145,6 +147,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	f.fits(h, hello.GetFields())
 	h.reverted = revertedBy(hello.GetReport())
 	f.reported(h, c, hello.GetReport())
+	f.keeper().judge(h.adapters()) // what it reported before it was away counts again
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)
 	f.wake()
 	return h, nil
@@ -158,12 +161,14 @@ func (f *fleet) leave(h *host, c *conn) {
 		return
 	}
 	h.conn, h.since = nil, time.Now()
+	f.keeper().judge(h.adapters())
 	f.log.Info("host disconnected", "host", h.doc.Name, "address", c.address)
 	f.wake()
 }
 
 // listen takes in what a host says until it leaves.
-func (s *Server) listen(h *host, c *conn, stream controllerv1connect.HostServiceFollowSliceServerStream) error {
+func (s *Server) listen(ctx context.Context, h *host, c *conn,
+	stream controllerv1connect.HostServiceFollowSliceServerStream) error {
 	for {
 		m, err := stream.Receive()
 		if err != nil {
@@ -174,6 +179,7 @@ func (s *Server) listen(h *host, c *conn, stream controllerv1connect.HostService
 			continue
 		}
 		s.fleet.said(h, c, m)
+		(claimant{s}).claims(ctx, h, c, m.GetClaims())
 	}
 }
 
@@ -246,7 +252,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			}
 			m.Ping = n
 		}
-		if m != nil {
+		if m = s.fleet.keeper().addPorts(h, c, m); m != nil {
 			if err := stream.Send(m); err != nil {
 				return err
 			}

@@ -31,6 +31,7 @@ func (s Front) calls() http.Handler {
 	rpc := connect.NewServer(s.guard.Intercept)
 	controllerv1connect.RegisterFleetServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMemberServiceHandler(rpc, people(s))
+	controllerv1connect.RegisterStaticPortServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterAccessServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))

@@ -34,6 +34,10 @@ type Store interface {
 	Sync(context.Context) error
 	// Stale says why reads may be old; nil when they are current.
 	Stale() error
+	Claim(context.Context, store.ClaimRequest) (store.Port, error)
+	Release(context.Context, store.ReleaseRequest) error
+	Resize(ctx context.Context, group string, ports int) error
+	RemovePorts(ctx context.Context, group string, force bool) error
 }
 
 // Members are what a server needs of etcd besides.
@@ -99,6 +103,7 @@ func New(o Options) (*Server, error) {
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
+	s.fleet.rebind = claimant{s}.moved
 	return s, s.readRevocations()
 }
 

@@ -37,13 +37,15 @@ const (
 	// an uplink was drained or blocked for its maintenance, or taken back into use
 	Maintenance Kind = "maintenance"
 	Program     Kind = "program" // somebody else's program runs before the switch's on a device, or no longer does
+	// two guests use one adapter or one static port, or no longer do
+	Conflict Kind = "conflict"
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
 		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Maintenance,
-		Program}
+		Program, Conflict}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.

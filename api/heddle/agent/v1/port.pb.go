@@ -28,6 +28,11 @@ type ConnectPortRequest struct {
 	Port  *PortSpec              `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	// confirm_within is how long a change that affects the path to the host's own addresses may stay unconfirmed.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	// vm is the UUID of the VM, adapter the name of the adapter within it (S77); both or none.
+	Vm      string `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// port_id is the static port that the VM's definition carries.
+	PortId        string `protobuf:"bytes,5,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -74,6 +79,27 @@ func (x *ConnectPortRequest) GetConfirmWithin() *durationpb.Duration {
 		return x.ConfirmWithin
 	}
 	return nil
+}
+
+func (x *ConnectPortRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ConnectPortRequest) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *ConnectPortRequest) GetPortId() string {
+	if x != nil {
+		return x.PortId
+	}
+	return ""
 }
 
 // ConnectPortResponse is the answer.
@@ -127,6 +153,11 @@ type ReconnectPortRequest struct {
 	Port  *PortSpec              `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	// confirm_within is how long a change that affects the path to the host's own addresses may stay unconfirmed.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	// vm is the UUID of the VM, adapter the name of the adapter within it (S77); both or none.
+	Vm      string `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// port_id is the static port that the VM's definition carries.
+	PortId        string `protobuf:"bytes,5,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -173,6 +204,27 @@ func (x *ReconnectPortRequest) GetConfirmWithin() *durationpb.Duration {
 		return x.ConfirmWithin
 	}
 	return nil
+}
+
+func (x *ReconnectPortRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ReconnectPortRequest) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *ReconnectPortRequest) GetPortId() string {
+	if x != nil {
+		return x.PortId
+	}
+	return ""
 }
 
 // ReconnectPortResponse is the answer.
@@ -226,6 +278,11 @@ type ConnectIncomingPortRequest struct {
 	Port  *PortSpec              `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	// confirm_within is how long a change that affects the path to the host's own addresses may stay unconfirmed.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,2,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	// vm is the UUID of the VM, adapter the name of the adapter within it (S77); both or none.
+	Vm      string `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// port_id is the static port that the VM's definition carries.
+	PortId        string `protobuf:"bytes,5,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +329,27 @@ func (x *ConnectIncomingPortRequest) GetConfirmWithin() *durationpb.Duration {
 		return x.ConfirmWithin
 	}
 	return nil
+}
+
+func (x *ConnectIncomingPortRequest) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *ConnectIncomingPortRequest) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *ConnectIncomingPortRequest) GetPortId() string {
+	if x != nil {
+		return x.PortId
+	}
+	return ""
 }
 
 // ConnectIncomingPortResponse is the answer.
@@ -494,6 +572,8 @@ type DisconnectPortRequest struct {
 	// reset removes what the port has set for itself, even if its port group would keep it.
 	Reset_        bool                 `protobuf:"varint,3,opt,name=reset,proto3" json:"reset,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	// release gives up the static port that it is.
+	Release       bool `protobuf:"varint,5,opt,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -554,6 +634,13 @@ func (x *DisconnectPortRequest) GetConfirmWithin() *durationpb.Duration {
 		return x.ConfirmWithin
 	}
 	return nil
+}
+
+func (x *DisconnectPortRequest) GetRelease() bool {
+	if x != nil {
+		return x.Release
+	}
+	return false
 }
 
 // DisconnectPortResponse says that it is done.
@@ -1028,20 +1115,29 @@ var File_heddle_agent_v1_port_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\n" +
-	"\x1aheddle/agent/v1/port.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/word.proto\"\x85\x01\n" +
+	"\x1aheddle/agent/v1/port.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/word.proto\"\xc8\x01\n" +
 	"\x12ConnectPortRequest\x12-\n" +
 	"\x04port\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortSpecR\x04port\x12@\n" +
-	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"I\n" +
+	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x0e\n" +
+	"\x02vm\x18\x03 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
+	"\aport_id\x18\x05 \x01(\tR\x06portId\"I\n" +
 	"\x13ConnectPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x87\x01\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xca\x01\n" +
 	"\x14ReconnectPortRequest\x12-\n" +
 	"\x04port\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortSpecR\x04port\x12@\n" +
-	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"K\n" +
+	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x0e\n" +
+	"\x02vm\x18\x03 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
+	"\aport_id\x18\x05 \x01(\tR\x06portId\"K\n" +
 	"\x15ReconnectPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x8d\x01\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xd0\x01\n" +
 	"\x1aConnectIncomingPortRequest\x12-\n" +
 	"\x04port\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortSpecR\x04port\x12@\n" +
-	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"Q\n" +
+	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x0e\n" +
+	"\x02vm\x18\x03 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
+	"\aport_id\x18\x05 \x01(\tR\x06portId\"Q\n" +
 	"\x1bConnectIncomingPortResponse\x122\n" +
 	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"*\n" +
 	"\x12ExpectGuestRequest\x12\x14\n" +
@@ -1049,12 +1145,13 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\x13ExpectGuestResponse\")\n" +
 	"\x13ActivatePortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\"\x16\n" +
-	"\x14ActivatePortResponse\"\x9b\x01\n" +
+	"\x14ActivatePortResponse\"\xb5\x01\n" +
 	"\x15DisconnectPortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\x14\n" +
 	"\x05reset\x18\x03 \x01(\bR\x05reset\x12@\n" +
-	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"\x18\n" +
+	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x18\n" +
+	"\arelease\x18\x05 \x01(\bR\arelease\"\x18\n" +
 	"\x16DisconnectPortResponse\"\x9b\x01\n" +
 	"\x10BlockPortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x18\n" +

@@ -1481,7 +1481,12 @@ type Port struct {
 	ReasonCode    ProblemCode   `protobuf:"varint,24,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
 	ViolationCode ViolationCode `protobuf:"varint,25,opt,name=violation_code,json=violationCode,proto3,enum=heddle.agent.v1.ViolationCode" json:"violation_code,omitempty"`
 	// refused are the latest frames of the guest that the port's policy refused, one for each reason, the newest first.
-	Refused       []*Refusal `protobuf:"bytes,26,rep,name=refused,proto3" json:"refused,omitempty"`
+	Refused []*Refusal `protobuf:"bytes,26,rep,name=refused,proto3" json:"refused,omitempty"`
+	// vm and adapter are whose port it is, port_id the static port that it is, conflict why it is a conflict port.
+	Vm            string `protobuf:"bytes,27,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter       string `protobuf:"bytes,28,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	PortId        string `protobuf:"bytes,29,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
+	Conflict      string `protobuf:"bytes,30,opt,name=conflict,proto3" json:"conflict,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1696,6 +1701,34 @@ func (x *Port) GetRefused() []*Refusal {
 		return x.Refused
 	}
 	return nil
+}
+
+func (x *Port) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *Port) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *Port) GetPortId() string {
+	if x != nil {
+		return x.PortId
+	}
+	return ""
+}
+
+func (x *Port) GetConflict() string {
+	if x != nil {
+		return x.Conflict
+	}
+	return ""
 }
 
 // Refusal is a frame of a guest that its port's policy refused, or that arrived when the port could learn no more MACs.
@@ -2045,7 +2078,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12\x14\n" +
 	"\x05speed\x18\x11 \x01(\x04R\x05speed\x12D\n" +
-	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xfc\a\n" +
+	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xdb\b\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2076,7 +2109,11 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x18 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12E\n" +
 	"\x0eviolation_code\x18\x19 \x01(\x0e2\x1e.heddle.agent.v1.ViolationCodeR\rviolationCode\x122\n" +
-	"\arefused\x18\x1a \x03(\v2\x18.heddle.agent.v1.RefusalR\arefused\"\xa9\x01\n" +
+	"\arefused\x18\x1a \x03(\v2\x18.heddle.agent.v1.RefusalR\arefused\x12\x0e\n" +
+	"\x02vm\x18\x1b \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x1c \x01(\tR\aadapter\x12\x17\n" +
+	"\aport_id\x18\x1d \x01(\tR\x06portId\x12\x1a\n" +
+	"\bconflict\x18\x1e \x01(\tR\bconflict\"\xa9\x01\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +

@@ -407,7 +407,9 @@ type FollowSliceRequest struct {
 	// change is what is another since the report before: sent to a controller that takes changes.
 	Change *HostReportChange `protobuf:"bytes,40,opt,name=change,proto3" json:"change,omitempty"`
 	// answer is a part of what the host answers a call.
-	Answer        *HostAnswer `protobuf:"bytes,20,opt,name=answer,proto3" json:"answer,omitempty"`
+	Answer *HostAnswer `protobuf:"bytes,20,opt,name=answer,proto3" json:"answer,omitempty"`
+	// claims are for static ports.
+	Claims        []*PortClaim `protobuf:"bytes,50,rep,name=claims,proto3" json:"claims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -484,6 +486,472 @@ func (x *FollowSliceRequest) GetAnswer() *HostAnswer {
 	return nil
 }
 
+func (x *FollowSliceRequest) GetClaims() []*PortClaim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+// PortClaim asks for a static port for an adapter of a VM on this host, or gives it up.
+type PortClaim struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// number is that of the answer.
+	Number    uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Switch    string `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup string `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// vm is the VM's UUID, adapter the name of the adapter within it: its identity on whatever host it runs.
+	Vm      string `protobuf:"bytes,4,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string `protobuf:"bytes,5,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// mac of the adapter, where it is known.
+	Mac string `protobuf:"bytes,6,opt,name=mac,proto3" json:"mac,omitempty"`
+	// port is the port that is wanted; "" for the one that the adapter has, or any.
+	Port string `protobuf:"bytes,7,opt,name=port,proto3" json:"port,omitempty"`
+	// incoming: the VM is to arrive by a migration and runs elsewhere until then.
+	Incoming bool `protobuf:"varint,8,opt,name=incoming,proto3" json:"incoming,omitempty"`
+	// release: the port is given up.
+	Release       bool `protobuf:"varint,9,opt,name=release,proto3" json:"release,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortClaim) Reset() {
+	*x = PortClaim{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortClaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortClaim) ProtoMessage() {}
+
+func (x *PortClaim) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortClaim.ProtoReflect.Descriptor instead.
+func (*PortClaim) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PortClaim) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PortClaim) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *PortClaim) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *PortClaim) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *PortClaim) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *PortClaim) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *PortClaim) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *PortClaim) GetIncoming() bool {
+	if x != nil {
+		return x.Incoming
+	}
+	return false
+}
+
+func (x *PortClaim) GetRelease() bool {
+	if x != nil {
+		return x.Release
+	}
+	return false
+}
+
+// PortAnswer is the answer to a claim.
+type PortAnswer struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Number uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// port is unset where the claim is refused, and of a port group without static ports.
+	Port *StaticPort `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	// refused says why.
+	Refused string `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	// conflict: the port is another one's; a guest that runs already goes on without it.
+	Conflict bool `protobuf:"varint,4,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	// unavailable: the store does not answer; it is as if there were no controller.
+	Unavailable   bool `protobuf:"varint,5,opt,name=unavailable,proto3" json:"unavailable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortAnswer) Reset() {
+	*x = PortAnswer{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortAnswer) ProtoMessage() {}
+
+func (x *PortAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortAnswer.ProtoReflect.Descriptor instead.
+func (*PortAnswer) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PortAnswer) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PortAnswer) GetPort() *StaticPort {
+	if x != nil {
+		return x.Port
+	}
+	return nil
+}
+
+func (x *PortAnswer) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+func (x *PortAnswer) GetConflict() bool {
+	if x != nil {
+		return x.Conflict
+	}
+	return false
+}
+
+func (x *PortAnswer) GetUnavailable() bool {
+	if x != nil {
+		return x.Unavailable
+	}
+	return false
+}
+
+// StaticPort is a static port that is bound to an adapter of a VM on this host.
+type StaticPort struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Port      string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Switch    string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup string                 `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	Vm        string                 `protobuf:"bytes,4,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter   string                 `protobuf:"bytes,5,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	Mac       string                 `protobuf:"bytes,6,opt,name=mac,proto3" json:"mac,omitempty"`
+	// policy is what the definition sets for the port, in JSON, in the words of a configuration file.
+	Policy        []byte `protobuf:"bytes,7,opt,name=policy,proto3" json:"policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StaticPort) Reset() {
+	*x = StaticPort{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StaticPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StaticPort) ProtoMessage() {}
+
+func (x *StaticPort) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StaticPort.ProtoReflect.Descriptor instead.
+func (*StaticPort) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *StaticPort) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *StaticPort) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *StaticPort) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *StaticPort) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *StaticPort) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *StaticPort) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *StaticPort) GetPolicy() []byte {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+// StaticPorts are the static ports that are bound to VMs on this host.
+type StaticPorts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// whole: put are all of them; otherwise they change what was sent before.
+	Whole bool          `protobuf:"varint,1,opt,name=whole,proto3" json:"whole,omitempty"`
+	Put   []*StaticPort `protobuf:"bytes,2,rep,name=put,proto3" json:"put,omitempty"`
+	// removed are ports that are bound no more, or elsewhere.
+	Removed       []string `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StaticPorts) Reset() {
+	*x = StaticPorts{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StaticPorts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StaticPorts) ProtoMessage() {}
+
+func (x *StaticPorts) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StaticPorts.ProtoReflect.Descriptor instead.
+func (*StaticPorts) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *StaticPorts) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
+}
+
+func (x *StaticPorts) GetPut() []*StaticPort {
+	if x != nil {
+		return x.Put
+	}
+	return nil
+}
+
+func (x *StaticPorts) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+// PortConflicts are the adapters on this host that others use as well, all of them.
+type PortConflicts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Conflicts     []*PortConflict        `protobuf:"bytes,1,rep,name=conflicts,proto3" json:"conflicts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortConflicts) Reset() {
+	*x = PortConflicts{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortConflicts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortConflicts) ProtoMessage() {}
+
+func (x *PortConflicts) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortConflicts.ProtoReflect.Descriptor instead.
+func (*PortConflicts) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PortConflicts) GetConflicts() []*PortConflict {
+	if x != nil {
+		return x.Conflicts
+	}
+	return nil
+}
+
+// PortConflict says who else uses an adapter.
+type PortConflict struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vm            string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter       string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortConflict) Reset() {
+	*x = PortConflict{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortConflict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortConflict) ProtoMessage() {}
+
+func (x *PortConflict) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortConflict.ProtoReflect.Descriptor instead.
+func (*PortConflict) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PortConflict) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *PortConflict) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *PortConflict) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // HostHello is a host's first message.
 type HostHello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -509,7 +977,7 @@ type HostHello struct {
 
 func (x *HostHello) Reset() {
 	*x = HostHello{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +989,7 @@ func (x *HostHello) String() string {
 func (*HostHello) ProtoMessage() {}
 
 func (x *HostHello) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +1002,7 @@ func (x *HostHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHello.ProtoReflect.Descriptor instead.
 func (*HostHello) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HostHello) GetAgent() string {
@@ -600,7 +1068,7 @@ type SliceAcknowledgement struct {
 
 func (x *SliceAcknowledgement) Reset() {
 	*x = SliceAcknowledgement{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +1080,7 @@ func (x *SliceAcknowledgement) String() string {
 func (*SliceAcknowledgement) ProtoMessage() {}
 
 func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +1093,7 @@ func (x *SliceAcknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SliceAcknowledgement.ProtoReflect.Descriptor instead.
 func (*SliceAcknowledgement) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SliceAcknowledgement) GetVersion() *SliceVersion {
@@ -663,7 +1131,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +1143,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +1156,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HostReport) GetPorts() []*HostPort {
@@ -727,7 +1195,7 @@ type RevertedSlice struct {
 
 func (x *RevertedSlice) Reset() {
 	*x = RevertedSlice{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +1207,7 @@ func (x *RevertedSlice) String() string {
 func (*RevertedSlice) ProtoMessage() {}
 
 func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +1220,7 @@ func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertedSlice.ProtoReflect.Descriptor instead.
 func (*RevertedSlice) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RevertedSlice) GetVersion() *SliceVersion {
@@ -790,7 +1258,7 @@ type HostReportChange struct {
 
 func (x *HostReportChange) Reset() {
 	*x = HostReportChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +1270,7 @@ func (x *HostReportChange) String() string {
 func (*HostReportChange) ProtoMessage() {}
 
 func (x *HostReportChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +1283,7 @@ func (x *HostReportChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
 func (*HostReportChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HostReportChange) GetPut() []*HostPort {
@@ -850,7 +1318,7 @@ type HostPortKey struct {
 
 func (x *HostPortKey) Reset() {
 	*x = HostPortKey{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1330,7 @@ func (x *HostPortKey) String() string {
 func (*HostPortKey) ProtoMessage() {}
 
 func (x *HostPortKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1343,7 @@ func (x *HostPortKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
 func (*HostPortKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *HostPortKey) GetSwitch() string {
@@ -904,14 +1372,25 @@ type HostPort struct {
 	Device string                 `protobuf:"bytes,6,opt,name=device,proto3" json:"device,omitempty"`
 	Since  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	// role is "host" for a port with addresses of the host's own; else empty.
-	Role          string `protobuf:"bytes,31,opt,name=role,proto3" json:"role,omitempty"`
+	Role string `protobuf:"bytes,31,opt,name=role,proto3" json:"role,omitempty"`
+	// vm and adapter are whose port it is; "" where nobody said.
+	Vm      string `protobuf:"bytes,20,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string `protobuf:"bytes,21,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// port is the static port that it is; "" for an ephemeral port, and for a conflict port without one.
+	Port string `protobuf:"bytes,22,opt,name=port,proto3" json:"port,omitempty"`
+	// conflict says why it is a conflict port; "" for none.
+	Conflict string `protobuf:"bytes,23,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	// waits: its guest does not run here (S99).
+	Waits bool `protobuf:"varint,24,opt,name=waits,proto3" json:"waits,omitempty"`
+	// arrived: its guest came by a migration a moment ago.
+	Arrived       bool `protobuf:"varint,25,opt,name=arrived,proto3" json:"arrived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1402,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1415,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -995,6 +1474,48 @@ func (x *HostPort) GetRole() string {
 	return ""
 }
 
+func (x *HostPort) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *HostPort) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *HostPort) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *HostPort) GetConflict() string {
+	if x != nil {
+		return x.Conflict
+	}
+	return ""
+}
+
+func (x *HostPort) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
+func (x *HostPort) GetArrived() bool {
+	if x != nil {
+		return x.Arrived
+	}
+	return false
+}
+
 // FollowSliceResponse is what a controller says.
 type FollowSliceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1015,14 +1536,20 @@ type FollowSliceResponse struct {
 	// move_to is the address of another controller, HOST:PORT, that has fewer hosts: the host goes there.
 	MoveTo string `protobuf:"bytes,7,opt,name=move_to,json=moveTo,proto3" json:"move_to,omitempty"`
 	// forced: somebody wants the host to try a version again from which it went back.
-	Forced        bool `protobuf:"varint,30,opt,name=forced,proto3" json:"forced,omitempty"`
+	Forced bool `protobuf:"varint,30,opt,name=forced,proto3" json:"forced,omitempty"`
+	// answers are those to claims.
+	Answers []*PortAnswer `protobuf:"bytes,50,rep,name=answers,proto3" json:"answers,omitempty"`
+	// ports is unset where they are as before.
+	Ports *StaticPorts `protobuf:"bytes,51,opt,name=ports,proto3" json:"ports,omitempty"`
+	// conflicts is unset where they are as before.
+	Conflicts     *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1561,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1574,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -1113,6 +1640,27 @@ func (x *FollowSliceResponse) GetForced() bool {
 	return false
 }
 
+func (x *FollowSliceResponse) GetAnswers() []*PortAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetPorts() *StaticPorts {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetConflicts() *PortConflicts {
+	if x != nil {
+		return x.Conflicts
+	}
+	return nil
+}
+
 // RenewCertificate asks a host to renew its certificate.
 type RenewCertificate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1124,7 +1672,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1684,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1697,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -1177,7 +1725,7 @@ type HostCall struct {
 
 func (x *HostCall) Reset() {
 	*x = HostCall{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1737,7 @@ func (x *HostCall) String() string {
 func (*HostCall) ProtoMessage() {}
 
 func (x *HostCall) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1750,7 @@ func (x *HostCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
 func (*HostCall) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HostCall) GetId() uint64 {
@@ -1247,7 +1795,7 @@ type HostCallBegin struct {
 
 func (x *HostCallBegin) Reset() {
 	*x = HostCallBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1807,7 @@ func (x *HostCallBegin) String() string {
 func (*HostCallBegin) ProtoMessage() {}
 
 func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1820,7 @@ func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
 func (*HostCallBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HostCallBegin) GetProcedure() string {
@@ -1314,7 +1862,7 @@ type HostAnswer struct {
 
 func (x *HostAnswer) Reset() {
 	*x = HostAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1874,7 @@ func (x *HostAnswer) String() string {
 func (*HostAnswer) ProtoMessage() {}
 
 func (x *HostAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1887,7 @@ func (x *HostAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
 func (*HostAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HostAnswer) GetCall() uint64 {
@@ -1389,7 +1937,7 @@ type HostAnswerBegin struct {
 
 func (x *HostAnswerBegin) Reset() {
 	*x = HostAnswerBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1949,7 @@ func (x *HostAnswerBegin) String() string {
 func (*HostAnswerBegin) ProtoMessage() {}
 
 func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1962,7 @@ func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
 func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HostAnswerBegin) GetStatus() uint32 {
@@ -1455,14 +2003,53 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xe9\x02\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xa2\x03\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
 	"\x06report\x18\x03 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x12\n" +
 	"\x04pong\x18\x04 \x01(\x04R\x04pong\x12>\n" +
 	"\x06change\x18( \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
-	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\"\xff\x01\n" +
+	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\x127\n" +
+	"\x06claims\x182 \x03(\v2\x1f.heddle.controller.v1.PortClaimR\x06claims\"\xe0\x01\n" +
+	"\tPortClaim\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x0e\n" +
+	"\x02vm\x18\x04 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x05 \x01(\tR\aadapter\x12\x10\n" +
+	"\x03mac\x18\x06 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04port\x18\a \x01(\tR\x04port\x12\x1a\n" +
+	"\bincoming\x18\b \x01(\bR\bincoming\x12\x18\n" +
+	"\arelease\x18\t \x01(\bR\arelease\"\xb2\x01\n" +
+	"\n" +
+	"PortAnswer\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +
+	"\x04port\x18\x02 \x01(\v2 .heddle.controller.v1.StaticPortR\x04port\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\x12\x1a\n" +
+	"\bconflict\x18\x04 \x01(\bR\bconflict\x12 \n" +
+	"\vunavailable\x18\x05 \x01(\bR\vunavailable\"\xab\x01\n" +
+	"\n" +
+	"StaticPort\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x0e\n" +
+	"\x02vm\x18\x04 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x05 \x01(\tR\aadapter\x12\x10\n" +
+	"\x03mac\x18\x06 \x01(\tR\x03mac\x12\x16\n" +
+	"\x06policy\x18\a \x01(\fR\x06policy\"q\n" +
+	"\vStaticPorts\x12\x14\n" +
+	"\x05whole\x18\x01 \x01(\bR\x05whole\x122\n" +
+	"\x03put\x18\x02 \x03(\v2 .heddle.controller.v1.StaticPortR\x03put\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\"Q\n" +
+	"\rPortConflicts\x12@\n" +
+	"\tconflicts\x18\x01 \x03(\v2\".heddle.controller.v1.PortConflictR\tconflicts\"L\n" +
+	"\fPortConflict\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x02 \x01(\tR\aadapter\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xff\x01\n" +
 	"\tHostHello\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x126\n" +
 	"\x04have\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\x04have\x12\x14\n" +
@@ -1490,7 +2077,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"9\n" +
 	"\vHostPortKey\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xdb\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xe5\x02\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -1500,7 +2087,13 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x03mac\x18\x05 \x01(\tR\x03mac\x12\x16\n" +
 	"\x06device\x18\x06 \x01(\tR\x06device\x120\n" +
 	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
-	"\x04role\x18\x1f \x01(\tR\x04role\"\x8c\x03\n" +
+	"\x04role\x18\x1f \x01(\tR\x04role\x12\x0e\n" +
+	"\x02vm\x18\x14 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x15 \x01(\tR\aadapter\x12\x12\n" +
+	"\x04port\x18\x16 \x01(\tR\x04port\x12\x1a\n" +
+	"\bconflict\x18\x17 \x01(\tR\bconflict\x12\x14\n" +
+	"\x05waits\x18\x18 \x01(\bR\x05waits\x12\x18\n" +
+	"\aarrived\x18\x19 \x01(\bR\aarrived\"\xc4\x04\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -1510,7 +2103,10 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\rtakes_changes\x18( \x01(\bR\ftakesChanges\x122\n" +
 	"\x04call\x18\x14 \x01(\v2\x1e.heddle.controller.v1.HostCallR\x04call\x12\x17\n" +
 	"\amove_to\x18\a \x01(\tR\x06moveTo\x12\x16\n" +
-	"\x06forced\x18\x1e \x01(\bR\x06forced\"-\n" +
+	"\x06forced\x18\x1e \x01(\bR\x06forced\x12:\n" +
+	"\aanswers\x182 \x03(\v2 .heddle.controller.v1.PortAnswerR\aanswers\x127\n" +
+	"\x05ports\x183 \x01(\v2!.heddle.controller.v1.StaticPortsR\x05ports\x12A\n" +
+	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
 	"\bsame_key\x18\x01 \x01(\bR\asameKey\"\x85\x01\n" +
 	"\bHostCall\x12\x0e\n" +
@@ -1556,7 +2152,7 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*PingControllerRequest)(nil),  // 0: heddle.controller.v1.PingControllerRequest
 	(*PingControllerResponse)(nil), // 1: heddle.controller.v1.PingControllerResponse
@@ -1566,63 +2162,76 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*RenewHostRequest)(nil),       // 5: heddle.controller.v1.RenewHostRequest
 	(*RenewHostResponse)(nil),      // 6: heddle.controller.v1.RenewHostResponse
 	(*FollowSliceRequest)(nil),     // 7: heddle.controller.v1.FollowSliceRequest
-	(*HostHello)(nil),              // 8: heddle.controller.v1.HostHello
-	(*SliceAcknowledgement)(nil),   // 9: heddle.controller.v1.SliceAcknowledgement
-	(*HostReport)(nil),             // 10: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),          // 11: heddle.controller.v1.RevertedSlice
-	(*HostReportChange)(nil),       // 12: heddle.controller.v1.HostReportChange
-	(*HostPortKey)(nil),            // 13: heddle.controller.v1.HostPortKey
-	(*HostPort)(nil),               // 14: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),    // 15: heddle.controller.v1.FollowSliceResponse
-	(*RenewCertificate)(nil),       // 16: heddle.controller.v1.RenewCertificate
-	(*HostCall)(nil),               // 17: heddle.controller.v1.HostCall
-	(*HostCallBegin)(nil),          // 18: heddle.controller.v1.HostCallBegin
-	(*HostAnswer)(nil),             // 19: heddle.controller.v1.HostAnswer
-	(*HostAnswerBegin)(nil),        // 20: heddle.controller.v1.HostAnswerBegin
-	nil,                            // 21: heddle.controller.v1.HostCallBegin.HeadersEntry
-	nil,                            // 22: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*SliceVersion)(nil),           // 23: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil),  // 24: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),            // 25: heddle.controller.v1.SliceUpdate
+	(*PortClaim)(nil),              // 8: heddle.controller.v1.PortClaim
+	(*PortAnswer)(nil),             // 9: heddle.controller.v1.PortAnswer
+	(*StaticPort)(nil),             // 10: heddle.controller.v1.StaticPort
+	(*StaticPorts)(nil),            // 11: heddle.controller.v1.StaticPorts
+	(*PortConflicts)(nil),          // 12: heddle.controller.v1.PortConflicts
+	(*PortConflict)(nil),           // 13: heddle.controller.v1.PortConflict
+	(*HostHello)(nil),              // 14: heddle.controller.v1.HostHello
+	(*SliceAcknowledgement)(nil),   // 15: heddle.controller.v1.SliceAcknowledgement
+	(*HostReport)(nil),             // 16: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),          // 17: heddle.controller.v1.RevertedSlice
+	(*HostReportChange)(nil),       // 18: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),            // 19: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),               // 20: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),    // 21: heddle.controller.v1.FollowSliceResponse
+	(*RenewCertificate)(nil),       // 22: heddle.controller.v1.RenewCertificate
+	(*HostCall)(nil),               // 23: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),          // 24: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),             // 25: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),        // 26: heddle.controller.v1.HostAnswerBegin
+	nil,                            // 27: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                            // 28: heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	(*SliceVersion)(nil),           // 29: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),            // 31: heddle.controller.v1.SliceUpdate
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
 	4,  // 1: heddle.controller.v1.RenewHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
-	8,  // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
-	9,  // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
-	10, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	12, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	19, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
-	23, // 7: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	10, // 8: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	23, // 9: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	14, // 10: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	11, // 11: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	23, // 12: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	14, // 13: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	13, // 14: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	24, // 15: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	25, // 16: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	23, // 17: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	16, // 18: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	17, // 19: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	18, // 20: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	21, // 21: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	20, // 22: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	22, // 23: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 24: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 25: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 26: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 27: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 28: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 29: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	15, // 30: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 31: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	28, // [28:32] is the sub-list for method output_type
-	24, // [24:28] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	14, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
+	15, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
+	16, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
+	18, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	25, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	8,  // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
+	10, // 8: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
+	10, // 9: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
+	13, // 10: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
+	29, // 11: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	16, // 12: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	29, // 13: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	20, // 14: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	17, // 15: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	29, // 16: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	20, // 17: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	19, // 18: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	30, // 19: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	31, // 20: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	29, // 21: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	22, // 22: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	23, // 23: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	9,  // 24: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	11, // 25: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	12, // 26: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	24, // 27: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	27, // 28: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	26, // 29: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	28, // 30: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 31: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 32: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 33: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 34: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 35: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 36: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	21, // 37: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 38: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	35, // [35:39] is the sub-list for method output_type
+	31, // [31:35] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -1637,7 +2246,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// ErrNoController is returned for a claim that no controller answers.
+var ErrNoController = errors.New("no controller answers")
+
+// Ports is the agent as the conversation about static ports needs it. Its methods are called from any goroutine.
+type Ports interface {
+	// Bound takes in which static ports are bound on this host.
+	Bound(context.Context, *controllerv1.StaticPorts) error
+	// Conflicts takes in which adapters on this host others use too.
+	Conflicts(context.Context, *controllerv1.PortConflicts) error
+	// Unsettled are claims for the ports that should be static ones and are not, or not certainly.
+	Unsettled(context.Context) ([]*controllerv1.PortClaim, error)
+	// Settled takes in the answer to one of them.
+	Settled(context.Context, *controllerv1.PortClaim, *controllerv1.PortAnswer) error
+}
+
+// claims are those of one conversation that wait for their answers.
+type claims struct {
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan *controllerv1.PortAnswer
+}
+
+// settleEvery is how often a port is claimed again that could not be bound.
+const settleEvery = 30 * time.Second
+
+// mostAtOnce is how many claims are made at a time for ports that are connected already.
+const mostAtOnce = 32
+
+// Claim asks the controller for a static port. The error is ErrNoController where none answers in time.
+func (c *Client) Claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	s := c.session.Load()
+	if s == nil {
+		return nil, ErrNoController
+	}
+	return s.claim(ctx, q)
+}
+
+func (s *session) claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
+	answer := make(chan *controllerv1.PortAnswer, 1)
+	s.claims.mu.Lock()
+	s.claims.last++
+	q.Number = s.claims.last
+	s.claims.waiting[q.GetNumber()] = answer
+	s.claims.mu.Unlock()
+	defer func() {
+		s.claims.mu.Lock()
+		defer s.claims.mu.Unlock()
+		delete(s.claims.waiting, q.GetNumber())
+	}()
+	if s.send(&controllerv1.FollowSliceRequest{Claims: []*controllerv1.PortClaim{q}}) != nil {
+		return nil, ErrNoController
+	}
+	select {
+	case a := <-answer:
+		if a.GetUnavailable() {
+			return nil, ErrNoController
+		}
+		return a, nil
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+	return nil, ErrNoController
+}
+
+// answered hands answers to who waits for them.
+func (s *session) answered(list []*controllerv1.PortAnswer) {
+	s.claims.mu.Lock()
+	defer s.claims.mu.Unlock()
+	for _, a := range list {
+		if to, ok := s.claims.waiting[a.GetNumber()]; ok {
+			to <- a // it holds one, and there is one answer
+			delete(s.claims.waiting, a.GetNumber())
+		}
+	}
+}
+
+// takePorts takes in what a message says of static ports, after the slice that came with it or before.
+func (s *session) takePorts(m *controllerv1.FollowSliceResponse) error {
+	s.answered(m.GetAnswers())
+	if s.Ports == nil {
+		return nil
+	}
+	if p := m.GetPorts(); p != nil {
+		if err := s.Ports.Bound(s.ctx, p); err != nil {
+			return err
+		}
+		s.Settle()
+	}
+	if p := m.GetConflicts(); p != nil {
+		return s.Ports.Conflicts(s.ctx, p)
+	}
+	return nil
+}
+
+// Settle says that ports may have to be claimed that are connected already. It does not block.
+func (c *Client) Settle() {
+	select {
+	case c.unsettled <- struct{}{}:
+	default:
+	}
+}
+
+// settle claims the ports that are connected and should be static ones, whenever there may be some.
+func (s *session) settle() error {
+	var again <-chan time.Time // while some are not settled: what another one has may be free meanwhile
+	for s.Ports != nil {
+		select {
+		case <-s.unsettled:
+		case <-again:
+		case <-s.ctx.Done():
+			return nil
+		}
+		list, err := s.Ports.Unsettled(s.ctx)
+		if err != nil {
+			return err
+		}
+		g := errgroup.Group{}
+		g.SetLimit(mostAtOnce)
+		for _, q := range list {
+			g.Go(func() error {
+				ctx, cancel := context.WithTimeout(s.ctx, dialTime)
+				defer cancel()
+				a, err := s.claim(ctx, q)
+				if err != nil { // asked again with the next conversation
+					return nil
+				}
+				return s.Ports.Settled(s.ctx, q, a)
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		if again = nil; len(list) > 0 {
+			again = time.After(settleEvery)
+		}
+	}
+	return nil
+}

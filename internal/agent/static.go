@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/abi"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/observe/event"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// claimTime is how long the start of a guest waits for a controller.
+const claimTime = 3 * time.Second
+
+// statics has the adapters of VMs and the static ports that controllers bind to them. A guest is never kept from
+// starting because no controller answers, and none that runs is cut off: what cannot be bound is a conflict port, which
+// is marked and reported.
+type statics struct {
+	*shared
+	ports *ports
+	// ask asks a controller.
+	ask func(context.Context, *controllerv1.PortClaim) (*controllerv1.PortAnswer, error)
+	// changed says that what is reported may be another.
+	changed func()
+}
+
+// claim finds out whose port is to be connected, and its static port where its port group has such; nil where nobody
+// says whose it is. It is called outside of the loop.
+func (st *statics) claim(ctx context.Context, q api.Connect, incoming bool) (*state.NIC, error) {
+	n := &state.NIC{VM: strings.ToLower(q.VM), Adapter: q.Adapter, Port: q.Name, Switch: q.Switch,
+		PortGroup: q.PortGroup}
+	if (n.VM == "") != (n.Adapter == "") || n.VM != "" && !spec.ValidUUID(n.VM) {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s: whose port it is is said by the VM's UUID and the "+
+			"name of its adapter, both", q.Name))
+	}
+	var static, runs bool
+	var known state.NIC
+	err := st.do(ctx, func() error {
+		n.Switch = cmp.Or(n.Switch, st.ports.onlySwitch())
+		static = st.static(n.Switch, n.PortGroup)
+		if have := st.state.NIC(n.VM, n.Adapter); have != nil {
+			known = *have
+			have := st.ports.runTime(q.Name)
+			runs = have != nil && known.Port == q.Name && have.Device == q.Device
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case n.VM == "" && !static:
+		return nil, nil
+	case n.VM == "":
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port group %s has static ports: say whose port %s is, by "+
+			"the "+
+			"VM's UUID and the name of its adapter (--vm-uuid, --adapter), or use a port group with ephemeral ports",
+			n.PortGroup, q.Name))
+	}
+	if known.Switch == n.Switch && known.PortGroup == n.PortGroup {
+		n.ID, n.MAC, n.Policy, n.Counters, n.Rival = known.ID, known.MAC, known.Policy, known.Counters, known.Rival
+		n.Bound = known.Bound
+	}
+	if !static {
+		n.ID, n.Bound = "", false
+		return n, nil
+	}
+	return n, st.bind(ctx, n, q, incoming, runs)
+}
+
+// bind asks a controller for the adapter's static port. runs: its port is connected already, and stays so.
+func (st *statics) bind(ctx context.Context, n *state.NIC, q api.Connect, incoming, runs bool) error {
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	a, err := st.ask(ctx, &controllerv1.PortClaim{Switch: n.Switch, PortGroup: n.PortGroup, Vm: n.VM,
+		Adapter: n.Adapter, Mac: q.MAC, Port: cmp.Or(q.PortID, n.ID), Incoming: incoming})
+	switch {
+	case err != nil && n.ID != "" && (q.PortID == "" || q.PortID == n.ID): // it was bound here last
+		return nil
+	case err != nil:
+		n.ID, n.Bound = q.PortID, false
+		n.Conflict = "it was connected while no controller answered, and its static port was not bound on this host"
+		return nil
+	case a.GetPort() == nil && a.GetRefused() != "" && !runs:
+		return api.NewError(api.Invalid, a.GetRefused())
+	}
+	answered(n, a)
+	return nil
+}
+
+// answered puts a controller's answer into what is remembered of an adapter.
+func answered(n *state.NIC, a *controllerv1.PortAnswer) {
+	n.Conflict = a.GetRefused()
+	if p := a.GetPort(); p != nil {
+		n.ID, n.MAC = p.GetPort(), p.GetMac()
+		n.Bound = a.GetRefused() == ""
+	}
+}
+
+// static reports whether a port group that controllers hand this host has static ports.
+func (st *statics) static(sw, group string) bool {
+	if st.ports.slice == nil {
+		return false
+	}
+	for i := range st.ports.slice.Switches {
+		for k := range st.ports.slice.Switches[i].PortGroups {
+			g := &st.ports.slice.Switches[i].PortGroups[k]
+			if st.ports.slice.Switches[i].Name == sw && g.Name == group {
+				return g.HasStaticPorts()
+			}
+		}
+	}
+	return false
+}
+
+// connected is the part of an edit by which an adapter's port is connected.
+func (st *statics) connected(n *state.NIC) {
+	if n == nil {
+		return
+	}
+	was := st.state.NIC(n.VM, n.Adapter)
+	if was != nil && was.Rival != "" {
+		n.Rival = was.Rival
+	}
+	before := ""
+	if was != nil {
+		before = was.Trouble()
+	}
+	st.state.PutNIC(*n, abi.MaxPorts)
+	st.tell(n, before)
+}
+
+// tell says in the log and by an event what is wrong with an adapter's binding, where that is new.
+func (st *statics) tell(n *state.NIC, before string) {
+	now := n.Trouble()
+	if now == before {
+		return
+	}
+	e := about("port", plan.PortID{Switch: n.Switch, Name: n.Port})
+	e.Kind, e.Text = event.Conflict, fmt.Sprintf("port %s is in conflict: %s", n.Port, now)
+	if now == "" {
+		e.Text = fmt.Sprintf("port %s is in conflict no more", n.Port)
+	}
+	st.log.Warn(e.Text, "vm", n.VM, "adapter", n.Adapter)
+	st.events.Publish(e)
+}
+
+// leaves is the part of an edit by which a run-time port ends: a static port keeps its counters.
+func (ps *ports) leaves(p spec.Port) {
+	n := ps.state.NICOf(p.Name)
+	if n == nil {
+		return
+	}
+	if n.ID == "" || n.Conflict != "" && !n.Bound {
+		ps.state.DropNIC(n.VM, n.Adapter)
+		return
+	}
+	kept := *n
+	id := plan.PortID{Switch: p.Switch, Name: p.Name}
+	if r := ps.kernel.CounterReader(); r.Has(id) {
+		c, err := r.Read(id)
+		if err != nil {
+			ps.complain("read the counters of a port that ends", err)
+		}
+		kept.Counters = c.Plus(kept.Counters)
+	}
+	ps.state.PutNIC(kept, abi.MaxPorts)
+}
+
+// again takes in that a port is connected as it was asked for already.
+func (st *statics) again(n *state.NIC) error {
+	if n == nil {
+		return nil
+	}
+	if have := st.state.NIC(n.VM, n.Adapter); have != nil && sameNIC(*have, *n) && have.Port == n.Port {
+		return nil
+	}
+	st.connected(n)
+	return st.ports.save()
+}
+
+// warn adds to an answer what is wrong with a binding.
+func (st *statics) warn(out *api.Applied, n *state.NIC) {
+	if n != nil && n.Trouble() != "" {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("port %s is a conflict port: %s", n.Port, n.Trouble()))
+	}
+}

@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/abi"
+	"heddle/internal/agent/cluster"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+)
+
+var _ cluster.Ports = (*statics)(nil)
+
+// Bound takes in which static ports controllers have bound on this host.
+func (st *statics) Bound(ctx context.Context, m *controllerv1.StaticPorts) error {
+	return st.do(ctx, func() error {
+		before := st.state.NICs
+		st.unbound(m)
+		for _, p := range m.GetPut() {
+			st.putBound(p)
+		}
+		if slices.EqualFunc(before, st.state.NICs, sameNIC) {
+			return nil
+		}
+		st.changed()
+		return st.ports.save()
+	})
+}
+
+// unbound takes in which are bound here no more. Those whose guests run here stay as they are, and are claimed again.
+func (st *statics) unbound(m *controllerv1.StaticPorts) {
+	var list []state.NIC
+	for _, n := range st.state.NICs {
+		put := slices.ContainsFunc(m.GetPut(), func(p *controllerv1.StaticPort) bool { return p.GetPort() == n.ID })
+		if n.ID != "" && n.Bound && !put && (m.GetWhole() || slices.Contains(m.GetRemoved(), n.ID)) {
+			if n.Bound = false; !st.state.Connected(&n) {
+				continue
+			}
+		}
+		list = append(list, n)
+	}
+	st.state.NICs = list
+}
+
+// putBound takes in one port that is bound here.
+func (st *statics) putBound(p *controllerv1.StaticPort) {
+	n, before := state.NIC{VM: p.GetVm(), Adapter: p.GetAdapter()}, ""
+	if have := st.state.NIC(n.VM, n.Adapter); have != nil {
+		n, before = *have, have.Trouble()
+	}
+	connected := st.state.Connected(&n)
+	if connected && (n.Switch != p.GetSwitch() || n.PortGroup != p.GetPortGroup()) {
+		return // it is connected elsewhere meanwhile; that counts, and is claimed
+	}
+	n.Switch, n.PortGroup, n.ID, n.MAC = p.GetSwitch(), p.GetPortGroup(), p.GetPort(), p.GetMac()
+	n.Bound, n.Conflict = true, ""
+	st.state.PutNIC(n, abi.MaxPorts)
+	if connected {
+		st.tell(&n, before)
+	}
+}
+
+func sameNIC(a, b state.NIC) bool {
+	return a.VM == b.VM && a.Adapter == b.Adapter && a.ID == b.ID && a.MAC == b.MAC && a.Bound == b.Bound &&
+		a.Switch == b.Switch && a.PortGroup == b.PortGroup && a.Conflict == b.Conflict && a.Rival == b.Rival
+}
+
+// Conflicts takes in which adapters on this host others use too.
+func (st *statics) Conflicts(ctx context.Context, m *controllerv1.PortConflicts) error {
+	return st.do(ctx, func() error {
+		changed := false
+		for _, n := range st.state.NICs {
+			text := ""
+			for _, c := range m.GetConflicts() {
+				if c.GetVm() == n.VM && c.GetAdapter() == n.Adapter {
+					text = c.GetText()
+				}
+			}
+			if text == n.Rival {
+				continue
+			}
+			before := n.Trouble()
+			n.Rival, changed = text, true
+			st.state.PutNIC(n, abi.MaxPorts)
+			if st.state.Connected(&n) {
+				st.tell(&n, before)
+			}
+		}
+		if !changed {
+			return nil
+		}
+		return st.ports.save()
+	})
+}
+
+// Unsettled are claims for the connected ports that should be static ones and are not bound here, as far as is known.
+func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClaim, err error) {
+	err = st.do(ctx, func() error {
+		for _, n := range st.state.NICs {
+			if n.Bound || !st.state.Connected(&n) || !st.static(n.Switch, n.PortGroup) {
+				continue
+			}
+			q := &controllerv1.PortClaim{Switch: n.Switch, PortGroup: n.PortGroup, Vm: n.VM, Adapter: n.Adapter,
+				Port: n.ID}
+			if p := st.ports.runTime(n.Port); p != nil {
+				q.Mac = p.MAC
+			}
+			w := st.ports.waits(n.Switch, n.Port)
+			q.Incoming = w
+			list = append(list, q)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Settled takes in the answer to one of these claims. The guest goes on whatever it is.
+func (st *statics) Settled(ctx context.Context, q *controllerv1.PortClaim, a *controllerv1.PortAnswer) error {
+	return st.do(ctx, func() error {
+		have := st.state.NIC(q.GetVm(), q.GetAdapter())
+		if have == nil || have.Bound || have.Switch != q.GetSwitch() || have.PortGroup != q.GetPortGroup() {
+			return nil
+		}
+		n, before := *have, have.Trouble()
+		if answered(&n, a); sameNIC(n, *have) {
+			return nil
+		}
+		st.state.PutNIC(n, abi.MaxPorts)
+		st.tell(&n, before)
+		st.changed()
+		return st.ports.save()
+	})
+}
+
+// release gives up the static port of an adapter whose port has been disconnected.
+func (st *statics) release(ctx context.Context, n *state.NIC) error {
+	if n == nil || n.ID == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	a, err := st.ask(ctx, &controllerv1.PortClaim{Switch: n.Switch, PortGroup: n.PortGroup, Vm: n.VM,
+		Adapter: n.Adapter, Port: n.ID, Release: true})
+	switch {
+	case err != nil:
+		return fmt.Errorf("port %s is disconnected, but its static port %s is not released: %w (heddle port static "+
+			"release %s at a controller)", n.Port, n.ID, err, n.ID)
+	case a.GetRefused() != "":
+		return api.NewError(api.Invalid, a.GetRefused())
+	}
+	return st.do(ctx, func() error {
+		st.state.DropNIC(n.VM, n.Adapter)
+		return st.ports.save()
+	})
+}
+
+// waits reports whether the guest of a port runs elsewhere.
+func (ps *ports) waits(sw, name string) bool {
+	for _, w := range ps.state.Waits {
+		if w.ID.Switch == sw && w.ID.Name == name {
+			return !w.Awake
+		}
+	}
+	return false
+}

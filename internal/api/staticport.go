@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// StaticPort is a static port of a cluster, or a port that should be one and is not.
+type StaticPort struct {
+	// Port is its id, which no other port has or had; "" for a conflict port without one.
+	Port      string `json:"port"`
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+	// Bound: it belongs to an adapter.
+	Bound   bool   `json:"bound"`
+	VM      string `json:"vm,omitempty"`
+	Adapter string `json:"adapter,omitempty"`
+	MAC     string `json:"mac,omitempty"`
+	// Host where it is bound, Name what it is called there; "" where it is not connected.
+	Host string `json:"host,omitempty"`
+	Name string `json:"name,omitempty"`
+	// State as the host shows it; "" where it is not connected.
+	State    string `json:"state,omitempty"`
+	Conflict string `json:"conflict,omitempty"`
+	// Stale: its host is not connected; this is what it reported last.
+	Stale bool `json:"stale,omitempty"`
+}
+
+// StaticPortQuery selects static ports; "" for all.
+type StaticPortQuery struct {
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+	Host      string `json:"host"`
+}
+
+// SettlePort says on which host an adapter has its static port.
+type SettlePort struct {
+	VM      string `json:"vm"`
+	Adapter string `json:"adapter"`
+	Host    string `json:"host"`
+}
+
+// StaticPorts are the static ports of the cluster, and the conflict ports.
+func (f *Fleet) StaticPorts(ctx context.Context, q StaticPortQuery) ([]StaticPort, error) {
+	out, err := call[struct {
+		Ports []StaticPort `json:"ports"`
+	}, controllerv1.ListStaticPortsRequest, controllerv1.ListStaticPortsResponse](ctx, f, f.static.ListStaticPorts, q)
+	return out.Ports, err
+}
+
+// ReleasePort makes a static port nobody's.
+func (f *Fleet) ReleasePort(ctx context.Context, port string) (*StaticPort, error) {
+	out, err := call[struct {
+		Port StaticPort `json:"port"`
+	}, controllerv1.ReleaseStaticPortRequest, controllerv1.ReleaseStaticPortResponse](ctx, f,
+		f.static.ReleaseStaticPort, struct {
+			Port string `json:"port"`
+		}{port})
+	return &out.Port, err
+}
+
+// SettlePort binds the port of an adapter on a host.
+func (f *Fleet) SettlePort(ctx context.Context, q SettlePort) (*StaticPort, error) {
+	out, err := call[struct {
+		Port StaticPort `json:"port"`
+	}, controllerv1.SettleStaticPortRequest, controllerv1.SettleStaticPortResponse](ctx, f, f.static.SettleStaticPort,
+		q)
+	return &out.Port, err
+}

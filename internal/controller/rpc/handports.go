@@ -1,0 +1,204 @@
+package rpc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/store"
+)
+
+// portKeeper is the part of a fleet that knows whose the static ports are, and on which hosts adapters run.
+type portKeeper struct{ *fleet }
+
+func (f *fleet) keeper() portKeeper { return portKeeper{f} }
+
+// arrivalTime is how long a VM that came by a migration may be reported by the host that it has left.
+const arrivalTime = time.Minute
+
+// portsSent is what a connection has been sent of static ports.
+type portsSent struct {
+	portAnswers []*controllerv1.PortAnswer // to be sent
+	slots       chan struct{}              // one for each claim under way
+	ports       map[string]*bound          // nil before the first message
+	conflicts   map[nic]string
+}
+
+// addPorts adds to a message what the host has to know of its static ports; m is nil for no message so far.
+func (f portKeeper) addPorts(h *host, c *conn, m *controllerv1.FollowSliceResponse) *controllerv1.FollowSliceResponse {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	answers := c.portAnswers
+	c.portAnswers = nil
+	ports, conflicts := f.portsOf(h, c), f.conflictsOf(h, c)
+	if len(answers) == 0 && ports == nil && conflicts == nil {
+		return m
+	}
+	if m == nil {
+		m = &controllerv1.FollowSliceResponse{}
+	}
+	m.Answers, m.Ports, m.Conflicts = answers, ports, conflicts
+	return m
+}
+
+// portsOf is what has changed of the static ports bound on a host; nil for nothing.
+func (f portKeeper) portsOf(h *host, c *conn) *controllerv1.StaticPorts {
+	now := f.statics.byHost[h.id]
+	out := &controllerv1.StaticPorts{Whole: c.ports == nil}
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		if c.ports[id] != now[id] {
+			out.Put = append(out.Put, f.message(now[id]))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.ports)) {
+		if now[id] == nil {
+			out.Removed = append(out.Removed, id)
+		}
+	}
+	if !out.GetWhole() && len(out.GetPut())+len(out.GetRemoved()) == 0 {
+		return nil
+	}
+	if c.ports = maps.Clone(now); c.ports == nil {
+		c.ports = map[string]*bound{}
+	}
+	return out
+}
+
+// conflictsOf are the conflicts of a host where they are others than it was told; nil otherwise.
+func (f portKeeper) conflictsOf(h *host, c *conn) *controllerv1.PortConflicts {
+	if c.conflicts != nil && maps.Equal(c.conflicts, h.conflicts) {
+		return nil
+	}
+	c.conflicts = map[nic]string{}
+	maps.Copy(c.conflicts, h.conflicts)
+	out := &controllerv1.PortConflicts{}
+	for n, text := range h.conflicts {
+		out.Conflicts = append(out.Conflicts, &controllerv1.PortConflict{Vm: n.vm, Adapter: n.adapter, Text: text})
+	}
+	slices.SortFunc(out.GetConflicts(), func(a, b *controllerv1.PortConflict) int {
+		return strings.Compare(a.GetVm()+"/"+a.GetAdapter(), b.GetVm()+"/"+b.GetAdapter())
+	})
+	return out
+}
+
+// takePorts takes in an object of the store with static ports. The caller holds the lock.
+func (f portKeeper) takePorts(name string, o *store.Object) {
+	hosts, nics, err := f.statics.take(name, o)
+	if err != nil {
+		f.log.Error("static ports in the store cannot be read", "ports", name, "err", err)
+		return
+	}
+	for id := range hosts {
+		if h := f.hosts[id]; h != nil && h.conn != nil {
+			h.conn.poke()
+		}
+	}
+	f.judge(nics)
+}
+
+// judge finds out which of these adapters run on several hosts, and tells those hosts. No guest is cut off by that: all
+// go on. A port that follows its VM to another host is bound there. The caller holds the lock.
+func (f portKeeper) judge(nics map[nic]bool) {
+	for n := range nics {
+		on := f.statics.on(n)
+		if len(on) == 1 {
+			f.follow(n, on[0])
+		}
+		texts := map[*host]string{}
+		if len(on) > 1 && !f.migrates(n, on) {
+			for _, h := range on {
+				texts[h] = fmt.Sprintf("adapter %s of VM %s runs on host %s too, and no migration explains that: "+
+					"stop one "+
+					"of the two guests, or give one another UUID", n.adapter, n.vm, otherNames(on, h))
+			}
+		}
+		for h := range f.statics.rivals[n] {
+			if texts[h] == "" {
+				f.mark(h, n, "")
+			}
+		}
+		delete(f.statics.rivals, n)
+		for h, text := range texts {
+			if h.conflicts[n] != text {
+				f.mark(h, n, text)
+			}
+		}
+		if len(texts) > 0 {
+			f.statics.rivals[n] = texts
+		}
+	}
+}
+
+// mark marks the adapter on a host as one that others use too; "" takes the mark away.
+func (f portKeeper) mark(h *host, n nic, text string) {
+	if h.conflicts == nil {
+		h.conflicts = map[nic]string{}
+	}
+	if text == "" {
+		delete(h.conflicts, n)
+		f.log.Info("a conflict has ended", "host", h.doc.Name, "vm", n.vm, "adapter", n.adapter)
+	} else {
+		h.conflicts[n] = text
+		f.log.Warn("a conflict", "host", h.doc.Name, "why", text)
+	}
+	if h.conn != nil {
+		h.conn.poke()
+	}
+}
+
+// otherNames are the names of the other hosts.
+func otherNames(on []*host, h *host) string {
+	var names []string
+	for _, o := range on {
+		if o != h {
+			names = append(names, o.doc.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// migrates reports whether a migration explains that a VM is on two hosts: one of them reports its arrival. It is
+// looked at again when that is over.
+func (f portKeeper) migrates(n nic, on []*host) bool {
+	for _, h := range on {
+		if !h.running[n].arrived || len(on) > 2 {
+			continue
+		}
+		left := arrivalTime - time.Since(h.arrivals[n])
+		if h.arrivals[n].IsZero() {
+			left = arrivalTime
+			if h.arrivals == nil {
+				h.arrivals = map[nic]time.Time{}
+			}
+			h.arrivals[n] = time.Now()
+			time.AfterFunc(left, func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.judge(map[nic]bool{n: true})
+			})
+		}
+		return left > 0
+	}
+	return false
+}
+
+// follow binds a port where its VM runs, when it is bound elsewhere and the host there says that it does not run there.
+func (f portKeeper) follow(n nic, h *host) {
+	b := f.statics.byNIC[n]
+	if b == nil || b.host == h.id || f.moving[n] || f.rebind == nil {
+		return
+	}
+	if was := f.hosts[b.host]; was != nil && was.conn == nil {
+		return // the host that is connected claims the port itself
+	}
+	f.moving[n] = true
+	go func() {
+		f.rebind(b, h)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.moving, n)
+	}()
+}

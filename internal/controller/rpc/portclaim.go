@@ -1,0 +1,248 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+	"heddle/internal/spec"
+)
+
+// claimant is the half of a server that takes the claims of hosts.
+type claimant struct{ *Server }
+
+func (s claimant) keeper() portKeeper { return portKeeper{s.fleet} }
+
+// mostClaims is how many claims of one host are under way at a time.
+const mostClaims = 256
+
+// stopTime is how long a claim waits for another host to report that the VM has stopped there.
+const stopTime = time.Second
+
+// claims takes up the claims of a host, each beside the others. Those that come while too many are under way are
+// answered as if the store did not answer: the host asks again.
+func (s claimant) claims(ctx context.Context, h *host, c *conn, list []*controllerv1.PortClaim) {
+	for _, q := range list {
+		select {
+		case c.slots <- struct{}{}:
+			go func() {
+				defer func() { <-c.slots }()
+				s.keeper().answerClaim(c, s.claimPort(ctx, h, q))
+			}()
+		default:
+			s.keeper().answerClaim(c, &controllerv1.PortAnswer{Number: q.GetNumber(), Unavailable: true,
+				Refused: "too many claims are under way"})
+		}
+	}
+}
+
+// answerClaim has an answer sent.
+func (f portKeeper) answerClaim(c *conn, a *controllerv1.PortAnswer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.portAnswers = append(c.portAnswers, a)
+	c.poke()
+}
+
+// claimPort binds a static port to an adapter of a VM on the host that asks, or gives it up. A host speaks for itself
+// alone, and for port groups that its labels let it serve (S104).
+func (s claimant) claimPort(ctx context.Context, h *host, q *controllerv1.PortClaim) *controllerv1.PortAnswer {
+	answer := &controllerv1.PortAnswer{Number: q.GetNumber()}
+	group := q.GetSwitch() + "/" + q.GetPortGroup()
+	g, err := s.keeper().mayServe(h, group)
+	switch {
+	case err != nil:
+	case !spec.ValidUUID(q.GetVm()) || q.GetAdapter() == "":
+		err = fmt.Errorf("port group %s has static ports: whose port it is must be said, by the VM's UUID and the "+
+			"adapter (--vm-uuid, --adapter)", group)
+	case q.GetRelease():
+		err = s.release(ctx, h, q, group)
+	case g.HasStaticPorts():
+		err = s.bind(ctx, h, q, &g, answer)
+	}
+	var away *store.Unavailable
+	var taken *store.Taken
+	if err != nil {
+		answer.Refused = s.keeper().named(err)
+		answer.Unavailable = errors.As(err, &away)
+		answer.Conflict = errors.As(err, &taken)
+		s.Log.Info("a static port was not bound", "host", s.keeper().nameOf(h), "group", group, "vm", q.GetVm(),
+			"adapter",
+			q.GetAdapter(), "why", answer.GetRefused())
+	}
+	return answer
+}
+
+func (f portKeeper) nameOf(h *host) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return h.doc.Name
+}
+
+// mayServe is a port group that a host may serve.
+func (f portKeeper) mayServe(h *host, group string) (spec.PortGroup, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	set, err := f.target(h)
+	if err != nil {
+		return spec.PortGroup{}, err
+	}
+	if _, ok := set.Get(slice.Key{Kind: slice.PortGroup, Name: group}); !ok {
+		return spec.PortGroup{}, fmt.Errorf(
+			"host %s does not serve port group %s: it is not in the definition, or the "+
+				"host lacks the labels that the port group asks for", h.doc.Name, group)
+	}
+	return f.inventory.Group(group), nil
+}
+
+// bind finds the adapter's port, or takes an unbound one.
+func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, g *spec.PortGroup,
+	answer *controllerv1.PortAnswer) error {
+	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
+	group := q.GetSwitch() + "/" + q.GetPortGroup()
+	has, elsewhere := s.keeper().holder(ctx, h, n, q.GetIncoming())
+	if has != nil && elsewhere == "" {
+		elsewhere = s.beyond(ctx, h, has)
+	}
+	if has != nil && elsewhere != "" && has.group == group {
+		answer.Port = s.keeper().message(has)
+		if !q.GetIncoming() {
+			answer.Conflict, answer.Refused = true, elsewhere
+		}
+		return nil
+	}
+	if has != nil && has.group != group {
+		if elsewhere != "" {
+			return fmt.Errorf("%s, in port group %s", elsewhere, has.group)
+		}
+		if err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: has.group, Port: has.id, VM: n.vm,
+			Adapter: n.adapter}); err != nil && !isNotFound(err) {
+			return err
+		}
+		has = nil
+	}
+	_, limit := g.StaticPorts()
+	r := store.ClaimRequest{PortGroup: group, Port: q.GetPort(), Move: true, Limit: limit,
+		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(q.GetMac())}}
+	if has != nil {
+		if r.Port = has.id; r.MAC == "" {
+			r.MAC = has.mac
+		}
+	}
+	p, err := s.Store.Claim(ctx, r)
+	if isNotFound(err) && r.Port != "" && has == nil { // the port that its definition carries was removed
+		r.Port = ""
+		p, err = s.Store.Claim(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	answer.Port = s.keeper().message(&bound{id: p.ID, group: p.Group, nic: n, host: h.id, mac: p.Binding.MAC})
+	return nil
+}
+
+func isNotFound(err error) bool {
+	var missing *store.NotFound
+	return errors.As(err, &missing)
+}
+
+// holder is the port that an adapter has, nil for none; elsewhere says that it runs on another host. A VM that was
+// stopped there a moment ago may not be reported yet, so that is waited for.
+func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (has *bound, elsewhere string) {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	for {
+		f.mu.Lock()
+		has, elsewhere = f.statics.byNIC[n], ""
+		for _, other := range f.statics.on(n) {
+			if other != h {
+				elsewhere = fmt.Sprintf("adapter %s of VM %s runs on host %s", n.adapter, n.vm, other.doc.Name)
+			}
+		}
+		changed := f.changed
+		f.mu.Unlock()
+		if elsewhere == "" || incoming {
+			return has, elsewhere
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return has, elsewhere
+		}
+	}
+}
+
+// release gives up the port of an adapter on the host that asks.
+func (s claimant) release(ctx context.Context, h *host, q *controllerv1.PortClaim, group string) error {
+	err := s.Store.Release(ctx, store.ReleaseRequest{PortGroup: group, Port: q.GetPort(),
+		VM:      strings.ToLower(q.GetVm()),
+		Adapter: q.GetAdapter(), Host: h.id})
+	if isNotFound(err) { // it is so already
+		return nil
+	}
+	return err
+}
+
+// named is an error's text with the names of hosts in place of their ids.
+func (f portKeeper) named(err error) string {
+	var taken *store.Taken
+	if !errors.As(err, &taken) || taken.Binding == nil {
+		return err.Error()
+	}
+	t, b := *taken, *taken.Binding
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h := f.hosts[b.Host]; h != nil {
+		b.Host = h.doc.Name
+	}
+	t.Binding = &b
+	return t.Error()
+}
+
+// message is a bound port as its host is told of it.
+func (f portKeeper) message(b *bound) *controllerv1.StaticPort {
+	sw, group, _ := strings.Cut(b.group, "/")
+	return &controllerv1.StaticPort{Port: b.id, Switch: sw, PortGroup: group, Vm: b.nic.vm, Adapter: b.nic.adapter,
+		Mac: b.mac}
+}
+
+// moved binds a port on the host that its VM has moved to.
+func (s claimant) moved(b *bound, to *host) {
+	_, err := s.Store.Claim(context.Background(), store.ClaimRequest{PortGroup: b.group, Port: b.id, Move: true,
+		Binding: store.Binding{Host: to.id, VM: b.nic.vm, Adapter: b.nic.adapter, MAC: b.mac}})
+	if err != nil {
+		s.Log.Warn("a port does not follow its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to),
+			"err",
+			s.keeper().named(err))
+		return
+	}
+	s.Log.Info("a port has followed its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to))
+}
+
+// beyond says that an adapter runs on the host where its port is bound, as far as that host is connected to another
+// controller.
+func (s claimant) beyond(ctx context.Context, h *host, b *bound) string {
+	s.fleet.mu.Lock()
+	was := s.fleet.hosts[b.host]
+	ask := was != nil && was != h && was.conn == nil
+	s.fleet.mu.Unlock()
+	if !ask {
+		return ""
+	}
+	name := s.keeper().nameOf(was)
+	there := s.askHosts(ctx, &controllerv1.GetHostsHereRequest{Names: []string{name}, Reports: true}).hosts[b.host]
+	if !there.GetConnected() || there.GetHost().GetStale() {
+		return ""
+	}
+	for _, p := range there.GetReport().GetPorts() {
+		if n, runs := runs(p); runs && n == b.nic {
+			return fmt.Sprintf("adapter %s of VM %s runs on host %s", n.adapter, n.vm, name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,141 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect/v2"
+
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/store"
+	"heddle/internal/spec"
+)
+
+// size is what a definition makes of the static ports of a port group.
+type size struct {
+	group        string
+	spec         spec.PortGroup // without static ports where they are to end
+	ports, bound int            // at present
+}
+
+// sizes are those of the port groups that have static ports, or are to have.
+type sizes []size
+
+// sizes compares the static ports that there are with a definition.
+func (f portKeeper) sizes(after *inventory.Inventory) (list sizes) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	groups := after.StaticGroups()
+	for _, c := range f.statics.chunks {
+		if _, ok := groups[c.group]; !ok && c.group != "" {
+			groups[c.group] = spec.PortGroup{}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		s := size{group: name, spec: groups[name]}
+		s.ports, s.bound = f.statics.count(name)
+		list = append(list, s)
+	}
+	return list
+}
+
+// check refuses a definition that has no place for ports that are bound.
+func (l sizes) check(force bool) error {
+	var lines []string
+	for _, s := range l {
+		_, limit := s.spec.StaticPorts()
+		switch {
+		case s.bound <= limit:
+		case limit > 0:
+			lines = append(lines, fmt.Sprintf("port group %s has %d ports that are bound, more than the %d that it "+
+				"is to "+
+				"have: release some first (heddle port static list, release)", s.group, s.bound, limit))
+		case !force:
+			lines = append(lines, fmt.Sprintf("port group %s has %d static ports that are bound: release them "+
+				"(heddle port "+
+				"static list, release), or end them with --force", s.group, s.bound))
+		}
+	}
+	if len(lines) > 0 {
+		return connect.NewError(connect.CodeFailedPrecondition, strings.Join(lines, "\n"))
+	}
+	return nil
+}
+
+// unbind removes the ports of port groups that are to have no static ones, or to go.
+func (s claimant) unbind(ctx context.Context, l sizes, force bool) error {
+	for _, g := range l {
+		if g.spec.HasStaticPorts() || g.ports == 0 {
+			continue
+		}
+		if err := s.Store.RemovePorts(ctx, g.group, force); err != nil {
+			return storeError(err)
+		}
+	}
+	return nil
+}
+
+// resize gives the port groups the ports that the definition says. An elastic one keeps those that it has grown.
+func (s claimant) resize(ctx context.Context, l sizes) error {
+	for _, g := range l {
+		number, _ := g.spec.StaticPorts()
+		if number == 0 || g.ports == number || g.ports > number && g.spec.Binding == spec.Elastic {
+			continue
+		}
+		if err := s.Store.Resize(ctx, g.group, number); err != nil {
+			return fmt.Errorf("the definition is written, but port group %s has not got its %d ports; apply it "+
+				"again: %w",
+				g.group, number, storeError(err))
+		}
+	}
+	return nil
+}
+
+// served refuses a definition by which a host may not serve a port group any more whose ports it has.
+func (f portKeeper) served(after *inventory.Inventory, there *elsewhere) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var lines []string
+	for _, h := range f.sorted() {
+		before := f.inventory.Barred(h.doc.Name, h.doc.Labels)
+		names := map[string][]string{}
+		for group := range after.Barred(h.doc.Name, h.doc.Labels) {
+			if !before[group] {
+				names[group] = nil
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		for _, b := range f.statics.byHost[h.id] {
+			if _, ends := names[b.group]; ends {
+				names[b.group] = append(names[b.group], "static port "+b.id)
+			}
+		}
+		if report, _ := there.reportOf(h); report != nil {
+			for _, p := range report.GetPorts() {
+				group := p.GetSwitch() + "/" + p.GetPortGroup()
+				if _, ends := names[group]; ends && p.GetPort() == "" {
+					names[group] = append(names[group], p.GetName())
+				}
+			}
+		}
+		for _, group := range slices.Sorted(maps.Keys(names)) {
+			if len(names[group]) > 0 {
+				lines = append(lines, fmt.Sprintf("host %s would not serve port group %s any more, by its labels, "+
+					"and has %s "+
+					"there: move these ports, or apply it with --force", h.doc.Name, group,
+					strings.Join(names[group], ", ")))
+			}
+		}
+	}
+	if len(lines) > 0 {
+		return connect.NewError(connect.CodeFailedPrecondition, strings.Join(lines, "\n"))
+	}
+	return nil
+}
+
+var _ Store = (*store.Store)(nil)

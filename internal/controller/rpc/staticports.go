@@ -1,0 +1,221 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect/v2"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+)
+
+// ListStaticPorts lists the static ports, bound or not, and the ports that should be static ones and are not.
+func (p people) ListStaticPorts(ctx context.Context, q *controllerv1.ListStaticPortsRequest) (
+	*controllerv1.ListStaticPortsResponse, error) {
+	out := &controllerv1.ListStaticPortsResponse{}
+	var all []store.Port
+	for _, o := range p.Store.List(store.KindPorts) {
+		ports, err := store.DecodePorts(&o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ports...)
+	}
+	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+	f := p.fleet.keeper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.known(there)
+	for _, port := range all {
+		out.Ports = append(out.Ports, f.staticPort(&port, known))
+	}
+	out.Ports = append(out.Ports, f.conflictPorts(known)...)
+	fits := func(want, got string) bool { return want == "" || want == got }
+	out.Ports = slices.DeleteFunc(out.GetPorts(), func(port *controllerv1.FleetStaticPort) bool {
+		return !fits(q.GetSwitch(), port.GetSwitch()) || !fits(q.GetPortGroup(), port.GetPortGroup()) ||
+			!fits(q.GetHost(), port.GetHost())
+	})
+	slices.SortStableFunc(out.GetPorts(), func(a, b *controllerv1.FleetStaticPort) int {
+		return cmp.Or(cmp.Compare(a.GetSwitch(), b.GetSwitch()), cmp.Compare(a.GetPortGroup(), b.GetPortGroup()),
+			cmp.Compare(len(a.GetPort()), len(b.GetPort())), cmp.Compare(a.GetPort(), b.GetPort()),
+			cmp.Compare(a.GetHost(), b.GetHost()))
+	})
+	return out, nil
+}
+
+// knownPorts is what a host has reported of the adapters on it.
+type knownPorts struct {
+	of        map[nic]*controllerv1.HostPort
+	connected bool
+}
+
+// known is what the hosts have reported of adapters, to whichever controller. The caller holds the lock.
+func (f portKeeper) known(there *elsewhere) map[*host]knownPorts {
+	all := make(map[*host]knownPorts, len(f.hosts))
+	for _, h := range f.hosts {
+		report, connected := there.reportOf(h)
+		k := knownPorts{map[nic]*controllerv1.HostPort{}, connected}
+		if report != nil {
+			for _, p := range report.GetPorts() {
+				if p.GetVm() != "" {
+					k.of[nic{p.GetVm(), p.GetAdapter()}] = p
+				}
+			}
+		}
+		all[h] = k
+	}
+	return all
+}
+
+// staticPort is a static port as people see it. The caller holds the lock.
+func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts) *controllerv1.FleetStaticPort {
+	out := &controllerv1.FleetStaticPort{Port: p.ID}
+	out.Switch, out.PortGroup, _ = strings.Cut(p.Group, "/")
+	b := p.Binding
+	if b == nil {
+		return out
+	}
+	out.Bound, out.Vm, out.Adapter, out.Mac = true, b.VM, b.Adapter, b.MAC
+	h := f.hosts[b.Host]
+	if h == nil {
+		return out
+	}
+	n := nic{b.VM, b.Adapter}
+	out.Host, out.Stale = h.doc.Name, !known[h].connected
+	if now := known[h].of[n]; now != nil {
+		out.Name, out.State, out.Conflict = now.GetName(), now.GetState(), now.GetConflict()
+	}
+	out.Conflict = cmp.Or(h.conflicts[n], out.GetConflict())
+	return out
+}
+
+// conflictPorts are the ports on hosts whose adapters have no static port there and should. The caller holds the lock.
+func (f portKeeper) conflictPorts(known map[*host]knownPorts) (list []*controllerv1.FleetStaticPort) {
+	for h, k := range known {
+		for n, p := range k.of {
+			text := cmp.Or(h.conflicts[n], p.GetConflict())
+			if b := f.statics.byNIC[n]; text == "" || b != nil && b.host == h.id {
+				continue
+			}
+			list = append(list, &controllerv1.FleetStaticPort{Port: p.GetPort(), Switch: p.GetSwitch(),
+				PortGroup: p.GetPortGroup(), Vm: n.vm, Adapter: n.adapter, Mac: p.GetMac(), Host: h.doc.Name,
+				Name: p.GetName(), State: p.GetState(), Conflict: text, Stale: !k.connected})
+		}
+	}
+	return list
+}
+
+// ReleaseStaticPort makes a port nobody's. One whose guest runs is not released: no guest loses its port by that.
+func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseStaticPortRequest) (
+	*controllerv1.ReleaseStaticPortResponse, error) {
+	f := p.fleet.keeper()
+	f.mu.Lock()
+	b, used := f.statics.port(q.GetPort()), ""
+	if b != nil {
+		for _, h := range f.statics.running[b.nic] {
+			used = fmt.Sprintf("static port %s is in use on host %s, by port %s: disconnect that first", b.id,
+				h.doc.Name, h.running[b.nic].name)
+		}
+	}
+	f.mu.Unlock()
+	switch {
+	case b == nil:
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no static port %q is bound: see heddle port "+
+			"static list", q.GetPort()))
+	case used != "":
+		return nil, connect.NewError(connect.CodeFailedPrecondition, used)
+	}
+	err := p.Store.Release(ctx, store.ReleaseRequest{PortGroup: b.group, Port: b.id, VM: b.nic.vm,
+		Adapter: b.nic.adapter})
+	if err != nil {
+		return nil, portError(f, err)
+	}
+	p.Log.Info("a static port was released", "port", b.id, "group", b.group, "vm", b.nic.vm, "adapter", b.nic.adapter)
+	sw, group, _ := strings.Cut(b.group, "/")
+	return &controllerv1.ReleaseStaticPortResponse{Port: &controllerv1.FleetStaticPort{Port: b.id, Switch: sw,
+		PortGroup: group}}, nil
+}
+
+// SettleStaticPort binds the port of an adapter on the host that an operator names, where it runs. Guests on other
+// hosts go on, and stay marked as long as they do.
+func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStaticPortRequest) (
+	*controllerv1.SettleStaticPortResponse, error) {
+	n := nic{strings.ToLower(q.GetVm()), q.GetAdapter()}
+	there := p.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+	r, err := p.fleet.keeper().settling(n, q.GetHost(), there)
+	if err != nil {
+		return nil, err
+	}
+	port, err := p.Store.Claim(ctx, r)
+	var taken *store.Taken
+	if errors.As(err, &taken) && taken.What == "port" { // another adapter has the port that it was to have
+		r.Port = ""
+		port, err = p.Store.Claim(ctx, r)
+	}
+	if err != nil {
+		return nil, portError(p.fleet.keeper(), err)
+	}
+	p.Log.Info("a conflict was settled", "port", port.ID, "group", port.Group, "vm", n.vm, "adapter", n.adapter, "host",
+		q.GetHost())
+	p.fleet.mu.Lock()
+	defer p.fleet.mu.Unlock()
+	return &controllerv1.SettleStaticPortResponse{Port: p.fleet.keeper().staticPort(&port,
+		p.fleet.keeper().known(there))}, nil
+}
+
+// settling is the claim by which an adapter gets its port on a host.
+func (f portKeeper) settling(n nic, name string, there *elsewhere) (store.ClaimRequest, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	none := store.ClaimRequest{}
+	h := f.names[name]
+	if h == nil {
+		return none, connect.NewError(connect.CodeNotFound,
+			fmt.Sprintf("the cluster has no host %q: see heddle host list",
+				name))
+	}
+	now := f.known(there)[h].of[n]
+	if now == nil {
+		return none, connect.NewError(connect.CodeNotFound,
+			fmt.Sprintf("host %s has no port of adapter %s of VM %s: see "+
+				"heddle port static list", name, n.adapter, n.vm))
+	}
+	group := now.GetSwitch() + "/" + now.GetPortGroup()
+	set, err := f.target(h)
+	if err != nil {
+		return none, err
+	}
+	g := f.inventory.Group(group)
+	if _, ok := set.Get(slice.Key{Kind: slice.PortGroup, Name: group}); !ok || !g.HasStaticPorts() {
+		return none, connect.NewError(connect.CodeFailedPrecondition,
+			fmt.Sprintf("port group %s of adapter %s on host %s "+
+				"has no static ports there: stop one of the guests", group, n.adapter, name))
+	}
+	_, limit := g.StaticPorts()
+	r := store.ClaimRequest{PortGroup: group, Port: now.GetPort(), Move: true, Limit: limit,
+		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(now.GetMac())}}
+	if b := f.statics.byNIC[n]; b != nil {
+		r.Port = b.id
+	}
+	return r, nil
+}
+
+// portError is an error about a static port, for people.
+func portError(f portKeeper, err error) error {
+	var taken *store.Taken
+	var none *store.NoFreePort
+	var missing *store.NotFound
+	switch {
+	case errors.As(err, &taken), errors.As(err, &none):
+		return connect.NewError(connect.CodeFailedPrecondition, f.named(err))
+	case errors.As(err, &missing):
+		return connect.NewError(connect.CodeNotFound, err.Error())
+	}
+	return storeError(err)
+}
