@@ -142,6 +142,17 @@ func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
 	f.static("grows", "p-6 on esx0 up", "p-7 on esx1 up", "p-8 on esx0 up", "free", "free", "free", "free", "free",
 		"free")
 
+	for text, want := range map[string]string{
+		strings.Replace(portsText, "number: 2", "number: 1",
+			1): "has 2 ports that are bound",
+		strings.Replace(portsText, "binding: static, ports: {number: 2}", "blocked: false",
+			1): "are bound: release them",
+	} {
+		_, err := f.controller.Fleet.Define(t.Context(), api.Define{File: "fleet.yaml", Content: text})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a definition without places for ports that are bound: %v", err)
+		}
+	}
 	f.hosts[1].must("port", "disconnect", "p-b")
 	f.static("fixed", "p-c on esx0 up", "bound on esx1")
 	if _, err := f.controller.ReleasePort(f.t.Context(), first.PortID); err == nil ||
@@ -152,6 +163,28 @@ func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
 		t.Error(err)
 	}
 	f.static("fixed", "p-c on esx0 up", "free")
+}
+
+// What is set on a static port by itself ends with its guest's connection, as on any other port, unless the port group
+// keeps it. The port stays the adapter's.
+func TestS10_AStaticPortsOwnSettingsEndWithItsConnection(t *testing.T) {
+	f := newPortFleet(t)
+	first := f.mustStartVM(0, 3, "p-a", "fixed")
+	for _, keeps := range []bool{false, true} {
+		if keeps {
+			f.controller.Define(strings.Replace(portsText, "{name: fixed,",
+				"{name: fixed, overrides: {resetAtDisconnect: false},", 1))
+		}
+		f.hosts[0].must("port", "block", "p-a")
+		f.hosts[0].must("port", "disconnect", "p-a")
+		if err := f.startVM(0, 3, "p-a", "fixed"); err != nil {
+			t.Fatal(err)
+		}
+		p := f.port(0, "p-a")
+		if blocked := p.State == api.Blocked; blocked != keeps || p.PortID != first.PortID {
+			t.Errorf("with settings kept (%v) the port %s is %s", keeps, p.PortID, p.State)
+		}
+	}
 }
 
 // static awaits that the controller lists these static ports of a port group.
