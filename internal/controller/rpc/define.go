@@ -81,9 +81,9 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		return out, nil
 	}
 	if change.Empty() {
-		return out, (claimant{p.Server}).resize(ctx, sizes)
+		return out, claimant(p).resize(ctx, sizes)
 	}
-	if err := (claimant{p.Server}).unbind(ctx, sizes, q.GetForce()); err != nil {
+	if err := claimant(p).unbind(ctx, sizes, q.GetForce()); err != nil {
 		return nil, err
 	}
 	if out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, change, versions); err != nil {
@@ -91,7 +91,7 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	}
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
-	if err := (claimant{p.Server}).resize(ctx, sizes); err != nil {
+	if err := claimant(p).resize(ctx, sizes); err != nil {
 		return nil, err
 	}
 	out.Waiting, err = p.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
