@@ -108,7 +108,7 @@ func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClai
 			if p := st.ports.runTime(n.Port); p != nil {
 				q.Mac = p.MAC
 			}
-			w := st.ports.waits(n.Switch, n.Port)
+			w := st.waits(n.Switch, n.Port)
 			q.Incoming = w
 			list = append(list, q)
 		}
@@ -158,8 +158,8 @@ func (st *statics) release(ctx context.Context, n *state.NIC) error {
 }
 
 // waits reports whether the guest of a port runs elsewhere.
-func (ps *ports) waits(sw, name string) bool {
-	for _, w := range ps.state.Waits {
+func (st *statics) waits(sw, name string) bool {
+	for _, w := range st.state.Waits {
 		if w.ID.Switch == sw && w.ID.Name == name {
 			return !w.Awake
 		}

@@ -65,8 +65,8 @@ func newStatus(d Deps) *cobra.Command {
 			"The exit status is 0 when all is well and 1 when something is wrong or no agent answers, so that a\n" +
 			"monitoring system can run it. Blocked ports, drained uplinks, ports that wait for a migration, and " +
 			"notes leave\n" +
-			"it 0.\n\nWith --controller or --context it shows a controller and its cluster instead, and with --host that " +
-			"host.",
+			"it 0.\n\nWith --controller or --context it shows a controller and its cluster instead, and with --host " +
+			"that host.",
 		Example: "  heddle status\n  heddle status -o json\n  heddle status --context lab", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

@@ -19,7 +19,7 @@ const mostSync = 5 * time.Minute
 // SyncHosts sends hosts again what they are to have, wherever they are connected.
 func (p people) SyncHosts(ctx context.Context, q *controllerv1.SyncHostsRequest) (*controllerv1.SyncHostsResponse,
 	error) {
-	if !p.fleet.has(q.GetHost()) {
+	if !(syncer{p.fleet}).has(q.GetHost()) {
 		return nil, connect.NewError(connect.CodeNotFound,
 			fmt.Sprintf("the cluster has no host %q: see heddle host list", q.GetHost()))
 	}
@@ -31,7 +31,7 @@ func (p people) SyncHosts(ctx context.Context, q *controllerv1.SyncHostsRequest)
 				return k.SyncHostsHere(ctx, &controllerv1.SyncHostsHereRequest{Request: q})
 			})
 	}()
-	here := p.fleet.sync(ctx, q.GetHost(), wait, true)
+	here := syncer{p.fleet}.sync(ctx, q.GetHost(), wait, true)
 	out := &controllerv1.SyncHostsResponse{}
 	for _, a := range <-asked {
 		if a.err != nil {
@@ -56,12 +56,15 @@ func (o others) SyncHostsHere(ctx context.Context, q *controllerv1.SyncHostsHere
 		return nil, err
 	}
 	wait := max(0, min(q.GetRequest().GetWait().AsDuration(), mostSync))
-	return &controllerv1.SyncHostsHereResponse{Hosts: o.fleet.sync(ctx, q.GetRequest().GetHost(), wait, false)},
-		ctx.Err()
+	list := syncer{o.fleet}.sync(ctx, q.GetRequest().GetHost(), wait, false)
+	return &controllerv1.SyncHostsHereResponse{Hosts: list}, ctx.Err()
 }
 
+// syncer is the part of a fleet that sends hosts everything again.
+type syncer struct{ *fleet }
+
 // has reports whether there is a host of that name; "" is any.
-func (f *fleet) has(name string) bool {
+func (f syncer) has(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return name == "" || f.names[name] != nil
@@ -77,7 +80,7 @@ type resent struct {
 
 // sync sends the host of that name, "" for all, everything again, and waits for what becomes of it. all says that those
 // that are not connected here are listed, too.
-func (f *fleet) sync(ctx context.Context, name string, wait time.Duration, all bool) []*controllerv1.SyncedHost {
+func (f syncer) sync(ctx context.Context, name string, wait time.Duration, all bool) []*controllerv1.SyncedHost {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	list := f.resend(name, all)
@@ -109,12 +112,12 @@ func (f *fleet) sync(ctx context.Context, name string, wait time.Duration, all b
 }
 
 // unanswered reports whether a host is connected still and has not said what became of it. The caller holds the lock.
-func (f *fleet) unanswered(r *resent) bool {
+func (f syncer) unanswered(r *resent) bool {
 	return r.conn != nil && r.host.conn == r.conn && r.conn.acknowledged == r.acknowledged
 }
 
 // resend has everything sent again.
-func (f *fleet) resend(name string, all bool) (list []*resent) {
+func (f syncer) resend(name string, all bool) (list []*resent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.sorted() {
@@ -136,7 +139,7 @@ func (f *fleet) resend(name string, all bool) (list []*resent) {
 
 // differences are the objects that are not active on a host as the definition has them, as far as is known. The caller
 // holds the lock.
-func (f *fleet) differences(h *host) (lines []string) {
+func (f syncer) differences(h *host) (lines []string) {
 	to, err := f.target(h)
 	if err != nil || h.conn == nil || h.active.known && h.active.hash == to.Hash() {
 		return nil

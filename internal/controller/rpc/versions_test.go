@@ -33,7 +33,8 @@ func tomorrow(t *testing.T, set *slice.Set, field string) *slice.Set {
 func (c *controller) writes(set *slice.Set) {
 	c.t.Helper()
 	_, versions := c.stored()
-	must(c.definitions().write(c.t.Context(), "a later version", must(c.revision())(c.t), slice.Between(&slice.Set{}, set),
+	revision := must(c.revision())(c.t)
+	must(c.definitions().write(c.t.Context(), "a later version", revision, slice.Between(&slice.Set{}, set),
 		versions))(c.t)
 }
 

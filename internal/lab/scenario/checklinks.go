@@ -120,8 +120,8 @@ func (c *checker) loose() {
 	}
 	for i, k := range c.s.Controllers {
 		if _, ok := c.taken[k.Name+"/"+ControllerDevice]; !ok {
-			c.faultIn(fmt.Sprintf("controllers[%d]", i), "no link connects adapter %q of controller %q", ControllerDevice,
-				k.Name)
+			c.faultIn(fmt.Sprintf("controllers[%d]", i), "no link connects adapter %q of controller %q",
+				ControllerDevice, k.Name)
 		}
 	}
 	for i, r := range c.s.Routers {

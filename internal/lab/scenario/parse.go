@@ -107,8 +107,8 @@ func (p *parser) document(s *Scenario) bool {
 	return doc.Content[0].Kind == yaml.MappingNode
 }
 
-// inlineConfig reads a host's configuration or the definition, written in place. The parser of configurations gets the file with
-// everything else blanked, so that its faults have positions in this file.
+// inlineConfig reads a host's configuration or the definition, written in place. The parser of configurations gets the
+// file with everything else blanked, so that its faults have positions in this file.
 func (p *parser) inlineConfig(n *yaml.Node, _ string, into reflect.Value) {
 	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle != 0 {
 		p.faultAt(nodeAt(n), "a configuration is an indented block here; or name its file with configFile")
@@ -151,13 +151,13 @@ func fileOf[T spec.Config | spec.Definition](p *parser, path, name string, into 
 	if name == "" {
 		return
 	}
+	field := path[strings.LastIndexByte(path, '.')+1:]
 	if *into != nil {
-		p.faultIn(path+"File", "there is a %s beside it; keep one of the two", path[strings.LastIndexByte(path, '.')+1:])
+		p.faultIn(path+"File", "there is a %s beside it; keep one of the two", field)
 		return
 	}
 	if p.read == nil {
-		p.faultIn(path+"File", "this scenario can't refer to files; write the content in place, as %s",
-			path[strings.LastIndexByte(path, '.')+1:])
+		p.faultIn(path+"File", "this scenario can't refer to files; write the content in place, as %s", field)
 		return
 	}
 	if !filepath.IsAbs(name) {
