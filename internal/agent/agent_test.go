@@ -248,6 +248,34 @@ func TestAgentStartsWithoutAConfigurationAndTakesOneLater(t *testing.T) {
 	}
 }
 
+// A port whose port group went with the file is in the file's, and the misfit says how to forget the move.
+func TestAMoveToAPortGroupThatIsGoneSaysHowToForgetIt(t *testing.T) {
+	r := newRig(t, base)
+	move := func(group string) error {
+		return r.command(func(ctx context.Context) error {
+			_, err := r.commands.Move(ctx, api.Move{Port: "a", PortGroup: group})
+			return err
+		})
+	}
+	if err := move("other"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.restart(strings.Replace(base, "name: other", "name: third", 1)); err != nil {
+		t.Fatal(err)
+	}
+	got := texts(r.ports.misfits)
+	if a := planned(r.ports.plan, "a"); a == nil || a.PortGroup != "web" || len(got) != 1 ||
+		!strings.HasSuffix(got[0], "to forget the move: heddle port move a web)") {
+		t.Fatalf("port %+v, misfits %q", a, got)
+	}
+	if err := move("web"); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(r.ports.misfits); len(got) != 0 {
+		t.Errorf("after the command that they name: %q", got)
+	}
+}
+
 func TestOverrideThatNoLongerFitsAtStartLeavesThePortAsTheFileHasIt(t *testing.T) {
 	r := newRig(t, base)
 	if err := r.block("a", true); err != nil {

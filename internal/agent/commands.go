@@ -156,6 +156,9 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 				return c.ports.noPort(q.Port)
 			}
 			if from == q.PortGroup {
+				if set := c.ports.state.Overrides[q.Port].PortGroup; set != "" && set != from {
+					return c.changer.change(edit) // ends an earlier move, into a port group that is gone
+				}
 				return nil
 			}
 			if err := c.records.cutsOff(q.Port); err != nil {

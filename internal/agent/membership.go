@@ -282,7 +282,7 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 				out.Ports = append(out.Ports, port)
 			}
 		}
-		out.Warnings = append(spec.MissingDevices(cfg, m.lookup), m.slicing.ports.misfits...)
+		out.Warnings = append(spec.MissingDevices(cfg, m.lookup), texts(m.slicing.ports.misfits)...)
 		return nil
 	})
 }

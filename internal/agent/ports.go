@@ -29,7 +29,7 @@ type ports struct {
 	cfg        *spec.Config                // with what commands made
 	// about the configuration; a port whose device is missing reports that itself, while it lasts
 	warnings []string
-	misfits  []string   // known faults of what commands made, against the file
+	misfits  []misfit   // known faults of what commands made, against the file
 	plan     *plan.Plan // of cfg, unless stale
 	stale    bool       // cfg, or an adopted MAC, changed since plan was made
 	next     *plan.Plan // of cfg, if it was made ahead of reconcile
@@ -79,7 +79,7 @@ func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config)
 	missing = true
 	for _, f := range faults {
 		line := f.Error()
-		if slices.Contains(ps.misfits, line) {
+		if slices.ContainsFunc(ps.misfits, func(m misfit) bool { return m.fault == line }) {
 			continue
 		}
 		if file != before.file {
@@ -102,11 +102,43 @@ func byCommand(f spec.Fault, ports []spec.Port) string {
 	return ""
 }
 
+// misfit is a fault of what a command made, against the file.
+type misfit struct {
+	fault string
+	// remedy is what ends it; "" if that is not known.
+	remedy string
+}
+
+// texts returns the misfits for people.
+func texts(list []misfit) (lines []string) {
+	for _, m := range list {
+		if m.remedy != "" {
+			m.fault += " (" + m.remedy + ")"
+		}
+		lines = append(lines, m.fault)
+	}
+	return lines
+}
+
 func (ps *ports) keepMisfits(faults spec.Faults) {
 	ps.misfits = nil
 	for _, f := range faults {
-		ps.misfits = append(ps.misfits, f.Error())
+		ps.misfits = append(ps.misfits, misfit{f.Error(), remedy(f, ps.file, ps.state.Overrides)})
 	}
+}
+
+// remedy returns what ends a fault of a port of the file that a command has moved into a port group which is gone.
+func remedy(f spec.Fault, file *spec.Config, moved map[string]state.Override) string {
+	if file == nil {
+		return ""
+	}
+	for _, p := range file.Ports {
+		if o := moved[p.Name]; o.PortGroup != "" && f.Path == "ports["+p.Name+"].portGroup" {
+			return fmt.Sprintf("a command moved it there; it is in %s, as the file says; to forget the move: "+
+				"heddle port move %s %s", p.PortGroup, printable.ShellWord(p.Name), printable.ShellWord(p.PortGroup))
+		}
+	}
+	return ""
 }
 
 // keptBeside returns the ports of a file that commands have made different, and that applying the file leaves so (S10).

@@ -51,7 +51,7 @@ func (an *answers) source() view.Source {
 		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(),
 			Started: an.started,
 			Config:  an.state.Config.File, Warnings: append(append([]string{}, an.ports.warnings...),
-				an.ports.misfits...), Announcing: announcing,
+				texts(an.ports.misfits)...), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
 		Config: an.ports.cfg, File: whole, Plan: an.ports.plan, Applied: an.effect.applied,
 		Remembered: an.state,

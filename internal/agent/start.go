@@ -282,7 +282,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	a.ports.keepMisfits(misfits)
 	a.ports.forgetOverrides()
 	// Devices that are missing or can't serve are reported with their ports and uplinks, once the plan is active.
-	for _, w := range slices.Concat(ofFile, a.ports.misfits) {
+	for _, w := range slices.Concat(ofFile, texts(a.ports.misfits)) {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()

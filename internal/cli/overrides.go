@@ -41,7 +41,10 @@ func differing(p api.Port) (list []api.Override) {
 // overrideNotes describes briefly how a port differs from the file.
 func overrideNotes(p api.Port) (lines []string) {
 	for _, o := range differing(p) {
-		if o.Field == "portGroup" {
+		if o.Field == "portGroup" && p.PortGroup == o.File.String() {
+			lines = append(lines, fmt.Sprintf("port %s/%s: a command moved it to port group %s, which is gone; it is "+
+				"in %s, as the file says", p.Switch, p.Name, o.Value, o.File))
+		} else if o.Field == "portGroup" {
 			lines = append(lines, fmt.Sprintf("port %s/%s: the file says port group %s; apply leaves it in %s",
 				p.Switch,
 				p.Name, o.File, o.Value))

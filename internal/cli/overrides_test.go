@@ -38,6 +38,12 @@ func TestPortsThatStayAsCommandsSetThem(t *testing.T) {
 
 	s.state.Ports[0].Origin, s.state.Ports[0].Overrides = api.FromFile, []api.Override{moved}
 	p := s.state.Ports[0]
+	gone := "port " + p.Switch + "/" + p.Name + ": a command moved it to port group other, which is gone; it is " +
+		"in web, as the file says\n"
+	if out := c.must("port", "list"); !strings.Contains(out, gone) {
+		t.Errorf("want %q in\n%s", gone, out)
+	}
+	s.state.Ports[0].PortGroup = "other"
 	want := "port " + p.Switch + "/" + p.Name + ": the file says port group web; apply leaves it in other\n"
 	if out := c.must("port", "list"); !strings.Contains(out, want) {
 		t.Errorf("want %q in\n%s", want, out)
