@@ -59,15 +59,16 @@ func switchFields() []objectField {
 			"false", ""},
 		{"switches[].portGroups[].overrides.resetAtDisconnect", "What a port set for itself ends when its owner " +
 			"disconnects.", truth, "true", "Configure reset at disconnect"},
-		{"switches[].portGroups[].binding", "Whose the ports are: made when a guest connects, or bound to one adapter of " +
-			"one VM. It counts where controllers hand out the port group.", "ephemeral, static, elastic", "ephemeral",
+		{"switches[].portGroups[].binding", "Whose the ports are: made when a guest connects, or bound to one " +
+			"adapter of one VM. It counts where controllers hand out the port group.", "ephemeral, static, elastic",
+			"ephemeral",
 			"Port binding and port allocation"},
 		{"switches[].portGroups[].ports.number", "How many static ports there are, or an elastic port group begins " +
 			"with; only in a definition.", "1–65536", "8", "Number of ports"},
-		{"switches[].portGroups[].ports.limit", "How far an elastic port group grows; only in a definition.", "1–65536",
-			"65536", ""},
-		{"switches[].portGroups[].labels", "The labels that a host needs to serve the port group; only in a definition.",
-			"names and values, such as {rack: a}", "every host", ""},
+		{"switches[].portGroups[].ports.limit", "How far an elastic port group grows; only in a definition.",
+			"1–65536", "65536", ""},
+		{"switches[].portGroups[].labels", "The labels that a host needs to serve the port group; only in a " +
+			"definition.", "names and values, such as {rack: a}", "every host", ""},
 	}
 }
 
