@@ -260,12 +260,16 @@ func TestAMoveToAPortGroupThatIsGoneSaysHowToForgetIt(t *testing.T) {
 	if err := move("other"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.restart(strings.Replace(base, "name: other", "name: third", 1)); err != nil {
+	lacks := strings.Replace(base, "name: other", "name: third", 1)
+	if err := r.apply(lacks); !invalid(err) || !strings.Contains(err.Error(), "heddle port move a --port-group web)") {
+		t.Errorf("a file without the port group: %v", err)
+	}
+	if err := r.restart(lacks); err != nil {
 		t.Fatal(err)
 	}
 	got := texts(r.ports.misfits)
 	if a := planned(r.ports.plan, "a"); a == nil || a.PortGroup != "web" || len(got) != 1 ||
-		!strings.HasSuffix(got[0], "to forget the move: heddle port move a web)") {
+		!strings.HasSuffix(got[0], "to forget the move: heddle port move a --port-group web)") {
 		t.Fatalf("port %+v, misfits %q", a, got)
 	}
 	if err := move("web"); err != nil {

@@ -84,6 +84,9 @@ func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config)
 		}
 		if file != before.file {
 			line += byCommand(f, before.ports)
+			if way := remedy(f, file, ps.state.Overrides); way != "" {
+				line += " (" + way + ")"
+			}
 		}
 		lines = append(lines, line)
 		missing = missing && f.Missing
@@ -134,8 +137,8 @@ func remedy(f spec.Fault, file *spec.Config, moved map[string]state.Override) st
 	}
 	for _, p := range file.Ports {
 		if o := moved[p.Name]; o.PortGroup != "" && f.Path == "ports["+p.Name+"].portGroup" {
-			return fmt.Sprintf("a command moved it there; it is in %s, as the file says; to forget the move: "+
-				"heddle port move %s %s", p.PortGroup, printable.ShellWord(p.Name), printable.ShellWord(p.PortGroup))
+			return fmt.Sprintf("a command moved it there; to forget the move: heddle port move %s --port-group %s",
+				printable.ShellWord(p.Name), printable.ShellWord(p.PortGroup))
 		}
 	}
 	return ""
