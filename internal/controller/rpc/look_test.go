@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -198,7 +199,6 @@ const piece = 32 << 10
 
 // An answer that a host cannot complete is no whole answer, whatever the reason.
 func TestLooking_ABrokenAnswerIsNotTakenForAWholeOne(t *testing.T) {
-	begin := make(chan struct{})
 	c, m, url := looked(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case getState:
@@ -206,7 +206,6 @@ func TestLooking_ABrokenAnswerIsNotTakenForAWholeOne(t *testing.T) {
 		default:
 			_, _ = w.Write(make([]byte, 100))
 			w.(http.Flusher).Flush()
-			begin <- struct{}{}
 			<-r.Context().Done()
 		}
 	})
@@ -221,18 +220,25 @@ func TestLooking_ABrokenAnswerIsNotTakenForAWholeOne(t *testing.T) {
 		n   int
 		err error
 	}
-	got := make(chan whole, 1)
+	begun, got := make(chan struct{}), make(chan whole, 1)
 	go func() {
+		var begin sync.Once
+		defer begin.Do(func() { close(begun) })
 		resp, err := askHost(t.Context(), url, "esx1", agentv1connect.StatsServiceListStatsProcedure, "{}")
 		if err != nil {
 			got <- whole{0, err}
 			return
 		}
 		defer resp.Body.Close()
+		if _, err = io.ReadFull(resp.Body, make([]byte, 100)); err != nil {
+			got <- whole{0, err}
+			return
+		}
+		begin.Do(func() { close(begun) })
 		b, err := io.ReadAll(resp.Body)
-		got <- whole{len(b), err}
+		got <- whole{100 + len(b), err}
 	}()
-	<-begin
+	<-begun // the reader has the beginning: an error instead of the answer would come too late
 	m.stop()
 	if w := <-got; w.err == nil || !errors.Is(w.err, io.ErrUnexpectedEOF) {
 		t.Errorf("%d bytes, %v", w.n, w.err)
