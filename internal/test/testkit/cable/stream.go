@@ -3,9 +3,13 @@ package cable
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Stream is numbered frames from one end to another. Nobody else reads from that end meanwhile.
@@ -26,6 +30,9 @@ const streamEvery = time.Millisecond
 
 // streamLook is how long a frame is awaited before it is seen whether the stream has ended.
 const streamLook = 100 * time.Millisecond
+
+// mostCPUs is how many CPUs a set of them has room for.
+const mostCPUs = 1024
 
 // numberAt is where a frame has its number, after the header and a word that tells it from others.
 const (
@@ -52,6 +59,10 @@ func Start(t testing.TB, from, to *End, src, dst [6]byte) *Stream {
 }
 
 func (s *Stream) send(ctx context.Context) {
+	if err := stay(); err != nil {
+		s.t.Error(err)
+		return
+	}
 	tick := time.NewTicker(streamEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -61,6 +72,26 @@ func (s *Stream) send(ctx context.Context) {
 		s.from.Send(Frame(s.dst, s.src, 0, string(payload)))
 		<-tick.C
 	}
+}
+
+// stay keeps the calling goroutine on one CPU until it ends, when its thread ends too. A veth device queues frames by
+// the CPU that sends them: those of a sender that moves may overtake each other there, before they come to any switch.
+func stay() error {
+	runtime.LockOSThread()
+	var allowed, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return fmt.Errorf("on which CPUs the sender may be: %w", err)
+	}
+	for cpu := range mostCPUs {
+		if allowed.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		return fmt.Errorf("keep the sender on one CPU: %w", err)
+	}
+	return nil
 }
 
 // take counts what comes, from the first frame on: a socket's buffer holds those of half a minute.
