@@ -17,6 +17,7 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
+	"heddle/internal/identity"
 	"heddle/internal/slice"
 	"heddle/internal/spec"
 )
@@ -221,6 +222,20 @@ func (p people) GetDefinition(context.Context, *controllerv1.GetDefinitionReques
 // defaultLife is how long a token can be used where nobody says.
 const defaultLife = time.Hour
 
+// keepToken writes the record of a new token, of a host or a controller that is to join.
+func keepToken(ctx context.Context, to Store, id identity.TokenID, record any) error {
+	doc, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(ctx, []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(id)}, Doc: doc,
+		IfVersion: store.New}})
+	if err != nil {
+		return storeError(err)
+	}
+	return nil
+}
+
 // CreateJoinToken makes a token by which one host may join.
 func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinTokenRequest) (
 	*controllerv1.CreateJoinTokenResponse, error) {
@@ -239,14 +254,8 @@ func (p people) CreateJoinToken(ctx context.Context, q *controllerv1.CreateJoinT
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	doc, err := json.Marshal(record)
-	if err != nil {
+	if err := keepToken(ctx, p.Store, token.ID, record); err != nil {
 		return nil, err
-	}
-	_, err = p.Store.Write(ctx, []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(token.ID)}, Doc: doc,
-		IfVersion: store.New}})
-	if err != nil {
-		return nil, storeError(err)
 	}
 	access.Note(ctx, "token "+string(token.ID))
 	return &controllerv1.CreateJoinTokenResponse{Token: token.Text(), Expires: timestamppb.New(record.Expires)}, nil

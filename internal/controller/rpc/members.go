@@ -40,14 +40,8 @@ func (p people) CreateControllerToken(ctx context.Context, q *controllerv1.Creat
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
 	}
-	doc, err := json.Marshal(record)
-	if err != nil {
+	if err := keepToken(ctx, p.Store, token.ID, record); err != nil {
 		return nil, err
-	}
-	_, err = p.Store.Write(ctx, []store.Change{{Key: store.Key{Kind: store.KindToken, Name: string(token.ID)}, Doc: doc,
-		IfVersion: store.New}})
-	if err != nil {
-		return nil, storeError(err)
 	}
 	p.Log.Info("a token for a controller was made", "token", token.String(), "expires", record.Expires)
 	return &controllerv1.CreateControllerTokenResponse{Token: token.Text(), Expires: timestamppb.New(record.Expires)},
