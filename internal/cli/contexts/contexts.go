@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,17 +80,13 @@ func Load(path string) (*File, error) {
 
 // ReadPrivate reads a file that nobody but its owner may read.
 func ReadPrivate(path string) ([]byte, error) {
-	f, err := ownfile.Open(path, os.O_RDONLY)
+	perm, err := ownfile.Perm(path)
 	if err != nil {
 		return nil, err
 	}
-	fi, err := f.Stat()
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	if fi.Mode().Perm()&0o077 != 0 {
+	if perm&0o077 != 0 {
 		return nil, fmt.Errorf("others than its owner may read %s (its mode is %04o): chmod 600 %s, and have its "+
-			"token revoked if somebody may have read it", path, fi.Mode().Perm(), path)
+			"token revoked if somebody may have read it", path, perm, path)
 	}
 	return ownfile.Read(path)
 }

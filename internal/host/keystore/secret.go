@@ -27,18 +27,14 @@ func WriteSecret(path string, content []byte) error {
 
 // ReadSecret reads what WriteSecret wrote. It refuses a file that others may read.
 func ReadSecret(path string) ([]byte, error) {
-	f, err := ownfile.Open(path, 0)
+	perm, err := ownfile.Perm(path)
 	if err != nil {
 		return nil, err
 	}
-	fi, err := f.Stat()
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	if fi.Mode().Perm()&0o077 != 0 {
+	if perm&0o077 != 0 {
 		return nil, fmt.Errorf("others than its owner may read the secret in %s (its mode is %04o): take that from "+
 			"them (chmod 600 %s), and seal anew what it protects if somebody may have read it", path,
-			fi.Mode().Perm(), path)
+			perm, path)
 	}
 	text, err := ownfile.Read(path)
 	if err != nil {

@@ -1,8 +1,10 @@
 package ownfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -21,4 +23,17 @@ func Read(path string) ([]byte, error) {
 		err = fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
 	}
 	return b, err
+}
+
+// Perm returns the permissions of a file, which are those of the file that Open opens.
+func Perm(path string) (fs.FileMode, error) {
+	f, err := Open(path, os.O_RDONLY)
+	if err != nil {
+		return 0, err
+	}
+	fi, err := f.Stat()
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	return fi.Mode().Perm(), nil
 }
