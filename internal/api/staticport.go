@@ -41,12 +41,18 @@ type SettlePort struct {
 	Host    string `json:"host"`
 }
 
-// StaticPorts are the static ports of the cluster, and the conflict ports.
-func (f *Fleet) StaticPorts(ctx context.Context, q StaticPortQuery) ([]StaticPort, error) {
-	out, err := call[struct {
-		Ports []StaticPort `json:"ports"`
-	}, controllerv1.ListStaticPortsRequest, controllerv1.ListStaticPortsResponse](ctx, f, f.static.ListStaticPorts, q)
-	return out.Ports, err
+// StaticPorts are static ports of a cluster, and conflict ports.
+type StaticPorts struct {
+	Ports []StaticPort `json:"ports"`
+	// Stale says why all of it may be old; "" where it is current.
+	Stale string `json:"stale,omitempty"`
+}
+
+// StaticPorts lists the static ports of the cluster, and the conflict ports.
+func (f *Fleet) StaticPorts(ctx context.Context, q StaticPortQuery) (*StaticPorts, error) {
+	out, err := call[StaticPorts, controllerv1.ListStaticPortsRequest, controllerv1.ListStaticPortsResponse](ctx, f,
+		f.static.ListStaticPorts, q)
+	return &out, err
 }
 
 // ReleasePort makes a static port nobody's.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -179,10 +180,11 @@ func newDefinitionShow(d Deps, t *fleetTarget) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, def, func(w io.Writer) error {
+			err = o.print(d, def, func(w io.Writer) error {
 				_, err := io.WriteString(w, def.Content)
 				return err
 			})
+			return errors.Join(err, printFleetNotes(d.Stderr, nil, def.Stale))
 		},
 	}
 	o.flag(c)

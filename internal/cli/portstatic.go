@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -38,19 +39,20 @@ func newPortStaticList(d Deps, t *fleetTarget) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			all, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) ([]api.StaticPort, error) {
+			all, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.StaticPorts, error) {
 				return f.StaticPorts(ctx, q)
 			})
 			if err != nil {
 				return err
 			}
-			list := make([]api.StaticPort, 0, len(all))
-			for _, p := range all {
+			list := make([]api.StaticPort, 0, len(all.Ports))
+			for _, p := range all.Ports {
 				if !conflicts || p.Conflict != "" {
 					list = append(list, p)
 				}
 			}
-			return o.print(d, list, func(w io.Writer) error { return staticTable(list).write(w) })
+			err = o.print(d, list, func(w io.Writer) error { return staticTable(list).write(w) })
+			return errors.Join(err, printFleetNotes(d.Stderr, nil, all.Stale))
 		},
 	}
 	f := c.Flags()

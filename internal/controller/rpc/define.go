@@ -204,9 +204,11 @@ func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error
 	return names, nil
 }
 
-// GetDefinition reads the definition.
-func (p people) GetDefinition(context.Context, *controllerv1.GetDefinitionRequest) (*controllerv1.GetDefinitionResponse,
-	error) {
+// GetDefinition reads the definition: one that has every change that was answered before, by whichever controller, or
+// says that it may be old.
+func (p people) GetDefinition(ctx context.Context, _ *controllerv1.GetDefinitionRequest) (
+	*controllerv1.GetDefinitionResponse, error) {
+	stale := p.fresh(ctx)
 	p.fleet.mu.Lock()
 	v, revision, epoch := p.fleet.inventory, p.fleet.revision, p.fleet.epoch
 	p.fleet.mu.Unlock()
@@ -216,7 +218,7 @@ func (p people) GetDefinition(context.Context, *controllerv1.GetDefinitionReques
 	}
 	text, err := spec.FormatDefinition(d)
 	return &controllerv1.GetDefinitionResponse{Revision: revision, Epoch: epoch,
-		Content: notShown(v.Objects()) + string(text), Stale: p.staleText()}, err
+		Content: notShown(v.Objects()) + string(text), Stale: stale}, err
 }
 
 // defaultLife is how long a token can be used where nobody says.

@@ -45,6 +45,7 @@ type fleet struct {
 	staged    staging
 	revision  int64            // of the last change of the definition
 	loaded    bool             // the store has been read
+	read      int64            // up to this revision of the store
 	hosts     map[string]*host // by id
 	names     map[string]*host
 	sets      map[slice.Hash]*slice.Set // handed out lately
@@ -123,7 +124,7 @@ func (f *fleet) reset() {
 func (f *fleet) take(b store.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.loaded = true
+	f.loaded, f.read = true, b.Revision
 	objects, own := f.base, false
 	edit := func() *slice.Set {
 		if !own {

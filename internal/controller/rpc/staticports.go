@@ -18,7 +18,7 @@ import (
 // ListStaticPorts lists the static ports, bound or not, and the ports that should be static ones and are not.
 func (p people) ListStaticPorts(ctx context.Context, q *controllerv1.ListStaticPortsRequest) (
 	*controllerv1.ListStaticPortsResponse, error) {
-	out := &controllerv1.ListStaticPortsResponse{}
+	out := &controllerv1.ListStaticPortsResponse{Stale: p.fresh(ctx)}
 	var all []store.Port
 	for _, o := range p.Store.List(store.KindPorts) {
 		ports, err := store.DecodePorts(&o)
@@ -114,6 +114,9 @@ func (f portKeeper) conflictPorts(known map[*host]knownPorts) (list []*controlle
 // ReleaseStaticPort makes a port nobody's. One whose guest runs is not released: no guest loses its port by that.
 func (p people) ReleaseStaticPort(ctx context.Context, q *controllerv1.ReleaseStaticPortRequest) (
 	*controllerv1.ReleaseStaticPortResponse, error) {
+	if err := p.catchUp(ctx); err != nil { // it may have been bound by another controller a moment ago
+		return nil, storeError(err)
+	}
 	f := p.fleet.keeper()
 	f.mu.Lock()
 	b, used := f.statics.port(q.GetPort()), ""

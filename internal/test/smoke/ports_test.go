@@ -198,7 +198,7 @@ func (f *fleet) static(group string, want ...string) {
 			f.t.Fatal(err)
 		}
 		got = nil
-		for _, p := range list {
+		for _, p := range list.Ports {
 			text := "free"
 			if p.Bound || p.Name != "" {
 				text = strings.TrimSpace(cmp.Or(p.Name, "bound") + " on " + p.Host + " " + p.State)

@@ -84,8 +84,10 @@ func (x *ListStaticPortsRequest) GetHost() string {
 
 // ListStaticPortsResponse is the answer.
 type ListStaticPortsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*FleetStaticPort     `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ports []*FleetStaticPort     `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	// stale says why all of it may be old: the controllers have no majority.
+	Stale         string `protobuf:"bytes,60,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +127,13 @@ func (x *ListStaticPortsResponse) GetPorts() []*FleetStaticPort {
 		return x.Ports
 	}
 	return nil
+}
+
+func (x *ListStaticPortsResponse) GetStale() string {
+	if x != nil {
+		return x.Stale
+	}
+	return ""
 }
 
 // FleetStaticPort is a static port, or a port that should be one and is not.
@@ -471,9 +480,10 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1d\n" +
 	"\n" +
 	"port_group\x18\x02 \x01(\tR\tportGroup\x12\x12\n" +
-	"\x04host\x18\x03 \x01(\tR\x04host\"V\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\"l\n" +
 	"\x17ListStaticPortsResponse\x12;\n" +
-	"\x05ports\x18\x01 \x03(\v2%.heddle.controller.v1.FleetStaticPortR\x05ports\"\x9e\x02\n" +
+	"\x05ports\x18\x01 \x03(\v2%.heddle.controller.v1.FleetStaticPortR\x05ports\x12\x14\n" +
+	"\x05stale\x18< \x01(\tR\x05stale\"\x9e\x02\n" +
 	"\x0fFleetStaticPort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +

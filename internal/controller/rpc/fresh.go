@@ -1,0 +1,56 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heddle/internal/controller/store"
+)
+
+// freshTime is how long a reader waits until this controller has the newest state. A leader of etcd is elected sooner.
+const freshTime = 3 * time.Second
+
+// catchUp returns when this controller has all that was written before the call, by whichever controller.
+func (s *Server) catchUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, freshTime)
+	defer cancel()
+	err := s.syncing.do(ctx, s.Store.Sync)
+	if errors.Is(err, store.ErrNoSpace) { // nobody can write
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return reaches(ctx, s.fleet, s.Store.Revision())
+}
+
+// fresh is catchUp for those who read. It returns why what they read may be old, "" where it is not: a controller that
+// was cut off a moment ago does not know that yet.
+func (s *Server) fresh(ctx context.Context) (stale string) {
+	if stale = s.staleText(); stale != "" {
+		return stale
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return fmt.Sprintf("the controllers' state did not answer, so that this may be old: %v", err)
+	}
+	return ""
+}
+
+// reaches returns when the fleet has that revision of the store.
+func reaches(ctx context.Context, f *fleet, revision int64) error {
+	for {
+		f.mu.Lock()
+		read, changed := f.read, f.changed
+		f.mu.Unlock()
+		if read >= revision {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
