@@ -68,7 +68,7 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.App
 			return c.changer.change(func() {
 				connects()
 				c.waiting.beginIncoming(p, w)
-				c.statics.connected(nic)
+				c.statics.connected(p.Name, nic)
 			})
 		})
 		if err != nil {

@@ -96,7 +96,7 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, nic
 	}
 	if err := c.effect.timed(out, 0, func() error {
 		connects := c.ports.connects(p, ports, set)
-		return c.changer.change(func() { connects(); c.statics.connected(nic) })
+		return c.changer.change(func() { connects(); c.statics.connected(p.Name, nic) })
 	}); err != nil {
 		return err
 	}

@@ -119,9 +119,9 @@ func (st *statics) static(sw, group string) bool {
 	return false
 }
 
-// connected is the part of an edit by which an adapter's port is connected.
-func (st *statics) connected(n *state.NIC) {
-	if n == nil {
+// connected is the part of an edit by which the port of an adapter is connected, nil for a port of nobody.
+func (st *statics) connected(port string, n *state.NIC) {
+	if st.state.NameIs(port, n); n == nil {
 		return
 	}
 	was := st.state.NIC(n.VM, n.Adapter)
@@ -157,7 +157,7 @@ func (ps *ports) leaves(p spec.Port) {
 	if n == nil {
 		return
 	}
-	if n.ID == "" || n.Conflict != "" && !n.Bound {
+	if !n.Keeps() {
 		ps.state.DropNIC(n.VM, n.Adapter)
 		return
 	}
@@ -181,7 +181,7 @@ func (st *statics) again(n *state.NIC) error {
 	if have := st.state.NIC(n.VM, n.Adapter); have != nil && sameNIC(*have, *n) && have.Port == n.Port {
 		return nil
 	}
-	st.connected(n)
+	st.connected(n.Port, n)
 	return st.ports.save()
 }
 

@@ -79,6 +79,24 @@ func (s *State) PutNIC(n NIC, most int) {
 	s.NICs = list
 }
 
+// NameIs records that a run-time port of that name is the adapter's, nil for nobody's. Adapters whose ports had the name
+// before are not connected by it: they keep the static ports that they have, and are forgotten without one.
+func (s *State) NameIs(port string, of *NIC) {
+	var list []NIC
+	for _, n := range s.NICs {
+		if n.Port == port && (of == nil || n.VM != of.VM || n.Adapter != of.Adapter) {
+			if n.Port = ""; !n.Keeps() {
+				continue
+			}
+		}
+		list = append(list, n)
+	}
+	s.NICs = list
+}
+
+// Keeps reports whether the adapter has a static port that stays its own while the VM is off.
+func (n *NIC) Keeps() bool { return n.ID != "" && (n.Conflict == "" || n.Bound) }
+
 // DropNIC forgets an adapter.
 func (s *State) DropNIC(vm, adapter string) {
 	s.NICs = slices.DeleteFunc(slices.Clone(s.NICs), func(o NIC) bool { return o.VM == vm && o.Adapter == adapter })

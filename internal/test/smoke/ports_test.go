@@ -153,6 +153,7 @@ func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
 			t.Errorf("a definition without places for ports that are bound: %v", err)
 		}
 	}
+	f.anotherOfOneName()
 	f.hosts[1].must("port", "disconnect", "p-b")
 	f.static("fixed", "p-c on esx0 up", "bound on esx1")
 	if _, err := f.controller.ReleasePort(f.t.Context(), first.PortID); err == nil ||
@@ -163,6 +164,26 @@ func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
 		t.Error(err)
 	}
 	f.static("fixed", "p-c on esx0 up", "free")
+}
+
+// anotherOfOneName has another VM come under the name of one that is off, as one that is made anew does: each has a port
+// of its own.
+func (f *fleet) anotherOfOneName() {
+	f.t.Helper()
+	off := f.port(0, "p-8")
+	f.hosts[0].must("port", "disconnect", "p-8")
+	if p := f.mustStartVM(0, 9, "p-8", "grows"); p.VM != uuid(9) || p.PortID == off.PortID {
+		f.t.Errorf("the port of another VM is %s of VM %s, that of the one before was %s of VM %s", p.PortID, p.VM,
+			off.PortID, off.VM)
+	}
+	f.static("grows", "p-6 on esx0 up", "p-7 on esx1 up", "bound on esx0", "p-8 on esx0 up", "free", "free", "free",
+		"free", "free")
+	f.hosts[0].must("port", "disconnect", "p-8", "--release")
+	f.static("grows", "p-6 on esx0 up", "p-7 on esx1 up", "bound on esx0", "free", "free", "free", "free", "free",
+		"free")
+	if _, err := f.controller.ReleasePort(f.t.Context(), off.PortID); err != nil {
+		f.t.Errorf("the release of the port of a VM that is off: %v", err)
+	}
 }
 
 // What is set on a static port by itself ends with its guest's connection, as on any other port, unless the port group
