@@ -557,12 +557,12 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x15GetMembershipResponse\x12;\n" +
 	"\n" +
 	"membership\x18\x01 \x01(\v2\x1b.heddle.agent.v1.MembershipR\n" +
-	"membership\"x\n" +
+	"membership\"}\n" +
 	"\x12JoinClusterRequest\x12\x1e\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\tR\n" +
-	"controller\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
+	"controller\x12\x19\n" +
+	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\areplace\x18\x04 \x01(\bR\areplace\"R\n" +
 	"\x13JoinClusterResponse\x12;\n" +

@@ -1438,18 +1438,18 @@ var File_heddle_controller_v1_controller_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\n" +
-	"%heddle/controller/v1/controller.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/fleet.proto\x1a\x1fheddle/controller/v1/host.proto\"m\n" +
-	"\x15JoinControllerRequest\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
+	"%heddle/controller/v1/controller.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/fleet.proto\x1a\x1fheddle/controller/v1/host.proto\"r\n" +
+	"\x15JoinControllerRequest\x12\x19\n" +
+	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
 	"\x03csr\x18\x03 \x01(\fR\x03csr\x12\x18\n" +
-	"\aaddress\x18\x04 \x01(\tR\aaddress\"\xac\x01\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\"\xb1\x01\n" +
 	"\x16JoinControllerResponse\x12\x1e\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\tR\n" +
 	"controller\x12\x1c\n" +
-	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x16\n" +
-	"\x06secret\x18\x03 \x01(\fR\x06secret\x12 \n" +
+	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x1b\n" +
+	"\x06secret\x18\x03 \x01(\fB\x03\x80\x01\x01R\x06secret\x12 \n" +
 	"\vcontrollers\x18\x04 \x03(\tR\vcontrollers\x12\x1a\n" +
 	"\bembedded\x18\x05 \x01(\bR\bembedded\"&\n" +
 	"\x10AddMemberRequest\x12\x12\n" +
@@ -1505,19 +1505,19 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	" \x01(\x04R\x03lag\x12\x12\n" +
 	"\x04self\x18\v \x01(\bR\x04self\"O\n" +
 	"\x1cCreateControllerTokenRequest\x12/\n" +
-	"\x05lasts\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\"k\n" +
-	"\x1dCreateControllerTokenResponse\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
+	"\x05lasts\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\"p\n" +
+	"\x1dCreateControllerTokenResponse\x12\x19\n" +
+	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x124\n" +
 	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"-\n" +
 	"\x17RemoveControllerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"0\n" +
 	"\x18RemoveControllerResponse\x12\x14\n" +
-	"\x05notes\x18\x01 \x03(\tR\x05notes\"^\n" +
+	"\x05notes\x18\x01 \x03(\tR\x05notes\"c\n" +
 	"\x12JoinClusterRequest\x12\x1e\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\tR\n" +
-	"controller\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
+	"controller\x12\x19\n" +
+	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"Y\n" +
 	"\x13JoinClusterResponse\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +

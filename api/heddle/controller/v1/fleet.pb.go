@@ -1755,9 +1755,9 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x05lasts\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"e\n" +
-	"\x17CreateJoinTokenResponse\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\tR\x05token\x124\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"j\n" +
+	"\x17CreateJoinTokenResponse\x12\x19\n" +
+	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x124\n" +
 	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"U\n" +
 	"\x10SyncHostsRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12-\n" +

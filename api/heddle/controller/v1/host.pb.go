@@ -1985,9 +1985,9 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
 	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/slice.proto\"\x17\n" +
 	"\x15PingControllerRequest\"\x18\n" +
-	"\x16PingControllerResponse\"g\n" +
-	"\x0fJoinHostRequest\x12\x14\n" +
-	"\x05token\x18\x01 \x01(\tR\x05token\x12\x12\n" +
+	"\x16PingControllerResponse\"l\n" +
+	"\x0fJoinHostRequest\x12\x19\n" +
+	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
 	"\x03csr\x18\x03 \x01(\fR\x03csr\x12\x18\n" +
 	"\areplace\x18\x04 \x01(\bR\areplace\"R\n" +
