@@ -26,7 +26,7 @@ func controllerStatus(c *cobra.Command, t *fleetTarget) (*api.ControllerStatus, 
 	if err != nil {
 		return nil, err
 	}
-	if f, off := health.Skew(s.Now, time.Now(), time.Since(began)); off {
+	if f, off := health.Skew("the controller", "this machine", s.Now, time.Now(), time.Since(began)); off {
 		s.Findings = append(s.Findings, f)
 		s.Healthy = false
 	}

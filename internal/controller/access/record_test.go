@@ -18,7 +18,8 @@ var secretNames = []string{"token", "secret", "password"}
 // The audit log and the log have what a call asks for, and never what lets somebody in.
 func TestObjectsOf_LeavesSecretsOut(t *testing.T) {
 	const secret = "hc1.abcdefgh.verysecret"
-	got := strings.Join(objectsOf(&controllerv1.JoinClusterRequest{Controller: "c1:7411", Token: secret, Name: "c2"}), " ")
+	asked := &controllerv1.JoinClusterRequest{Controller: "c1:7411", Token: secret, Name: "c2"}
+	got := strings.Join(objectsOf(asked), " ")
 	if got != "controller=c1:7411 name=c2" {
 		t.Errorf("recorded: %s", got)
 	}

@@ -222,20 +222,21 @@ func clock(s *api.ControllerStatus) api.HealthFinding {
 	return finding(check, api.HealthUnknown, "whether the controller's clock follows others can't be found out", "")
 }
 
-// Skew holds a controller's clock against that of who asked it; took is how long the answer took.
-func Skew(theirs, mine time.Time, took time.Duration) (api.HealthFinding, bool) {
+// Skew holds somebody's clock, such as "the controller"'s, against that of who asked; took is how long the answer took.
+func Skew(whose, than string, theirs, mine time.Time, took time.Duration) (api.HealthFinding, bool) {
 	off := theirs.Sub(mine)
 	if off.Abs() <= mostSkew+took {
 		return api.HealthFinding{}, false
 	}
-	word := "ahead of"
+	word, unit := "ahead of", time.Second
 	if off < 0 {
 		word = "behind"
 	}
-	return finding("clock", api.HealthWrong, fmt.Sprintf("the controller's clock is %s %s this machine's",
-			off.Abs().Round(time.Second), word), "correct the one that is wrong: certificates and tokens begin and "+
-			"end by it"),
-		true
+	if off.Abs() > 10*time.Minute {
+		unit = time.Minute
+	}
+	return finding("clock", api.HealthWrong, fmt.Sprintf("%s's clock is %s %s %s's", whose, off.Abs().Round(unit), word,
+		than), "correct the one that is wrong: certificates and tokens begin and end by it"), true
 }
 
 // size is an amount of bytes for people.

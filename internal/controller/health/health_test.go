@@ -91,10 +91,11 @@ func ends(s *api.ControllerStatus, level api.ExpiryLevel) {
 
 func TestSkew(t *testing.T) {
 	now := time.Unix(2e9, 0)
-	if _, off := Skew(now.Add(20*time.Second), now, 0); off {
+	if _, off := Skew("c", "this", now.Add(20*time.Second), now, 0); off {
 		t.Error("20 s are too much")
 	}
-	if f, off := Skew(now.Add(-time.Hour), now, time.Second); !off || !strings.Contains(f.Text, "1h0m0s behind") {
+	f, off := Skew("c2", "this one", now.Add(-time.Hour), now, time.Second)
+	if !off || f.Text != "c2's clock is 1h0m0s behind this one's" {
 		t.Errorf("an hour behind: %+v", f)
 	}
 }

@@ -161,6 +161,23 @@ func TestHandshake_WrongClockDoesNotReviveOldCertificates(t *testing.T) {
 	}
 }
 
+// A host that has lost the time believes no certificate of a later time but its own cluster's: somebody else's
+// authority may give itself the cluster's name.
+func TestHandshake_WrongClockDoesNotTrustStrangers(t *testing.T) {
+	c, stranger := newCluster(t, start()), newCluster(t, start())
+	stranger.Document.Cluster = c.Document.Cluster
+	srv := stranger.server(stranger.controller("c1", start()), start())
+	lost := clockAt(time.Unix(0, 0), time.Unix(0, 0))
+	m := connect(t, srv.TLS(), clientOf(c.Trust(), party{}, lost).TLS())
+	if !errors.Is(m.client, &identity.PeerError{Fault: identity.Foreign}) {
+		t.Error(m.client, m.server)
+	}
+	mine := c.server(c.controller("c1", start()), start())
+	if m := connect(t, mine.TLS(), clientOf(c.Trust(), party{}, lost).TLS()); !m.ok() {
+		t.Error(m.client, m.server)
+	}
+}
+
 func TestHandshake_HostRefusesARevokedController(t *testing.T) {
 	c := newCluster(t, start())
 	srv := c.server(c.controller("gone", start()), start())

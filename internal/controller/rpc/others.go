@@ -42,6 +42,7 @@ type link struct {
 	transport *http.Transport
 	down      time.Time // when it could not be reached
 	why       error
+	clock     *otherClock
 }
 
 // linkTo is the connection to a controller; an error where it was down a moment ago.
@@ -108,10 +109,11 @@ func dialOther(own identity.Client, c Controller) (*link, error) {
 		DialContext:     (&net.Dialer{Timeout: reachTime}).DialContext,
 		IdleConnTimeout: 5 * time.Minute,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: linkPing, PingTimeout: linkPing}}
-	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: transport}, "https://"+c.Address,
+	clock := &otherClock{RoundTripper: transport, now: own.Clock.Now}
+	rpc := connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: clock}, "https://"+c.Address,
 		connecthttp.WithReadMaxBytes(maxLink), connecthttp.WithCompressors()))
 	return &link{ControllerServiceClient: controllerv1connect.NewControllerServiceClient(rpc), address: c.Address,
-		transport: transport}, nil
+		transport: transport, clock: clock}, nil
 }
 
 // maxLink bounds what another controller may answer, in bytes: the reports of all its hosts.

@@ -56,7 +56,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 		out.Expiring = append(out.Expiring, api.ExpiryWarning{Subject: w.Subject, ID: w.ID, Name: w.Name, Ends: w.Ends,
 			Level: api.ExpiryLevel(w.Level.String()), Text: w.Text})
 	}
-	out.Findings = health.Examine(out, problems)
+	out.Findings = append(health.Examine(out, problems), s.skews()...)
 	out.Healthy = health.Healthy(out.Findings)
 	return out
 }

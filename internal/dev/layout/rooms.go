@@ -107,7 +107,7 @@ func rules() map[string]Rule {
 		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels",
 		"internal/test/kerneltest", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",
-		"internal/test/testkit/certs", "internal/test/testkit/cmd/runtests",
+		"internal/test/testkit/certs", "internal/test/testkit/clockshift", "internal/test/testkit/cmd/runtests",
 		"internal/test/testkit/leaks", "internal/test/testkit/proposals", "internal/test/testkit/pty",
 		"internal/test/testkit/realhost")
 	return all

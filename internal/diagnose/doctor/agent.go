@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/spec/printable"
@@ -55,6 +56,17 @@ func aliases(f Facts) []Finding {
 			"if nobody needs it", device)})
 	}
 	return found
+}
+
+// clock finds one that is behind. One that is ahead can't be told from a program that is old.
+func clock(f Facts) []Finding {
+	if !f.Clock.Now.Before(f.Clock.Passed) {
+		return nil
+	}
+	return []Finding{{Level: Wrong, Text: fmt.Sprintf("it says %s, and this program was made on %s: events and logs "+
+		"have wrong times. Frames and controllers do not need it", f.Clock.Now.UTC().Format(time.DateTime),
+		f.Clock.Passed.UTC().Format(time.DateOnly)), Remedy: "let it follow time servers (chrony, " +
+		"systemd-timesyncd), or set it: date -s \"YYYY-MM-DD hh:mm\""}}
 }
 
 func configuration(f Facts) []Finding {

@@ -79,6 +79,7 @@ func checks() []check {
 			matter: deviceCount, none: noDevices},
 		{name: "host interfaces", needs: devices, sound: "one interface for each of the host's subnets",
 			look: hostInterfaces},
+		{name: "clock", sound: "shows a time that can be", look: clock},
 		{name: "bridge netfilter", sound: "the packet filter leaves bridged frames alone", look: bridgeNetfilter},
 	}
 }

@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
 )
@@ -197,6 +198,9 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"aliases", Note, "device lo has the alias heddle/default/x/y", "ip link set dev lo alias", func(f *Facts) {
 			f.Agent.Lookalikes = []string{"device lo has the alias heddle/default/x/y and was not made by this " +
 				"agent: it is left alone"}
+		}},
+		{"clock", Wrong, "1970-01-01 00:01:00, and this program was made on 2026-11-01", "date -s", func(f *Facts) {
+			f.Clock = Clock{time.Unix(60, 0), time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}
 		}},
 		{"bridge netfilter", Note, "packet filter", "bridge-nf-call-iptables=0", func(f *Facts) {
 			f.BridgeNetfilter = true

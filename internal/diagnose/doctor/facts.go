@@ -3,6 +3,8 @@
 package doctor
 
 import (
+	"time"
+
 	"heddle/internal/api"
 )
 
@@ -16,6 +18,7 @@ type Facts struct {
 	// Uplinks and Ports are those of the switches, from the agent or, without an agent, from the file.
 	Uplinks []Uplink
 	Ports   []Port
+	Clock   Clock
 	// BridgeNetfilter: frames on Linux bridges pass the host's packet filter (net.bridge.bridge-nf-call-iptables).
 	BridgeNetfilter bool
 	// Forwarding: the host routes IPv4 between its interfaces.
@@ -53,6 +56,9 @@ type Kernel struct {
 	// Backlog is net.core.netdev_max_backlog in frames; it counts unless unknown.
 	Backlog int
 }
+
+// Clock is the machine's: what it shows, and a time that has passed for certain, that of the program's build.
+type Clock struct{ Now, Passed time.Time }
 
 // Pins is the directory in which the agents keep kernel objects.
 type Pins struct {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +16,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/interrupt"
+	"heddle/internal/identity"
 	"heddle/internal/spec"
 )
 
@@ -30,6 +32,7 @@ type Where struct {
 // Gather never fails.
 func Gather(ctx context.Context, w Where) Facts {
 	f := Facts{Unknown: map[Fact]string{}, Devices: map[string]Device{}}
+	f.Clock = Clock{time.Now(), identity.NewClock(time.Now).Floor}
 	f.kernel()
 	f.pins(ctx, w)
 	cfg := f.config(ctx, w)

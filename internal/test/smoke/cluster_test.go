@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/clockshift"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -16,7 +17,14 @@ import (
 // is the fleet's.
 func (f *fleet) controllers() (all [3]*realhost.Controller) {
 	f.t.Helper()
+	return f.controllersAt(nil, nil, nil)
+}
+
+// controllersAt are controllers with clocks of their own.
+func (f *fleet) controllersAt(clocks ...*clockshift.Clock) (all [3]*realhost.Controller) {
+	f.t.Helper()
 	all[0] = f.controller
+	all[0].Clock = clocks[0]
 	all[0].Start()
 	for i := 1; i < len(all); i++ {
 		name := fmt.Sprintf("controller%d", i+1)
@@ -25,7 +33,7 @@ func (f *fleet) controllers() (all [3]*realhost.Controller) {
 		inside(f.t, f.network, func() error { return enslave("c-"+name, "net-mgmt") })
 		f.address(ns, "eth0", fmt.Sprintf("10.0.0.%d/24", 100+i))
 		all[i] = realhost.NewController(f.t, ns, fmt.Sprintf("10.0.0.%d:7411", 100+i))
-		all[i].Name = name
+		all[i].Name, all[i].Clock = name, clocks[i]
 		if i == 2 { // as a service does that was just installed
 			all[i].Start()
 		}

@@ -14,6 +14,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/clockshift"
 	"heddle/internal/test/testkit/leaks"
 )
 
@@ -27,11 +28,13 @@ type Controller struct {
 	// Name is for people; Args are more flags. Both count from the next start.
 	Name string
 	Args []string
+	// Clock is the controller's from its next start; nil for the machine's.
+	Clock *clockshift.Clock
 	*api.Fleet
 
 	binary  string
 	process *exec.Cmd
-	log     bytes.Buffer
+	log     said
 }
 
 // NewController prepares a controller in a namespace that has the address, HOST:PORT. Start starts it.
@@ -76,7 +79,7 @@ func (c *Controller) Launch() {
 	c.process = exec.Command(c.binary, append([]string{"--data-dir", c.DataDir(), "--listen", c.Address, "--socket",
 		c.Socket(), "--name", c.Name}, c.Args...)...)
 	c.process.Env, c.process.Stderr = os.Environ(), &c.log
-	if err := c.NS.Start(c.process); err != nil {
+	if err := launch(c.T, c.NS, c.process, c.Clock); err != nil {
 		c.T.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/clockshift"
 	"heddle/internal/test/testkit/leaks"
 )
 
@@ -33,12 +34,14 @@ const (
 
 // Host is a host. Its api.Service is the agent's.
 type Host struct {
-	T      *testing.T
-	NS     *netns.NS // nil: the machine's own
-	Dir    string    // of the agent's run and state directories
+	T   *testing.T
+	NS  *netns.NS // nil: the machine's own
+	Dir string    // of the agent's run and state directories
+	// Clock is that of an agent that is started; nil for the machine's. It needs a namespace.
+	Clock  *clockshift.Clock
 	binary string
 	agent  *exec.Cmd
-	log    bytes.Buffer
+	log    said
 	made   *leaks.Objects
 	api.Service
 }
@@ -128,12 +131,21 @@ func (h *Host) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// Log is what the agents of the host have said so far.
+func (h *Host) Log() string { return h.log.String() }
+
 // Launch starts a command on the host.
-func (h *Host) Launch(cmd *exec.Cmd) error {
-	if h.NS == nil {
+func (h *Host) Launch(cmd *exec.Cmd) error { return launch(h.T, h.NS, cmd, nil) }
+
+// launch starts a command in a namespace, with a clock of its own or, for nil, the machine's.
+func launch(t *testing.T, ns *netns.NS, cmd *exec.Cmd, clock *clockshift.Clock) error {
+	switch {
+	case ns == nil:
 		return cmd.Start()
+	case clock != nil:
+		return clockshift.Start(t, ns, cmd, clock)
 	}
-	return h.NS.Start(cmd)
+	return ns.Start(cmd)
 }
 
 // Heddle runs a command of the program on the host; its error has the command's output.
@@ -182,7 +194,7 @@ func (h *Host) Start(config string) {
 	}
 	h.agent = h.Command(args...)
 	h.agent.Stderr = &h.log
-	if err := h.Launch(h.agent); err != nil {
+	if err := launch(h.T, h.NS, h.agent, h.Clock); err != nil {
 		h.T.Fatal(err)
 	}
 	h.Await("the agent serves", func() bool {
