@@ -14,6 +14,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks"
 )
@@ -130,6 +131,9 @@ func (m *membership) reports() {
 		return
 	}
 	m.client.Changed()
+	if m.statics.appeared() {
+		m.client.Settle()
+	}
 	if m.slicing.worthAnother() {
 		m.anew() // so that the controllers send it again
 	}
@@ -291,7 +295,7 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 func (m member) reported(p api.Port) *controllerv1.HostPort {
 	out := &controllerv1.HostPort{Switch: p.Switch, Name: p.Name, PortGroup: p.PortGroup, State: string(p.State),
 		Mac: p.MAC, Device: p.Device, Vm: p.VM, Adapter: p.Adapter, Port: p.PortID, Conflict: p.Conflict,
-		Waits: p.Wait != nil}
+		Waits: p.Wait != nil, Absent: p.ReasonCode == problem.NoDevice || p.ReasonCode == problem.DeviceMissing}
 	if w := m.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		out.Waits, out.Arrived = !w.Awake, w.Awake && !w.Left
 	}

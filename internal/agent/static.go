@@ -29,6 +29,8 @@ type statics struct {
 	ask func(context.Context, *controllerv1.PortClaim) (*controllerv1.PortAnswer, error)
 	// changed says that what is reported may be another.
 	changed func()
+	// absent are the run-time ports that were not claimed since they have no device: no guest runs by them.
+	absent []string
 }
 
 // claim finds out whose port is to be connected, and its static port where its port group has such; nil where nobody

@@ -96,11 +96,17 @@ func (st *statics) Conflicts(ctx context.Context, m *controllerv1.PortConflicts)
 	})
 }
 
-// Unsettled are claims for the connected ports that should be static ones and are not bound here, as far as is known.
+// Unsettled are claims for the connected ports that should be static ones and are not bound here, as far as is known. A
+// port without a device is not claimed: its VM may run on another host since this one was switched off.
 func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClaim, err error) {
 	err = st.do(ctx, func() error {
+		st.absent = nil
 		for _, n := range st.state.NICs {
 			if n.Bound || !st.state.Connected(&n) || !st.static(n.Switch, n.PortGroup) {
+				continue
+			}
+			if !st.present(n.Port) {
+				st.absent = append(st.absent, n.Port)
 				continue
 			}
 			q := &controllerv1.PortClaim{Switch: n.Switch, PortGroup: n.PortGroup, Vm: n.VM, Adapter: n.Adapter,
@@ -115,6 +121,25 @@ func (st *statics) Unsettled(ctx context.Context) (list []*controllerv1.PortClai
 		return nil
 	})
 	return list, err
+}
+
+// present reports whether a run-time port has a device.
+func (st *statics) present(port string) bool {
+	p := st.ports.runTime(port)
+	if p == nil {
+		return false
+	}
+	_, ok := st.lookup(p.Device)
+	return ok
+}
+
+// appeared reports, once, that a port has a device which was not claimed for want of it. It is called in the loop.
+func (st *statics) appeared() bool {
+	if !slices.ContainsFunc(st.absent, st.present) {
+		return false
+	}
+	st.absent = nil
+	return true
 }
 
 // Settled takes in the answer to one of these claims. The guest goes on whatever it is.

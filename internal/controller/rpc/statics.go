@@ -206,9 +206,9 @@ func (s *statics) stops(h *host, n nic) {
 	}
 }
 
-// runs is the adapter whose port that is, if it runs there.
+// runs is the adapter whose port that is, if it runs there: not while its guest waits elsewhere, nor without a device.
 func runs(p *controllerv1.HostPort) (nic, bool) {
-	return nic{p.GetVm(), p.GetAdapter()}, p.GetVm() != "" && !p.GetWaits()
+	return nic{p.GetVm(), p.GetAdapter()}, p.GetVm() != "" && !p.GetWaits() && !p.GetAbsent()
 }
 
 // on are the hosts that are connected and report that an adapter runs there, by name.

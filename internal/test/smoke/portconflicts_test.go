@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"heddle/internal/api"
 )
 
@@ -143,4 +145,38 @@ func TestS104_AHostBindsWhatItsLabelsAllow(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "host esx1 would not serve port group dvs/vault any more") {
 		t.Errorf("labels that a host in use lacks: %+v, %v", out, err)
 	}
+}
+
+// A port without a device has no guest, as on a host that was switched off while its VM runs elsewhere now: the VM's
+// port follows it there without a conflict. When the device is there again, the guest on it counts.
+func TestS78_APortWithoutADeviceIsInNobodysWay(t *testing.T) {
+	f := newPortFleet(t)
+	first := f.mustStartVM(0, 3, "p-a", "fixed")
+	f.unplug(0, "p-a")
+	f.hosts[0].Await("the port has no device", func() bool { return f.port(0, "p-a").State == api.Pending })
+	if p := f.mustStartVM(1, 3, "p-a", "fixed"); p.PortID != first.PortID || p.Conflict != "" {
+		t.Errorf("elsewhere the VM has port %q and conflict %q, before %q", p.PortID, p.Conflict, first.PortID)
+	}
+	f.conflict(0, "p-a", "")
+	f.static("fixed", "p-a on esx1 up", "free")
+
+	f.guest(0, 4, "p-a")
+	f.conflict(0, "p-a", "runs on host esx1")
+	f.conflict(1, "p-a", "runs on host esx0")
+	f.unplug(1, "p-a")
+	f.conflict(0, "p-a", "")
+	f.static("fixed", "p-a on esx0 up", "free")
+	f.conflict(1, "p-a", "")
+}
+
+// unplug takes a port's device away, as the end of its guest does.
+func (f *fleet) unplug(n int, device string) {
+	f.t.Helper()
+	inside(f.t, f.hosts[n].NS, func() error {
+		l, err := netlink.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(l)
+	})
 }
