@@ -173,6 +173,7 @@ func (a *Agent) tick() {
 	a.attaching.attachFailed()
 	a.waiting.watchWaits()
 	a.reporter.tellHeld()
+	a.membership.isolation.tellHeld()
 	a.teaming.lags.TellHeld()
 	a.adoptions.watchAdoptions()
 	a.trials.judgeChange()

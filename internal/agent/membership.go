@@ -23,12 +23,13 @@ import (
 // the loop, and commands ask how it stands.
 type membership struct {
 	*shared
-	slicing *slicing
-	answers *answers
-	changer *changer
-	dir     string       // the record's
-	looking http.Handler // answers those who look by way of a controller
-	statics *statics
+	slicing   *slicing
+	answers   *answers
+	changer   *changer
+	dir       string       // the record's
+	looking   http.Handler // answers those who look by way of a controller
+	statics   *statics
+	isolation *isolation
 
 	joining sync.Mutex // held by the command that joins or leaves
 	mu      sync.Mutex
@@ -286,6 +287,7 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 				out.Ports = append(out.Ports, port)
 			}
 		}
+		out.Switches = m.isolation.hostSwitches(given)
 		out.Warnings = append(spec.MissingDevices(cfg, m.lookup), texts(m.slicing.ports.misfits)...)
 		return nil
 	})

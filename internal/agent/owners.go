@@ -4,6 +4,7 @@ import (
 	"heddle/internal/agent/captures"
 	"heddle/internal/api"
 	"heddle/internal/host/guest"
+	"heddle/internal/observe/event"
 	"heddle/internal/observe/sightings"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
@@ -76,7 +77,8 @@ func join(s *shared) (o owners) {
 		holding: o.holding, flowing: o.flowing, dated: o.dated, tracing: make(chan struct{}, 1)}
 	o.statics = &statics{shared: s, ports: o.ports}
 	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer,
-		statics: o.statics}
+		statics: o.statics, isolation: &isolation{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching,
+			limit: event.Limiter[string]{Burst: tellBurst, Every: tellEvery}}}
 	o.statics.ask, o.statics.changed = o.membership.claim, o.membership.reports
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		holding: o.holding,

@@ -168,6 +168,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	}
 	a.membership.open(o.Paths.StateDir(o.Name))
 	a.follow(a.membership)
+	a.follow(a.membership.isolation)
 	if err := a.begin(given, last, fresh); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}

@@ -98,6 +98,8 @@ type AuditQuery struct {
 	Result AuditResult `json:"result"`
 	// Most is how many entries there are at most, the newest; 0 for 200.
 	Most int `json:"most"`
+	// Controller is the name of the one at which; "" for all.
+	Controller string `json:"controller"`
 }
 
 // AuditEntry is one call that changed something, or was refused.
@@ -118,16 +120,20 @@ type AuditEntry struct {
 	Error string `json:"error"`
 	// Times is how many refusals the entry stands for, where that is more than one.
 	Times int `json:"times"`
+	// Controller is the name of the one that recorded it.
+	Controller string `json:"controller"`
 }
 
 // Audit are entries of the audit log.
 type Audit struct {
-	// Entries, the oldest first.
+	// Entries, the oldest first, by the clocks of the controllers.
 	Entries []AuditEntry `json:"entries"`
 	// More is how many older entries were selected as well.
 	More int `json:"more"`
-	// Damaged is how many lines of the log can't be read.
+	// Damaged is how many lines of the logs can't be read.
 	Damaged int `json:"damaged"`
+	// Unreachable are the names of controllers that do not answer: their entries are missing.
+	Unreachable []string `json:"unreachable"`
 }
 
 // accessCalls are those of who may do what.

@@ -28,6 +28,7 @@ const (
 	HostOutOfSync    HostState = "out-of-sync" // it cannot activate the newest version
 	HostWarning      HostState = "warning"     // it has the newest version active, and reports a problem
 	HostDisconnected HostState = "disconnected"
+	HostDown         HostState = "down"     // no uplink of one of its switches can be used: its guests are cut off
 	HostReverted     HostState = "reverted" // the newest version cut it off from its controllers, and it went back
 )
 
@@ -55,6 +56,26 @@ type FleetHost struct {
 	Controller string `json:"controller"`
 	// Stale: that controller does not answer, this is what was known last.
 	Stale bool `json:"stale"`
+	// Switches are its distributed switches with their uplinks, as it reported them last.
+	Switches []HostSwitch `json:"switches"`
+}
+
+// HostSwitch is how a distributed switch is on a host.
+type HostSwitch struct {
+	Name    string       `json:"name"`
+	Uplinks []HostUplink `json:"uplinks"`
+	// Isolated says why no frame passes between the switch and the physical network; "" where some uplink is up.
+	Isolated string `json:"isolated"`
+	// Maintained: that is so because the uplinks were taken out of use.
+	Maintained bool `json:"maintained"`
+}
+
+// HostUplink is an uplink of a host, as it reported it last.
+type HostUplink struct {
+	Name   string    `json:"name"`
+	Device string    `json:"device"`
+	State  PortState `json:"state"`
+	Reason string    `json:"reason"`
 }
 
 // FleetHosts are the hosts of a cluster.
@@ -80,6 +101,9 @@ type FleetPort struct {
 	Device    string `json:"device"`
 	// Stale: the host is not connected; this is its last report.
 	Stale bool `json:"stale"`
+	// VM and Adapter are whose port it is; "" where nobody said.
+	VM      string `json:"vm"`
+	Adapter string `json:"adapter"`
 }
 
 // FleetPortQuery selects ports; "" for all.

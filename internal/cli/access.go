@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/spec/printable"
 )
 
 func newAccess(d Deps) *cobra.Command {
@@ -227,9 +229,10 @@ func newAccessCA(d Deps, t *fleetTarget) *cobra.Command {
 
 func newAudit(d Deps) *cobra.Command {
 	t := &fleetTarget{}
-	c := group("audit", "What was changed or refused at a controller", "  heddle audit list --since 1h")
+	c := group("audit", "What was changed or refused at the controllers", "  heddle audit list --since 1h")
 	c.Long = "Each controller records what people and tools changed at it, and whom it refused: who, from where, " +
-		"what and with which result. An entry is on disk before what it is about happens. Reading is not recorded, " +
+		"what and with which result. Whichever is asked asks the others. An entry is on disk before what it is about " +
+		"happens. Reading is not recorded, " +
 		"but for captures and traces."
 	t.flag(d, c, defaultController)
 	c.AddCommand(newAuditList(d, t))
@@ -243,8 +246,9 @@ func newAuditList(d Deps, t *fleetTarget) *cobra.Command {
 	var result string
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List entries of the audit log, the newest at the end",
-		Long: "List entries of the audit log of the controller that answers, the newest at the end. It takes an " +
-			"admin. RESULT is done, failed, refused, or begun: the controller ended before the call did.",
+		Long: "List entries of the audit logs of all controllers, by their time, the newest at the end. A controller " +
+			"that does not answer is named, and the exit status is 1. It takes an admin. RESULT is done, failed, " +
+			"refused, or begun: the controller ended before the call did.",
 		Example: "  heddle audit list --since 1d\n  heddle audit list --who ann --call ApplyDefinition\n" +
 			"  heddle audit list --result refused -o json",
 		Args: exactly(),
@@ -274,12 +278,14 @@ func newAuditList(d Deps, t *fleetTarget) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(d, list, func(w io.Writer) error { return printAudit(d, w, list) })
+			err = o.print(d, list, func(w io.Writer) error { return printAudit(d, w, list) })
+			return errors.Join(err, auditMissing(d, list))
 		},
 	}
 	f := c.Flags()
 	f.DurationVar(&since, "since", 0, "entries of this long ago and newer, such as 1h or 30d")
 	f.DurationVar(&until, "until", 0, "entries older than this long ago")
+	f.StringVar(&q.Controller, "at", "", "entries of this controller alone")
 	f.StringVar(&q.Who, "who", "", "entries of whom this is a part of the name")
 	f.StringVar(&q.Call, "call", "", "entries of calls with this in their name")
 	f.StringVar(&q.Object, "object", "", "entries about objects with this in their name")
@@ -293,8 +299,8 @@ func newAuditList(d Deps, t *fleetTarget) *cobra.Command {
 }
 
 func printAudit(d Deps, w io.Writer, list *api.Audit) error {
-	head := []string{"TIME", "WHO", "FROM", "CALL", "RESULT", "OBJECTS"}
-	tab := &table{head: head, keep: columns(head, "TIME", "RESULT")}
+	head := []string{"TIME", "CONTROLLER", "WHO", "FROM", "CALL", "RESULT", "OBJECTS"}
+	tab := &table{head: head, keep: columns(head, "TIME", "RESULT"), names: columns(head, "CONTROLLER")}
 	for _, e := range list.Entries {
 		what := strings.Join(e.Objects, ", ")
 		if e.Error != "" {
@@ -304,8 +310,10 @@ func printAudit(d Deps, w io.Writer, list *api.Audit) error {
 		if e.Times > 1 {
 			result += " " + strconv.Itoa(e.Times) + "×"
 		}
-		tab.add(e.At.Local().Format(time.DateTime), dash(e.Who), dash(e.From), e.Call, result, dash(what))
+		tab.add(e.At.Local().Format(time.DateTime), dash(e.Controller), dash(e.Who), dash(e.From), e.Call, result,
+			dash(what))
 	}
+	leaveOutTheOnly("CONTROLLER")(tab)
 	if err := tab.write(w); err != nil {
 		return err
 	}
@@ -318,6 +326,18 @@ func printAudit(d Deps, w io.Writer, list *api.Audit) error {
 	if list.Damaged > 0 {
 		_, err := fmt.Fprintf(d.Stderr, "%d lines of the log can't be read\n", list.Damaged)
 		return err
+	}
+	return nil
+}
+
+// auditMissing names the controllers whose entries are missing, and gives the exit status.
+func auditMissing(d Deps, list *api.Audit) error {
+	for _, name := range list.Unreachable {
+		fmt.Fprintf(d.Stderr, "heddle: controller %s does not answer: what was done there is missing\n",
+			printable.Text(name))
+	}
+	if len(list.Unreachable) > 0 {
+		return &SilentError{Status: ExitFailure}
 	}
 	return nil
 }

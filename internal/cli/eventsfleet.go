@@ -90,7 +90,7 @@ func (e *fleetEvents) past() (*absent, error) {
 			return nil, err
 		}
 		one := &follower{d: e.d, client: client, port: e.port}
-		if err := one.knowsPort(e.c.Context()); err != nil {
+		if err := one.knowsPort(t.bound(e.c)); err != nil {
 			return nil, err
 		}
 		last := e.last
@@ -98,7 +98,7 @@ func (e *fleetEvents) past() (*absent, error) {
 			last = -1
 		}
 		at := e.at(t.host)
-		ctx, cancel := context.WithTimeout(e.c.Context(), callTimeout)
+		ctx, cancel := context.WithTimeout(t.bound(e.c), callTimeout)
 		defer cancel()
 		return kept, client.Events(ctx, api.Follow{Last: last, NoFollow: true}, func(b api.Events) error {
 			kept = append(kept, e.fresh(at, b)...)

@@ -159,8 +159,9 @@ func newHostList(d Deps) *cobra.Command {
 		Long: "List the hosts of the cluster. STATE is up (the newest definition is active there), pending (it was " +
 			"sent " +
 			"and not answered yet), out-of-sync (the host cannot activate it; PROBLEM says why), reverted (it cut " +
-			"the host off from its controllers, and the host went back), warning, or " +
-			"disconnected: then the host goes on by what it has. REVISION is that of the definition which is active " +
+			"the host off from its controllers, and the host went back), down (no uplink of one of its switches is " +
+			"up, so that the guests there are cut off), warning, or disconnected: then the host goes on by what it " +
+			"has. REVISION is that of the definition which is active " +
 			"there.",
 		Example: "  heddle host list\n  heddle host list -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

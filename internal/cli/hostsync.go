@@ -68,7 +68,7 @@ func synced(d Deps, list *api.SyncedHosts) error {
 			printable.Text(name))
 	}
 	for _, h := range list.Hosts {
-		bad = bad || h.State != api.HostUp && h.State != api.HostWarning
+		bad = bad || h.State != api.HostUp && h.State != api.HostWarning && h.State != api.HostDown
 	}
 	if bad {
 		return &SilentError{Status: ExitFailure}

@@ -96,13 +96,18 @@ func askHosts[T any](c *cobra.Command, t *target, f func(*target) (T, error)) ([
 	answers, errs := make([]T, len(hosts.Hosts)), make([]error, len(hosts.Hosts))
 	var g errgroup.Group
 	g.SetLimit(askedAtOnce)
+	slow := &stragglers{}
 	for i, h := range hosts.Hosts {
-		if h.State == api.HostDisconnected {
+		if h.State == api.HostDisconnected && !justNow(h.Since) {
 			errs[i] = &api.AwayError{Host: h.Name, Why: "it is not connected to a controller"}
 			continue
 		}
 		g.Go(func() error {
-			answers[i], errs[i] = f(t.on(h.Name))
+			one := t.on(h.Name)
+			var done func(error) error
+			one.within, done = slow.begin(c.Context(), h.Name)
+			answers[i], errs[i] = f(one)
+			errs[i] = done(errs[i])
 			return nil
 		})
 	}

@@ -30,6 +30,8 @@ type target struct {
 	set                       *pflag.FlagSet
 	controller, context, host string
 	getenv                    func(string) string
+	// within bounds calls that are made of one host of several; nil for the command's own context.
+	within context.Context
 }
 
 // flags adds --agent and --run-dir to a command and its subcommands.
@@ -71,9 +73,22 @@ func ask[T any](c *cobra.Command, t *target, f func(context.Context, api.Service
 	if err != nil {
 		return zero, err
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
+	ctx, cancel := context.WithTimeout(t.bound(c), callTimeout)
 	defer cancel()
-	return f(ctx, client)
+	for try := 1; ; try++ {
+		v, err := f(ctx, client)
+		if err == nil || try == mostTries || !t.between(ctx, err) {
+			return v, err
+		}
+	}
+}
+
+// bound is the context of what is asked.
+func (t *target) bound(c *cobra.Command) context.Context {
+	if t.within != nil {
+		return t.within
+	}
+	return c.Context()
 }
 
 // state requests the active state.

@@ -13,6 +13,7 @@ import (
 type reported struct {
 	ports    map[portKey]string // each as it was sent
 	warnings []string
+	switches []string // each as it was sent
 }
 
 type portKey struct{ sw, name string }
@@ -25,7 +26,7 @@ func reportedBy(r *controllerv1.HostReport) (*reported, error) {
 
 // change takes in what the host has now, and is what makes the controller know it; nil where it knows it already.
 func (k *reported) change(now *controllerv1.HostReport) (*controllerv1.HostReportChange, error) {
-	c := &controllerv1.HostReportChange{Warnings: now.GetWarnings()}
+	c := &controllerv1.HostReportChange{Warnings: now.GetWarnings(), Switches: now.GetSwitches()}
 	there := make(map[portKey]struct{}, len(now.GetPorts()))
 	var wire []byte
 	for _, p := range now.GetPorts() {
@@ -51,9 +52,25 @@ func (k *reported) change(now *controllerv1.HostReport) (*controllerv1.HostRepor
 			return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Name, b.Name))
 		})
 	}
-	if len(c.Put)+len(c.Removed) == 0 && slices.Equal(k.warnings, c.Warnings) {
+	switches, err := texts(now.GetSwitches())
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Put)+len(c.Removed) == 0 && slices.Equal(k.warnings, c.Warnings) && slices.Equal(k.switches, switches) {
 		return nil, nil
 	}
-	k.warnings = c.Warnings
+	k.warnings, k.switches = c.Warnings, switches
 	return c, nil
+}
+
+// texts are switches as they are sent.
+func texts(list []*controllerv1.HostSwitch) (out []string, err error) {
+	for _, sw := range list {
+		wire, err := (proto.MarshalOptions{Deterministic: true}).Marshal(sw)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, string(wire))
+	}
+	return out, nil
 }

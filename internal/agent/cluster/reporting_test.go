@@ -8,6 +8,18 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
+// withSwitch is a report, or a change of one, with a switch.
+func withSwitch[R *controllerv1.HostReport | *controllerv1.HostReportChange](r R, isolated string) R {
+	list := []*controllerv1.HostSwitch{{Name: "s", Isolated: isolated}}
+	switch r := any(r).(type) {
+	case *controllerv1.HostReport:
+		r.Switches = list
+	case *controllerv1.HostReportChange:
+		r.Switches = list
+	}
+	return r
+}
+
 // What a host has is sent once: the controller knows the rest.
 func TestReported_SaysWhatIsAnother(t *testing.T) {
 	port := func(name, state string) *controllerv1.HostPort {
@@ -38,6 +50,11 @@ func TestReported_SaysWhatIsAnother(t *testing.T) {
 		{"one goes, one comes", report("w", port("a", "down"), port("c", "up")), &controllerv1.HostReportChange{
 			Put: []*controllerv1.HostPort{port("c", "up")}, Warnings: []string{"w"},
 			Removed: []*controllerv1.HostPortKey{{Switch: "s", Name: "b"}}}},
+		{"a switch", withSwitch(report("w", port("a", "down"), port("c", "up")), "cut off"), withSwitch(
+			&controllerv1.HostReportChange{Warnings: []string{"w"}}, "cut off")},
+		{"the same switch", withSwitch(report("w", port("a", "down"), port("c", "up")), "cut off"), nil},
+		{"none", report("w", port("a", "down"), port("c", "up")),
+			&controllerv1.HostReportChange{Warnings: []string{"w"}}},
 		{"the same again", report("w", port("a", "down"), port("c", "up")), nil},
 		{"nothing left", report(""), &controllerv1.HostReportChange{
 			Removed: []*controllerv1.HostPortKey{{Switch: "s", Name: "a"}, {Switch: "s", Name: "c"}}}},

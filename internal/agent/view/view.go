@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,6 +128,29 @@ func (src Source) UplinkState(u *plan.Uplink) (api.PortState, problem.Problem) {
 		return api.Drained, p
 	}
 	return at, why
+}
+
+// Isolated says why no frame passes between a switch and the physical network: none of its uplinks is up. It is ""
+// where one is, and for a switch without uplinks. maintained: all of them were taken out of use.
+func (src Source) Isolated(sw *plan.Switch) (why string, maintained bool) {
+	var each []string
+	maintained = true
+	for _, u := range sw.Uplinks {
+		state, p := src.UplinkState(u)
+		if state == api.Up {
+			return "", false
+		}
+		text := u.ID.Name
+		if u.Device != "" {
+			text += " (" + u.Device + ")"
+		}
+		each = append(each, text+": "+cmp.Or(p.Text(), string(state)))
+		maintained = maintained && (u.Drained || u.Blocked)
+	}
+	if len(each) == 0 {
+		return "", false
+	}
+	return fmt.Sprintf("no uplink of switch %s is up: %s", sw.Name, strings.Join(each, "; ")), maintained
 }
 
 // maintenance reports whether the uplink is drained or blocked, and by whom.

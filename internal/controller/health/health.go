@@ -170,6 +170,8 @@ func outOfSync(s *api.ControllerStatus, hosts []HostProblem) (found []api.Health
 	}{
 		{"out-of-sync", "cannot activate the definition", "correct what it names: heddle host list", api.HealthWrong},
 		{"reverted", "went back, since the change cut it off", "correct the change: heddle host list", api.HealthWrong},
+		{"down", "cut off from the physical network with all guests", "look at the links that it names: heddle host " +
+			"list, heddle uplink list --host", api.HealthWrong},
 		{"disconnected", "not connected; it goes on by what it has", "heddle host show on the host says why",
 			api.HealthNote},
 		{"warning", "reports something", "heddle host list", api.HealthNote},

@@ -44,6 +44,8 @@ func TestExamine(t *testing.T) {
 		"rotation": {func(s *api.ControllerStatus) { s.RootStage = "switched" }, nil, "note root switched"},
 		"hosts": {func(*api.ControllerStatus) {}, []HostProblem{{"esx1", "out-of-sync", "no device"}},
 			"wrong hosts 1 of 3 cannot activate the definition: esx1 (no device)"},
+		"down": {func(*api.ControllerStatus) {}, []HostProblem{{"esx1", "down", "no uplink of switch dvs is up"}},
+			"wrong hosts 1 of 3 cut off from the physical network with all guests: esx1 (no uplink"},
 		"many hosts": {func(*api.ControllerStatus) {}, []HostProblem{{"a", "disconnected", ""},
 			{"b", "disconnected", ""},
 			{"c", "disconnected", ""}, {"d", "disconnected", ""}, {"e", "disconnected", ""}, {"f", "disconnected", ""}},

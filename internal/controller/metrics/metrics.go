@@ -127,7 +127,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	put(info, 1, s.Controller, s.Version)
 	put(start, seconds(s.Started))
 	for _, state := range []api.HostState{api.HostUp, api.HostPending, api.HostOutOfSync, api.HostWarning,
-		api.HostDisconnected} {
+		api.HostDown, api.HostReverted, api.HostDisconnected} {
 		put(hosts, float64(s.Hosts[string(state)]), string(state))
 	}
 	put(revision, float64(s.Revision))

@@ -17,7 +17,7 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 	r := New(Source{Calls: func() map[string]int64 { return map[string]int64{"done": 7} },
 		Status: func(context.Context) *api.ControllerStatus {
 			return &api.ControllerStatus{Controller: "c1", Started: at, RootEnds: at, DiskSize: 2, DiskFree: 1,
-				Clock: api.ClockFree, Hosts: map[string]int{"up": 3}, RootStage: "announced",
+				Clock: api.ClockFree, Hosts: map[string]int{"up": 3, "down": 2, "reverted": 1}, RootStage: "announced",
 				Expiring: []api.ExpiryWarning{{Subject: "host", Level: api.ExpiryUrgent}},
 				Store: api.StoreStatus{Size: 1, Quota: 2, Members: []api.StoreMember{{Lag: 5}, {Leader: true,
 					Learner: true}}}}
@@ -44,7 +44,8 @@ func TestFamilies_AreServedAndUsed(t *testing.T) {
 			t.Errorf("%s is not served", f.Name)
 		}
 	}
-	for name, want := range map[string]float64{hosts + " up": 3, expiring + " urgent host": 1, expiring +
+	for name, want := range map[string]float64{hosts + " up": 3, hosts + " down": 2, hosts + " reverted": 1, expiring +
+		" urgent host": 1, expiring +
 		" soon host": 0,
 		rotating: 1, storeLag: 5, storeVotes + " learner": 1, calls + " done": 7, expires + " root": 2e9, clock: 0} {
 		if got, ok := served[name]; !ok || got != want {

@@ -3,7 +3,10 @@ package rpc
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
+	"connectrpc.com/connect/v2"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
@@ -16,25 +19,91 @@ const (
 	mostAudit    = 10_000
 )
 
-// ListAudit lists what was changed or refused at this controller.
-func (p people) ListAudit(_ context.Context, q *controllerv1.ListAuditRequest) (*controllerv1.ListAuditResponse,
+// ListAudit lists what was changed or refused, at all controllers or at the one that is named. Each has the log of what
+// it answered; one that does not answer is named.
+func (p people) ListAudit(ctx context.Context, q *controllerv1.ListAuditRequest) (*controllerv1.ListAuditResponse,
 	error) {
+	asked := slices.DeleteFunc(p.others(), func(c Controller) bool { return !wanted(q, nameOf(c)) })
+	if name := q.GetController(); name != "" && len(asked) == 0 && name != nameOf(p.self) {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no controller %q: see "+
+			"heddle-controller list", name))
+	}
+	most := mostOf(q)
+	out := &controllerv1.ListAuditResponse{}
+	if wanted(q, nameOf(p.self)) {
+		own, err := p.auditHere(q)
+		if err != nil {
+			return nil, err
+		}
+		add(out, own)
+	}
+	answers := askThese(ctx, p.roster, asked, askTime, func(ctx context.Context, k *link) (
+		*controllerv1.ListAuditHereResponse, error) {
+		return k.ListAuditHere(ctx, &controllerv1.ListAuditHereRequest{Query: q})
+	})
+	for _, a := range answers {
+		if a.err != nil {
+			p.Log.Debug("another controller does not answer", "controller", nameOf(a.of), "err", a.err)
+			out.Unreachable = append(out.Unreachable, nameOf(a.of))
+			continue
+		}
+		add(out, a.got.GetFound())
+	}
+	slices.SortStableFunc(out.Entries, func(a, b *controllerv1.AuditEntry) int {
+		return cmp.Or(a.GetAt().AsTime().Compare(b.GetAt().AsTime()), cmp.Compare(a.GetController(),
+			b.GetController()), cmp.Compare(a.GetNumber(), b.GetNumber()))
+	})
+	if over := len(out.Entries) - most; over > 0 {
+		out.Entries, out.More = slices.Clone(out.Entries[over:]), out.More+int32(over)
+	}
+	return out, nil
+}
+
+// wanted says that the log of the controller of that name is asked for.
+func wanted(q *controllerv1.ListAuditRequest, name string) bool {
+	return q.GetController() == "" || q.GetController() == name
+}
+
+func mostOf(q *controllerv1.ListAuditRequest) int {
+	return min(cmp.Or(int(max(0, q.GetMost())), defaultAudit), mostAudit)
+}
+
+// add takes in what one controller has.
+func add(out, own *controllerv1.ListAuditResponse) {
+	out.Entries = append(out.Entries, own.GetEntries()...)
+	out.More += own.GetMore()
+	out.Damaged += own.GetDamaged()
+}
+
+// ListAuditHere lists what was changed or refused at this controller, for another one.
+func (o others) ListAuditHere(ctx context.Context, q *controllerv1.ListAuditHereRequest) (
+	*controllerv1.ListAuditHereResponse, error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	found, err := o.auditHere(q.GetQuery())
+	return &controllerv1.ListAuditHereResponse{Found: found}, err
+}
+
+// auditHere lists what was changed or refused at this controller.
+func (s *Server) auditHere(q *controllerv1.ListAuditRequest) (*controllerv1.ListAuditResponse, error) {
 	query := audit.Query{Who: q.GetWho(), Call: q.GetCall(), Object: q.GetObject(), From: q.GetFrom(),
-		Result: auditResults()[q.GetResult()], Most: min(cmp.Or(int(max(0, q.GetMost())), defaultAudit), mostAudit)}
+		Result: auditResults()[q.GetResult()], Most: mostOf(q)}
 	if q.GetSince() != nil {
 		query.Since = q.GetSince().AsTime()
 	}
 	if q.GetUntil() != nil {
 		query.Until = q.GetUntil().AsTime()
 	}
-	found, err := p.Audit.List(query)
+	found, err := s.Audit.List(query)
 	if err != nil {
 		return nil, err
 	}
 	out := &controllerv1.ListAuditResponse{More: int32(found.More), Damaged: int32(found.Damaged)}
 	for _, e := range found.Entries {
 		entry := &controllerv1.AuditEntry{Number: e.Number, At: timestamppb.New(e.At), Who: e.Who, Token: e.Token,
-			Role: e.Role, From: e.From, Call: e.Call, Objects: e.Objects, Error: e.Error, Times: int32(e.Times)}
+			Role: e.Role, From: e.From, Call: e.Call, Objects: e.Objects, Error: e.Error, Times: int32(e.Times),
+			Controller: nameOf(s.self)}
 		for word, r := range auditResults() {
 			if r == e.Result {
 				entry.Result = word

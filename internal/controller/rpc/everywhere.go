@@ -66,7 +66,7 @@ func (s *Server) host(h *host) *controllerv1.Host {
 	out := &controllerv1.Host{Name: h.doc.Name, Id: h.id,
 		Labels: s.fleet.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
 		Revision: h.active.revision, Problems: why, Since: timestamppb.New(h.since),
-		Ports: int32(h.report.count()), Address: h.address}
+		Ports: int32(h.report.count()), Address: h.address, Switches: h.switches}
 	if h.conn != nil || h.report != nil {
 		out.Controller = nameOf(s.self)
 	}
@@ -171,7 +171,8 @@ func (r *roster) remembered(controller string) (list []*controllerv1.HostHere) {
 		list = append(list, &controllerv1.HostHere{Connected: true, Report: h.GetReport(), Host: &controllerv1.Host{
 			Name: was.GetName(), Id: was.GetId(), Labels: was.GetLabels(), State: was.GetState(), Agent: was.GetAgent(),
 			Revision: was.GetRevision(), Since: was.GetSince(), Ports: was.GetPorts(), Address: was.GetAddress(),
-			Controller: was.GetController(), Stale: true, Problems: []string{fmt.Sprintf("controller %s does not "+
+			Controller: was.GetController(), Switches: was.GetSwitches(), Stale: true,
+			Problems: []string{fmt.Sprintf("controller %s does not "+
 				"answer: this is what it knew last", was.GetController())}}})
 	}
 	return list
@@ -264,7 +265,8 @@ func (s *Server) waiting(names []string, e *elsewhere) (list []*controllerv1.Hos
 		now := s.shown(h, e)
 		why := now.GetProblems()
 		switch now.GetState() {
-		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_WARNING:
+		case controllerv1.HostState_HOST_STATE_UP, controllerv1.HostState_HOST_STATE_WARNING,
+			controllerv1.HostState_HOST_STATE_DOWN:
 			if !now.GetStale() && len(now.GetUnknown()) == 0 {
 				continue
 			}

@@ -86,6 +86,8 @@ type host struct {
 	running   map[nic]runningPort
 	conflicts map[nic]string
 	arrivals  map[nic]time.Time
+	// switches are how its distributed switches are, as it said last.
+	switches []*controllerv1.HostSwitch
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -318,19 +320,22 @@ func (f *fleet) update(was, to *slice.Set) *controllerv1.SliceUpdate {
 // state is how a host follows the definition, and what stands in the way. The caller holds the lock.
 func (f *fleet) state(h *host) (controllerv1.HostState, []string) {
 	set, err := f.target(h)
+	down, maintained := h.isolated()
 	switch {
 	case h.conn == nil:
 		return controllerv1.HostState_HOST_STATE_DISCONNECTED, nil
 	case err != nil:
 		return controllerv1.HostState_HOST_STATE_OUT_OF_SYNC, []string{err.Error()}
-	case h.active.known && h.active.hash == set.Hash() && len(h.problems()) > 0:
-		return controllerv1.HostState_HOST_STATE_WARNING, h.problems()
+	case h.active.known && h.active.hash == set.Hash() && len(down) > 0:
+		return controllerv1.HostState_HOST_STATE_DOWN, slices.Concat(down, h.problems(), maintained)
+	case h.active.known && h.active.hash == set.Hash() && len(h.problems())+len(maintained) > 0:
+		return controllerv1.HostState_HOST_STATE_WARNING, append(h.problems(), maintained...)
 	case h.active.known && h.active.hash == set.Hash():
 		return controllerv1.HostState_HOST_STATE_UP, nil
 	case h.wentBackFrom(set) && !h.mayTryAgain():
-		return controllerv1.HostState_HOST_STATE_REVERTED, []string{h.whyReverted()}
+		return controllerv1.HostState_HOST_STATE_REVERTED, append([]string{h.whyReverted()}, down...)
 	case h.failed.known && h.failed.hash == set.Hash():
-		return controllerv1.HostState_HOST_STATE_OUT_OF_SYNC, h.why
+		return controllerv1.HostState_HOST_STATE_OUT_OF_SYNC, slices.Concat(h.why, down)
 	}
-	return controllerv1.HostState_HOST_STATE_PENDING, nil
+	return controllerv1.HostState_HOST_STATE_PENDING, down
 }

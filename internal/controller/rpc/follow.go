@@ -147,6 +147,7 @@ func (f *fleet) arrive(id string, c *conn, hello *controllerv1.HostHello) (*host
 	f.fits(h, hello.GetFields())
 	h.reverted = revertedBy(hello.GetReport())
 	f.reported(h, c, hello.GetReport())
+	h.switches = switchesOf(f, h, hello.GetReport().GetSwitches())
 	f.keeper().judge(h.adapters()) // what it reported before it was away counts again
 	f.log.Info("host connected", "host", h.doc.Name, "address", c.address, "agent", h.agent)
 	f.wake()
@@ -193,9 +194,11 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	if r := m.GetReport(); r != nil {
 		h.reverted = revertedBy(r)
 		f.reported(h, c, r)
+		h.switches = switchesOf(f, h, r.GetSwitches())
 	}
 	if change := m.GetChange(); change != nil {
 		f.amended(h, c, change)
+		h.switches = switchesOf(f, h, change.GetSwitches())
 	}
 	c.answered(m.GetPong())
 	if a := m.GetAcknowledgement(); a != nil {

@@ -51,7 +51,7 @@ func (p people) ListFleetPorts(ctx context.Context, q *controllerv1.ListFleetPor
 				fits(q.GetPortGroup(), port.GetPortGroup()) {
 				out.Ports = append(out.Ports, &controllerv1.FleetPort{Host: h.doc.Name, Switch: port.GetSwitch(),
 					Name: port.GetName(), PortGroup: port.GetPortGroup(), State: port.GetState(), Mac: port.GetMac(),
-					Device: port.GetDevice(), Stale: !connected})
+					Device: port.GetDevice(), Stale: !connected, Vm: port.GetVm(), Adapter: port.GetAdapter()})
 			}
 		}
 	}

@@ -129,7 +129,12 @@ type answer[T any] struct {
 // askOthers asks all other controllers at the same time, no longer than within.
 func askOthers[T any](ctx context.Context, r *roster, within time.Duration,
 	do func(context.Context, *link) (T, error)) []answer[T] {
-	others := r.others()
+	return askThese(ctx, r, r.others(), within, do)
+}
+
+// askThese asks these controllers at the same time, no longer than within.
+func askThese[T any](ctx context.Context, r *roster, others []Controller, within time.Duration,
+	do func(context.Context, *link) (T, error)) []answer[T] {
 	answers := make([]answer[T], len(others))
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -39,13 +39,15 @@ const (
 	Program     Kind = "program" // somebody else's program runs before the switch's on a device, or no longer does
 	// two guests use one adapter or one static port, or no longer do
 	Conflict Kind = "conflict"
+	// no uplink of a switch is up: its ports are cut off from the physical network; or one is up again
+	Isolated Kind = "isolated"
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
 		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Maintenance,
-		Program, Conflict}
+		Program, Conflict, Isolated}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.

@@ -479,7 +479,14 @@ func TestLookingAtTheFleet_HostsOfOtherControllers(t *testing.T) {
 	if out, errs, status := all[0].Heddle("trace", "esx0:p-web", "esx1:p-web"); status != 0 {
 		t.Errorf("status %d\n%s%s", status, out, errs)
 	}
+	for _, c := range all {
+		if _, errs, status := c.Heddle("host", "token"); status != 0 {
+			t.Errorf("a token at %s: %s", c.Name, errs)
+		}
+	}
+	audited(t, all[0], 0, "", all[:])
 	all[2].End(syscall.SIGKILL)
+	audited(t, all[1], 1, "heddle: controller controller3 does not answer: what was done there is missing\n", all[:2])
 	all[0].Await("the ports of hosts that have moved are shown", func() bool {
 		out, _, status := all[0].Heddle("port", "list", "--switch", "dvs")
 		return out == want && status == 0

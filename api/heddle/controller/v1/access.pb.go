@@ -792,7 +792,9 @@ type ListAuditRequest struct {
 	From   string      `protobuf:"bytes,6,opt,name=from,proto3" json:"from,omitempty"`
 	Result AuditResult `protobuf:"varint,7,opt,name=result,proto3,enum=heddle.controller.v1.AuditResult" json:"result,omitempty"`
 	// most is how many entries there are at most, the newest; 0 for 200.
-	Most          int32 `protobuf:"varint,8,opt,name=most,proto3" json:"most,omitempty"`
+	Most int32 `protobuf:"varint,8,opt,name=most,proto3" json:"most,omitempty"`
+	// controller is the name of the one at which; "" for all.
+	Controller    string `protobuf:"bytes,9,opt,name=controller,proto3" json:"controller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -883,15 +885,24 @@ func (x *ListAuditRequest) GetMost() int32 {
 	return 0
 }
 
+func (x *ListAuditRequest) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
 // ListAuditResponse is the answer.
 type ListAuditResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// entries, the oldest first.
+	// entries, the oldest first, by the clocks of the controllers.
 	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
 	// more is how many older entries were selected as well.
 	More int32 `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	// damaged is how many lines of the log can't be read.
-	Damaged       int32 `protobuf:"varint,3,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	// damaged is how many lines of the logs can't be read.
+	Damaged int32 `protobuf:"varint,3,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	// unreachable are the names of controllers that do not answer: their entries are missing.
+	Unreachable   []string `protobuf:"bytes,4,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +958,13 @@ func (x *ListAuditResponse) GetDamaged() int32 {
 	return 0
 }
 
+func (x *ListAuditResponse) GetUnreachable() []string {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
 // AuditEntry is one call.
 type AuditEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -969,7 +987,9 @@ type AuditEntry struct {
 	// error says why it failed or was refused.
 	Error string `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`
 	// times is how many refusals the entry stands for, where that is more than one.
-	Times         int32 `protobuf:"varint,12,opt,name=times,proto3" json:"times,omitempty"`
+	Times int32 `protobuf:"varint,12,opt,name=times,proto3" json:"times,omitempty"`
+	// controller is the name of the one that recorded it.
+	Controller    string `protobuf:"bytes,13,opt,name=controller,proto3" json:"controller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1088,6 +1108,13 @@ func (x *AuditEntry) GetTimes() int32 {
 	return 0
 }
 
+func (x *AuditEntry) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
 var File_heddle_controller_v1_access_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_access_proto_rawDesc = "" +
@@ -1130,7 +1157,7 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\aexpired\x18\b \x01(\bR\aexpired\"'\n" +
 	"\x15RevokeAPITokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x18\n" +
-	"\x16RevokeAPITokenResponse\"\x97\x02\n" +
+	"\x16RevokeAPITokenResponse\"\xb7\x02\n" +
 	"\x10ListAuditRequest\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x10\n" +
@@ -1139,11 +1166,15 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x06object\x18\x05 \x01(\tR\x06object\x12\x12\n" +
 	"\x04from\x18\x06 \x01(\tR\x04from\x129\n" +
 	"\x06result\x18\a \x01(\x0e2!.heddle.controller.v1.AuditResultR\x06result\x12\x12\n" +
-	"\x04most\x18\b \x01(\x05R\x04most\"}\n" +
+	"\x04most\x18\b \x01(\x05R\x04most\x12\x1e\n" +
+	"\n" +
+	"controller\x18\t \x01(\tR\n" +
+	"controller\"\x9f\x01\n" +
 	"\x11ListAuditResponse\x12:\n" +
 	"\aentries\x18\x01 \x03(\v2 .heddle.controller.v1.AuditEntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x05R\x04more\x12\x18\n" +
-	"\adamaged\x18\x03 \x01(\x05R\adamaged\"\xe7\x02\n" +
+	"\adamaged\x18\x03 \x01(\x05R\adamaged\x12 \n" +
+	"\vunreachable\x18\x04 \x03(\tR\vunreachable\"\x87\x03\n" +
 	"\n" +
 	"AuditEntry\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12*\n" +
@@ -1158,7 +1189,10 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x06result\x18\n" +
 	" \x01(\x0e2!.heddle.controller.v1.AuditResultR\x06result\x12\x14\n" +
 	"\x05error\x18\v \x01(\tR\x05error\x12\x14\n" +
-	"\x05times\x18\f \x01(\x05R\x05times*\x97\x01\n" +
+	"\x05times\x18\f \x01(\x05R\x05times\x12\x1e\n" +
+	"\n" +
+	"controller\x18\r \x01(\tR\n" +
+	"controller*\x97\x01\n" +
 	"\n" +
 	"AccessRole\x12\x1b\n" +
 	"\x17ACCESS_ROLE_UNSPECIFIED\x10\x00\x12\"\n" +

@@ -98,7 +98,7 @@ type AccessServiceClient interface {
 	ListAPITokens(context.Context, *v1.ListAPITokensRequest) (*v1.ListAPITokensResponse, error)
 	// RevokeAPIToken withdraws a token. What is under way with it ends.
 	RevokeAPIToken(context.Context, *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error)
-	// ListAudit lists what was changed or refused at this controller.
+	// ListAudit lists what was changed or refused, at whichever controller.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 }
 
@@ -120,7 +120,7 @@ type AccessServiceHandler interface {
 	ListAPITokens(context.Context, *v1.ListAPITokensRequest) (*v1.ListAPITokensResponse, error)
 	// RevokeAPIToken withdraws a token. What is under way with it ends.
 	RevokeAPIToken(context.Context, *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error)
-	// ListAudit lists what was changed or refused at this controller.
+	// ListAudit lists what was changed or refused, at whichever controller.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
 }
 

@@ -44,6 +44,9 @@ const (
 	// ControllerServiceClaimHostProcedure is the procedure name of the ControllerService's ClaimHost
 	// RPC.
 	ControllerServiceClaimHostProcedure = "/heddle.controller.v1.ControllerService/ClaimHost"
+	// ControllerServiceListAuditHereProcedure is the procedure name of the ControllerService's
+	// ListAuditHere RPC.
+	ControllerServiceListAuditHereProcedure = "/heddle.controller.v1.ControllerService/ListAuditHere"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -102,6 +105,13 @@ var (
 			Procedure:  ControllerServiceClaimHostProcedure,
 		}
 	})
+	controllerServiceListAuditHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("ListAuditHere"),
+			Procedure:  ControllerServiceListAuditHereProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -118,6 +128,8 @@ type ControllerServiceClient interface {
 	SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error)
 	// ClaimHost says that a host has connected to the caller: an older connection of it ends.
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
+	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
+	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
@@ -141,6 +153,8 @@ type ControllerServiceHandler interface {
 	SyncHostsHere(context.Context, *v1.SyncHostsHereRequest) (*v1.SyncHostsHereResponse, error)
 	// ClaimHost says that a host has connected to the caller: an older connection of it ends.
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
+	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
+	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -154,6 +168,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceGetHostsHereSpec(), Handler: adapter.getHostsHere},
 		connect.Method{Spec: controllerServiceSyncHostsHereSpec(), Handler: adapter.syncHostsHere},
 		connect.Method{Spec: controllerServiceClaimHostSpec(), Handler: adapter.claimHost},
+		connect.Method{Spec: controllerServiceListAuditHereSpec(), Handler: adapter.listAuditHere},
 	)
 }
 
@@ -182,6 +197,10 @@ func (UnimplementedControllerServiceHandler) SyncHostsHere(context.Context, *v1.
 
 func (UnimplementedControllerServiceHandler) ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ClaimHost is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ListAuditHere is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -231,6 +250,14 @@ func (c *controllerServiceClient) SyncHostsHere(ctx context.Context, req *v1.Syn
 func (c *controllerServiceClient) ClaimHost(ctx context.Context, req *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error) {
 	var res v1.ClaimHostResponse
 	if err := c.client.CallUnary(ctx, controllerServiceClaimHostSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) ListAuditHere(ctx context.Context, req *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error) {
+	var res v1.ListAuditHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceListAuditHereSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -304,6 +331,18 @@ func (h controllerServiceHandler) claimHost(ctx context.Context, _ connect.Spec,
 		return err
 	}
 	res, err := h.svc.ClaimHost(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) listAuditHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ListAuditHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ListAuditHere(ctx, &req)
 	if err != nil {
 		return err
 	}
