@@ -45,6 +45,9 @@ func newBenchControlPlane(d Deps) *cobra.Command {
 	f.IntVar(&opts.Ports, "ports", opts.Ports, "how many ports each host reports")
 	f.IntVar(&opts.Rounds, "rounds", opts.Rounds, "how often each change is made")
 	f.DurationVar(&opts.Idle, "idle", opts.Idle, "how long CPU time is measured while nothing happens; 0: not at all")
+	f.IntVar(&opts.Connects, "connects", opts.Connects, "how many ports are connected a second; 0: none")
+	f.DurationVar(&opts.Connecting, "connecting", opts.Connecting, "how long ports are connected: static ones, and "+
+		"then ephemeral ones")
 	f.StringVar(&program, "controller-program", "", "`path` of the controller (default: heddle-controller beside this "+
 		"program)")
 	f.BoolVar(&quick, "quick", false, "take a few seconds: 100 hosts and few rounds")
@@ -61,5 +64,8 @@ func quickenControlPlane(c *cobra.Command, opts *controlplane.Options) {
 	}
 	if !c.Flags().Changed("idle") {
 		opts.Idle = 2 * time.Second
+	}
+	if !c.Flags().Changed("connecting") {
+		opts.Connecting = 2 * time.Second
 	}
 }

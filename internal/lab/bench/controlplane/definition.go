@@ -9,6 +9,8 @@ import (
 const (
 	groups = 50 // port groups
 	racks  = 4  // templates with other devices, each for a part of the hosts
+	// staticGroups is how many port groups have static ports.
+	staticGroups = 8
 )
 
 // definition is what the cluster has. Changing a field is a change of one kind.
@@ -16,6 +18,8 @@ type definition struct {
 	vlan  int  // of one of the port groups
 	swap  bool // which uplink is active and which is standby, for the whole switch
 	spare bool // there is one more port group, which no port uses
+	// static: there are port groups whose ports are bound to the adapters of VMs.
+	static bool
 }
 
 // text is the definition as a file.
@@ -37,6 +41,11 @@ func (d definition) text() string {
 	if d.spare {
 		b.WriteString("  - {name: spare, vlan: {access: 99}}\n")
 	}
+	for i := range staticGroups {
+		if d.static {
+			fmt.Fprintf(&b, "  - {name: %s, vlan: {access: %d}, binding: elastic}\n", staticName(i), 200+i)
+		}
+	}
 	b.WriteString("templates:\n")
 	for i := range racks {
 		fmt.Fprintf(&b, "- name: %[1]s\n  labels: {rack: %[1]s}\n  switches:\n  - {name: dvs, uplinks: [{name: "+
@@ -54,5 +63,7 @@ var groupNames = func() (names [groups]string) {
 }()
 
 func groupName(i int) string { return groupNames[i%groups] }
+
+func staticName(i int) string { return fmt.Sprintf("static%d", i%staticGroups) }
 
 func rackName(i int) string { return fmt.Sprintf("rack%d", i%racks) }

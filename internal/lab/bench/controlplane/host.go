@@ -20,14 +20,19 @@ import (
 // host is a simulated one. It stands in for the agent below the client that speaks with the controller.
 type host struct {
 	number int
-	ports  []simulatedPort
+	ports  []simulatedPort // more are appended, none is changed
 	record *cluster.Record
 	made   atomic.Int64 // connections
 	turn   chan struct{}
+	client *cluster.Client
+	again  *atomic.Int64 // claims that no controller answered, of all hosts
 
 	mu     sync.Mutex
 	active *state.Slice
 	at     time.Time // when it took the slice
+	// boundTo are the VMs that the controller has bound ports to here, by the port; conflicts is their number.
+	boundTo   map[string]string
+	conflicts int
 }
 
 // Given implements cluster.Host.
@@ -50,26 +55,38 @@ func (h *host) Take(_ context.Context, next *state.Slice) ([]string, error) {
 
 // Report implements cluster.Host. It makes the report anew each time, as an agent does.
 func (h *host) Report(context.Context) (*controllerv1.HostReport, error) {
-	list := make([]controllerv1.HostPort, len(h.ports))
-	r := &controllerv1.HostReport{Ports: make([]*controllerv1.HostPort, len(h.ports))}
+	h.mu.Lock()
+	ports := h.ports
+	h.mu.Unlock()
+	list := make([]controllerv1.HostPort, len(ports))
+	r := &controllerv1.HostReport{Ports: make([]*controllerv1.HostPort, len(ports))}
 	for i := range list {
-		p, has := &list[i], &h.ports[i]
-		p.Switch, p.PortGroup, p.State = "dvs", groupNames[i%groups], "up"
+		p, has := &list[i], &ports[i]
+		p.Switch, p.PortGroup, p.State = "dvs", has.group, "up"
 		p.Name, p.Device, p.Mac = has.name, has.device, has.mac
+		p.Vm, p.Adapter, p.Port = has.vm, has.adapter, has.port
 		p.Since = timestamppb.New(time.Unix(1_700_000_000+int64(i), 0))
 		r.Ports[i] = p
 	}
 	return r, nil
 }
 
-// simulatedPort is what a host knows of a port without looking.
-type simulatedPort struct{ name, device, mac string }
+// simulatedPort is what a host knows of a port without looking. vm, adapter and port are those of a static one.
+type simulatedPort struct{ name, device, mac, group, vm, adapter, port string }
+
+// count is how many ports the host has.
+func (h *host) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.ports)
+}
 
 func newHost(number, ports int) *host {
 	h := &host{number: number, ports: make([]simulatedPort, ports)}
 	for i := range h.ports {
-		h.ports[i] = simulatedPort{fmt.Sprintf("vm%d/eth0", number*ports+i), fmt.Sprintf("tap%d", i),
-			fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", number>>8&0xff, number&0xff, i>>8&0xff, i&0xff)}
+		h.ports[i] = simulatedPort{name: fmt.Sprintf("vm%d/eth0", number*ports+i), device: fmt.Sprintf("tap%d", i),
+			mac:   fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", number>>8&0xff, number&0xff, i>>8&0xff, i&0xff),
+			group: groupName(i)}
 	}
 	return h
 }
@@ -139,6 +156,7 @@ func (h *host) join(ctx context.Context, p *process) error {
 type crowd struct {
 	hosts     []*host
 	connected atomic.Int64
+	again     atomic.Int64
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 }
@@ -148,7 +166,7 @@ func newCrowd(n, ports int) *crowd {
 	turn := make(chan struct{}, greeters)
 	for i := range n {
 		h := newHost(i, ports)
-		h.turn = turn
+		h.turn, h.again = turn, &c.again
 		c.hosts = append(c.hosts, h)
 	}
 	return c
@@ -159,14 +177,15 @@ func (c *crowd) run(ctx context.Context) {
 	ctx, c.stop = context.WithCancel(ctx)
 	for _, h := range c.hosts {
 		up := false // Connected is called by one goroutine
-		client := cluster.New(cluster.Options{Host: h, Membership: h.record, Log: slog.New(slog.DiscardHandler),
-			Version: "simulated", Dial: h.dial, Connected: func(controller string, _ error) {
+		h.client = cluster.New(cluster.Options{Host: h, Ports: h, Membership: h.record,
+			Log: slog.New(slog.DiscardHandler), Version: "simulated", Dial: h.dial,
+			Connected: func(controller string, _ error) {
 				if now := controller != ""; now != up {
 					up = now
 					c.connected.Add(map[bool]int64{true: 1, false: -1}[now])
 				}
 			}})
-		c.running.Go(func() { client.Run(ctx) })
+		c.running.Go(func() { h.client.Run(ctx) })
 	}
 }
 

@@ -19,7 +19,7 @@ func TestRun_HundredsOfHostsLoseNoChange(t *testing.T) {
 	t.Setenv(asController, "1")
 	const hosts = 500
 	rep, err := controlplane.Run(t.Context(), controlplane.Options{Controller: []string{self}, Hosts: []int{hosts},
-		Ports: 20, Rounds: 1, Now: time.Now})
+		Ports: 20, Rounds: 1, Connects: 200, Connecting: time.Second, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

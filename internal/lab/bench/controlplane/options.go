@@ -20,6 +20,10 @@ type Options struct {
 	Rounds int
 	// Idle is how long the CPU time of a cluster is measured in which nothing happens.
 	Idle time.Duration
+	// Connects is how many ports are connected a second, for as long as Connecting: static ones, and then ephemeral
+	// ones. 0 measures neither.
+	Connects   int
+	Connecting time.Duration
 	// Progress is called before every step; nil for silence.
 	Progress func(done, total int, what string)
 	Now      func() time.Time
@@ -28,15 +32,23 @@ type Options struct {
 // Default sets what is measured unless somebody says.
 func (o *Options) Default() {
 	o.Hosts, o.Ports, o.Rounds, o.Idle = []int{100, 1000, 2500}, 100, 9, 10*time.Second
+	o.Connects, o.Connecting = 500, 10*time.Second
 }
 
 // mostHosts bounds a run: each host takes a descriptor here and one in the controller.
 const mostHosts = 15_000
 
+// mostConnects is how many static ports the port groups have room for, roughly.
+const mostConnects = 500_000.0
+
 // Check says what is wrong with the options.
 func (o Options) Check() error {
 	if len(o.Hosts) == 0 || o.Ports < 0 || o.Rounds < 1 || o.Idle < 0 {
 		return errors.New("give a number of hosts, and positive numbers of rounds and ports")
+	}
+	if most := mostConnects; o.Connects < 0 || o.Connecting < 0 || float64(o.Connects)*o.Connecting.Seconds() > most {
+		return fmt.Errorf("%d connects a second for %s: give a rate and a time by which at most %.0f ports are "+
+			"connected", o.Connects, o.Connecting, most)
 	}
 	for _, n := range o.Hosts {
 		if n < 1 || n > mostHosts {

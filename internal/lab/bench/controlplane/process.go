@@ -148,6 +148,20 @@ func (p *process) memory() (now, most float64, err error) {
 	return now, most, nil
 }
 
+// written is how much the controller has written to its disk so far, in bytes.
+func (p *process) written() (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "write_bytes: "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(n), 64)
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/io does not say what was written", p.cmd.Process.Pid)
+}
+
 // work is CPU time that was used, in seconds.
 type work struct{ controller, agents float64 }
 

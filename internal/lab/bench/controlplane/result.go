@@ -13,6 +13,9 @@ const (
 	changeVLAN    = "VLAN of a port group"
 	changeUplinks = "uplink policy of the switch"
 	changeGroup   = "removed port group"
+
+	connectStatic    = "static ports connected"
+	connectEphemeral = "ephemeral ports connected"
 )
 
 // series is one thing, measured again and again.
@@ -32,7 +35,8 @@ type result struct {
 	vlans, policies, removals, reconnecting series
 	idleShare                               *work // percent of a core; nil for not measured
 	memory, mostMemory                      float64
-	checked                                 int // contents of hosts that were compared with the definition
+	checked                                 int       // contents of hosts that were compared with the definition
+	statics, ephemerals                     *portLoad // nil for not measured
 }
 
 // Budgets at budgetHosts, and what is expected at manyHosts.
@@ -44,6 +48,9 @@ const (
 	memoryBudget, manyMemoryBudget             = 600e6, 2e9
 	idleBudget                                 = 5.0
 	flatBudget                                 = 1.3
+	// connectBudget is how long a port may take until it is active, quotaBudget which part of the quota ten minutes of
+	// connects may fill.
+	connectBudget, quotaBudget = 0.05, 50.0
 )
 
 func reportOf(env report.Environment, o Options, all []*result) *report.Report {
@@ -61,9 +68,19 @@ func reportOf(env report.Environment, o Options, all []*result) *report.Report {
 		"from every host, from the call that makes the change; p50, p99 and max are over hosts and rounds until the "+
 		"host had it. CPU times are per host and change, of the controller and of all simulated hosts. A start is "+
 		"that after kill -9, until the controller answers with the newest definition; reconnecting is counted from "+
-		"there, and the definition changes before the hosts are back.", o.Ports, groups, racks, o.Rounds),
-		"The time from connecting a port until it is active on its host is not measured here: ports are hosts' " +
-			"own."}
+		"there, and the definition changes before the hosts are back.", o.Ports, groups, racks, o.Rounds)}
+	if o.Connects > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("Ports are connected at %d a second for %s, on all hosts in turn, "+
+			"each at its time whether or not those before are done; their times include how late this program was. A "+
+			"static port is active when the controller has answered its host's claim, an ephemeral one at once; "+
+			"\"listed\" is how long after the last the controller listed all ports. CPU times are per port.",
+			o.Connects, o.Connecting))
+	}
+	if few, many := pair(all); few != nil {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("CPU of simulated hosts per host and change, %d hosts / %d hosts: "+
+			"%.2f. They share two CPUs' caches here, and real ones do not.", many.hosts, few.hosts,
+			ratio(many.vlans.agents, few.vlans.agents)))
+	}
 	return rep
 }
 
@@ -77,6 +94,14 @@ func (r *result) rows() (rows []report.Row) {
 		{changeUplinks, &r.policies}, {changeGroup, &r.removals}, {"reconnecting", &r.reconnecting},
 	} {
 		rows = append(rows, part.row(r.hosts, part.what))
+	}
+	for _, part := range []struct {
+		what string
+		*portLoad
+	}{{connectStatic, r.statics}, {connectEphemeral, r.ephemerals}} {
+		if part.portLoad != nil {
+			rows = append(rows, part.row(r.hosts, part.what))
+		}
 	}
 	idle := report.Row{{Name: "hosts", Value: r.hosts}, {Name: "work", Value: "idle, memory"},
 		{Name: "memory", Value: r.memory, Unit: report.Bytes}, {Name: "most_memory", Title: "most memory",
@@ -115,6 +140,28 @@ func (s *series) row(hosts int, what string) report.Row {
 		report.Field{Name: "samples", Value: s.seconds, Hidden: true})
 }
 
+func (c *portLoad) row(hosts int, what string) report.Row {
+	ports := float64(c.ports)
+	return report.Row{{Name: "hosts", Value: hosts}, {Name: "work", Value: what},
+		{Name: "ports", Value: c.ports, Unit: report.Count},
+		{Name: "rate", Value: ports / c.seconds, Unit: report.PerSecond},
+		{Name: "p50", Value: percentile(c.delays, 0.5), Unit: report.Seconds},
+		{Name: "p99", Value: percentile(c.delays, 0.99), Unit: report.Seconds},
+		{Name: "max", Value: percentile(c.delays, 1), Unit: report.Seconds},
+		{Name: "again", Title: "asked again", Value: int(c.again), Unit: report.Count},
+		{Name: "listed", Value: c.shown, Unit: report.Seconds},
+		{Name: "cpu_controller_port", Title: "CPU/port: controller", Value: c.used.controller / ports,
+			Unit: report.Seconds},
+		{Name: "cpu_agents_port", Title: "CPU/port: hosts", Value: c.used.agents / ports, Unit: report.Seconds},
+		{Name: "core", Title: "controller, of a core", Value: 100 * c.used.controller / c.seconds,
+			Unit: report.Percent},
+		{Name: "transactions", Value: float64(c.transactions) / c.seconds, Unit: report.PerSecond},
+		{Name: "written", Title: "to disk/s", Value: c.written / c.seconds, Unit: report.Bytes},
+		{Name: "database_ten_minutes", Title: "database after 10 min", Value: c.inTenMinutes(), Unit: report.Bytes},
+		{Name: "database", Value: float64(c.database), Unit: report.Bytes, Hidden: true},
+		{Name: "quota", Value: float64(c.quota), Unit: report.Bytes, Hidden: true}}
+}
+
 // percentile is the smallest value that the part of all does not exceed.
 func percentile(values []float64, part float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
@@ -151,25 +198,43 @@ func (r *result) budgets() (list []report.Budget) {
 	if r.idleShare != nil {
 		hold("idle controller, of a core", r.idleShare.controller, report.Percent, idleBudget)
 	}
+	if c := r.statics; c != nil {
+		hold("static port connected: p99", percentile(c.delays, 0.99), report.Seconds, connectBudget)
+		hold("database after 10 minutes of connects, of its quota", 100*c.inTenMinutes()/float64(c.quota),
+			report.Percent, quotaBudget)
+	}
 	return list
 }
 
-// flat compares what a change costs per host with few and with many hosts, where both were measured.
+// flat compares what a change costs a controller per host with few and with many hosts, where both were measured. What
+// it costs a simulated host is another thing: they share caches and a garbage collector, which real ones do not.
 func flat(all []*result) []report.Budget {
-	cost := func(r *result) float64 {
-		return report.Summarise(r.vlans.controller).Median + report.Summarise(r.vlans.agents).Median
-	}
-	find := func(n int) *result {
-		i := slices.IndexFunc(all, func(r *result) bool { return r.hosts == n })
-		if i < 0 {
-			return nil
-		}
-		return all[i]
-	}
-	few, many := find(fewHosts), find(manyHosts)
-	if few == nil || many == nil {
+	few, many := pair(all)
+	if few == nil {
 		return nil
 	}
-	return []report.Budget{report.Hold(fmt.Sprintf("CPU per host and change, %d hosts / %d hosts", many.hosts,
-		few.hosts), cost(many)/cmp.Or(cost(few), 1), report.Ratio, report.AtMost, flatBudget)}
+	return []report.Budget{report.Hold(fmt.Sprintf("controller's CPU per host and change, %d hosts / %d hosts",
+		many.hosts, few.hosts), ratio(many.vlans.controller, few.vlans.controller), report.Ratio, report.AtMost,
+		flatBudget)}
+}
+
+// pair are the results with few and with many hosts; nil where not both were measured.
+func pair(all []*result) (few, many *result) {
+	for _, r := range all {
+		switch r.hosts {
+		case fewHosts:
+			few = r
+		case manyHosts:
+			many = r
+		}
+	}
+	if few == nil || many == nil {
+		return nil, nil
+	}
+	return few, many
+}
+
+// ratio compares the medians.
+func ratio(many, few []float64) float64 {
+	return report.Summarise(many).Median / cmp.Or(report.Summarise(few).Median, 1)
 }

@@ -24,7 +24,7 @@ func TestRun_EveryHostHasEveryChange(t *testing.T) {
 	t.Setenv(asController, "1")
 	var said []string
 	o := controlplane.Options{Controller: []string{self}, Hosts: []int{24}, Ports: 20, Rounds: 2, Now: time.Now,
-		Idle: 100 * time.Millisecond,
+		Idle: 100 * time.Millisecond, Connects: 100, Connecting: time.Second,
 		Progress: func(done, total int, what string) {
 			if done != len(said) || done >= total {
 				t.Errorf("step %d of %d after %d", done, total, len(said))
@@ -35,7 +35,7 @@ func TestRun_EveryHostHasEveryChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 8 || said[0] != "24 hosts: hosts join" || said[7] != "24 hosts: the controller is killed" {
+	if len(said) != 10 || said[0] != "24 hosts: hosts join" || said[9] != "24 hosts: ephemeral ports connected" {
 		t.Errorf("progress %q", said)
 	}
 	var works []string
@@ -45,6 +45,16 @@ func TestRun_EveryHostHasEveryChange(t *testing.T) {
 		if work == "idle, memory" {
 			if row.Get("memory").(float64) < 10e6 || row.Get("most_memory").(float64) < row.Get("memory").(float64) {
 				t.Errorf("memory of %d hosts: %+v", hosts, row)
+			}
+			continue
+		}
+		if ports, ok := row.Get("ports").(int); ok {
+			if p50, p99 := row.Get("p50").(float64), row.Get("p99").(float64); ports != 100 || p50 <= 0 || p99 < p50 ||
+				row.Get("cpu_controller_port").(float64) <= 0 {
+				t.Errorf("%d hosts, %s: %+v", hosts, work, row)
+			}
+			if writes := row.Get("transactions").(float64) > 0; writes != strings.HasPrefix(work, "static") {
+				t.Errorf("%s: transactions of etcd: %v", work, writes)
 			}
 			continue
 		}
@@ -59,7 +69,7 @@ func TestRun_EveryHostHasEveryChange(t *testing.T) {
 		}
 	}
 	want := []string{"join", "start", "first connection", "VLAN of a port group", "uplink policy of the switch",
-		"removed port group", "reconnecting", "idle, memory"}
+		"removed port group", "reconnecting", "static ports connected", "ephemeral ports connected", "idle, memory"}
 	if !slices.Equal(works, want) {
 		t.Errorf("rows %q", works)
 	}
@@ -90,6 +100,7 @@ func TestOptions_Check(t *testing.T) {
 		"no hosts":       func(o *controlplane.Options) { o.Hosts = nil },
 		"no host":        func(o *controlplane.Options) { o.Hosts = []int{100, 0} },
 		"too many hosts": func(o *controlplane.Options) { o.Hosts = []int{20_000} },
+		"too many ports": func(o *controlplane.Options) { o.Connects = 10_000 * 60 },
 		"no rounds":      func(o *controlplane.Options) { o.Rounds = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
