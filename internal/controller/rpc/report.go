@@ -52,20 +52,20 @@ func (r *report) with(ports []*controllerv1.HostPort, keep func(*controllerv1.Ho
 
 // changed is the report after a change; of the ports that it brings, those are left out for which keep is false.
 func (r *report) changed(c *controllerv1.HostReportChange, keep func(*controllerv1.HostPort) bool) (*report, error) {
-	type key struct{ sw, name string }
-	gone := map[key]bool{}
+	gone := map[portKey]bool{}
 	for _, k := range c.GetRemoved() {
-		gone[key{k.GetSwitch(), k.GetName()}] = true
+		gone[portKey{k.GetSwitch(), k.GetName()}] = true
 	}
 	for _, p := range c.GetPut() {
-		gone[key{p.GetSwitch(), p.GetName()}] = true
+		gone[portKey{p.GetSwitch(), p.GetName()}] = true
 	}
 	left := &report{warnings: c.GetWarnings()}
 	if len(gone) == 0 && r != nil {
 		left.wire, left.ports = r.wire, r.ports
 	} else {
-		for wire, p := range r.all() {
-			if !gone[key{p.GetSwitch(), p.GetName()}] {
+		left.wire = make([]byte, 0, r.size())
+		for wire, body := range r.bodies() {
+			if sw, name := keyOf(body); !gone[portKey{string(sw), string(name)}] {
 				left.wire = append(left.wire, wire...)
 				left.ports++
 			}
@@ -74,17 +74,54 @@ func (r *report) changed(c *controllerv1.HostReportChange, keep func(*controller
 	return left.with(c.GetPut(), keep)
 }
 
-// all are the ports, each with its part of the wire.
-func (r *report) all() func(func([]byte, *controllerv1.HostPort) bool) {
-	return func(yield func([]byte, *controllerv1.HostPort) bool) {
+// portKey is what a port is called on its host.
+type portKey struct{ sw, name string }
+
+// keyOf finds the port's key in its message, of which nothing else is read: a host with a thousand ports reports each
+// time that one of them is another.
+func keyOf(body []byte) (sw, name []byte) {
+	for len(body) > 0 {
+		number, kind, n := protowire.ConsumeTag(body)
+		if n < 0 {
+			return sw, name
+		}
+		size := protowire.ConsumeFieldValue(number, kind, body[n:])
+		if size < 0 {
+			return sw, name
+		}
+		if kind == protowire.BytesType {
+			switch value, _ := protowire.ConsumeBytes(body[n:]); number {
+			case switchField:
+				sw = value
+			case nameField:
+				name = value
+			}
+		}
+		body = body[n+size:]
+	}
+	return sw, name
+}
+
+// Fields of a port's message.
+const switchField, nameField protowire.Number = 1, 2
+
+// size is how many bytes the ports take.
+func (r *report) size() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.wire)
+}
+
+// bodies are the ports' messages, each with its part of the wire.
+func (r *report) bodies() func(func(wire, body []byte) bool) {
+	return func(yield func(wire, body []byte) bool) {
 		if r == nil {
 			return
 		}
 		for left := r.wire; len(left) > 0; {
 			body, n := protowire.ConsumeBytes(left)
-			p := &controllerv1.HostPort{}
-			// It was made here, so it can be read.
-			if n < 0 || proto.Unmarshal(body, p) != nil || !yield(left[:n], p) {
+			if n < 0 || !yield(left[:n], body) { // it was made here, so it can be read
 				return
 			}
 			left = left[n:]
@@ -92,10 +129,22 @@ func (r *report) all() func(func([]byte, *controllerv1.HostPort) bool) {
 	}
 }
 
+// all are the ports.
+func (r *report) all() func(func(*controllerv1.HostPort) bool) {
+	return func(yield func(*controllerv1.HostPort) bool) {
+		for _, body := range r.bodies() {
+			p := &controllerv1.HostPort{}
+			if proto.Unmarshal(body, p) != nil || !yield(p) {
+				return
+			}
+		}
+	}
+}
+
 // GetPorts are the ports.
 func (r *report) GetPorts() []*controllerv1.HostPort {
 	list := make([]*controllerv1.HostPort, 0, r.count())
-	for _, p := range r.all() {
+	for p := range r.all() {
 		list = append(list, p)
 	}
 	return list
@@ -157,7 +206,7 @@ func (r *report) users(sw, group string) (names []string) {
 	if r == nil || !bytes.Contains(r.wire, []byte(group)) {
 		return nil
 	}
-	for _, p := range r.all() {
+	for p := range r.all() {
 		if p.GetSwitch() == sw && p.GetPortGroup() == group {
 			names = append(names, p.GetName())
 		}

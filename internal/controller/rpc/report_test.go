@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
@@ -77,6 +80,23 @@ func TestReport_Changes(t *testing.T) {
 	var none *report
 	if none.count() != 0 || len(none.GetPorts()) != 0 || none.users("s", "web") != nil || none.GetWarnings() != nil {
 		t.Error("a host that has reported nothing has something")
+	}
+}
+
+// What a port is called is found in its message whatever else that has.
+func TestReport_FindsWhatAPortIsCalled(t *testing.T) {
+	for _, p := range []*controllerv1.HostPort{
+		{}, {Switch: "s"}, {Name: "vm1/eth0"},
+		{Switch: "dvs", Name: "vm1/eth0", PortGroup: "web", State: "up", Mac: "02:00:00:00:00:01", Device: "tap0",
+			Since: timestamppb.Now(), Vm: "v", Adapter: "net0", Port: "33", Waits: true, Arrived: true, Role: "host"},
+	} {
+		body := must(proto.Marshal(p))(t)
+		if sw, name := keyOf(body); string(sw) != p.GetSwitch() || string(name) != p.GetName() {
+			t.Errorf("%v: %q of switch %q", p, name, sw)
+		}
+		for cut := range body {
+			keyOf(body[:cut]) // ends
+		}
 	}
 }
 

@@ -50,9 +50,9 @@ func (s *statics) reset() {
 
 // take takes in an object with ports, nil for one that is gone, and returns the hosts and adapters that it concerns.
 func (s *statics) take(name string, o *store.Object) (hosts map[string]bool, nics map[nic]bool, err error) {
-	var ports []store.Port
+	var ports store.Bindings
 	if o != nil {
-		if ports, err = store.DecodePorts(o); err != nil {
+		if ports, err = store.DecodeBindings(o); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -61,13 +61,9 @@ func (s *statics) take(name string, o *store.Object) (hosts map[string]bool, nic
 	for _, b := range s.chunks[name].bound {
 		was[b.id] = b
 	}
-	now := chunkOf{ports: len(ports)}
-	for _, p := range ports {
-		if now.group = p.Group; p.Binding == nil {
-			continue
-		}
-		b := &bound{id: p.ID, group: p.Group, nic: nic{p.Binding.VM, p.Binding.Adapter}, host: p.Binding.Host,
-			mac: p.Binding.MAC, chunk: name}
+	now := chunkOf{group: ports.Group, ports: ports.Ports}
+	for id, p := range ports.Bound {
+		b := &bound{id: id, group: ports.Group, nic: nic{p.VM, p.Adapter}, host: p.Host, mac: p.MAC, chunk: name}
 		if old := was[b.id]; old != nil && *old == *b {
 			b = old
 			delete(was, b.id)

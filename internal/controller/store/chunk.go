@@ -211,6 +211,69 @@ func DecodePorts(o *Object) ([]Port, error) {
 	return ports, nil
 }
 
+// Bindings are whose the ports of an object of KindPorts are.
+type Bindings struct {
+	Group string // SWITCH/GROUP; "" where there are no ports
+	Ports int    // with unbound ones
+	Bound map[string]*Binding
+}
+
+// DecodeBindings reads whose the ports of an object of KindPorts are, and nothing else of them: who follows the store
+// reads all ports of an object each time that one of them is another.
+func DecodeBindings(o *Object) (Bindings, error) {
+	doc := newOutline[struct {
+		Binding *Binding `json:"binding"`
+	}]()
+	group, _, err := doc.read(o.Name, o.Doc)
+	if err != nil {
+		return Bindings{}, err
+	}
+	out := Bindings{Ports: len(doc.Free) + len(doc.Bound), Bound: make(map[string]*Binding, len(doc.Bound))}
+	if out.Ports > 0 {
+		out.Group = group
+	}
+	for id, p := range doc.Bound {
+		if p.Binding == nil {
+			return Bindings{}, fmt.Errorf("store: port %s is bound to nobody", id)
+		}
+		out.Bound[id] = p.Binding
+	}
+	return out, nil
+}
+
+// outline is a chunk of which only that is decoded which is asked for of the bound ports.
+type outline[Port any] struct {
+	Next  int64              `json:"next"`
+	Free  map[string]skipped `json:"free"`
+	Bound map[string]Port    `json:"bound"`
+}
+
+func newOutline[Port any]() *outline[Port] {
+	return &outline[Port]{Free: map[string]skipped{}, Bound: map[string]Port{}}
+}
+
+// read reads a chunk, as decodeChunk does.
+func (c *outline[Port]) read(name string, doc []byte) (group string, number int64, err error) {
+	group, number, ok := parseChunkName(name)
+	if !ok {
+		return "", 0, fmt.Errorf("store: %q is no name of a chunk of ports", name)
+	}
+	there := c
+	if err := json.Unmarshal(doc, &there); err != nil {
+		return "", 0, fmt.Errorf("store: ports %s: %w", name, err)
+	}
+	if there == nil || c.Free == nil || c.Bound == nil {
+		return "", 0, fmt.Errorf("store: ports %s: null is no ports", name)
+	}
+	return group, number, nil
+}
+
+// skipped is a part of a document that nobody asks for.
+type skipped struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
+
 // last returns the unbound port with the highest identifier.
 func (c *chunk) last() string {
 	return slices.MaxFunc(slices.Collect(maps.Keys(c.free)), compareIDs)

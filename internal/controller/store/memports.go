@@ -13,14 +13,15 @@ type chunkInfo struct{ free, bound, next int }
 type chunkInfos map[string]map[int64]chunkInfo
 
 func (i chunkInfos) put(o *Object) {
-	c, err := decodeChunk(o.Name, o.Doc)
+	c := newOutline[skipped]()
+	group, number, err := c.read(o.Name, o.Doc)
 	if err != nil {
 		return // it is reported when somebody needs it
 	}
-	if i[c.group] == nil {
-		i[c.group] = map[int64]chunkInfo{}
+	if i[group] == nil {
+		i[group] = map[int64]chunkInfo{}
 	}
-	i[c.group][c.number] = chunkInfo{free: len(c.free), bound: len(c.bound), next: int(c.next)}
+	i[group][number] = chunkInfo{free: len(c.Free), bound: len(c.Bound), next: int(c.Next)}
 }
 
 func (i chunkInfos) remove(name string) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -462,5 +463,51 @@ func TestFieldsOfPortsThatAreUnknownSurvive(t *testing.T) {
 		if _, err := decodeChunk(web+"/1", []byte(bad)); err == nil {
 			t.Errorf("%s is taken for ports", bad)
 		}
+	}
+}
+
+// Who follows the store reads of a port whose it is, and sees the same as who reads all of it.
+func TestDecodeBindings_SaysWhatDecodePortsSays(t *testing.T) {
+	object := func(doc string) *Object { return &Object{Key: Key{KindPorts, "dvs/db/3"}, Doc: []byte(doc)} }
+	for _, c := range []struct{ name, doc string }{
+		{"none", `{}`},
+		{"unbound ones", `{"next":2,"free":{"96":{},"97":{"name":"x"}},"bound":{}}`},
+		{"bound ones", `{"next":3,"free":{"98":{}},"bound":{"96":{"binding":{"host":"h","vm":"v","adapter":"net0",` +
+			`"mac":"02:00:00:00:00:01","vni":7}},"97":{"name":"x","binding":{"host":"g","vm":"w","adapter":"net1"}}}}`},
+		{"of a newer version", `{"next":1,"later":[1],"bound":{"96":{"more":{"binding":1},"binding":{"host":"h",` +
+			`"vm":"v","adapter":"net0","since":4}}}}`},
+		{"bound to nobody", `{"next":1,"bound":{"96":{}}}`},
+		{"null", `null`},
+		{"null inside", `{"next":1,"free":null,"bound":{}}`},
+		{"no JSON", `{"next":`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ports, wrong := DecodePorts(object(c.doc))
+			got, err := DecodeBindings(object(c.doc))
+			if (err == nil) != (wrong == nil) {
+				t.Fatalf("error %v, want %v", err, wrong)
+			}
+			want := Bindings{Ports: len(ports)}
+			for _, p := range ports {
+				if want.Group = p.Group; p.Binding != nil {
+					if want.Bound == nil {
+						want.Bound = map[string]*Binding{}
+					}
+					want.Bound[p.ID] = p.Binding
+				}
+			}
+			if len(got.Bound) == 0 {
+				got.Bound = nil
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			infos := chunkInfos{}
+			infos.put(object(c.doc))
+			if known, ok := infos["dvs/db"][3]; ok != (wrong == nil || c.name == "bound to nobody") ||
+				ok && wrong == nil && (known.bound != len(want.Bound) || known.free+known.bound != want.Ports) {
+				t.Errorf("in memory %+v (%v), want %+v", known, ok, want)
+			}
+		})
 	}
 }
