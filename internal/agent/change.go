@@ -29,6 +29,10 @@ type changer struct {
 func (cg *changer) change(edit func()) error {
 	before, stale := cg.ports.intent(), cg.ports.stale
 	edit()
+	if err := (keeper{cg.ports}).keep(before); err != nil {
+		cg.ports.restore(before)
+		return err
+	}
 	if _, clash := cg.ports.whole(cg.ports.file); len(clash) > 0 {
 		cg.ports.restore(before)
 		return api.NewError(api.Invalid, clashLines(clash)...)

@@ -169,8 +169,14 @@ func (c *commands) disconnect(ctx context.Context, q api.Disconnect, was **state
 					"first (heddle host-port release %s)", name, printable.ShellWord(name)))
 			}
 			if i >= 0 {
-				*was = c.state.NICOf(c.state.Ports[i].Name)
-				return c.changer.change(c.ports.disconnects(i, q.Reset))
+				name := c.state.Ports[i].Name
+				*was = c.state.NICOf(name)
+				ends := c.ports.disconnects(i, q.Reset)
+				return c.changer.change(func() {
+					if ends(); q.Release {
+						c.state.KeptObjects = state.Released(c.state.KeptObjects, name)
+					}
+				})
 			}
 			if p := c.ports.findDeclared(is); p != nil {
 				return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there, or block "+

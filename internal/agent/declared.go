@@ -78,12 +78,15 @@ func (ps *ports) onlySwitch() string {
 	return ""
 }
 
-// readSlice is what a controller declares by its slice; nil for no slice.
-func readSlice(s *state.Slice, before *spec.Config) (*spec.Config, error) {
-	if s == nil {
-		return nil, nil
+// startSlice reads what a controller handed this host, as an agent that starts has it.
+func (ps keeper) startSlice() error {
+	now := usesOf(ps.state.Ports, ps.state.Overrides)
+	k := state.KeepObjects(ps.state.KeptObjects, nil, ps.state.Slice, now, now)
+	h, err := readHanded(ps.state.Slice, k.Active, nil)
+	if err == nil {
+		ps.take(h)
 	}
-	return s.Set().Config(before)
+	return err
 }
 
 // declaredWarnings are the warnings about what the file and the controller declare.

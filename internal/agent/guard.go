@@ -287,7 +287,7 @@ func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) er
 	}
 	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now,
 		Within: g.within, Controllers: g.controllers,
-		Ports: tr.ports.portsBefore(before), Kept: before.kept, Numbers: tr.state.Numbers}
+		Ports: tr.ports.portsBefore(before), Kept: before.kept, KeptObjects: before.objects, Numbers: tr.state.Numbers}
 	switch {
 	case c.Controllers:
 		c.Within = adopt.ControllersWithin

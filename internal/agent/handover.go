@@ -25,14 +25,14 @@ func (sl *slicing) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, 
 		return nil, api.NewError(api.Invalid, "the controllers define no switch that this host's own file has: there "+
 			"is nothing to hand over (heddle host show)")
 	}
-	cfg, err := sl.read(ctx, next)
+	given, err := sl.read(ctx, next)
 	if err != nil {
 		return nil, err
 	}
 	out := &api.Applied{}
 	if q.DryRun {
 		return out, sl.do(ctx, func() error {
-			_, err := sl.handover(cfg, out)
+			_, err := sl.handover(given.cfg, out)
 			out.DryRun = true
 			return err
 		})
@@ -42,11 +42,11 @@ func (sl *slicing) HandOver(ctx context.Context, q api.HandOver) (*api.Applied, 
 		if err := sl.trials.settleControllers(); err != nil {
 			return err
 		}
-		h, err := sl.handover(cfg, out)
+		h, err := sl.handover(given.cfg, out)
 		if err != nil {
 			return err
 		}
-		return sl.handOver(next, cfg, h, out)
+		return sl.handOver(next, given, h, out)
 	})
 }
 
@@ -111,8 +111,8 @@ func (h *handover) file(own *spec.Config, name string) error {
 }
 
 // handOver makes the change.
-func (sl *slicing) handOver(next *state.Slice, cfg *spec.Config, h *handover, out *api.Applied) error {
-	if faults := spec.CheckDevices(cfg, sl.lookup); len(faults) > 0 {
+func (sl *slicing) handOver(next *state.Slice, given *handed, h *handover, out *api.Applied) error {
+	if faults := spec.CheckDevices(given.cfg, sl.lookup); len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	file := sl.state.Config.File
@@ -121,7 +121,8 @@ func (sl *slicing) handOver(next *state.Slice, cfg *spec.Config, h *handover, ou
 	err := sl.effect.timed(out, 0, func() error {
 		return sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = h.own, src
-			sl.ports.slice, sl.state.Slice = cfg, next
+			keeper{sl.ports}.take(given)
+			sl.state.Slice = next
 			sl.state.Ports = slices.Concat(sl.state.Ports, h.ports)
 		})
 	})

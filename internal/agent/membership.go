@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func (m *membership) begin() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Membership: m.record, Log: m.log, Version: m.version,
-		Connected: m.now, Calls: m.looking, Ports: m.statics})
+		Connected: m.now, Calls: m.looking, Ports: m.statics, Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
 	go func() {
@@ -178,6 +179,7 @@ func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
 				out.Switches = append(out.Switches, sw.Name)
 			}
 		}
+		out.Kept = keeper{m.slicing.ports}.keepsBeside()
 		return nil
 	})
 }
@@ -262,6 +264,12 @@ func (m member) Take(ctx context.Context, next *state.Slice) ([]string, error) {
 	return m.slicing.Take(ctx, next)
 }
 
+// kept are warnings about what the host keeps beside the controllers' definition.
+func (m *membership) kept(ctx context.Context) (lines []string, err error) {
+	err = m.do(ctx, func() error { lines = keeper{m.slicing.ports}.keptWarnings(); return nil })
+	return lines, err
+}
+
 // Report is what the host has of distributed switches of its cluster.
 func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 	out := &controllerv1.HostReport{}
@@ -288,7 +296,8 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 			}
 		}
 		out.Switches = m.isolation.hostSwitches(given)
-		out.Warnings = append(spec.MissingDevices(cfg, m.lookup), texts(m.slicing.ports.misfits)...)
+		out.Warnings = slices.Concat(spec.MissingDevices(cfg, m.lookup), texts(m.slicing.ports.misfits),
+			keeper{m.slicing.ports}.keptWarnings())
 		return nil
 	})
 }
@@ -297,7 +306,8 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 func (m member) reported(p api.Port) *controllerv1.HostPort {
 	out := &controllerv1.HostPort{Switch: p.Switch, Name: p.Name, PortGroup: p.PortGroup, State: string(p.State),
 		Mac: p.MAC, Device: p.Device, Vm: p.VM, Adapter: p.Adapter, Port: p.PortID, Conflict: p.Conflict,
-		Waits: p.Wait != nil, Absent: p.ReasonCode == problem.NoDevice || p.ReasonCode == problem.DeviceMissing}
+		Waits: p.Wait != nil, Absent: p.ReasonCode == problem.NoDevice || p.ReasonCode == problem.DeviceMissing,
+		Kept: keeper{m.slicing.ports}.isKept(p.Switch, p.PortGroup)}
 	if w := m.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		out.Waits, out.Arrived = !w.Awake, w.Awake && !w.Left
 	}

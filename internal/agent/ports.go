@@ -13,6 +13,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
+	"heddle/internal/slice"
 	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
 )
@@ -24,6 +25,7 @@ type ports struct {
 	configFile string
 	file       *spec.Config                // as declared by the file
 	slice      *spec.Config                // as declared by a controller; nil if the host follows none
+	beside     []slice.Object              // of earlier versions, that slice has too
 	declares   declared                    // by file and controller
 	parsed     atomic.Pointer[spec.Config] // the file read last, for the next reading
 	cfg        *spec.Config                // with what commands made
@@ -52,6 +54,8 @@ type intent struct {
 	ports     []spec.Port
 	overrides map[string]state.Override
 	kept      []state.Kept
+	beside    []slice.Object
+	objects   []state.KeptObject
 	cfg       *spec.Config
 	waits     []state.Wait
 	uplinks   []state.Maintenance
@@ -60,7 +64,7 @@ type intent struct {
 
 func (ps *ports) intent() intent {
 	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, ps.state.Reverted, slices.Clone(ps.state.Ports),
-		maps.Clone(ps.state.Overrides), ps.state.Kept,
+		maps.Clone(ps.state.Overrides), ps.state.Kept, ps.beside, ps.state.KeptObjects,
 		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs}
 }
 
@@ -69,6 +73,7 @@ func (ps *ports) restore(i intent) {
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
 	ps.state.Maintenance, ps.state.NICs = i.uplinks, i.nics
 	ps.slice, ps.state.Slice, ps.state.Reverted = i.slice, i.given, i.reverted
+	ps.beside, ps.state.KeptObjects = i.beside, i.objects
 }
 
 // newFaults returns the faults that a change brings. Faults known since the start (the file was edited while the agent
@@ -285,7 +290,7 @@ func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
 
 // chooseConfig sets the active file; fresh: it was never applied before.
 func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
-	if ps.slice, err = readSlice(ps.state.Slice, nil); err != nil {
+	if err = (keeper{ps}).startSlice(); err != nil {
 		return false, fmt.Errorf("the controller's definition as last handed to this host is not valid for this "+
 			"program; "+
 			"start the program before, or heddle host leave and join again: %w", err)

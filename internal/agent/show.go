@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"heddle/internal/agent/metrics"
@@ -51,7 +52,7 @@ func (an *answers) source() view.Source {
 		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(),
 			Started: an.started,
 			Config:  an.state.Config.File, Warnings: append(append([]string{}, an.ports.warnings...),
-				texts(an.ports.misfits)...), Announcing: announcing,
+				slices.Concat(texts(an.ports.misfits), keeper{an.ports}.keptWarnings())...), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
 		Config: an.ports.cfg, File: whole, Plan: an.ports.plan, Applied: an.effect.applied,
 		Remembered: an.state,

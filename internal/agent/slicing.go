@@ -52,11 +52,11 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 	if before != "" {
 		return []string{before}, nil
 	}
-	cfg, err := sl.read(ctx, next)
+	h, err := sl.read(ctx, next)
 	g := &guard{what: fmt.Sprintf("revision %d of the controller's definition", next.Revision), controllers: true}
 	if err == nil {
 		err = sl.trials.tried(ctx, sl.attaching.doAttached, g, &api.Applied{}, func() error {
-			return sl.apply(next, cfg, g.what)
+			return sl.apply(next, h, g.what)
 		})
 	}
 	var faults spec.Faults
@@ -82,16 +82,23 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 	})
 }
 
-// read reads a slice beside the loop.
-func (sl *slicing) read(ctx context.Context, next *state.Slice) (*spec.Config, error) {
+// read reads a slice beside the loop, with what the host keeps beside it.
+func (sl *slicing) read(ctx context.Context, next *state.Slice) (*handed, error) {
 	var before *spec.Config
-	if err := sl.do(ctx, func() error { before = sl.ports.slice; return nil }); err != nil {
+	var k state.Keeping
+	if err := sl.do(ctx, func() error {
+		before = sl.ports.slice
+		now := usesOf(sl.state.Ports, sl.state.Overrides)
+		k = state.KeepObjects(sl.state.KeptObjects, sl.state.Slice, next, now, now)
+		return nil
+	}); err != nil {
 		return nil, err
 	}
-	return readSlice(next, before)
+	return readHanded(next, k.Active, before)
 }
 
-func (sl *slicing) apply(next *state.Slice, cfg *spec.Config, what string) error {
+func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
+	cfg, before := h.cfg, sl.ports.intent()
 	if faults := spec.CheckDevices(cfg, sl.lookup); len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
@@ -104,15 +111,22 @@ func (sl *slicing) apply(next *state.Slice, cfg *spec.Config, what string) error
 		return err
 	}
 	if len(changed) == 0 && sl.state.Slice != nil { // nothing that concerns this host
-		sl.state.Slice = next
+		sl.state.Slice, sl.ports.beside = next, h.beside
+		if err := (keeper{sl.ports}).keep(before); err != nil {
+			sl.ports.restore(before)
+			return err
+		}
 		return sl.ports.save()
 	}
-	if err := sl.changer.change(func() { sl.ports.slice, sl.state.Slice = cfg, next }); err != nil {
+	if err := sl.changer.change(func() { keeper{sl.ports}.take(h); sl.state.Slice = next }); err != nil {
 		return err
 	}
 	sl.ports.warnings = sl.ports.declaredWarnings()
 	sl.log.Info("the controller's definition is active", "revision", next.Revision, "epoch", next.Epoch, "changes",
 		len(changed))
+	for _, line := range (keeper{sl.ports}).keptWarnings() {
+		sl.log.Warn(line)
+	}
 	for i, ch := range changed {
 		if i == mostLogged {
 			break
@@ -150,7 +164,7 @@ func (sl *slicing) own(ctx context.Context, cluster string) error {
 		src := state.Source{File: file, Content: string(text), By: "host leave " + cluster, Seen: sl.ports.seenNow()}
 		err = sl.changer.change(func() {
 			sl.ports.file, sl.state.Config = cfg, src
-			sl.ports.slice, sl.state.Slice, sl.state.Reverted = nil, nil, nil
+			sl.ports.slice, sl.state.Slice, sl.state.Reverted = nil, nil, nil // and keep drops what is kept
 		})
 		if err == nil {
 			sl.ports.parsed.Store(cfg)

@@ -107,7 +107,7 @@ func answered(n *state.NIC, a *controllerv1.PortAnswer) {
 
 // static reports whether a port group that controllers hand this host has static ports.
 func (st *statics) static(sw, group string) bool {
-	if st.ports.slice == nil {
+	if st.ports.slice == nil || (keeper{st.ports}).isKept(sw, group) { // which no controller binds ports of
 		return false
 	}
 	for i := range st.ports.slice.Switches {

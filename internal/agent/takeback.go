@@ -68,15 +68,17 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 		ps.file, ps.state.Config = cfg, *c.File
 		ps.state.Config.Seen, ps.state.Config.By = seen, fmt.Sprintf("%q was taken back", c.What)
 	}
+	before := ps.intent()
 	if c.Slice != nil {
-		cfg, err := readSlice(c.Slice.Was, nil)
+		h, err := readHanded(c.Slice.Was, nil, nil)
 		if err != nil {
 			return err
 		}
 		if c.Controllers && !c.Slice.Was.Same(ps.state.Slice) {
 			ps.state.Reverted = ps.state.Reverted.Again(ps.state.Slice, c.Reason.Text())
 		}
-		ps.slice, ps.state.Slice = cfg, c.Slice.Was
+		keeper{ps}.take(h)
+		ps.state.Slice = c.Slice.Was
 	}
 	ports := slices.Clone(ps.state.Ports)
 	for _, p := range c.Ports {
@@ -91,13 +93,14 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 	}
 	ps.state.Ports = ports
 	if !c.Controllers { // others went on meanwhile
-		ps.state.Kept = c.Kept
+		ps.state.Kept, ps.state.KeptObjects = c.Kept, c.KeptObjects
 	}
 	if c.Uplinks != nil {
 		ps.state.Maintenance = *c.Uplinks
 	}
 	ps.numbersBack(c)
-	return nil
+	before.ports, before.overrides = ps.state.Ports, ps.state.Overrides // no port that comes back is new
+	return keeper{ps}.keep(before)
 }
 
 // numbersBack gives restored ports their earlier numbers.

@@ -59,6 +59,21 @@ type Membership struct {
 	Switches []string `json:"switches"`
 	// Expires is when the host's certificate expires.
 	Expires time.Time `json:"expires,omitzero"`
+	// Kept are the port groups with which this host goes on although the definition lacks them.
+	Kept []KeptPortGroup `json:"kept,omitzero"`
+}
+
+// KeptPortGroup is a port group that the controllers' definition lacks and ports of a host use.
+type KeptPortGroup struct {
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+	// Epoch and Revision are those of the last version that had it.
+	Epoch    int64 `json:"epoch"`
+	Revision int64 `json:"revision"`
+	// Ports are those that use it.
+	Ports []string `json:"ports"`
+	// Without says what of it was left out, since the definition does not go with it; "" for nothing.
+	Without string `json:"without,omitzero"`
 }
 
 // clusterCalls are a client's calls about the cluster.

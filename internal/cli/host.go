@@ -144,6 +144,10 @@ func printMembership(w io.Writer, m *api.Membership) error {
 		{"revision", fmt.Sprintf("%d (epoch %d)", m.Revision, m.Epoch)},
 		{"switches", dash(strings.Join(m.Switches, ", "))},
 		{"certificate", "until " + m.Expires.Local().Format(time.DateTime)}}
+	for _, k := range m.Kept {
+		lines = append(lines, [2]string{"kept", fmt.Sprintf("port group %s/%s of revision %d, for %s", k.Switch,
+			k.PortGroup, k.Revision, strings.Join(k.Ports, ", "))})
+	}
 	for _, l := range lines {
 		if _, err := fmt.Fprintf(w, "%-13s %s\n", l[0], l[1]); err != nil {
 			return err

@@ -36,7 +36,8 @@ type Key struct {
 
 func (k Key) String() string { return string(k.Kind) + " " + k.Name }
 
-func (k Key) compare(o Key) int {
+// Compare orders keys by kind and name.
+func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Name, o.Name))
 }
 
@@ -117,7 +118,7 @@ func (s *Set) Len() int { return len(s.objects) }
 // All are the objects, sorted by kind and name.
 func (s *Set) All() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
-		for _, k := range slices.SortedFunc(maps.Keys(s.objects), Key.compare) {
+		for _, k := range slices.SortedFunc(maps.Keys(s.objects), Key.Compare) {
 			if !yield(s.objects[k]) {
 				return
 			}

@@ -26,9 +26,10 @@ type Change struct {
 	Slice *SliceBefore `json:"slice,omitempty"`
 	// Ports are the run-time ports and overrides that the change affects, as they were before it.
 	Ports []PortBefore `json:"ports,omitempty"`
-	// Kept and Numbers are the fields of state.State before the change.
-	Kept    []state.Kept   `json:"kept,omitempty"`
-	Numbers []state.Number `json:"numbers,omitempty"`
+	// Kept, KeptObjects and Numbers are the fields of state.State before the change.
+	Kept        []state.Kept       `json:"kept,omitempty"`
+	KeptObjects []state.KeptObject `json:"keptObjects,omitempty"`
+	Numbers     []state.Number     `json:"numbers,omitempty"`
 	// Uplinks are the uplinks that commands had drained or blocked before the change, nil if the change leaves them as
 	// they are.
 	Uplinks *[]state.Maintenance `json:"uplinks,omitempty"`

@@ -91,6 +91,8 @@ type Options struct {
 	Connected func(controller string, err error)
 	// Dial makes the connections; nil for those from whatever address of the host.
 	Dial Dial
+	// Kept are warnings about what the host keeps beside the version that is active; nil for none.
+	Kept func(context.Context) ([]string, error)
 	// Calls answers calls of the agent's contract that others make by way of the controller; nil refuses them.
 	Calls http.Handler
 }

@@ -116,8 +116,13 @@ func (s *session) activate() error {
 			s.Log.Error("the controller's definition is not active; the one before is", "revision", next.Revision,
 				"why", problems)
 		}
-		if err := s.send(&controllerv1.FollowSliceRequest{Acknowledgement: &controllerv1.SliceAcknowledgement{
-			Version: next.version(), Problems: problems}}); err != nil {
+		a := &controllerv1.SliceAcknowledgement{Version: next.version(), Problems: problems}
+		if s.Kept != nil && len(problems) == 0 {
+			if a.Warnings, err = s.Kept(s.ctx); err != nil {
+				return err
+			}
+		}
+		if err := s.send(&controllerv1.FollowSliceRequest{Acknowledgement: a}); err != nil {
 			return err
 		}
 		s.Changed() // the warnings

@@ -1,6 +1,10 @@
 package state
 
-import "heddle/internal/slice"
+import (
+	"slices"
+
+	"heddle/internal/slice"
+)
 
 // Slice is what a controller sent this host last, as far as it is active. It is replaced and never changed in place.
 type Slice struct {
@@ -46,6 +50,18 @@ func (s *Slice) Set() *slice.Set {
 		return &slice.Set{}
 	}
 	return slice.Of(s.Objects...)
+}
+
+// Get returns the object of that name; of nil, none.
+func (s *Slice) Get(k slice.Key) (slice.Object, bool) {
+	if s == nil {
+		return slice.Object{}, false
+	}
+	i, ok := slices.BinarySearchFunc(s.Objects, k, func(o slice.Object, k slice.Key) int { return o.Compare(k) })
+	if !ok {
+		return slice.Object{}, false
+	}
+	return s.Objects[i], true
 }
 
 // Same reports whether both are the same version of the definition.

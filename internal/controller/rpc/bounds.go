@@ -30,8 +30,8 @@ func (f *fleet) amended(h *host, c *conn, change *controllerv1.HostReportChange)
 }
 
 // keep takes in a report of a host: of it, ports in port groups of switches that the host has, by the definition or by
-// the one that is active there still. A host speaks for nothing else (S104). What it brings of those is given back. The
-// caller holds the lock.
+// the one that is active there still, and those in port groups that the definition lacks altogether. A host speaks for
+// nothing else (S104). What it brings of those is given back. The caller holds the lock.
 func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort) bool) (*report, error)) (
 	kept []*controllerv1.HostPort, ok bool) {
 	set, err := f.target(h)
@@ -51,6 +51,10 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 				kept = append(kept, p)
 				return true
 			}
+		}
+		if _, defined := f.inventory.Objects().Get(key); p.GetKept() && !defined {
+			kept = append(kept, p) // nobody has the port group any more
+			return true
 		}
 		beyond = p
 		left++

@@ -215,6 +215,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 		default:
 			h.reverted = nil // where it goes back again, it comes back and says so
 			h.active = version{v.GetRevision(), slice.Hash(v.GetHash()), true}
+			h.report = h.report.warned(a.GetWarnings())
 		}
 		if !a.GetResend() {
 			c.acknowledged++

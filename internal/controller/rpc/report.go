@@ -74,6 +74,24 @@ func (r *report) changed(c *controllerv1.HostReportChange, keep func(*controller
 	return left.with(c.GetPut(), keep)
 }
 
+// warned is the report with these warnings, beside those that it has, until the host reports anew.
+func (r *report) warned(lines []string) *report {
+	next := report{}
+	if r != nil {
+		next = *r
+	}
+	next.warnings = slices.Clone(next.warnings)
+	for _, line := range lines {
+		if !slices.Contains(next.warnings, line) {
+			next.warnings = append(next.warnings, line)
+		}
+	}
+	if len(next.warnings) == len(r.GetWarnings()) {
+		return r
+	}
+	return &next
+}
+
 // portKey is what a port is called on its host.
 type portKey struct{ sw, name string }
 

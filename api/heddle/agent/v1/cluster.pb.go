@@ -429,7 +429,9 @@ type Membership struct {
 	// switches are the switches that the controllers declare on this host.
 	Switches []string `protobuf:"bytes,11,rep,name=switches,proto3" json:"switches,omitempty"`
 	// expires is when the host's certificate expires.
-	Expires       *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=expires,proto3" json:"expires,omitempty"`
+	Expires *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=expires,proto3" json:"expires,omitempty"`
+	// kept are the port groups with which this host goes on although the definition lacks them.
+	Kept          []*KeptPortGroup `protobuf:"bytes,60,rep,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -548,6 +550,101 @@ func (x *Membership) GetExpires() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Membership) GetKept() []*KeptPortGroup {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+// KeptPortGroup is a port group that the controllers' definition lacks and ports of a host use.
+type KeptPortGroup struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Switch    string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup string                 `protobuf:"bytes,2,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// epoch and revision are those of the last version that had it.
+	Epoch    int64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Revision int64 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
+	// ports are those that use it.
+	Ports []string `protobuf:"bytes,5,rep,name=ports,proto3" json:"ports,omitempty"`
+	// without says what of it was left out, since the definition does not go with it.
+	Without       string `protobuf:"bytes,6,opt,name=without,proto3" json:"without,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptPortGroup) Reset() {
+	*x = KeptPortGroup{}
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptPortGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptPortGroup) ProtoMessage() {}
+
+func (x *KeptPortGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptPortGroup.ProtoReflect.Descriptor instead.
+func (*KeptPortGroup) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *KeptPortGroup) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *KeptPortGroup) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *KeptPortGroup) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *KeptPortGroup) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *KeptPortGroup) GetPorts() []string {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *KeptPortGroup) GetWithout() string {
+	if x != nil {
+		return x.Without
+	}
+	return ""
+}
+
 var File_heddle_agent_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
@@ -578,7 +675,7 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x14LeaveClusterResponse\x12;\n" +
 	"\n" +
 	"membership\x18\x01 \x01(\v2\x1b.heddle.agent.v1.MembershipR\n" +
-	"membership\"\xf2\x02\n" +
+	"membership\"\xa6\x03\n" +
 	"\n" +
 	"Membership\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\bR\x06member\x12\x18\n" +
@@ -593,7 +690,16 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x05epoch\x18\n" +
 	" \x01(\x03R\x05epoch\x12\x1a\n" +
 	"\bswitches\x18\v \x03(\tR\bswitches\x124\n" +
-	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires2\xf8\x02\n" +
+	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x122\n" +
+	"\x04kept\x18< \x03(\v2\x1e.heddle.agent.v1.KeptPortGroupR\x04kept\"\xa8\x01\n" +
+	"\rKeptPortGroup\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x02 \x01(\tR\tportGroup\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\x12\x1a\n" +
+	"\brevision\x18\x04 \x01(\x03R\brevision\x12\x14\n" +
+	"\x05ports\x18\x05 \x03(\tR\x05ports\x12\x18\n" +
+	"\awithout\x18\x06 \x01(\tR\awithout2\xf8\x02\n" +
 	"\x0eClusterService\x12^\n" +
 	"\rGetMembership\x12%.heddle.agent.v1.GetMembershipRequest\x1a&.heddle.agent.v1.GetMembershipResponse\x12X\n" +
 	"\vJoinCluster\x12#.heddle.agent.v1.JoinClusterRequest\x1a$.heddle.agent.v1.JoinClusterResponse\x12O\n" +
@@ -612,7 +718,7 @@ func file_heddle_agent_v1_cluster_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_cluster_proto_rawDescData
 }
 
-var file_heddle_agent_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_heddle_agent_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_heddle_agent_v1_cluster_proto_goTypes = []any{
 	(*GetMembershipRequest)(nil),  // 0: heddle.agent.v1.GetMembershipRequest
 	(*GetMembershipResponse)(nil), // 1: heddle.agent.v1.GetMembershipResponse
@@ -623,31 +729,33 @@ var file_heddle_agent_v1_cluster_proto_goTypes = []any{
 	(*LeaveClusterRequest)(nil),   // 6: heddle.agent.v1.LeaveClusterRequest
 	(*LeaveClusterResponse)(nil),  // 7: heddle.agent.v1.LeaveClusterResponse
 	(*Membership)(nil),            // 8: heddle.agent.v1.Membership
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
-	(*Applied)(nil),               // 10: heddle.agent.v1.Applied
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*KeptPortGroup)(nil),         // 9: heddle.agent.v1.KeptPortGroup
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*Applied)(nil),               // 11: heddle.agent.v1.Applied
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_cluster_proto_depIdxs = []int32{
 	8,  // 0: heddle.agent.v1.GetMembershipResponse.membership:type_name -> heddle.agent.v1.Membership
 	8,  // 1: heddle.agent.v1.JoinClusterResponse.membership:type_name -> heddle.agent.v1.Membership
-	9,  // 2: heddle.agent.v1.HandOverRequest.confirm_within:type_name -> google.protobuf.Duration
-	10, // 3: heddle.agent.v1.HandOverResponse.applied:type_name -> heddle.agent.v1.Applied
+	10, // 2: heddle.agent.v1.HandOverRequest.confirm_within:type_name -> google.protobuf.Duration
+	11, // 3: heddle.agent.v1.HandOverResponse.applied:type_name -> heddle.agent.v1.Applied
 	8,  // 4: heddle.agent.v1.LeaveClusterResponse.membership:type_name -> heddle.agent.v1.Membership
-	11, // 5: heddle.agent.v1.Membership.since:type_name -> google.protobuf.Timestamp
-	11, // 6: heddle.agent.v1.Membership.expires:type_name -> google.protobuf.Timestamp
-	0,  // 7: heddle.agent.v1.ClusterService.GetMembership:input_type -> heddle.agent.v1.GetMembershipRequest
-	2,  // 8: heddle.agent.v1.ClusterService.JoinCluster:input_type -> heddle.agent.v1.JoinClusterRequest
-	4,  // 9: heddle.agent.v1.ClusterService.HandOver:input_type -> heddle.agent.v1.HandOverRequest
-	6,  // 10: heddle.agent.v1.ClusterService.LeaveCluster:input_type -> heddle.agent.v1.LeaveClusterRequest
-	1,  // 11: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
-	3,  // 12: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
-	5,  // 13: heddle.agent.v1.ClusterService.HandOver:output_type -> heddle.agent.v1.HandOverResponse
-	7,  // 14: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
-	11, // [11:15] is the sub-list for method output_type
-	7,  // [7:11] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	12, // 5: heddle.agent.v1.Membership.since:type_name -> google.protobuf.Timestamp
+	12, // 6: heddle.agent.v1.Membership.expires:type_name -> google.protobuf.Timestamp
+	9,  // 7: heddle.agent.v1.Membership.kept:type_name -> heddle.agent.v1.KeptPortGroup
+	0,  // 8: heddle.agent.v1.ClusterService.GetMembership:input_type -> heddle.agent.v1.GetMembershipRequest
+	2,  // 9: heddle.agent.v1.ClusterService.JoinCluster:input_type -> heddle.agent.v1.JoinClusterRequest
+	4,  // 10: heddle.agent.v1.ClusterService.HandOver:input_type -> heddle.agent.v1.HandOverRequest
+	6,  // 11: heddle.agent.v1.ClusterService.LeaveCluster:input_type -> heddle.agent.v1.LeaveClusterRequest
+	1,  // 12: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
+	3,  // 13: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
+	5,  // 14: heddle.agent.v1.ClusterService.HandOver:output_type -> heddle.agent.v1.HandOverResponse
+	7,  // 15: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
+	12, // [12:16] is the sub-list for method output_type
+	8,  // [8:12] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_cluster_proto_init() }
@@ -662,7 +770,7 @@ func file_heddle_agent_v1_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_cluster_proto_rawDesc), len(file_heddle_agent_v1_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

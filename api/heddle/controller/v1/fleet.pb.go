@@ -39,6 +39,8 @@ const (
 	HostState_HOST_STATE_WARNING HostState = 4
 	// disconnected: no controller has a connection from it; it goes on by what it has.
 	HostState_HOST_STATE_DISCONNECTED HostState = 5
+	// down: it has the newest version active, and no uplink of one of its switches can be used: its guests are cut off.
+	HostState_HOST_STATE_DOWN HostState = 6
 	// reverted: the newest version cut it off from its controllers, and it went back.
 	HostState_HOST_STATE_REVERTED HostState = 7
 )
@@ -52,6 +54,7 @@ var (
 		3: "HOST_STATE_OUT_OF_SYNC",
 		4: "HOST_STATE_WARNING",
 		5: "HOST_STATE_DISCONNECTED",
+		6: "HOST_STATE_DOWN",
 		7: "HOST_STATE_REVERTED",
 	}
 	HostState_value = map[string]int32{
@@ -61,6 +64,7 @@ var (
 		"HOST_STATE_OUT_OF_SYNC":  3,
 		"HOST_STATE_WARNING":      4,
 		"HOST_STATE_DISCONNECTED": 5,
+		"HOST_STATE_DOWN":         6,
 		"HOST_STATE_REVERTED":     7,
 	}
 )
@@ -828,7 +832,9 @@ type Host struct {
 	// stale: that controller does not answer, this is what was known last.
 	Stale bool `protobuf:"varint,12,opt,name=stale,proto3" json:"stale,omitempty"`
 	// unknown are fields of the definition that its agent does not know, a line each: they are not active there.
-	Unknown       []string `protobuf:"bytes,30,rep,name=unknown,proto3" json:"unknown,omitempty"`
+	Unknown []string `protobuf:"bytes,30,rep,name=unknown,proto3" json:"unknown,omitempty"`
+	// switches are its distributed switches and their uplinks, as it reported them last.
+	Switches      []*HostSwitch `protobuf:"bytes,60,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -950,6 +956,13 @@ func (x *Host) GetStale() bool {
 func (x *Host) GetUnknown() []string {
 	if x != nil {
 		return x.Unknown
+	}
+	return nil
+}
+
+func (x *Host) GetSwitches() []*HostSwitch {
+	if x != nil {
+		return x.Switches
 	}
 	return nil
 }
@@ -1262,7 +1275,10 @@ type FleetPort struct {
 	Mac       string                 `protobuf:"bytes,6,opt,name=mac,proto3" json:"mac,omitempty"`
 	Device    string                 `protobuf:"bytes,7,opt,name=device,proto3" json:"device,omitempty"`
 	// stale: its host is not connected; this is what it reported last.
-	Stale         bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
+	Stale bool `protobuf:"varint,8,opt,name=stale,proto3" json:"stale,omitempty"`
+	// vm and adapter are whose port it is; "" where nobody said.
+	Vm            string `protobuf:"bytes,9,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter       string `protobuf:"bytes,10,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1351,6 +1367,20 @@ func (x *FleetPort) GetStale() bool {
 		return x.Stale
 	}
 	return false
+}
+
+func (x *FleetPort) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *FleetPort) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
 }
 
 // CreateJoinTokenRequest says what the token allows.
@@ -1653,7 +1683,7 @@ var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\xed\x01\n" +
+	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xed\x01\n" +
 	"\x16ApplyDefinitionRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -1703,7 +1733,7 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12 \n" +
 	"\vcontrollers\x18\x03 \x01(\x05R\vcontrollers\x12 \n" +
 	"\vunreachable\x18\x04 \x03(\tR\vunreachable\x12\x14\n" +
-	"\x05stale\x18\x05 \x01(\tR\x05stale\"\xdc\x03\n" +
+	"\x05stale\x18\x05 \x01(\tR\x05stale\"\x9a\x04\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12>\n" +
@@ -1720,7 +1750,8 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"controller\x18\v \x01(\tR\n" +
 	"controller\x12\x14\n" +
 	"\x05stale\x18\f \x01(\bR\x05stale\x12\x18\n" +
-	"\aunknown\x18\x1e \x03(\tR\aunknown\x1a9\n" +
+	"\aunknown\x18\x1e \x03(\tR\aunknown\x12<\n" +
+	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"'\n" +
@@ -1739,7 +1770,7 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x16ListFleetPortsResponse\x125\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1f.heddle.controller.v1.FleetPortR\x05ports\x12 \n" +
 	"\vunreachable\x18\x02 \x03(\tR\vunreachable\x12\x14\n" +
-	"\x05stale\x18\x03 \x01(\tR\x05stale\"\xc0\x01\n" +
+	"\x05stale\x18\x03 \x01(\tR\x05stale\"\xea\x01\n" +
 	"\tFleetPort\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +
@@ -1749,7 +1780,10 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x10\n" +
 	"\x03mac\x18\x06 \x01(\tR\x03mac\x12\x16\n" +
 	"\x06device\x18\a \x01(\tR\x06device\x12\x14\n" +
-	"\x05stale\x18\b \x01(\bR\x05stale\"\xd6\x01\n" +
+	"\x05stale\x18\b \x01(\bR\x05stale\x12\x0e\n" +
+	"\x02vm\x18\t \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\n" +
+	" \x01(\tR\aadapter\"\xd6\x01\n" +
 	"\x16CreateJoinTokenRequest\x12P\n" +
 	"\x06labels\x18\x01 \x03(\v28.heddle.controller.v1.CreateJoinTokenRequest.LabelsEntryR\x06labels\x12/\n" +
 	"\x05lasts\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05lasts\x1a9\n" +
@@ -1771,14 +1805,15 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x06before\x18\x02 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x06before\x12 \n" +
 	"\vdifferences\x18\x03 \x03(\tR\vdifferences\x125\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x1f.heddle.controller.v1.HostStateR\x05state\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems*\x8f\x02\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems*\xae\x02\n" +
 	"\tHostState\x12\x1a\n" +
 	"\x16HOST_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\rHOST_STATE_UP\x10\x01\x1a\x06\x8a\xb5\x18\x02up\x12#\n" +
 	"\x12HOST_STATE_PENDING\x10\x02\x1a\v\x8a\xb5\x18\apending\x12+\n" +
 	"\x16HOST_STATE_OUT_OF_SYNC\x10\x03\x1a\x0f\x8a\xb5\x18\vout-of-sync\x12#\n" +
 	"\x12HOST_STATE_WARNING\x10\x04\x1a\v\x8a\xb5\x18\awarning\x12-\n" +
-	"\x17HOST_STATE_DISCONNECTED\x10\x05\x1a\x10\x8a\xb5\x18\fdisconnected\x12%\n" +
+	"\x17HOST_STATE_DISCONNECTED\x10\x05\x1a\x10\x8a\xb5\x18\fdisconnected\x12\x1d\n" +
+	"\x0fHOST_STATE_DOWN\x10\x06\x1a\b\x8a\xb5\x18\x04down\x12%\n" +
 	"\x13HOST_STATE_REVERTED\x10\a\x1a\f\x8a\xb5\x18\breverted2\xc0\x06\n" +
 	"\fFleetService\x12n\n" +
 	"\x0fApplyDefinition\x12,.heddle.controller.v1.ApplyDefinitionRequest\x1a-.heddle.controller.v1.ApplyDefinitionResponse\x12h\n" +
@@ -1834,6 +1869,7 @@ var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	nil,                             // 25: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
 	(*durationpb.Duration)(nil),     // 26: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil),   // 27: google.protobuf.Timestamp
+	(*HostSwitch)(nil),              // 28: heddle.controller.v1.HostSwitch
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
 	26, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
@@ -1847,35 +1883,36 @@ var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
 	24, // 8: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
 	0,  // 9: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
 	27, // 10: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	18, // 11: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	25, // 12: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	26, // 13: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	27, // 14: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	26, // 15: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	23, // 16: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 17: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 18: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 19: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	7,  // 20: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	9,  // 21: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	12, // 22: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	16, // 23: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	21, // 24: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	14, // 25: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	19, // 26: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	2,  // 27: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	8,  // 28: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	10, // 29: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	13, // 30: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	17, // 31: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	22, // 32: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	15, // 33: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	20, // 34: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	27, // [27:35] is the sub-list for method output_type
-	19, // [19:27] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	28, // 11: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	18, // 12: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	25, // 13: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	26, // 14: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	27, // 15: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	26, // 16: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	23, // 17: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 18: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 19: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 20: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	7,  // 21: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	9,  // 22: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	12, // 23: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	16, // 24: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	21, // 25: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	14, // 26: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	19, // 27: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	2,  // 28: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	8,  // 29: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	10, // 30: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	13, // 31: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	17, // 32: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	22, // 33: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	15, // 34: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	20, // 35: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	28, // [28:36] is the sub-list for method output_type
+	20, // [20:28] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -1883,6 +1920,7 @@ func file_heddle_controller_v1_fleet_proto_init() {
 	if File_heddle_controller_v1_fleet_proto != nil {
 		return
 	}
+	file_heddle_controller_v1_host_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1061,7 +1061,9 @@ type SliceAcknowledgement struct {
 	// problems says, line by line, why the version is not active; empty where it is active in the kernel.
 	Problems []string `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"`
 	// resend: the update did not fit what the host has; it asks for the whole content.
-	Resend        bool `protobuf:"varint,3,opt,name=resend,proto3" json:"resend,omitempty"`
+	Resend bool `protobuf:"varint,3,opt,name=resend,proto3" json:"resend,omitempty"`
+	// warnings are what the host keeps beside an active version that it lacks; a report has them as well, a little later.
+	Warnings      []string `protobuf:"bytes,60,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1117,6 +1119,13 @@ func (x *SliceAcknowledgement) GetResend() bool {
 	return false
 }
 
+func (x *SliceAcknowledgement) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // HostReport is what a host has; a later one replaces those before.
 type HostReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1124,7 +1133,9 @@ type HostReport struct {
 	// warnings are those of the host about the definition: a device that is missing.
 	Warnings []string `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// reverted is what the host went back from, since it lost its controllers; unset for nothing.
-	Reverted      *RevertedSlice `protobuf:"bytes,30,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	Reverted *RevertedSlice `protobuf:"bytes,30,opt,name=reverted,proto3" json:"reverted,omitempty"`
+	// switches are the distributed switches of the host.
+	Switches      []*HostSwitch `protobuf:"bytes,60,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1180,6 +1191,156 @@ func (x *HostReport) GetReverted() *RevertedSlice {
 	return nil
 }
 
+func (x *HostReport) GetSwitches() []*HostSwitch {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+// HostSwitch is how a distributed switch is on a host.
+type HostSwitch struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Uplinks []*HostUplink          `protobuf:"bytes,2,rep,name=uplinks,proto3" json:"uplinks,omitempty"`
+	// isolated says why no frame passes between the switch and the physical network; "" where some uplink is up, and for a
+	// switch without uplinks.
+	Isolated string `protobuf:"bytes,3,opt,name=isolated,proto3" json:"isolated,omitempty"`
+	// maintained: that is so because the uplinks were taken out of use.
+	Maintained    bool `protobuf:"varint,4,opt,name=maintained,proto3" json:"maintained,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostSwitch) Reset() {
+	*x = HostSwitch{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostSwitch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostSwitch) ProtoMessage() {}
+
+func (x *HostSwitch) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostSwitch.ProtoReflect.Descriptor instead.
+func (*HostSwitch) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HostSwitch) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HostSwitch) GetUplinks() []*HostUplink {
+	if x != nil {
+		return x.Uplinks
+	}
+	return nil
+}
+
+func (x *HostSwitch) GetIsolated() string {
+	if x != nil {
+		return x.Isolated
+	}
+	return ""
+}
+
+func (x *HostSwitch) GetMaintained() bool {
+	if x != nil {
+		return x.Maintained
+	}
+	return false
+}
+
+// HostUplink is an uplink of a host.
+type HostUplink struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Device string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	// state as heddle uplink list shows it.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// reason why it is not up, for people; "" for one that is.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostUplink) Reset() {
+	*x = HostUplink{}
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostUplink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostUplink) ProtoMessage() {}
+
+func (x *HostUplink) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostUplink.ProtoReflect.Descriptor instead.
+func (*HostUplink) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *HostUplink) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HostUplink) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *HostUplink) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *HostUplink) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // RevertedSlice is a version that cut a host off from its controllers, so that the host went back from it. It is sent to
 // that host again when somebody has changed it, or forces it.
 type RevertedSlice struct {
@@ -1195,7 +1356,7 @@ type RevertedSlice struct {
 
 func (x *RevertedSlice) Reset() {
 	*x = RevertedSlice{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1368,7 @@ func (x *RevertedSlice) String() string {
 func (*RevertedSlice) ProtoMessage() {}
 
 func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1381,7 @@ func (x *RevertedSlice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertedSlice.ProtoReflect.Descriptor instead.
 func (*RevertedSlice) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RevertedSlice) GetVersion() *SliceVersion {
@@ -1251,14 +1412,16 @@ type HostReportChange struct {
 	Put     []*HostPort    `protobuf:"bytes,1,rep,name=put,proto3" json:"put,omitempty"`
 	Removed []*HostPortKey `protobuf:"bytes,2,rep,name=removed,proto3" json:"removed,omitempty"`
 	// warnings are all that there are now.
-	Warnings      []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// switches are all that there are now.
+	Switches      []*HostSwitch `protobuf:"bytes,60,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostReportChange) Reset() {
 	*x = HostReportChange{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1433,7 @@ func (x *HostReportChange) String() string {
 func (*HostReportChange) ProtoMessage() {}
 
 func (x *HostReportChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1446,7 @@ func (x *HostReportChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReportChange.ProtoReflect.Descriptor instead.
 func (*HostReportChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HostReportChange) GetPut() []*HostPort {
@@ -1307,6 +1470,13 @@ func (x *HostReportChange) GetWarnings() []string {
 	return nil
 }
 
+func (x *HostReportChange) GetSwitches() []*HostSwitch {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
 // HostPortKey names a port of a host.
 type HostPortKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1318,7 +1488,7 @@ type HostPortKey struct {
 
 func (x *HostPortKey) Reset() {
 	*x = HostPortKey{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1500,7 @@ func (x *HostPortKey) String() string {
 func (*HostPortKey) ProtoMessage() {}
 
 func (x *HostPortKey) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1513,7 @@ func (x *HostPortKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPortKey.ProtoReflect.Descriptor instead.
 func (*HostPortKey) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HostPortKey) GetSwitch() string {
@@ -1383,14 +1553,19 @@ type HostPort struct {
 	// waits: its guest does not run here (S99).
 	Waits bool `protobuf:"varint,24,opt,name=waits,proto3" json:"waits,omitempty"`
 	// arrived: its guest came by a migration a moment ago.
-	Arrived       bool `protobuf:"varint,25,opt,name=arrived,proto3" json:"arrived,omitempty"`
+	Arrived bool `protobuf:"varint,25,opt,name=arrived,proto3" json:"arrived,omitempty"`
+	// absent: it has no device on the host, so that no guest runs by it there: the guest died unseen, or the host was
+	// switched off and the guest runs elsewhere now.
+	Absent bool `protobuf:"varint,60,opt,name=absent,proto3" json:"absent,omitempty"`
+	// kept: the definition lacks its port group, with which the host goes on for it.
+	Kept          bool `protobuf:"varint,61,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostPort) Reset() {
 	*x = HostPort{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1577,7 @@ func (x *HostPort) String() string {
 func (*HostPort) ProtoMessage() {}
 
 func (x *HostPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1590,7 @@ func (x *HostPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPort.ProtoReflect.Descriptor instead.
 func (*HostPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HostPort) GetSwitch() string {
@@ -1516,6 +1691,20 @@ func (x *HostPort) GetArrived() bool {
 	return false
 }
 
+func (x *HostPort) GetAbsent() bool {
+	if x != nil {
+		return x.Absent
+	}
+	return false
+}
+
+func (x *HostPort) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
+}
+
 // FollowSliceResponse is what a controller says.
 type FollowSliceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1549,7 +1738,7 @@ type FollowSliceResponse struct {
 
 func (x *FollowSliceResponse) Reset() {
 	*x = FollowSliceResponse{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1750,7 @@ func (x *FollowSliceResponse) String() string {
 func (*FollowSliceResponse) ProtoMessage() {}
 
 func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1763,7 @@ func (x *FollowSliceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowSliceResponse.ProtoReflect.Descriptor instead.
 func (*FollowSliceResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FollowSliceResponse) GetUpdate() *SliceUpdate {
@@ -1672,7 +1861,7 @@ type RenewCertificate struct {
 
 func (x *RenewCertificate) Reset() {
 	*x = RenewCertificate{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1873,7 @@ func (x *RenewCertificate) String() string {
 func (*RenewCertificate) ProtoMessage() {}
 
 func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1886,7 @@ func (x *RenewCertificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewCertificate.ProtoReflect.Descriptor instead.
 func (*RenewCertificate) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RenewCertificate) GetSameKey() bool {
@@ -1725,7 +1914,7 @@ type HostCall struct {
 
 func (x *HostCall) Reset() {
 	*x = HostCall{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +1926,7 @@ func (x *HostCall) String() string {
 func (*HostCall) ProtoMessage() {}
 
 func (x *HostCall) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +1939,7 @@ func (x *HostCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCall.ProtoReflect.Descriptor instead.
 func (*HostCall) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HostCall) GetId() uint64 {
@@ -1795,7 +1984,7 @@ type HostCallBegin struct {
 
 func (x *HostCallBegin) Reset() {
 	*x = HostCallBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1807,7 +1996,7 @@ func (x *HostCallBegin) String() string {
 func (*HostCallBegin) ProtoMessage() {}
 
 func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1820,7 +2009,7 @@ func (x *HostCallBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCallBegin.ProtoReflect.Descriptor instead.
 func (*HostCallBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HostCallBegin) GetProcedure() string {
@@ -1862,7 +2051,7 @@ type HostAnswer struct {
 
 func (x *HostAnswer) Reset() {
 	*x = HostAnswer{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2063,7 @@ func (x *HostAnswer) String() string {
 func (*HostAnswer) ProtoMessage() {}
 
 func (x *HostAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2076,7 @@ func (x *HostAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswer.ProtoReflect.Descriptor instead.
 func (*HostAnswer) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HostAnswer) GetCall() uint64 {
@@ -1937,7 +2126,7 @@ type HostAnswerBegin struct {
 
 func (x *HostAnswerBegin) Reset() {
 	*x = HostAnswerBegin{}
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2138,7 @@ func (x *HostAnswerBegin) String() string {
 func (*HostAnswerBegin) ProtoMessage() {}
 
 func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_host_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2151,7 @@ func (x *HostAnswerBegin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostAnswerBegin.ProtoReflect.Descriptor instead.
 func (*HostAnswerBegin) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HostAnswerBegin) GetStatus() uint32 {
@@ -2057,27 +2246,44 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06report\x18\x04 \x01(\v2 .heddle.controller.v1.HostReportR\x06report\x12\x18\n" +
 	"\aanswers\x18\x14 \x01(\bR\aanswers\x12\"\n" +
 	"\fconversation\x18\x05 \x01(\x04R\fconversation\x12\x16\n" +
-	"\x06fields\x18\x1e \x01(\tR\x06fields\"\x88\x01\n" +
+	"\x06fields\x18\x1e \x01(\tR\x06fields\"\xa4\x01\n" +
 	"\x14SliceAcknowledgement\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x1a\n" +
 	"\bproblems\x18\x02 \x03(\tR\bproblems\x12\x16\n" +
-	"\x06resend\x18\x03 \x01(\bR\x06resend\"\x9f\x01\n" +
+	"\x06resend\x18\x03 \x01(\bR\x06resend\x12\x1a\n" +
+	"\bwarnings\x18< \x03(\tR\bwarnings\"\xdd\x01\n" +
 	"\n" +
 	"HostReport\x124\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostPortR\x05ports\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12?\n" +
-	"\breverted\x18\x1e \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\"u\n" +
+	"\breverted\x18\x1e \x01(\v2#.heddle.controller.v1.RevertedSliceR\breverted\x12<\n" +
+	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\"\x98\x01\n" +
+	"\n" +
+	"HostSwitch\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12:\n" +
+	"\auplinks\x18\x02 \x03(\v2 .heddle.controller.v1.HostUplinkR\auplinks\x12\x1a\n" +
+	"\bisolated\x18\x03 \x01(\tR\bisolated\x12\x1e\n" +
+	"\n" +
+	"maintained\x18\x04 \x01(\bR\n" +
+	"maintained\"f\n" +
+	"\n" +
+	"HostUplink\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"u\n" +
 	"\rRevertedSlice\x12<\n" +
 	"\aversion\x18\x01 \x01(\v2\".heddle.controller.v1.SliceVersionR\aversion\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x14\n" +
-	"\x05times\x18\x03 \x01(\x03R\x05times\"\x9d\x01\n" +
+	"\x05times\x18\x03 \x01(\x03R\x05times\"\xdb\x01\n" +
 	"\x10HostReportChange\x120\n" +
 	"\x03put\x18\x01 \x03(\v2\x1e.heddle.controller.v1.HostPortR\x03put\x12;\n" +
 	"\aremoved\x18\x02 \x03(\v2!.heddle.controller.v1.HostPortKeyR\aremoved\x12\x1a\n" +
-	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"9\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12<\n" +
+	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\"9\n" +
 	"\vHostPortKey\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xe5\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x91\x03\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2093,7 +2299,9 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x04port\x18\x16 \x01(\tR\x04port\x12\x1a\n" +
 	"\bconflict\x18\x17 \x01(\tR\bconflict\x12\x14\n" +
 	"\x05waits\x18\x18 \x01(\bR\x05waits\x12\x18\n" +
-	"\aarrived\x18\x19 \x01(\bR\aarrived\"\xc4\x04\n" +
+	"\aarrived\x18\x19 \x01(\bR\aarrived\x12\x16\n" +
+	"\x06absent\x18< \x01(\bR\x06absent\x12\x12\n" +
+	"\x04kept\x18= \x01(\bR\x04kept\"\xc4\x04\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2152,7 +2360,7 @@ func file_heddle_controller_v1_host_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_host_proto_rawDescData
 }
 
-var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_heddle_controller_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*PingControllerRequest)(nil),  // 0: heddle.controller.v1.PingControllerRequest
 	(*PingControllerResponse)(nil), // 1: heddle.controller.v1.PingControllerResponse
@@ -2171,21 +2379,23 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*HostHello)(nil),              // 14: heddle.controller.v1.HostHello
 	(*SliceAcknowledgement)(nil),   // 15: heddle.controller.v1.SliceAcknowledgement
 	(*HostReport)(nil),             // 16: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),          // 17: heddle.controller.v1.RevertedSlice
-	(*HostReportChange)(nil),       // 18: heddle.controller.v1.HostReportChange
-	(*HostPortKey)(nil),            // 19: heddle.controller.v1.HostPortKey
-	(*HostPort)(nil),               // 20: heddle.controller.v1.HostPort
-	(*FollowSliceResponse)(nil),    // 21: heddle.controller.v1.FollowSliceResponse
-	(*RenewCertificate)(nil),       // 22: heddle.controller.v1.RenewCertificate
-	(*HostCall)(nil),               // 23: heddle.controller.v1.HostCall
-	(*HostCallBegin)(nil),          // 24: heddle.controller.v1.HostCallBegin
-	(*HostAnswer)(nil),             // 25: heddle.controller.v1.HostAnswer
-	(*HostAnswerBegin)(nil),        // 26: heddle.controller.v1.HostAnswerBegin
-	nil,                            // 27: heddle.controller.v1.HostCallBegin.HeadersEntry
-	nil,                            // 28: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*SliceVersion)(nil),           // 29: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),            // 31: heddle.controller.v1.SliceUpdate
+	(*HostSwitch)(nil),             // 17: heddle.controller.v1.HostSwitch
+	(*HostUplink)(nil),             // 18: heddle.controller.v1.HostUplink
+	(*RevertedSlice)(nil),          // 19: heddle.controller.v1.RevertedSlice
+	(*HostReportChange)(nil),       // 20: heddle.controller.v1.HostReportChange
+	(*HostPortKey)(nil),            // 21: heddle.controller.v1.HostPortKey
+	(*HostPort)(nil),               // 22: heddle.controller.v1.HostPort
+	(*FollowSliceResponse)(nil),    // 23: heddle.controller.v1.FollowSliceResponse
+	(*RenewCertificate)(nil),       // 24: heddle.controller.v1.RenewCertificate
+	(*HostCall)(nil),               // 25: heddle.controller.v1.HostCall
+	(*HostCallBegin)(nil),          // 26: heddle.controller.v1.HostCallBegin
+	(*HostAnswer)(nil),             // 27: heddle.controller.v1.HostAnswer
+	(*HostAnswerBegin)(nil),        // 28: heddle.controller.v1.HostAnswerBegin
+	nil,                            // 29: heddle.controller.v1.HostCallBegin.HeadersEntry
+	nil,                            // 30: heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	(*SliceVersion)(nil),           // 31: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil),  // 32: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),            // 33: heddle.controller.v1.SliceUpdate
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -2193,45 +2403,48 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	14, // 2: heddle.controller.v1.FollowSliceRequest.hello:type_name -> heddle.controller.v1.HostHello
 	15, // 3: heddle.controller.v1.FollowSliceRequest.acknowledgement:type_name -> heddle.controller.v1.SliceAcknowledgement
 	16, // 4: heddle.controller.v1.FollowSliceRequest.report:type_name -> heddle.controller.v1.HostReport
-	18, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
-	25, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
+	20, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
+	27, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
 	8,  // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
 	10, // 8: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
 	10, // 9: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
 	13, // 10: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
-	29, // 11: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	31, // 11: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
 	16, // 12: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	29, // 13: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	20, // 14: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	17, // 15: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	29, // 16: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	20, // 17: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	19, // 18: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	30, // 19: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	31, // 20: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	29, // 21: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	22, // 22: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	23, // 23: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	9,  // 24: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	11, // 25: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	12, // 26: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	24, // 27: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	27, // 28: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	26, // 29: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	28, // 30: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 31: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 32: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 33: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 34: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 35: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 36: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	21, // 37: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 38: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	35, // [35:39] is the sub-list for method output_type
-	31, // [31:35] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	31, // 13: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	22, // 14: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	19, // 15: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	17, // 16: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	18, // 17: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	31, // 18: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	22, // 19: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	21, // 20: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	17, // 21: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	32, // 22: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	33, // 23: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	31, // 24: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	24, // 25: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	25, // 26: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	9,  // 27: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	11, // 28: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	12, // 29: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	26, // 30: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	29, // 31: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	28, // 32: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	30, // 33: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 34: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 35: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 36: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 37: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 38: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 39: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	23, // 40: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 41: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	38, // [38:42] is the sub-list for method output_type
+	34, // [34:38] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -2246,7 +2459,7 @@ func file_heddle_controller_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_host_proto_rawDesc), len(file_heddle_controller_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
