@@ -39,9 +39,9 @@ type Kernel interface {
 	// MACTable returns the capacity of the kernel's table of learned MACs.
 	MACTable() int
 	Repin() (int, error)
-	// Wake, Awake and Succeed are those of dataplane.Kernel.
+	// Wake, Waits and Succeed are those of dataplane.Kernel.
 	Wake(id plan.PortID, wait uint32) error
-	Awake() (map[plan.PortID]uint32, error)
+	Waits() (dataplane.Waits, error)
 	Succeed(port, successor, left plan.PortID) error
 	Close() error
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/presence"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/observe"
@@ -25,11 +26,24 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 		if p == nil {
 			return c.ports.noPort(q.Port)
 		}
-		if w := c.state.WaitOf(p.ID); w != nil && !w.Awake && c.waiting.wake(w, "an operator said so") {
-			c.waiting.followWaits()
-		}
-		return nil
+		return c.waiting.told(p)
 	})
+}
+
+// told ends the wait of a port because somebody says that its guest runs here. What the port's hypervisor says counts
+// first.
+func (wt *waiting) told(p *plan.Port) error {
+	w := wt.state.WaitOf(p.ID)
+	step, believed := presence.Told(presenceOf(w), wt.adapters[p.Monitor.Socket].Run)
+	if !believed {
+		return api.NewError(api.Invalid, fmt.Sprintf("port %s stays silent: its QEMU says at %s that the guest does "+
+			"not run here (%s); let the QEMU run it (\"cont\" at its monitor), or end that QEMU", p.ID.Name,
+			p.Monitor.Socket, w.Text()))
+	}
+	if wt.take(p.ID, w, step) {
+		wt.followWaits()
+	}
+	return nil
 }
 
 // ConnectIncoming makes a port whose guest will arrive by migration: the port waits for it. If a port of that name
@@ -146,7 +160,7 @@ func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 // incoming returns the wait of a port for its guest. The port gets another name while a port of its name serves the
 // guest, and no MAC while another port of the switch has that MAC.
 func (wt *waiting) incoming(p *spec.Port) state.Wait {
-	w := state.Wait{Why: observe.WaitAnnounced}
+	w := state.Wait{Wait: presence.Wait{Why: observe.WaitAnnounced}}
 	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
 		w.InPlaceOf = p.Name
 		p.Name += state.IncomingName
@@ -218,7 +232,8 @@ func (wt *waiting) renamePorts(port plan.PortID, successor string, left plan.Por
 	if was != nil {
 		was.Name = left.Name
 		if w := wt.state.WaitOf(left); w == nil || w.Awake {
-			wt.beginWait(state.Wait{ID: left, Left: true, Why: observe.WaitSentElsewhere})
+			wt.beginWait(state.Wait{ID: left,
+				Wait: presence.Wait{Left: true, Why: observe.WaitSentElsewhere}})
 		}
 		wt.state.WaitOf(left).Take(was)
 	}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"heddle/internal/agent/presence"
 	"heddle/internal/host/guest"
 	"heddle/internal/spec"
 )
@@ -112,7 +113,7 @@ func TestS99_LibvirtEndsTheDoubtOfAMonitorThatDoesNotAnswer(t *testing.T) {
 	if !w.Left || w.Doubt || w.Awake || !r.fact("vm").Waits() {
 		t.Errorf("%+v", w)
 	}
-	w.Since = w.Since.Add(-doubtAtMost)
+	w.Since = w.Since.Add(-presence.DoubtAtMost)
 	r.state.PutWait(w)
 	if r.waiting.endDoubts() || r.kernel.awake != nil && r.kernel.awake[id("vm")] == w.Number {
 		t.Error("the port of a guest that has left was woken")

@@ -293,7 +293,18 @@ func (k *fakeKernel) Wake(id plan.PortID, wait uint32) error {
 	k.awake[id] = max(k.awake[id], wait)
 	return nil
 }
-func (k *fakeKernel) Awake() (map[plan.PortID]uint32, error) { return k.awake, nil }
+func (k *fakeKernel) Waits() (dataplane.Waits, error) {
+	w := dataplane.Waits{Begun: map[plan.PortID]uint32{}, Over: k.awake}
+	if len(k.applied) == 0 || k.lost {
+		return w, nil
+	}
+	for id, f := range k.last().Facts {
+		if f.Waits() {
+			w.Begun[id] = f.Wait
+		}
+	}
+	return w, nil
+}
 func (k *fakeKernel) Succeed(port, successor, left plan.PortID) error {
 	k.succeeded = append(k.succeeded, [3]plan.PortID{port, successor, left})
 	return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/agent/presence"
 	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/guest"
@@ -21,12 +22,8 @@ import (
 // by itself at the port's first frame. The agent starts waits, and ends them when QEMU or an operator says that the
 // guest runs.
 
-const (
-	// doubtAtMost is how long a port waits for its QEMU to say whether the guest runs here.
-	doubtAtMost = 2 * time.Second
-	// expectFor is how long an announced guest is expected.
-	expectFor = time.Minute
-)
+// expectFor is how long an announced guest is expected.
+const expectFor = time.Minute
 
 // waiting owns the ports that wait.
 type waiting struct {
@@ -46,7 +43,11 @@ type waiting struct {
 // waitFact adds to a port's fact whether the port waits, and returns its problem; none for nothing.
 func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	w := wt.state.WaitOf(id)
-	if w == nil || wt.waitEndsWith(w, f.Up) {
+	if w != nil && w.MAC.IsZero() && w.InPlaceOf == "" {
+		wt.take(id, w, presence.Device(&w.Wait, f.Up))
+		w = wt.state.WaitOf(id)
+	}
+	if w == nil {
 		return problem.Problem{}
 	}
 	f.Wait, f.Awake = w.Number, w.Awake
@@ -56,31 +57,50 @@ func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	return problem.Problem{Code: problem.GuestOverdue, Peer: id.Name, Since: w.Since, Detail: w.Why.Text()}
 }
 
-// waitEndsWith removes the wait of a port whose device shows that it now belongs to another guest: it went down after
-// the wait was over, or came up again after the guest had left and its QEMU had ended.
-func (wt *waiting) waitEndsWith(w *state.Wait, up bool) bool {
-	if !w.MAC.IsZero() || w.InPlaceOf != "" {
+// take takes a step with a port's wait; w is nil for a port without one. It reports whether anything changed.
+func (wt *waiting) take(id plan.PortID, w *state.Wait, step presence.Step) (changed bool) {
+	next := state.Wait{ID: id, Wait: step.Next}
+	if w != nil {
+		next.MAC, next.Monitor = w.MAC, w.Monitor
+		if !step.Next.Left {
+			next.InPlaceOf = w.InPlaceOf
+		}
+	}
+	switch step.Do {
+	case presence.Nothing:
 		return false
+	case presence.Begin:
+		wt.beginWait(next)
+	case presence.End:
+		return wt.wake(w, step.Why)
+	case presence.Over:
+		wt.woke(w, step.Why)
+	case presence.Note:
+		wt.state.PutWait(next)
+		if w.Doubt && !next.Doubt {
+			wt.publishWait(event.Waiting, id, next.Text())
+		}
+	case presence.Forget:
+		wt.state.DropWait(id)
 	}
-	switch {
-	case w.Awake && !up, w.Left && w.Down && up:
-		wt.state.DropWait(w.ID)
-		return true
-	case w.Left && !up && !w.Down:
-		down := *w
-		down.Down = true
-		wt.state.PutWait(down)
+	return true
+}
+
+// presenceOf is the part of a port's record by which its presence is decided; nil without a record.
+func presenceOf(w *state.Wait) *presence.Wait {
+	if w == nil {
+		return nil
 	}
-	return false
+	return &w.Wait
 }
 
 // sawRuns processes what the QEMU monitors now report about where guests run.
 func (wt *waiting) sawRuns(news map[string]guest.Sight) {
-	changed := false
+	changed := wt.lookForAwake()
 	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
 			if s, told := news[p.Monitor.Socket]; told && p.Monitor.Socket != "" {
-				changed = wt.judgeRun(p, s.Run, observe.WaitQEMUStopped, "its QEMU runs it") || changed
+				changed = wt.saw(p, s.Run, observe.WaitQEMUStopped, "its QEMU runs it") || changed
 			}
 		}
 	}
@@ -91,13 +111,13 @@ func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 
 // sawDomains processes what libvirt now reports about where guests run. A monitor that answers has precedence.
 func (wt *waiting) sawDomains(news map[string]guest.Run) {
-	changed := false
+	changed := wt.lookForAwake()
 	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
 			run, told := news[p.Domain]
 			if told && p.Domain != "" &&
 				(p.Monitor.Socket == "" || wt.adapters[p.Monitor.Socket].Run == guest.RunUnknown) {
-				changed = wt.judgeRun(p, run, observe.WaitLibvirtStopped, "libvirt says that it runs") || changed
+				changed = wt.saw(p, run, observe.WaitLibvirtStopped, "libvirt says that it runs") || changed
 			}
 		}
 	}
@@ -106,36 +126,19 @@ func (wt *waiting) sawDomains(news map[string]guest.Run) {
 	}
 }
 
-// judgeRun starts or ends the wait of a port by what is reported about its guest. One migration starts one wait: if the
-// guest itself has ended the wait by sending a frame, a late report of a monitor does not start it again.
-func (wt *waiting) judgeRun(p *plan.Port, run guest.Run, left observe.WaitEvidence, whyHere string) (changed bool) {
+// saw starts or ends the wait of a port by what a hypervisor reports about its guest.
+func (wt *waiting) saw(p *plan.Port, run guest.Run, left observe.WaitEvidence, here string) (changed bool) {
 	w := wt.state.WaitOf(p.ID)
-	switch {
-	case run == guest.RunWaits && (w == nil || w.Doubt && !w.Awake):
-		begun := state.Wait{ID: p.ID, Why: observe.WaitQEMUWaits}
-		if w != nil {
-			begun.MAC, begun.Monitor, begun.InPlaceOf = w.MAC, w.Monitor, w.InPlaceOf
-		}
-		wt.beginWait(begun)
-	case run == guest.RunLeft && (w == nil || w.Awake || w.Doubt):
-		begun := state.Wait{ID: p.ID, Left: true, Why: left}
-		if w != nil {
-			begun.MAC, begun.Monitor = w.MAC, w.Monitor
-		}
-		wt.beginWait(begun)
-	case run == guest.RunHere && w != nil && !w.Awake:
-		return wt.wake(w, whyHere)
-	default:
-		return false
-	}
-	return true
+	return wt.take(p.ID, w, presence.Saw(presenceOf(w), run, left, here))
 }
 
-// beginWait starts the wait of a port.
+// beginWait starts the wait of a port. A doubt is not published: it is over soon.
 func (wt *waiting) beginWait(w state.Wait) {
 	w.Since = time.Now()
 	wt.state.BeginWait(w)
-	wt.publishWait(event.Waiting, w.ID, w.Text())
+	if !w.Doubt {
+		wt.publishWait(event.Waiting, w.ID, w.Text())
+	}
 }
 
 // wake ends a wait, in the kernel first.
@@ -169,47 +172,38 @@ func (wt *waiting) publishWait(k event.Kind, id plan.PortID, text string) {
 // toldAwake processes the program's report that a waiting port has sent a frame.
 func (wt *waiting) toldAwake(e dataplane.Told) {
 	w := wt.state.WaitOf(e.Port)
-	if w == nil || w.Awake || w.Number != e.Wait {
-		return
+	if w != nil && w.Number == e.Wait && wt.take(e.Port, w, presence.Sent(&w.Wait, e.Wait)) {
+		wt.followWaits()
 	}
-	wt.woke(w, "it has sent a frame")
-	wt.followWaits()
 }
 
 // lookForAwake finds the waits that the program has ended and whose report was lost.
 func (wt *waiting) lookForAwake() (changed bool) {
-	if !slices.ContainsFunc(wt.state.Waits, func(w state.Wait) bool { return !w.Awake }) {
+	if !slices.ContainsFunc(wt.state.Waits, func(w state.Wait) bool { return w.Silent() }) {
 		return false
 	}
-	over, err := wt.kernel.Awake()
+	now, err := wt.kernel.Waits()
 	if err != nil {
 		wt.complain("follow the ports that wait for their guests", err)
 		return false
 	}
 	for _, w := range wt.state.Waits {
-		if !w.Awake && over[w.ID] >= w.Number {
-			wt.woke(&w, "it has sent a frame")
-			changed = true
-		}
+		changed = wt.take(w.ID, &w, presence.Sent(&w.Wait, now.Over[w.ID])) || changed
 	}
 	return changed
 }
 
-// doubt makes a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here: a
-// port that waits for a migration must not be announced before that.
+// doubt makes a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here.
 func (wt *waiting) doubt(p *plan.Port) {
-	if p.Monitor.Socket == "" || wt.state.WaitOf(p.ID) != nil || wt.adapters[p.Monitor.Socket].Run == guest.RunHere {
-		return
-	}
-	wt.state.BeginWait(state.Wait{ID: p.ID, Doubt: true, Since: time.Now(), Why: observe.WaitQEMUSilent})
+	w := wt.state.WaitOf(p.ID)
+	wt.take(p.ID, w, presence.Connected(presenceOf(w), p.Monitor.Socket != "", wt.adapters[p.Monitor.Socket].Run))
 }
 
 // endDoubts ends the waits for QEMUs that do not answer.
 func (wt *waiting) endDoubts() (ended bool) {
+	now := time.Now()
 	for _, w := range wt.state.Waits {
-		if w.Doubt && !w.Awake && time.Since(w.Since) >= doubtAtMost {
-			ended = wt.wake(&w, "its QEMU does not say otherwise") || ended
-		}
+		ended = wt.take(w.ID, &w, presence.Tick(&w.Wait, now)) || ended
 	}
 	return ended
 }
@@ -242,16 +236,24 @@ func (wt *waiting) tellOverdue() {
 	wt.overdue = told
 }
 
-// resumeWaits takes over the waits of the previous agent.
+// resumeWaits takes over the waits of the previous agent, also those that it had no time to write down.
 func (wt *waiting) resumeWaits() error {
-	over, err := wt.kernel.Awake()
+	now, err := wt.kernel.Waits()
 	if err != nil {
 		return err
 	}
-	for _, n := range over { // also if that agent's state is lost
-		wt.state.LastWait = max(wt.state.LastWait, n)
+	for _, numbers := range []map[plan.PortID]uint32{now.Over, now.Begun} {
+		for _, n := range numbers { // also if that agent's state is lost
+			wt.state.LastWait = max(wt.state.LastWait, n)
+		}
 	}
 	wt.lookForAwake()
+	for id, n := range now.Begun {
+		if now.Over[id] < n {
+			w := wt.state.WaitOf(id)
+			wt.take(id, w, presence.Resumed(presenceOf(w), n))
+		}
+	}
 	return nil
 }
 

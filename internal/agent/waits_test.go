@@ -2,14 +2,17 @@ package agent
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"heddle/internal/agent/presence"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/host/guest"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
@@ -54,7 +57,7 @@ func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
 	if !r.fact("vm").Waits() || r.speaks("vm") { // before QEMU has said anything
 		t.Fatalf("a port whose QEMU has not answered: %+v, spoken for %v", r.fact("vm"), r.speaks("vm"))
 	}
-	r.until("waiting", func() bool { return r.wait("vm").Number > 1 && !r.wait("vm").Doubt })
+	r.until("waiting", func() bool { return r.wait("vm").Why == observe.WaitQEMUWaits && !r.wait("vm").Doubt })
 	if f := r.fact("vm"); !f.Waits() || r.speaks("vm") || f.Wait != r.wait("vm").Number {
 		t.Errorf("%+v", f)
 	}
@@ -153,11 +156,60 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 		t.Errorf("active, and shown as %+v", w)
 	}
 	// A guest that has left may stay away without limit.
-	r.waiting.beginWait(state.Wait{ID: id("vm"), Left: true, Why: observe.WaitQEMUStopped})
+	r.waiting.beginWait(state.Wait{ID: id("vm"), Wait: presence.Wait{Left: true, Why: observe.WaitQEMUStopped}})
 	r.state.Waits[0].Since = time.Now().Add(-time.Hour)
 	r.waiting.watchWaits()
 	if len(r.told(event.Overdue)) != 1 || len(r.waiting.overdue) != 0 {
 		t.Errorf("events %+v", r.told(event.Overdue))
+	}
+}
+
+// An agent silences a port before it writes that down. One that is killed in between must not have its successor speak
+// for a guest that runs elsewhere.
+func TestS100_ASilenceThatWasNotWrittenDownOutlivesTheAgent(t *testing.T) {
+	r := domainRig(t)
+	before := r.dir
+	r.dir = filepath.Join(t.TempDir(), "state")
+	if err := os.CopyFS(r.dir, os.DirFS(before)); err != nil {
+		t.Fatal(err)
+	}
+	r.libvirtSays(guest.RunLeft) // goes to the directory before
+	if !r.fact("vm").Waits() || r.saved().WaitOf(id("vm")) != nil {
+		t.Fatalf("silent: %v, written down: %+v", r.fact("vm").Waits(), r.saved().WaitOf(id("vm")))
+	}
+	if err := r.restart(base); err != nil {
+		t.Fatal(err)
+	}
+	w := r.wait("vm")
+	if !r.fact("vm").Waits() || r.speaks("vm") || !w.Left || w.Why != observe.WaitRecordLost || w.Number < 2 {
+		t.Errorf("after the restart: %+v, spoken for %v, %+v", r.fact("vm"), r.speaks("vm"), w)
+	}
+	r.libvirtSays(guest.RunHere) // the migration has failed
+	if r.fact("vm").Waits() || !r.speaks("vm") {
+		t.Errorf("its guest runs: %+v", r.fact("vm"))
+	}
+}
+
+// What somebody says counts less than what the port's own QEMU says.
+func TestS100_AnOperatorDoesNotWakeAPortWhoseQEMUWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
+	q.says("inmigrate")
+	r := monitoredPort(t, path)
+	r.until("waiting", func() bool { return r.wait("vm").Why == observe.WaitQEMUWaits })
+	activate := func() error {
+		return r.command(func(ctx context.Context) error {
+			return r.commands.Activate(ctx, api.Activate{Port: "vm"})
+		})
+	}
+	err := activate()
+	if err == nil || !strings.Contains(err.Error(), path) || !r.fact("vm").Waits() {
+		t.Errorf("refused with %v; the port waits: %v", err, r.fact("vm").Waits())
+	}
+	q.end()
+	r.until("the monitor is lost", func() bool { return r.waiting.adapters[path].Run == guest.RunUnknown })
+	if err := activate(); err != nil || r.fact("vm").Waits() {
+		t.Errorf("with nobody else to say: %v, waits %v", err, r.fact("vm").Waits())
 	}
 }
 

@@ -1,8 +1,11 @@
 package dataplane
 
 import (
+	"errors"
 	"fmt"
+	"unsafe"
 
+	"heddle/internal/abi"
 	"heddle/internal/plan"
 )
 
@@ -24,26 +27,43 @@ func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
 	return nil
 }
 
-// Awake returns, for every port that ever sent a frame while it waited or was woken, the number of its last wait that
-// has ended.
-func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
-	var all contents[uint32, uint64]
-	if err := all.read(k.objects.Awake); err != nil {
-		return nil, fmt.Errorf("read which ports' waits are over: %w", err)
+// Waits are the waits of ports by their numbers.
+type Waits struct {
+	// Begun are those of the active plan, ended by the program or not.
+	Begun map[plan.PortID]uint32
+	// Over are, for every port that ever sent a frame while it waited or was woken, the last wait that has ended.
+	Over map[plan.PortID]uint32
+}
+
+// Waits reads which ports wait. After an upgrade that changes the layout of plans nothing is Begun until the next
+// Change.
+func (k *Kernel) Waits() (Waits, error) {
+	control, err := k.tables.inForce()
+	if err != nil {
+		return Waits{}, err
 	}
-	by := make(map[uint32]uint32, len(all.keys))
-	for i, slot := range all.keys {
-		if n := all.values[i]; n != 0 {
-			by[slot] = uint32(n)
-		}
+	const size = int64(unsafe.Sizeof(abi.Port{}))
+	records := make([]abi.Port, abi.MaxPorts)
+	half := int64(control.Generation & 1)
+	var over contents[uint32, uint64]
+	err = errors.Join(readAt(k.objects.Ports, bytesOf(records), half*abi.MaxPorts*size), over.read(k.objects.Awake))
+	if err != nil {
+		return Waits{}, fmt.Errorf("read which ports wait: %w", err)
 	}
-	out := make(map[plan.PortID]uint32, len(by))
+	ended := make(map[uint32]uint32, len(over.keys))
+	for i, slot := range over.keys {
+		ended[slot] = uint32(over.values[i])
+	}
+	w := Waits{map[plan.PortID]uint32{}, map[plan.PortID]uint32{}}
 	for id, slot := range k.slots.Ports {
-		if n, ok := by[slot]; ok {
-			out[id] = n
+		if r := &records[slot]; r.Rules&abi.RuleWaits != 0 {
+			w.Begun[id] = r.Wait
+		}
+		if n := ended[slot]; n != 0 {
+			w.Over[id] = n
 		}
 	}
-	return out, nil
+	return w, nil
 }
 
 // Succeed replaces one port by another: the successor gets the name and the counters of the other port, and the other

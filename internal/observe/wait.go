@@ -17,6 +17,8 @@ const (
 	WaitLibvirtStopped WaitEvidence = "libvirt-stopped"
 	// WaitSentElsewhere: the guest has sent a frame at the port that replaces this one.
 	WaitSentElsewhere WaitEvidence = "sent-elsewhere"
+	// WaitRecordLost: the agent before this one had begun the wait, and ended before it could write down why.
+	WaitRecordLost WaitEvidence = "record-lost"
 )
 
 // Text describes the evidence for people, "" for none. The text of an unknown code is the code.
@@ -34,6 +36,8 @@ func (e WaitEvidence) Text() string {
 		return "libvirt says that it was stopped"
 	case WaitSentElsewhere:
 		return "it has sent a frame at the port in its place"
+	case WaitRecordLost:
+		return "the agent had silenced the port, and ended before it could write down why"
 	}
 	return string(e)
 }

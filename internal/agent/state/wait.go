@@ -5,30 +5,16 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/observe"
+	"heddle/internal/agent/presence"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
-// Wait is a port's wait for a guest that runs elsewhere: one that will arrive by migration, or that has left by
-// migration and may come back. The record stays when the wait is over, so that the same migration does not start
-// another wait.
+// Wait is a port's wait for a guest that runs elsewhere, and what the port lacks during it.
 type Wait struct {
-	ID     plan.PortID `json:"id"`
-	Number uint32      `json:"number"`
-	// Left: the guest has left. Otherwise it will arrive.
-	Left bool `json:"left,omitzero"`
-	// Awake: the wait is over.
-	Awake bool `json:"awake,omitzero"`
-	// Doubt: it is not known yet whether the guest runs here. Its QEMU is asked.
-	Doubt bool `json:"doubt,omitzero"`
-	// Down: the device of a port whose guest has left has gone down since. When it comes up again, it belongs to
-	// another guest.
-	Down bool `json:"down,omitzero"`
-	// Why is the evidence with which the wait began.
-	Why   observe.WaitEvidence `json:"why"`
-	Since time.Time            `json:"since"`
+	ID plan.PortID `json:"id"`
+	presence.Wait
 	// MAC is the port's MAC, and Monitor the path of its QEMU monitor, which needs a MAC. They are kept here while
 	// another port of the switch is configured with the same MAC.
 	MAC     plan.MAC     `json:"mac,omitzero"`

@@ -40,6 +40,8 @@ const (
 	WaitEvidence_WAIT_EVIDENCE_LIBVIRT_STOPPED WaitEvidence = 5
 	// the guest has sent a frame at the port that replaces this one
 	WaitEvidence_WAIT_EVIDENCE_SENT_ELSEWHERE WaitEvidence = 6
+	// the agent had silenced the port, and ended before it could write down why
+	WaitEvidence_WAIT_EVIDENCE_RECORD_LOST WaitEvidence = 7
 )
 
 // Enum value maps for WaitEvidence.
@@ -52,6 +54,7 @@ var (
 		4: "WAIT_EVIDENCE_QEMU_SILENT",
 		5: "WAIT_EVIDENCE_LIBVIRT_STOPPED",
 		6: "WAIT_EVIDENCE_SENT_ELSEWHERE",
+		7: "WAIT_EVIDENCE_RECORD_LOST",
 	}
 	WaitEvidence_value = map[string]int32{
 		"WAIT_EVIDENCE_UNSPECIFIED":     0,
@@ -61,6 +64,7 @@ var (
 		"WAIT_EVIDENCE_QEMU_SILENT":     4,
 		"WAIT_EVIDENCE_LIBVIRT_STOPPED": 5,
 		"WAIT_EVIDENCE_SENT_ELSEWHERE":  6,
+		"WAIT_EVIDENCE_RECORD_LOST":     7,
 	}
 )
 
@@ -2130,7 +2134,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bProgress\x12\x1c\n" +
 	"\tattaching\x18\x01 \x01(\x05R\tattaching\x12\x0e\n" +
 	"\x02of\x18\x02 \x01(\x05R\x02of\x12,\n" +
-	"\x05trial\x18\x03 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial*\xd7\x02\n" +
+	"\x05trial\x18\x03 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial*\x87\x03\n" +
 	"\fWaitEvidence\x12\x1d\n" +
 	"\x19WAIT_EVIDENCE_UNSPECIFIED\x10\x00\x12*\n" +
 	"\x17WAIT_EVIDENCE_ANNOUNCED\x10\x01\x1a\r\x8a\xb5\x18\tannounced\x12,\n" +
@@ -2139,7 +2143,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\x1aWAIT_EVIDENCE_QEMU_STOPPED\x10\x03\x1a\x10\x8a\xb5\x18\fqemu-stopped\x12.\n" +
 	"\x19WAIT_EVIDENCE_QEMU_SILENT\x10\x04\x1a\x0f\x8a\xb5\x18\vqemu-silent\x126\n" +
 	"\x1dWAIT_EVIDENCE_LIBVIRT_STOPPED\x10\x05\x1a\x13\x8a\xb5\x18\x0flibvirt-stopped\x124\n" +
-	"\x1cWAIT_EVIDENCE_SENT_ELSEWHERE\x10\x06\x1a\x12\x8a\xb5\x18\x0esent-elsewhere*\xae\x01\n" +
+	"\x1cWAIT_EVIDENCE_SENT_ELSEWHERE\x10\x06\x1a\x12\x8a\xb5\x18\x0esent-elsewhere\x12.\n" +
+	"\x19WAIT_EVIDENCE_RECORD_LOST\x10\a\x1a\x0f\x8a\xb5\x18\vrecord-lost*\xae\x01\n" +
 	"\bObserved\x12\x18\n" +
 	"\x14OBSERVED_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\fOBSERVED_OFF\x10\x01\x1a\a\x8a\xb5\x18\x03off\x12!\n" +
