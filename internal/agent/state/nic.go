@@ -79,8 +79,8 @@ func (s *State) PutNIC(n NIC, most int) {
 	s.NICs = list
 }
 
-// NameIs records that a run-time port of that name is the adapter's, nil for nobody's. Adapters whose ports had the name
-// before are not connected by it: they keep the static ports that they have, and are forgotten without one.
+// NameIs records that a run-time port of that name is the adapter's, nil for nobody's. Adapters whose ports had the
+// name before are not connected by it: they keep the static ports that they have, and are forgotten without one.
 func (s *State) NameIs(port string, of *NIC) {
 	var list []NIC
 	for _, n := range s.NICs {

@@ -166,8 +166,8 @@ func TestS77_AStaticPortIsItsAdaptersUntilItIsReleased(t *testing.T) {
 	f.static("fixed", "p-c on esx0 up", "free")
 }
 
-// anotherOfOneName has another VM come under the name of one that is off, as one that is made anew does: each has a port
-// of its own.
+// anotherOfOneName has another VM come under the name of one that is off, as one that is made anew does: each has a
+// port of its own.
 func (f *fleet) anotherOfOneName() {
 	f.t.Helper()
 	off := f.port(0, "p-8")
