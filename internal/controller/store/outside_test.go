@@ -306,6 +306,7 @@ func TestCredentialsForThePrefixAreEnough(t *testing.T) {
 	t.Parallel()
 	o := newOutside(t, 1)
 	options := o.options()
+	options.Timeout = time.Minute // etcd takes its time over each password
 	admin := open(t, Options{Endpoints: options.Endpoints, TLS: options.TLS, Prefix: "/admin"}).client
 	ctx := patient(t)
 	prefix := options.Prefix + "/"
