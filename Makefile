@@ -18,7 +18,7 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test cleanroom soak kernels verifier-budget contract fuzz deb demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test cleanroom soak soak-frames soak-controllers kernels verifier-budget contract fuzz deb demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,9 +49,14 @@ SUITES ?= bookworm trixie
 cleanroom: check-go ## run the README's commands in bare Debian roots with nothing but make and Go: SUITES="bookworm trixie" (root)
 	scripts/cleanroom $(SUITES)
 
-soak: check-go ## hold the kernel program against the model for DURATION (default 60s), then kill the agent 120 times, and exchange it, under RATE packets a second (root)
+soak: soak-frames soak-controllers ## both soaks, of which each test takes DURATION (default 60s; root)
+
+soak-frames: check-go ## hold the kernel program against the model for DURATION, then kill the agent 120 times, and exchange it, under RATE packets a second (root)
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/test/difftest
 	HEDDLE_SOAK=$(DURATION) HEDDLE_RATE=$(RATE) $(GO) test -count=1 -timeout 0 -v -run '^(TestKilledAtRandom|TestUpgradeAndDowngrade)' ./internal/test/host
+
+soak-controllers: check-go ## for DURATION each, kill and cut off controllers, agents and members of etcd while the definition changes: SEED=n repeats the faults of a run (root)
+	HEDDLE_SOAK=$(DURATION) HEDDLE_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestS83_S103_' ./internal/test/chaos
 
 # KERNELS are kernel series that apt knows, or paths of .deb files.
 KERNELS ?= 6.12

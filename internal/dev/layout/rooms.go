@@ -105,6 +105,7 @@ func rules() map[string]Rule {
 		"internal/dev/docgen/cmd/manpages",
 		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier",
 		"internal/dev/verifier/cmd/verifier-budget",
+		"internal/test/chaos",
 		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels",
 		"internal/test/kerneltest", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable",

@@ -13,7 +13,8 @@ const everything = "./..."
 var longest = []string{
 	"./internal/test/kernels", "./internal/lab/qemu", "./internal/test/host", "./internal/agent/adopt/adopttest",
 	"./internal/dataplane",
-	"./internal/test/kerneltest", "./internal/test/smoke", "./internal/model", "./internal/uplinks/linkproto",
+	"./internal/test/kerneltest", "./internal/test/smoke", "./internal/test/chaos",
+	"./internal/model", "./internal/uplinks/linkproto",
 	"./packaging",
 }
 

@@ -1,0 +1,137 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// PortsCall is a call about the static ports of one port group. A VM claims a port once in a history.
+type PortsCall struct {
+	// Verb is claim, release or list.
+	Verb string
+	VM   string
+	// Port that the VM has got; "" where it is not known.
+	Port string
+	// Free: the port may have been given up before this call has ended, by an attempt of which nothing is known.
+	Free bool
+	// Full: it was refused because no port is free.
+	Full bool
+	// Bound are the VMs by port, as they are listed.
+	Bound map[string]string
+}
+
+// The verbs.
+const (
+	Claim   = "claim"
+	Release = "release"
+	List    = "list"
+)
+
+// portsText is the ports that are bound, in order.
+func portsText(bound map[string]string) string {
+	var list []string
+	for port, vm := range bound {
+		list = append(list, port+"="+vm)
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+func portsOf(text string) map[string]string {
+	bound := map[string]string{}
+	for item := range strings.FieldsSeq(text) {
+		port, vm, _ := strings.Cut(item, "=")
+		bound[port] = vm
+	}
+	return bound
+}
+
+// portsModel is a port group with so many ports, each of which one VM can have.
+func portsModel(ports int) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return "" },
+		Step: func(state, input, _ any) (bool, any) {
+			now, c := state.(string), input.(Call)
+			switch c.Ports.Verb {
+			case List:
+				return now == portsText(c.Ports.Bound), now
+			case Claim:
+				return claimed(now, c, ports)
+			}
+			return released(now, c.Ports)
+		},
+		DescribeOperation: func(input, _ any) string {
+			c := input.(Call)
+			return fmt.Sprintf("%s of VM %s, port %s: %s; full %v, bound %s", c.Ports.Verb, c.Ports.VM, c.Ports.Port,
+				c.Outcome, c.Ports.Full, portsText(c.Ports.Bound))
+		},
+	}
+}
+
+// claimed is a step of a claim. One of unknown outcome does nothing where it can't.
+func claimed(now string, c Call, ports int) (bool, any) {
+	bound := portsOf(now)
+	if c.Ports.Full {
+		return len(bound) == ports, now
+	}
+	has := slices.Contains(slices.Collect(maps.Values(bound)), c.Ports.VM)
+	if bound[c.Ports.Port] != "" || has {
+		return c.Outcome == Unknown, now
+	}
+	bound[c.Ports.Port] = c.Ports.VM
+	return true, portsText(bound)
+}
+
+func released(now string, q *PortsCall) (bool, any) {
+	bound := portsOf(now)
+	for port, vm := range bound {
+		if vm == q.VM {
+			delete(bound, port)
+			return true, portsText(bound)
+		}
+	}
+	return q.Free, now
+}
+
+// twice is how often a claim of unknown outcome may be carried out: its agent may have asked again.
+const twice = 2
+
+// CheckPorts says what is wrong with the calls about the static ports of a port group that has so many.
+func CheckPorts(calls []Call, ports int, patience time.Duration) error {
+	seen := map[string]map[string]bool{} // ports by VM
+	for _, c := range calls {
+		if c.Ports == nil || c.Outcome != Done {
+			continue
+		}
+		for port, vm := range c.Ports.Bound {
+			if seen[vm] == nil {
+				seen[vm] = map[string]bool{}
+			}
+			seen[vm][port] = true
+		}
+	}
+	var operations []porcupine.Operation
+	for _, c := range calls {
+		switch {
+		case c.Ports == nil:
+		case c.Outcome != Unknown:
+			operations = append(operations, operation(c, c))
+		case c.Ports.Verb == Claim: // one that nobody has seen has done nothing that counts
+			for port := range seen[c.Ports.VM] {
+				q := *c.Ports
+				q.Port, c.Ports = port, &q
+				operations = append(operations, slices.Repeat([]porcupine.Operation{operation(c, c)}, twice)...)
+			}
+		case c.Ports.Verb == Release:
+			q := *c.Ports
+			q.Free, c.Ports = true, &q
+			operations = append(operations, operation(c, c))
+		}
+	}
+	return check(portsModel(ports), operations, patience)
+}
