@@ -1,11 +1,13 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/lab/netns"
 	"heddle/internal/spec"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
@@ -69,6 +72,7 @@ func TestS83_S103_KillsAndCutsWithAnOutsideEtcd(t *testing.T) {
 func torment(t *testing.T, fleet Fleet, length time.Duration) {
 	t.Helper()
 	testkit.Root(t)
+	testkit.Tool(t, "nft")
 	seed := seedOf(t)
 	t.Logf("seed %d: %v", seed, length)
 	r := newRig(t, fleet, rand.New(rand.NewPCG(seed, 1)))
@@ -81,12 +85,16 @@ func torment(t *testing.T, fleet Fleet, length time.Duration) {
 	streams := r.traffic()
 	began := r.history.Now()
 	t.Logf("the fleet is up after %v", began.Round(time.Millisecond))
-	stop := r.changes()
+	cancel, ended := r.changes()
 	r.suffer(Plan(seed, length, fleet))
-	stop()
+	healed := time.Now()
+	cancel()
 	r.converges()
-	r.agree()
+	t.Logf("all hosts follow %v after the last fault", time.Since(healed).Round(time.Millisecond))
+	ended()
 	r.told(began)
+	r.converges() // what was asked last may have been done since
+	r.agree()
 	for what, s := range streams {
 		if sent, received := s.Stop(); sent != received {
 			t.Errorf("%s: %d of %d frames came", what, received, sent)
@@ -95,12 +103,14 @@ func torment(t *testing.T, fleet Fleet, length time.Duration) {
 		}
 	}
 	calls := r.history.Calls()
+	t.Logf("everything is compared after %v", r.history.Now().Round(time.Millisecond))
 	if err := CheckDefinition(calls, first, checkTime); err != nil {
 		t.Errorf("the definition: %v", err)
 	}
 	if err := CheckPorts(calls, fixedPorts, checkTime); err != nil {
 		t.Errorf("static ports: %v", err)
 	}
+	t.Logf("the history is checked after %v", r.history.Now().Round(time.Millisecond))
 }
 
 // traffic is numbered frames: between hosts in a port group that stays, and on each host between two port groups that
@@ -120,8 +130,8 @@ func (r *rig) traffic() map[string]*cable.Stream {
 	return all
 }
 
-// changes begins to change everything; the function that it gives ends that.
-func (r *rig) changes() (stop func()) {
+// changes begins to change everything, until cancel is called; ended waits for the calls that are under way then.
+func (r *rig) changes() (cancel, ended func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for i, c := range r.controllers {
@@ -135,12 +145,11 @@ func (r *rig) changes() (stop func()) {
 		all.Go(func() { r.watches(ctx, h) })
 	}
 	all.Go(func() { r.tidies(ctx, 30) })
-	stop = sync.OnceFunc(func() {
+	r.t.Cleanup(func() { // of a test that has failed
 		cancel()
 		all.Wait()
 	})
-	r.t.Cleanup(stop) // of a test that has failed
-	return stop
+	return cancel, all.Wait
 }
 
 // looks reads the definition at a controller again and again.
@@ -221,6 +230,10 @@ func (r *rig) begins(f Fault) (end func()) {
 		return func() { m.start(r.t) }
 	case CutController:
 		return cut(fmt.Sprintf("c%d", f.Who))
+	case CutState:
+		c := r.controllers[f.Who]
+		r.filter(c.NS, stateFilter)
+		return func() { r.filter(c.NS, "delete table inet cut\n") }
 	case CutHosts:
 		var ports []string
 		for i := range len(r.hosts) / 2 {
@@ -229,6 +242,30 @@ func (r *rig) begins(f Fault) (end func()) {
 		return cut(ports...)
 	}
 	return cut(r.leader())
+}
+
+// stateFilter drops what members of an etcd say to each other (7412 is a controller's port for that), and to those who
+// call them.
+const stateFilter = `table inet cut {
+	chain in { type filter hook input priority 0; tcp sport {7412, 2379} drop; tcp dport {7412, 2379} drop; }
+	chain out { type filter hook output priority 0; tcp sport {7412, 2379} drop; tcp dport {7412, 2379} drop; }
+}
+`
+
+// filter has nft carry out a text on a machine.
+func (r *rig) filter(ns *netns.NS, text string) {
+	r.t.Helper()
+	nft := exec.Command("nft", "-f", "-")
+	nft.Stdin = strings.NewReader(text)
+	var out bytes.Buffer
+	nft.Stdout, nft.Stderr = &out, &out
+	err := ns.Start(nft)
+	if err == nil {
+		err = nft.Wait()
+	}
+	if err != nil {
+		r.t.Fatalf("nft %q: %v: %s", text, err, out.String())
+	}
 }
 
 // leader is the cable of the machine whose etcd leads; that of the first one where nobody does.
@@ -253,15 +290,18 @@ func (r *rig) leader() string {
 // converges waits until all controllers say that all hosts follow.
 func (r *rig) converges() {
 	r.t.Helper()
-	began := time.Now()
+	why := ""
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("missing last: %s", why)
+		}
+	}()
 	for _, c := range r.controllers {
-		why := ""
 		c.Await(c.Name+" has all hosts up", func() bool {
 			why = r.missing(c)
 			return why == ""
 		})
 	}
-	r.t.Logf("all hosts follow %v after the last fault", time.Since(began).Round(time.Millisecond))
 }
 
 // missing is what a controller lacks until it has all hosts up, of the newest revision.

@@ -21,6 +21,8 @@ const (
 	// CutController and CutLeader unplug the cable of a machine: of that controller, and of whoever leads etcd then.
 	CutController Kind = "cut off controller"
 	CutLeader     Kind = "cut off etcd's leader"
+	// CutState drops what a controller and etcd say to each other. Hosts and other controllers reach it as before.
+	CutState Kind = "cut off from etcd"
 	// CutHosts unplugs the management network of half the hosts. Their guests' network is another one.
 	CutHosts Kind = "cut off half the hosts"
 )
@@ -55,7 +57,7 @@ const (
 // deck is what happens before anything happens again: no run is without one of the kinds.
 func (f Fleet) deck() []Kind {
 	d := []Kind{KillController, KillController, KillController, KillAgent, KillAgent, KillAgent, KillAgent,
-		CutController, CutLeader, CutHosts}
+		CutController, CutState, CutLeader, CutHosts}
 	if f.Members > 0 {
 		d = append(d, KillMember, KillMember, KillMember, KillMember)
 	}
@@ -88,7 +90,7 @@ func draw(random *rand.Rand, kind Kind, fleet Fleet) Fault {
 		f.For = max(0, span(random, longestDeath*5/4)-longestDeath/4)
 	}
 	switch kind {
-	case KillController, CutController:
+	case KillController, CutController, CutState:
 		f.Who = random.IntN(fleet.Controllers)
 	case KillMember:
 		f.Who = random.IntN(fleet.Members)
@@ -121,5 +123,5 @@ func (f Fault) excludes(o Fault) bool {
 }
 
 func (f Fault) cuts() bool {
-	return slices.Contains([]Kind{CutController, CutLeader, CutHosts}, f.Kind)
+	return slices.Contains([]Kind{CutController, CutState, CutLeader, CutHosts}, f.Kind)
 }
