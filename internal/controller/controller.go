@@ -69,6 +69,9 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func run(ctx context.Context, o Options) (ended error) {
+	if err := o.awaitDirectory(ctx); err != nil {
+		return err
+	}
 	self, st, err := begin(ctx, o)
 	if err != nil {
 		return err

@@ -55,7 +55,11 @@ func (e *etcdLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	for _, f := range append(append([]zapcore.Field{}, e.fields...), fields...) {
 		f.AddTo(values)
 	}
-	attrs := make([]slog.Attr, 0, len(values.Fields))
+	attrs := make([]slog.Attr, 0, len(values.Fields)+1)
+	if entry.Level >= zapcore.PanicLevel {
+		attrs = append(attrs, slog.String("effect", "etcd can't go on, and the controller ends: hosts go on by what "+
+			"they have, and what was acknowledged is on disk; it can start again once the cause is gone"))
+	}
 	for k, v := range values.Fields {
 		attrs = append(attrs, slog.Any(k, v))
 	}

@@ -132,6 +132,9 @@ var errBusy = errors.New("another controller does it now")
 // the database has reached its quota it makes what space it can, and has writes accepted again.
 func (s *Store) Maintain(ctx context.Context) error {
 	k := s.keeper
+	if err := s.opts.room(); err != nil {
+		return err // its lock is a write
+	}
 	alarms, err := s.alarms(ctx)
 	if err != nil {
 		return err

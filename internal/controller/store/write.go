@@ -22,6 +22,9 @@ func (s *Store) onView(eval func(*tx) error) func(*view) error {
 func (s *Store) do(ctx context.Context, eval func(*tx) error) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
+	if err := s.opts.room(); err != nil {
+		return 0, err
+	}
 	r := &request{eval: s.onView(eval), done: make(chan result, 1)}
 	select {
 	case s.batch.queue <- r:

@@ -1,0 +1,146 @@
+package smoke
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/api"
+)
+
+// disk is a small file system.
+type disk struct {
+	t  *testing.T
+	at string
+}
+
+// newDisk makes one at a directory.
+func newDisk(t *testing.T, at, size string) *disk {
+	t.Helper()
+	err := os.MkdirAll(at, 0o700)
+	if err == nil {
+		err = unix.Mount("heddle-test", at, "tmpfs", 0, "mode=0700,size="+size)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return &disk{t, at}
+}
+
+// fill takes all space that is left, but so many bytes.
+func (d *disk) fill(leave int64) {
+	d.t.Helper()
+	f, err := os.Create(filepath.Join(d.at, "filler"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for size := 1 << 20; size > 0; size >>= 1 {
+		for chunk := make([]byte, size); err == nil; {
+			_, err = f.Write(chunk)
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			d.t.Fatal(err)
+		}
+		err = nil
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err := errors.Join(err, f.Truncate(size-leave), f.Close()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// empty gives that space back.
+func (d *disk) empty() {
+	d.t.Helper()
+	if err := os.Remove(filepath.Join(d.at, "filler")); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// readOnly makes it one that can't be written, or ends that. Nobody may have a file of it open for writing.
+func (d *disk) readOnly(is bool) {
+	d.t.Helper()
+	flags := uintptr(unix.MS_REMOUNT)
+	if is {
+		flags |= unix.MS_RDONLY
+	}
+	if err := unix.Mount("heddle-test", d.at, "tmpfs", flags, ""); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// says waits until the controller's log has a part.
+func (f *fleet) says(part string) {
+	f.t.Helper()
+	f.controller.Await("the log has "+part, func() bool { return strings.Contains(f.controller.Log(), part) })
+}
+
+// A controller whose disk is full takes no change, says why, and serves its hosts; it takes changes again as soon as
+// there is space. One that begins with a disk that is full or can't be written waits for it.
+func TestS103_AControllerWithAFullDisk(t *testing.T) {
+	t.Parallel()
+	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
+	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
+	d := newDisk(t, f.controller.DataDir(), "320m")
+	f.controller.Start()
+	f.controller.Join(f.hosts[0].Host, "esx0", map[string]string{"rack": "a"})
+	f.controller.Define(fleetText)
+	f.connect(0, 3, "p-web", "web")
+
+	d.fill(8 << 20)
+	refusedText := strings.Replace(fleetText, "access: 20", "access: 21", 1)
+	_, refused := f.tries(api.Define{Content: refusedText})
+	f.has("the refusal", refused, "MiB left, and 80 MiB are kept free for etcd", "make space there")
+	d.empty()
+	d.fill(0)
+	for range 20 { // etcd would have ended by one of them
+		if _, refused := f.tries(api.Define{Content: refusedText}); refused == "" {
+			t.Fatal("a change is taken on a full disk")
+		}
+	}
+	f.inState("esx0", api.HostUp)
+	f.connect(0, 4, "p-db", "db")
+	if got := f.vlan(0, "p-db"); got != "access 20" {
+		t.Errorf("a refused change is active: VLAN %s", got)
+	}
+	out, _, status := f.controller.Heddle("status", "--controller", f.controller.Socket())
+	f.has("the status", out, "wrong  disk      0 KiB of 320.0 MiB are free", "make space on the file system")
+	if status != 1 {
+		t.Errorf("the status is no fault: %d", status)
+	}
+
+	f.controller.End(syscall.SIGTERM)
+	f.controller.Launch()
+	f.says("waiting until the data directory can be written")
+	d.empty()
+	f.controller.Answers()
+	f.inState("esx0", api.HostUp)
+	changed := strings.Replace(fleetText, "access: 20", "access: 22", 1)
+	if out := f.controller.Define(changed); len(out.Waiting) > 0 {
+		t.Errorf("a change when there is space: %+v", out)
+	}
+
+	f.controller.End(syscall.SIGTERM)
+	d.readOnly(true)
+	f.controller.Launch()
+	f.says("read-only file system")
+	d.readOnly(false)
+	f.controller.Answers()
+	f.inState("esx0", api.HostUp)
+	f.has("the definition after all that", f.definition(), "access: 22")
+	if got := f.vlan(0, "p-db"); got != "access 22" {
+		t.Errorf("the port has VLAN %s", got)
+	}
+	f.whole("on the host's own switch", carried)
+}
