@@ -34,6 +34,16 @@ type shared struct {
 	lastErr string        // see complain
 }
 
+// ends reports whether the agent is stopping.
+func (s *shared) ends() bool {
+	select {
+	case <-s.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
 // do runs f in the loop and waits for it.
 func (s *shared) do(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"heddle/internal/agent/changes"
+	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
@@ -66,6 +67,8 @@ func (sl *slicing) Take(ctx context.Context, next *state.Slice) (problems []stri
 		problems = faultLines(faults)
 	case errors.As(err, &refused):
 		problems = refused.Lines
+	case err != nil && ctx.Err() == nil && !sl.ends():
+		return nil, &cluster.MayPass{Cause: err}
 	case err != nil:
 		return nil, err
 	}

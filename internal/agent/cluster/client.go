@@ -57,12 +57,21 @@ const maxMessage = 64 << 20
 type Host interface {
 	// Given is the version of the definition that is active, nil for none.
 	Given(ctx context.Context) (*state.Slice, error)
-	// Take activates another version, all or nothing: problems says why it is not active. The error is of the agent
-	// that is ending.
+	// Take activates another version, all or nothing: problems says why it is not active. The error is a *MayPass, or
+	// of the agent that is ending.
 	Take(ctx context.Context, next *state.Slice) (problems []string, err error)
 	// Report is what the host has.
 	Report(ctx context.Context) (*controllerv1.HostReport, error)
 }
+
+// MayPass is why a version is not active that may be active later without a change of anything, such as a full disk.
+type MayPass struct{ Cause error }
+
+func (m *MayPass) Error() string { return m.Cause.Error() }
+func (m *MayPass) Unwrap() error { return m.Cause }
+
+// tryEvery is after what time such a version is tried again, at most.
+const tryEvery = 5 * time.Second
 
 // Membership is who the host is, and where its controllers are.
 type Membership interface {

@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"time"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
@@ -95,10 +98,15 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 // activate activates the newest version, one after the other, until the host has another certificate: the next
 // conversation goes on then.
 func (s *session) activate() error {
+	var next ready
+	var again <-chan time.Time // when a version is tried once more
+	var said []string          // why it was not active
 	for {
-		var next ready
 		select {
 		case next = <-s.next:
+			again, said = nil, nil
+		case <-again:
+			again = nil
 		case q := <-s.due:
 			if s.renew(q) {
 				close(s.talking.renewed)
@@ -109,9 +117,16 @@ func (s *session) activate() error {
 			return nil
 		}
 		problems, err := s.Host.Take(s.ctx, next.Slice)
-		if err != nil {
+		var passes *MayPass
+		if errors.As(err, &passes) {
+			problems, again = []string{passes.Error()}, time.After(jitter(tryEvery))
+			if slices.Equal(problems, said) {
+				continue
+			}
+		} else if err != nil {
 			return err
 		}
+		said = problems
 		if len(problems) > 0 {
 			s.Log.Error("the controller's definition is not active; the one before is", "revision", next.Revision,
 				"why", problems)

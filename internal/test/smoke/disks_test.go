@@ -3,6 +3,7 @@ package smoke
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,4 +144,93 @@ func TestS103_AControllerWithAFullDisk(t *testing.T) {
 		t.Errorf("the port has VLAN %s", got)
 	}
 	f.whole("on the host's own switch", carried)
+}
+
+// A host whose agent can't write its state goes on by what it has and stays connected. The controller says why a change
+// is not active, and it is active as soon as there is space: also after an agent that was killed meanwhile.
+func TestS103_AHostWithAFullDisk(t *testing.T) {
+	t.Parallel()
+	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
+	h := f.hosts[0]
+	carried := f.stream("p-own1@0", "p-own2@0", fleetMAC(0, 1), fleetMAC(0, 2))
+	f.controller.Start()
+	f.controller.Join(h.Host, "esx0", map[string]string{"rack": "a"})
+	f.controller.Define(fleetText)
+	f.connect(0, 3, "p-web", "web")
+	h.End(syscall.SIGTERM)
+	d := moveTo(t, filepath.Join(h.Dir, "state"), "4m")
+	h.Start("")
+	f.inState("esx0", api.HostUp)
+
+	d.fill(0)
+	text := strings.Replace(fleetText, "access: 10", "access: 11", 1)
+	f.refusedAt("esx0", text, "no space left on device")
+	if got := f.vlan(0, "p-web"); got != "access 10" {
+		t.Errorf("the port has VLAN %s", got)
+	}
+	if m, err := h.Membership(t.Context()); err != nil || m.Connected == "" {
+		t.Errorf("the host is not connected: %+v, %v", m, err)
+	}
+	h.must("port", "list")
+	d.empty()
+	f.inState("esx0", api.HostUp)
+	if got := f.vlan(0, "p-web"); got != "access 11" {
+		t.Errorf("the port has VLAN %s when there is space", got)
+	}
+
+	d.fill(0)
+	h.End(syscall.SIGKILL)
+	h.Start("")
+	f.inState("esx0", api.HostUp)
+	if got := f.vlan(0, "p-web"); got != "access 11" {
+		t.Errorf("the port has VLAN %s after the agent was killed", got)
+	}
+	d.empty()
+
+	d.readOnly(true)
+	f.refusedAt("esx0", strings.Replace(fleetText, "access: 10", "access: 12", 1), "read-only file system")
+	d.readOnly(false)
+	f.inState("esx0", api.HostUp)
+	if got := f.vlan(0, "p-web"); got != "access 12" {
+		t.Errorf("the port has VLAN %s when the state can be written", got)
+	}
+	f.whole("on the host's own switch", carried)
+}
+
+// moveTo moves a directory to a small file system that is seen in its place.
+func moveTo(t *testing.T, dir, size string) *disk {
+	t.Helper()
+	was := dir + ".was"
+	if err := os.Rename(dir, was); err != nil {
+		t.Fatal(err)
+	}
+	d := newDisk(t, dir, size)
+	if err := os.CopyFS(dir, os.DirFS(was)); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir():
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// refusedAt defines what a host can't make active for that reason.
+func (f *fleet) refusedAt(host, text, why string) {
+	f.t.Helper()
+	out, refused := f.tries(api.Define{Content: text})
+	if refused != "" || len(out.Waiting) != 1 || out.Waiting[0].Host != host ||
+		!strings.Contains(strings.Join(out.Waiting[0].Problems, "\n"), why) {
+		f.t.Errorf("a change that the host can't keep: %+v %s", out, refused)
+	}
+	f.inState(host, api.HostOutOfSync)
+	f.has("the host's problem", strings.Join(f.host(host).Problems, "\n"), why)
 }
