@@ -2,8 +2,12 @@ package agent
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"heddle/internal/agent/state"
+	"heddle/internal/slice"
+	"heddle/internal/slice/fields"
 	"heddle/internal/spec"
 )
 
@@ -82,11 +86,49 @@ func (ps *ports) onlySwitch() string {
 func (ps keeper) startSlice() error {
 	now := usesOf(ps.state.Ports, ps.state.Overrides)
 	k := state.KeepObjects(ps.state.KeptObjects, nil, ps.state.Slice, now, now)
-	h, err := readHanded(ps.state.Slice, k.Active, nil)
+	h, err := readLeft(ps.state.Slice, k.Active, nil, ps.unprotected)
 	if err == nil {
 		ps.take(h)
 	}
 	return err
+}
+
+// readLeft is readHanded for the slice that an earlier agent left, which may have been of a later version: an upgrade
+// that is taken back does not cut off guests. What this program does not know is left out and named; where ports would
+// be less protected without it, only if the operator says so. The slice on disk stays whole, for the later program.
+func readLeft(s *state.Slice, kept []slice.Object, before *spec.Config, unprotected bool) (*handed, error) {
+	h, err := readHanded(s, kept, before)
+	if err == nil {
+		return h, nil
+	}
+	known := fields.Known()
+	fits, lacking := known.Fit(s.Set())
+	beside, more := known.Fit(slice.Of(kept...))
+	var lacks, weak []string
+	for _, l := range slices.Concat(lacking, more) {
+		lacks = append(lacks, l.String()+" is not active: this version of heddle does not know it; install the later "+
+			"one again")
+		if l.Security() {
+			weak = append(weak, l.String())
+		}
+	}
+	const last = "the controller's definition as last handed to this host"
+	if len(weak) > 0 && !unprotected {
+		return nil, fmt.Errorf("%s has security fields that this version of heddle does not know, so that ports "+
+			"would be less protected: %s. The kernel goes on by what the agent before has made. Install the later "+
+			"version again, or start this one with --allow-unprotected", last, strings.Join(weak, ", "))
+	}
+	if len(lacks) > 0 {
+		without := *s
+		without.Objects = slices.Collect(fits.All())
+		h, err = readHanded(&without, slices.Collect(beside.All()), before)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is not valid for this program; start the program before, or heddle host leave "+
+			"and join again: %w", last, err)
+	}
+	h.lacks = lacks
+	return h, nil
 }
 
 // declaredWarnings are the warnings about what the file and the controller declare.

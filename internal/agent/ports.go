@@ -23,15 +23,18 @@ type ports struct {
 	*shared
 	// configFile is the path given with --config; "" without.
 	configFile string
-	file       *spec.Config                // as declared by the file
-	slice      *spec.Config                // as declared by a controller; nil if the host follows none
-	beside     []slice.Object              // of earlier versions, that slice has too
-	declares   declared                    // by file and controller
-	parsed     atomic.Pointer[spec.Config] // the file read last, for the next reading
-	cfg        *spec.Config                // with what commands made
+	// unprotected: a slice is taken of which this program does not know a security field (--allow-unprotected).
+	unprotected bool
+	file        *spec.Config                // as declared by the file
+	slice       *spec.Config                // as declared by a controller; nil if the host follows none
+	beside      []slice.Object              // of earlier versions, that slice has too
+	declares    declared                    // by file and controller
+	parsed      atomic.Pointer[spec.Config] // the file read last, for the next reading
+	cfg         *spec.Config                // with what commands made
 	// about the configuration; a port whose device is missing reports that itself, while it lasts
 	warnings []string
 	misfits  []misfit   // known faults of what commands made, against the file
+	lacks    []string   // what of the slice an earlier program left, and this one does not know
 	plan     *plan.Plan // of cfg, unless stale
 	stale    bool       // cfg, or an adopted MAC, changed since plan was made
 	next     *plan.Plan // of cfg, if it was made ahead of reconcile
@@ -56,6 +59,7 @@ type intent struct {
 	kept      []state.Kept
 	beside    []slice.Object
 	objects   []state.KeptObject
+	lacks     []string
 	cfg       *spec.Config
 	waits     []state.Wait
 	uplinks   []state.Maintenance
@@ -64,7 +68,7 @@ type intent struct {
 
 func (ps *ports) intent() intent {
 	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, ps.state.Reverted, slices.Clone(ps.state.Ports),
-		maps.Clone(ps.state.Overrides), ps.state.Kept, ps.beside, ps.state.KeptObjects,
+		maps.Clone(ps.state.Overrides), ps.state.Kept, ps.beside, ps.state.KeptObjects, ps.lacks,
 		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs}
 }
 
@@ -73,7 +77,7 @@ func (ps *ports) restore(i intent) {
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
 	ps.state.Maintenance, ps.state.NICs = i.uplinks, i.nics
 	ps.slice, ps.state.Slice, ps.state.Reverted = i.slice, i.given, i.reverted
-	ps.beside, ps.state.KeptObjects = i.beside, i.objects
+	ps.beside, ps.state.KeptObjects, ps.lacks = i.beside, i.objects, i.lacks
 }
 
 // newFaults returns the faults that a change brings. Faults known since the start (the file was edited while the agent
@@ -291,9 +295,7 @@ func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
 // chooseConfig sets the active file; fresh: it was never applied before.
 func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
 	if err = (keeper{ps}).startSlice(); err != nil {
-		return false, fmt.Errorf("the controller's definition as last handed to this host is not valid for this "+
-			"program; "+
-			"start the program before, or heddle host leave and join again: %w", err)
+		return false, err
 	}
 	last := ps.state.Config
 	switch {

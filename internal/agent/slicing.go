@@ -114,7 +114,7 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 		return err
 	}
 	if len(changed) == 0 && sl.state.Slice != nil { // nothing that concerns this host
-		sl.state.Slice, sl.ports.beside = next, h.beside
+		sl.state.Slice, sl.ports.beside, sl.ports.lacks = next, h.beside, nil
 		if err := (keeper{sl.ports}).keep(before); err != nil {
 			sl.ports.restore(before)
 			return err

@@ -42,6 +42,9 @@ type Options struct {
 	Load uplinks.LoadOptions
 	// Metrics says where metrics are served to Prometheus.
 	Metrics metrics.Listen
+	// AllowUnprotected starts an agent also where it does not know a security field of the controller's definition that
+	// a later version left.
+	AllowUnprotected bool
 	// LibvirtDir is the directory of the sockets of libvirt's daemon; with "" libvirt is not asked where guests run.
 	LibvirtDir string
 	// Supervisor is informed about the agent's state; nil for none.
@@ -134,6 +137,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		started: time.Now(), log: o.Log,
 		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()),
 		stopped: make(chan struct{})})
+	a.ports.unprotected = o.AllowUnprotected
 	a.watchedBy, a.ports.configFile, a.attaching.mount, a.reporter.limit = o.Supervisor, o.Config, mount, tellLimit()
 	defer func() {
 		if err != nil {
@@ -283,7 +287,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	a.ports.keepMisfits(misfits)
 	a.ports.forgetOverrides()
 	// Devices that are missing or can't serve are reported with their ports and uplinks, once the plan is active.
-	for _, w := range slices.Concat(ofFile, texts(a.ports.misfits)) {
+	for _, w := range slices.Concat(ofFile, texts(a.ports.misfits), a.ports.lacks) {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()

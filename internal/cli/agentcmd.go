@@ -65,6 +65,8 @@ func newAgent(d Deps) *cobra.Command {
 		"directory for sockets, locks and pinned kernel objects")
 	f.StringVar(&o.Paths.State, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir),
 		"directory for what survives a reboot")
+	f.BoolVar(&o.AllowUnprotected, "allow-unprotected", false, "start also where this version does not know a\n"+
+		"security field that a later one left in the host's definition")
 	f.StringVar(&o.LibvirtDir, "libvirt-dir", d.env("HEDDLE_LIBVIRT_DIR", "/run/libvirt"),
 		"directory of libvirt's read-only socket, asked where guests run whose\n"+
 			"ports have a domain; empty: never")

@@ -147,3 +147,62 @@ func TestS83_TheLastControllerDecidesAboutNewKinds(t *testing.T) {
 		}
 	}
 }
+
+// An upgrade of a host that is taken back while no controller answers does not cut off its guests: the version before
+// goes on without what it does not know, and says so. A security field takes the operator's word; the kernel goes on.
+func TestS103_AnUpgradeIsTakenBack(t *testing.T) {
+	t.Parallel()
+	f := newFleetSized(t, 1, ownConfig, "own1", "own2")
+	h := f.hosts[0]
+	f.controller.Later()
+	f.controller.Start()
+	h.End(syscall.SIGTERM)
+	h.Later()
+	h.Start("")
+	f.controller.Join(h.Host, "esx0", map[string]string{"rack": "a"})
+	remarked := strings.Replace(fleetText, "{name: db,", "{name: db, remark: ours,", 1)
+	f.controller.Define(remarked)
+	f.connect(0, 3, "p-web", "web")
+	f.connect(0, 4, "p-web2", "web")
+	between := f.stream("p-web@0", "p-web2@0", fleetMAC(0, 3), fleetMAC(0, 4))
+
+	f.controller.End(syscall.SIGKILL)
+	h.End(syscall.SIGKILL)
+	h.Earlier()
+	h.Start("")
+	h.up("p-web", "p-web2", "uplink1")
+	s, err := h.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.has("the host's warnings", strings.Join(s.Agent.Warnings, "\n"), "portGroup dvs/db: remark is not active")
+	f.connect(0, 5, "p-db", "db")
+	f.controller.Start()
+	f.inState("esx0", api.HostWarning)
+	h.End(syscall.SIGTERM)
+	h.Later()
+	h.Start("")
+	f.inState("esx0", api.HostUp)
+
+	out := f.controller.Define(strings.Replace(remarked, "{name: web,", "{name: web, security: {tomorrow: true},", 1))
+	if len(out.Waiting) > 0 {
+		t.Errorf("a security field that all know: %+v", out)
+	}
+	h.End(syscall.SIGTERM)
+	h.Earlier()
+	err = h.Heddle("agent")
+	if err == nil {
+		t.Fatal("the version before starts without a security field")
+	}
+	f.has("the refusal", err.Error(), "portGroup dvs/web: security.tomorrow", "--allow-unprotected",
+		"Install the later version again")
+	h.Args = []string{"--allow-unprotected"}
+	h.Start("")
+	h.up("p-web", "p-web2", "p-db", "uplink1")
+	h.End(syscall.SIGTERM)
+	h.Args = nil
+	h.Later()
+	h.Start("")
+	f.inState("esx0", api.HostUp)
+	f.whole("between two guests", between)
+}

@@ -13,13 +13,15 @@ import (
 	"heddle/internal/test/testkit"
 )
 
-// A later version of the programs is the same source with a security field and a kind of objects more: what this
+// A later version of the programs is the same source with two fields and a kind of objects more: what this
 // version does with what it does not know is seen beside it, and so is what the later one does with this one.
 
 // laterEdits turn this version's sources into the later one's: by file, what is put in place of what.
 var laterEdits = map[string][][2]string{
 	"internal/spec/types.go": {{"type Security struct {\n",
-		"type Security struct {\n\tTomorrow *bool `yaml:\"tomorrow,omitempty\" json:\"tomorrow,omitzero\"`\n"}},
+		"type Security struct {\n\tTomorrow *bool `yaml:\"tomorrow,omitempty\" json:\"tomorrow,omitzero\"`\n"},
+		{"type PortGroup struct {\n",
+			"type PortGroup struct {\n\tRemark string `yaml:\"remark,omitempty\" json:\"remark,omitzero\"`\n"}},
 	"internal/spec/definition.go": {{"type Definition struct {\n",
 		"type Definition struct {\n\tNotes []Note `yaml:\"notes,omitempty\" json:\"notes,omitzero\"`\n"},
 		{"// HostTemplate gives", "type Note struct {\n\tName string `yaml:\"name\" json:\"name\"`\n}\n\n" +
@@ -91,8 +93,12 @@ func later(t *testing.T) [2]string {
 	return paths
 }
 
-// Later makes the next start one of a later version of the program, which knows the security field tomorrow.
+// Later makes the next start one of a later version of the program, which knows the security field tomorrow and port
+// groups' remark; Earlier takes it back.
 func (h *Host) Later() { h.T.Helper(); h.binary = later(h.T)[0] }
+
+// Earlier makes the next start one of this version again.
+func (h *Host) Earlier() { h.T.Helper(); h.binary = program(h.T) }
 
 // Later makes the next start one of a later version, which knows that field too, and objects that are notes; Earlier
 // takes it back.

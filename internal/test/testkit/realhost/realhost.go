@@ -38,7 +38,9 @@ type Host struct {
 	NS  *netns.NS // nil: the machine's own
 	Dir string    // of the agent's run and state directories
 	// Clock is that of an agent that is started; nil for the machine's. It needs a namespace.
-	Clock  *clockshift.Clock
+	Clock *clockshift.Clock
+	// Args are more flags of an agent that is started.
+	Args   []string
 	binary string
 	agent  *exec.Cmd
 	log    said
@@ -184,7 +186,7 @@ func (h *Host) Output(ctx context.Context, args ...string) ([]byte, error) {
 // Start starts the agent, with a configuration file of that content unless it is empty, and waits until it serves.
 func (h *Host) Start(config string) {
 	h.T.Helper()
-	args := []string{"agent"}
+	args := append([]string{"agent"}, h.Args...)
 	if config != "" {
 		file := filepath.Join(h.Dir, "heddle.yaml")
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
