@@ -74,6 +74,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 		return nil, err
 	}
 	cg.ports.parsed.Store(cfg)
+	cg.ports.unused = nil
 	cg.ports.warnings = slices.Concat(cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan))
 	// What is only reported is computed once the change is active.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {

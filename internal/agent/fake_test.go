@@ -403,7 +403,7 @@ func (r *rig) restart(content string) error {
 		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
 	var given *givenConfig
 	if content != "" {
-		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content,
+		given = &givenConfig{cfg: parse(r.t, content), src: state.Source{File: "heddle.yaml", Content: content,
 			Seen: digest([]byte(content))}}
 	}
 	last := st.Config

@@ -297,7 +297,7 @@ func (m member) Report(ctx context.Context) (*controllerv1.HostReport, error) {
 		}
 		out.Switches = m.isolation.hostSwitches(given)
 		out.Warnings = slices.Concat(spec.MissingDevices(cfg, m.lookup), texts(m.slicing.ports.misfits),
-			m.slicing.ports.lacks, keeper{m.slicing.ports}.keptWarnings())
+			m.slicing.ports.lacks, keeper{m.slicing.ports}.keptWarnings(), m.slicing.ports.unused)
 		return nil
 	})
 }

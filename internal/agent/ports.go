@@ -33,12 +33,14 @@ type ports struct {
 	cfg         *spec.Config                // with what commands made
 	// about the configuration; a port whose device is missing reports that itself, while it lasts
 	warnings []string
-	misfits  []misfit   // known faults of what commands made, against the file
-	lacks    []string   // what of the slice an earlier program left, and this one does not know
-	plan     *plan.Plan // of cfg, unless stale
-	stale    bool       // cfg, or an adopted MAC, changed since plan was made
-	next     *plan.Plan // of cfg, if it was made ahead of reconcile
-	kept     string     // the newest configuration in the history
+	// unused says that the file given is not used since the boot; nil where it is.
+	unused  []string
+	misfits []misfit   // known faults of what commands made, against the file
+	lacks   []string   // what of the slice an earlier program left, and this one does not know
+	plan    *plan.Plan // of cfg, unless stale
+	stale   bool       // cfg, or an adopted MAC, changed since plan was made
+	next    *plan.Plan // of cfg, if it was made ahead of reconcile
+	kept    string     // the newest configuration in the history
 }
 
 func (ps *ports) layers() layers {
@@ -299,7 +301,7 @@ func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
 	}
 	last := ps.state.Config
 	switch {
-	case given != nil && given.src.Seen != last.Seen:
+	case given != nil && given.cfg != nil && given.src.Seen != last.Seen:
 		ps.file, ps.state.Config = given.cfg, given.src
 		if last.Content != "" {
 			ps.log.Info("the configuration file was edited since it was last read: it counts", "file", given.src.File)
@@ -312,7 +314,7 @@ func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
 				"with --config and a file that is, or with the program before: %w", err)
 		}
 		ps.file = cfg
-		if given != nil && last.Content != given.src.Content {
+		if given != nil && given.cfg != nil && last.Content != given.src.Content {
 			ps.log.Info("the configuration last applied counts; the file given was not edited since", "applied",
 				last.File, "given", given.src.File)
 		}

@@ -51,8 +51,8 @@ func (an *answers) source() view.Source {
 	return view.Source{
 		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(),
 			Started: an.started,
-			Config:  an.state.Config.File, Warnings: slices.Concat(an.ports.warnings, texts(an.ports.misfits),
-				an.ports.lacks, keeper{an.ports}.keptWarnings()), Announcing: announcing,
+			Config:  an.state.Config.File, Warnings: slices.Concat(an.ports.unused, an.ports.warnings,
+				texts(an.ports.misfits), an.ports.lacks, keeper{an.ports}.keptWarnings()), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
 		Config: an.ports.cfg, File: whole, Plan: an.ports.plan, Applied: an.effect.applied,
 		Remembered: an.state,

@@ -57,18 +57,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := errors.Join(instance.CheckName(o.Name), o.Metrics.Check()); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
-	var given *givenConfig
-	if o.Config != "" {
-		cfg, src, err := awaitConfig(ctx, o.Config)
-		switch {
-		case err == nil:
-			given = &givenConfig{cfg, src}
-		case errors.Is(err, errOnlyComments):
-			o.Log.Info("the configuration file is empty or has only comments in it: what was last applied counts",
-				"file", o.Config)
-		default:
-			return err
-		}
+	given, err := givenTo(ctx, o)
+	if err != nil {
+		return err
 	}
 	if err := instance.Privileged("the agent"); err != nil {
 		return err
@@ -121,10 +112,32 @@ func awaitConfig(ctx context.Context, path string) (*spec.Config, state.Source, 
 	return r.cfg, r.src, err
 }
 
-// givenConfig is the file named with --config.
+// givenConfig is the file named with --config. boots: the host has booted, and the agent knows what to start by without
+// it; unusable says why it cannot be used then.
 type givenConfig struct {
-	cfg *spec.Config
-	src state.Source
+	cfg      *spec.Config
+	src      state.Source
+	boots    bool
+	unusable error
+}
+
+// givenTo reads the file named with --config; nil for none.
+func givenTo(ctx context.Context, o Options) (*givenConfig, error) {
+	if o.Config == "" {
+		return nil, nil
+	}
+	cfg, src, err := awaitConfig(ctx, o.Config)
+	switch {
+	case err == nil:
+		return &givenConfig{cfg: cfg, src: src, boots: bootsKnowing(o)}, nil
+	case errors.Is(err, errOnlyComments):
+		o.Log.Info("the configuration file is empty or has only comments in it: what was last applied counts",
+			"file", o.Config)
+		return nil, nil
+	case ctx.Err() == nil && bootsKnowing(o):
+		return &givenConfig{src: state.Source{File: o.Config}, boots: true, unusable: err}, nil
+	}
+	return nil, err
 }
 
 // start makes an agent whose plan is active. After an error it holds nothing open.
@@ -265,6 +278,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	later := fresh && a.changer.startsWith(last)
 	fresh = fresh && !later
+	fresh = fresh && !a.fallsBack(given, last)
 	a.ports.parsed.Store(a.ports.file)
 	if err := a.adoptions.resumeAdoptions(); err != nil {
 		return err
@@ -281,13 +295,14 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	ofFile := slices.Concat(whole.Warnings(), a.ports.macTableWarnings(a.ports.file, nil))
+	a.ports.unused = given.unused()
 	a.ports.warnings = slices.Concat(faultLines(faults), ofFile)
 	cfg, misfits := a.ports.layers().merge()
 	a.ports.cfg = cfg
 	a.ports.keepMisfits(misfits)
 	a.ports.forgetOverrides()
 	// Devices that are missing or can't serve are reported with their ports and uplinks, once the plan is active.
-	for _, w := range slices.Concat(ofFile, texts(a.ports.misfits), a.ports.lacks) {
+	for _, w := range slices.Concat(a.ports.unused, ofFile, texts(a.ports.misfits), a.ports.lacks) {
 		a.log.Warn(w)
 	}
 	a.holding.distrust()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -186,17 +187,27 @@ func (h *Host) Output(ctx context.Context, args ...string) ([]byte, error) {
 // Start starts the agent, with a configuration file of that content unless it is empty, and waits until it serves.
 func (h *Host) Start(config string) {
 	h.T.Helper()
-	args := append([]string{"agent"}, h.Args...)
-	if config != "" {
-		file := filepath.Join(h.Dir, "heddle.yaml")
-		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-			h.T.Fatal(err)
-		}
-		args = append(args, "--config", file)
+	if config == "" {
+		h.StartWith(h.launchAgent)
+		return
 	}
-	h.agent = h.Command(args...)
+	if err := os.WriteFile(h.File(), []byte(config), 0o600); err != nil {
+		h.T.Fatal(err)
+	}
+	h.StartWith(h.launchAgent, "--config", h.File())
+}
+
+// File is the path of the host's configuration file.
+func (h *Host) File() string { return filepath.Join(h.Dir, "heddle.yaml") }
+
+func (h *Host) launchAgent(cmd *exec.Cmd) error { return launch(h.T, h.NS, cmd, h.Clock) }
+
+// StartWith starts the agent by how with these arguments, and waits until it serves.
+func (h *Host) StartWith(how func(*exec.Cmd) error, args ...string) {
+	h.T.Helper()
+	h.agent = h.Command(slices.Concat([]string{"agent"}, h.Args, args)...)
 	h.agent.Stderr = &h.log
-	if err := launch(h.T, h.NS, h.agent, h.Clock); err != nil {
+	if err := how(h.agent); err != nil {
 		h.T.Fatal(err)
 	}
 	h.Await("the agent serves", func() bool {
