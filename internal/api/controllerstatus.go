@@ -46,6 +46,10 @@ type ControllerPlace struct {
 	Address string `json:"address"`
 	URL     string `json:"url"`
 	Self    bool   `json:"self"`
+	Name    string `json:"name,omitempty"`
+	// Host is the one on which the controller's machine is a VM on a switch of the cluster; "" where it is not known to
+	// be one.
+	Host string `json:"host,omitempty"`
 }
 
 // StoreStatus is how etcd is.

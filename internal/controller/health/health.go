@@ -32,6 +32,7 @@ func Examine(s *api.ControllerStatus, hosts []HostProblem) (found []api.HealthFi
 	found = append(found, store(&s.Store))
 	found = append(found, alarms(&s.Store), quota(&s.Store))
 	found = append(found, members(&s.Store)...)
+	found = append(found, places(s.Controllers)...)
 	found = append(found, expiring(s)...)
 	found = append(found, rotation(s))
 	found = append(found, outOfSync(s, hosts)...)

@@ -28,6 +28,9 @@ func Write(w io.Writer, s *api.ControllerStatus) error {
 		if c.URL != "" {
 			text += ", " + c.URL
 		}
+		if c.Host != "" {
+			text += ", a VM on host " + c.Host
+		}
 		if c.Self {
 			text += " (this one)"
 		}

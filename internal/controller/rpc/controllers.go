@@ -36,6 +36,8 @@ type Controller struct {
 	Joined time.Time `json:"joined,omitzero"`
 	// Kinds of objects of a definition that it knows, with spaces between; "" for a version that does not say it.
 	Kinds string `json:"kinds,omitempty"`
+	// MACs of its machine's adapters, with spaces between: a host that has a port with one of them runs it as a VM.
+	MACs string `json:"macs,omitempty"`
 }
 
 // roster knows the controllers of the cluster, and speaks with the others.
@@ -52,7 +54,7 @@ type roster struct {
 
 // Announce writes where agents find this controller, and who it is.
 func (r *roster) Announce(ctx context.Context, c Controller) error {
-	c.Kinds = kindsKnown()
+	c.Kinds, c.MACs = kindsKnown(), ownMACs()
 	r.self = c
 	key := store.Key{Kind: ControllerKind, Name: c.ID}
 	for {

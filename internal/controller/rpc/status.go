@@ -44,7 +44,7 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 	now, trust := s.TLS.Now(), s.Authority.Trust()
 	out := &api.ControllerStatus{Cluster: string(trust.Cluster), Name: s.Authority.Get().Document.Name,
 		Controller: s.self.ID, Version: s.self.Version, Started: s.Self.Started, Now: now,
-		Controllers: s.places(), Store: s.storeStatus(ctx), RootStage: string(s.Authority.Get().Document.Stage),
+		Controllers: s.places(ctx), Store: s.storeStatus(ctx), RootStage: string(s.Authority.Get().Document.Stage),
 		RootEnds: trust.Roots[0].NotAfter, Clock: clockState()}
 	out.DiskFree, out.DiskSize = disk(s.Self.Dir)
 	if own, err := s.TLS.Own(); err == nil {
@@ -62,9 +62,10 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 }
 
 // places are where the controllers answer.
-func (s Front) places() (list []api.ControllerPlace) {
+func (s Front) places(ctx context.Context) (list []api.ControllerPlace) {
+	on := s.carried(ctx)
 	for _, c := range s.cluster() {
-		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.self.ID}
+		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.self.ID, Name: nameOf(c), Host: on[c.ID]}
 		if c.API != "" {
 			at.URL = "https://" + c.API
 		}

@@ -3,6 +3,7 @@ package smoke
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/cable"
+	"heddle/internal/test/testkit/clockshift"
 	"heddle/internal/test/testkit/realhost"
 )
 
@@ -144,12 +146,13 @@ func (s *powered) powerOff() {
 
 // The power of a whole site is lost: four hosts whose only network is the distributed switch, and the three controllers
 // are VMs on it. Guests have their network as soon as their host has booted; then the controllers' VMs start, on other
-// hosts than before, and everything comes up by itself.
+// hosts than before, and everything comes up by itself. One of the hosts has lost the time, too.
 func TestS78_ASiteComesUpAfterItsPowerWasLost(t *testing.T) {
 	s := newPowered(t)
 	s.reaches("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 	s.powerOff()
 
+	s.hosts[3].Clock = clockshift.Showing(lost)
 	for _, n := range []int{2, 0, 3, 1} {
 		s.cable(n)
 		s.guest(n, 3, "p-web")
@@ -182,4 +185,53 @@ func TestS78_ASiteComesUpAfterItsPowerWasLost(t *testing.T) {
 	}
 	s.static("control", "p-ctl1 on esx1 up", "p-ctl2 on esx2 up", "free")
 	s.whole("guests, from before the controllers' start", between)
+
+	// It is known on which hosts the controllers are, and said where their majority depends on one.
+	s.carried("esx1", "esx2", "esx3")
+	s.moves(0, 1, 2)
+	s.carried("esx2", "esx2", "esx3")
+	s.finds("2 of 3 controllers are VMs on host esx2 (controller1, controller2)")
+}
+
+// moves moves the machine of a controller from a host to another.
+func (s *powered) moves(i, from, to int) {
+	s.t.Helper()
+	s.all[i].End(syscall.SIGKILL)
+	s.unplug(from, siteVMs[i].device)
+	s.startsOn(i, to)
+	s.mustStartVM(to, 0x80+i, siteVMs[i].device, siteVMs[i].group) // its host may have been connected to that controller
+	s.all[i].Start()
+	s.conflict(to, siteVMs[i].device, "")
+}
+
+// carried awaits that all controllers know on which hosts they are.
+func (s *powered) carried(want ...string) {
+	s.t.Helper()
+	for _, c := range s.all {
+		c.Await(fmt.Sprintf("%s knows the controllers on %q", c.Name, want), func() bool {
+			st, err := c.Status(s.t.Context())
+			if err != nil {
+				return false
+			}
+			var got []string
+			for _, at := range st.Controllers {
+				got = append(got, at.Host)
+			}
+			return slices.Equal(got, want)
+		})
+	}
+}
+
+// finds makes sure that a controller's status has a note with that text.
+func (s *powered) finds(text string) {
+	s.t.Helper()
+	st, err := s.all[2].Status(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !slices.ContainsFunc(st.Findings, func(f api.HealthFinding) bool {
+		return f.Level == api.HealthNote && strings.HasPrefix(f.Text, text)
+	}) {
+		s.t.Errorf("no note %q: %+v", text, st.Findings)
+	}
 }

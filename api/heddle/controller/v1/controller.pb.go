@@ -408,7 +408,9 @@ type GetControllerResponse struct {
 	// lag is how many entries of the cluster's log it has yet to apply.
 	Lag uint64 `protobuf:"varint,5,opt,name=lag,proto3" json:"lag,omitempty"`
 	// revision of the state in its memory.
-	Revision      int64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	// carriers are the hosts connected to it that run controllers' machines as VMs.
+	Carriers      []*ControllerCarrier `protobuf:"bytes,60,rep,name=carriers,proto3" json:"carriers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -485,6 +487,68 @@ func (x *GetControllerResponse) GetRevision() int64 {
 	return 0
 }
 
+func (x *GetControllerResponse) GetCarriers() []*ControllerCarrier {
+	if x != nil {
+		return x.Carriers
+	}
+	return nil
+}
+
+// ControllerCarrier is a host with a port by which a controller's machine is connected.
+type ControllerCarrier struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// controller is its id.
+	Controller string `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	// host is the host's name.
+	Host          string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControllerCarrier) Reset() {
+	*x = ControllerCarrier{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControllerCarrier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControllerCarrier) ProtoMessage() {}
+
+func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControllerCarrier.ProtoReflect.Descriptor instead.
+func (*ControllerCarrier) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ControllerCarrier) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
+func (x *ControllerCarrier) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 // GetHostsHereRequest says which hosts.
 type GetHostsHereRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -502,7 +566,7 @@ type GetHostsHereRequest struct {
 
 func (x *GetHostsHereRequest) Reset() {
 	*x = GetHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +578,7 @@ func (x *GetHostsHereRequest) String() string {
 func (*GetHostsHereRequest) ProtoMessage() {}
 
 func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +591,7 @@ func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*GetHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetHostsHereRequest) GetNames() []string {
@@ -570,7 +634,7 @@ type GetHostsHereResponse struct {
 
 func (x *GetHostsHereResponse) Reset() {
 	*x = GetHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +646,7 @@ func (x *GetHostsHereResponse) String() string {
 func (*GetHostsHereResponse) ProtoMessage() {}
 
 func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +659,7 @@ func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*GetHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetHostsHereResponse) GetHosts() []*HostHere {
@@ -630,7 +694,7 @@ type HostHere struct {
 
 func (x *HostHere) Reset() {
 	*x = HostHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -642,7 +706,7 @@ func (x *HostHere) String() string {
 func (*HostHere) ProtoMessage() {}
 
 func (x *HostHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -655,7 +719,7 @@ func (x *HostHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHere.ProtoReflect.Descriptor instead.
 func (*HostHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HostHere) GetHost() *Host {
@@ -707,7 +771,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +783,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +796,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -767,7 +831,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +843,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +856,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -811,7 +875,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +887,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +900,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
 }
 
 // ListControllersResponse is the answer.
@@ -853,7 +917,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +929,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +942,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -934,7 +998,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1010,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1023,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Controller) GetName() string {
@@ -1050,7 +1114,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1126,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1139,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -1096,7 +1160,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1172,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1185,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -1148,7 +1212,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1224,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1237,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -1193,7 +1257,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1269,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1282,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -1242,7 +1306,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1318,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1331,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -1303,7 +1367,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1379,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1392,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -1361,7 +1425,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1437,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1450,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -1399,7 +1463,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1475,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1488,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -1444,7 +1508,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1520,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1533,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -1489,7 +1553,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1565,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1578,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -1550,14 +1614,20 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x04urls\x18\x01 \x03(\tR\x04urls\"-\n" +
 	"\x11AddMemberResponse\x12\x18\n" +
 	"\amembers\x18\x01 \x03(\tR\amembers\"\x16\n" +
-	"\x14GetControllerRequest\"\xa1\x01\n" +
+	"\x14GetControllerRequest\"\xe6\x01\n" +
 	"\x15GetControllerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05hosts\x18\x02 \x01(\x05R\x05hosts\x12\x14\n" +
 	"\x05stale\x18\x03 \x01(\tR\x05stale\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x03R\x05epoch\x12\x10\n" +
 	"\x03lag\x18\x05 \x01(\x04R\x03lag\x12\x1a\n" +
-	"\brevision\x18\x06 \x01(\x03R\brevision\"\x98\x01\n" +
+	"\brevision\x18\x06 \x01(\x03R\brevision\x12C\n" +
+	"\bcarriers\x18< \x03(\v2'.heddle.controller.v1.ControllerCarrierR\bcarriers\"G\n" +
+	"\x11ControllerCarrier\x12\x1e\n" +
+	"\n" +
+	"controller\x18\x01 \x01(\tR\n" +
+	"controller\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\"\x98\x01\n" +
 	"\x13GetHostsHereRequest\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x18\n" +
 	"\areports\x18\x02 \x01(\bR\areports\x12\x1a\n" +
@@ -1651,7 +1721,7 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
@@ -1661,76 +1731,78 @@ var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*AddMemberResponse)(nil),             // 5: heddle.controller.v1.AddMemberResponse
 	(*GetControllerRequest)(nil),          // 6: heddle.controller.v1.GetControllerRequest
 	(*GetControllerResponse)(nil),         // 7: heddle.controller.v1.GetControllerResponse
-	(*GetHostsHereRequest)(nil),           // 8: heddle.controller.v1.GetHostsHereRequest
-	(*GetHostsHereResponse)(nil),          // 9: heddle.controller.v1.GetHostsHereResponse
-	(*HostHere)(nil),                      // 10: heddle.controller.v1.HostHere
-	(*ClaimHostRequest)(nil),              // 11: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 12: heddle.controller.v1.ClaimHostResponse
-	(*ListControllersRequest)(nil),        // 13: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 14: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 15: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 16: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 17: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 18: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 19: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 20: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 21: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 22: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 23: heddle.controller.v1.TakeSnapshotResponse
-	(*SyncHostsHereRequest)(nil),          // 24: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 25: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 26: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 27: heddle.controller.v1.ListAuditResponse
-	(*durationpb.Duration)(nil),           // 28: google.protobuf.Duration
-	(*Host)(nil),                          // 29: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 30: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 31: heddle.controller.v1.RevertedSlice
-	(*timestamppb.Timestamp)(nil),         // 32: google.protobuf.Timestamp
-	(*SyncHostsRequest)(nil),              // 33: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 34: heddle.controller.v1.SyncedHost
+	(*ControllerCarrier)(nil),             // 8: heddle.controller.v1.ControllerCarrier
+	(*GetHostsHereRequest)(nil),           // 9: heddle.controller.v1.GetHostsHereRequest
+	(*GetHostsHereResponse)(nil),          // 10: heddle.controller.v1.GetHostsHereResponse
+	(*HostHere)(nil),                      // 11: heddle.controller.v1.HostHere
+	(*ClaimHostRequest)(nil),              // 12: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 13: heddle.controller.v1.ClaimHostResponse
+	(*ListControllersRequest)(nil),        // 14: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 15: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 16: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 17: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 18: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 19: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 20: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 21: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 22: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 23: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 24: heddle.controller.v1.TakeSnapshotResponse
+	(*SyncHostsHereRequest)(nil),          // 25: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 26: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 27: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 28: heddle.controller.v1.ListAuditResponse
+	(*durationpb.Duration)(nil),           // 29: google.protobuf.Duration
+	(*Host)(nil),                          // 30: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 31: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 32: heddle.controller.v1.RevertedSlice
+	(*timestamppb.Timestamp)(nil),         // 33: google.protobuf.Timestamp
+	(*SyncHostsRequest)(nil),              // 34: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 35: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	26, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	27, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	28, // 2: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	10, // 3: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	29, // 4: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	30, // 5: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	31, // 6: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	15, // 7: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	28, // 8: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	32, // 9: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	33, // 10: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	34, // 11: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	2,  // 12: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	4,  // 13: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	6,  // 14: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	8,  // 15: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	24, // 16: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	11, // 17: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 18: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	13, // 19: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	16, // 20: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	18, // 21: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	20, // 22: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	22, // 23: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	3,  // 24: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	5,  // 25: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	7,  // 26: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	9,  // 27: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	25, // 28: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	12, // 29: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 30: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	14, // 31: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	17, // 32: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	19, // 33: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	21, // 34: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	23, // 35: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	24, // [24:36] is the sub-list for method output_type
-	12, // [12:24] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	27, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	28, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	8,  // 2: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
+	29, // 3: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	11, // 4: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
+	30, // 5: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	31, // 6: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	32, // 7: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	16, // 8: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	29, // 9: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	33, // 10: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	34, // 11: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	35, // 12: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	2,  // 13: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	4,  // 14: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	6,  // 15: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	9,  // 16: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	25, // 17: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	12, // 18: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 19: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	14, // 20: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	17, // 21: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	19, // 22: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	21, // 23: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	23, // 24: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	3,  // 25: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	5,  // 26: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	7,  // 27: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	10, // 28: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	26, // 29: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	13, // 30: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 31: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	15, // 32: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	18, // 33: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	20, // 34: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	22, // 35: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	24, // 36: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	25, // [25:37] is the sub-list for method output_type
+	13, // [13:25] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -1747,7 +1819,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -450,7 +450,12 @@ type ControllerPlace struct {
 	// url for people and tools; empty for none.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
 	// self: it is the one that answers.
-	Self          bool `protobuf:"varint,4,opt,name=self,proto3" json:"self,omitempty"`
+	Self bool `protobuf:"varint,4,opt,name=self,proto3" json:"self,omitempty"`
+	// name is for people.
+	Name string `protobuf:"bytes,60,opt,name=name,proto3" json:"name,omitempty"`
+	// host is the one on which the controller's machine is a VM on a switch of the cluster, by name; empty where it is not
+	// known to be one.
+	Host          string `protobuf:"bytes,61,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -511,6 +516,20 @@ func (x *ControllerPlace) GetSelf() bool {
 		return x.Self
 	}
 	return false
+}
+
+func (x *ControllerPlace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ControllerPlace) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 // StoreStatus is how etcd is.
@@ -934,12 +953,14 @@ const file_heddle_controller_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"HostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"a\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x89\x01\n" +
 	"\x0fControllerPlace\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03url\x18\x03 \x01(\tR\x03url\x12\x12\n" +
-	"\x04self\x18\x04 \x01(\bR\x04self\"\x87\x02\n" +
+	"\x04self\x18\x04 \x01(\bR\x04self\x12\x12\n" +
+	"\x04name\x18< \x01(\tR\x04name\x12\x12\n" +
+	"\x04host\x18= \x01(\tR\x04host\"\x87\x02\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bembedded\x18\x01 \x01(\bR\bembedded\x12\x14\n" +
 	"\x05stale\x18\x02 \x01(\tR\x05stale\x12\x1a\n" +
