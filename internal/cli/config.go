@@ -63,6 +63,7 @@ func newConfigShow(d Deps, t *target) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&running, "running", false, "add what commands changed since it was applied")
+	t = t.looking(d, c)
 	o.flag(c)
 	return c
 }
@@ -103,6 +104,7 @@ func newConfigHistory(d Deps, t *target) *cobra.Command {
 			return o.print(d, list, func(w io.Writer) error { return printHistory(d, w, list) })
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	return c
 }

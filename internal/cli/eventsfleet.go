@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -39,8 +38,6 @@ type hostEvent struct {
 type followed struct {
 	started time.Time // of its agent; zero where nothing was heard of it
 	seq     uint64
-	running bool
-	away    bool // which has been said
 }
 
 // run prints what is past, in order, and then what comes.
@@ -54,20 +51,21 @@ func (e *fleetEvents) run() error {
 	if e.once {
 		return away.report(e.d)
 	}
-	for _, h := range away.hosts {
-		e.at(h.Name).away = true
-	}
 	_ = away.report(e.d) // its events are followed when it is back
-	var g sync.WaitGroup
-	defer g.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	fleet, err := e.t.fleet()
 	if err != nil {
 		return err
 	}
-	g.Go(func() { e.supervise(ctx, fleet, &g) })
-	return e.print(ctx)
+	follow := newStreams(e.d, fleet, "its events", e.follow)
+	for _, h := range away.hosts {
+		follow.knowsAway(h.Name)
+	}
+	var g sync.WaitGroup
+	defer g.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	g.Go(func() { cancel(follow.run(ctx)) })
+	return ended(ctx, e.print(ctx))
 }
 
 // at is how far a host's events are followed.
@@ -178,102 +176,20 @@ func (e *fleetEvents) print(ctx context.Context) error {
 	}
 }
 
-// supervise follows each host that is connected, those as well that come later, until ctx ends.
-func (e *fleetEvents) supervise(ctx context.Context, fleet *api.Fleet, g *sync.WaitGroup) {
-	gone := false // the controller, which has been said
-	for ctx.Err() == nil {
-		list, err := hostsWithin(ctx, fleet)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !gone:
-			e.note(fmt.Sprintf("%v; the hosts go on, and their events are followed when a controller answers", err))
-			gone = true
-		case err == nil:
-			gone = false
-			for _, h := range list.Hosts {
-				if h.State == api.HostDisconnected {
-					e.missed(h.Name, &api.AwayError{Host: h.Name, Why: "it is not connected to a controller"})
-				} else {
-					e.begin(ctx, fleet, h.Name, g)
-				}
-			}
-		}
-		sleepFor(ctx, redialEvery)
-	}
-}
-
-// hostsWithin are the hosts, asked for no longer than a call may take.
-func hostsWithin(ctx context.Context, fleet *api.Fleet) (*api.FleetHosts, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return fleet.Hosts(ctx)
-}
-
-func sleepFor(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-func (e *fleetEvents) note(text string) {
-	fmt.Fprintf(e.d.Stderr, "heddle: %s\n", printable.Text(text))
-}
-
-// begin follows a host that is not followed.
-func (e *fleetEvents) begin(ctx context.Context, fleet *api.Fleet, host string, g *sync.WaitGroup) {
-	at := e.at(host)
-	e.mu.Lock()
-	was := at.running
-	at.running = true
-	e.mu.Unlock()
-	if was {
-		return
-	}
-	g.Go(func() {
-		err := e.follow(ctx, fleet.Host(host), host, at)
-		e.mu.Lock()
-		at.running = false
-		e.mu.Unlock()
-		// The controller is asked next, which knows whether it is the host that is away.
-		if err != nil && ctx.Err() == nil && !errors.Is(err, api.ErrNoController) {
-			e.missed(host, err)
-		}
-	})
-}
-
-// missed says once that a host does not answer.
-func (e *fleetEvents) missed(host string, err error) {
-	at := e.at(host)
-	e.mu.Lock()
-	said := at.away || at.running
-	at.away = at.away || !said
-	e.mu.Unlock()
-	if !said {
-		e.note(err.Error() + "; it goes on, and its events are followed when it answers")
-	}
-}
-
 // follow follows one host until it is away.
-func (e *fleetEvents) follow(ctx context.Context, client api.Service, host string, at *followed) error {
+func (e *fleetEvents) follow(ctx context.Context, client api.Service, host string, heard func()) error {
+	at := e.at(host)
 	q, since, err := e.resume(ctx, client, at)
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	back := at.away
-	at.away = false
-	e.mu.Unlock()
-	if back {
-		e.note("host " + host + " answers; its events are followed")
-	}
+	heard()
 	return client.Events(ctx, q, func(b api.Events) error {
 		e.mu.Lock()
 		gap := b.Missed > 0 && at.seq > 0 && b.Started.Equal(at.started)
 		e.mu.Unlock()
 		if gap {
-			e.note("warning: host " + host + ": " + printable.Count(b.Missed,
+			e.d.warn("host " + host + ": " + printable.Count(b.Missed,
 				"event came faster than it could be kept and is missing here",
 				"events came faster than they could be kept and are missing here"))
 		}

@@ -32,6 +32,7 @@ func newFlowsStatus(d Deps, t *target) *cobra.Command {
 			return o.print(d, s, func(w io.Writer) error { return flowStatus(w, s) })
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	return c
 }

@@ -50,17 +50,48 @@ func listSums(c *cobra.Command, d Deps, t *target, o *output, q api.FlowSumQuery
 	if err := checkSums(&q); err != nil {
 		return err
 	}
-	sums, err := ask(c, t, func(ctx context.Context, s api.Service) (sums *api.FlowSums, err error) {
-		err = s.FlowSums(ctx, q, func(all api.FlowSums) error { sums = &all; return nil })
-		if err == nil && sums == nil {
-			err = api.ErrEnded
+	one := func(t *target) (*api.FlowSums, error) {
+		return ask(c, t, func(ctx context.Context, s api.Service) (sums *api.FlowSums, err error) {
+			err = s.FlowSums(ctx, q, func(all api.FlowSums) error { sums = &all; return nil })
+			if err == nil && sums == nil {
+				err = api.ErrEnded
+			}
+			return sums, err
+		})
+	}
+	if all, err := t.everywhere(); err != nil {
+		return err
+	} else if all {
+		limit := q.Limit
+		q = sumsFor(q)
+		list, away, err := askHosts(c, t, one)
+		if err != nil {
+			return err
 		}
-		return sums, err
-	})
+		var sums []api.FlowSums
+		for _, s := range list {
+			sums = append(sums, *s.answer)
+		}
+		merged := mergeSums(q, limit, sums)
+		err = o.print(d, merged, func(w io.Writer) error {
+			return errors.Join(sumTable(w, merged), betweenHosts(w, len(list)))
+		})
+		return errors.Join(err, away.report(d))
+	}
+	sums, err := one(t)
 	if err != nil {
 		return err
 	}
 	return o.print(d, sums, func(w io.Writer) error { return sumTable(w, sums) })
+}
+
+// betweenHosts says how sums of several hosts are made.
+func betweenHosts(w io.Writer, hosts int) error {
+	if hosts < 2 {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, "the sums are of all hosts: what passes between two of them is counted on both")
+	return err
 }
 
 // sumHeads returns the headings of the first cells of a row; sumNames are the cells.
@@ -168,78 +199,62 @@ func watchSums(ctx context.Context, d Deps, client api.Service, out *stream, q a
 	return followAgents(ctx, ended, func(heard func()) error {
 		return client.FlowSums(ctx, q, func(s api.FlowSums) error {
 			heard()
-			if !out.text() {
-				return out.write(d.Stdout, &s)
-			}
-			if _, err := fmt.Fprintf(d.Stdout, "%s  %s reported in %v\n",
-				s.Time.Local().Format("2006-01-02 15:04:05"), printable.Count(s.Total.Flows, "flow", "flows"),
-				q.Interval); err != nil {
-				return err
-			}
-			if err := sumTable(d.Stdout, &s); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintln(d.Stdout)
-			return err
+			return writeSums(d, out, q, &s)
 		})
 	})
 }
 
-// sumTop is "heddle flows top --by".
-type sumTop struct {
-	*flowTop
-	sums api.FlowSumQuery
-	view *top.SumModel
+// writeSums prints the sums of an interval.
+func writeSums(d Deps, out *stream, q api.FlowSumQuery, s *api.FlowSums) error {
+	if !out.text() {
+		return out.write(d.Stdout, s)
+	}
+	if _, err := fmt.Fprintf(d.Stdout, "%s  %s reported in %v\n", s.Time.Local().Format("2006-01-02 15:04:05"),
+		printable.Count(s.Total.Flows, "flow", "flows"), q.Interval); err != nil {
+		return err
+	}
+	if err := sumTable(d.Stdout, s); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(d.Stdout)
+	return err
 }
 
+// runSums is "heddle flows top --by".
 func (v *flowTop) runSums(c *cobra.Command, by string) error {
 	q := api.FlowSumQuery{FlowFilter: v.q.FlowFilter, By: by, Of: api.SumsOfRates, Sort: v.q.Sort, Limit: v.q.Limit,
 		Interval: v.q.Interval}
 	if err := checkSums(&q); err != nil {
 		return err
 	}
+	all, err := v.t.everywhere()
+	if err != nil {
+		return err
+	}
+	shown := top.FlowView{Title: v.t.title(), Interval: q.Interval, Sort: q.Sort, Only: onlyText(q.FlowFilter)}
+	view := top.NewSums(top.SumModel{FlowView: shown, Heads: sumHeads(q.By)}, sumNames(q.By))
+	if all {
+		return showTops(c.Context(), v, tops[top.HostsSums]{view: view, update: view.UpdateHosts,
+			follow: func(ctx context.Context, sort string, emit func(top.HostsSums) error) error {
+				q := q
+				q.Sort = sort
+				return v.followSums(ctx, q, emit)
+			}, live: func(read func(context.Context, string) (top.HostsSums, error)) top.View {
+				return top.RunSums(view, read, view.UpdateHosts)
+			}})
+	}
 	client, err := v.t.client()
 	if err != nil {
 		return err
 	}
-	s := &sumTop{flowTop: v, sums: q}
-	view := top.FlowView{Title: v.t.name, Interval: q.Interval, Sort: q.Sort, Only: onlyText(q.FlowFilter)}
-	s.view = top.NewSums(top.SumModel{FlowView: view, Heads: sumHeads(q.By)}, sumNames(q.By))
-	in, out, live := v.terminal()
-	if !live {
-		return s.print(c.Context(), client)
-	}
-	stream := &flowStream[api.FlowSums]{follow: func(ctx context.Context, sort string,
-		emit func(api.FlowSums) error) error {
-		q := q
-		q.Sort = sort
-		return client.FlowSums(ctx, q, emit)
-	}}
-	defer stream.end()
-	return top.Show(c.Context(), top.RunSums(s.view, stream.next), in, out, v.d.Colour)
-}
-
-// print writes the view every interval.
-func (s *sumTop) print(ctx context.Context, client api.Service) error {
-	enough, n := errors.New("enough"), 0
-	err := client.FlowSums(ctx, s.sums, func(t api.FlowSums) error {
-		s.view.Update(t)
-		n++
-		if err := writeView(s.d.Stdout, &s.out, s.view, n); err != nil {
-			return err
-		}
-		if n == s.count {
-			return enough
-		}
-		return nil
-	})
-	if errors.Is(err, enough) || ctx.Err() != nil {
-		return nil
-	}
-	if err == nil {
-		err = api.ErrEnded
-	}
-	return err
+	return showTops(c.Context(), v, tops[api.FlowSums]{view: view, update: view.Update,
+		follow: func(ctx context.Context, sort string, emit func(api.FlowSums) error) error {
+			q := q
+			q.Sort = sort
+			return client.FlowSums(ctx, q, emit)
+		}, live: func(read func(context.Context, string) (api.FlowSums, error)) top.View {
+			return top.RunSums(view, read, view.Update)
+		}})
 }
 
 // terminal returns the terminal's two files, and whether the view is shown there; otherwise it sets how often the view

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -86,32 +87,62 @@ func (v *flowTop) valid() error {
 }
 
 func (v *flowTop) run(c *cobra.Command) error {
+	v.model = top.FlowModel{FlowView: top.FlowView{Title: v.t.title(), Interval: v.q.Interval, Sort: v.q.Sort,
+		Only: onlyText(v.q.FlowFilter)}}
+	all, err := v.t.everywhere()
+	if err != nil {
+		return err
+	}
+	if all {
+		update := func(t top.HostsFlows) { v.model.UpdateHosts(t, flowRow) }
+		return showTops(c.Context(), v, tops[top.HostsFlows]{view: &v.model, follow: v.followTops, update: update,
+			live: func(read func(context.Context, string) (top.HostsFlows, error)) top.View {
+				return top.RunFlows(&v.model, read, update)
+			}})
+	}
 	client, err := v.t.client()
 	if err != nil {
 		return err
 	}
-	v.model = top.FlowModel{FlowView: top.FlowView{Title: v.t.name, Interval: v.q.Interval, Sort: v.q.Sort,
-		Only: onlyText(v.q.FlowFilter)}}
+	update := func(t api.FlowTop) { v.model.Update(t, flowRow) }
+	return showTops(c.Context(), v, tops[api.FlowTop]{view: &v.model, update: update,
+		follow: func(ctx context.Context, sort string, emit func(api.FlowTop) error) error {
+			q := v.q
+			q.Sort = sort
+			return client.FlowTop(ctx, q, emit)
+		}, live: func(read func(context.Context, string) (api.FlowTop, error)) top.View {
+			return top.RunFlows(&v.model, read, update)
+		}})
+}
+
+// tops is what a live view shows: of one host or of all, flows or their sums.
+type tops[T any] struct {
+	view   batchView
+	follow func(ctx context.Context, sort string, emit func(T) error) error
+	update func(T)
+	// live is the view on a terminal.
+	live func(read func(ctx context.Context, sort string) (T, error)) top.View
+}
+
+// showTops shows what is followed, on the terminal or as lines.
+func showTops[T any](ctx context.Context, v *flowTop, s tops[T]) error {
 	in, out, live := v.terminal()
 	if !live {
-		return v.print(c.Context(), client)
+		return s.print(ctx, v)
 	}
-	s := &flowStream[api.FlowTop]{follow: func(ctx context.Context, sort string, emit func(api.FlowTop) error) error {
-		q := v.q
-		q.Sort = sort
-		return client.FlowTop(ctx, q, emit)
-	}}
-	defer s.end()
-	return top.Show(c.Context(), top.RunFlows(&v.model, s.next, flowRow), in, out, v.d.Colour)
+	v.d.Stderr = io.Discard // the view has the terminal, and names hosts that are away itself
+	stream := &flowStream[T]{follow: s.follow}
+	defer stream.end()
+	return top.Show(ctx, s.live(stream.next), in, out, v.d.Colour)
 }
 
 // print writes the view every interval.
-func (v *flowTop) print(ctx context.Context, client api.Service) error {
+func (s tops[T]) print(ctx context.Context, v *flowTop) error {
 	enough, n := errors.New("enough"), 0
-	err := client.FlowTop(ctx, v.q, func(t api.FlowTop) error {
-		v.model.Update(t, flowRow)
+	err := s.follow(ctx, v.q.Sort, func(t T) error {
+		s.update(t)
 		n++
-		if err := v.write(n); err != nil {
+		if err := writeView(v.d.Stdout, &v.out, s.view, n); err != nil {
 			return err
 		}
 		if n == v.count {
@@ -127,8 +158,6 @@ func (v *flowTop) print(ctx context.Context, client api.Service) error {
 	}
 	return err
 }
-
-func (v *flowTop) write(n int) error { return writeView(v.d.Stdout, &v.out, &v.model, n) }
 
 func flowRow(f api.Flow) top.FlowRow {
 	return top.FlowRow{Port: seenAt(f), Direction: direction(f), VLAN: vlanShort(f), Protocol: protocolText(f),

@@ -20,25 +20,40 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 			"record is made when a flow ends (idle, end), repeatedly while it lasts (active), when its port goes " +
 			"or metering stops (forced), and when the agent's table is full (no-resources). Counts are those " +
 			"since the flow's previous record.\n\n" +
-			"With --by, the records of each interval are summed up and printed when it ends.",
+			"With --by, the records of each interval are summed up and printed when it ends.\n\n" +
+			"With --controller the records of all hosts are followed, also through ends of hosts and controllers.",
 		Example: "  heddle flows watch\n  heddle flows watch --port vm1/eth0 -o json\n  heddle flows watch --by " +
 			"address --interval 5m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
 			}
-			client, err := t.client()
+			all, err := t.everywhere()
 			if err != nil {
 				return err
 			}
+			q.FlowFilter = f
+			if all && c.Flags().Changed("by") {
+				return watchSumsOfHosts(c, d, t, out, q)
+			}
 			if c.Flags().Changed("by") {
-				q.FlowFilter = f
+				client, err := t.client()
+				if err != nil {
+					return err
+				}
 				return watchSums(c.Context(), d, client, out, q)
 			}
 			for _, name := range []string{"interval", "sort", "limit"} {
 				if c.Flags().Changed(name) {
 					return usagef("--%s is for --by", name)
 				}
+			}
+			if all {
+				return watchFlowsOfHosts(c, d, t, out, f)
+			}
+			client, err := t.client()
+			if err != nil {
+				return err
 			}
 			w := &flowWatcher{d: d, client: client, only: f, out: out}
 			return w.run(c.Context())

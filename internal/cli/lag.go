@@ -183,6 +183,7 @@ func newLAGShow(d Deps, t *target) *cobra.Command {
 			return o.print(d, l, func(w io.Writer) error { return properties(w, lagProperties(d, l)) })
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	switchFlag(c, &sw)
 	return c

@@ -137,7 +137,7 @@ func sortOut[T any](hosts []api.FleetHost, answers []T, errs []error) (list []sa
 		}
 	}
 	if len(list) == 0 && away.first != nil {
-		return nil, nil, away.first
+		return nil, away, away.first
 	}
 	return list, away, nil
 }

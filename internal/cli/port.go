@@ -28,31 +28,43 @@ func newPortShow(d Deps, t *target) *cobra.Command {
 	o, policy := &output{}, false
 	c := &cobra.Command{
 		Use: "show PORT", Short: "Show one port: its state, its owner's adapter, its own settings",
-		Example: "  heddle port show vm1/eth0\n  heddle port show vm1/eth0 --policy", Args: exactly("PORT"),
+		Long: "Show one port: its state, its owner's adapter, its own settings. PORT may also be the UUID or the " +
+			"name of a VM that has one port.\n\nWith --controller the port is found on whichever host has it; where " +
+			"several have one of that name, write HOST:PORT. A port of a host that does not answer is shown as it " +
+			"was reported last.",
+		Example: "  heddle port show vm1/eth0\n  heddle port show vm1/eth0 --policy\n" +
+			"  heddle --context lab port show 5f3c9d0e-6a4b-4c1d-9a53-0c7b2f1e8d11", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			p, err := t.port(c, args[0])
+			f, away, err := locate(c, t, wanted[api.Port]{name: args[0], what: "port or VM", kind: "ports",
+				list: "heddle port list",
+				here: portsNamed})
+			if away != nil && isMissing(err) {
+				return rememberedPort(d, c, t, o, args[0], away)
+			}
 			if err != nil {
 				return err
 			}
-			learned, err := learnedAt(c, t)
+			learned, err := learnedAt(c, f.on)
 			if err != nil {
 				return err
 			}
+			p := f.of
 			shown := shownPort{Port: p}
 			if n := learned[place{p.Switch, p.Name}]; n > 0 || learns(p) {
 				shown.Learned = &learnedMACs{Held: n, Limit: learnLimit(p)}
 			}
-			return o.print(d, shown, func(w io.Writer) error {
+			return o.print(d, f.object(shown), func(w io.Writer) error {
 				if policy {
 					return printEffective(w, p)
 				}
-				return properties(w, portProperties(d, shown))
+				return properties(w, append(f.row(), portProperties(d, shown)...))
 			})
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	c.Flags().BoolVar(&policy, "policy", false, "show its effective policy, and where each value comes from, instead; "+
 		"with -o json and yaml both are there anyway")

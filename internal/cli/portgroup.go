@@ -67,20 +67,25 @@ func newPortGroupShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{
 		Use: "show PORT-GROUP", Short: "Show one port group and where each value comes from",
-		Example: "  heddle port-group show web --switch lab", Args: exactly("PORT-GROUP"),
+		Long: "Show one port group and where each value comes from. With --controller it is the port group as all " +
+			"hosts " +
+			"have it: its values, how many hosts and ports it has, and which hosts differ from the others.",
+		Example: "  heddle port-group show web --switch lab\n  heddle --context lab port-group show web",
+		Args:    exactly("PORT-GROUP"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
+			}
+			if all, err := t.everywhere(); err != nil {
+				return err
+			} else if all {
+				return portGroupEverywhere(d, c, t, o, args[0], sw)
 			}
 			s, err := t.state(c)
 			if err != nil {
 				return err
 			}
-			if err := hasSwitch(s, sw); err != nil {
-				return err
-			}
-			g, err := pick(s.PortGroups, known.Names{What: "port group"}, args[0], sw,
-				func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
+			g, err := portGroupOf(s, args[0], sw)
 			if err != nil {
 				return err
 			}
@@ -98,9 +103,19 @@ func newPortGroupShow(d Deps, t *target) *cobra.Command {
 			})
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	switchFlag(c, &sw)
 	return c
+}
+
+// portGroupOf finds a port group by its name, of one switch where sw says so.
+func portGroupOf(s *api.State, name, sw string) (api.PortGroup, error) {
+	if err := hasSwitch(s, sw); err != nil {
+		return api.PortGroup{}, err
+	}
+	return pick(s.PortGroups, known.Names{What: "port group"}, name, sw,
+		func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
 }
 
 // printRows shows effective values with the level each came from.

@@ -5,8 +5,10 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -93,6 +95,12 @@ func NewRoot(d Deps) *cobra.Command {
 	root.SetOut(d.Stdout)
 	root.SetErr(d.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && slices.Contains([]string{"controller", "context", "host"},
+			unknown.GetSpecifiedName()) {
+			return usagef("--%s: %q is for the agent of one host, and does not go by way of a controller: run it on "+
+				"that host", unknown.GetSpecifiedName(), c.CommandPath())
+		}
 		return usagef("%w (see \"%s --help\")", err, c.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false

@@ -21,18 +21,23 @@ func newShowEffective(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
 		Use: "effective PORT", Short: "Show a port's effective policy and where each value comes from",
+		Long: "Show a port's effective policy and where each value comes from. With --controller the port is found " +
+			"on whichever host has it.",
 		Example: "  heddle show effective vm1/eth0\n  heddle show effective vm1/eth0 -o yaml", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			p, err := t.port(c, args[0])
+			f, away, err := locate(c, t, wanted[api.Port]{name: args[0], what: "port or VM", kind: "ports",
+				list: "heddle port list",
+				here: portsNamed})
 			if err != nil {
-				return err
+				return away.with(d, err)
 			}
-			return o.print(d, p.Effective, func(w io.Writer) error { return printEffective(w, p) })
+			return o.print(d, f.of.Effective, func(w io.Writer) error { return printEffective(w, f.of) })
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	return c
 }

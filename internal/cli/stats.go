@@ -64,7 +64,7 @@ func newStats(d Deps) *cobra.Command {
 			if err := q.valid(len(args) > 0); err != nil {
 				return err
 			}
-			if err := q.sources(c); err != nil {
+			if err := q.sources(); err != nil {
 				return err
 			}
 			switch {
@@ -115,10 +115,8 @@ func (q *statsQuery) valid(one bool) error {
 }
 
 // sources finds out whether all hosts are asked.
-func (q *statsQuery) sources(c *cobra.Command) (err error) {
-	if q.all, err = q.t.everywhere(); err == nil && q.all && q.check {
-		return usagef("--check is about one host: name it with --host")
-	}
+func (q *statsQuery) sources() (err error) {
+	q.all, err = q.t.everywhere()
 	return err
 }
 

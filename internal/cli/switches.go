@@ -49,20 +49,26 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
 		Use: "show SWITCH", Short: "Show one switch",
-		Example: "  heddle switch show lab\n  heddle switch show lab -o yaml", Args: exactly("SWITCH"),
+		Example: "  heddle switch show lab\n  heddle switch show lab -o yaml\n  heddle --context lab switch show dvs",
+		Args:    exactly("SWITCH"),
 		Long: "Show one switch: its uplinks and LAGs with their states, its checks, and what of its flow export " +
-			"(ipfix) is not as it is by default. -o json and yaml have every setting.",
+			"(ipfix) is not as it is by default. -o json and yaml have every setting.\n\nWith --controller it is the " +
+			"switch as all hosts have it: its settings, how many hosts, ports and uplinks it has, and which hosts " +
+			"differ from the others.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
+			}
+			if all, err := t.everywhere(); err != nil {
+				return err
+			} else if all {
+				return switchEverywhere(d, c, t, o, args[0])
 			}
 			s, err := t.state(c)
 			if err != nil {
 				return err
 			}
-			sw, err := pick(s.Switches, known.Names{What: "switch"}, args[0], "", func(v api.Switch) (string, string) {
-				return v.Name, v.Name
-			})
+			sw, err := switchOf(s, args[0])
 			if err != nil {
 				return err
 			}
@@ -72,16 +78,29 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 					{"port groups", strconv.Itoa(sw.PortGroups)}, {"ports up", of(sw.PortsUp, sw.Ports)},
 					{"uplinks", strings.Join(uplinkStates(s, sw.Name), ", ")},
 					{"lags", strings.Join(lagStates(s, sw.Name), ", ")},
-					{"checks.reversePath", strconv.FormatBool(sw.ReversePath)},
-					{"checks.reversePathPromiscuous", strconv.FormatBool(sw.ReversePathPromiscuous)},
-					{"checks.blockGuestBPDU", strconv.FormatBool(sw.BlockGuestBPDU)},
 				}
-				return properties(w, append(rows, ipfixProperties(sw.IPFIX)...))
+				return properties(w, append(rows, switchChecks(sw)...))
 			})
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	return c
+}
+
+// switchOf finds a switch by its name.
+func switchOf(s *api.State, name string) (api.Switch, error) {
+	return pick(s.Switches, known.Names{What: "switch"}, name, "", func(v api.Switch) (string, string) {
+		return v.Name, v.Name
+	})
+}
+
+// switchChecks are the settings of a switch that have lines of their own: its checks, and what of its flow export is
+// not as by default.
+func switchChecks(sw api.Switch) [][2]string {
+	return append([][2]string{{"checks.reversePath", strconv.FormatBool(sw.ReversePath)},
+		{"checks.reversePathPromiscuous", strconv.FormatBool(sw.ReversePathPromiscuous)},
+		{"checks.blockGuestBPDU", strconv.FormatBool(sw.BlockGuestBPDU)}}, ipfixProperties(sw.IPFIX)...)
 }
 
 // uplinkStates returns the uplinks of a switch with their states: "uplink1 (up, 25 Gb/s)".

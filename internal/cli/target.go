@@ -54,7 +54,7 @@ func (t *target) client() (api.Service, error) {
 	case err != nil:
 		return nil, err
 	case f != nil && t.host == "":
-		return nil, usagef("this is for one host: name it with --host")
+		return nil, usagef("this shows one host at a time: name it with --host (heddle host list)")
 	case f != nil:
 		return f.Host(t.host), nil
 	case t.from != nil:
@@ -89,6 +89,19 @@ func (t *target) bound(c *cobra.Command) context.Context {
 		return t.within
 	}
 	return c.Context()
+}
+
+// title names the agent, or the hosts, that are asked.
+func (t *target) title() string {
+	switch all, err := t.everywhere(); {
+	case err == nil && all:
+		return "all hosts"
+	case t.host != "":
+		return t.host
+	case t.from != nil:
+		return t.from.name
+	}
+	return t.name
 }
 
 // state requests the active state.

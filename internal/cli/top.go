@@ -19,34 +19,37 @@ import (
 // topView is one run of "heddle top".
 type topView struct {
 	d     Deps
-	t     target
+	t     *target
 	model top.Model
 	sort  string
 	batch bool
 	once  bool
 	count int
 	out   stream
+	away  *absent // at the last reading
 }
 
 func newTop(d Deps) *cobra.Command {
+	t := &target{}
 	v := &topView{d: d}
 	c := &cobra.Command{
 		Use: "top", Short: "Show ports by rate and drops, live",
 		Long: "Show ports and uplinks by rate and drops, live, with the reason of the last drop that was seen and " +
-			"how long ago it was. In is from the port's owner into the switch; ^ marks an uplink.\n\n" +
+			"how long ago it was. With --controller the ports of all hosts are shown, in the order of their rates; a " +
+			"host that does not answer is named. In is from the port's owner into the switch; ^ marks an uplink.\n\n" +
 			"Keys: " + top.Help() + ".\n\n" +
 			"Without a terminal, or with --batch, the view is printed --count times instead.",
 		Example: "  heddle top\n  heddle top --sort drop-rate --filter vm1\n  heddle top -b -n 3 --interval 5s\n  " +
-			"heddle top --once -o json", Args: exactly(),
+			"heddle top --once -o json\n  heddle --controller /run/heddle-controller/api.sock top", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := v.valid(); err != nil {
 				return err
 			}
-			v.model.Title = v.t.name
 			return v.run(c)
 		},
 	}
-	v.t.flags(d, c)
+	t.flags(d, c)
+	v.t = t.looking(d, c)
 	f := c.Flags()
 	f.DurationVar(&v.model.Interval, "interval", time.Second, "time between two readings")
 	f.StringVar(&v.sort, "sort", "in-bits", "sort by: "+strings.Join(top.Columns(), ", "))
@@ -86,14 +89,9 @@ func (v *topView) valid() error {
 }
 
 func (v *topView) run(c *cobra.Command) error {
-	client, err := v.t.client()
+	read, err := v.reader(c)
 	if err != nil {
 		return err
-	}
-	read := func(ctx context.Context) ([]api.Stats, error) {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		return client.Stats(ctx)
 	}
 	in, isIn := v.d.Stdin.(*os.File)
 	out, isOut := v.d.raw.(*os.File)
@@ -106,6 +104,38 @@ func (v *topView) run(c *cobra.Command) error {
 	return top.Run(c.Context(), &v.model, in, out, v.d.Colour, read)
 }
 
+// reader returns what reads the counters: of the agent here, of one host, or of all.
+func (v *topView) reader(c *cobra.Command) (top.Read, error) {
+	all, err := v.t.everywhere()
+	if err != nil {
+		return nil, err
+	}
+	stats := func(t *target) ([]api.Stats, error) {
+		return ask(c, t, func(ctx context.Context, s api.Service) ([]api.Stats, error) { return s.Stats(ctx) })
+	}
+	v.model.Title = v.t.title()
+	if !all {
+		return func(context.Context) (top.Reading, error) {
+			list, err := stats(v.t)
+			return top.Reading{Hosts: []top.HostStats{{Stats: list}}}, err
+		}, nil
+	}
+	return func(context.Context) (r top.Reading, err error) {
+		var list []said[[]api.Stats]
+		list, v.away, err = askHosts(c, v.t, stats)
+		if err != nil {
+			return r, err
+		}
+		for _, s := range list {
+			r.Hosts = append(r.Hosts, top.HostStats{Host: s.host, Stats: s.answer})
+		}
+		for _, h := range v.away.hosts {
+			r.Away = append(r.Away, h.Name)
+		}
+		return r, nil
+	}, nil
+}
+
 // print writes the view every interval. A closed pipe ends it without an error.
 func (v *topView) print(ctx context.Context, read top.Read) error {
 	for n := 0; v.count == 0 || n <= v.count; n++ {
@@ -116,13 +146,15 @@ func (v *topView) print(ctx context.Context, read top.Read) error {
 		if err != nil {
 			return err
 		}
-		v.model.Update(all, time.Now())
+		v.model.UpdateHosts(all, time.Now())
 		if n > 0 {
 			if err := v.write(n); err != nil {
 				return err
 			}
 		}
-		if n == v.count && v.count > 0 {
+		if n == v.count && v.count > 0 && v.away != nil {
+			return v.away.report(v.d)
+		} else if n == v.count && v.count > 0 {
 			break
 		}
 		select {
@@ -136,11 +168,14 @@ func (v *topView) print(ctx context.Context, read top.Read) error {
 
 func (v *topView) write(n int) error { return writeView(v.d.Stdout, &v.out, &v.model, n) }
 
-// writeView writes the n-th state of a live view if there is no terminal.
-func writeView(w io.Writer, out *stream, view interface {
+// batchView is a live view that can be printed.
+type batchView interface {
 	JSON(io.Writer) error
 	Batch(io.Writer) error
-}, n int) error {
+}
+
+// writeView writes the n-th state of a live view if there is no terminal.
+func writeView(w io.Writer, out *stream, view batchView, n int) error {
 	if !out.text() {
 		var b bytes.Buffer
 		if err := view.JSON(&b); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,26 +46,26 @@ func maintenanceText(m *api.UplinkMaintenance) string {
 func newUplinkShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{
-		Use: "show UPLINK", Short: "Show one uplink", Example: "  heddle uplink show uplink1 --switch lab",
-		Args: exactly("UPLINK"),
+		Use: "show UPLINK", Short: "Show one uplink",
+		Long: "Show one uplink. With --controller it is one of all hosts: where several have one of that name, write " +
+			"HOST:UPLINK, or give --host.",
+		Example: "  heddle uplink show uplink1 --switch lab\n  heddle --context lab uplink show esx1:uplink1",
+		Args:    exactly("UPLINK"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			s, err := t.state(c)
+			f, away, err := locate(c, t, wanted[api.Uplink]{name: args[0], what: "uplink", kind: "uplinks",
+				list: "heddle uplink list",
+				here: func(s *api.State, name string) ([]candidate[api.Uplink],
+					error) {
+					return uplinksNamed(s, name, sw)
+				}})
 			if err != nil {
-				return err
+				return away.with(d, err)
 			}
-			if err := hasSwitch(s, sw); err != nil {
-				return err
-			}
-			u, err := pick(s.Uplinks, uplinksOf(s, sw), args[0], sw, func(v api.Uplink) (string, string) {
-				return v.Switch, v.Name
-			})
-			if err != nil {
-				return err
-			}
-			return o.print(d, u, func(w io.Writer) error {
+			u := f.of
+			return o.print(d, f.object(u), func(w io.Writer) error {
 				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device},
 					{"state", string(u.State)},
 					{"reason", u.Reason}, {"out of use", maintenanceText(u.Maintenance)}, {"mac", u.MAC},
@@ -74,10 +75,11 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 				for _, text := range u.Warnings {
 					rows = append(rows, [2]string{"warning", text})
 				}
-				return properties(w, append(rows, linkRows(u)...))
+				return properties(w, slices.Concat(f.row(), rows, linkRows(u)))
 			})
 		},
 	}
+	t = t.looking(d, c)
 	o.flag(c)
 	switchFlag(c, &sw)
 	return c

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"heddle/internal/api"
-	"heddle/internal/diagnose/stats"
 )
 
 // detailName and detailNumber are the widths of a counter's name and of its number.
@@ -18,7 +17,8 @@ const (
 func (m *Model) open() {
 	if rows := m.Rows(); len(rows) > 0 {
 		r := &rows[max(0, min(m.offset, len(rows)-1))]
-		m.detail, m.offset = &stats.Key{Switch: r.Switch, Name: r.Port}, 0
+		k := r.key()
+		m.detail, m.offset = &k, 0
 	}
 }
 
@@ -33,7 +33,8 @@ func (m *Model) detailKey(key string) {
 		i := slices.IndexFunc(rows, m.isOpen)
 		step := map[string]int{"left": -1, "right": 1}[key]
 		if n := i + step; i >= 0 && n >= 0 && n < len(rows) {
-			m.detail, m.offset = &stats.Key{Switch: rows[n].Switch, Name: rows[n].Port}, 0
+			k := rows[n].key()
+			m.detail, m.offset = &k, 0
 		}
 	default:
 		m.offset = max(0, scrolled(key, m.offset, max(1, m.body()-1), len(m.details())-m.body()))
@@ -41,14 +42,14 @@ func (m *Model) detailKey(key string) {
 }
 
 func (m *Model) isOpen(r Row) bool {
-	return m.detail != nil && r.Switch == m.detail.Switch && r.Port == m.detail.Name
+	return m.detail != nil && r.key() == *m.detail
 }
 
 // details returns the lines of the open port: every counter that is not zero, with what was dropped and refused by
 // reason.
 func (m *Model) details() []Line {
 	i := slices.IndexFunc(m.rows, m.isOpen)
-	s := m.before[*m.detail]
+	s := m.before[m.detail.host][m.detail.Key]
 	if i < 0 || s == nil {
 		return []Line{{Text: fmt.Sprintf("%s is not there any more; Esc shows the list", clean(m.detail.Name))}}
 	}
@@ -63,6 +64,9 @@ func (m *Model) details() []Line {
 	show := "heddle port show "
 	if r.Uplink {
 		show = "heddle uplink show "
+	}
+	if r.Host != "" {
+		show += "--host " + clean(r.Host) + " "
 	}
 	return append(lines, Line{}, Line{Text: "its policy and state: " + show + clean(r.Port) +
 		"; a reason: heddle explain REASON"})

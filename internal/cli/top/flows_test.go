@@ -121,7 +121,7 @@ func TestAViewOfFlowsOutlivesItsAgent(t *testing.T) {
 			t.Errorf("sorted by %s", sort)
 		}
 		return answer, fails
-	}, flowCells)
+	}, func(t api.FlowTop) { m.Update(t, flowCells) })
 	read := func() error { return v.Read()(t.Context())() }
 	fails = away
 	if err := read(); !errors.Is(err, away) {

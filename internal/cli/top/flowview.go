@@ -26,10 +26,13 @@ type FlowView struct {
 	offset int
 	time   time.Time    // of the last answer; zero: none yet
 	note   api.FlowNote // which came with it
+	away   []string     // hosts that do not answer
 }
 
 // answered records that an answer has arrived.
-func (v *FlowView) answered(at time.Time, note api.FlowNote) { v.time, v.note, v.Fault = at, note, "" }
+func (v *FlowView) answered(at time.Time, note api.FlowNote, away []string) {
+	v.time, v.note, v.Fault, v.away = at, note, "", away
+}
 
 // key processes a pressed key while there are this many rows; sorted: the order has changed.
 func (v *FlowView) key(key string, rows int) (a Action, sorted bool) {
@@ -86,6 +89,8 @@ func (v *FlowView) status() string {
 		return "paused (p)"
 	case v.time.IsZero():
 		return "measuring"
+	case len(v.away) > 0:
+		return "no answer from " + clean(strings.Join(v.away, ", "))
 	case !v.note.None():
 		return clean(v.note.Text)
 	}
@@ -112,7 +117,7 @@ const flowBatchWidth = 100
 func (v *FlowView) batch(w io.Writer, n int, screen func() []Line) error {
 	v.Width, v.Height = flowBatchWidth, above+n
 	for i, l := range screen() {
-		if i == 2 && v.note.None() { // keys have no effect here
+		if i == 2 && v.note.None() && len(v.away) == 0 { // keys have no effect here
 			continue
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Text, " ")); err != nil {

@@ -98,15 +98,23 @@ func (m *Model) listKey(key string) {
 	case "r":
 		m.Up = !m.Up
 	case "s", "right", ">":
-		m.sortBy((m.Sort + 1) % columns)
+		m.sortBy((m.Sort + 1) % m.columns())
 	case "left", "<":
-		m.sortBy((m.Sort + columns - 1) % columns)
+		m.sortBy((m.Sort + m.columns() - 1) % m.columns())
 	case "\r", "\n":
 		m.open()
 	default:
 		m.offset = scrolled(key, m.offset, max(1, m.body()-1), len(m.rows))
 		m.pick(key)
 	}
+}
+
+// columns returns how many columns there are to sort by: the last is the host's, where there are several.
+func (m *Model) columns() Column {
+	if m.hosted {
+		return columns
+	}
+	return Host
 }
 
 // pick sorts by the column with the number of a digit.

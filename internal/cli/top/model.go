@@ -29,12 +29,13 @@ const (
 	Drops
 	LastDrop
 	Unknown // unicast for unknown destinations that the port sent: a part of ToMany
+	Host    // of the ports of several hosts
 	columns
 )
 
 // words are the values of --sort for the columns.
 var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "broadcast", "drop-rate",
-	"drops", "last-drop", "unknown"}
+	"drops", "last-drop", "unknown", "host"}
 
 // Columns returns the words of the columns.
 func Columns() []string { return slices.Clone(words[:]) }
@@ -47,10 +48,35 @@ func ColumnOf(word string) (Column, bool) {
 
 // Row is one port or uplink.
 type Row struct {
+	// Host is "" where one host is shown.
+	Host string `json:"host,omitempty"`
 	stats.Line
 	// Last is the last drop seen since the view began or, before the first, the most frequent one until then; its
 	// Reason is "" if nothing was dropped.
 	Last Drop `json:"lastDrop,omitzero"`
+
+	speed uint64 // of an uplink, in bits per second
+}
+
+// key identifies a port among the ports of all hosts.
+type key struct {
+	host string
+	stats.Key
+}
+
+func (r *Row) key() key { return key{r.Host, stats.Key{Switch: r.Switch, Name: r.Port}} }
+
+// Reading is a reading of all counters.
+type Reading struct {
+	Hosts []HostStats
+	// Away names the hosts that did not answer.
+	Away []string
+}
+
+// HostStats are the counters of one host; its name is "" where one host is shown.
+type HostStats struct {
+	Host  string
+	Stats []api.Stats
 }
 
 // Drop says when frames were dropped, or copies refused, and why: the most frequent reason in that interval.
@@ -78,46 +104,69 @@ type Model struct {
 	// Fault is why there was no new reading.
 	Fault string
 
-	typing  bool       // the filter is being typed
-	help    bool       // the keys are shown instead of the ports
-	detail  *stats.Key // the port that is shown in detail; nil: the list
-	offset  int        // index of the first visible row
+	typing  bool // the filter is being typed
+	help    bool // the keys are shown instead of the ports
+	detail  *key // the port that is shown in detail; nil: the list
+	offset  int  // index of the first visible row
 	now     time.Time
-	rows    []Row // all ports, in the agent's order
-	before  stats.Reading
-	last    map[stats.Key]Drop
+	rows    []Row                    // all ports, in the agent's order
+	before  map[string]stats.Reading // by host
+	last    map[key]Drop
 	several bool // several switches
 	grouped bool // some port has a port group
+	hosted  bool // the ports are of several hosts
+	away    []string
 	links   []link
 }
 
-// Update processes a reading that was made at that time.
+// Update processes a reading of one host that was made at that time.
 func (m *Model) Update(all []api.Stats, now time.Time) {
-	m.now, m.Fault = now, ""
-	if m.last == nil {
-		m.last = map[stats.Key]Drop{}
+	m.UpdateHosts(Reading{Hosts: []HostStats{{Stats: all}}}, now)
+}
+
+// UpdateHosts processes a reading that was made at that time.
+func (m *Model) UpdateHosts(r Reading, now time.Time) {
+	m.now, m.Fault, m.away = now, "", r.Away
+	m.rows, m.several, m.grouped, m.hosted, m.links = nil, false, false, false, nil
+	before, last := make(map[string]stats.Reading, len(r.Hosts)), map[key]Drop{}
+	for _, h := range r.Hosts {
+		m.add(h, last)
+		before[h.Host] = stats.Read(h.Stats)
 	}
-	lines := stats.Lines(m.before, all)
-	m.rows, m.several, m.grouped, m.links = make([]Row, len(lines)), false, false, nil
-	there := make(map[stats.Key]bool, len(lines))
-	for i, l := range lines {
-		k := stats.Key{Switch: l.Switch, Name: l.Port}
-		there[k] = true
-		if d, dropped := newest(m.before[k], &all[i], now); dropped {
-			m.last[k] = d
-		}
-		m.rows[i] = Row{Line: l, Last: m.last[k]}
-		m.several, m.grouped = m.several || l.Switch != lines[0].Switch, m.grouped || l.PortGroup != ""
-		if u, ok := linkOf(&all[i], &m.rows[i]); ok {
+	m.before, m.last = before, last
+	for i := range m.rows {
+		if u, ok := linkOf(m.rows[i].speed, &m.rows[i]); ok {
 			m.links = append(m.links, u)
 		}
 	}
-	for k := range m.last {
-		if !there[k] {
-			delete(m.last, k)
-		}
+	if m.hosted { // those of all hosts are too many: the busiest
+		m.links = slices.DeleteFunc(m.links, func(u link) bool { return u.percent < 1 })
+		slices.SortStableFunc(m.links, func(a, b link) int { return cmp.Compare(b.percent, a.percent) })
+		m.links = m.links[:min(len(m.links), mostLinks)]
 	}
-	m.before = stats.Read(all)
+}
+
+// mostLinks is how many uplinks of several hosts are shown with their use.
+const mostLinks = 3
+
+// add adds the ports of a host, and to last what was dropped there last.
+func (m *Model) add(h HostStats, last map[key]Drop) {
+	lines, before := stats.Lines(m.before[h.Host], h.Stats), m.before[h.Host]
+	for i, l := range lines {
+		row := Row{Host: h.Host, Line: l, speed: h.Stats[i].Speed}
+		k := row.key()
+		drop, known := m.last[k]
+		if d, dropped := newest(before[k.Key], &h.Stats[i], m.now); dropped {
+			drop, known = d, true
+		}
+		if known {
+			last[k] = drop
+		}
+		row.Last = drop
+		m.rows = append(m.rows, row)
+		m.several, m.grouped = m.several || l.Switch != m.rows[0].Switch, m.grouped || l.PortGroup != ""
+		m.hosted = m.hosted || h.Host != ""
+	}
 }
 
 // newest returns the most frequent drop, or refusal, between two readings; for the first reading the most frequent
@@ -155,13 +204,13 @@ func (m *Model) Rows() []Row {
 	out := make([]Row, 0, len(m.rows))
 	want := strings.ToLower(m.Filter)
 	for _, r := range m.rows {
-		if strings.Contains(strings.ToLower(r.Switch+"/"+r.Port+" "+r.PortGroup+" "+r.Last.Reason), want) {
+		if strings.Contains(strings.ToLower(r.Host+":"+r.Switch+"/"+r.Port+" "+r.PortGroup+" "+r.Last.Reason), want) {
 			out = append(out, r)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Row) int {
 		n := m.compare(a, b)
-		if m.Up == (m.Sort == Name) { // names sort from A to Z, numbers in descending order
+		if m.Up == (m.Sort == Name || m.Sort == Host) { // names sort from A to Z, numbers in descending order
 			n = -n
 		}
 		if n == 0 {
@@ -173,13 +222,16 @@ func (m *Model) Rows() []Row {
 }
 
 func natural(a, b Row) int {
-	return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Port, b.Port))
+	return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Host, b.Host))
 }
 
 // compare returns a negative number if a comes first.
 func (m *Model) compare(a, b Row) int {
 	if m.Sort == Name {
 		return natural(a, b)
+	}
+	if m.Sort == Host {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), natural(a, b))
 	}
 	if m.Sort == LastDrop {
 		return a.Last.At.Compare(b.Last.At)
@@ -226,9 +278,9 @@ type link struct {
 }
 
 // linkOf returns the link of an uplink whose speed is known and that has rates.
-func linkOf(s *api.Stats, r *Row) (link, bool) {
-	if s.Speed == 0 || r.Rates == nil {
+func linkOf(speed uint64, r *Row) (link, bool) {
+	if speed == 0 || r.Rates == nil {
 		return link{}, false
 	}
-	return link{r, 100 * 8 * max(r.Rates.BytesIn, r.Rates.BytesOut) / float64(s.Speed)}, true
+	return link{r, 100 * 8 * max(r.Rates.BytesIn, r.Rates.BytesOut) / float64(speed)}, true
 }

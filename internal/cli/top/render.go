@@ -29,7 +29,7 @@ const above = 4
 func (m *Model) body() int { return max(0, m.Height-above) }
 
 var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "BCAST/s", "DROP/s", "DROPS",
-	"LAST DROP", "UNKNOWN/s"}
+	"LAST DROP", "UNKNOWN/s", "HOST"}
 
 // widths are the widths of the columns of numbers, in characters with the space before them: for the heading with its
 // arrow, and a number of 5 characters. The column of ports is as wide as its names need.
@@ -58,7 +58,7 @@ func (m *Model) shown() []Column {
 		list = slices.Insert(list, 5, Unknown)
 	}
 	for _, c := range []Column{Drops, PacketsOut, PacketsIn, BitsOut, ToMany} {
-		if leastName+total(list)+2+lastWidth <= m.Width {
+		if m.hostWidth()+leastName+total(list)+2+lastWidth <= m.Width {
 			break
 		}
 		if c != m.Sort {
@@ -110,7 +110,11 @@ func (m *Model) first(rows []Row) string {
 	line := fmt.Sprintf("heddle top  %s  %s  every %v  %s", clean(m.Title), m.now.Format(time.TimeOnly), m.Interval,
 		shown)
 	for _, u := range m.links {
-		line += fmt.Sprintf("  %s %.0f%%", m.name(u.row), u.percent)
+		host := ""
+		if u.row.Host != "" {
+			host = clean(u.row.Host) + ":"
+		}
+		line += fmt.Sprintf("  %s%s %.0f%%", host, m.name(u.row), u.percent)
 	}
 	return line
 }
@@ -136,6 +140,9 @@ func (m *Model) status() string {
 	if m.Fault != "" {
 		parts = append(parts, "no answer: "+clean(m.Fault))
 	}
+	if len(m.away) > 0 {
+		parts = append(parts, "no answer from "+clean(strings.Join(m.away, ", ")))
+	}
 	if m.Paused {
 		parts = append(parts, "paused (p)")
 	}
@@ -159,8 +166,23 @@ func (m *Model) nameWidth() int {
 	for i := range m.rows {
 		longest = max(longest, utf8.RuneCountInString(m.name(&m.rows[i])))
 	}
-	return max(leastName, min(longest, m.Width-numbers-lastWidth-2))
+	return max(leastName, min(longest, m.Width-m.hostWidth()-numbers-lastWidth-2))
 }
+
+// hostWidth returns the width of the column of hosts with the space behind it, 0 where there is none.
+func (m *Model) hostWidth() int {
+	if !m.hosted {
+		return 0
+	}
+	longest := len(headings[Host]) + 1 // for its arrow
+	for i := range m.rows {
+		longest = max(longest, utf8.RuneCountInString(clean(m.rows[i].Host)))
+	}
+	return min(longest, mostHost) + 2
+}
+
+// mostHost is how much of a host's name is shown.
+const mostHost = 16
 
 func (m *Model) name(r *Row) string {
 	name := r.Port
@@ -176,7 +198,7 @@ func (m *Model) name(r *Row) string {
 func (m *Model) heading() string {
 	cells := headings
 	mark := "↓"
-	if m.Up != (m.Sort == Name) {
+	if m.Up != (m.Sort == Name || m.Sort == Host) {
 		mark = "↑"
 	}
 	cells[m.Sort] += mark
@@ -185,6 +207,9 @@ func (m *Model) heading() string {
 
 func (m *Model) join(cells [columns]string, group string) string {
 	var b strings.Builder
+	if n := m.hostWidth(); n > 0 {
+		b.WriteString(fit(cells[Host], n-2, false) + "  ")
+	}
 	b.WriteString(fit(cells[Name], m.nameWidth(), false))
 	for _, c := range m.shown() {
 		b.WriteString(fit(cells[c], widths[c], true))
@@ -197,7 +222,7 @@ func (m *Model) join(cells [columns]string, group string) string {
 }
 
 func (m *Model) row(r *Row) string {
-	cells := [columns]string{Name: m.name(r)}
+	cells := [columns]string{Name: m.name(r), Host: clean(r.Host)}
 	for _, c := range m.shown() {
 		cells[c] = stats.Short(r.value(c))
 	}
@@ -250,9 +275,12 @@ func cut(s string, width int) string {
 // Batch writes the view as lines, for use without a terminal.
 func (m *Model) Batch(w io.Writer) error {
 	m.Width, m.Height = batchWidth, above+len(m.rows)
+	if m.hosted {
+		m.Width = hostsWidth
+	}
 	lines := m.Screen()
 	for i, l := range lines {
-		if i == 2 && m.Filter == "" { // keys have no effect here
+		if i == 2 && m.Filter == "" && len(m.away) == 0 { // keys have no effect here
 			continue
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Text, " ")); err != nil {
@@ -265,10 +293,14 @@ func (m *Model) Batch(w io.Writer) error {
 // batchWidth leaves 26 characters for a port's name.
 const batchWidth = 120
 
+// hostsWidth is the width with several hosts, where some columns are left out.
+const hostsWidth = 100
+
 // JSON writes the view as one line: the time, and the rows.
 func (m *Model) JSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(struct {
 		Time time.Time `json:"time"`
 		Rows []Row     `json:"rows"`
-	}{m.now, m.Rows()})
+		Away []string  `json:"away,omitempty"` // hosts that did not answer
+	}{m.now, m.Rows(), m.away})
 }

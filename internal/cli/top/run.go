@@ -8,12 +8,10 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"heddle/internal/api"
 )
 
 // Read reads all counters.
-type Read func(context.Context) ([]api.Stats, error)
+type Read func(context.Context) (Reading, error)
 
 // View is what Show displays; one goroutine calls its methods.
 type View interface {
@@ -52,14 +50,14 @@ func (p ports) Read() func(context.Context) func() error {
 	}
 }
 
-func (p ports) take(all []api.Stats, err error, at time.Time) error {
+func (p ports) take(all Reading, err error, at time.Time) error {
 	switch {
 	case err != nil && p.before == nil:
 		return err
 	case err != nil:
 		p.Fault = err.Error()
 	default:
-		p.Update(all, at)
+		p.UpdateHosts(all, at)
 	}
 	return nil
 }

@@ -31,8 +31,21 @@ func NewSums(m SumModel, names func(*api.FlowSum) []string) *SumModel {
 
 // Update sets the sums of an interval.
 func (m *SumModel) Update(s api.FlowSums) {
-	m.answered(s.Time, s.Note)
+	m.answered(s.Time, s.Note, nil)
 	m.last = s
+}
+
+// HostsSums are the sums of all hosts in an interval.
+type HostsSums struct {
+	api.FlowSums
+	// Away are the hosts that do not answer.
+	Away []string
+}
+
+// UpdateHosts sets the sums of all hosts in an interval.
+func (m *SumModel) UpdateHosts(s HostsSums) {
+	m.answered(s.Time, s.Note, s.Away)
+	m.last = s.FlowSums
 }
 
 // Key processes a pressed key. A new order applies from the next interval.
@@ -104,8 +117,8 @@ func (m *SumModel) Batch(w io.Writer) error { return m.batch(w, len(m.rows()), m
 // JSON writes the view as one line.
 func (m *SumModel) JSON(w io.Writer) error { return json.NewEncoder(w).Encode(m.last) }
 
-// ReadSums waits for the sums of the next interval, in that order.
-type ReadSums func(ctx context.Context, sort string) (api.FlowSums, error)
-
-// RunSums shows sums as Show does.
-func RunSums(m *SumModel, read ReadSums) View { return rateView[api.FlowSums]{m, read, m.Update} }
+// RunSums shows sums as Show does: read waits for those of the next interval, in the given order, and update takes them
+// in.
+func RunSums[T any](m *SumModel, read func(ctx context.Context, sort string) (T, error), update func(T)) View {
+	return rateView[T]{m, read, update}
+}

@@ -23,7 +23,7 @@ func TestSumsAreShownLive(t *testing.T) {
 	v := RunSums(m, func(_ context.Context, sort string) (api.FlowSums, error) {
 		asked = append(asked, sort)
 		return sums, fails
-	})
+	}, m.Update)
 	read := func() error { return v.Read()(t.Context())() }
 	fails = errors.New("no agent")
 	if err := read(); err == nil {

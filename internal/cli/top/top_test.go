@@ -307,15 +307,15 @@ func TestTheTerminalIsAsItWas(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			var reads atomic.Int64
-			read := func(context.Context) ([]api.Stats, error) {
+			read := func(context.Context) (Reading, error) {
 				n := reads.Add(1)
 				if how == "panic" && n == 3 {
 					panic("of the test")
 				}
 				if how == "fault" || how == "lost" && n > 2 {
-					return nil, errors.New("no agent\x1b[2J is running")
+					return Reading{}, errors.New("no agent\x1b[2J is running")
 				}
-				return reading(30, int(n), n*1e9, nil), nil
+				return Reading{Hosts: []HostStats{{Stats: reading(30, int(n), n*1e9, nil)}}}, nil
 			}
 			m := &Model{Title: "default", Interval: 10 * time.Millisecond, Sort: BitsIn}
 			ended := make(chan any, 1)
