@@ -27,6 +27,10 @@ type Record struct {
 	mu    sync.Mutex
 	id    *keystore.Identity
 	asked identity.Key // what the next certificate was asked for with
+	// chains remembers the certificates of controllers that were found in order, by the roots of that identity: a host
+	// that comes back to the same controller has verified its certificate already.
+	chains   *identity.Chains
+	chainsOf *keystore.Identity
 }
 
 // Load reads the record in a directory: ErrNone where the host is in no cluster.
@@ -115,10 +119,21 @@ func (r *Record) save(next *keystore.Identity) error {
 
 // TLS is for a connection to a controller: the other side is one of the cluster, at whatever address.
 func (r *Record) TLS() (*tls.Config, error) {
-	id := r.identity()
+	id, chains := r.verified()
 	own := id.Credentials()
+	own.Trust.Chains = chains
 	clock := identity.NewClock(time.Now, append(slices.Clone(id.Trust.Roots), id.Certificate)...)
 	return identity.Client{Clock: clock, Own: func() (*identity.Credentials, error) { return own, nil }}.TLS(), nil
+}
+
+// verified is the identity, with the certificates that were found in order by its roots.
+func (r *Record) verified() (*keystore.Identity, *identity.Chains) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.chainsOf != r.id {
+		r.chains, r.chainsOf = identity.NewChains(), r.id
+	}
+	return r.id, r.chains
 }
 
 // Request asks for the host's next certificate (PKCS #10, DER), with the key that it has or another one.
