@@ -257,6 +257,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	g.Go(func() error { return api.Serve(ctx, a.listener, a.service(), a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
 	g.Go(func() error { return a.serveMetrics(ctx, o) })
+	g.Go(func() error { spareHeap(ctx, spareEvery, sparePages, a.log); return nil })
 	a.membership.looking = api.Looking(ctx, a.service())
 	a.membership.begin()
 	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.ports.plan.Switches))
