@@ -123,7 +123,10 @@ func (m *membership) now(controller string, err error) {
 }
 
 // Settled is called in the loop after each reconcile: what the host has may be another.
-func (m *membership) Settled(uplinks.InForce) { m.reports() }
+func (m *membership) Settled(uplinks.InForce) {
+	m.statics.settleKept()
+	m.reports()
+}
 
 // reports has the controllers told what the host has, where it is another.
 func (m *membership) reports() {

@@ -146,6 +146,9 @@ func (st *statics) appeared() bool {
 func (st *statics) Settled(ctx context.Context, q *controllerv1.PortClaim, a *controllerv1.PortAnswer) error {
 	return st.do(ctx, func() error {
 		have := st.state.NIC(q.GetVm(), q.GetAdapter())
+		if !st.static(q.GetSwitch(), q.GetPortGroup()) { // meanwhile
+			return nil
+		}
 		if have == nil || have.Bound || have.Switch != q.GetSwitch() || have.PortGroup != q.GetPortGroup() {
 			return nil
 		}
@@ -158,6 +161,25 @@ func (st *statics) Settled(ctx context.Context, q *controllerv1.PortClaim, a *co
 		st.changed()
 		return st.ports.save()
 	})
+}
+
+// settleKept ends what was wrong with ports in port groups that the host keeps by now: nobody binds those.
+func (st *statics) settleKept() {
+	changed := false
+	for _, n := range st.state.NICs {
+		if n.Bound || n.Conflict == "" || !(keeper{st.ports}).isKept(n.Switch, n.PortGroup) {
+			continue
+		}
+		before := n.Trouble()
+		n.Conflict, changed = "", true
+		st.state.PutNIC(n, abi.MaxPorts)
+		st.tell(&n, before)
+	}
+	if changed {
+		if err := st.ports.save(); err != nil {
+			st.complain("remember whose ports are in conflict", err)
+		}
+	}
 }
 
 // release gives up the static port of an adapter whose port has been disconnected.

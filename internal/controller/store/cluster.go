@@ -26,7 +26,7 @@ type Cluster struct {
 func (s *Store) Cluster() Cluster { return *s.identity.Load() }
 
 // chunkGap is how many numbers of chunks are left out after a restore. Ports that were made after the snapshot had some
-// of them; none of those is given again.
+// of them, and places in chunks of before; none of those is given again.
 const chunkGap = 1 << 20
 
 // identify reads which cluster this is, and makes a new one where there is none. After a restore the epoch rises.
@@ -120,7 +120,8 @@ func (s *Store) raiseEpoch(ctx context.Context, kv *mvccpb.KeyValue, etcd string
 		if err != nil {
 			return err
 		}
-		ops = append(ops, clientv3.OpPut(chunks, strconv.FormatInt(number+chunkGap, 10)))
+		first := strconv.FormatInt(number+chunkGap, 10)
+		ops = append(ops, clientv3.OpPut(chunks, first), clientv3.OpPut(s.keys.meta("chunksFrom"), first))
 	}
 	resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)).
 		Then(ops...).Commit()

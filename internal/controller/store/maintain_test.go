@@ -198,6 +198,10 @@ func TestARestoreRaisesTheEpoch(t *testing.T) {
 	before := docsOf(s)
 	withGroup(t, s, "dvs/lost", 100)
 	lost := claim(t, s, ClaimRequest{PortGroup: "dvs/lost", Binding: nic("a", "vm2")})
+	if err := s.Resize(patient(t), web, 8); err != nil { // in places that the snapshot shows as empty
+		t.Fatal(err)
+	}
+	since := ports(t, s, web)
 	was, lostRevision := s.Cluster(), s.Revision()
 	s.Close()
 
@@ -223,6 +227,17 @@ func TestARestoreRaisesTheEpoch(t *testing.T) {
 	for id := range ports(t, r, "dvs/new") {
 		if number, _ := chunkOf(id); number <= func() int64 { n, _ := chunkOf(lost.ID); return n }() {
 			t.Errorf("port %s may have been there before the restore", id)
+		}
+	}
+	atSnapshot := ports(t, r, web)
+	if err := r.Resize(patient(t), web, 12); err != nil {
+		t.Fatal(err)
+	}
+	for id := range ports(t, r, web) {
+		if _, there := atSnapshot[id]; !there {
+			if _, given := since[id]; given {
+				t.Errorf("port %s was made after the snapshot, and is made again", id)
+			}
 		}
 	}
 	r.Close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 )
 
@@ -223,11 +224,16 @@ func (t *tx) grown(r *ClaimRequest) (*chunk, *Port, error) {
 
 // addPorts adds ports to a chunk of the group that has places, or to a new one, and returns that chunk.
 func (t *tx) addPorts(group string, n int) (*chunk, int, error) {
+	first, err := t.number("chunksFrom")
+	if err != nil {
+		return nil, 0, err
+	}
 	number, ok := t.near(group)
-	if places := t.mem.chunks(group, withPlaces); !ok && len(places) > 0 {
+	places := slices.DeleteFunc(t.mem.chunks(group, withPlaces), func(n int64) bool { return n < first })
+	if !ok && len(places) > 0 {
 		number, ok = places[0], true
 	}
-	if ok {
+	if ok && number >= first {
 		c, err := t.chunk(group, number)
 		if err != nil {
 			return nil, 0, err
@@ -247,18 +253,27 @@ func (t *tx) addPorts(group string, n int) (*chunk, int, error) {
 	return c, added, t.putChunk(c)
 }
 
+// number is a number of a chunk that is kept about them all: the next one, or the first that still gets ports after a
+// restore. It is 1 where nothing is kept.
+func (t *tx) number(of string) (int64, error) {
+	e := t.get(t.keys.meta(of))
+	if !e.exists() {
+		return 1, nil
+	}
+	n, err := strconv.ParseInt(string(e.value), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("store: the number of ports (%s): %w", of, err)
+	}
+	return n, nil
+}
+
 // newChunk takes the next number of all: a port's identifier is its own in the whole cluster, forever.
 func (t *tx) newChunk(group string) (*chunk, error) {
-	key := t.keys.meta("chunks")
-	var next int64 = 1
-	if e := t.get(key); e.exists() {
-		n, err := strconv.ParseInt(string(e.value), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("store: the number of the next ports: %w", err)
-		}
-		next = n
+	next, err := t.number("chunks")
+	if err != nil {
+		return nil, err
 	}
-	t.put(key, []byte(strconv.FormatInt(next+1, 10)))
+	t.put(t.keys.meta("chunks"), []byte(strconv.FormatInt(next+1, 10)))
 	return decodeChunk(chunkKey(group, next).Name, []byte(`{}`))
 }
 
