@@ -311,6 +311,9 @@ func (m member) reported(p api.Port) *controllerv1.HostPort {
 		Mac: p.MAC, Device: p.Device, Vm: p.VM, Adapter: p.Adapter, Port: p.PortID, Conflict: p.Conflict,
 		Waits: p.Wait != nil, Absent: p.ReasonCode == problem.NoDevice || p.ReasonCode == problem.DeviceMissing,
 		Kept: keeper{m.slicing.ports}.isKept(p.Switch, p.PortGroup)}
+	if n := m.state.NICOf(p.Name); n != nil && p.Conflict != "" {
+		out.Rival = n.Rival != ""
+	}
 	if w := m.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		out.Waits, out.Arrived = !w.Awake, w.Awake && !w.Left
 	}

@@ -56,6 +56,7 @@ type fleet struct {
 	// roster counts the changes of the list of controllers.
 	roster  int64
 	statics *statics
+	sharing *sharing
 	moving  map[nic]bool        // whose ports are being bound elsewhere
 	rebind  func(*bound, *host) // binds a port on another host; nil for nobody
 }
@@ -88,6 +89,8 @@ type host struct {
 	arrivals  map[nic]time.Time
 	// switches are how its distributed switches are, as it said last.
 	switches []*controllerv1.HostSwitch
+	// resumed are the conflicts with which it connected.
+	resumed map[nic]resumedMark
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -108,7 +111,8 @@ const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
 	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, statics: newStatics(),
-		moving: map[nic]bool{}}
+		sharing: newSharing(),
+		moving:  map[nic]bool{}}
 	f.reset()
 	return f
 }

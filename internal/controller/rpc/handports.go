@@ -103,32 +103,47 @@ func (f portKeeper) takePorts(name string, o *store.Object) {
 // go on. A port that follows its VM to another host is bound there. The caller holds the lock.
 func (f portKeeper) judge(nics map[nic]bool) {
 	for n := range nics {
-		on := f.statics.on(n)
-		if len(on) == 1 {
-			f.follow(n, on[0])
+		f.sharing.changed(n)
+		f.weigh(n)
+	}
+}
+
+// weigh is judge of one adapter by what is known here, which other controllers are not told of. The caller holds the
+// lock.
+func (f portKeeper) weigh(n nic) {
+	on, away := f.statics.on(n), f.sharing.runsAt(n)
+	if len(on) == 1 && len(away) == 0 {
+		f.follow(n, on[0])
+	}
+	texts := map[*host]string{}
+	if len(on)+len(away) > 1 && !f.migrates(n, on, away) {
+		names := f.namesOf(away)
+		for _, h := range on {
+			names = append(names, h.doc.Name)
 		}
-		texts := map[*host]string{}
-		if len(on) > 1 && !f.migrates(n, on) {
-			for _, h := range on {
-				texts[h] = fmt.Sprintf("adapter %s of VM %s runs on host %s too, and no migration explains that: "+
-					"stop one "+
-					"of the two guests, or give one another UUID", n.adapter, n.vm, otherNames(on, h))
-			}
+		for _, h := range on {
+			texts[h] = fmt.Sprintf("adapter %s of VM %s runs on host %s too, and no migration explains that: stop one "+
+				"of the two guests, or give one another UUID", n.adapter, n.vm, namesBut(names, h.doc.Name))
 		}
-		for h := range f.statics.rivals[n] {
-			if texts[h] == "" {
-				f.mark(h, n, "")
-			}
+	}
+	for _, h := range on {
+		if text := f.stays(n, h); texts[h] == "" && text != "" {
+			texts[h], f.sharing.open[n] = text, true
 		}
-		delete(f.statics.rivals, n)
-		for h, text := range texts {
-			if h.conflicts[n] != text {
-				f.mark(h, n, text)
-			}
+	}
+	for h := range f.statics.rivals[n] {
+		if texts[h] == "" {
+			f.mark(h, n, "")
 		}
-		if len(texts) > 0 {
-			f.statics.rivals[n] = texts
+	}
+	delete(f.statics.rivals, n)
+	for h, text := range texts {
+		if h.conflicts[n] != text {
+			f.mark(h, n, text)
 		}
+	}
+	if len(texts) > 0 {
+		f.statics.rivals[n] = texts
 	}
 }
 
@@ -149,22 +164,20 @@ func (f portKeeper) mark(h *host, n nic, text string) {
 	}
 }
 
-// otherNames are the names of the other hosts.
-func otherNames(on []*host, h *host) string {
-	var names []string
-	for _, o := range on {
-		if o != h {
-			names = append(names, o.doc.Name)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
 // migrates reports whether a migration explains that a VM is on two hosts: one of them reports its arrival. It is
 // looked at again when that is over.
-func (f portKeeper) migrates(n nic, on []*host) bool {
+func (f portKeeper) migrates(n nic, on []*host, away []string) bool {
+	if len(on)+len(away) > 2 {
+		return false
+	}
+	for _, id := range away {
+		if a := f.sharing.away[n][id]; a.arrived {
+			f.sharing.open[n] = true
+			return time.Since(a.since) < arrivalTime
+		}
+	}
 	for _, h := range on {
-		if !h.running[n].arrived || len(on) > 2 {
+		if !h.running[n].arrived {
 			continue
 		}
 		left := arrivalTime - time.Since(h.arrivals[n])

@@ -77,6 +77,8 @@ type Options struct {
 	QuorumTime time.Duration
 	// SpreadTime is how often the hosts are spread over the controllers; 15 s if it is zero.
 	SpreadTime time.Duration
+	// ShareTime is how often controllers tell one another of adapters in conflict; 5 s if it is zero.
+	ShareTime time.Duration
 }
 
 // Server answers agents, people and tools.
@@ -100,12 +102,15 @@ func New(o Options) (*Server, error) {
 	if o.SpreadTime == 0 {
 		o.SpreadTime = spreadTime
 	}
+	if o.ShareTime == 0 {
+		o.ShareTime = shareTime
+	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{}}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
-	s.fleet.rebind = claimant{s}.moved
+	s.fleet.rebind, s.fleet.sharing.linger = claimant{s}.moved, lingers*o.ShareTime
 	return s, s.readRevocations()
 }
 
@@ -120,6 +125,7 @@ func (s *Server) Run(ctx context.Context) {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.quorum.watch(ctx, s) })
 	beside.Go(func() { spread(ctx, s) })
+	beside.Go(func() { s.share(ctx) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		Front{s}.takeTokens(b)

@@ -1558,7 +1558,9 @@ type HostPort struct {
 	// switched off and the guest runs elsewhere now.
 	Absent bool `protobuf:"varint,60,opt,name=absent,proto3" json:"absent,omitempty"`
 	// kept: the definition lacks its port group, with which the host goes on for it.
-	Kept          bool `protobuf:"varint,61,opt,name=kept,proto3" json:"kept,omitempty"`
+	Kept bool `protobuf:"varint,61,opt,name=kept,proto3" json:"kept,omitempty"`
+	// rival: its conflict is another guest with the same adapter, as a controller said.
+	Rival         bool `protobuf:"varint,62,opt,name=rival,proto3" json:"rival,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1701,6 +1703,13 @@ func (x *HostPort) GetAbsent() bool {
 func (x *HostPort) GetKept() bool {
 	if x != nil {
 		return x.Kept
+	}
+	return false
+}
+
+func (x *HostPort) GetRival() bool {
+	if x != nil {
+		return x.Rival
 	}
 	return false
 }
@@ -2283,7 +2292,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\"9\n" +
 	"\vHostPortKey\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x91\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xa7\x03\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2301,7 +2310,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x05waits\x18\x18 \x01(\bR\x05waits\x12\x18\n" +
 	"\aarrived\x18\x19 \x01(\bR\aarrived\x12\x16\n" +
 	"\x06absent\x18< \x01(\bR\x06absent\x12\x12\n" +
-	"\x04kept\x18= \x01(\bR\x04kept\"\xc4\x04\n" +
+	"\x04kept\x18= \x01(\bR\x04kept\x12\x14\n" +
+	"\x05rival\x18> \x01(\bR\x05rival\"\xc4\x04\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +

@@ -47,6 +47,9 @@ const (
 	// ControllerServiceListAuditHereProcedure is the procedure name of the ControllerService's
 	// ListAuditHere RPC.
 	ControllerServiceListAuditHereProcedure = "/heddle.controller.v1.ControllerService/ListAuditHere"
+	// ControllerServiceShareAdaptersProcedure is the procedure name of the ControllerService's
+	// ShareAdapters RPC.
+	ControllerServiceShareAdaptersProcedure = "/heddle.controller.v1.ControllerService/ShareAdapters"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -112,6 +115,13 @@ var (
 			Procedure:  ControllerServiceListAuditHereProcedure,
 		}
 	})
+	controllerServiceShareAdaptersSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("ShareAdapters"),
+			Procedure:  ControllerServiceShareAdaptersProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -130,6 +140,8 @@ type ControllerServiceClient interface {
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
 	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
+	// ShareAdapters says which adapters of VMs run on hosts of the caller.
+	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
@@ -155,6 +167,8 @@ type ControllerServiceHandler interface {
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
 	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
+	// ShareAdapters says which adapters of VMs run on hosts of the caller.
+	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -169,6 +183,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceSyncHostsHereSpec(), Handler: adapter.syncHostsHere},
 		connect.Method{Spec: controllerServiceClaimHostSpec(), Handler: adapter.claimHost},
 		connect.Method{Spec: controllerServiceListAuditHereSpec(), Handler: adapter.listAuditHere},
+		connect.Method{Spec: controllerServiceShareAdaptersSpec(), Handler: adapter.shareAdapters},
 	)
 }
 
@@ -201,6 +216,10 @@ func (UnimplementedControllerServiceHandler) ClaimHost(context.Context, *v1.Clai
 
 func (UnimplementedControllerServiceHandler) ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ListAuditHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ShareAdapters is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -258,6 +277,14 @@ func (c *controllerServiceClient) ClaimHost(ctx context.Context, req *v1.ClaimHo
 func (c *controllerServiceClient) ListAuditHere(ctx context.Context, req *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error) {
 	var res v1.ListAuditHereResponse
 	if err := c.client.CallUnary(ctx, controllerServiceListAuditHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) ShareAdapters(ctx context.Context, req *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error) {
+	var res v1.ShareAdaptersResponse
+	if err := c.client.CallUnary(ctx, controllerServiceShareAdaptersSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -343,6 +370,18 @@ func (h controllerServiceHandler) listAuditHere(ctx context.Context, _ connect.S
 		return err
 	}
 	res, err := h.svc.ListAuditHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) shareAdapters(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ShareAdaptersRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ShareAdapters(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,322 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// Controllers tell one another which adapters of VMs run on their hosts, so that one VM on hosts of two controllers is
+// noticed. Each keeps of the others' only what runs on its own hosts, too.
+
+const (
+	// shareTime is how often that is told anew for adapters in conflict, and how soon a controller that did not answer
+	// is told everything.
+	shareTime = 5 * time.Second
+	// gatherTime is for how long changes are gathered before they are told.
+	gatherTime = 50 * time.Millisecond
+	// mostShared is how many adapters one message has.
+	mostShared = 4096
+	// lingers is for how many times shareTime a conflict stays where the other host has lost its controller: it may be
+	// on its way to another one.
+	lingers = 6
+)
+
+// runsAway is an adapter that runs on a host of another controller.
+type runsAway struct {
+	controller string
+	arrived    bool
+	since      time.Time // when this controller heard of it first
+	confirmed  time.Time // and last
+	left       time.Time // since when the host has no controller; zero while it has
+}
+
+// sharing is what is told to other controllers.
+type sharing struct {
+	news map[nic]bool
+	wake chan struct{} // holds one token when there are news
+	// away are adapters on hosts of other controllers that run on hosts of this one, too, by the hosts' ids.
+	away map[nic]map[string]*runsAway
+	// open are conflicts to be looked at again: what they rest on may not be so any more.
+	open map[nic]bool
+	// linger is how long a conflict stays whose other host is away.
+	linger time.Duration
+}
+
+func newSharing() *sharing {
+	return &sharing{news: map[nic]bool{}, wake: make(chan struct{}, 1), away: map[nic]map[string]*runsAway{},
+		open: map[nic]bool{}, linger: lingers * shareTime}
+}
+
+// changed says that an adapter began or ended to run on a host.
+func (s *sharing) changed(n nic) {
+	s.news[n] = true
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runsAt are the ids of the hosts of other controllers on which an adapter runs.
+func (s *sharing) runsAt(n nic) (ids []string) {
+	for id, a := range s.away[n] {
+		if a.left.IsZero() {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// share tells the other controllers, until ctx ends.
+func (s *Server) share(ctx context.Context) {
+	tick := time.NewTicker(s.ShareTime)
+	defer tick.Stop()
+	synced := map[string]bool{} // the controllers that have been told everything, by id
+	for {
+		select {
+		case <-tick.C:
+			s.fleet.keeper().lookAgain()
+		case <-s.fleet.sharing.wake:
+			select {
+			case <-time.After(gatherTime):
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+		news := s.fleet.keeper().takeNews()
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for _, c := range s.others() {
+			items := news
+			if !synced[c.ID] {
+				items = s.fleet.keeper().running(nil)
+			}
+			all.Go(func() {
+				told := s.tell(ctx, c, items)
+				mu.Lock()
+				defer mu.Unlock()
+				synced[c.ID] = told
+			})
+		}
+		all.Wait()
+	}
+}
+
+// tell tells one other controller, and takes in what that one says.
+func (s *Server) tell(ctx context.Context, c Controller, items []*controllerv1.SharedAdapter) bool {
+	for part := range slices.Chunk(items, mostShared) {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		got, err := askOne(ctx, s.roster, c, func(ctx context.Context, k *link) (*controllerv1.ShareAdaptersResponse,
+			error) {
+			return k.ShareAdapters(ctx, &controllerv1.ShareAdaptersRequest{Adapters: part})
+		})
+		cancel()
+		if err != nil {
+			return false
+		}
+		s.fleet.keeper().learn(c.ID, got.GetAdapters())
+	}
+	return true
+}
+
+// ShareAdapters takes in which adapters run on hosts of another controller, and answers with those that run here too.
+func (o others) ShareAdapters(ctx context.Context, q *controllerv1.ShareAdaptersRequest) (
+	*controllerv1.ShareAdaptersResponse, error) {
+	peer, err := controllerOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := o.fleet.keeper()
+	k.learn(peer.Name.ID, q.GetAdapters())
+	return &controllerv1.ShareAdaptersResponse{Adapters: k.running(q.GetAdapters())}, nil
+}
+
+// takeNews are the adapters that other controllers have to hear of: those that are new, and those in conflict.
+func (f portKeeper) takeNews() []*controllerv1.SharedAdapter {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news := f.sharing.news
+	f.sharing.news = map[nic]bool{}
+	list := make([]*controllerv1.SharedAdapter, 0, len(news))
+	for n := range news {
+		if a := f.shared(n); len(a.GetHosts()) > 0 || a.GetKnown() {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// running are adapters that run on hosts of this controller: all, or those that a list of another one asks for.
+func (f portKeeper) running(asked []*controllerv1.SharedAdapter) (list []*controllerv1.SharedAdapter) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, q := range asked {
+		if a := f.shared(nic{q.GetVm(), q.GetAdapter()}); len(a.GetHosts()) > 0 || q.GetKnown() {
+			list = append(list, a)
+		}
+	}
+	if asked != nil {
+		return list
+	}
+	for n := range f.statics.running {
+		if a := f.shared(n); len(a.GetHosts()) > 0 {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// shared is an adapter as other controllers are told of it. The caller holds the lock.
+func (f portKeeper) shared(n nic) *controllerv1.SharedAdapter {
+	a := &controllerv1.SharedAdapter{Vm: n.vm, Adapter: n.adapter, Known: len(f.sharing.away[n]) > 0}
+	for _, h := range f.statics.running[n] {
+		if h.conn == nil {
+			a.Lingers = a.GetLingers() || f.lingering(h)
+			continue
+		}
+		a.Hosts = append(a.Hosts, &controllerv1.SharedHost{Host: h.id, Arrived: h.running[n].arrived})
+	}
+	return a
+}
+
+// lingering reports whether a host has lost its connection a moment ago. The caller holds the lock.
+func (f portKeeper) lingering(h *host) bool {
+	return h.conn == nil && time.Since(h.since) < f.sharing.linger
+}
+
+// learn takes in where adapters run on the hosts of another controller: each item is all of that controller.
+func (f portKeeper) learn(controller string, items []*controllerv1.SharedAdapter) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for _, item := range items {
+		n := nic{item.GetVm(), item.GetAdapter()}
+		was := f.sharing.away[n]
+		if len(f.statics.running[n]) == 0 {
+			if was != nil {
+				delete(f.sharing.away, n)
+			}
+			continue
+		}
+		next := map[string]*runsAway{}
+		for id, a := range was {
+			if a.controller != controller {
+				next[id] = a
+			} else if item.GetLingers() && !slices.ContainsFunc(item.GetHosts(), func(h *controllerv1.SharedHost) bool {
+				return h.GetHost() == id
+			}) {
+				if a.left.IsZero() {
+					a.left = now
+				}
+				next[id] = a
+			}
+		}
+		for _, h := range item.GetHosts() {
+			if here := f.hosts[h.GetHost()]; here == nil || here.conn != nil {
+				continue // it was removed, or is here by now
+			}
+			a := &runsAway{since: now}
+			if old := was[h.GetHost()]; old != nil && old.left.IsZero() {
+				a.since = old.since
+			}
+			a.controller, a.arrived, a.confirmed = controller, h.GetArrived(), now
+			next[h.GetHost()] = a
+		}
+		if f.sharing.away[n] = next; len(next) == 0 {
+			delete(f.sharing.away, n)
+		}
+		f.weigh(n)
+	}
+}
+
+// lookAgain looks again at what may not be so any more, and has what is in conflict told again.
+func (f portKeeper) lookAgain() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	open := f.sharing.open
+	f.sharing.open = map[nic]bool{}
+	for n, hosts := range f.sharing.away {
+		f.sharing.news[n], open[n] = true, true
+		for id, a := range hosts {
+			gone := !a.left.IsZero() && time.Since(a.left) > f.sharing.linger
+			if here := f.hosts[id]; gone || here == nil || here.conn != nil ||
+				time.Since(a.confirmed) > f.sharing.linger {
+				delete(hosts, id)
+			}
+		}
+		if len(hosts) == 0 || len(f.statics.running[n]) == 0 {
+			delete(f.sharing.away, n)
+		}
+	}
+	for n := range open {
+		f.weigh(n)
+	}
+}
+
+// stays says why an adapter on a host stays marked although its rival is not seen at the moment: the rival's host has
+// lost its connection a moment ago, or this host has come from another controller with the mark. The caller holds the
+// lock.
+func (f portKeeper) stays(n nic, h *host) string {
+	if r, ok := h.resumed[n]; ok {
+		if time.Now().Before(r.until) {
+			return r.text
+		}
+		delete(h.resumed, n)
+	}
+	text := h.conflicts[n]
+	for _, o := range f.statics.running[n] {
+		if o != h && f.lingering(o) {
+			return text
+		}
+	}
+	for _, a := range f.sharing.away[n] {
+		if !a.left.IsZero() && time.Since(a.left) <= f.sharing.linger {
+			return text
+		}
+	}
+	return ""
+}
+
+// resumedMark is a mark with which a host has connected.
+type resumedMark struct {
+	text  string
+	until time.Time
+}
+
+// resume takes over the marks that a host had from a controller before: who is in conflict with it may not have
+// connected yet. The caller holds the lock.
+func (f portKeeper) resume(h *host, ports []*controllerv1.HostPort) {
+	h.resumed = nil
+	for _, p := range ports {
+		if n, ok := runs(p); ok && p.GetRival() {
+			if h.resumed == nil {
+				h.resumed = map[nic]resumedMark{}
+			}
+			h.resumed[n] = resumedMark{p.GetConflict(), time.Now().Add(f.sharing.linger)}
+		}
+	}
+}
+
+// namesOf are the names of hosts by their ids. The caller holds the lock.
+func (f portKeeper) namesOf(ids []string) (names []string) {
+	for _, id := range ids {
+		if h := f.hosts[id]; h != nil {
+			names = append(names, h.doc.Name)
+		}
+	}
+	return names
+}
+
+// namesBut are the names of all hosts but one.
+func namesBut(all []string, one string) string {
+	list := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == one })
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
