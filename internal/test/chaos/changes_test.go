@@ -82,7 +82,7 @@ func (r *rig) defines(ctx context.Context, client int, c *realhost.Controller) {
 			return
 		}
 		if have = r.define(client, c, have.Revision, text); have.Revision == 0 {
-			wait(ctx, pause/10)
+			wait(ctx, time.Duration(r.number(int(pause/2)))) // whoever was first has its turn
 		}
 	}
 }
@@ -204,12 +204,15 @@ func (r *rig) claim(p place, vm string) (port string, certain bool) {
 	return port, call.Outcome != Unknown
 }
 
-// leave stops the VM, as soon as the agent answers.
+// leave stops the VM. Without release it is repeated until an agent has answered: it may have been done before.
 func (p place) leave(ctx context.Context, release bool) error {
 	for {
 		err := p.Disconnect(context.Background(), api.Disconnect{Port: p.device, Release: release})
 		var known *api.Error
-		if err == nil || release || errors.As(err, &known) && known.Kind == api.NotFound || !wait(ctx, pause) {
+		if !release && errors.As(err, &known) && known.Kind == api.NotFound {
+			return nil
+		}
+		if err == nil || release || !wait(ctx, pause) {
 			return err
 		}
 	}
@@ -296,7 +299,7 @@ func (r *rig) abandon(vm string) {
 // tidies looks at the static ports again and again, and gives up those of VMs that do not run and were bound
 // nevertheless.
 func (r *rig) tidies(ctx context.Context, client int) {
-	for wait(ctx, 2*pause) {
+	for wait(ctx, 4*pause) {
 		bound, _ := r.lists(ctx, client)
 		for port, vm := range bound {
 			r.mu.Lock()

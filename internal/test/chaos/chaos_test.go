@@ -154,14 +154,14 @@ func (r *rig) changes() (cancel, ended func()) {
 
 // looks reads the definition at a controller again and again.
 func (r *rig) looks(ctx context.Context, client int, c *realhost.Controller) {
-	for wait(ctx, 2*pause) {
+	for wait(ctx, 4*pause) {
 		r.reads(ctx, client, c)
 	}
 }
 
 // watches looks whether a host ever has half of a change.
 func (r *rig) watches(ctx context.Context, h *node) {
-	for wait(ctx, pause) {
+	for wait(ctx, 2*pause) {
 		s, err := h.State(ctx)
 		if err != nil {
 			continue // it is killed now and then

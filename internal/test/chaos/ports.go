@@ -21,6 +21,8 @@ type PortsCall struct {
 	Free bool
 	// Full: it was refused because no port is free.
 	Full bool
+	// Again: the claim may have been carried out a second time, or not: its agent may have asked again.
+	Again bool
 	// Bound are the VMs by port, as they are listed.
 	Bound map[string]string
 }
@@ -73,7 +75,7 @@ func portsModel(ports int) porcupine.Model {
 	}
 }
 
-// claimed is a step of a claim. One of unknown outcome does nothing where it can't.
+// claimed is a step of a claim.
 func claimed(now string, c Call, ports int) (bool, any) {
 	bound := portsOf(now)
 	if c.Ports.Full {
@@ -81,7 +83,7 @@ func claimed(now string, c Call, ports int) (bool, any) {
 	}
 	has := slices.Contains(slices.Collect(maps.Values(bound)), c.Ports.VM)
 	if bound[c.Ports.Port] != "" || has {
-		return c.Outcome == Unknown, now
+		return c.Ports.Again, now
 	}
 	bound[c.Ports.Port] = c.Ports.VM
 	return true, portsText(bound)
@@ -98,40 +100,64 @@ func released(now string, q *PortsCall) (bool, any) {
 	return q.Free, now
 }
 
-// twice is how often a claim of unknown outcome may be carried out: its agent may have asked again.
-const twice = 2
-
 // CheckPorts says what is wrong with the calls about the static ports of a port group that has so many.
 func CheckPorts(calls []Call, ports int, patience time.Duration) error {
-	seen := map[string]map[string]bool{} // ports by VM
-	for _, c := range calls {
-		if c.Ports == nil || c.Outcome != Done {
-			continue
-		}
-		for port, vm := range c.Ports.Bound {
-			if seen[vm] == nil {
-				seen[vm] = map[string]bool{}
-			}
-			seen[vm][port] = true
-		}
-	}
 	var operations []porcupine.Operation
 	for _, c := range calls {
 		switch {
 		case c.Ports == nil:
-		case c.Outcome != Unknown:
-			operations = append(operations, operation(c, c))
-		case c.Ports.Verb == Claim: // one that nobody has seen has done nothing that counts
-			for port := range seen[c.Ports.VM] {
-				q := *c.Ports
-				q.Port, c.Ports = port, &q
-				operations = append(operations, slices.Repeat([]porcupine.Operation{operation(c, c)}, twice)...)
+		case c.Ports.Verb == Claim && c.Outcome == Unknown:
+			for _, seen := range seenClaims(calls, c) {
+				operations = append(operations, operation(seen, seen))
 			}
-		case c.Ports.Verb == Release:
+		case c.Ports.Verb == Release && c.Outcome == Unknown:
 			q := *c.Ports
 			q.Free, c.Ports = true, &q
+			operations = append(operations, operation(c, c))
+		default:
 			operations = append(operations, operation(c, c))
 		}
 	}
 	return check(portsModel(ports), operations, patience)
+}
+
+// seenClaims is what a claim of unknown outcome has done: it was carried out before the end of the first list that has
+// it. One that no list has has done nothing that counts. It was perhaps carried out again where a list has it that
+// began after it was given up.
+func seenClaims(calls []Call, claim Call) (seen []Call) {
+	var first, again *Call
+	for i := range calls {
+		c := &calls[i]
+		if c.Ports == nil || c.Ports.Verb != List || c.Ports.portOf(claim.Ports.VM) == "" {
+			continue
+		}
+		if first == nil || c.Ends < first.Ends {
+			first = c
+		}
+		if again == nil && slices.ContainsFunc(calls, func(r Call) bool {
+			return r.Ports != nil && r.Ports.Verb == Release && r.Ports.VM == claim.Ports.VM && r.Outcome == Done &&
+				r.Ends < c.Begins
+		}) {
+			again = c
+		}
+	}
+	for _, list := range []*Call{first, again} {
+		if list != nil {
+			q := *claim.Ports
+			q.Port, q.Again = list.Ports.portOf(q.VM), list == again
+			seen = append(seen, Call{Client: claim.Client, Begins: claim.Begins, Ends: list.Ends, Outcome: Done,
+				Ports: &q})
+		}
+	}
+	return seen
+}
+
+// portOf is the port of a VM in a list, "" for none.
+func (q *PortsCall) portOf(vm string) string {
+	for port, of := range q.Bound {
+		if of == vm {
+			return port
+		}
+	}
+	return ""
 }

@@ -118,6 +118,7 @@ func CheckDefinition(calls []Call, first DefinitionCall, patience time.Duration)
 	if err != nil {
 		return err
 	}
+	seen := firstRead(calls)
 	var operations []porcupine.Operation
 	for _, c := range calls {
 		if c.Definition == nil {
@@ -131,10 +132,27 @@ func CheckDefinition(calls []Call, first DefinitionCall, patience time.Duration)
 				continue
 			}
 			c.Definition = &d
+			if end, ok := seen[d.Text]; ok {
+				c.Ends, c.Outcome = end, Done
+			}
 		}
 		operations = append(operations, operation(c, c))
 	}
 	return check(definitionModel(definitionNow{first.Revision, first.Text}), operations, patience)
+}
+
+// firstRead is the earliest end of a read, by what was read: who made that had made it by then.
+func firstRead(calls []Call) map[string]time.Duration {
+	ends := map[string]time.Duration{}
+	for _, c := range calls {
+		if c.Definition == nil || c.Definition.Write || c.Outcome != Done {
+			continue
+		}
+		if end, ok := ends[c.Definition.Text]; !ok || c.Ends < end {
+			ends[c.Definition.Text] = c.Ends
+		}
+	}
+	return ends
 }
 
 // revisions are those of the texts, as far as they were seen.

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -322,7 +323,8 @@ func (r *rig) keep(seed uint64) {
 	for _, m := range r.members {
 		logs[m.name] = m.log.String()
 	}
-	err := os.MkdirAll(dir, 0o700)
+	history, err := json.MarshalIndent(r.history.Calls(), "", " ")
+	err = errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "history.json"), history, 0o600))
 	for name, text := range logs {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name+".log"), []byte(text), 0o600))
 	}
