@@ -86,7 +86,7 @@ func torment(t *testing.T, fleet Fleet, length time.Duration) {
 	began := r.history.Now()
 	t.Logf("the fleet is up after %v", began.Round(time.Millisecond))
 	cancel, ended := r.changes()
-	r.suffer(Plan(seed, length, fleet))
+	r.suffer(Plan(seed, length, fleet), length)
 	healed := time.Now()
 	cancel()
 	r.converges()
@@ -183,8 +183,8 @@ func (r *rig) watches(ctx context.Context, h *node) {
 	}
 }
 
-// suffer has the faults of a plan happen.
-func (r *rig) suffer(plan []Fault) {
+// suffer has the faults of a plan happen within a time.
+func (r *rig) suffer(plan []Fault, length time.Duration) {
 	r.t.Helper()
 	type step struct {
 		at time.Duration
@@ -201,6 +201,7 @@ func (r *rig) suffer(plan []Fault) {
 		time.Sleep(time.Until(start.Add(s.at))) // the instant is what is tried
 		s.do()
 	}
+	time.Sleep(time.Until(start.Add(length))) // everything changes for that long
 	counts := map[Kind]int{}
 	for _, f := range plan {
 		counts[f.Kind]++
