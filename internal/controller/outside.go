@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -70,9 +71,17 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// longestPassword is how long a password is at most, in bytes.
+const longestPassword = 4096
+
 // readPassword reads a file with one line that others may not read.
 func readPassword(path string) (string, error) {
-	fi, err := os.Stat(path)
+	f, err := ownfile.Open(path, os.O_RDONLY)
+	if err != nil {
+		return "", fmt.Errorf("--etcd-password-file: %w", err)
+	}
+	defer f.Close()
+	fi, err := f.Stat() // of what is read, also where another file takes its place
 	if err != nil {
 		return "", fmt.Errorf("--etcd-password-file: %w", err)
 	}
@@ -80,9 +89,12 @@ func readPassword(path string) (string, error) {
 		return "", fmt.Errorf("--etcd-password-file %s: others may read it (its mode is %04o): chmod 600 %s", path,
 			fi.Mode().Perm(), path)
 	}
-	b, err := ownfile.Read(path)
+	b, err := io.ReadAll(io.LimitReader(f, longestPassword+1))
 	if err != nil {
 		return "", fmt.Errorf("--etcd-password-file: %w", err)
+	}
+	if len(b) > longestPassword {
+		return "", fmt.Errorf("--etcd-password-file %s: it has more than %d bytes", path, longestPassword)
 	}
 	text := strings.TrimRight(string(b), "\r\n")
 	if text == "" || strings.ContainsAny(text, "\r\n") {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect/v2"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/agent/cluster"
 	"heddle/internal/identity"
@@ -56,5 +58,14 @@ func TestJoin_AUsedTokenMakesNoOtherHost(t *testing.T) {
 	refused("a host of which another machine has the name now", "esx1", m)
 	if got := c.shown("esx2"); got != nil {
 		t.Errorf("there is %v", got)
+	}
+}
+
+// Who has shown no certificate can make the controller read no more than a token takes.
+func TestJoin_AGuestSendsLittle(t *testing.T) {
+	m := &machine{c: newController(t), dir: t.TempDir()}
+	_, err := m.ask(strings.Repeat("a", guestBody), m.c.token())
+	if connect.CodeOf(err) != connect.CodeResourceExhausted {
+		t.Errorf("a guest's 64 KiB: %v", err)
 	}
 }

@@ -25,6 +25,9 @@ import (
 // maxBody bounds what a caller may send at once, in bytes: a report of a host with the most ports, or a definition.
 const maxBody = 24 << 20
 
+// guestBody bounds what a caller without a certificate may send, in bytes: a token, and a request for a certificate.
+const guestBody = 64 << 10
+
 // Store is what a server needs of the store.
 type Store interface {
 	Get(store.Key) (store.Object, bool)
@@ -144,7 +147,11 @@ func (s *Server) Hosts() http.Handler {
 	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors())
 	mux.Handle("POST "+lookPath, newLooks(s, true))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r.WithContext(s.withCaller(r)))
+		ctx := s.withCaller(r)
+		if c, _ := ctx.Value(callerKey{}).(caller); c.peer == nil {
+			r.Body = http.MaxBytesReader(w, r.Body, guestBody)
+		}
+		mux.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
