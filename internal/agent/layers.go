@@ -14,7 +14,9 @@ type layers struct {
 	file      *spec.Config
 	ports     []spec.Port
 	overrides map[string]state.Override
-	uplinks   []state.Maintenance
+	// defined is what the controllers' definition sets for the static ports that run-time ports are, by these names.
+	defined map[string]spec.Policy
+	uplinks []state.Maintenance
 }
 
 // merge makes the configuration to activate: the file's, with the overrides on its ports, and the ports connected by
@@ -42,6 +44,7 @@ func (l layers) merge() (*spec.Config, spec.Faults) {
 			return l.withoutRunTimePort(i)
 		}
 		order[p.Name] = len(l.file.Ports) + i
+		p.Policy = p.Policy.Over(l.defined[p.Name])
 		second = append(second, l.overrides[p.Name].On(p))
 	}
 	cfg, faults := spec.WithPorts(&base, second)

@@ -163,14 +163,14 @@ func (m *membership) Close() error {
 
 // Membership is the host's part in a cluster.
 func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
-	out := &api.Membership{Controllers: []string{}, Switches: []string{}}
+	out := &api.Membership{Controllers: []string{}, Switches: []string{}, HostPorts: []api.DefinedHostPort{}}
 	m.mu.Lock()
 	out.Error = m.problem
 	if r := m.record; r != nil {
 		*out = api.Membership{Member: true, Cluster: r.Cluster(), Host: r.Host(), Name: r.Name(),
 			Controllers: r.Controllers(), Connected: m.connected, Since: m.since, Error: m.problem,
 			Expires:  r.Expires(),
-			Switches: []string{}}
+			Switches: []string{}, HostPorts: []api.DefinedHostPort{}}
 	}
 	m.mu.Unlock()
 	return out, m.do(ctx, func() error {
@@ -180,6 +180,10 @@ func (m *membership) Membership(ctx context.Context) (*api.Membership, error) {
 		if cfg := m.slicing.ports.slice; cfg != nil {
 			for _, sw := range cfg.Switches {
 				out.Switches = append(out.Switches, sw.Name)
+			}
+			for _, p := range cfg.Ports {
+				out.HostPorts = append(out.HostPorts, api.DefinedHostPort{Name: p.Name, Switch: p.Switch,
+					PortGroup: p.PortGroup, Addresses: p.Addresses})
 			}
 		}
 		out.Kept = keeper{m.slicing.ports}.keepsBeside()

@@ -29,6 +29,8 @@ type ports struct {
 	slice       *spec.Config                // as declared by a controller; nil if the host follows none
 	beside      []slice.Object              // of earlier versions, that slice has too
 	declares    declared                    // by file and controller
+	sets        settings                    // for static ports
+	sliced      chan struct{}               // closed and replaced when another slice is active
 	parsed      atomic.Pointer[spec.Config] // the file read last, for the next reading
 	cfg         *spec.Config                // with what commands made
 	// about the configuration; a port whose device is missing reports that itself, while it lasts
@@ -46,6 +48,7 @@ type ports struct {
 func (ps *ports) layers() layers {
 	whole, _ := ps.whole(ps.file)
 	return layers{file: whole, ports: ps.state.Ports, overrides: ps.state.Overrides,
+		defined: defined{ps}.definedPolicies(),
 		uplinks: ps.state.Maintenance}
 }
 

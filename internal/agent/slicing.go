@@ -113,7 +113,11 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 	if err != nil {
 		return err
 	}
-	if len(changed) == 0 && sl.state.Slice != nil { // nothing that concerns this host
+	same, err := sameSettings(sl.state.Slice, next)
+	if err != nil {
+		return err
+	}
+	if len(changed) == 0 && same && sl.state.Slice != nil { // nothing that concerns this host
 		sl.state.Slice, sl.ports.beside, sl.ports.lacks = next, h.beside, nil
 		if err := (keeper{sl.ports}).keep(before); err != nil {
 			sl.ports.restore(before)
@@ -124,11 +128,15 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 	if err := sl.changer.change(func() { keeper{sl.ports}.take(h); sl.state.Slice = next }); err != nil {
 		return err
 	}
+	defined{sl.ports}.anotherSlice()
 	sl.ports.warnings = sl.ports.declaredWarnings()
 	sl.log.Info("the controller's definition is active", "revision", next.Revision, "epoch", next.Epoch, "changes",
 		len(changed))
 	for _, line := range (keeper{sl.ports}).keptWarnings() {
 		sl.log.Warn(line)
+	}
+	if !same {
+		sl.log.Info("changed", "what", "settings of static ports")
 	}
 	for i, ch := range changed {
 		if i == mostLogged {

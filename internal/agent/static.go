@@ -31,6 +31,8 @@ type statics struct {
 	changed func()
 	// absent are the run-time ports that were not claimed since they have no device: no guest runs by them.
 	absent []string
+	// change makes a change of the desired state.
+	change func(edit func()) error
 }
 
 // claim finds out whose port is to be connected, and its static port where its port group has such; nil where nobody
@@ -93,6 +95,9 @@ func (st *statics) bind(ctx context.Context, n *state.NIC, q api.Connect, incomi
 		return api.NewError(api.Invalid, a.GetRefused())
 	}
 	answered(n, a)
+	if len(a.GetPort().GetPolicy()) > 0 {
+		st.awaitSettings(ctx, n.ID)
+	}
 	return nil
 }
 

@@ -26,7 +26,7 @@ func (st *statics) Bound(ctx context.Context, m *controllerv1.StaticPorts) error
 			return nil
 		}
 		st.changed()
-		return st.ports.save()
+		return st.resettle()
 	})
 }
 
@@ -159,7 +159,7 @@ func (st *statics) Settled(ctx context.Context, q *controllerv1.PortClaim, a *co
 		st.state.PutNIC(n, abi.MaxPorts)
 		st.tell(&n, before)
 		st.changed()
-		return st.ports.save()
+		return st.resettle()
 	})
 }
 

@@ -57,6 +57,8 @@ type Membership struct {
 	Epoch    int64 `json:"epoch"`
 	// Switches are the switches that the controllers declare on this host.
 	Switches []string `json:"switches"`
+	// HostPorts are those that the controllers declare on this host.
+	HostPorts []DefinedHostPort `json:"hostPorts"`
 	// Expires is when the host's certificate expires.
 	Expires time.Time `json:"expires,omitzero"`
 	// Kept are the port groups with which this host goes on although the definition lacks them.

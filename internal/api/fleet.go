@@ -56,6 +56,8 @@ type FleetHost struct {
 	Controller string `json:"controller"`
 	// Stale: that controller does not answer, this is what was known last.
 	Stale bool `json:"stale"`
+	// HostPorts are those that the definition gives the host.
+	HostPorts []DefinedHostPort `json:"hostPorts"`
 	// Switches are its distributed switches with their uplinks, as it reported them last.
 	Switches []HostSwitch `json:"switches"`
 }
@@ -175,11 +177,34 @@ type Defined struct {
 	// dry run.
 	Affected []AffectedGroup `json:"affected"`
 	AtRisk   []HostProblem   `json:"atRisk"`
+	// HostPorts of hosts that change, with their addresses.
+	HostPorts []HostPortChange `json:"hostPorts"`
+}
+
+// HostPortChange is what a change of the definition does to a host port.
+type HostPortChange struct {
+	Host string `json:"host"`
+	Name string `json:"name"`
+	// Change is added, changed or removed.
+	Change    string `json:"change"`
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+	// Addresses are those with the change, Before those without it.
+	Addresses []string `json:"addresses"`
+	Before    []string `json:"before"`
+}
+
+// DefinedHostPort is a host port that the definition gives a host.
+type DefinedHostPort struct {
+	Name      string   `json:"name"`
+	Switch    string   `json:"switch"`
+	PortGroup string   `json:"portGroup"`
+	Addresses []string `json:"addresses"`
 }
 
 // DefinedObject is what a change of the definition does to an object.
 type DefinedObject struct {
-	// Kind is switch, portGroup, template or hostEntry; the name of a port group is SWITCH/GROUP.
+	// Kind is switch, portGroup, template, hostEntry or staticPort; the name of a port group is SWITCH/GROUP.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Change is added, changed or removed.

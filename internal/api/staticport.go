@@ -25,6 +25,11 @@ type StaticPort struct {
 	Conflict string `json:"conflict,omitempty"`
 	// Stale: its host is not connected; this is what it reported last.
 	Stale bool `json:"stale,omitempty"`
+	// Label and Description are those of the definition, and Settings the policies that it sets for this port, in the
+	// words of a configuration file, as JSON.
+	Label       string `json:"label,omitempty"`
+	Description string `json:"description,omitempty"`
+	Settings    string `json:"settings,omitempty"`
 }
 
 // StaticPortQuery selects static ports; "" for all.

@@ -129,6 +129,8 @@ type Origin string
 const (
 	FromFile Origin = "file"     // declared in the file; apply owns it
 	FromRun  Origin = "run-time" // connected by command; apply never touches it
+	// FromController is declared in the controllers' definition.
+	FromController Origin = "controller"
 )
 
 // Port is one port.
@@ -176,6 +178,9 @@ type Port struct {
 	Adapter  string `json:"adapter,omitempty"`
 	PortID   string `json:"portId,omitempty"`
 	Conflict string `json:"conflict,omitempty"`
+	// Label and Description are those of the static port in the controllers' definition.
+	Label       string `json:"label,omitempty"`
+	Description string `json:"description,omitempty"`
 }
 
 // Override is a field of a port that a command has set.

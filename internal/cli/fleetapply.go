@@ -144,8 +144,31 @@ func effectLines(out *api.Defined) (lines []string) {
 		}
 		lines = append(lines, line)
 	}
+	lines = append(lines, hostPortLines(out.HostPorts)...)
 	lines = append(lines, problemLines("at risk on ", out.AtRisk)...)
 	return append(lines, problemLines("unknown on ", out.Unknown)...)
+}
+
+// mostHostPorts is how many host ports are listed; -o json has them all.
+const mostHostPorts = 20
+
+// hostPortLines are the host ports that a change concerns, with their addresses.
+func hostPortLines(list []api.HostPortChange) (lines []string) {
+	for i, p := range list {
+		if i == mostHostPorts && len(list) > mostHostPorts+1 {
+			return append(lines, fmt.Sprintf("and %d host ports more (-o json)", len(list)-i))
+		}
+		now, before := strings.Join(p.Addresses, ", "), strings.Join(p.Before, ", ")
+		switch {
+		case p.Change == "changed" && now != before:
+			now = cmp.Or(before, "none") + " → " + cmp.Or(now, "none")
+		case p.Change == "removed":
+			now = before
+		}
+		lines = append(lines, fmt.Sprintf("host port %s/%s %s in %s/%s: %s", p.Host, p.Name, p.Change, p.Switch,
+			p.PortGroup, cmp.Or(now, "no address")))
+	}
+	return lines
 }
 
 func problemLines(what string, list []api.HostProblem) (lines []string) {

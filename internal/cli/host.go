@@ -130,6 +130,15 @@ func newHostShow(d Deps) *cobra.Command {
 	return c
 }
 
+// hostPortTexts are host ports with their addresses: "vmk0 192.0.2.1/24".
+func hostPortTexts(list []api.DefinedHostPort) []string {
+	texts := make([]string, len(list))
+	for i, p := range list {
+		texts[i] = p.Name + " " + dash(strings.Join(p.Addresses, ", "))
+	}
+	return texts
+}
+
 func printMembership(w io.Writer, m *api.Membership) error {
 	if !m.Member {
 		text := "this host is in no cluster: heddle host join makes it part of one"
@@ -143,6 +152,7 @@ func printMembership(w io.Writer, m *api.Membership) error {
 		{"connected to", cmp.Or(m.Connected, "none: "+m.Error)}, {"since", m.Since.Local().Format(time.DateTime)},
 		{"revision", fmt.Sprintf("%d (epoch %d)", m.Revision, m.Epoch)},
 		{"switches", dash(strings.Join(m.Switches, ", "))},
+		{"host ports", dash(strings.Join(hostPortTexts(m.HostPorts), "; "))},
 		{"certificate", "until " + m.Expires.Local().Format(time.DateTime)}}
 	for _, k := range m.Kept {
 		lines = append(lines, [2]string{"kept", fmt.Sprintf("port group %s/%s of revision %d, for %s", k.Switch,

@@ -96,7 +96,7 @@ func portProperties(d Deps, p shownPort) [][2]string {
 	rows := [][2]string{
 		{"port", p.Name}, {"switch", p.Switch}, {"port group", p.PortGroup}, {"role", string(p.Role)},
 		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port " +
-			"connect)"}[p.Origin]},
+			"connect)", api.FromController: "the controllers' definition"}[p.Origin]},
 		{"set by command", joined(p.Overrides, ", ")},
 		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason},
 		{"violation", d.coloured(red, p.Violation)},
@@ -106,7 +106,8 @@ func portProperties(d Deps, p shownPort) [][2]string {
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous},
 		{"addresses", strings.Join(p.Addresses, ", ")},
 		{"learned macs", learnedText(d, p)},
-		{"vm", p.VM}, {"adapter", p.Adapter}, {"static port", p.PortID}, {"conflict", d.coloured(red, p.Conflict)},
+		{"vm", p.VM}, {"adapter", p.Adapter}, {"static port", p.PortID},
+		{"label", p.Label}, {"description", p.Description}, {"conflict", d.coloured(red, p.Conflict)},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},
 	}
 	for _, o := range differing(p.Port) {

@@ -38,8 +38,9 @@ func portListing(d Deps) listing[api.Port] {
 	head := []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "STATE", "UPLINK", "SOURCE", "PROBLEM"}
 	return listing[api.Port]{
 		what: "the ports",
-		long: "List the ports. UPLINK is what a port's frames leave by now. SOURCE is the configuration file or " +
-			"run-time; " +
+		long: "List the ports. UPLINK is what a port's frames leave by now. SOURCE is the configuration file, the " +
+			"controllers' " +
+			"definition or run-time; " +
 			"file+command is a port of the file of which a command changed something, such as its port group. " +
 			"PROBLEM is what the " +
 			"guest does against the port's policy, why the port is not up, that none of its uplinks can be used " +

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -68,9 +69,19 @@ func staticTable(list []api.StaticPort) *table {
 	head := []string{"PORT", "SWITCH", "PORT GROUP", "STATE", "HOST", "NAME", "VM", "ADAPTER", "CONFLICT"}
 	tab := &table{head: head, right: columns(head, "PORT"), keep: columns(head, "PORT", "STATE", "HOST"),
 		names: columns(head, "SWITCH", "PORT GROUP", "NAME", "VM", "ADAPTER")}
+	labels := slices.ContainsFunc(list, func(p api.StaticPort) bool { return p.Label != "" })
+	if labels {
+		tab.head = slices.Insert(head, 1, "LABEL")
+		tab.right, tab.keep = columns(tab.head, "PORT"), columns(tab.head, "PORT", "STATE", "HOST")
+		tab.names = columns(tab.head, "LABEL", "SWITCH", "PORT GROUP", "NAME", "VM", "ADAPTER")
+	}
 	for _, p := range list {
-		tab.add(dash(p.Port), p.Switch, p.PortGroup, staticState(p), dash(p.Host), dash(p.Name), dash(p.VM),
-			dash(p.Adapter), dash(p.Conflict))
+		cells := []string{dash(p.Port), p.Switch, p.PortGroup, staticState(p), dash(p.Host), dash(p.Name), dash(p.VM),
+			dash(p.Adapter), dash(p.Conflict)}
+		if labels {
+			cells = slices.Insert(cells, 1, dash(p.Label))
+		}
+		tab.add(cells...)
 	}
 	return tab
 }

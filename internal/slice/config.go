@@ -52,6 +52,7 @@ func (s *Set) document() ([]byte, error) {
 			groups[sw] = append(groups[sw], o.Doc)
 		case Port:
 			ports = append(ports, o.Doc)
+		case StaticPort: // of ports that guests' connections make: see Settings
 		default:
 			fault(o, "this agent does not know objects of the kind %s: update it", o.Kind)
 		}
@@ -92,4 +93,21 @@ func withGroups(doc []byte, groups []json.RawMessage) (json.RawMessage, error) {
 		fields["portGroups"] = list
 	}
 	return json.Marshal(fields)
+}
+
+// Settings are what the definition sets for static ports that are bound on this host, by their numbers. One that cannot
+// be read is a fault.
+func (s *Set) Settings() (map[string]spec.PortSettings, error) {
+	all := map[string]spec.PortSettings{}
+	for o := range s.All() {
+		if o.Kind != StaticPort {
+			continue
+		}
+		var p spec.PortSettings
+		if err := json.Unmarshal(o.Doc, &p); err != nil {
+			return nil, spec.Faults{{File: Source, Path: o.Key.String(), Message: err.Error()}}
+		}
+		all[p.ID] = p
+	}
+	return all, nil
 }

@@ -26,6 +26,8 @@ const (
 	PortGroup Kind = "portGroup"
 	// Port is a port of this host.
 	Port Kind = "port"
+	// StaticPort are the settings of a static port that is bound on this host, named by its number.
+	StaticPort Kind = "staticPort"
 )
 
 // Key names an object of a slice.
@@ -53,6 +55,14 @@ type Hash [sha256.Size]byte
 
 func (h Hash) String() string { return hex.EncodeToString(h[:8]) }
 
+// Without is the hash of a set without those of its objects that have this hash.
+func (h Hash) Without(o Hash) Hash {
+	for i, b := range o {
+		h[i] ^= b
+	}
+	return h
+}
+
 func (h *Hash) fold(o Object) {
 	for i, b := range o.digest() {
 		h[i] ^= b
@@ -74,6 +84,7 @@ func (o Object) digest() [sha256.Size]byte {
 type Set struct {
 	objects map[Key]Object
 	hash    Hash
+	base    *Set // has further objects, of other names; nil for none
 }
 
 // Of makes a set of these objects; of two with one name the later one counts.
@@ -83,6 +94,36 @@ func Of(objects ...Object) *Set {
 		s.Put(o)
 	}
 	return s
+}
+
+// Over is the set with all objects of base besides, which are of other names. base is shared: it must not change any
+// more. A fleet's hosts have the same switches and port groups, and each a few objects of its own.
+func (s *Set) Over(base *Set) *Set {
+	if s.Len() == 0 {
+		return base
+	}
+	if base.base != nil {
+		base = base.Clone()
+	}
+	return &Set{objects: s.objects, hash: s.hash.Without(base.hash), base: base}
+}
+
+// Parts are what a set made by Over is made of. Those of another set are the empty set and itself.
+func (s *Set) Parts() (own, base *Set) {
+	if s.base == nil {
+		return &Set{}, s
+	}
+	return &Set{objects: s.objects, hash: s.hash.Without(s.base.hash)}, s.base
+}
+
+// flatten makes the set one that can be changed: with no base.
+func (s *Set) flatten() {
+	if s.base == nil {
+		return
+	}
+	all := maps.Clone(s.base.objects)
+	maps.Copy(all, s.objects)
+	s.objects, s.base = all, nil
 }
 
 // Put adds an object or replaces the one of its name.
@@ -97,6 +138,7 @@ func (s *Set) Put(o Object) {
 
 // Remove takes an object out, if it is there.
 func (s *Set) Remove(k Key) {
+	s.flatten()
 	if o, ok := s.objects[k]; ok {
 		s.hash.fold(o)
 		delete(s.objects, k)
@@ -106,6 +148,9 @@ func (s *Set) Remove(k Key) {
 // Get is the object of that name.
 func (s *Set) Get(k Key) (Object, bool) {
 	o, ok := s.objects[k]
+	if !ok && s.base != nil {
+		return s.base.Get(k)
+	}
 	return o, ok
 }
 
@@ -113,13 +158,23 @@ func (s *Set) Get(k Key) (Object, bool) {
 func (s *Set) Hash() Hash { return s.hash }
 
 // Len is the number of objects.
-func (s *Set) Len() int { return len(s.objects) }
+func (s *Set) Len() int {
+	if s.base != nil {
+		return len(s.objects) + s.base.Len()
+	}
+	return len(s.objects)
+}
 
 // All are the objects, sorted by kind and name.
 func (s *Set) All() iter.Seq[Object] {
 	return func(yield func(Object) bool) {
-		for _, k := range slices.SortedFunc(maps.Keys(s.objects), Key.Compare) {
-			if !yield(s.objects[k]) {
+		keys := slices.Collect(maps.Keys(s.objects))
+		if s.base != nil {
+			keys = slices.AppendSeq(keys, maps.Keys(s.base.objects))
+		}
+		slices.SortFunc(keys, Key.Compare)
+		for _, k := range keys {
+			if o, _ := s.Get(k); !yield(o) {
 				return
 			}
 		}
@@ -127,7 +182,11 @@ func (s *Set) All() iter.Seq[Object] {
 }
 
 // Clone is a copy that can be changed.
-func (s *Set) Clone() *Set { return &Set{maps.Clone(s.objects), s.hash} }
+func (s *Set) Clone() *Set {
+	c := &Set{objects: maps.Clone(s.objects), hash: s.hash, base: s.base}
+	c.flatten()
+	return c
+}
 
 // Change is what makes one set another.
 type Change struct {
@@ -140,6 +199,9 @@ func (c Change) Empty() bool { return len(c.Put)+len(c.Removed) == 0 }
 
 // Between is the change from one set to another, sorted by kind and name.
 func Between(from, to *Set) (c Change) {
+	if from.base != nil && from.base == to.base {
+		from, to = &Set{objects: from.objects}, &Set{objects: to.objects}
+	}
 	for o := range to.All() {
 		if was, ok := from.Get(o.Key); !ok || !bytes.Equal(was.Doc, o.Doc) {
 			c.Put = append(c.Put, o)

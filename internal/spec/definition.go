@@ -19,6 +19,8 @@ type Definition struct {
 	Templates []HostTemplate `yaml:"templates,omitempty" json:"templates,omitzero"`
 	// Hosts say it for one host. A host that no template and no entry gives a switch has none.
 	Hosts []HostEntry `yaml:"hosts,omitempty" json:"hosts,omitzero"`
+	// Ports are settings of single static ports.
+	Ports []PortSettings `yaml:"ports,omitempty" json:"ports,omitzero"`
 
 	src *source
 }
@@ -31,6 +33,8 @@ type HostTemplate struct {
 	Labels map[string]string `yaml:"labels,omitempty" json:"labels,omitzero"`
 	// Switches are those that the hosts have.
 	Switches []HostSwitch `yaml:"switches,omitempty" json:"switches,omitzero"`
+	// HostPorts are ports with addresses of the host's own (the vmk role).
+	HostPorts []HostPort `yaml:"hostPorts,omitempty" json:"hostPorts,omitzero"`
 }
 
 // HostEntry is the definition of one host.
@@ -41,6 +45,8 @@ type HostEntry struct {
 	Labels map[string]string `yaml:"labels,omitempty" json:"labels,omitzero"`
 	// Switches are those that the host has; an entry replaces that of a template for the same switch.
 	Switches []HostSwitch `yaml:"switches,omitempty" json:"switches,omitzero"`
+	// HostPorts are ports with addresses of the host's own (the vmk role).
+	HostPorts []HostPort `yaml:"hostPorts,omitempty" json:"hostPorts,omitzero"`
 }
 
 // HostSwitch is a distributed switch on a host.
@@ -108,11 +114,13 @@ func (d *Definition) check(found collection, reading bool) collection {
 	v.allSwitches(0)
 	v.noDevices(d.Switches)
 	names := map[string]bool{}
+	hostPorts := &hostPortRules{fleetValidator: v}
 	for i, t := range d.Templates {
 		a := at{}.field("templates").item(i, t.Name)
 		v.once(a, t.Name, names, "template")
 		bindingRules{v.validator}.labels(a, t.Labels)
 		v.hostSwitches(a, t.Switches)
+		hostPorts.list(a, t.HostPorts, t.Switches, "template "+t.Name, false)
 	}
 	clear(names)
 	for i, h := range d.Hosts {
@@ -120,7 +128,10 @@ func (d *Definition) check(found collection, reading bool) collection {
 		v.once(a, h.Name, names, "host")
 		bindingRules{v.validator}.labels(a, h.Labels)
 		v.hostSwitches(a, h.Switches)
+		hostPorts.list(a, h.HostPorts, h.Switches, "host "+h.Name, true)
 	}
+	hostPorts.apart()
+	v.portSettings(d.Ports)
 	return v.found
 }
 

@@ -55,7 +55,7 @@ func TestDefinition_FaultsHaveLines(t *testing.T) {
 		"labels no words":   {"labels: {rack: a}\n", "labels: [rack]\n", "must be a mapping of words"},
 		"label twice":       {"{rack: a}", "{rack: a, rack: b}", "given twice"},
 		"odd label":         {"{rack: a}", "{rack: \"\\t\"}", "templates[racked].labels.rack"},
-		"ports":             {"hosts:", "ports: []\nhosts:", "unknown field"},
+		"ports of a file":   {"hosts:", "ports: [{name: x}]\nhosts:", "ports[0].id"},
 		"team of no uplink": {"active: [uplink1]", "active: [uplink9]", "uplink9"},
 	} {
 		t.Run(name, func(t *testing.T) {

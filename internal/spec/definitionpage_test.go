@@ -27,11 +27,13 @@ func TestThePageOfTheDefinitionHasEveryField(t *testing.T) {
 	}
 	d := newDecoder("")
 	for where, rt := range map[string]reflect.Type{
-		"definition":                   reflect.TypeFor[Definition](),
-		"template":                     reflect.TypeFor[HostTemplate](),
-		"host":                         reflect.TypeFor[HostEntry](),
-		"switch of a template or host": reflect.TypeFor[HostSwitch](),
-		"uplink of a template or host": reflect.TypeFor[HostUplink](),
+		"definition":                      reflect.TypeFor[Definition](),
+		"template":                        reflect.TypeFor[HostTemplate](),
+		"host":                            reflect.TypeFor[HostEntry](),
+		"switch of a template or host":    reflect.TypeFor[HostSwitch](),
+		"uplink of a template or host":    reflect.TypeFor[HostUplink](),
+		"host port of a template or host": reflect.TypeFor[HostPort](),
+		"settings of one static port":     reflect.TypeFor[PortSettings](),
 	} {
 		t.Run(where, func(t *testing.T) {
 			if want := d.fieldsOf(rt).names; !reflect.DeepEqual(rows[where], want) {
@@ -39,7 +41,7 @@ func TestThePageOfTheDefinitionHasEveryField(t *testing.T) {
 			}
 		})
 	}
-	if len(rows) != 5 {
+	if len(rows) != 7 {
 		t.Errorf("the page has rows for %d types", len(rows))
 	}
 }

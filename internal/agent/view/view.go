@@ -24,7 +24,10 @@ type Source struct {
 	Agent      api.AgentInfo
 	Config     *spec.Config // the active one
 	File       *spec.Config // as declared by the file; nil before there is one
-	Plan       *plan.Plan   // of Config
+	Controller *spec.Config // as declared by the controllers; nil for a host that follows none
+	// Settings are what the controllers' definition sets for the static port that a run-time port is.
+	Settings   func(port string) (spec.PortSettings, bool)
+	Plan       *plan.Plan // of Config
 	Applied    *binding.Desired
 	Remembered *state.State
 	Problems   map[plan.PortID]problem.Problem
@@ -211,6 +214,11 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
 		v.Origin = api.FromRun
 	}
+	if src.Controller != nil && slices.ContainsFunc(src.Controller.Ports, func(o spec.Port) bool {
+		return o.Name == p.ID.Name
+	}) {
+		v.Origin = api.FromController
+	}
 	var why problem.Problem
 	v.State, why = src.StateOf(p.ID, p.Policy.Blocked.V)
 	v.RunsBefore = src.Before[p.ID]
@@ -222,6 +230,9 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	v.Owner, v.Siblings = p.Owner, siblings(sw, p)
 	if n := src.Remembered.NICOf(p.ID.Name); n != nil {
 		v.VM, v.Adapter, v.PortID, v.Conflict = n.VM, n.Adapter, n.ID, n.Trouble()
+		if s, ok := src.Settings(p.ID.Name); ok {
+			v.Label, v.Description = s.Name, s.Description
+		}
 	}
 	f, ok := src.Applied.Facts[p.ID]
 	if !ok {

@@ -3,6 +3,7 @@
 package inventory
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,7 +25,9 @@ const (
 )
 
 // Kinds are those that make the definition.
-func Kinds() []slice.Kind { return []slice.Kind{slice.Switch, slice.PortGroup, Template, Host} }
+func Kinds() []slice.Kind {
+	return []slice.Kind{slice.Switch, slice.PortGroup, slice.StaticPort, Template, Host}
+}
 
 // Inventory is one version of the definition.
 type Inventory struct {
@@ -33,14 +36,20 @@ type Inventory struct {
 	hosts     map[string]spec.HostEntry
 	groups    map[string]portGroup // SWITCH/GROUP: those that say something of binding, ports or labels
 
+	settings map[string]slice.Object
+	// hostPorts: some host or template has host ports.
+	hostPorts bool
+
 	mu    sync.Mutex
-	parts map[string]*slice.Set // what hosts with the same switches and devices are handed, by these
-	plain map[string]*slice.Set // the same for hosts without an entry of their own, by their labels
+	ports map[string][]spec.HostPort // of hosts without an entry of their own, by their labels
+	parts map[string]*slice.Set      // what hosts with the same switches and devices are handed, by these
+	plain map[string]*slice.Set      // the same for hosts without an entry of their own, by their labels
 }
 
 // New reads a definition from its objects. Objects of other kinds are kept as they are.
 func New(objects *slice.Set) (*Inventory, error) {
 	v := &Inventory{objects: objects, hosts: map[string]spec.HostEntry{}, groups: map[string]portGroup{},
+		settings: map[string]slice.Object{}, ports: map[string][]spec.HostPort{},
 		parts: map[string]*slice.Set{},
 		plain: map[string]*slice.Set{}}
 	for o := range objects.All() {
@@ -50,10 +59,14 @@ func New(objects *slice.Set) (*Inventory, error) {
 			var t spec.HostTemplate
 			err = json.Unmarshal(o.Doc, &t)
 			v.templates = append(v.templates, t)
+			v.hostPorts = v.hostPorts || len(t.HostPorts) > 0
 		case Host:
 			var h spec.HostEntry
 			err = json.Unmarshal(o.Doc, &h)
 			v.hosts[h.Name] = h
+			v.hostPorts = v.hostPorts || len(h.HostPorts) > 0
+		case slice.StaticPort:
+			v.settings[o.Name] = o
 		case slice.PortGroup:
 			err = v.addGroup(o)
 		}
@@ -93,6 +106,9 @@ func Of(d *spec.Definition) (*slice.Set, error) {
 	for _, h := range d.Hosts {
 		put(Host, h.Name, h)
 	}
+	for _, p := range d.Ports {
+		put(slice.StaticPort, p.ID, p)
+	}
 	return set, failed
 }
 
@@ -112,8 +128,17 @@ func (v *Inventory) Definition() (*spec.Definition, error) {
 			d.Switches = append(d.Switches, sw)
 		case slice.PortGroup:
 			groups = append(groups, o)
+		case slice.StaticPort:
+			var p spec.PortSettings
+			if err := json.Unmarshal(o.Doc, &p); err != nil {
+				return nil, fmt.Errorf("the definition's %s is damaged: %w", o.Key, err)
+			}
+			d.Ports = append(d.Ports, p)
 		}
 	}
+	slices.SortFunc(d.Ports, func(a, b spec.PortSettings) int {
+		return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID))
+	})
 	for _, o := range groups {
 		var g spec.PortGroup
 		if err := json.Unmarshal(o.Doc, &g); err != nil {

@@ -39,7 +39,7 @@ func (f *fleet) keep(h *host, c *conn, make func(its func(*controllerv1.HostPort
 		return nil, false // the definition is damaged: what was reported before stays
 	}
 	sets := []*slice.Set{set}
-	if active, ok := f.sets[h.active.hash]; ok && h.active.known {
+	if active := (contents{f}).remembered(h, h.active.hash); active != nil && h.active.known {
 		sets = append(sets, active)
 	}
 	var beyond *controllerv1.HostPort

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,23 @@ import (
 
 // ApplyDefinition makes the definition what a file says.
 func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
+	out *controllerv1.ApplyDefinitionResponse, err error) {
+	err = p.onBook(ctx, func() error {
+		out, err = p.applyDefinition(ctx, q)
+		return err
+	})
+	if err != nil || q.GetDryRun() {
+		return out, storeError(err)
+	}
+	if err := p.fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
+		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
+	}
+	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())
+	return out, err
+}
+
+// applyDefinition makes the change. An error that is a conflict about the book of addresses is the store's own.
+func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
 	*controllerv1.ApplyDefinitionResponse, error) {
 	def, err := spec.ParseDefinition(q.GetFile(), []byte(q.GetContent()))
 	if err != nil {
@@ -68,14 +86,20 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 		}
 	}
 	sizes := p.fleet.keeper().sizes(after)
-	if err := sizes.check(q.GetForce()); err != nil {
+	if err := errors.Join(sizes.check(q.GetForce()), claimant(p).settingsFit(after)); err != nil {
+		return nil, err
+	}
+	p.fleet.mu.Lock()
+	granted, full := addressing{p.fleet}.grant(after, addressing{p.fleet}.members())
+	p.fleet.mu.Unlock()
+	if err := exhausted(full); err != nil {
 		return nil, err
 	}
 	out.Revision = current.Version
-	if out.Hosts, err = p.fleet.concerned(after); err != nil {
+	if out.Hosts, err = p.fleet.concerned(after, granted); err != nil {
 		return nil, err
 	}
-	if err := p.fleet.foresee(there, have, change, after, q, out); err != nil {
+	if err := p.fleet.foresee(there, have, change, after, granted, q, out); err != nil {
 		return nil, err
 	}
 	if q.GetDryRun() {
@@ -87,16 +111,19 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if err := claimant(p).unbind(ctx, sizes, q.GetForce()); err != nil {
 		return nil, err
 	}
-	if out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, change, versions); err != nil {
-		return nil, storeError(err)
+	addresses, err := granted.objects(versions)
+	if err != nil {
+		return nil, err
+	}
+	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
+		Removed: slices.Concat(change.Removed, addresses.Removed)}
+	out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, all, versions, granted.lock()...)
+	if err != nil {
+		return nil, err
 	}
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
-	if err := claimant(p).resize(ctx, sizes); err != nil {
-		return nil, err
-	}
-	out.Waiting, err = p.await(ctx, out.Revision, out.Hosts, q.GetWait().AsDuration())
-	return out, err
+	return out, claimant(p).resize(ctx, sizes)
 }
 
 func (s *Server) definitions() definitions { return definitions{s.Store, s.Log} }
@@ -185,7 +212,7 @@ func (f *fleet) sorted() []*host {
 func byName(a, b *host) int { return strings.Compare(a.doc.Name, b.doc.Name) }
 
 // concerned are the hosts whose slices differ with another definition.
-func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error) {
+func (f *fleet) concerned(after *inventory.Inventory, g *grant) (names []string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.sorted() {
@@ -193,11 +220,11 @@ func (f *fleet) concerned(after *inventory.Inventory) (names []string, err error
 		if err != nil {
 			return nil, err
 		}
-		will, err := after.Slice(h.doc.Name, h.doc.Labels)
+		will, _, err := contents{f}.sliceOf(after, h, g.of(f.addresses, h.doc.Name))
 		if err != nil {
 			return nil, err
 		}
-		if was.Hash() != h.fitter.fit(will).set.Hash() {
+		if was.Hash() != will.set.Hash() {
 			names = append(names, h.doc.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"heddle/internal/controller/inventory"
 	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
+	"heddle/internal/spec"
 )
 
 // mostNamed bounds how many ports of a port group are named.
@@ -20,14 +22,14 @@ const mostNamed = 16
 // foresee completes what a change of the definition does with what it means for the hosts, and refuses one that leaves
 // ports less protected on a host than the definition says.
 func (f *fleet) foresee(there *elsewhere, have *slice.Set, c slice.Change, after *inventory.Inventory,
-	q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse) error {
+	g *grant, q *controllerv1.ApplyDefinitionRequest, out *controllerv1.ApplyDefinitionResponse) error {
 	out.Objects = objectChanges(have, c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := &effects{fleet: f, there: there, out: out, touched: map[[2]slice.Hash]*touched{},
 		groups: map[string]*controllerv1.AffectedGroup{}, harmless: harmless(out.GetObjects())}
 	for _, h := range f.sorted() {
-		if err := e.host(h, after, q.GetDryRun()); err != nil {
+		if err := e.host(h, after, g, q.GetDryRun()); err != nil {
 			return err
 		}
 	}
@@ -56,16 +58,18 @@ type effects struct {
 type touched struct{ switches, groups map[string]bool }
 
 // host adds what the change means for one host.
-func (e *effects) host(h *host, after *inventory.Inventory, dry bool) error {
+func (e *effects) host(h *host, after *inventory.Inventory, g *grant, dry bool) error {
 	was, err := e.target(h)
 	if err != nil {
 		return err
 	}
-	whole, err := after.Slice(h.doc.Name, h.doc.Labels)
+	will, _, err := contents{e.fleet}.sliceOf(after, h, g.of(e.addresses, h.doc.Name))
 	if err != nil {
 		return err
 	}
-	will := h.fitter.fit(whole)
+	if err := e.hostPorts(h, was, will.set); err != nil {
+		return err
+	}
 	var unknown []string
 	for _, l := range will.lacks {
 		if slices.Contains(h.lacks, l) {
@@ -85,9 +89,95 @@ func (e *effects) host(h *host, after *inventory.Inventory, dry bool) error {
 		}
 	}
 	if dry && was.Hash() != will.set.Hash() {
-		e.ports(h, e.between(was, will.set))
+		_, sharedWas := was.Parts()
+		_, sharedWill := will.set.Parts()
+		e.ports(h, e.between(sharedWas, sharedWill))
 	}
 	return nil
+}
+
+// hostPorts adds what becomes of a host's own host ports. One that is there already and changes may be the way to a
+// controller.
+func (e *effects) hostPorts(h *host, was, will *slice.Set) error {
+	before, _ := was.Parts()
+	after, _ := will.Parts()
+	var risks []string
+	add := func(k slice.Key, change string) error {
+		if k.Kind != slice.Port {
+			return nil
+		}
+		then, err := hostPortOf(before, k)
+		if err != nil {
+			return err
+		}
+		now, err := hostPortOf(after, k)
+		if err != nil {
+			return err
+		}
+		shown := now
+		if shown == nil {
+			shown = then
+		}
+		out := &controllerv1.HostPortChange{Host: h.doc.Name, Name: k.Name, Change: change, Switch: shown.Switch,
+			PortGroup: shown.PortGroup, Addresses: now.addresses(), Before: then.addresses()}
+		e.out.HostPorts = append(e.out.HostPorts, out)
+		if then != nil {
+			risks = append(risks, fmt.Sprintf("host port %s is %s, and has addresses of the host's own", k.Name,
+				change))
+		}
+		return nil
+	}
+	c := slice.Between(before, after)
+	for _, o := range c.Put {
+		change := "added"
+		if _, there := before.Get(o.Key); there {
+			change = "changed"
+		}
+		if err := add(o.Key, change); err != nil {
+			return err
+		}
+	}
+	for _, k := range c.Removed {
+		if err := add(k, "removed"); err != nil {
+			return err
+		}
+	}
+	e.risk(h, risks)
+	return nil
+}
+
+// risk adds why a host may lose the way to its controllers.
+func (e *effects) risk(h *host, risks []string) {
+	if len(risks) == 0 {
+		return
+	}
+	if n := len(e.out.GetAtRisk()); n > 0 && e.out.GetAtRisk()[n-1].GetHost() == h.doc.Name {
+		e.out.AtRisk[n-1].Problems = append(e.out.AtRisk[n-1].Problems, risks...)
+		return
+	}
+	e.out.AtRisk = append(e.out.AtRisk, &controllerv1.HostProblem{Host: h.doc.Name, Problems: risks})
+}
+
+// ownPort is a host port of a slice; nil for none.
+type ownPort struct{ spec.Port }
+
+func hostPortOf(set *slice.Set, k slice.Key) (*ownPort, error) {
+	o, ok := set.Get(k)
+	if !ok {
+		return nil, nil
+	}
+	p := &ownPort{}
+	if err := json.Unmarshal(o.Doc, &p.Port); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", k, err)
+	}
+	return p, nil
+}
+
+func (p *ownPort) addresses() []string {
+	if p == nil {
+		return nil
+	}
+	return p.Addresses
 }
 
 // between are the objects that differ. Hosts that have the same share the answer.
@@ -148,9 +238,7 @@ func (e *effects) ports(h *host, t *touched) {
 			risks = append(risks, fmt.Sprintf("%s in port group %s has addresses of the host's own", p.GetName(), name))
 		}
 	}
-	if len(risks) > 0 {
-		e.out.AtRisk = append(e.out.AtRisk, &controllerv1.HostProblem{Host: h.doc.Name, Problems: risks})
-	}
+	e.risk(h, risks)
 }
 
 // objectChanges are what a change does, field by field.

@@ -67,6 +67,7 @@ func (s *Server) host(h *host) *controllerv1.Host {
 		Labels: s.fleet.inventory.Labels(h.doc.Name, h.doc.Labels), State: state, Agent: h.agent,
 		Revision: h.active.revision, Problems: why, Since: timestamppb.New(h.since),
 		Ports: int32(h.report.count()), Address: h.address, Switches: h.switches}
+	out.HostPorts = contents{s.fleet}.hostPorts(h)
 	if h.conn != nil || h.report != nil {
 		out.Controller = nameOf(s.self)
 	}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"maps"
+	"slices"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/slice"
@@ -73,6 +74,15 @@ func (t *fitter) fit(set *slice.Set) fit {
 	return got
 }
 
+// fitOwn is what fits of what is one host's alone; it is not remembered.
+func (t *fitter) fitOwn(own *slice.Set) fit {
+	if t == nil || own.Len() == 0 {
+		return fit{set: own}
+	}
+	set, lacks := t.knows.Fit(own)
+	return fit{set, lacks}
+}
+
 // unknownTo says which fields of the definition a host does not know, a line each.
 func unknownTo(h *host, lacks []fields.Lack) (lines []string) {
 	for _, l := range lacks {
@@ -87,7 +97,7 @@ func unknownTo(h *host, lacks []fields.Lack) (lines []string) {
 
 // problems are why a host that has the newest version is not simply up.
 func (h *host) problems() []string {
-	return append(unknownTo(h, h.lacks), h.report.GetWarnings()...)
+	return slices.Concat(h.without, unknownTo(h, h.lacks), h.report.GetWarnings())
 }
 
 // whatTheyKnow completes an answer about hosts to another controller with what their agents know, each list once, and

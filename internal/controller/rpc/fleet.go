@@ -57,8 +57,10 @@ type fleet struct {
 	roster  int64
 	statics *statics
 	sharing *sharing
-	moving  map[nic]bool        // whose ports are being bound elsewhere
-	rebind  func(*bound, *host) // binds a port on another host; nil for nobody
+	// addresses are those that host ports have from pools.
+	addresses *addressBook
+	moving    map[nic]bool        // whose ports are being bound elsewhere
+	rebind    func(*bound, *host) // binds a port on another host; nil for nobody
 }
 
 // host is one that joined.
@@ -80,6 +82,8 @@ type host struct {
 	// fitter says what its agent knows, lacks what of its part it does not; nil until it has said so.
 	fitter *fitter
 	lacks  []fields.Lack
+	// without are host ports that its part does not have, with why.
+	without []string
 	// reverted is what it went back from; nil for nothing.
 	reverted *controllerv1.RevertedSlice
 	// running are the adapters that it reports as running, conflicts those that others use too, with why; arrivals are
@@ -124,6 +128,7 @@ func (f *fleet) reset() {
 	f.sets, f.order = map[slice.Hash]*slice.Set{}, nil
 	f.updates = map[updateKey]*controllerv1.SliceUpdate{}
 	f.fitters = map[string]*fitter{}
+	f.addresses = newAddressBook()
 }
 
 // take takes in a batch of the store.
@@ -141,7 +146,9 @@ func (f *fleet) take(b store.Batch) {
 	if b.Reset {
 		objects, own, f.staged = &slice.Set{}, true, staging{}
 		f.statics.reset()
+		f.addresses = newAddressBook()
 	}
+	staged := b.Reset
 	there := map[string]bool{}
 	revision, roster := f.revision, b.Reset
 	for _, e := range b.Events {
@@ -155,8 +162,14 @@ func (f *fleet) take(b store.Batch) {
 			roster = true
 		case e.Kind == definitionKind && e.Object != nil:
 			revision, f.staged.change = e.Object.Version, changeBy(e.Object.Doc)
+			staged = true
 		case e.Kind == changeKind:
 			f.staged.take(e)
+			staged = true
+		case e.Kind == addressKind:
+			addressing{f}.takeAddresses(e)
+		case e.Kind == bookKind && e.Object != nil:
+			f.addresses.version = e.Object.Version
 		case e.Kind == store.KindPorts:
 			f.keeper().takePorts(e.Name, e.Object)
 		case !slices.Contains(inventory.Kinds(), slice.Kind(e.Kind)):
@@ -178,6 +191,9 @@ func (f *fleet) take(b store.Batch) {
 		f.pokeAll()
 	}
 	f.base = objects
+	if staged {
+		addressing{f}.stageAddresses()
+	}
 	whole, err := f.staged.over(objects)
 	if err != nil {
 		f.log.Error("the definition in the store cannot be read; the hosts keep the one before", "revision", revision,
@@ -231,10 +247,8 @@ func (f *fleet) joined(o *store.Object) {
 		delete(f.names, h.doc.Name)
 	}
 	f.names[doc.Name] = h
-	h.doc, h.part, h.of = doc, nil, nil
-	if h.conn != nil {
-		h.conn.poke()
-	}
+	h.doc = doc
+	contents{f}.renew(h)
 }
 
 // removed forgets the host of that name.
@@ -275,21 +289,13 @@ func (f *fleet) target(h *host) (*slice.Set, error) {
 	if h.of == f.inventory {
 		return h.part, nil
 	}
-	set, err := f.inventory.Slice(h.doc.Name, h.doc.Labels)
+	fits, without, err := contents{f}.sliceOf(f.inventory, h, f.addresses.of(h.doc.Name))
 	if err != nil {
 		return nil, err
 	}
-	fits := h.fitter.fit(set)
-	set, h.lacks = fits.set, fits.lacks
-	h.part, h.of = set, f.inventory
-	if _, ok := f.sets[set.Hash()]; !ok {
-		f.sets[set.Hash()] = set
-		if f.order = append(f.order, set.Hash()); len(f.order) > mostSets {
-			delete(f.sets, f.order[0])
-			f.order = f.order[1:]
-		}
-	}
-	return set, nil
+	h.part, h.of, h.lacks, h.without = fits.set, f.inventory, fits.lacks, without
+	contents{f}.remember(fits.set)
+	return fits.set, nil
 }
 
 // update is what makes one content another; was is nil for one that is not known. Hosts that need the same share it.
@@ -298,6 +304,9 @@ func (f *fleet) update(was, to *slice.Set) *controllerv1.SliceUpdate {
 	whole := was == nil
 	if whole {
 		was = &slice.Set{}
+	}
+	if own, shared := to.Parts(); own.Len() > 0 {
+		return contents{f}.ownUpdate(was, own, shared, to, whole)
 	}
 	from := was.Hash()
 	key := updateKey{whole, from, to.Hash()}

@@ -92,7 +92,7 @@ func arrives(t *testing.T, f *fleet, name string, has *slice.Set) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &member{t: t, f: f, host: h, conn: c, sent: f.content(hello.GetHave()), set: has}
+	return &member{t: t, f: f, host: h, conn: c, sent: f.content(h, hello.GetHave()), set: has}
 }
 
 // next takes in the next message, as the client of an agent does.

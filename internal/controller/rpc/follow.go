@@ -96,6 +96,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	if err := s.claim(ctx, h, c); err != nil {
 		return err
 	}
+	s.fillFor(ctx, h)
 	go func() { cancel(s.listen(ctx, h, c, stream)) }()
 	return s.hand(ctx, h, c, stream, first.GetHello().GetHave(), &renewal{Server: s, peer: peer})
 }
@@ -230,7 +231,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 func (s *Server) hand(ctx context.Context, h *host, c *conn,
 	stream controllerv1connect.HostServiceFollowSliceServerStream, have *controllerv1.SliceVersion,
 	renewal *renewal) error {
-	sent := s.fleet.content(have)
+	sent := s.fleet.content(h, have)
 	for first := true; ; first = false {
 		m, err := s.fleet.next(h, c, sent, first)
 		if err != nil {
@@ -297,16 +298,14 @@ type content struct {
 }
 
 // content is what a host has that says so.
-func (f *fleet) content(have *controllerv1.SliceVersion) *content {
+func (f *fleet) content(h *host, have *controllerv1.SliceVersion) *content {
 	if len(have.GetHash()) != len(slice.Hash{}) {
 		return &content{}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := &content{known: true, hash: slice.Hash(have.GetHash())}
-	if c.set = f.sets[c.hash]; c.set == nil && c.hash == (slice.Hash{}) {
-		c.set = &slice.Set{}
-	}
+	c.set = contents{f}.remembered(h, c.hash)
 	return c
 }
 

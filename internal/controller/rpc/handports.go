@@ -92,7 +92,12 @@ func (f portKeeper) takePorts(name string, o *store.Object) {
 		return
 	}
 	for id := range hosts {
-		if h := f.hosts[id]; h != nil && h.conn != nil {
+		h := f.hosts[id]
+		switch {
+		case h == nil:
+		case f.inventory.HasSettings(): // those of its ports are part of what it is to have
+			contents{f.fleet}.renew(h)
+		case h.conn != nil:
 			h.conn.poke()
 		}
 	}

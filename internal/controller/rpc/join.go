@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -98,7 +99,13 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.Store.Write(ctx, changes)
+	err = s.onBook(ctx, func() error {
+		addresses, err := s.joining(ctx, q.GetName(), labelsOf(used.Labels))
+		if err == nil {
+			_, err = s.Store.Write(ctx, slices.Concat(changes, addresses))
+		}
+		return err
+	})
 	if done(err); err != nil {
 		return nil, storeError(err)
 	}

@@ -80,8 +80,11 @@ func (p people) RemoveHost(ctx context.Context, q *controllerv1.RemoveHostReques
 	if err != nil {
 		return nil, err
 	}
-	remove := store.Change{Key: key, Delete: true, IfVersion: o.Version}
-	if _, err := p.Store.Write(ctx, []store.Change{remove, revoke}); err != nil {
+	changes := []store.Change{{Key: key, Delete: true, IfVersion: o.Version}, revoke}
+	if _, has := p.Store.Get(addressKey(q.GetName())); has { // they are free again
+		changes = append(changes, store.Change{Key: addressKey(q.GetName()), Delete: true, IfVersion: store.Any})
+	}
+	if _, err := p.Store.Write(ctx, changes); err != nil {
 		return nil, storeError(err)
 	}
 	p.Log.Info("a host was taken out of the cluster", "host", q.GetName())

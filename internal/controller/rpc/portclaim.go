@@ -65,6 +65,9 @@ func (s claimant) claimPort(ctx context.Context, h *host, q *controllerv1.PortCl
 	case g.HasStaticPorts():
 		err = s.bind(ctx, h, q, &g, answer)
 	}
+	if p := answer.GetPort(); err == nil && p != nil && answer.GetRefused() == "" {
+		p.Policy = s.keeper().policyOf(p)
+	}
 	var away *store.Unavailable
 	var taken *store.Taken
 	if err != nil {

@@ -92,6 +92,8 @@ type Server struct {
 	*roster
 	quorum *quorum
 	guard  *access.Guard
+	// filling gives hosts the addresses that they lack.
+	filling *coalesced
 }
 
 // New makes a server. Run runs it.
@@ -109,7 +111,8 @@ func New(o Options) (*Server, error) {
 		o.ShareTime = shareTime
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
-		roster: &roster{store: o.Store}, quorum: &quorum{}}
+		roster: &roster{store: o.Store}, quorum: &quorum{},
+		filling: &coalesced{}}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
 )
@@ -96,9 +97,20 @@ func (s *staging) over(objects *slice.Set) (*slice.Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	other := func(k slice.Key) bool { return !slices.Contains(inventory.Kinds(), k.Kind) }
 	objects = objects.Clone()
-	objects.Apply(c)
+	objects.Apply(slice.Change{
+		Put:     slices.DeleteFunc(c.Put, func(o slice.Object) bool { return other(o.Key) }),
+		Removed: slices.DeleteFunc(c.Removed, other)})
 	return objects, nil
+}
+
+// counting is the change that counts and is not folded yet; none is empty.
+func (s *staging) counting() (slice.Change, error) {
+	if _, open := s.docs[s.change]; s.change == "" || !open {
+		return slice.Change{}, nil
+	}
+	return s.open()
 }
 
 // open is the change that the definition names.

@@ -13,6 +13,7 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/store"
 	"heddle/internal/slice"
+	"heddle/internal/spec"
 )
 
 // ListStaticPorts lists the static ports, bound or not, and the ports that should be static ones and are not.
@@ -32,8 +33,12 @@ func (p people) ListStaticPorts(ctx context.Context, q *controllerv1.ListStaticP
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.known(there)
+	settings, err := f.inventory.Settings()
+	if err != nil {
+		return nil, err
+	}
 	for _, port := range all {
-		out.Ports = append(out.Ports, f.staticPort(&port, known))
+		out.Ports = append(out.Ports, f.staticPort(&port, known, settings))
 	}
 	out.Ports = append(out.Ports, f.conflictPorts(known)...)
 	fits := func(want, got string) bool { return want == "" || want == got }
@@ -74,9 +79,13 @@ func (f portKeeper) known(there *elsewhere) map[*host]knownPorts {
 }
 
 // staticPort is a static port as people see it. The caller holds the lock.
-func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts) *controllerv1.FleetStaticPort {
+func (f portKeeper) staticPort(p *store.Port, known map[*host]knownPorts,
+	settings map[string]spec.PortSettings) *controllerv1.FleetStaticPort {
 	out := &controllerv1.FleetStaticPort{Port: p.ID}
 	out.Switch, out.PortGroup, _ = strings.Cut(p.Group, "/")
+	if s, ok := settings[p.ID]; ok && s.Switch == out.GetSwitch() && s.PortGroup == out.GetPortGroup() {
+		out.Label, out.Description, out.Settings = s.Name, s.Description, policyText(s.Policy)
+	}
 	b := p.Binding
 	if b == nil {
 		return out
@@ -169,7 +178,7 @@ func (p people) SettleStaticPort(ctx context.Context, q *controllerv1.SettleStat
 	p.fleet.mu.Lock()
 	defer p.fleet.mu.Unlock()
 	return &controllerv1.SettleStaticPortResponse{Port: p.fleet.keeper().staticPort(&port,
-		p.fleet.keeper().known(there))}, nil
+		p.fleet.keeper().known(there), nil)}, nil
 }
 
 // settling is the claim by which an adapter gets its port on a host.

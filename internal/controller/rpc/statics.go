@@ -102,6 +102,15 @@ func (s *statics) drop(b *bound) {
 	}
 }
 
+// groupsOn are the port groups of the ports that are bound on a host, by the ports' ids.
+func (s *statics) groupsOn(host string) map[string]string {
+	groups := make(map[string]string, len(s.byHost[host]))
+	for id, b := range s.byHost[host] {
+		groups[id] = b.group
+	}
+	return groups
+}
+
 // count is how many ports a port group has, and how many of them are bound.
 func (s *statics) count(group string) (ports, bound int) {
 	for _, c := range s.chunks {

@@ -37,17 +37,19 @@ const (
 )
 
 // write writes a change that was made on that revision of the definition, all of it at one instant (S83).
+// with are written in the transaction from which on it counts.
 func (s definitions) write(ctx context.Context, file string, revision int64, c slice.Change,
-	versions map[slice.Key]int64) (int64, error) {
+	versions map[slice.Key]int64, with ...store.Change) (int64, error) {
 	list := changesOf(c, versions)
 	if _, left := cut(list); len(left) > 0 {
-		return s.writeInParts(ctx, file, revision, c)
+		return s.writeInParts(ctx, file, revision, c, with)
 	}
 	doc, err := json.Marshal(definitionDoc{File: file, At: time.Now()})
 	if err != nil {
 		return 0, err
 	}
-	return s.Store.Write(ctx, append(list, store.Change{Key: DefinitionKey(), Doc: doc, IfVersion: revision}))
+	list = append(list, store.Change{Key: DefinitionKey(), Doc: doc, IfVersion: revision})
+	return s.Store.Write(ctx, append(list, with...))
 }
 
 // changesOf are the changes of the store's objects, made on those versions.
@@ -80,7 +82,8 @@ func cut(list []store.Change) (now, later []store.Change) {
 }
 
 // writeInParts writes a change beside the definition, makes it count, and folds it.
-func (s definitions) writeInParts(ctx context.Context, file string, revision int64, c slice.Change) (int64, error) {
+func (s definitions) writeInParts(ctx context.Context, file string, revision int64, c slice.Change,
+	with []store.Change) (int64, error) {
 	s.removeOrphans(ctx)
 	id, now := store.NewID(), time.Now()
 	parts := inParts(c)
@@ -101,8 +104,8 @@ func (s definitions) writeInParts(ctx context.Context, file string, revision int
 	if err != nil {
 		return 0, err
 	}
-	revision, err = s.Store.Write(ctx, []store.Change{{Key: changeKey(id), Doc: open},
-		{Key: DefinitionKey(), Doc: doc, IfVersion: revision}})
+	revision, err = s.Store.Write(ctx, append([]store.Change{{Key: changeKey(id), Doc: open},
+		{Key: DefinitionKey(), Doc: doc, IfVersion: revision}}, with...))
 	if err != nil {
 		var conflict *store.Conflict
 		if errors.As(err, &conflict) { // it will never count

@@ -158,7 +158,7 @@ func TestS83_AChangeOfManyObjectsOnAnOldRevisionIsRefused(t *testing.T) {
 	c.define(now)
 	change := slice.Between(&slice.Set{}, must(inventory.Of(must(parsed(large(0, 400, 3)))(t)))(t))
 	var conflict *store.Conflict
-	if _, err := c.definitions().writeInParts(t.Context(), "fleet.yaml", old, change); !errors.As(err, &conflict) {
+	if _, err := c.definitions().writeInParts(t.Context(), "fleet.yaml", old, change, nil); !errors.As(err, &conflict) {
 		t.Errorf("error %v, want a conflict", err)
 	}
 	if got, _ := c.stored(); got.Hash() != must(inventory.Of(must(parsed(now))(t)))(t).Hash() {

@@ -12,17 +12,26 @@ import (
 // TestThePageOfTheFileHasEveryField: the texts of "heddle explain" about fields that are not policies, and the page's
 // tables of them, are both written by hand. Each such field has a row on the page, and one-word defaults agree.
 func TestThePageOfTheFileHasEveryField(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(configurationPath)))
-	if err != nil {
-		t.Fatal(err)
+	read := func(path string) string {
+		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
 	}
+	file, definition := read(configurationPath), read("docs/reference/definition.md")
 	for _, x := range explain.Topics() {
 		if x.Kind != explain.Field {
 			continue
 		}
 		name := x.Name[strings.LastIndexByte(x.Name, '.')+1:]
 		found := false
-		for line := range strings.Lines(string(b)) {
+		page := file
+		if strings.HasPrefix(x.Name, "templates[]") || strings.HasPrefix(x.Name, "hosts[]") ||
+			strings.HasSuffix(x.Meaning, "only in a definition.") {
+			page += definition
+		}
+		for line := range strings.Lines(page) {
 			if !strings.HasPrefix(line, "|") || !strings.Contains(line, name) {
 				continue
 			}

@@ -12,7 +12,7 @@ const (
 
 // objectTopics returns the fields of host, switches, uplinks, LAGs, port groups and ports that are not policies.
 func objectTopics() (list []Topic) {
-	for _, fields := range [][]objectField{switchFields(), linkFields(), flowFields(), portFields()} {
+	for _, fields := range [][]objectField{switchFields(), linkFields(), flowFields(), portFields(), fleetFields()} {
 		for _, f := range fields {
 			list = append(list, Topic{Kind: Field, Name: f.path, Meaning: f.meaning, Values: f.values,
 				Default: f.otherwise, VSphere: f.vsphere, Command: "heddle config show"})
@@ -156,5 +156,52 @@ func portFields() []objectField {
 		{"ports[].monitor.socket", "A QEMU monitor of Heddle's own, which says what the guest made of its adapter.",
 			"the path of a unix socket", none, ""},
 		{"ports[].monitor.nic", "The adapter's id in QEMU.", "an id", "the only adapter", ""},
+		{"ports[].id", "The static port whose policies the definition sets; only in a definition.",
+			"a number, as heddle " +
+				"port static list shows it", needed, "Port ID"},
+		{"ports[].description", "What people want to know of a static port; only in a definition.",
+			"text of at most 255 bytes", none, "Description"},
 	}
+}
+
+// fleetFields are those of a definition for many hosts alone. A host's own entry has the same as a template.
+func fleetFields() (list []objectField) {
+	for _, in := range []string{"templates[].", "hosts[]."} {
+		ports, switches := in+"hostPorts[].", in+"switches[]."
+		list = append(list,
+			objectField{in + "labels", "Labels of hosts: a template is for the hosts that have all of its own.",
+				"names and values, such as {rack: a}", map[bool]string{true: "every host",
+					false: "those of its token"}[in == "templates[]."], ""},
+			objectField{switches + "name", "A switch that the hosts have.", "a switch's name", needed, ""},
+			objectField{switches + "uplinks[].name", "An uplink that has a device there.", "an uplink's name", needed,
+				"Uplink name"},
+			objectField{switches + "uplinks[].device", "The device that the uplink is on the hosts.",
+				"a device name, at most 15 bytes", needed, "Physical adapter (vmnic)"},
+			objectField{ports + "name", "The name of a host port that the hosts have, and of its interface.", "a name",
+				needed, "VMkernel adapter"},
+			objectField{ports + "switch", "The switch that the host port belongs to.", "a switch's name", needed, ""},
+			objectField{ports + "portGroup", "The port group that the host port belongs to.", "a port group's name",
+				needed,
+				"Port group"},
+			objectField{ports + "device", "The name of the interface.", "a device name, at most 15 bytes",
+				"the port's name", ""},
+			objectField{ports + "pools", "Networks or ranges, from each of which every host has an address that no " +
+				"other " +
+				"host has.", "list such as 192.0.2.0/24 and 192.0.2.10-192.0.2.99/24", none, ""},
+			objectField{ports + "mtu", "The MTU of the interface.", "1280 to the switch's", "the switch's", "MTU"})
+	}
+	return append(list,
+		objectField{"templates[].name",
+			"The template's name; of several that give a host the same switch, the last by " +
+				"name counts.", "a name", needed, ""},
+		objectField{"hosts[].name", "The name by which the host joined, or will.", "a name", needed, "Host"},
+		objectField{"hosts[].hostPorts[].addresses", "Addresses of the interface on this host.",
+			"list such as 192.0.2.1/24", none, "IPv4 and IPv6 settings"},
+		objectField{"templates[].hostPorts[].addresses",
+			"Only for one host: see hosts[].hostPorts[].addresses, or pools.",
+			"none", none, ""},
+		objectField{"templates[].hostPorts[].mac", "Only for one host: see hosts[].hostPorts[].mac.", "none",
+			"derived from the host's identity", ""},
+		objectField{"hosts[].hostPorts[].mac", "The MAC of the interface on this host.", "a unicast address",
+			"derived from the host's identity", "MAC address"})
 }

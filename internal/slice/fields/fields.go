@@ -44,7 +44,8 @@ var Known = sync.OnceValue(func() *Set {
 	var list []string
 	skip := map[string]bool{"switch.portGroups": true, "switch.defaults": true}
 	for kind, t := range map[slice.Kind]reflect.Type{slice.Switch: reflect.TypeFor[spec.Switch](),
-		slice.PortGroup: reflect.TypeFor[spec.PortGroup](), slice.Port: reflect.TypeFor[spec.Port]()} {
+		slice.PortGroup: reflect.TypeFor[spec.PortGroup](), slice.Port: reflect.TypeFor[spec.Port](),
+		slice.StaticPort: reflect.TypeFor[spec.PortSettings]()} {
 		list = append(list, walk(t, string(kind), skip)...)
 	}
 	list = append(list, walk(reflect.TypeFor[spec.Policy](), policy, nil)...)

@@ -68,6 +68,8 @@ func (m *threeHosts) typed(where, command string) string {
 		h.kill(syscall.SIGTERM)
 		m.controller.Await("it is away", func() bool { return m.controller.StateOf(where) == api.HostDisconnected })
 		return ""
+	case h != nil && words[0] != "heddle":
+		return run(m.t, h.ns, command)
 	case h != nil:
 		if strings.HasPrefix(command, "heddle host join ") { // the namespaces share the machine's name
 			words = append(words, "--name", where)
@@ -215,6 +217,44 @@ func TestThePageOfAllHostsShowsWhatItsCommandsPrint(t *testing.T) {
 	for _, s := range commands {
 		if why := s.differs(m.typed(s.where, s.command)); why != "" {
 			t.Fatalf("%s# %s: %s", s.where, s.command, why)
+		}
+	}
+}
+
+// TestThePageOfHostPortsShowsWhatItsCommandsPrint begins with three hosts that have joined.
+func TestThePageOfHostPortsShowsWhatItsCommandsPrint(t *testing.T) {
+	testkit.Root(t)
+	testkit.Tool(t, "ip", "ping", "sed")
+	text := page(t, "docs/how-to/host-ports-of-a-fleet.md")
+	_, file, _ := strings.Cut(text, "```yaml\n")
+	file, _, _ = strings.Cut(file, "```")
+	m := newThreeHosts(t)
+	if err := os.WriteFile(filepath.Join(m.dir, "fleet.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.controller.Start()
+	for _, name := range []string{"esx1", "esx2", "esx3"} {
+		m.token = strings.TrimSpace(m.typed("controller1", "heddle host token --label site=lab"))
+		m.typed(name, "heddle host join 192.0.2.1:7411 --token hj1.…")
+	}
+	commands := consoles(text)
+	if len(commands) < 6 {
+		t.Fatalf("the page has %d commands", len(commands))
+	}
+	for _, s := range commands {
+		if strings.HasPrefix(s.command, "heddle port list") {
+			m.hosts[s.where].awaitPort("vmk1", api.Up)
+			m.hosts[s.where].await("the uplink is used", func() bool {
+				return strings.Contains(m.hosts[s.where].must("port", "list"), "uplink1")
+			})
+		}
+		if why := s.differs(m.typed(s.where, s.command)); why != "" {
+			t.Fatalf("%s# %s: %s", s.where, s.command, why)
+		}
+	}
+	for _, name := range []string{"esx1", "esx2", "esx3"} {
+		if out := m.typed(name, "heddle host show"); !strings.Contains(out, "vmk1 203.0.113.") {
+			t.Errorf("heddle host show on %s says\n%s", name, out)
 		}
 	}
 }

@@ -431,7 +431,9 @@ type Membership struct {
 	// expires is when the host's certificate expires.
 	Expires *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=expires,proto3" json:"expires,omitempty"`
 	// kept are the port groups with which this host goes on although the definition lacks them.
-	Kept          []*KeptPortGroup `protobuf:"bytes,60,rep,name=kept,proto3" json:"kept,omitempty"`
+	Kept []*KeptPortGroup `protobuf:"bytes,60,rep,name=kept,proto3" json:"kept,omitempty"`
+	// host_ports are the host ports that the controllers declare on this host.
+	HostPorts     []*DefinedHostPort `protobuf:"bytes,61,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -557,6 +559,13 @@ func (x *Membership) GetKept() []*KeptPortGroup {
 	return nil
 }
 
+func (x *Membership) GetHostPorts() []*DefinedHostPort {
+	if x != nil {
+		return x.HostPorts
+	}
+	return nil
+}
+
 // KeptPortGroup is a port group that the controllers' definition lacks and ports of a host use.
 type KeptPortGroup struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -645,6 +654,75 @@ func (x *KeptPortGroup) GetWithout() string {
 	return ""
 }
 
+// DefinedHostPort is a host port that the controllers declare.
+type DefinedHostPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Switch        string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup     string                 `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	Addresses     []string               `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DefinedHostPort) Reset() {
+	*x = DefinedHostPort{}
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DefinedHostPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DefinedHostPort) ProtoMessage() {}
+
+func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_cluster_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DefinedHostPort.ProtoReflect.Descriptor instead.
+func (*DefinedHostPort) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_cluster_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DefinedHostPort) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DefinedHostPort) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *DefinedHostPort) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *DefinedHostPort) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
 var File_heddle_agent_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
@@ -675,7 +753,7 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x14LeaveClusterResponse\x12;\n" +
 	"\n" +
 	"membership\x18\x01 \x01(\v2\x1b.heddle.agent.v1.MembershipR\n" +
-	"membership\"\xa6\x03\n" +
+	"membership\"\xe7\x03\n" +
 	"\n" +
 	"Membership\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\bR\x06member\x12\x18\n" +
@@ -691,7 +769,9 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	" \x01(\x03R\x05epoch\x12\x1a\n" +
 	"\bswitches\x18\v \x03(\tR\bswitches\x124\n" +
 	"\aexpires\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x122\n" +
-	"\x04kept\x18< \x03(\v2\x1e.heddle.agent.v1.KeptPortGroupR\x04kept\"\xa8\x01\n" +
+	"\x04kept\x18< \x03(\v2\x1e.heddle.agent.v1.KeptPortGroupR\x04kept\x12?\n" +
+	"\n" +
+	"host_ports\x18= \x03(\v2 .heddle.agent.v1.DefinedHostPortR\thostPorts\"\xa8\x01\n" +
 	"\rKeptPortGroup\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x1d\n" +
 	"\n" +
@@ -699,7 +779,13 @@ const file_heddle_agent_v1_cluster_proto_rawDesc = "" +
 	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\x12\x1a\n" +
 	"\brevision\x18\x04 \x01(\x03R\brevision\x12\x14\n" +
 	"\x05ports\x18\x05 \x03(\tR\x05ports\x12\x18\n" +
-	"\awithout\x18\x06 \x01(\tR\awithout2\xf8\x02\n" +
+	"\awithout\x18\x06 \x01(\tR\awithout\"z\n" +
+	"\x0fDefinedHostPort\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x1c\n" +
+	"\taddresses\x18\x04 \x03(\tR\taddresses2\xf8\x02\n" +
 	"\x0eClusterService\x12^\n" +
 	"\rGetMembership\x12%.heddle.agent.v1.GetMembershipRequest\x1a&.heddle.agent.v1.GetMembershipResponse\x12X\n" +
 	"\vJoinCluster\x12#.heddle.agent.v1.JoinClusterRequest\x1a$.heddle.agent.v1.JoinClusterResponse\x12O\n" +
@@ -718,7 +804,7 @@ func file_heddle_agent_v1_cluster_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_cluster_proto_rawDescData
 }
 
-var file_heddle_agent_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_heddle_agent_v1_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_heddle_agent_v1_cluster_proto_goTypes = []any{
 	(*GetMembershipRequest)(nil),  // 0: heddle.agent.v1.GetMembershipRequest
 	(*GetMembershipResponse)(nil), // 1: heddle.agent.v1.GetMembershipResponse
@@ -730,32 +816,34 @@ var file_heddle_agent_v1_cluster_proto_goTypes = []any{
 	(*LeaveClusterResponse)(nil),  // 7: heddle.agent.v1.LeaveClusterResponse
 	(*Membership)(nil),            // 8: heddle.agent.v1.Membership
 	(*KeptPortGroup)(nil),         // 9: heddle.agent.v1.KeptPortGroup
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
-	(*Applied)(nil),               // 11: heddle.agent.v1.Applied
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*DefinedHostPort)(nil),       // 10: heddle.agent.v1.DefinedHostPort
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*Applied)(nil),               // 12: heddle.agent.v1.Applied
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_cluster_proto_depIdxs = []int32{
 	8,  // 0: heddle.agent.v1.GetMembershipResponse.membership:type_name -> heddle.agent.v1.Membership
 	8,  // 1: heddle.agent.v1.JoinClusterResponse.membership:type_name -> heddle.agent.v1.Membership
-	10, // 2: heddle.agent.v1.HandOverRequest.confirm_within:type_name -> google.protobuf.Duration
-	11, // 3: heddle.agent.v1.HandOverResponse.applied:type_name -> heddle.agent.v1.Applied
+	11, // 2: heddle.agent.v1.HandOverRequest.confirm_within:type_name -> google.protobuf.Duration
+	12, // 3: heddle.agent.v1.HandOverResponse.applied:type_name -> heddle.agent.v1.Applied
 	8,  // 4: heddle.agent.v1.LeaveClusterResponse.membership:type_name -> heddle.agent.v1.Membership
-	12, // 5: heddle.agent.v1.Membership.since:type_name -> google.protobuf.Timestamp
-	12, // 6: heddle.agent.v1.Membership.expires:type_name -> google.protobuf.Timestamp
+	13, // 5: heddle.agent.v1.Membership.since:type_name -> google.protobuf.Timestamp
+	13, // 6: heddle.agent.v1.Membership.expires:type_name -> google.protobuf.Timestamp
 	9,  // 7: heddle.agent.v1.Membership.kept:type_name -> heddle.agent.v1.KeptPortGroup
-	0,  // 8: heddle.agent.v1.ClusterService.GetMembership:input_type -> heddle.agent.v1.GetMembershipRequest
-	2,  // 9: heddle.agent.v1.ClusterService.JoinCluster:input_type -> heddle.agent.v1.JoinClusterRequest
-	4,  // 10: heddle.agent.v1.ClusterService.HandOver:input_type -> heddle.agent.v1.HandOverRequest
-	6,  // 11: heddle.agent.v1.ClusterService.LeaveCluster:input_type -> heddle.agent.v1.LeaveClusterRequest
-	1,  // 12: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
-	3,  // 13: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
-	5,  // 14: heddle.agent.v1.ClusterService.HandOver:output_type -> heddle.agent.v1.HandOverResponse
-	7,  // 15: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
-	12, // [12:16] is the sub-list for method output_type
-	8,  // [8:12] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	10, // 8: heddle.agent.v1.Membership.host_ports:type_name -> heddle.agent.v1.DefinedHostPort
+	0,  // 9: heddle.agent.v1.ClusterService.GetMembership:input_type -> heddle.agent.v1.GetMembershipRequest
+	2,  // 10: heddle.agent.v1.ClusterService.JoinCluster:input_type -> heddle.agent.v1.JoinClusterRequest
+	4,  // 11: heddle.agent.v1.ClusterService.HandOver:input_type -> heddle.agent.v1.HandOverRequest
+	6,  // 12: heddle.agent.v1.ClusterService.LeaveCluster:input_type -> heddle.agent.v1.LeaveClusterRequest
+	1,  // 13: heddle.agent.v1.ClusterService.GetMembership:output_type -> heddle.agent.v1.GetMembershipResponse
+	3,  // 14: heddle.agent.v1.ClusterService.JoinCluster:output_type -> heddle.agent.v1.JoinClusterResponse
+	5,  // 15: heddle.agent.v1.ClusterService.HandOver:output_type -> heddle.agent.v1.HandOverResponse
+	7,  // 16: heddle.agent.v1.ClusterService.LeaveCluster:output_type -> heddle.agent.v1.LeaveClusterResponse
+	13, // [13:17] is the sub-list for method output_type
+	9,  // [9:13] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_cluster_proto_init() }
@@ -770,7 +858,7 @@ func file_heddle_agent_v1_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_cluster_proto_rawDesc), len(file_heddle_agent_v1_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1487,10 +1487,13 @@ type Port struct {
 	// refused are the latest frames of the guest that the port's policy refused, one for each reason, the newest first.
 	Refused []*Refusal `protobuf:"bytes,26,rep,name=refused,proto3" json:"refused,omitempty"`
 	// vm and adapter are whose port it is, port_id the static port that it is, conflict why it is a conflict port.
-	Vm            string `protobuf:"bytes,27,opt,name=vm,proto3" json:"vm,omitempty"`
-	Adapter       string `protobuf:"bytes,28,opt,name=adapter,proto3" json:"adapter,omitempty"`
-	PortId        string `protobuf:"bytes,29,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
-	Conflict      string `protobuf:"bytes,30,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	Vm       string `protobuf:"bytes,27,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter  string `protobuf:"bytes,28,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	PortId   string `protobuf:"bytes,29,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
+	Conflict string `protobuf:"bytes,30,opt,name=conflict,proto3" json:"conflict,omitempty"`
+	// label and description are those of the static port in the controllers' definition.
+	Label         string `protobuf:"bytes,60,opt,name=label,proto3" json:"label,omitempty"`
+	Description   string `protobuf:"bytes,61,opt,name=description,proto3" json:"description,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1731,6 +1734,20 @@ func (x *Port) GetPortId() string {
 func (x *Port) GetConflict() string {
 	if x != nil {
 		return x.Conflict
+	}
+	return ""
+}
+
+func (x *Port) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Port) GetDescription() string {
+	if x != nil {
+		return x.Description
 	}
 	return ""
 }
@@ -2082,7 +2099,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12\x14\n" +
 	"\x05speed\x18\x11 \x01(\x04R\x05speed\x12D\n" +
-	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\xdb\b\n" +
+	"\vmaintenance\x18\x12 \x01(\v2\".heddle.agent.v1.UplinkMaintenanceR\vmaintenance\"\x93\t\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2117,7 +2134,9 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\x02vm\x18\x1b \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x1c \x01(\tR\aadapter\x12\x17\n" +
 	"\aport_id\x18\x1d \x01(\tR\x06portId\x12\x1a\n" +
-	"\bconflict\x18\x1e \x01(\tR\bconflict\"\xa9\x01\n" +
+	"\bconflict\x18\x1e \x01(\tR\bconflict\x12\x14\n" +
+	"\x05label\x18< \x01(\tR\x05label\x12 \n" +
+	"\vdescription\x18= \x01(\tR\vdescription\"\xa9\x01\n" +
 	"\aRefusal\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +

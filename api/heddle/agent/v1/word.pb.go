@@ -327,6 +327,8 @@ const (
 	Origin_ORIGIN_FILE Origin = 1
 	// connected by command; apply never touches it
 	Origin_ORIGIN_RUN_TIME Origin = 2
+	// declared in the controllers' definition
+	Origin_ORIGIN_CONTROLLER Origin = 3
 )
 
 // Enum value maps for Origin.
@@ -335,11 +337,13 @@ var (
 		0: "ORIGIN_UNSPECIFIED",
 		1: "ORIGIN_FILE",
 		2: "ORIGIN_RUN_TIME",
+		3: "ORIGIN_CONTROLLER",
 	}
 	Origin_value = map[string]int32{
 		"ORIGIN_UNSPECIFIED": 0,
 		"ORIGIN_FILE":        1,
 		"ORIGIN_RUN_TIME":    2,
+		"ORIGIN_CONTROLLER":  3,
 	}
 )
 
@@ -1907,11 +1911,13 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"\x12PORT_STATE_PENDING\x10\x04\x1a\v\x8a\xb5\x18\apending\x12#\n" +
 	"\x12PORT_STATE_WAITING\x10\x05\x1a\v\x8a\xb5\x18\awaiting\x12\x1b\n" +
 	"\x0ePORT_STATE_OUT\x10\x06\x1a\a\x8a\xb5\x18\x03out\x12#\n" +
-	"\x12PORT_STATE_DRAINED\x10\a\x1a\v\x8a\xb5\x18\adrained*^\n" +
+	"\x12PORT_STATE_DRAINED\x10\a\x1a\v\x8a\xb5\x18\adrained*\x85\x01\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\vORIGIN_FILE\x10\x01\x1a\b\x8a\xb5\x18\x04file\x12!\n" +
-	"\x0fORIGIN_RUN_TIME\x10\x02\x1a\f\x8a\xb5\x18\brun-time*N\n" +
+	"\x0fORIGIN_RUN_TIME\x10\x02\x1a\f\x8a\xb5\x18\brun-time\x12%\n" +
+	"\x11ORIGIN_CONTROLLER\x10\x03\x1a\x0e\x8a\xb5\x18\n" +
+	"controller*N\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\tROLE_VNIC\x10\x01\x1a\b\x8a\xb5\x18\x04vnic\x12\x17\n" +

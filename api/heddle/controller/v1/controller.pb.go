@@ -113,6 +113,231 @@ func (x *ListAuditHereResponse) GetFound() *ListAuditResponse {
 	return nil
 }
 
+// ShareAdaptersRequest has adapters that run on hosts of the caller.
+type ShareAdaptersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Adapters      []*SharedAdapter       `protobuf:"bytes,1,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareAdaptersRequest) Reset() {
+	*x = ShareAdaptersRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareAdaptersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareAdaptersRequest) ProtoMessage() {}
+
+func (x *ShareAdaptersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareAdaptersRequest.ProtoReflect.Descriptor instead.
+func (*ShareAdaptersRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ShareAdaptersRequest) GetAdapters() []*SharedAdapter {
+	if x != nil {
+		return x.Adapters
+	}
+	return nil
+}
+
+// ShareAdaptersResponse has those of them that run on hosts of the controller that is asked, and those that the caller
+// knows of there.
+type ShareAdaptersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Adapters      []*SharedAdapter       `protobuf:"bytes,1,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareAdaptersResponse) Reset() {
+	*x = ShareAdaptersResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareAdaptersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareAdaptersResponse) ProtoMessage() {}
+
+func (x *ShareAdaptersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareAdaptersResponse.ProtoReflect.Descriptor instead.
+func (*ShareAdaptersResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ShareAdaptersResponse) GetAdapters() []*SharedAdapter {
+	if x != nil {
+		return x.Adapters
+	}
+	return nil
+}
+
+// SharedAdapter is an adapter of a VM with all hosts of one controller on which it runs.
+type SharedAdapter struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Vm      string                 `protobuf:"bytes,1,opt,name=vm,proto3" json:"vm,omitempty"`
+	Adapter string                 `protobuf:"bytes,2,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	Hosts   []*SharedHost          `protobuf:"bytes,3,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// known: the sender knows of hosts of other controllers on which it runs.
+	Known bool `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"`
+	// lingers: a host on which it ran has lost its connection a moment ago.
+	Lingers       bool `protobuf:"varint,5,opt,name=lingers,proto3" json:"lingers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SharedAdapter) Reset() {
+	*x = SharedAdapter{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SharedAdapter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SharedAdapter) ProtoMessage() {}
+
+func (x *SharedAdapter) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SharedAdapter.ProtoReflect.Descriptor instead.
+func (*SharedAdapter) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SharedAdapter) GetVm() string {
+	if x != nil {
+		return x.Vm
+	}
+	return ""
+}
+
+func (x *SharedAdapter) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *SharedAdapter) GetHosts() []*SharedHost {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *SharedAdapter) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *SharedAdapter) GetLingers() bool {
+	if x != nil {
+		return x.Lingers
+	}
+	return false
+}
+
+// SharedHost is a host on which an adapter runs.
+type SharedHost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is the host's id.
+	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// arrived: the guest came by a migration a moment ago.
+	Arrived       bool `protobuf:"varint,2,opt,name=arrived,proto3" json:"arrived,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SharedHost) Reset() {
+	*x = SharedHost{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SharedHost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SharedHost) ProtoMessage() {}
+
+func (x *SharedHost) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SharedHost.ProtoReflect.Descriptor instead.
+func (*SharedHost) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SharedHost) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SharedHost) GetArrived() bool {
+	if x != nil {
+		return x.Arrived
+	}
+	return false
+}
+
 // JoinControllerRequest asks to be a controller.
 type JoinControllerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -130,7 +355,7 @@ type JoinControllerRequest struct {
 
 func (x *JoinControllerRequest) Reset() {
 	*x = JoinControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -142,7 +367,7 @@ func (x *JoinControllerRequest) String() string {
 func (*JoinControllerRequest) ProtoMessage() {}
 
 func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -155,7 +380,7 @@ func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerRequest.ProtoReflect.Descriptor instead.
 func (*JoinControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *JoinControllerRequest) GetToken() string {
@@ -205,7 +430,7 @@ type JoinControllerResponse struct {
 
 func (x *JoinControllerResponse) Reset() {
 	*x = JoinControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -217,7 +442,7 @@ func (x *JoinControllerResponse) String() string {
 func (*JoinControllerResponse) ProtoMessage() {}
 
 func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -230,7 +455,7 @@ func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerResponse.ProtoReflect.Descriptor instead.
 func (*JoinControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *JoinControllerResponse) GetController() string {
@@ -278,7 +503,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +515,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +528,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AddMemberRequest) GetUrls() []string {
@@ -323,7 +548,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -335,7 +560,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -348,7 +573,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AddMemberResponse) GetMembers() []string {
@@ -367,7 +592,7 @@ type GetControllerRequest struct {
 
 func (x *GetControllerRequest) Reset() {
 	*x = GetControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -379,7 +604,7 @@ func (x *GetControllerRequest) String() string {
 func (*GetControllerRequest) ProtoMessage() {}
 
 func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -392,7 +617,7 @@ func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerRequest.ProtoReflect.Descriptor instead.
 func (*GetControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
 }
 
 // GetControllerResponse is the answer.
@@ -417,7 +642,7 @@ type GetControllerResponse struct {
 
 func (x *GetControllerResponse) Reset() {
 	*x = GetControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +654,7 @@ func (x *GetControllerResponse) String() string {
 func (*GetControllerResponse) ProtoMessage() {}
 
 func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +667,7 @@ func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerResponse.ProtoReflect.Descriptor instead.
 func (*GetControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetControllerResponse) GetVersion() string {
@@ -507,7 +732,7 @@ type ControllerCarrier struct {
 
 func (x *ControllerCarrier) Reset() {
 	*x = ControllerCarrier{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +744,7 @@ func (x *ControllerCarrier) String() string {
 func (*ControllerCarrier) ProtoMessage() {}
 
 func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +757,7 @@ func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerCarrier.ProtoReflect.Descriptor instead.
 func (*ControllerCarrier) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ControllerCarrier) GetController() string {
@@ -566,7 +791,7 @@ type GetHostsHereRequest struct {
 
 func (x *GetHostsHereRequest) Reset() {
 	*x = GetHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +803,7 @@ func (x *GetHostsHereRequest) String() string {
 func (*GetHostsHereRequest) ProtoMessage() {}
 
 func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +816,7 @@ func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*GetHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetHostsHereRequest) GetNames() []string {
@@ -634,7 +859,7 @@ type GetHostsHereResponse struct {
 
 func (x *GetHostsHereResponse) Reset() {
 	*x = GetHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +871,7 @@ func (x *GetHostsHereResponse) String() string {
 func (*GetHostsHereResponse) ProtoMessage() {}
 
 func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +884,7 @@ func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*GetHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetHostsHereResponse) GetHosts() []*HostHere {
@@ -694,7 +919,7 @@ type HostHere struct {
 
 func (x *HostHere) Reset() {
 	*x = HostHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +931,7 @@ func (x *HostHere) String() string {
 func (*HostHere) ProtoMessage() {}
 
 func (x *HostHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +944,7 @@ func (x *HostHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHere.ProtoReflect.Descriptor instead.
 func (*HostHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HostHere) GetHost() *Host {
@@ -771,7 +996,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -783,7 +1008,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -796,7 +1021,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -831,7 +1056,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +1068,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +1081,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -875,7 +1100,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +1112,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1125,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
 }
 
 // ListControllersResponse is the answer.
@@ -917,7 +1142,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1154,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1167,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -998,7 +1223,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1235,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1248,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Controller) GetName() string {
@@ -1114,7 +1339,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1351,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1364,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -1160,7 +1385,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1397,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1410,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -1212,7 +1437,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1449,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1462,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -1257,7 +1482,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1494,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1507,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -1306,7 +1531,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1543,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1556,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -1367,7 +1592,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1604,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1617,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -1425,7 +1650,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1662,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1675,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -1463,7 +1688,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1700,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1713,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -1508,7 +1733,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1745,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1758,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -1553,7 +1778,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1790,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1803,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -1596,7 +1821,21 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14ListAuditHereRequest\x12<\n" +
 	"\x05query\x18\x01 \x01(\v2&.heddle.controller.v1.ListAuditRequestR\x05query\"V\n" +
 	"\x15ListAuditHereResponse\x12=\n" +
-	"\x05found\x18\x01 \x01(\v2'.heddle.controller.v1.ListAuditResponseR\x05found\"r\n" +
+	"\x05found\x18\x01 \x01(\v2'.heddle.controller.v1.ListAuditResponseR\x05found\"W\n" +
+	"\x14ShareAdaptersRequest\x12?\n" +
+	"\badapters\x18\x01 \x03(\v2#.heddle.controller.v1.SharedAdapterR\badapters\"X\n" +
+	"\x15ShareAdaptersResponse\x12?\n" +
+	"\badapters\x18\x01 \x03(\v2#.heddle.controller.v1.SharedAdapterR\badapters\"\xa1\x01\n" +
+	"\rSharedAdapter\x12\x0e\n" +
+	"\x02vm\x18\x01 \x01(\tR\x02vm\x12\x18\n" +
+	"\aadapter\x18\x02 \x01(\tR\aadapter\x126\n" +
+	"\x05hosts\x18\x03 \x03(\v2 .heddle.controller.v1.SharedHostR\x05hosts\x12\x14\n" +
+	"\x05known\x18\x04 \x01(\bR\x05known\x12\x18\n" +
+	"\alingers\x18\x05 \x01(\bR\alingers\":\n" +
+	"\n" +
+	"SharedHost\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
+	"\aarrived\x18\x02 \x01(\bR\aarrived\"r\n" +
 	"\x15JoinControllerRequest\x12\x19\n" +
 	"\x05token\x18\x01 \x01(\tB\x03\x80\x01\x01R\x05token\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -1693,7 +1932,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xe1\x05\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xcb\x06\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -1701,7 +1940,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\fGetHostsHere\x12).heddle.controller.v1.GetHostsHereRequest\x1a*.heddle.controller.v1.GetHostsHereResponse\x12h\n" +
 	"\rSyncHostsHere\x12*.heddle.controller.v1.SyncHostsHereRequest\x1a+.heddle.controller.v1.SyncHostsHereResponse\x12\\\n" +
 	"\tClaimHost\x12&.heddle.controller.v1.ClaimHostRequest\x1a'.heddle.controller.v1.ClaimHostResponse\x12h\n" +
-	"\rListAuditHere\x12*.heddle.controller.v1.ListAuditHereRequest\x1a+.heddle.controller.v1.ListAuditHereResponse2\xc2\x04\n" +
+	"\rListAuditHere\x12*.heddle.controller.v1.ListAuditHereRequest\x1a+.heddle.controller.v1.ListAuditHereResponse\x12h\n" +
+	"\rShareAdapters\x12*.heddle.controller.v1.ShareAdaptersRequest\x1a+.heddle.controller.v1.ShareAdaptersResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
 	"\x15CreateControllerToken\x122.heddle.controller.v1.CreateControllerTokenRequest\x1a3.heddle.controller.v1.CreateControllerTokenResponse\x12q\n" +
@@ -1721,88 +1961,97 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
-	(*JoinControllerRequest)(nil),         // 2: heddle.controller.v1.JoinControllerRequest
-	(*JoinControllerResponse)(nil),        // 3: heddle.controller.v1.JoinControllerResponse
-	(*AddMemberRequest)(nil),              // 4: heddle.controller.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),             // 5: heddle.controller.v1.AddMemberResponse
-	(*GetControllerRequest)(nil),          // 6: heddle.controller.v1.GetControllerRequest
-	(*GetControllerResponse)(nil),         // 7: heddle.controller.v1.GetControllerResponse
-	(*ControllerCarrier)(nil),             // 8: heddle.controller.v1.ControllerCarrier
-	(*GetHostsHereRequest)(nil),           // 9: heddle.controller.v1.GetHostsHereRequest
-	(*GetHostsHereResponse)(nil),          // 10: heddle.controller.v1.GetHostsHereResponse
-	(*HostHere)(nil),                      // 11: heddle.controller.v1.HostHere
-	(*ClaimHostRequest)(nil),              // 12: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 13: heddle.controller.v1.ClaimHostResponse
-	(*ListControllersRequest)(nil),        // 14: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 15: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 16: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 17: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 18: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 19: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 20: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 21: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 22: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 23: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 24: heddle.controller.v1.TakeSnapshotResponse
-	(*SyncHostsHereRequest)(nil),          // 25: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 26: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 27: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 28: heddle.controller.v1.ListAuditResponse
-	(*durationpb.Duration)(nil),           // 29: google.protobuf.Duration
-	(*Host)(nil),                          // 30: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 31: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 32: heddle.controller.v1.RevertedSlice
-	(*timestamppb.Timestamp)(nil),         // 33: google.protobuf.Timestamp
-	(*SyncHostsRequest)(nil),              // 34: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 35: heddle.controller.v1.SyncedHost
+	(*ShareAdaptersRequest)(nil),          // 2: heddle.controller.v1.ShareAdaptersRequest
+	(*ShareAdaptersResponse)(nil),         // 3: heddle.controller.v1.ShareAdaptersResponse
+	(*SharedAdapter)(nil),                 // 4: heddle.controller.v1.SharedAdapter
+	(*SharedHost)(nil),                    // 5: heddle.controller.v1.SharedHost
+	(*JoinControllerRequest)(nil),         // 6: heddle.controller.v1.JoinControllerRequest
+	(*JoinControllerResponse)(nil),        // 7: heddle.controller.v1.JoinControllerResponse
+	(*AddMemberRequest)(nil),              // 8: heddle.controller.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),             // 9: heddle.controller.v1.AddMemberResponse
+	(*GetControllerRequest)(nil),          // 10: heddle.controller.v1.GetControllerRequest
+	(*GetControllerResponse)(nil),         // 11: heddle.controller.v1.GetControllerResponse
+	(*ControllerCarrier)(nil),             // 12: heddle.controller.v1.ControllerCarrier
+	(*GetHostsHereRequest)(nil),           // 13: heddle.controller.v1.GetHostsHereRequest
+	(*GetHostsHereResponse)(nil),          // 14: heddle.controller.v1.GetHostsHereResponse
+	(*HostHere)(nil),                      // 15: heddle.controller.v1.HostHere
+	(*ClaimHostRequest)(nil),              // 16: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 17: heddle.controller.v1.ClaimHostResponse
+	(*ListControllersRequest)(nil),        // 18: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 19: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 20: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 21: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 22: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 23: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 24: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 25: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 26: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 27: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 28: heddle.controller.v1.TakeSnapshotResponse
+	(*SyncHostsHereRequest)(nil),          // 29: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 30: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 31: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 32: heddle.controller.v1.ListAuditResponse
+	(*durationpb.Duration)(nil),           // 33: google.protobuf.Duration
+	(*Host)(nil),                          // 34: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 35: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 36: heddle.controller.v1.RevertedSlice
+	(*timestamppb.Timestamp)(nil),         // 37: google.protobuf.Timestamp
+	(*SyncHostsRequest)(nil),              // 38: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 39: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	27, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	28, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	8,  // 2: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	29, // 3: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	11, // 4: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	30, // 5: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	31, // 6: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	32, // 7: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	16, // 8: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	29, // 9: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	33, // 10: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	34, // 11: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	35, // 12: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	2,  // 13: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	4,  // 14: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	6,  // 15: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	9,  // 16: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	25, // 17: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	12, // 18: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 19: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	14, // 20: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	17, // 21: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	19, // 22: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	21, // 23: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	23, // 24: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	3,  // 25: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	5,  // 26: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	7,  // 27: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	10, // 28: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	26, // 29: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	13, // 30: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 31: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	15, // 32: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	18, // 33: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	20, // 34: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	22, // 35: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	24, // 36: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	25, // [25:37] is the sub-list for method output_type
-	13, // [13:25] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	31, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	32, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	4,  // 2: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
+	4,  // 3: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
+	5,  // 4: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
+	12, // 5: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
+	33, // 6: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	15, // 7: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
+	34, // 8: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	35, // 9: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	36, // 10: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	20, // 11: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	33, // 12: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	37, // 13: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	38, // 14: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	39, // 15: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	6,  // 16: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	8,  // 17: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	10, // 18: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	13, // 19: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	29, // 20: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	16, // 21: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 22: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 23: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	18, // 24: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	21, // 25: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	23, // 26: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	25, // 27: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	27, // 28: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	7,  // 29: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	9,  // 30: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	11, // 31: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	14, // 32: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	30, // 33: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	17, // 34: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 35: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 36: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	19, // 37: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	22, // 38: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	24, // 39: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	26, // 40: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	28, // 41: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	29, // [29:42] is the sub-list for method output_type
+	16, // [16:29] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -1819,7 +2068,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

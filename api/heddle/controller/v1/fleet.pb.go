@@ -216,7 +216,9 @@ type ApplyDefinitionResponse struct {
 	// affected are the port groups whose ports change.
 	Affected []*AffectedGroup `protobuf:"bytes,33,rep,name=affected,proto3" json:"affected,omitempty"`
 	// at_risk are hosts whose own addresses are on ports that change: the way to a controller may be among them.
-	AtRisk        []*HostProblem `protobuf:"bytes,34,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
+	AtRisk []*HostProblem `protobuf:"bytes,34,rep,name=at_risk,json=atRisk,proto3" json:"at_risk,omitempty"`
+	// host_ports of hosts that change, with their addresses.
+	HostPorts     []*HostPortChange `protobuf:"bytes,60,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -314,10 +316,112 @@ func (x *ApplyDefinitionResponse) GetAtRisk() []*HostProblem {
 	return nil
 }
 
+func (x *ApplyDefinitionResponse) GetHostPorts() []*HostPortChange {
+	if x != nil {
+		return x.HostPorts
+	}
+	return nil
+}
+
+// HostPortChange is what a change does to a host port (a port with addresses of the host's own).
+type HostPortChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// change is "added", "changed" or "removed".
+	Change    string `protobuf:"bytes,3,opt,name=change,proto3" json:"change,omitempty"`
+	Switch    string `protobuf:"bytes,4,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup string `protobuf:"bytes,5,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	// addresses with the change, before without it.
+	Addresses     []string `protobuf:"bytes,6,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	Before        []string `protobuf:"bytes,7,rep,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostPortChange) Reset() {
+	*x = HostPortChange{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostPortChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostPortChange) ProtoMessage() {}
+
+func (x *HostPortChange) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostPortChange.ProtoReflect.Descriptor instead.
+func (*HostPortChange) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HostPortChange) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *HostPortChange) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HostPortChange) GetChange() string {
+	if x != nil {
+		return x.Change
+	}
+	return ""
+}
+
+func (x *HostPortChange) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *HostPortChange) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *HostPortChange) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *HostPortChange) GetBefore() []string {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
 // ObjectChange is what a change does to an object.
 type ObjectChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// kind is "switch", "portGroup", "template", or "hostEntry".
+	// kind is "switch", "portGroup", "template", "hostEntry" or "staticPort".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// name: a port group's is SWITCH/GROUP.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
@@ -331,7 +435,7 @@ type ObjectChange struct {
 
 func (x *ObjectChange) Reset() {
 	*x = ObjectChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -343,7 +447,7 @@ func (x *ObjectChange) String() string {
 func (*ObjectChange) ProtoMessage() {}
 
 func (x *ObjectChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -356,7 +460,7 @@ func (x *ObjectChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectChange.ProtoReflect.Descriptor instead.
 func (*ObjectChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ObjectChange) GetKind() string {
@@ -401,7 +505,7 @@ type FieldChange struct {
 
 func (x *FieldChange) Reset() {
 	*x = FieldChange{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +517,7 @@ func (x *FieldChange) String() string {
 func (*FieldChange) ProtoMessage() {}
 
 func (x *FieldChange) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +530,7 @@ func (x *FieldChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
 func (*FieldChange) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FieldChange) GetField() string {
@@ -466,7 +570,7 @@ type AffectedGroup struct {
 
 func (x *AffectedGroup) Reset() {
 	*x = AffectedGroup{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +582,7 @@ func (x *AffectedGroup) String() string {
 func (*AffectedGroup) ProtoMessage() {}
 
 func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,7 +595,7 @@ func (x *AffectedGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AffectedGroup.ProtoReflect.Descriptor instead.
 func (*AffectedGroup) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AffectedGroup) GetSwitch() string {
@@ -540,7 +644,7 @@ type HostProblem struct {
 
 func (x *HostProblem) Reset() {
 	*x = HostProblem{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +656,7 @@ func (x *HostProblem) String() string {
 func (*HostProblem) ProtoMessage() {}
 
 func (x *HostProblem) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +669,7 @@ func (x *HostProblem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostProblem.ProtoReflect.Descriptor instead.
 func (*HostProblem) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostProblem) GetHost() string {
@@ -591,7 +695,7 @@ type GetDefinitionRequest struct {
 
 func (x *GetDefinitionRequest) Reset() {
 	*x = GetDefinitionRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -603,7 +707,7 @@ func (x *GetDefinitionRequest) String() string {
 func (*GetDefinitionRequest) ProtoMessage() {}
 
 func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -616,7 +720,7 @@ func (x *GetDefinitionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionRequest.ProtoReflect.Descriptor instead.
 func (*GetDefinitionRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 // GetDefinitionResponse is the answer.
@@ -634,7 +738,7 @@ type GetDefinitionResponse struct {
 
 func (x *GetDefinitionResponse) Reset() {
 	*x = GetDefinitionResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +750,7 @@ func (x *GetDefinitionResponse) String() string {
 func (*GetDefinitionResponse) ProtoMessage() {}
 
 func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +763,7 @@ func (x *GetDefinitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDefinitionResponse.ProtoReflect.Descriptor instead.
 func (*GetDefinitionResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetDefinitionResponse) GetRevision() int64 {
@@ -699,7 +803,7 @@ type ListHostsRequest struct {
 
 func (x *ListHostsRequest) Reset() {
 	*x = ListHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +815,7 @@ func (x *ListHostsRequest) String() string {
 func (*ListHostsRequest) ProtoMessage() {}
 
 func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +828,7 @@ func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
 func (*ListHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
 }
 
 // ListHostsResponse is the answer.
@@ -745,7 +849,7 @@ type ListHostsResponse struct {
 
 func (x *ListHostsResponse) Reset() {
 	*x = ListHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +861,7 @@ func (x *ListHostsResponse) String() string {
 func (*ListHostsResponse) ProtoMessage() {}
 
 func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +874,7 @@ func (x *ListHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHostsResponse.ProtoReflect.Descriptor instead.
 func (*ListHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListHostsResponse) GetHosts() []*Host {
@@ -834,14 +938,16 @@ type Host struct {
 	// unknown are fields of the definition that its agent does not know, a line each: they are not active there.
 	Unknown []string `protobuf:"bytes,30,rep,name=unknown,proto3" json:"unknown,omitempty"`
 	// switches are its distributed switches and their uplinks, as it reported them last.
-	Switches      []*HostSwitch `protobuf:"bytes,60,rep,name=switches,proto3" json:"switches,omitempty"`
+	Switches []*HostSwitch `protobuf:"bytes,60,rep,name=switches,proto3" json:"switches,omitempty"`
+	// host_ports that the definition gives it, with their addresses.
+	HostPorts     []*DefinedHostPort `protobuf:"bytes,61,rep,name=host_ports,json=hostPorts,proto3" json:"host_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Host) Reset() {
 	*x = Host{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +959,7 @@ func (x *Host) String() string {
 func (*Host) ProtoMessage() {}
 
 func (x *Host) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +972,7 @@ func (x *Host) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Host.ProtoReflect.Descriptor instead.
 func (*Host) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Host) GetName() string {
@@ -967,6 +1073,82 @@ func (x *Host) GetSwitches() []*HostSwitch {
 	return nil
 }
 
+func (x *Host) GetHostPorts() []*DefinedHostPort {
+	if x != nil {
+		return x.HostPorts
+	}
+	return nil
+}
+
+// DefinedHostPort is a host port that the definition gives a host.
+type DefinedHostPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Switch        string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"`
+	PortGroup     string                 `protobuf:"bytes,3,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	Addresses     []string               `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DefinedHostPort) Reset() {
+	*x = DefinedHostPort{}
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DefinedHostPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DefinedHostPort) ProtoMessage() {}
+
+func (x *DefinedHostPort) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DefinedHostPort.ProtoReflect.Descriptor instead.
+func (*DefinedHostPort) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DefinedHostPort) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DefinedHostPort) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *DefinedHostPort) GetPortGroup() string {
+	if x != nil {
+		return x.PortGroup
+	}
+	return ""
+}
+
+func (x *DefinedHostPort) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
 // RemoveHostRequest names the host.
 type RemoveHostRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -977,7 +1159,7 @@ type RemoveHostRequest struct {
 
 func (x *RemoveHostRequest) Reset() {
 	*x = RemoveHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1171,7 @@ func (x *RemoveHostRequest) String() string {
 func (*RemoveHostRequest) ProtoMessage() {}
 
 func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1184,7 @@ func (x *RemoveHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RemoveHostRequest) GetName() string {
@@ -1021,7 +1203,7 @@ type RemoveHostResponse struct {
 
 func (x *RemoveHostResponse) Reset() {
 	*x = RemoveHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1215,7 @@ func (x *RemoveHostResponse) String() string {
 func (*RemoveHostResponse) ProtoMessage() {}
 
 func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1228,7 @@ func (x *RemoveHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHostResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
 }
 
 // RetryHostRequest names the host.
@@ -1059,7 +1241,7 @@ type RetryHostRequest struct {
 
 func (x *RetryHostRequest) Reset() {
 	*x = RetryHostRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1253,7 @@ func (x *RetryHostRequest) String() string {
 func (*RetryHostRequest) ProtoMessage() {}
 
 func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1266,7 @@ func (x *RetryHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostRequest.ProtoReflect.Descriptor instead.
 func (*RetryHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RetryHostRequest) GetName() string {
@@ -1105,7 +1287,7 @@ type RetryHostResponse struct {
 
 func (x *RetryHostResponse) Reset() {
 	*x = RetryHostResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1299,7 @@ func (x *RetryHostResponse) String() string {
 func (*RetryHostResponse) ProtoMessage() {}
 
 func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1312,7 @@ func (x *RetryHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryHostResponse.ProtoReflect.Descriptor instead.
 func (*RetryHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RetryHostResponse) GetRevision() int64 {
@@ -1153,7 +1335,7 @@ type ListFleetPortsRequest struct {
 
 func (x *ListFleetPortsRequest) Reset() {
 	*x = ListFleetPortsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1347,7 @@ func (x *ListFleetPortsRequest) String() string {
 func (*ListFleetPortsRequest) ProtoMessage() {}
 
 func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1360,7 @@ func (x *ListFleetPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsRequest.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListFleetPortsRequest) GetHost() string {
@@ -1215,7 +1397,7 @@ type ListFleetPortsResponse struct {
 
 func (x *ListFleetPortsResponse) Reset() {
 	*x = ListFleetPortsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1409,7 @@ func (x *ListFleetPortsResponse) String() string {
 func (*ListFleetPortsResponse) ProtoMessage() {}
 
 func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1422,7 @@ func (x *ListFleetPortsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFleetPortsResponse.ProtoReflect.Descriptor instead.
 func (*ListFleetPortsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListFleetPortsResponse) GetPorts() []*FleetPort {
@@ -1285,7 +1467,7 @@ type FleetPort struct {
 
 func (x *FleetPort) Reset() {
 	*x = FleetPort{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1479,7 @@ func (x *FleetPort) String() string {
 func (*FleetPort) ProtoMessage() {}
 
 func (x *FleetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1492,7 @@ func (x *FleetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FleetPort.ProtoReflect.Descriptor instead.
 func (*FleetPort) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FleetPort) GetHost() string {
@@ -1396,7 +1578,7 @@ type CreateJoinTokenRequest struct {
 
 func (x *CreateJoinTokenRequest) Reset() {
 	*x = CreateJoinTokenRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1590,7 @@ func (x *CreateJoinTokenRequest) String() string {
 func (*CreateJoinTokenRequest) ProtoMessage() {}
 
 func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1603,7 @@ func (x *CreateJoinTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CreateJoinTokenRequest) GetLabels() map[string]string {
@@ -1449,7 +1631,7 @@ type CreateJoinTokenResponse struct {
 
 func (x *CreateJoinTokenResponse) Reset() {
 	*x = CreateJoinTokenResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1643,7 @@ func (x *CreateJoinTokenResponse) String() string {
 func (*CreateJoinTokenResponse) ProtoMessage() {}
 
 func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1656,7 @@ func (x *CreateJoinTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJoinTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateJoinTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CreateJoinTokenResponse) GetToken() string {
@@ -1504,7 +1686,7 @@ type SyncHostsRequest struct {
 
 func (x *SyncHostsRequest) Reset() {
 	*x = SyncHostsRequest{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1698,7 @@ func (x *SyncHostsRequest) String() string {
 func (*SyncHostsRequest) ProtoMessage() {}
 
 func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1711,7 @@ func (x *SyncHostsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SyncHostsRequest) GetHost() string {
@@ -1558,7 +1740,7 @@ type SyncHostsResponse struct {
 
 func (x *SyncHostsResponse) Reset() {
 	*x = SyncHostsResponse{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1752,7 @@ func (x *SyncHostsResponse) String() string {
 func (*SyncHostsResponse) ProtoMessage() {}
 
 func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1765,7 @@ func (x *SyncHostsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SyncHostsResponse) GetHosts() []*SyncedHost {
@@ -1616,7 +1798,7 @@ type SyncedHost struct {
 
 func (x *SyncedHost) Reset() {
 	*x = SyncedHost{}
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1810,7 @@ func (x *SyncedHost) String() string {
 func (*SyncedHost) ProtoMessage() {}
 
 func (x *SyncedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_fleet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1823,7 @@ func (x *SyncedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncedHost.ProtoReflect.Descriptor instead.
 func (*SyncedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_fleet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SyncedHost) GetHost() string {
@@ -1691,7 +1873,7 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05force\x18\x05 \x01(\bR\x05force\x12-\n" +
 	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12+\n" +
-	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\"\xae\x03\n" +
+	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\"\xf3\x03\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +
@@ -1701,7 +1883,18 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\x04kept\x18\x1f \x03(\tR\x04kept\x12<\n" +
 	"\aobjects\x18  \x03(\v2\".heddle.controller.v1.ObjectChangeR\aobjects\x12?\n" +
 	"\baffected\x18! \x03(\v2#.heddle.controller.v1.AffectedGroupR\baffected\x12:\n" +
-	"\aat_risk\x18\" \x03(\v2!.heddle.controller.v1.HostProblemR\x06atRisk\"\x89\x01\n" +
+	"\aat_risk\x18\" \x03(\v2!.heddle.controller.v1.HostProblemR\x06atRisk\x12C\n" +
+	"\n" +
+	"host_ports\x18< \x03(\v2$.heddle.controller.v1.HostPortChangeR\thostPorts\"\xbd\x01\n" +
+	"\x0eHostPortChange\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06change\x18\x03 \x01(\tR\x06change\x12\x16\n" +
+	"\x06switch\x18\x04 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x05 \x01(\tR\tportGroup\x12\x1c\n" +
+	"\taddresses\x18\x06 \x03(\tR\taddresses\x12\x16\n" +
+	"\x06before\x18\a \x03(\tR\x06before\"\x89\x01\n" +
 	"\fObjectChange\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1733,7 +1926,7 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12 \n" +
 	"\vcontrollers\x18\x03 \x01(\x05R\vcontrollers\x12 \n" +
 	"\vunreachable\x18\x04 \x03(\tR\vunreachable\x12\x14\n" +
-	"\x05stale\x18\x05 \x01(\tR\x05stale\"\x9a\x04\n" +
+	"\x05stale\x18\x05 \x01(\tR\x05stale\"\xe0\x04\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12>\n" +
@@ -1751,10 +1944,18 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"controller\x12\x14\n" +
 	"\x05stale\x18\f \x01(\bR\x05stale\x12\x18\n" +
 	"\aunknown\x18\x1e \x03(\tR\aunknown\x12<\n" +
-	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\x1a9\n" +
+	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\x12D\n" +
+	"\n" +
+	"host_ports\x18= \x03(\v2%.heddle.controller.v1.DefinedHostPortR\thostPorts\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"'\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"z\n" +
+	"\x0fDefinedHostPort\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
+	"\n" +
+	"port_group\x18\x03 \x01(\tR\tportGroup\x12\x1c\n" +
+	"\taddresses\x18\x04 \x03(\tR\taddresses\"'\n" +
 	"\x11RemoveHostRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
 	"\x12RemoveHostResponse\"&\n" +
@@ -1839,80 +2040,84 @@ func file_heddle_controller_v1_fleet_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_fleet_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_heddle_controller_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_heddle_controller_v1_fleet_proto_goTypes = []any{
 	(HostState)(0),                  // 0: heddle.controller.v1.HostState
 	(*ApplyDefinitionRequest)(nil),  // 1: heddle.controller.v1.ApplyDefinitionRequest
 	(*ApplyDefinitionResponse)(nil), // 2: heddle.controller.v1.ApplyDefinitionResponse
-	(*ObjectChange)(nil),            // 3: heddle.controller.v1.ObjectChange
-	(*FieldChange)(nil),             // 4: heddle.controller.v1.FieldChange
-	(*AffectedGroup)(nil),           // 5: heddle.controller.v1.AffectedGroup
-	(*HostProblem)(nil),             // 6: heddle.controller.v1.HostProblem
-	(*GetDefinitionRequest)(nil),    // 7: heddle.controller.v1.GetDefinitionRequest
-	(*GetDefinitionResponse)(nil),   // 8: heddle.controller.v1.GetDefinitionResponse
-	(*ListHostsRequest)(nil),        // 9: heddle.controller.v1.ListHostsRequest
-	(*ListHostsResponse)(nil),       // 10: heddle.controller.v1.ListHostsResponse
-	(*Host)(nil),                    // 11: heddle.controller.v1.Host
-	(*RemoveHostRequest)(nil),       // 12: heddle.controller.v1.RemoveHostRequest
-	(*RemoveHostResponse)(nil),      // 13: heddle.controller.v1.RemoveHostResponse
-	(*RetryHostRequest)(nil),        // 14: heddle.controller.v1.RetryHostRequest
-	(*RetryHostResponse)(nil),       // 15: heddle.controller.v1.RetryHostResponse
-	(*ListFleetPortsRequest)(nil),   // 16: heddle.controller.v1.ListFleetPortsRequest
-	(*ListFleetPortsResponse)(nil),  // 17: heddle.controller.v1.ListFleetPortsResponse
-	(*FleetPort)(nil),               // 18: heddle.controller.v1.FleetPort
-	(*CreateJoinTokenRequest)(nil),  // 19: heddle.controller.v1.CreateJoinTokenRequest
-	(*CreateJoinTokenResponse)(nil), // 20: heddle.controller.v1.CreateJoinTokenResponse
-	(*SyncHostsRequest)(nil),        // 21: heddle.controller.v1.SyncHostsRequest
-	(*SyncHostsResponse)(nil),       // 22: heddle.controller.v1.SyncHostsResponse
-	(*SyncedHost)(nil),              // 23: heddle.controller.v1.SyncedHost
-	nil,                             // 24: heddle.controller.v1.Host.LabelsEntry
-	nil,                             // 25: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	(*durationpb.Duration)(nil),     // 26: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),   // 27: google.protobuf.Timestamp
-	(*HostSwitch)(nil),              // 28: heddle.controller.v1.HostSwitch
+	(*HostPortChange)(nil),          // 3: heddle.controller.v1.HostPortChange
+	(*ObjectChange)(nil),            // 4: heddle.controller.v1.ObjectChange
+	(*FieldChange)(nil),             // 5: heddle.controller.v1.FieldChange
+	(*AffectedGroup)(nil),           // 6: heddle.controller.v1.AffectedGroup
+	(*HostProblem)(nil),             // 7: heddle.controller.v1.HostProblem
+	(*GetDefinitionRequest)(nil),    // 8: heddle.controller.v1.GetDefinitionRequest
+	(*GetDefinitionResponse)(nil),   // 9: heddle.controller.v1.GetDefinitionResponse
+	(*ListHostsRequest)(nil),        // 10: heddle.controller.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),       // 11: heddle.controller.v1.ListHostsResponse
+	(*Host)(nil),                    // 12: heddle.controller.v1.Host
+	(*DefinedHostPort)(nil),         // 13: heddle.controller.v1.DefinedHostPort
+	(*RemoveHostRequest)(nil),       // 14: heddle.controller.v1.RemoveHostRequest
+	(*RemoveHostResponse)(nil),      // 15: heddle.controller.v1.RemoveHostResponse
+	(*RetryHostRequest)(nil),        // 16: heddle.controller.v1.RetryHostRequest
+	(*RetryHostResponse)(nil),       // 17: heddle.controller.v1.RetryHostResponse
+	(*ListFleetPortsRequest)(nil),   // 18: heddle.controller.v1.ListFleetPortsRequest
+	(*ListFleetPortsResponse)(nil),  // 19: heddle.controller.v1.ListFleetPortsResponse
+	(*FleetPort)(nil),               // 20: heddle.controller.v1.FleetPort
+	(*CreateJoinTokenRequest)(nil),  // 21: heddle.controller.v1.CreateJoinTokenRequest
+	(*CreateJoinTokenResponse)(nil), // 22: heddle.controller.v1.CreateJoinTokenResponse
+	(*SyncHostsRequest)(nil),        // 23: heddle.controller.v1.SyncHostsRequest
+	(*SyncHostsResponse)(nil),       // 24: heddle.controller.v1.SyncHostsResponse
+	(*SyncedHost)(nil),              // 25: heddle.controller.v1.SyncedHost
+	nil,                             // 26: heddle.controller.v1.Host.LabelsEntry
+	nil,                             // 27: heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	(*durationpb.Duration)(nil),     // 28: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),   // 29: google.protobuf.Timestamp
+	(*HostSwitch)(nil),              // 30: heddle.controller.v1.HostSwitch
 }
 var file_heddle_controller_v1_fleet_proto_depIdxs = []int32{
-	26, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
-	6,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
-	6,  // 2: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
-	3,  // 3: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
-	5,  // 4: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
-	6,  // 5: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
-	4,  // 6: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
-	11, // 7: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
-	24, // 8: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
-	0,  // 9: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
-	27, // 10: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
-	28, // 11: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
-	18, // 12: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
-	25, // 13: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
-	26, // 14: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
-	27, // 15: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	26, // 16: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
-	23, // 17: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	0,  // 18: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
-	0,  // 19: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
-	1,  // 20: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
-	7,  // 21: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
-	9,  // 22: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
-	12, // 23: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
-	16, // 24: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
-	21, // 25: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
-	14, // 26: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
-	19, // 27: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
-	2,  // 28: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
-	8,  // 29: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
-	10, // 30: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
-	13, // 31: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
-	17, // 32: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
-	22, // 33: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
-	15, // 34: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
-	20, // 35: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
-	28, // [28:36] is the sub-list for method output_type
-	20, // [20:28] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	28, // 0: heddle.controller.v1.ApplyDefinitionRequest.wait:type_name -> google.protobuf.Duration
+	7,  // 1: heddle.controller.v1.ApplyDefinitionResponse.waiting:type_name -> heddle.controller.v1.HostProblem
+	7,  // 2: heddle.controller.v1.ApplyDefinitionResponse.unknown:type_name -> heddle.controller.v1.HostProblem
+	4,  // 3: heddle.controller.v1.ApplyDefinitionResponse.objects:type_name -> heddle.controller.v1.ObjectChange
+	6,  // 4: heddle.controller.v1.ApplyDefinitionResponse.affected:type_name -> heddle.controller.v1.AffectedGroup
+	7,  // 5: heddle.controller.v1.ApplyDefinitionResponse.at_risk:type_name -> heddle.controller.v1.HostProblem
+	3,  // 6: heddle.controller.v1.ApplyDefinitionResponse.host_ports:type_name -> heddle.controller.v1.HostPortChange
+	5,  // 7: heddle.controller.v1.ObjectChange.fields:type_name -> heddle.controller.v1.FieldChange
+	12, // 8: heddle.controller.v1.ListHostsResponse.hosts:type_name -> heddle.controller.v1.Host
+	26, // 9: heddle.controller.v1.Host.labels:type_name -> heddle.controller.v1.Host.LabelsEntry
+	0,  // 10: heddle.controller.v1.Host.state:type_name -> heddle.controller.v1.HostState
+	29, // 11: heddle.controller.v1.Host.since:type_name -> google.protobuf.Timestamp
+	30, // 12: heddle.controller.v1.Host.switches:type_name -> heddle.controller.v1.HostSwitch
+	13, // 13: heddle.controller.v1.Host.host_ports:type_name -> heddle.controller.v1.DefinedHostPort
+	20, // 14: heddle.controller.v1.ListFleetPortsResponse.ports:type_name -> heddle.controller.v1.FleetPort
+	27, // 15: heddle.controller.v1.CreateJoinTokenRequest.labels:type_name -> heddle.controller.v1.CreateJoinTokenRequest.LabelsEntry
+	28, // 16: heddle.controller.v1.CreateJoinTokenRequest.lasts:type_name -> google.protobuf.Duration
+	29, // 17: heddle.controller.v1.CreateJoinTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	28, // 18: heddle.controller.v1.SyncHostsRequest.wait:type_name -> google.protobuf.Duration
+	25, // 19: heddle.controller.v1.SyncHostsResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	0,  // 20: heddle.controller.v1.SyncedHost.before:type_name -> heddle.controller.v1.HostState
+	0,  // 21: heddle.controller.v1.SyncedHost.state:type_name -> heddle.controller.v1.HostState
+	1,  // 22: heddle.controller.v1.FleetService.ApplyDefinition:input_type -> heddle.controller.v1.ApplyDefinitionRequest
+	8,  // 23: heddle.controller.v1.FleetService.GetDefinition:input_type -> heddle.controller.v1.GetDefinitionRequest
+	10, // 24: heddle.controller.v1.FleetService.ListHosts:input_type -> heddle.controller.v1.ListHostsRequest
+	14, // 25: heddle.controller.v1.FleetService.RemoveHost:input_type -> heddle.controller.v1.RemoveHostRequest
+	18, // 26: heddle.controller.v1.FleetService.ListFleetPorts:input_type -> heddle.controller.v1.ListFleetPortsRequest
+	23, // 27: heddle.controller.v1.FleetService.SyncHosts:input_type -> heddle.controller.v1.SyncHostsRequest
+	16, // 28: heddle.controller.v1.FleetService.RetryHost:input_type -> heddle.controller.v1.RetryHostRequest
+	21, // 29: heddle.controller.v1.FleetService.CreateJoinToken:input_type -> heddle.controller.v1.CreateJoinTokenRequest
+	2,  // 30: heddle.controller.v1.FleetService.ApplyDefinition:output_type -> heddle.controller.v1.ApplyDefinitionResponse
+	9,  // 31: heddle.controller.v1.FleetService.GetDefinition:output_type -> heddle.controller.v1.GetDefinitionResponse
+	11, // 32: heddle.controller.v1.FleetService.ListHosts:output_type -> heddle.controller.v1.ListHostsResponse
+	15, // 33: heddle.controller.v1.FleetService.RemoveHost:output_type -> heddle.controller.v1.RemoveHostResponse
+	19, // 34: heddle.controller.v1.FleetService.ListFleetPorts:output_type -> heddle.controller.v1.ListFleetPortsResponse
+	24, // 35: heddle.controller.v1.FleetService.SyncHosts:output_type -> heddle.controller.v1.SyncHostsResponse
+	17, // 36: heddle.controller.v1.FleetService.RetryHost:output_type -> heddle.controller.v1.RetryHostResponse
+	22, // 37: heddle.controller.v1.FleetService.CreateJoinToken:output_type -> heddle.controller.v1.CreateJoinTokenResponse
+	30, // [30:38] is the sub-list for method output_type
+	22, // [22:30] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_fleet_proto_init() }
@@ -1927,7 +2132,7 @@ func file_heddle_controller_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_fleet_proto_rawDesc), len(file_heddle_controller_v1_fleet_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -156,7 +156,13 @@ type FleetStaticPort struct {
 	// conflict says what is wrong; "" for nothing.
 	Conflict string `protobuf:"bytes,11,opt,name=conflict,proto3" json:"conflict,omitempty"`
 	// stale: its host is not connected; this is what it reported last.
-	Stale         bool `protobuf:"varint,12,opt,name=stale,proto3" json:"stale,omitempty"`
+	Stale bool `protobuf:"varint,12,opt,name=stale,proto3" json:"stale,omitempty"`
+	// label and description are those of the definition.
+	Label       string `protobuf:"bytes,60,opt,name=label,proto3" json:"label,omitempty"`
+	Description string `protobuf:"bytes,61,opt,name=description,proto3" json:"description,omitempty"`
+	// settings are the policies that the definition sets for this port, in the words of a configuration file, in JSON; ""
+	// for none.
+	Settings      string `protobuf:"bytes,62,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -273,6 +279,27 @@ func (x *FleetStaticPort) GetStale() bool {
 		return x.Stale
 	}
 	return false
+}
+
+func (x *FleetStaticPort) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *FleetStaticPort) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *FleetStaticPort) GetSettings() string {
+	if x != nil {
+		return x.Settings
+	}
+	return ""
 }
 
 // ReleaseStaticPortRequest names the port.
@@ -483,7 +510,7 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\x04host\x18\x03 \x01(\tR\x04host\"l\n" +
 	"\x17ListStaticPortsResponse\x12;\n" +
 	"\x05ports\x18\x01 \x03(\v2%.heddle.controller.v1.FleetStaticPortR\x05ports\x12\x14\n" +
-	"\x05stale\x18< \x01(\tR\x05stale\"\x9e\x02\n" +
+	"\x05stale\x18< \x01(\tR\x05stale\"\xf2\x02\n" +
 	"\x0fFleetStaticPort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -498,7 +525,10 @@ const file_heddle_controller_v1_port_proto_rawDesc = "" +
 	"\x05state\x18\n" +
 	" \x01(\tR\x05state\x12\x1a\n" +
 	"\bconflict\x18\v \x01(\tR\bconflict\x12\x14\n" +
-	"\x05stale\x18\f \x01(\bR\x05stale\".\n" +
+	"\x05stale\x18\f \x01(\bR\x05stale\x12\x14\n" +
+	"\x05label\x18< \x01(\tR\x05label\x12 \n" +
+	"\vdescription\x18= \x01(\tR\vdescription\x12\x1a\n" +
+	"\bsettings\x18> \x01(\tR\bsettings\".\n" +
 	"\x18ReleaseStaticPortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\"V\n" +
 	"\x19ReleaseStaticPortResponse\x129\n" +
