@@ -39,10 +39,11 @@ type attachment struct {
 	netns     string
 	ifname    string
 	mac       net.HardwareAddr // nil for the kernel's choice
+	pod       string           // the UID of the container's pod; "" where the runtime knows no pods
 }
 
-// parse reads the configuration and the arguments. CNI_ARGS may contain MAC and HEDDLE_PORT_GROUP; the runtime's own
-// are ignored.
+// parse reads the configuration and the arguments. CNI_ARGS may contain MAC, HEDDLE_PORT_GROUP and K8S_POD_UID; the
+// runtime's others are ignored.
 func parse(args *skel.CmdArgs) (*attachment, error) {
 	a := &attachment{raw: args.StdinData, container: args.ContainerID, netns: args.Netns, ifname: args.IfName}
 	if err := json.Unmarshal(args.StdinData, &a.conf); err != nil {
@@ -57,6 +58,8 @@ func parse(args *skel.CmdArgs) (*attachment, error) {
 		switch key, value, _ := strings.Cut(pair, "="); {
 		case key == "MAC" && mac == "":
 			mac = value
+		case key == "K8S_POD_UID":
+			a.pod = value
 		case key == "HEDDLE_PORT_GROUP":
 			a.conf.PortGroup = value
 		}

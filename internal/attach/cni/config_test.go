@@ -11,6 +11,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 
 	"heddle/internal/host/hostdev"
+	"heddle/internal/spec"
 )
 
 func TestNamesFitAndTellAttachmentsApart(t *testing.T) {
@@ -29,6 +30,36 @@ func TestNamesFitAndTellAttachmentsApart(t *testing.T) {
 		if !strings.HasPrefix(p, portPrefix(c[0])) {
 			t.Errorf("port %s is not the network's", p)
 		}
+	}
+}
+
+// A container's port is known by the pod's UID where the runtime says it, else by the container and its host.
+func TestS78_WhoseThePortOfAContainerIs(t *testing.T) {
+	of := func(container, args string) (string, string) {
+		a, err := parse(&skel.CmdArgs{StdinData: []byte(`{"name": "web"}`), Args: args, ContainerID: container,
+			IfName: "eth0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.identity()
+	}
+	const uid = "34b73eb8-3d2e-457d-a975-3d6c134df506"
+	for args, want := range map[string]string{
+		"IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-0;K8S_POD_UID=" + uid: uid,
+		"K8S_POD_UID=" + strings.ToUpper(uid):                                             uid,
+		"K8S_POD_NAME=static;K8S_POD_UID=" + strings.ReplaceAll(uid, "-", ""):             uid,
+	} {
+		if vm, adapter := of("c1", args); vm != want || adapter != "web/eth0" {
+			t.Errorf("%s: %s %s, want %s", args, vm, adapter, want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, container := range []string{"c1", "c2", strings.Repeat("f", 64)} {
+		vm, _ := of(container, "K8S_POD_UID=none")
+		if again, _ := of(container, ""); !spec.ValidUUID(vm) || again != vm || seen[vm] {
+			t.Errorf("container %s is %s, and then %s", container, vm, again)
+		}
+		seen[vm] = true
 	}
 }
 

@@ -201,10 +201,12 @@ func (a *attachment) describe(s *sandbox, r *current.Result, mtu int) error {
 // connect makes the port and waits until frames pass, so that the container's first packet is not lost. The container's
 // MAC is the port's.
 func (a *attachment) connect(ctx context.Context, sw string, r *current.Result) error {
+	vm, adapter := a.identity()
 	_, err := a.client().Connect(ctx,
-		api.Connect{Port: spec.Port{Name: a.port(), Switch: sw, PortGroup: a.conf.PortGroup, Device: a.hostDevice(),
-			MAC:   r.Interfaces[1].Mac,
-			Owner: a.owner()}})
+		api.Connect{VM: vm, Adapter: adapter, Port: spec.Port{Name: a.port(), Switch: sw, PortGroup: a.conf.PortGroup,
+			Device: a.hostDevice(),
+			MAC:    r.Interfaces[1].Mac,
+			Owner:  a.owner()}})
 	if err != nil {
 		return explain(err)
 	}
@@ -259,10 +261,15 @@ func firstOf(errs []error) error {
 	return nil
 }
 
+// disconnect ends a port, and gives up its static port: the container will not come back. Where no controller takes
+// that, the port ends all the same, and the static port stays bound until somebody releases it.
 func disconnect(ctx context.Context, c *api.Client, port string) error {
-	err := c.Disconnect(ctx, api.Disconnect{Port: port})
-	var answer *api.Error
-	if errors.As(err, &answer) && answer.Kind == api.NotFound {
+	err := c.Disconnect(ctx, api.Disconnect{Port: port, Release: true})
+	if err == nil || errors.Is(err, api.ErrNoAgent) {
+		return explain(err)
+	}
+	state, errState := c.State(ctx)
+	if errState == nil && !slices.ContainsFunc(state.Ports, func(p api.Port) bool { return p.Name == port }) {
 		return nil
 	}
 	return explain(err)

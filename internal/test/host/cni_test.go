@@ -14,6 +14,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
+	"heddle/internal/spec"
 	"heddle/internal/test/testkit"
 )
 
@@ -165,6 +166,9 @@ func TestCNI_ContainersAreConnectedCheckedAndDisconnected(t *testing.T) {
 	for _, r := range []result{ra, rb} {
 		found := false
 		for _, p := range n.ports() {
+			if !spec.ValidUUID(p.VM) || p.Adapter != n.name+"/eth0" {
+				t.Errorf("a container's port is adapter %q of %q", p.Adapter, p.VM)
+			}
 			found = found || p.MAC == r.Interfaces[1].Mac && p.Device == r.Interfaces[0].Name && p.PortGroup == "web" &&
 				p.State == api.Up
 		}
@@ -225,11 +229,13 @@ func TestCNI_ArgumentsChooseMACAndPortGroup(t *testing.T) {
 	if out, err := call("IgnoreUnknown=1;MAC=01:00:5e:00:00:01"); err == nil || !strings.Contains(out, `"code": 4`) {
 		t.Errorf("a multicast MAC: %v %s", err, out)
 	}
-	if out, err := call("IgnoreUnknown=1;K8S_POD_NAME=x;MAC=02:00:00:00:0c:01;HEDDLE_PORT_GROUP=db"); err != nil {
+	if out, err := call("IgnoreUnknown=1;K8S_POD_NAME=x;K8S_POD_UID=" + guestUUID +
+		";MAC=02:00:00:00:0c:01;HEDDLE_PORT_GROUP=db"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	p := n.ports()
 	if len(p) != 1 || p[0].MAC != "02:00:00:00:0c:01" || p[0].PortGroup != "db" ||
+		p[0].VM != guestUUID || p[0].Adapter != n.name+"/eth0" ||
 		!strings.HasPrefix(p[0].Name, "cni/"+n.name+"/c0ffee/eth0/") {
 		t.Errorf("port: %+v", p)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/spec"
 	"heddle/internal/test/testkit"
 )
 
@@ -96,7 +97,9 @@ net0: virtio=BC:24:11:00:90:01,bridge=vmbr0,firewall=1,tag=100
 net1: e1000=BC:24:11:00:90:02,bridge=vmbr1
 net2: virtio=BC:24:11:00:90:03,bridge=vmbr0
 net3: virtio=BC:24:11:00:90:04,bridge=vmbr0,tag=300
+smbios1: manufacturer=SGVkZGxl,uuid=6F9619FF-8b86-d011-b42d-00c04fc96401,base64=1
 [snap]
+smbios1: uuid=00000000-0000-0000-0000-000000000000
 net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 `, "qemu-server/90010.conf": "net0: virtio=BC:24:11:00:90:10,bridge=vmbr5\n"},
 		"# bridge  port group\nvmbr0:100 lab/web\nvmbr1 web\n")
@@ -121,7 +124,8 @@ net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 			got := p.port(fmt.Sprintf("9001/net%d", i))
 			tap := fmt.Sprintf("tap9001i%d", i)
 			if got.PortGroup != group || got.Device != tap || got.Owner != "9001" ||
-				got.MAC != fmt.Sprintf("bc:24:11:00:90:%02x", i+1) {
+				got.MAC != fmt.Sprintf("bc:24:11:00:90:%02x", i+1) ||
+				got.VM != "6f9619ff-8b86-d011-b42d-00c04fc96401" || got.Adapter != fmt.Sprintf("net%d", i) {
 				t.Errorf("adapter %d: %+v", i, got)
 			}
 			if b := p.where(tap); b != "" {
@@ -241,6 +245,30 @@ func TestProxmox_AContainersVethCarriesTraffic(t *testing.T) {
 	}
 }
 
+// A guest without a UUID is known by its number in its cluster: the same on each node, and another one in each cluster.
+func TestS78_ProxmoxGuestsWithoutAUUIDAreKnownByTheirNumber(t *testing.T) {
+	seen := map[string]string{}
+	for node, c := range map[string]struct{ cluster, vmid string }{"node 1": {"alpha", "9002"}, "node 2": {"alpha",
+		"9002"}, "another guest": {"alpha", "9005"}, "another cluster": {"beta", "9002"}} {
+		p := newProxmox(t, map[string]string{
+			"lxc/" + c.vmid + ".conf": "net0: name=eth0,bridge=vmbr0,hwaddr=02:00:00:00:92:00,type=veth\n",
+			"corosync.conf":           "totem {\n  cluster_name: " + c.cluster + "\n}\n",
+		}, "vmbr0 lab/web\n")
+		p.start("--config", p.file("heddle.yaml", hookSwitch))
+		p.guest("veth"+c.vmid+"i0", "02:00:00:00:92:00", "192.0.2.10/24")
+		p.mustHook(c.vmid, "post-start")
+		got := p.port(c.vmid + "/net0")
+		who := c.cluster + "/" + c.vmid
+		if other, known := seen[got.VM]; !spec.ValidUUID(got.VM) || got.Adapter != "net0" || known && other != who {
+			t.Errorf("%s: guest %s is %s (adapter %s), as is %s", node, who, got.VM, got.Adapter, other)
+		}
+		seen[got.VM] = who
+	}
+	if len(seen) != 3 {
+		t.Errorf("three guests are %v", seen)
+	}
+}
+
 func TestProxmox_WhatGoesWrongIsNamed(t *testing.T) {
 	p := newProxmox(t, map[string]string{
 		"qemu-server/9003.conf": "net0: virtio=BC:24:11:00:93:01,bridge=vmbr0\nnet1: " +
@@ -265,6 +293,9 @@ func TestProxmox_WhatGoesWrongIsNamed(t *testing.T) {
 	}
 }
 
+// guestUUID is that of a container whose configuration says one.
+const guestUUID = "6f9619ff-8b86-d011-b42d-00c04fc96402"
+
 func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 	h := newHost(t)
 	h.start("--config", h.file("heddle.yaml", hookSwitch))
@@ -286,6 +317,10 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 		{"version 0 with a bridge", []string{"web", "c1", "net", "up", "veth", "lxcbr9", "c1-eth0"},
 			[]string{"web", "c1", "net", "down", "veth", "lxcbr9", "c1-eth0"}, nil, nil},
 		{"version 1", []string{"lab/web"}, []string{"lab/web"}, v1("up"), v1("down")},
+		{"version 0 with a UUID", []string{"lab/web", "uuid=" + guestUUID, "c1", "net", "up", "veth", "c1-eth0"},
+			[]string{"lab/web", "uuid=" + guestUUID, "c1", "net", "down", "veth", "c1-eth0"}, nil, nil},
+		{"version 1 with a UUID", []string{"lab/web", "uuid=" + guestUUID}, []string{"lab/web", "uuid=" + guestUUID},
+			v1("up"), v1("down")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if out, err := h.script("lxc/heddle-veth", c.upEnv, c.up...); err != nil {
@@ -296,6 +331,9 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.Owner != "c1" || p.MAC != "02:00:00:00:00:c1" ||
 				h.where("c1-eth0") != "" {
 				t.Errorf("%s: %+v in %q", c.name, p, h.where("c1-eth0"))
+			} else if !spec.ValidUUID(p.VM) || (p.VM == guestUUID) != strings.HasSuffix(c.name, "UUID") ||
+				p.Adapter != "c1-eth0" {
+				t.Errorf("%s: it is adapter %s of %s", c.name, p.Adapter, p.VM)
 			}
 			for range 2 {
 				if out, err := h.script("lxc/heddle-veth", c.downEnv, c.down...); err != nil {
@@ -377,7 +415,8 @@ func TestLXC_ARealContainerIsConnectedAndDisconnected(t *testing.T) {
 		return status == 0
 	})
 	h.awaitPort(port, api.Up)
-	if p := h.port(port); p.MAC != "02:00:00:00:0d:01" || p.PortGroup != "web" {
+	if p := h.port(port); p.MAC != "02:00:00:00:0d:01" || p.PortGroup != "web" || !spec.ValidUUID(p.VM) ||
+		p.Adapter != device {
 		t.Errorf("port: %+v\n%s", p, out)
 	}
 	h.awaitPort("b", api.Up)
