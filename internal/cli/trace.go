@@ -30,7 +30,8 @@ would: its own MAC, the receiver's MAC (TO), the tag of a trunk. From an uplink 
 bring it. Of a file that "heddle capture -w" wrote, the frames are traced that entered the switch at a port, from that port.
 
 With --controller, FROM and TO may be on two hosts: each answers for its part, and what the physical network does in
-between is not known. Where several hosts have a port of that name, write HOST:PORT.
+between is not known. Where several hosts have a port of that name, write HOST:PORT. Frames of a file that was captured on
+several hosts are traced each on its host.
 
 Exit status: 0 for yes, or where the physical network decides; 1 for no, also where it cannot be found out; 2 for wrong use.
 The model and the kernel program both compute the answer. If they differ, that is a fault of Heddle: it is shown, and the
@@ -56,6 +57,8 @@ type traceFlags struct {
 	hex, pcap                         string
 	verbose                           bool
 
+	everywhere bool // all hosts are asked: which of them has a frame of the file is found out then
+
 	numbers []int // positions in the file of the frames that are sent
 }
 
@@ -73,13 +76,19 @@ func newTrace(d Deps) *cobra.Command {
 			}
 			d := d
 			d.Stdin = interrupt.Reader(c.Context(), d.Stdin)
+			all, err := t.everywhere()
+			if err != nil {
+				return err
+			}
+			f.everywhere = all
 			q, notes, err := f.request(d, c)
 			if err != nil {
 				return err
 			}
-			if all, err := t.everywhere(); err != nil {
-				return err
-			} else if all {
+			if t.host != "" { // a file of several hosts names them
+				q.From = strings.TrimPrefix(q.From, t.host+":")
+			}
+			if all {
 				return traceEverywhere(d, c, t, o, f, q, notes)
 			}
 			return traceOn(d, c, t, o, f, q, notes)
@@ -181,6 +190,7 @@ func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, note
 		return q, nil, usagef("--packet is the number of a frame of --pcap, counted from 1")
 	case given("hex"):
 		q.Frames, err = f.readHex(d)
+	case given("pcap") && f.everywhere:
 	case given("pcap"):
 		notes, err = f.readCapture(c.Context(), d, &q)
 	case len(fields) > 0:

@@ -17,19 +17,7 @@ import (
 // readCapture reads the frames of the capture file into the request, and the port by which they entered if the command
 // line does not name it. notes say what was left out or changed.
 func (f *traceFlags) readCapture(ctx context.Context, d Deps, q *diagnose.Request) (notes []string, err error) {
-	in := d.Stdin
-	if f.pcap != "-" {
-		file, err := interrupt.Do(ctx, func() (*os.File, error) { return os.Open(f.pcap) })
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		in = interrupt.Reader(ctx, file)
-	}
-	got, err := trace.ReadCapture(in)
-	if err != nil && ctx.Err() != nil {
-		err = interrupt.ErrInterrupted
-	}
+	got, err := f.readFile(ctx, d)
 	if err == nil {
 		notes, err = f.entered(got, q)
 	}
@@ -45,6 +33,24 @@ func (f *traceFlags) readCapture(ctx context.Context, d Deps, q *diagnose.Reques
 	}
 	q.Frames, f.numbers = got.Frames, got.Numbers
 	return append(notes, captureNotes(got)...), nil
+}
+
+// readFile reads the capture file.
+func (f *traceFlags) readFile(ctx context.Context, d Deps) (*trace.Capture, error) {
+	in := d.Stdin
+	if f.pcap != "-" {
+		file, err := interrupt.Do(ctx, func() (*os.File, error) { return os.Open(f.pcap) })
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = interrupt.Reader(ctx, file)
+	}
+	got, err := trace.ReadCapture(in)
+	if err != nil && ctx.Err() != nil {
+		err = interrupt.ErrInterrupted
+	}
+	return got, err
 }
 
 // entered determines by which port the frames entered the switch.

@@ -37,9 +37,6 @@ type hostView struct {
 // traceEverywhere traces from a port of one host to a port of another, or on the host that has both.
 func traceEverywhere(d Deps, c *cobra.Command, t *target, o *output, f *traceFlags, q diagnose.Request,
 	notes []string) error {
-	if len(q.Frames) > 1 {
-		return usagef("--pcap is for one host: name it with --host")
-	}
 	x := &fleetTrace{d: d, c: c, t: t, o: o}
 	var err error
 	if x.all, x.away, err = askHosts(c, t, func(t *target) (v hostView, err error) {
@@ -53,6 +50,9 @@ func traceEverywhere(d Deps, c *cobra.Command, t *target, o *output, f *traceFla
 		return v, err
 	}); err != nil {
 		return err
+	}
+	if f.pcap != "" {
+		return x.file(f)
 	}
 	from, err := x.end(q.From)
 	if err != nil {

@@ -35,9 +35,17 @@ func (c *captureReader) option(b []byte, code uint16) string {
 // link reads the description of an interface.
 func (c *captureReader) link(b []byte) captureLink {
 	l := captureLink{kind: c.order.Uint16(b), name: c.option(b[8:], 2)}
+	host, name, _ := strings.Cut(l.name, ":")
+	what, several := strings.CutSuffix(c.option(b[8:], 3), " on host "+host) // a capture on several hosts
+	if several {
+		l.name = name
+	}
 	l.port = l.name
-	if sw, is := strings.CutPrefix(c.option(b[8:], 3), "uplink of switch "); is {
+	if sw, is := strings.CutPrefix(what, "uplink of switch "); is {
 		l.port = sw + "/" + l.name
+	}
+	if several {
+		l.port = host + ":" + l.port
 	}
 	return l
 }

@@ -386,6 +386,10 @@ func TestLookingAtTheFleet_CaptureOnAllHosts(t *testing.T) {
 		!strings.Contains(wrote.String(), "host esx1") || !strings.Contains(wrote.String(), "frames captured") {
 		t.Errorf("%v:\n%s", err, wrote)
 	}
+	traced, _, status := f.controller.Heddle("trace", "--pcap", file, "--from", "esx0:p-web")
+	if status != 1 || !strings.Contains(traced, " esx0  p-web ") || strings.Contains(traced, " esx1  p-web ") {
+		t.Errorf("status %d\n%s", status, traced)
+	}
 	f.shows(1, "", "heddle: there is no port or uplink p-wbe; did you mean p-web?\n", "capture", "p-wbe")
 }
 
