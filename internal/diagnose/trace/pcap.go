@@ -20,8 +20,8 @@ type Capture struct {
 	// Numbers are the positions of Frames in the file, from 1.
 	Numbers []int
 	// Ports are set for a file that "heddle capture" wrote: where each of Frames entered the switch, a port or
-	// SWITCH/UPLINK, with HOST: before it where it was on several hosts. Frames that left the switch there are left out:
-	// Out is their number. nil for the files of other programs, which do not say what a direction means.
+	// SWITCH/UPLINK, with HOST: before it where it was on several hosts. Frames that left the switch there are left
+	// out: Out is their number. nil for the files of other programs, which do not say what a direction means.
 	Ports []string
 	Out   int
 	// Cut are the numbers of frames of which the file has only the beginning: missing bytes are zero.
