@@ -58,7 +58,7 @@ func (m *Model) shown() []Column {
 		list = slices.Insert(list, 5, Unknown)
 	}
 	for _, c := range []Column{Drops, PacketsOut, PacketsIn, BitsOut, ToMany} {
-		if m.hostWidth()+leastName+total(list)+2+lastWidth <= m.Width {
+		if m.hostWidth()+m.leastName()+total(list)+2+lastWidth <= m.Width {
 			break
 		}
 		if c != m.Sort {
@@ -162,12 +162,28 @@ func (m *Model) status() string {
 
 // nameWidth returns the width of the longest name, within the window: numbers far from their name are hard to read.
 func (m *Model) nameWidth() int {
-	longest, numbers := 0, total(m.shown())
+	longest, numbers := m.longestName(), total(m.shown())
+	return max(leastName, min(longest, m.Width-m.hostWidth()-numbers-lastWidth-2))
+}
+
+func (m *Model) longestName() (longest int) {
 	for i := range m.rows {
 		longest = max(longest, utf8.RuneCountInString(m.name(&m.rows[i])))
 	}
-	return max(leastName, min(longest, m.Width-m.hostWidth()-numbers-lastWidth-2))
+	return longest
 }
+
+// leastName returns the width that names keep when columns are left out. With several hosts a name also has its switch
+// more often, without which it says little.
+func (m *Model) leastName() int {
+	if !m.hosted {
+		return leastName
+	}
+	return max(leastName, min(m.longestName(), mostName))
+}
+
+// mostName is how much of a name is kept for a column of numbers.
+const mostName = 24
 
 // hostWidth returns the width of the column of hosts with the space behind it, 0 where there is none.
 func (m *Model) hostWidth() int {
