@@ -90,7 +90,7 @@ func run(ctx context.Context, o Options) (ended error) {
 	anew := make(chan error, 1)
 	server, err := rpc.New(rpc.Options{Store: st, Members: st, Authority: self.authority, Secret: self.secret,
 		Epoch: st.Cluster().Epoch, Log: o.Log, TLS: self.server(), Audit: record,
-		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status},
+		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {
 			joined, err := stage(ctx, o, Join{Controller: q.GetController(), Token: q.GetToken(), Name: q.GetName()})
@@ -130,7 +130,8 @@ func serve(ctx context.Context, o Options, st *store.Store, server *rpc.Server, 
 		g.Go(func() error { return answer(ctx, server.HTTP(mux), at.metrics) })
 	}
 	g.Go(func() error { return self.keep(ctx, o.Log) })
-	g.Go(func() error { self.rotate(ctx, st, front, anew, o.Log); return nil })
+	g.Go(func() error { self.rotate(ctx, st, front, o.Log); return nil })
+	g.Go(func() error { self.turns(ctx, front, anew); return nil })
 	g.Go(func() error { return self.settle(ctx, st, o.Log) })
 	g.Go(func() error { return watch(ctx, st, anew) })
 	o.Log.Info("ready", "cluster", string(self.authority.Trust().Cluster), "controller", self.Name, "agents",

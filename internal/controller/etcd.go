@@ -14,6 +14,7 @@ import (
 
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
+	"heddle/internal/identity"
 )
 
 // noPeers is ListenPeers of a controller that stays alone.
@@ -81,6 +82,9 @@ func (s *self) embedded(ctx context.Context, o Options, doc *pki.Document) (stor
 	s.exports = true
 	if err := s.open(doc); err != nil {
 		return opts, nil, err
+	}
+	for _, root := range s.authority.Trust().Roots {
+		s.etcdRoots = append(s.etcdRoots, identity.FingerprintOf(root))
 	}
 	s.Peer = advertise
 	url := "https://" + advertise

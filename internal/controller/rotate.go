@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"heddle/internal/controller/pki"
@@ -12,13 +11,13 @@ import (
 	"heddle/internal/controller/store"
 )
 
-// turnTime is how long one controller has to start anew before the next one does, when a rotation has ended.
-const turnTime = 20 * time.Second
+// turnTime is how often a controller looks whether it is its turn to start anew, as etcd reads whom it trusts when it
+// starts alone.
+const turnTime = 2 * time.Second
 
 // rotate keeps the authority what the store says, until ctx ends: whichever controller makes a step of a rotation, all
-// of them trust and issue by it at once. etcd reads whom it trusts when it starts alone: where there are several
-// members, they start anew after a rotation, one after the other.
-func (s *self) rotate(ctx context.Context, st *store.Store, front rpc.Front, anew chan<- error, log *slog.Logger) {
+// of them trust and issue by it at once.
+func (s *self) rotate(ctx context.Context, st *store.Store, front rpc.Front, log *slog.Logger) {
 	for b := range st.Watch(ctx, 0) {
 		for _, e := range b.Events {
 			if e.Key != authorityKey() || e.Object == nil {
@@ -31,34 +30,30 @@ func (s *self) rotate(ctx context.Context, st *store.Store, front rpc.Front, ane
 			if !changed {
 				continue
 			}
-			stage := s.authority.Get().Document.Stage
-			log.Info("the cluster's roots have changed", "stage", stage)
+			log.Info("the cluster's roots have changed", "stage", s.authority.Get().Document.Stage)
 			front.NewAuthority()
-			if stage == pki.Steady && s.exports {
-				go s.turn(ctx, st, anew)
-			}
 		}
 	}
 }
 
-// turn starts this controller anew when it is its turn; a controller that is alone has nobody to be known by.
-func (s *self) turn(ctx context.Context, st *store.Store, anew chan<- error) {
-	var ids []string
-	for _, o := range st.List(rpc.ControllerKind) {
-		ids = append(ids, o.Name)
-	}
-	slices.Sort(ids)
-	if len(ids) < 2 {
+// turns starts this controller anew when its etcd trusts other roots than the cluster has, and it is its turn.
+func (s *self) turns(ctx context.Context, front rpc.Front, anew chan<- error) {
+	if !s.exports {
 		return
 	}
-	select {
-	case <-time.After(time.Duration(slices.Index(ids, s.ID)+1) * turnTime):
-	case <-ctx.Done():
-		return
-	}
-	select {
-	case anew <- fmt.Errorf("%w: the root was rotated", errAnew):
-	default: // it starts anew already
+	for {
+		select {
+		case <-time.After(turnTime):
+		case <-ctx.Done():
+			return
+		}
+		if !front.MyTurn(ctx) {
+			continue
+		}
+		select {
+		case anew <- fmt.Errorf("%w: etcd takes in the roots of the cluster", errAnew):
+		default: // it starts anew already
+		}
 	}
 }
 

@@ -48,6 +48,8 @@ type self struct {
 	creds     atomic.Pointer[identity.Credentials]
 	// exports: etcd's connections to other members need the certificate in files.
 	exports bool
+	// etcdRoots are the roots that etcd trusts in this run; nil where it has no other members to know.
+	etcdRoots []identity.Fingerprint
 }
 
 func (s *self) credentials() (*identity.Credentials, error) { return s.creds.Load(), nil }

@@ -100,7 +100,10 @@ func (s *session) takePorts(m *controllerv1.FollowSliceResponse) error {
 		s.Settle()
 	}
 	if p := m.GetConflicts(); p != nil {
-		return s.Ports.Conflicts(s.ctx, p)
+		if err := s.Ports.Conflicts(s.ctx, p); err != nil {
+			return err
+		}
+		s.Settle() // what another guest had may be free
 	}
 	return nil
 }

@@ -40,16 +40,16 @@ func (s Front) NewAuthority() {
 }
 
 // GetRoot says which roots there are.
-func (p people) GetRoot(context.Context, *controllerv1.GetRootRequest) (*controllerv1.GetRootResponse, error) {
+func (p people) GetRoot(ctx context.Context, _ *controllerv1.GetRootRequest) (*controllerv1.GetRootResponse, error) {
 	o, _ := p.Store.Get(AuthorityKey())
 	d, err := pki.Decode(o.Doc)
 	if err != nil {
 		return nil, err
 	}
-	return Front(p).root(d)
+	return Front(p).root(ctx, d)
 }
 
-func (s Front) root(d *pki.Document) (*controllerv1.GetRootResponse, error) {
+func (s Front) root(ctx context.Context, d *pki.Document) (*controllerv1.GetRootResponse, error) {
 	a, err := d.View()
 	if err != nil {
 		return nil, err
@@ -60,6 +60,7 @@ func (s Front) root(d *pki.Document) (*controllerv1.GetRootResponse, error) {
 			Issues: i == 0, Ends: timestamppb.New(r.NotAfter)})
 	}
 	out.Waiting, err = s.unready(d)
+	out.Waiting = append(out.GetWaiting(), s.etcdUnready(ctx, d)...)
 	return out, err
 }
 
@@ -109,7 +110,7 @@ func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootReques
 	if err != nil {
 		return nil, err
 	}
-	next, err := p.step(d, q)
+	next, err := p.step(ctx, d, q)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (p people) RotateRoot(ctx context.Context, q *controllerv1.RotateRootReques
 			return nil, err
 		}
 	}
-	root, err := Front(p).root(next)
+	root, err := Front(p).root(ctx, next)
 	return &controllerv1.RotateRootResponse{Root: root}, err
 }
 
@@ -158,7 +159,8 @@ func (p people) shows(ctx context.Context, d *pki.Document) error {
 }
 
 // step is the authority after a step.
-func (p people) step(d *pki.Document, q *controllerv1.RotateRootRequest) (next *pki.Document, err error) {
+func (p people) step(ctx context.Context, d *pki.Document, q *controllerv1.RotateRootRequest) (next *pki.Document,
+	err error) {
 	now := p.TLS.Now()
 	switch q.GetStep() {
 	case controllerv1.RootStep_ROOT_STEP_ANNOUNCE:
@@ -175,6 +177,10 @@ func (p people) step(d *pki.Document, q *controllerv1.RotateRootRequest) (next *
 	case controllerv1.RootStep_ROOT_STEP_FINISH:
 		if d.Stage == pki.Switched && !q.GetForce() {
 			err = p.early(d, "have a certificate of the old root still")
+		}
+		if late := Front(p).etcdUnready(ctx, d); err == nil && len(late) > 0 && !q.GetForce() {
+			err = fmt.Errorf("%s: its etcd does not trust the new root yet; it starts anew for that when all others "+
+				"are there (heddle-controller list), or remove it", strings.Join(late, ", "))
 		}
 		if err == nil {
 			next, err = d.Finish(now)

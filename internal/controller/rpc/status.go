@@ -19,6 +19,7 @@ import (
 	"heddle/internal/controller/health"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
+	"heddle/internal/identity"
 )
 
 // Self is the controller that a server is part of.
@@ -28,6 +29,8 @@ type Self struct {
 	Dir string
 	// Store says how etcd is.
 	Store func(context.Context) (store.Status, error)
+	// EtcdRoots are the roots that its etcd trusts since it started; nil where it has no other members to know.
+	EtcdRoots []identity.Fingerprint
 }
 
 // GetControllerStatus says how this controller is, and what it sees of the cluster.

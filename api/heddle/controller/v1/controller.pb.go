@@ -635,7 +635,10 @@ type GetControllerResponse struct {
 	// revision of the state in its memory.
 	Revision int64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	// carriers are the hosts connected to it that run controllers' machines as VMs.
-	Carriers      []*ControllerCarrier `protobuf:"bytes,60,rep,name=carriers,proto3" json:"carriers,omitempty"`
+	Carriers []*ControllerCarrier `protobuf:"bytes,60,rep,name=carriers,proto3" json:"carriers,omitempty"`
+	// etcd_roots are the fingerprints of the roots that its etcd trusts, which it reads when it starts; empty where it
+	// has no other members to know.
+	EtcdRoots     []string `protobuf:"bytes,61,rep,name=etcd_roots,json=etcdRoots,proto3" json:"etcd_roots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -715,6 +718,13 @@ func (x *GetControllerResponse) GetRevision() int64 {
 func (x *GetControllerResponse) GetCarriers() []*ControllerCarrier {
 	if x != nil {
 		return x.Carriers
+	}
+	return nil
+}
+
+func (x *GetControllerResponse) GetEtcdRoots() []string {
+	if x != nil {
+		return x.EtcdRoots
 	}
 	return nil
 }
@@ -1853,7 +1863,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x04urls\x18\x01 \x03(\tR\x04urls\"-\n" +
 	"\x11AddMemberResponse\x12\x18\n" +
 	"\amembers\x18\x01 \x03(\tR\amembers\"\x16\n" +
-	"\x14GetControllerRequest\"\xe6\x01\n" +
+	"\x14GetControllerRequest\"\x85\x02\n" +
 	"\x15GetControllerResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05hosts\x18\x02 \x01(\x05R\x05hosts\x12\x14\n" +
@@ -1861,7 +1871,9 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x05epoch\x18\x04 \x01(\x03R\x05epoch\x12\x10\n" +
 	"\x03lag\x18\x05 \x01(\x04R\x03lag\x12\x1a\n" +
 	"\brevision\x18\x06 \x01(\x03R\brevision\x12C\n" +
-	"\bcarriers\x18< \x03(\v2'.heddle.controller.v1.ControllerCarrierR\bcarriers\"G\n" +
+	"\bcarriers\x18< \x03(\v2'.heddle.controller.v1.ControllerCarrierR\bcarriers\x12\x1d\n" +
+	"\n" +
+	"etcd_roots\x18= \x03(\tR\tetcdRoots\"G\n" +
 	"\x11ControllerCarrier\x12\x1e\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\tR\n" +

@@ -1,0 +1,80 @@
+package rpc
+
+import (
+	"context"
+	"crypto/x509"
+	"slices"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/pki"
+	"heddle/internal/identity"
+)
+
+// etcd reads whom its members trust when it starts, and never again. So each controller starts anew when the roots are
+// others: after the next root is announced, and after the old one has gone. They do it one after the other, each only
+// while all others are there: the majority never is at stake. The old root goes when the etcd of each of them trusts
+// the new one.
+
+// mostTurnLag is how many entries of the log another controller may have yet to apply while one starts anew.
+const mostTurnLag = 100
+
+// fingerprintsOf are those of roots.
+func fingerprintsOf(roots []*x509.Certificate) (list []string) {
+	for _, r := range roots {
+		list = append(list, identity.FingerprintOf(r).String())
+	}
+	slices.Sort(list)
+	return list
+}
+
+// sameRoots reports whether an etcd that trusts the roots a knows just those of b, which are sorted.
+func sameRoots(a, b []string) bool { return slices.Equal(slices.Sorted(slices.Values(a)), b) }
+
+// MyTurn reports whether this controller is to start anew now: its etcd trusts other roots than the cluster has, all
+// other controllers are there, and those before it have done it.
+func (s Front) MyTurn(ctx context.Context) bool {
+	want := fingerprintsOf(s.Authority.Trust().Roots)
+	var own []string
+	for _, root := range s.Self.EtcdRoots {
+		own = append(own, root.String())
+	}
+	if len(own) == 0 || sameRoots(own, want) || len(s.others()) == 0 || s.Store.Stale() != nil {
+		return false
+	}
+	for _, a := range s.standings(ctx) {
+		switch {
+		case a.err != nil, a.got.GetStale() != "", a.got.GetLag() > mostTurnLag:
+			return false
+		case a.of.ID < s.self.ID && len(a.got.GetEtcdRoots()) > 0 && !sameRoots(a.got.GetEtcdRoots(), want):
+			return false
+		}
+	}
+	return true
+}
+
+// standings are how the other controllers stand.
+func (s Front) standings(ctx context.Context) []answer[*controllerv1.GetControllerResponse] {
+	return askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (*controllerv1.GetControllerResponse,
+		error) {
+		return k.GetController(ctx, &controllerv1.GetControllerRequest{})
+	})
+}
+
+// etcdUnready are the controllers for which the old root would go too early: their etcd does not trust the new one yet,
+// or nobody knows.
+func (s Front) etcdUnready(ctx context.Context, d *pki.Document) (late []string) {
+	if d.Stage != pki.Switched || len(s.Self.EtcdRoots) == 0 || len(s.others()) == 0 {
+		return nil
+	}
+	issuing := s.Authority.Fingerprint().String()
+	if !slices.Contains(s.Self.EtcdRoots, s.Authority.Fingerprint()) {
+		late = append(late, "controller "+nameOf(s.self))
+	}
+	for _, a := range s.standings(ctx) {
+		if roots := a.got.GetEtcdRoots(); a.err != nil || len(roots) > 0 && !slices.Contains(roots, issuing) {
+			late = append(late, "controller "+nameOf(a.of))
+		}
+	}
+	slices.Sort(late)
+	return late
+}
