@@ -59,6 +59,7 @@ func TestS103_AHostKeepsAPortGroupThatIsRemovedByForce(t *testing.T) {
 	for n := range f.hosts {
 		f.connect(n, 3, "p-web", "web")
 	}
+	f.reported("p-web")
 	f.connect(0, 4, "p-db", "db")
 	between := f.stream("p-web@0", "p-web@1", fleetMAC(0, 3), fleetMAC(1, 3))
 	f.hosts[1].End(syscall.SIGTERM)
