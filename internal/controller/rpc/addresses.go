@@ -80,7 +80,7 @@ func (f addressing) takeAddresses(e store.Event) {
 		}
 		b.granted[e.Name], b.versions[e.Name] = doc.Addresses, e.Object.Version
 	}
-	contents{f.fleet}.renew(f.names[e.Name])
+	contents(f).renew(f.names[e.Name])
 }
 
 // stageAddresses takes in the addresses by a change of the definition that is not folded yet. The caller holds the
@@ -102,10 +102,10 @@ func (f addressing) stageAddresses() {
 		}
 	}
 	for name := range was {
-		contents{f.fleet}.renew(f.names[name])
+		contents(f).renew(f.names[name])
 	}
 	for name := range f.addresses.staged {
-		contents{f.fleet}.renew(f.names[name])
+		contents(f).renew(f.names[name])
 	}
 }
 

@@ -96,7 +96,7 @@ func (f portKeeper) takePorts(name string, o *store.Object) {
 		switch {
 		case h == nil:
 		case f.inventory.HasSettings(): // those of its ports are part of what it is to have
-			contents{f.fleet}.renew(h)
+			contents(f).renew(h)
 		case h.conn != nil:
 			h.conn.poke()
 		}

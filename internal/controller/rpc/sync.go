@@ -144,7 +144,7 @@ func (f syncer) differences(h *host) (lines []string) {
 	if err != nil || h.conn == nil || h.active.known && h.active.hash == to.Hash() {
 		return nil
 	}
-	active := contents{f.fleet}.remembered(h, h.active.hash)
+	active := contents(f).remembered(h, h.active.hash)
 	if !h.active.known {
 		active = &slice.Set{}
 	}
