@@ -144,6 +144,15 @@ func (m *membership) reports() {
 	}
 }
 
+// settle has the ports claimed that are connected and not bound.
+func (m *membership) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.client != nil {
+		m.client.Settle()
+	}
+}
+
 // claim asks a controller for a static port.
 func (m *membership) claim(ctx context.Context, q *controllerv1.PortClaim) (*controllerv1.PortAnswer, error) {
 	m.mu.Lock()

@@ -81,6 +81,7 @@ func join(s *shared) (o owners) {
 			limit: event.Limiter[string]{Burst: tellBurst, Every: tellEvery}}}
 	o.statics.ask, o.statics.changed = o.membership.claim, o.membership.reports
 	o.statics.change = o.changer.change
+	o.statics.unsettled = o.membership.settle
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		holding: o.holding,
 		trials:  o.trials, changer: o.changer, answers: o.answers}

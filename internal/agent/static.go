@@ -29,6 +29,8 @@ type statics struct {
 	ask func(context.Context, *controllerv1.PortClaim) (*controllerv1.PortAnswer, error)
 	// changed says that what is reported may be another.
 	changed func()
+	// unsettled says that ports have to be claimed again; nil where nobody claims.
+	unsettled func()
 	// absent are the run-time ports that were not claimed since they have no device: no guest runs by them.
 	absent []string
 	// change makes a change of the desired state.
@@ -141,6 +143,9 @@ func (st *statics) connected(port string, n *state.NIC) {
 	}
 	st.state.PutNIC(*n, abi.MaxPorts)
 	st.tell(n, before)
+	if n.Conflict != "" && st.unsettled != nil { // claimed again until it is bound: what is in the way may end
+		st.unsettled()
+	}
 }
 
 // tell says in the log and by an event what is wrong with an adapter's binding, where that is new.
