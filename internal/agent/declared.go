@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"heddle/internal/agent/state"
-	"heddle/internal/slice"
 	"heddle/internal/slice/fields"
 	"heddle/internal/spec"
 )
@@ -86,49 +85,46 @@ func (ps *ports) onlySwitch() string {
 func (ps keeper) startSlice() error {
 	now := usesOf(ps.state.Ports, ps.state.Overrides)
 	k := state.KeepObjects(ps.state.KeptObjects, nil, ps.state.Slice, now, now)
-	h, err := readLeft(ps.state.Slice, k.Active, nil, ps.unprotected)
+	h, err := readHanded(ps.state.Slice, k.Active, nil)
 	if err == nil {
 		ps.take(h)
 	}
 	return err
 }
 
-// readLeft is readHanded for the slice that an earlier agent left, which may have been of a later version: an upgrade
-// that is taken back does not cut off guests. What this program does not know is left out and named; where ports would
-// be less protected without it, only if the operator says so. The slice on disk stays whole, for the later program.
-func readLeft(s *state.Slice, kept []slice.Object, before *spec.Config, unprotected bool) (*handed, error) {
-	h, err := readHanded(s, kept, before)
-	if err == nil {
-		return h, nil
+// fitSlice makes the slice that an earlier agent left one that this program can read. That agent may have been of a
+// later version: an upgrade that is taken back does not cut off guests. What is not known is left out and named; where
+// ports would be less protected without it, only if the operator says so. The whole is kept for the later program.
+func (ps keeper) fitSlice() error {
+	if w := ps.state.WholeSlice; w != nil && w.Same(ps.state.Slice) {
+		ps.state.Slice = w
 	}
-	known := fields.Known()
-	fits, lacking := known.Fit(s.Set())
-	beside, more := known.Fit(slice.Of(kept...))
-	var lacks, weak []string
-	for _, l := range slices.Concat(lacking, more) {
-		lacks = append(lacks, l.String()+" is not active: this version of heddle does not know it; install the later "+
-			"one again")
+	ps.state.WholeSlice = nil
+	whole := ps.state.Slice
+	if whole == nil {
+		return nil
+	}
+	fits, lacking := fields.Known().Fit(whole.Set())
+	if len(lacking) == 0 {
+		return nil
+	}
+	var weak []string
+	for _, l := range lacking {
+		ps.lacks = append(ps.lacks, l.String()+" is not active: this version of heddle does not know it; install the "+
+			"later one again")
 		if l.Security() {
 			weak = append(weak, l.String())
 		}
 	}
-	const last = "the controller's definition as last handed to this host"
-	if len(weak) > 0 && !unprotected {
-		return nil, fmt.Errorf("%s has security fields that this version of heddle does not know, so that ports "+
-			"would be less protected: %s. The kernel goes on by what the agent before has made. Install the later "+
-			"version again, or start this one with --allow-unprotected", last, strings.Join(weak, ", "))
+	if len(weak) > 0 && !ps.unprotected {
+		return fmt.Errorf("the controller's definition as last handed to this host has security fields that this "+
+			"version of heddle does not know, so that ports would be less protected: %s. The kernel goes on by what "+
+			"the agent before has made. Install the later version again, or start this one with --allow-unprotected",
+			strings.Join(weak, ", "))
 	}
-	if len(lacks) > 0 {
-		without := *s
-		without.Objects = slices.Collect(fits.All())
-		h, err = readHanded(&without, slices.Collect(beside.All()), before)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s is not valid for this program; start the program before, or heddle host leave "+
-			"and join again: %w", last, err)
-	}
-	h.lacks = lacks
-	return h, nil
+	ps.state.WholeSlice = whole
+	ps.state.Slice = &state.Slice{Epoch: whole.Epoch, Revision: whole.Revision, Objects: slices.Collect(fits.All())}
+	return nil
 }
 
 // declaredWarnings are the warnings about what the file and the controller declare.

@@ -24,8 +24,6 @@ type handed struct {
 	beside []slice.Object
 	// without says what of those was left out.
 	without map[slice.Key]string
-	// lacks are the warnings about what a later version of the program has left that this one does not know.
-	lacks []string
 }
 
 // usesOf are the port groups of the ports that were connected by command.
@@ -61,7 +59,7 @@ func (ps keeper) keep(before intent) error {
 	if slices.EqualFunc(k.Active, ps.beside, sameObject) {
 		return nil
 	}
-	h, err := readLeft(next, k.Active, ps.slice, ps.unprotected)
+	h, err := readHanded(next, k.Active, ps.slice)
 	var faults spec.Faults
 	if errors.As(err, &faults) {
 		return api.NewError(api.Invalid, faultLines(faults)...)
@@ -75,7 +73,7 @@ func (ps keeper) keep(before intent) error {
 
 // take makes what was read what the host follows.
 func (ps keeper) take(h *handed) {
-	ps.slice, ps.beside, ps.lacks = h.cfg, h.beside, h.lacks
+	ps.slice, ps.beside = h.cfg, h.beside
 	if len(h.without) == 0 {
 		return
 	}

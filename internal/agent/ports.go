@@ -299,8 +299,12 @@ func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
 
 // chooseConfig sets the active file; fresh: it was never applied before.
 func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
-	if err = (keeper{ps}).startSlice(); err != nil {
+	if err := (keeper{ps}).fitSlice(); err != nil {
 		return false, err
+	}
+	if err = (keeper{ps}).startSlice(); err != nil {
+		return false, fmt.Errorf("the controller's definition as last handed to this host is not valid for this "+
+			"program; start the program before, or heddle host leave and join again: %w", err)
 	}
 	last := ps.state.Config
 	switch {

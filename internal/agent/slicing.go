@@ -128,6 +128,7 @@ func (sl *slicing) apply(next *state.Slice, h *handed, what string) error {
 	if err := sl.changer.change(func() { keeper{sl.ports}.take(h); sl.state.Slice = next }); err != nil {
 		return err
 	}
+	sl.ports.lacks = nil
 	defined{sl.ports}.anotherSlice()
 	sl.ports.warnings = sl.ports.declaredWarnings()
 	sl.log.Info("the controller's definition is active", "revision", next.Revision, "epoch", next.Epoch, "changes",

@@ -70,7 +70,7 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 	}
 	before := ps.intent()
 	if c.Slice != nil {
-		h, err := readLeft(c.Slice.Was, nil, nil, ps.unprotected)
+		h, err := readHanded(c.Slice.Was, nil, nil)
 		if err != nil {
 			return err
 		}
