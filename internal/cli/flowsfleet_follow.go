@@ -119,12 +119,6 @@ func followRounds[T any](ctx context.Context, d Deps, t *target, what string, r 
 	return err
 }
 
-// hostRecord is a record of a flow on a host.
-type hostRecord struct {
-	host string
-	api.FlowRecord
-}
-
 // watchFlowsOfHosts prints the records of all hosts as they come.
 func watchFlowsOfHosts(c *cobra.Command, d Deps, t *target, out *stream, only api.FlowFilter) error {
 	fleet, err := t.fleet()

@@ -28,7 +28,8 @@ func places(all []api.ControllerPlace) (found []api.HealthFinding) {
 		if len(names) < 2 || len(all)-len(names) >= majority {
 			continue
 		}
-		found = append(found, finding(check, api.HealthNote, fmt.Sprintf("%d of %d controllers are VMs on host %s (%s): "+
+		found = append(found, finding(check, api.HealthNote, fmt.Sprintf("%d of %d controllers are VMs on host %s "+
+			"(%s): "+
 			"with that host the majority is gone, and nothing can be changed", len(names), len(all), host,
 			strings.Join(names, ", ")), "keep the controllers' VMs on different hosts, by a rule of the VM manager"))
 	}

@@ -215,8 +215,11 @@ func exhausted(full []*inventory.Exhausted) error {
 // mostTries is how often a transaction is made anew because others gave addresses at the same time.
 const mostTries = 100
 
+// granter is the part of a server that writes which host has which addresses.
+type granter struct{ *Server }
+
 // onBook calls write, which makes one transaction with the book, until the book was as it had read it.
-func (s *Server) onBook(ctx context.Context, write func() error) (err error) {
+func (s granter) onBook(ctx context.Context, write func() error) (err error) {
 	for range mostTries {
 		if err = s.bookCurrent(ctx); err != nil {
 			return err
@@ -233,7 +236,7 @@ func (s *Server) onBook(ctx context.Context, write func() error) (err error) {
 }
 
 // bookCurrent returns when the fleet has what the store has of the book.
-func (s *Server) bookCurrent(ctx context.Context) error {
+func (s granter) bookCurrent(ctx context.Context) error {
 	o, _ := s.Store.Get(bookKey())
 	for {
 		s.fleet.mu.Lock()
@@ -251,7 +254,7 @@ func (s *Server) bookCurrent(ctx context.Context) error {
 }
 
 // joining are the changes by which a host that joins gets its addresses.
-func (s *Server) joining(ctx context.Context, name string, labels map[string]string) ([]store.Change, error) {
+func (s granter) joining(ctx context.Context, name string, labels map[string]string) ([]store.Change, error) {
 	if err := s.definitions().fold(ctx); err != nil {
 		return nil, err
 	}
@@ -273,7 +276,7 @@ const mostGrants = 100
 
 // fillAddresses gives hosts the addresses that they lack: of a host that joined while the definition changed. Addresses
 // of hosts that are gone are free again.
-func (s *Server) fillAddresses(ctx context.Context) error {
+func (s granter) fillAddresses(ctx context.Context) error {
 	for more := true; more; {
 		if err := s.definitions().fold(ctx); err != nil {
 			return err
@@ -310,7 +313,7 @@ func (s *Server) fillAddresses(ctx context.Context) error {
 }
 
 // fillFor has a host that lacks addresses get them, before it is handed its slice.
-func (s *Server) fillFor(ctx context.Context, h *host) {
+func (s granter) fillFor(ctx context.Context, h *host) {
 	s.fleet.mu.Lock()
 	_, err := s.fleet.target(h)
 	lacks := err == nil && len(h.without) > 0

@@ -36,7 +36,7 @@ func ownMACs() string {
 
 // carriers are the hosts connected here that run a controller's machine as a VM: a port there has the MAC of an adapter
 // of it, and a device. Reports are searched as they came, since nearly none of them has such a port.
-func (f *fleet) carriers(all []Controller) (list []*controllerv1.ControllerCarrier) {
+func (f portKeeper) carriers(all []Controller) (list []*controllerv1.ControllerCarrier) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.hosts {
@@ -68,7 +68,7 @@ func (r *report) carries(mac string) bool {
 // carried are the hosts on which controllers' machines are VMs, by the controllers' ids, as all controllers that answer
 // see it.
 func (s *Server) carried(ctx context.Context) map[string]string {
-	list := s.fleet.carriers(s.cluster())
+	list := s.fleet.keeper().carriers(s.cluster())
 	for _, a := range askOthers(ctx, s.roster, askTime, func(ctx context.Context, k *link) (
 		*controllerv1.GetControllerResponse, error) {
 		return k.GetController(ctx, &controllerv1.GetControllerRequest{})

@@ -26,14 +26,14 @@ import (
 // ApplyDefinition makes the definition what a file says.
 func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
 	out *controllerv1.ApplyDefinitionResponse, err error) {
-	err = p.onBook(ctx, func() error {
+	err = granter(p).onBook(ctx, func() error {
 		out, err = p.applyDefinition(ctx, q)
 		return err
 	})
 	if err != nil || q.GetDryRun() {
 		return out, storeError(err)
 	}
-	if err := p.fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
+	if err := granter(p).fillAddresses(ctx); err != nil { // of hosts that joined meanwhile
 		p.Log.Warn("hosts that joined meanwhile have not got their addresses yet", "err", err)
 	}
 	out.Waiting, err = p.await(ctx, out.GetRevision(), out.GetHosts(), q.GetWait().AsDuration())

@@ -96,7 +96,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 	if err := s.claim(ctx, h, c); err != nil {
 		return err
 	}
-	s.fillFor(ctx, h)
+	granter{s}.fillFor(ctx, h)
 	go func() { cancel(s.listen(ctx, h, c, stream)) }()
 	return s.hand(ctx, h, c, stream, first.GetHello().GetHave(), &renewal{Server: s, peer: peer})
 }

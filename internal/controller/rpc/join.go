@@ -99,8 +99,8 @@ func (s *Server) JoinHost(ctx context.Context, q *controllerv1.JoinHostRequest) 
 	if err != nil {
 		return nil, err
 	}
-	err = s.onBook(ctx, func() error {
-		addresses, err := s.joining(ctx, q.GetName(), labelsOf(used.Labels))
+	err = granter{s}.onBook(ctx, func() error {
+		addresses, err := granter{s}.joining(ctx, q.GetName(), labelsOf(used.Labels))
 		if err == nil {
 			_, err = s.Store.Write(ctx, slices.Concat(changes, addresses))
 		}

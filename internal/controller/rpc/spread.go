@@ -35,7 +35,7 @@ func (s *Server) GetController(ctx context.Context, _ *controllerv1.GetControlle
 // standing is how this controller stands.
 func (s *Server) standing(ctx context.Context) *controllerv1.GetControllerResponse {
 	out := &controllerv1.GetControllerResponse{Version: s.self.Version, Hosts: int32(s.fleet.count()),
-		Epoch: s.Epoch, Carriers: s.fleet.carriers(s.cluster())}
+		Epoch: s.Epoch, Carriers: s.fleet.keeper().carriers(s.cluster())}
 	for _, root := range s.Self.EtcdRoots {
 		out.EtcdRoots = append(out.EtcdRoots, root.String())
 	}

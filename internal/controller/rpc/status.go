@@ -68,7 +68,8 @@ func (s Front) Status(ctx context.Context) *api.ControllerStatus {
 func (s Front) places(ctx context.Context) (list []api.ControllerPlace) {
 	on := s.carried(ctx)
 	for _, c := range s.cluster() {
-		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.self.ID, Name: nameOf(c), Host: on[c.ID]}
+		at := api.ControllerPlace{ID: c.ID, Address: c.Address, Self: c.ID == s.self.ID, Name: nameOf(c),
+			Host: on[c.ID]}
 		if c.API != "" {
 			at.URL = "https://" + c.API
 		}

@@ -199,7 +199,8 @@ func (s *powered) moves(i, from, to int) {
 	s.all[i].End(syscall.SIGKILL)
 	s.unplug(from, siteVMs[i].device)
 	s.startsOn(i, to)
-	s.mustStartVM(to, 0x80+i, siteVMs[i].device, siteVMs[i].group) // its host may have been connected to that controller
+	// its host may have been connected to that controller
+	s.mustStartVM(to, 0x80+i, siteVMs[i].device, siteVMs[i].group)
 	s.all[i].Start()
 	s.conflict(to, siteVMs[i].device, "")
 }
