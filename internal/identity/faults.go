@@ -109,6 +109,11 @@ const (
 	Revoked
 )
 
+// PeerFaults are all of them.
+func PeerFaults() []PeerFault {
+	return []PeerFault{Missing, Malformed, Foreign, OtherKind, Overdue, TooEarly, Revoked}
+}
+
 // String is the fault's word.
 func (f PeerFault) String() string {
 	switch f {

@@ -39,7 +39,7 @@ func answersPeople(t *testing.T) *front {
 	t.Helper()
 	c := newController(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	f := &front{controller: c, door: newDoor(l, c.TLS.PeopleTLS(), c.Log), address: l.Addr().String(),
+	f := &front{controller: c, door: newDoor(l, c.TLS.PeopleTLS(), c.refused), address: l.Addr().String(),
 		auditAt: c.auditDir}
 	srv := Front{c.Server}.APIServer()
 	var g sync.WaitGroup

@@ -132,7 +132,7 @@ func newController(t *testing.T) *controller {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	srv := c.HTTP(c.Hosts())
-	c.door = newDoor(l, c.TLS.TLS(), c.Log)
+	c.door = newDoor(l, c.TLS.TLS(), c.refused)
 	var g sync.WaitGroup
 	g.Go(func() { c.Run(ctx) })
 	g.Go(func() {

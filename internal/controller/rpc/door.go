@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"sync"
 	"syscall"
@@ -46,7 +45,7 @@ const (
 type door struct {
 	net.Listener
 	conf    *tls.Config
-	log     *slog.Logger
+	refused *refusals
 	ready   chan net.Conn
 	ended   chan struct{}
 	err     error // when ended
@@ -59,8 +58,8 @@ type door struct {
 	known   *crowd // those of them that were admitted
 }
 
-func newDoor(l net.Listener, conf *tls.Config, log *slog.Logger) *door {
-	d := &door{Listener: l, conf: conf, log: log, ready: make(chan net.Conn), ended: make(chan struct{}),
+func newDoor(l net.Listener, conf *tls.Config, refused *refusals) *door {
+	d := &door{Listener: l, conf: conf, refused: refused, ready: make(chan net.Conn), ended: make(chan struct{}),
 		slots: make(chan struct{}, handshakes), queue: make(chan struct{}, mostQueued),
 		seats: make(chan struct{}, seats), proving: newCrowd(mostProving), guests: newCrowd(mostGuests),
 		waiting: newCrowd(mostWaiting), known: newCrowd(mostKnown)}
@@ -121,7 +120,7 @@ func (d *door) greet(v *visitor) {
 	v.computed()
 	v.rise()
 	if err != nil {
-		d.log.Debug("a connection is refused", "address", v.RemoteAddr().String(), "err", err)
+		d.refused.note(v.RemoteAddr().String(), err)
 		v.part()
 		return
 	}

@@ -67,7 +67,7 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 		return conf, nil
 	}
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	d := newDoor(l, served, slog.New(slog.DiscardHandler))
+	d := newDoor(l, served, newRefusals(slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() { _ = l.Close() })
 	var taken sync.WaitGroup
 	taken.Go(func() {
@@ -128,7 +128,7 @@ func TestDoor_WhoLeavesTakesNoTurn(t *testing.T) {
 			return nil, nil
 		}}
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	d := newDoor(l, conf, slog.New(slog.DiscardHandler))
+	d := newDoor(l, conf, newRefusals(slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() { _ = l.Close() })
 	client := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
 	var ended sync.WaitGroup

@@ -47,7 +47,8 @@ const metricsPath = "/metrics"
 
 // Metrics answers Prometheus.
 func (s Front) Metrics() http.Handler {
-	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls}),
+	return promhttp.HandlerFor(metrics.New(metrics.Source{Status: s.Status, Calls: s.guard.Calls,
+		Refused: s.refused.counts}),
 		promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn), MaxRequestsInFlight: 2,
 			Timeout: 10 * time.Second})
 }
@@ -66,7 +67,7 @@ func (s Front) API() http.Handler {
 
 // APIListener makes TLS of a listener for people and tools. Who has not shown a token is bounded there.
 func (s Front) APIListener(l net.Listener) net.Listener {
-	return newDoor(l, s.TLS.PeopleTLS(), s.Log)
+	return newDoor(l, s.TLS.PeopleTLS(), s.refused)
 }
 
 // APIServer is the server of API: requests are bounded in size and time.

@@ -92,6 +92,8 @@ type Server struct {
 	*roster
 	quorum *quorum
 	guard  *access.Guard
+	// refused are the connections that could ask for nothing.
+	refused *refusals
 	// filling gives hosts the addresses that they lack.
 	filling *coalesced
 }
@@ -112,7 +114,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
-		filling: &coalesced{}}
+		refused: newRefusals(o.Log), filling: &coalesced{}}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
@@ -173,7 +175,9 @@ type caller struct {
 func (s *Server) withCaller(r *http.Request) context.Context {
 	c := caller{address: r.RemoteAddr}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		c.peer, c.err = s.TLS.Renewing(r.TLS)
+		if c.peer, c.err = s.TLS.Renewing(r.TLS); c.err != nil {
+			s.refused.note(c.address, c.err)
+		}
 	}
 	return context.WithValue(r.Context(), callerKey{}, c)
 }
@@ -200,7 +204,7 @@ func addressOf(ctx context.Context) string {
 }
 
 // Listener makes TLS of a listener for hosts. Who has not proved who they are is bounded there.
-func (s *Server) Listener(l net.Listener) net.Listener { return newDoor(l, s.TLS.TLS(), s.Log) }
+func (s *Server) Listener(l net.Listener) net.Listener { return newDoor(l, s.TLS.TLS(), s.refused) }
 
 // HTTP is the server of one handler. Streams last, so that nothing but a request's beginning is bounded in time.
 func (s *Server) HTTP(h http.Handler) *http.Server {
