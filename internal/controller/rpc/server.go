@@ -25,9 +25,6 @@ import (
 // maxBody bounds what a caller may send at once, in bytes: a report of a host with the most ports, or a definition.
 const maxBody = 24 << 20
 
-// guestBody bounds what a caller without a certificate may send, in bytes: a token, and a request for a certificate.
-const guestBody = 64 << 10
-
 // Store is what a server needs of the store.
 type Store interface {
 	Get(store.Key) (store.Object, bool)
@@ -94,6 +91,8 @@ type Server struct {
 	guard  *access.Guard
 	// refused are the connections that could ask for nothing.
 	refused *refusals
+	// allowance bounds what hosts may send at a time.
+	allowance *allowance
 	// filling gives hosts the addresses that they lack.
 	filling *coalesced
 }
@@ -114,7 +113,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{Options: o, fleet: newFleet(o.Log, o.Epoch), gate: pki.NewGate(&pki.Revocations{}),
 		roster: &roster{store: o.Store}, quorum: &quorum{},
-		refused: newRefusals(o.Log), filling: &coalesced{}}
+		refused: newRefusals(o.Log), allowance: &allowance{}, filling: &coalesced{}}
 	s.TLS.Revoked = s.gate.Check
 	s.guard = access.New(access.Options{Token: Front{s}.apiToken, Audit: o.Audit, Log: o.Log, Now: o.TLS.Now})
 	s.links.dial = linker(identity.Client{Own: o.TLS.Own, Clock: identity.Clock{Now: o.TLS.Now}, Revoked: s.gate.Check})
@@ -153,9 +152,12 @@ func (s *Server) Hosts() http.Handler {
 	mux.Handle("POST "+lookPath, newLooks(s, true))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := s.withCaller(r)
-		if c, _ := ctx.Value(callerKey{}).(caller); c.peer == nil {
-			r.Body = http.MaxBytesReader(w, r.Body, guestBody)
+		leave, err := s.allowance.bound(ctx, w, r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+			return
 		}
+		defer leave()
 		mux.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
