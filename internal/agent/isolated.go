@@ -67,7 +67,8 @@ func (is *isolation) tell(src view.Source, sw *plan.Switch) bool {
 	}
 	is.events.Publish(e)
 	if isolated {
-		is.log.Warn("switch is cut off from the physical network", "switch", sw.Name, "why", why)
+		// Why is at each of its uplinks.
+		is.log.Warn("switch is cut off from the physical network", "switch", sw.Name)
 	} else {
 		is.log.Info("switch is no longer cut off from the physical network", "switch", sw.Name)
 	}
