@@ -138,8 +138,8 @@ func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, 
 		}
 	}
 	p, err := s.Store.Claim(ctx, r)
-	if isNotFound(err) && r.Port != "" && has == nil { // the port that its definition carries was removed
-		r.Port = ""
+	if isNotFound(err) && r.Port != "" && has == nil { // it was removed, or made after a snapshot that was restored
+		r.Port, r.Spare = "", true
 		p, err = s.Store.Claim(ctx, r)
 	}
 	if err != nil {

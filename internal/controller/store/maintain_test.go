@@ -257,3 +257,41 @@ func TestARestoreRaisesTheEpoch(t *testing.T) {
 		t.Error("a damaged snapshot is restored")
 	}
 }
+
+// A port that is free by a snapshot may have got an owner since, who comes for it yet. One who comes first and has had
+// another port is not given it, unless there is no other.
+func TestARestoreSparesPortsThatMayHaveGotOwners(t *testing.T) {
+	s := openNew(t)
+	withGroup(t, s, web, 3)
+	file := filepath.Join(t.TempDir(), "snapshot")
+	if _, err := s.SnapshotFile(patient(t), file); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	dir := filepath.Join(t.TempDir(), "restored")
+	if err := Restore(file, Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, Options{Dir: dir})
+	before := ports(t, r, web)
+	take := func(vm string, spare bool, limit int) (old bool) {
+		t.Helper()
+		p := claim(t, r, ClaimRequest{PortGroup: web, Binding: nic("b", vm), Spare: spare, Limit: limit})
+		_, old = before[p.ID]
+		return old
+	}
+	for i := range 2 {
+		if take(fmt.Sprintf("vm%d", i), true, 5) {
+			t.Errorf("VM %d of an elastic group gets a port that another may come for", i)
+		}
+	}
+	if !take("vm2", true, 5) {
+		t.Error("beyond the limit it gets none of those that there are")
+	}
+	if !take("vm3", false, 0) {
+		t.Error("one who has had no port gets none of the free ones")
+	}
+	if n := len(ports(t, r, web)); n != 5 {
+		t.Errorf("the group has %d ports", n)
+	}
+}

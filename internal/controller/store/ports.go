@@ -17,6 +17,9 @@ type ClaimRequest struct {
 	Binding
 	// Move lets the port come along when it is bound to the same adapter on another host.
 	Move bool
+	// Spare leaves the ports from before a restore to those who have had them since the snapshot, and come for them yet;
+	// it takes one of those only where the group has no other.
+	Spare bool
 	// Limit is how many ports an elastic port group may have: it grows when no port is free. 0 = it doesn't grow.
 	Limit int
 }
@@ -178,14 +181,38 @@ func (t *tx) putPort(c *chunk, p *Port) error {
 	return t.putChunk(c)
 }
 
-// unbound takes a free port, from a chunk by chance so that controllers seldom want the same one. The group grows when
-// it has none and may.
+// unbound takes a free port. The group grows when it has none and may.
 func (t *tx) unbound(r *ClaimRequest) (*chunk, *Port, error) {
+	if r.Spare {
+		first, err := t.number("chunksFrom")
+		if err != nil {
+			return nil, nil, err
+		}
+		c, p, err := t.unboundFrom(r, first)
+		if err == nil && p == nil {
+			c, p, err = t.grown(r)
+		}
+		var none *NoFreePort
+		if !errors.As(err, &none) {
+			return c, p, err
+		}
+	}
+	c, p, err := t.unboundFrom(r, 0)
+	if err == nil && p == nil {
+		return t.grown(r)
+	}
+	return c, p, err
+}
+
+// unboundFrom takes a free port of a chunk from that number on, nil for none: of one by chance, so that controllers seldom
+// want the same.
+func (t *tx) unboundFrom(r *ClaimRequest, from int64) (*chunk, *Port, error) {
 	candidates := t.mem.chunks(r.PortGroup, withFree)
 	rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 	if number, ok := t.near(r.PortGroup); ok {
 		candidates = append([]int64{number}, candidates...)
 	}
+	candidates = slices.DeleteFunc(candidates, func(n int64) bool { return n < from })
 	for i, number := range candidates {
 		if i > MaxChanges/4 { // a transaction compares so many keys, and all of these were full after all
 			break
@@ -200,7 +227,7 @@ func (t *tx) unbound(r *ClaimRequest) (*chunk, *Port, error) {
 			return c, p, err
 		}
 	}
-	return t.grown(r)
+	return nil, nil, nil
 }
 
 // grown adds ports to an elastic group and returns one of them.
