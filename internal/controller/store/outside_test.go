@@ -95,7 +95,7 @@ func (m *outsideMember) kill() {
 }
 
 func (o *outside) options() Options {
-	opts := Options{TLS: o.client, Prefix: "/site-a", Timeout: 2 * time.Second,
+	opts := Options{TLS: o.client, Prefix: "/site-a", Timeout: 10 * time.Second,
 		Maintain: Maintain{KeepRevisions: 100, DefragAbove: 1, DefragRatio: 0.5, Outside: true}}
 	for _, m := range o.members {
 		opts.Endpoints = append(opts.Endpoints, m.url)

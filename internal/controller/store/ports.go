@@ -17,8 +17,8 @@ type ClaimRequest struct {
 	Binding
 	// Move lets the port come along when it is bound to the same adapter on another host.
 	Move bool
-	// Spare leaves the ports from before a restore to those who have had them since the snapshot, and come for them yet;
-	// it takes one of those only where the group has no other.
+	// Spare leaves the ports from before a restore to those who have had them since the snapshot, and come for them
+	// yet; it takes one of those only where the group has no other.
 	Spare bool
 	// Limit is how many ports an elastic port group may have: it grows when no port is free. 0 = it doesn't grow.
 	Limit int
@@ -204,8 +204,8 @@ func (t *tx) unbound(r *ClaimRequest) (*chunk, *Port, error) {
 	return c, p, err
 }
 
-// unboundFrom takes a free port of a chunk from that number on, nil for none: of one by chance, so that controllers seldom
-// want the same.
+// unboundFrom takes a free port of a chunk from that number on, nil for none: of one by chance, so that controllers
+// seldom want the same.
 func (t *tx) unboundFrom(r *ClaimRequest, from int64) (*chunk, *Port, error) {
 	candidates := t.mem.chunks(r.PortGroup, withFree)
 	rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
