@@ -37,8 +37,8 @@ func TestTheContractMarksItsSecrets(t *testing.T) {
 		}
 		return true
 	})
-	if seen == 0 {
-		t.Error("no message has a secret: this test looks in the wrong place")
+	if seen < 6 {
+		t.Errorf("the messages have %d secrets: this test looks in the wrong place", seen)
 	}
 }
 
@@ -49,9 +49,8 @@ func unmarked(t *testing.T, m protoreflect.MessageDescriptor) (seen int) {
 	}
 	for i := range m.Fields().Len() {
 		f := m.Fields().Get(i)
-		text := f.Kind() == protoreflect.StringKind || f.Kind() == protoreflect.BytesKind
 		for _, name := range secretNames {
-			if !text || f.Name() != protoreflect.Name(name) || f.FullName() == "heddle.controller.v1.AuditEntry.token" {
+			if f.Name() != protoreflect.Name(name) || f.FullName() == "heddle.controller.v1.AuditEntry.token" {
 				continue // of an entry it is the token's id
 			}
 			seen++

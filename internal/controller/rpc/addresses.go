@@ -238,19 +238,7 @@ func (s granter) onBook(ctx context.Context, write func() error) (err error) {
 // bookCurrent returns when the fleet has what the store has of the book.
 func (s granter) bookCurrent(ctx context.Context) error {
 	o, _ := s.Store.Get(bookKey())
-	for {
-		s.fleet.mu.Lock()
-		reached, changed := s.fleet.addresses.version >= o.Version, s.fleet.changed
-		s.fleet.mu.Unlock()
-		if reached {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return until(ctx, s.fleet, func() bool { return s.fleet.addresses.version >= o.Version })
 }
 
 // joining are the changes by which a host that joins gets its addresses.

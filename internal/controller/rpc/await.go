@@ -8,32 +8,41 @@ import (
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
+// until returns when a condition holds, which is asked with the fleet's lock now and after each change; or when ctx
+// ends, with its error.
+func until(ctx context.Context, f *fleet, holds func() bool) error {
+	for {
+		f.mu.Lock()
+		is, changed := holds(), f.changed
+		f.mu.Unlock()
+		if is {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // settled waits until this controller has that revision and those of the hosts that are connected to it have answered,
 // for as long as patience.
 func (f *fleet) settled(ctx context.Context, revision int64, names []string, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	left := names
-	for {
-		f.mu.Lock()
-		if f.revision >= revision {
-			left = f.pending(left)
+	err := until(ctx, f, func() bool {
+		if f.revision < revision {
+			return false
 		}
-		done := f.revision >= revision && len(left) == 0
-		changed := f.changed
-		f.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return ctx.Err()
-			}
-			return nil
-		}
+		left = f.pending(left)
+		return len(left) == 0
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
 	}
+	return err
 }
 
 // pending is what is left of the names without those at the end whose hosts have answered: as every answer of a host is

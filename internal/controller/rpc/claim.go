@@ -72,19 +72,10 @@ func (s *Server) present(ctx context.Context, id string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	for {
-		s.fleet.mu.Lock()
-		changed := s.fleet.changed
-		s.fleet.mu.Unlock()
-		if s.fleet.knows(id) {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return connect.NewError(connect.CodeUnavailable, "the controller is starting")
-		}
+	if err := until(ctx, s.fleet, func() bool { return s.fleet.hosts[id] != nil }); err != nil {
+		return connect.NewError(connect.CodeUnavailable, "the controller is starting")
 	}
+	return nil
 }
 
 func (f *fleet) knows(id string) bool {

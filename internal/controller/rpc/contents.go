@@ -87,14 +87,18 @@ func (f contents) ownUpdate(was, own, shared, to *slice.Set, whole bool) *contro
 	if !whole {
 		u.From = old[:]
 	}
-	c := slice.Between(mine, own)
+	addChange(u, slice.Between(mine, own))
+	return u
+}
+
+// addChange adds to an update what makes one content another.
+func addChange(u *controllerv1.SliceUpdate, c slice.Change) {
 	for _, o := range c.Put {
 		u.Put = append(u.Put, &controllerv1.SliceObject{Kind: string(o.Kind), Name: o.Name, Doc: o.Doc})
 	}
 	for _, k := range c.Removed {
 		u.Removed = append(u.Removed, &controllerv1.SliceKey{Kind: string(k.Kind), Name: k.Name})
 	}
-	return u
 }
 
 // hostPorts are those that the definition gives a host. The caller holds the lock.

@@ -319,13 +319,7 @@ func (f *fleet) update(was, to *slice.Set) *controllerv1.SliceUpdate {
 	if !whole {
 		u.From = from[:]
 	}
-	c := slice.Between(was, to)
-	for _, o := range c.Put {
-		u.Put = append(u.Put, &controllerv1.SliceObject{Kind: string(o.Kind), Name: o.Name, Doc: o.Doc})
-	}
-	for _, k := range c.Removed {
-		u.Removed = append(u.Removed, &controllerv1.SliceKey{Kind: string(k.Kind), Name: k.Name})
-	}
+	addChange(u, slice.Between(was, to))
 	f.updates[key] = u
 	return u
 }

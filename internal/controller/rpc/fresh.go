@@ -23,7 +23,8 @@ func (s *Server) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return reaches(ctx, s.fleet, s.Store.Revision())
+	written := s.Store.Revision()
+	return until(ctx, s.fleet, func() bool { return s.fleet.read >= written })
 }
 
 // fresh is catchUp for those who read. It returns why what they read may be old, "" where it is not: a controller that
@@ -36,21 +37,4 @@ func (s *Server) fresh(ctx context.Context) (stale string) {
 		return fmt.Sprintf("the controllers' state did not answer, so that this may be old: %v", err)
 	}
 	return ""
-}
-
-// reaches returns when the fleet has that revision of the store.
-func reaches(ctx context.Context, f *fleet, revision int64) error {
-	for {
-		f.mu.Lock()
-		read, changed := f.read, f.changed
-		f.mu.Unlock()
-		if read >= revision {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

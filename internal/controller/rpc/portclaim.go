@@ -159,25 +159,16 @@ func isNotFound(err error) bool {
 func (f portKeeper) holder(ctx context.Context, h *host, n nic, incoming bool) (has *bound, elsewhere string) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	for {
-		f.mu.Lock()
+	_ = until(ctx, f.fleet, func() bool { // when the time is over, elsewhere says so
 		has, elsewhere = f.statics.byNIC[n], ""
 		for _, other := range f.statics.on(n) {
 			if other != h {
 				elsewhere = fmt.Sprintf("adapter %s of VM %s runs on host %s", n.adapter, n.vm, other.doc.Name)
 			}
 		}
-		changed := f.changed
-		f.mu.Unlock()
-		if elsewhere == "" || incoming {
-			return has, elsewhere
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return has, elsewhere
-		}
-	}
+		return elsewhere == "" || incoming
+	})
+	return has, elsewhere
 }
 
 // release gives up the port of an adapter on the host that asks.

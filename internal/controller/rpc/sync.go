@@ -84,20 +84,8 @@ func (f syncer) sync(ctx context.Context, name string, wait time.Duration, all b
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	list := f.resend(name, all)
-	for {
-		f.mu.Lock()
-		left := slices.ContainsFunc(list, f.unanswered)
-		changed := f.changed
-		f.mu.Unlock()
-		if left {
-			select {
-			case <-changed:
-				continue
-			case <-ctx.Done():
-			}
-		}
-		break
-	}
+	// When the time is over, those that have not answered say so.
+	_ = until(ctx, f.fleet, func() bool { return !slices.ContainsFunc(list, f.unanswered) })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]*controllerv1.SyncedHost, len(list))
