@@ -39,9 +39,8 @@ type Kernel interface {
 	// MACTable returns the capacity of the kernel's table of learned MACs.
 	MACTable() int
 	Repin() (int, error)
-	// Wake, Waits and Succeed are those of dataplane.Kernel.
-	Wake(id plan.PortID, wait uint32) error
-	Waits() (dataplane.Waits, error)
+	// Waits and Succeed are those of dataplane.Kernel.
+	Waits() dataplane.Waits
 	Succeed(port, successor, left plan.PortID) error
 	Close() error
 }

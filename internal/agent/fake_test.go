@@ -286,25 +286,33 @@ func (k *fakeKernel) Reteam(d binding.Desired) (dataplane.Instant, error) {
 	return k.Change(d, nil)
 }
 
-func (k *fakeKernel) Wake(id plan.PortID, wait uint32) error {
+func (k *fakeKernel) Waits() dataplane.Waits { return fakeWaits{k} }
+
+type fakeWaits struct{ *fakeKernel }
+
+func (k fakeWaits) End(id plan.PortID, wait uint32) error {
 	if k.awake == nil {
 		k.awake = map[plan.PortID]uint32{}
 	}
 	k.awake[id] = max(k.awake[id], wait)
 	return nil
 }
-func (k *fakeKernel) Waits() (dataplane.Waits, error) {
-	w := dataplane.Waits{Begun: map[plan.PortID]uint32{}, Over: k.awake}
+
+func (k fakeWaits) Over() (map[plan.PortID]uint32, error) { return k.awake, nil }
+
+func (k fakeWaits) Begun() (map[plan.PortID]uint32, error) {
+	all := map[plan.PortID]uint32{}
 	if len(k.applied) == 0 || k.lost {
-		return w, nil
+		return all, nil
 	}
 	for id, f := range k.last().Facts {
 		if f.Waits() {
-			w.Begun[id] = f.Wait
+			all[id] = f.Wait
 		}
 	}
-	return w, nil
+	return all, nil
 }
+
 func (k *fakeKernel) Succeed(port, successor, left plan.PortID) error {
 	k.succeeded = append(k.succeeded, [3]plan.PortID{port, successor, left})
 	return nil

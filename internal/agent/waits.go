@@ -143,7 +143,7 @@ func (wt *waiting) beginWait(w state.Wait) {
 
 // wake ends a wait, in the kernel first.
 func (wt *waiting) wake(w *state.Wait, why string) (ended bool) {
-	if err := wt.kernel.Wake(w.ID, w.Number); err != nil {
+	if err := wt.kernel.Waits().End(w.ID, w.Number); err != nil {
 		wt.complain("end the wait of a port", err)
 		return false
 	}
@@ -182,13 +182,13 @@ func (wt *waiting) lookForAwake() (changed bool) {
 	if !slices.ContainsFunc(wt.state.Waits, func(w state.Wait) bool { return w.Silent() }) {
 		return false
 	}
-	now, err := wt.kernel.Waits()
+	over, err := wt.kernel.Waits().Over()
 	if err != nil {
 		wt.complain("follow the ports that wait for their guests", err)
 		return false
 	}
 	for _, w := range wt.state.Waits {
-		changed = wt.take(w.ID, &w, presence.Sent(&w.Wait, now.Over[w.ID])) || changed
+		changed = wt.take(w.ID, &w, presence.Sent(&w.Wait, over[w.ID])) || changed
 	}
 	return changed
 }
@@ -238,18 +238,22 @@ func (wt *waiting) tellOverdue() {
 
 // resumeWaits takes over the waits of the previous agent, also those that it had no time to write down.
 func (wt *waiting) resumeWaits() error {
-	now, err := wt.kernel.Waits()
+	over, err := wt.kernel.Waits().Over()
 	if err != nil {
 		return err
 	}
-	for _, numbers := range []map[plan.PortID]uint32{now.Over, now.Begun} {
+	begun, err := wt.kernel.Waits().Begun()
+	if err != nil {
+		return err
+	}
+	for _, numbers := range []map[plan.PortID]uint32{over, begun} {
 		for _, n := range numbers { // also if that agent's state is lost
 			wt.state.LastWait = max(wt.state.LastWait, n)
 		}
 	}
 	wt.lookForAwake()
-	for id, n := range now.Begun {
-		if now.Over[id] < n {
+	for id, n := range begun {
+		if over[id] < n {
 			w := wt.state.WaitOf(id)
 			wt.take(id, w, presence.Resumed(presenceOf(w), n))
 		}

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -9,9 +8,64 @@ import (
 	"heddle/internal/plan"
 )
 
-// Wake ends the wait with that number at a port: its guest runs here (S99). This applies from the next frame on,
-// without a change of plan.
-func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
+// Waits are the waits of ports by their numbers (S99).
+type Waits interface {
+	// Begun are those of the active plan, ended by the program or not. After an upgrade that changes the layout of
+	// plans there are none until the next Change. It reads the records of all ports.
+	Begun() (map[plan.PortID]uint32, error)
+	// Over are, for every port that ever sent a frame while it waited or was woken, the last wait that has ended.
+	Over() (map[plan.PortID]uint32, error)
+	// End ends the wait with that number at a port: its guest runs here. This applies from the next frame on, without a
+	// change of plan.
+	End(id plan.PortID, wait uint32) error
+}
+
+// Waits returns the waits of the kernel's ports.
+func (k *Kernel) Waits() Waits { return waits{k} }
+
+type waits struct{ *Kernel }
+
+func (k waits) Begun() (map[plan.PortID]uint32, error) {
+	control, err := k.tables.inForce()
+	if err != nil {
+		return nil, err
+	}
+	const size = int64(unsafe.Sizeof(abi.Port{}))
+	records := make([]abi.Port, abi.MaxPorts)
+	half := int64(control.Generation & 1)
+	if err := readAt(k.objects.Ports, bytesOf(records), half*abi.MaxPorts*size); err != nil {
+		return nil, fmt.Errorf("read which ports wait: %w", err)
+	}
+	out := map[plan.PortID]uint32{}
+	for id, slot := range k.slots.Ports {
+		if r := &records[slot]; r.Rules&abi.RuleWaits != 0 {
+			out[id] = r.Wait
+		}
+	}
+	return out, nil
+}
+
+func (k waits) Over() (map[plan.PortID]uint32, error) {
+	var all contents[uint32, uint64]
+	if err := all.read(k.objects.Awake); err != nil {
+		return nil, fmt.Errorf("read which ports' waits are over: %w", err)
+	}
+	by := make(map[uint32]uint32, len(all.keys))
+	for i, slot := range all.keys {
+		if n := all.values[i]; n != 0 {
+			by[slot] = uint32(n)
+		}
+	}
+	out := make(map[plan.PortID]uint32, len(by))
+	for id, slot := range k.slots.Ports {
+		if n, ok := by[slot]; ok {
+			out[id] = n
+		}
+	}
+	return out, nil
+}
+
+func (k waits) End(id plan.PortID, wait uint32) error {
 	slot, ok := k.slots.Ports[id]
 	if !ok {
 		return nil // the port is not in the plan: there is nothing to wake
@@ -25,45 +79,6 @@ func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
 		return fmt.Errorf("end the wait of port %s: %w", id, err)
 	}
 	return nil
-}
-
-// Waits are the waits of ports by their numbers.
-type Waits struct {
-	// Begun are those of the active plan, ended by the program or not.
-	Begun map[plan.PortID]uint32
-	// Over are, for every port that ever sent a frame while it waited or was woken, the last wait that has ended.
-	Over map[plan.PortID]uint32
-}
-
-// Waits reads which ports wait. After an upgrade that changes the layout of plans nothing is Begun until the next
-// Change.
-func (k *Kernel) Waits() (Waits, error) {
-	control, err := k.tables.inForce()
-	if err != nil {
-		return Waits{}, err
-	}
-	const size = int64(unsafe.Sizeof(abi.Port{}))
-	records := make([]abi.Port, abi.MaxPorts)
-	half := int64(control.Generation & 1)
-	var over contents[uint32, uint64]
-	err = errors.Join(readAt(k.objects.Ports, bytesOf(records), half*abi.MaxPorts*size), over.read(k.objects.Awake))
-	if err != nil {
-		return Waits{}, fmt.Errorf("read which ports wait: %w", err)
-	}
-	ended := make(map[uint32]uint32, len(over.keys))
-	for i, slot := range over.keys {
-		ended[slot] = uint32(over.values[i])
-	}
-	w := Waits{map[plan.PortID]uint32{}, map[plan.PortID]uint32{}}
-	for id, slot := range k.slots.Ports {
-		if r := &records[slot]; r.Rules&abi.RuleWaits != 0 {
-			w.Begun[id] = r.Wait
-		}
-		if n := ended[slot]; n != 0 {
-			w.Over[id] = n
-		}
-	}
-	return w, nil
 }
 
 // Succeed replaces one port by another: the successor gets the name and the counters of the other port, and the other
