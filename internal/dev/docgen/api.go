@@ -14,6 +14,7 @@ import (
 
 	_ "heddle/api/heddle/agent/v1"      // the agent's schema
 	_ "heddle/api/heddle/controller/v1" // the controllers'
+	_ "heddle/api/heddle/host/v1"       // between hosts
 	"heddle/internal/api/wire"
 )
 
@@ -31,6 +32,7 @@ func schemas() []schema {
 		{"docs/reference/api.md", "heddle.agent.v1", "api/heddle/agent/v1/*.proto", apiIntro},
 		{"docs/reference/controller-api.md", "heddle.controller.v1", "api/heddle/controller/v1/*.proto",
 			controllerIntro},
+		{"docs/reference/host-api.md", "heddle.host.v1", "api/heddle/host/v1/*.proto", hostIntro},
 	}
 }
 
@@ -48,6 +50,14 @@ by the rules of the [agent's API](api.md).
 ` + "```sh" + `
 curl --unix-socket /run/heddle-controller/api.sock --json '{}' http://heddle/heddle.controller.v1.FleetService/ListHosts
 ` + "```" + `
+
+`
+
+const hostIntro = `# The API between hosts
+
+What one host of a cluster says to another while a port moves between them, and what that one answers:
+[Connect](https://connectrpc.com) over protobuf, by the rules of the [agent's API](api.md). TLS 1.3, where both sides show
+[certificates](../explanation/identity.md) of the cluster. A host listens for it only while a port waits for its guest.
 
 `
 

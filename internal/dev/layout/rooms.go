@@ -51,6 +51,7 @@ func rules() map[string]Rule {
 		}
 	}
 	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1",
+		"api/heddle/host/v1", "api/heddle/host/v1/hostv1connect",
 		"api/heddle/controller/v1", "api/heddle/controller/v1/controllerv1connect",
 		"internal/identity",
 		"internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable",

@@ -409,7 +409,9 @@ type FollowSliceRequest struct {
 	// answer is a part of what the host answers a call.
 	Answer *HostAnswer `protobuf:"bytes,20,opt,name=answer,proto3" json:"answer,omitempty"`
 	// claims are for static ports.
-	Claims        []*PortClaim `protobuf:"bytes,50,rep,name=claims,proto3" json:"claims,omitempty"`
+	Claims []*PortClaim `protobuf:"bytes,50,rep,name=claims,proto3" json:"claims,omitempty"`
+	// offers is unset where they are as before.
+	Offers        *HostOffers `protobuf:"bytes,70,opt,name=offers,proto3" json:"offers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -489,6 +491,13 @@ func (x *FollowSliceRequest) GetAnswer() *HostAnswer {
 func (x *FollowSliceRequest) GetClaims() []*PortClaim {
 	if x != nil {
 		return x.Claims
+	}
+	return nil
+}
+
+func (x *FollowSliceRequest) GetOffers() *HostOffers {
+	if x != nil {
+		return x.Offers
 	}
 	return nil
 }
@@ -1560,7 +1569,10 @@ type HostPort struct {
 	// kept: the definition lacks its port group, with which the host goes on for it.
 	Kept bool `protobuf:"varint,61,opt,name=kept,proto3" json:"kept,omitempty"`
 	// rival: its conflict is another guest with the same adapter, as a controller said.
-	Rival         bool `protobuf:"varint,62,opt,name=rival,proto3" json:"rival,omitempty"`
+	Rival bool `protobuf:"varint,62,opt,name=rival,proto3" json:"rival,omitempty"`
+	// generation rises on whatever host the guest begins to run: the highest one says where the port is (S100). 0 from a
+	// host of an earlier version.
+	Generation    uint64 `protobuf:"varint,70,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1714,6 +1726,13 @@ func (x *HostPort) GetRival() bool {
 	return false
 }
 
+func (x *HostPort) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
 // FollowSliceResponse is what a controller says.
 type FollowSliceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1740,7 +1759,9 @@ type FollowSliceResponse struct {
 	// ports is unset where they are as before.
 	Ports *StaticPorts `protobuf:"bytes,51,opt,name=ports,proto3" json:"ports,omitempty"`
 	// conflicts is unset where they are as before.
-	Conflicts     *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	Conflicts *PortConflicts `protobuf:"bytes,52,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	// moves is unset where they are as before.
+	Moves         *HostMoves `protobuf:"bytes,70,opt,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1855,6 +1876,13 @@ func (x *FollowSliceResponse) GetPorts() *StaticPorts {
 func (x *FollowSliceResponse) GetConflicts() *PortConflicts {
 	if x != nil {
 		return x.Conflicts
+	}
+	return nil
+}
+
+func (x *FollowSliceResponse) GetMoves() *HostMoves {
+	if x != nil {
+		return x.Moves
 	}
 	return nil
 }
@@ -2181,7 +2209,7 @@ var File_heddle_controller_v1_host_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a heddle/controller/v1/slice.proto\"\x17\n" +
+	"\x1fheddle/controller/v1/host.proto\x12\x14heddle.controller.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/move.proto\x1a heddle/controller/v1/slice.proto\"\x17\n" +
 	"\x15PingControllerRequest\"\x18\n" +
 	"\x16PingControllerResponse\"l\n" +
 	"\x0fJoinHostRequest\x12\x19\n" +
@@ -2201,7 +2229,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x10RenewHostRequest\x12\x10\n" +
 	"\x03csr\x18\x01 \x01(\fR\x03csr\"S\n" +
 	"\x11RenewHostResponse\x12>\n" +
-	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xa2\x03\n" +
+	"\bidentity\x18\x01 \x01(\v2\".heddle.controller.v1.HostIdentityR\bidentity\"\xdc\x03\n" +
 	"\x12FollowSliceRequest\x125\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1f.heddle.controller.v1.HostHelloR\x05hello\x12T\n" +
 	"\x0facknowledgement\x18\x02 \x01(\v2*.heddle.controller.v1.SliceAcknowledgementR\x0facknowledgement\x128\n" +
@@ -2209,7 +2237,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x04pong\x18\x04 \x01(\x04R\x04pong\x12>\n" +
 	"\x06change\x18( \x01(\v2&.heddle.controller.v1.HostReportChangeR\x06change\x128\n" +
 	"\x06answer\x18\x14 \x01(\v2 .heddle.controller.v1.HostAnswerR\x06answer\x127\n" +
-	"\x06claims\x182 \x03(\v2\x1f.heddle.controller.v1.PortClaimR\x06claims\"\xe0\x01\n" +
+	"\x06claims\x182 \x03(\v2\x1f.heddle.controller.v1.PortClaimR\x06claims\x128\n" +
+	"\x06offers\x18F \x01(\v2 .heddle.controller.v1.HostOffersR\x06offers\"\xe0\x01\n" +
 	"\tPortClaim\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -2292,7 +2321,7 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\bswitches\x18< \x03(\v2 .heddle.controller.v1.HostSwitchR\bswitches\"9\n" +
 	"\vHostPortKey\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xa7\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xc7\x03\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -2311,7 +2340,10 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\aarrived\x18\x19 \x01(\bR\aarrived\x12\x16\n" +
 	"\x06absent\x18< \x01(\bR\x06absent\x12\x12\n" +
 	"\x04kept\x18= \x01(\bR\x04kept\x12\x14\n" +
-	"\x05rival\x18> \x01(\bR\x05rival\"\xc4\x04\n" +
+	"\x05rival\x18> \x01(\bR\x05rival\x12\x1e\n" +
+	"\n" +
+	"generation\x18F \x01(\x04R\n" +
+	"generation\"\xfb\x04\n" +
 	"\x13FollowSliceResponse\x129\n" +
 	"\x06update\x18\x01 \x01(\v2!.heddle.controller.v1.SliceUpdateR\x06update\x12<\n" +
 	"\acurrent\x18\x02 \x01(\v2\".heddle.controller.v1.SliceVersionR\acurrent\x12 \n" +
@@ -2324,7 +2356,8 @@ const file_heddle_controller_v1_host_proto_rawDesc = "" +
 	"\x06forced\x18\x1e \x01(\bR\x06forced\x12:\n" +
 	"\aanswers\x182 \x03(\v2 .heddle.controller.v1.PortAnswerR\aanswers\x127\n" +
 	"\x05ports\x183 \x01(\v2!.heddle.controller.v1.StaticPortsR\x05ports\x12A\n" +
-	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\"-\n" +
+	"\tconflicts\x184 \x01(\v2#.heddle.controller.v1.PortConflictsR\tconflicts\x125\n" +
+	"\x05moves\x18F \x01(\v2\x1f.heddle.controller.v1.HostMovesR\x05moves\"-\n" +
 	"\x10RenewCertificate\x12\x19\n" +
 	"\bsame_key\x18\x01 \x01(\bR\asameKey\"\x85\x01\n" +
 	"\bHostCall\x12\x0e\n" +
@@ -2403,9 +2436,11 @@ var file_heddle_controller_v1_host_proto_goTypes = []any{
 	(*HostAnswerBegin)(nil),        // 28: heddle.controller.v1.HostAnswerBegin
 	nil,                            // 29: heddle.controller.v1.HostCallBegin.HeadersEntry
 	nil,                            // 30: heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	(*SliceVersion)(nil),           // 31: heddle.controller.v1.SliceVersion
-	(*timestamppb.Timestamp)(nil),  // 32: google.protobuf.Timestamp
-	(*SliceUpdate)(nil),            // 33: heddle.controller.v1.SliceUpdate
+	(*HostOffers)(nil),             // 31: heddle.controller.v1.HostOffers
+	(*SliceVersion)(nil),           // 32: heddle.controller.v1.SliceVersion
+	(*timestamppb.Timestamp)(nil),  // 33: google.protobuf.Timestamp
+	(*SliceUpdate)(nil),            // 34: heddle.controller.v1.SliceUpdate
+	(*HostMoves)(nil),              // 35: heddle.controller.v1.HostMoves
 }
 var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	4,  // 0: heddle.controller.v1.JoinHostResponse.identity:type_name -> heddle.controller.v1.HostIdentity
@@ -2416,45 +2451,47 @@ var file_heddle_controller_v1_host_proto_depIdxs = []int32{
 	20, // 5: heddle.controller.v1.FollowSliceRequest.change:type_name -> heddle.controller.v1.HostReportChange
 	27, // 6: heddle.controller.v1.FollowSliceRequest.answer:type_name -> heddle.controller.v1.HostAnswer
 	8,  // 7: heddle.controller.v1.FollowSliceRequest.claims:type_name -> heddle.controller.v1.PortClaim
-	10, // 8: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
-	10, // 9: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
-	13, // 10: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
-	31, // 11: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
-	16, // 12: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
-	31, // 13: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
-	22, // 14: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
-	19, // 15: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	17, // 16: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
-	18, // 17: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
-	31, // 18: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
-	22, // 19: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
-	21, // 20: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
-	17, // 21: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
-	32, // 22: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
-	33, // 23: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
-	31, // 24: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
-	24, // 25: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
-	25, // 26: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
-	9,  // 27: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
-	11, // 28: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
-	12, // 29: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
-	26, // 30: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
-	29, // 31: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
-	28, // 32: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
-	30, // 33: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
-	2,  // 34: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
-	5,  // 35: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
-	7,  // 36: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
-	0,  // 37: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
-	3,  // 38: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
-	6,  // 39: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
-	23, // 40: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
-	1,  // 41: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
-	38, // [38:42] is the sub-list for method output_type
-	34, // [34:38] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	31, // 8: heddle.controller.v1.FollowSliceRequest.offers:type_name -> heddle.controller.v1.HostOffers
+	10, // 9: heddle.controller.v1.PortAnswer.port:type_name -> heddle.controller.v1.StaticPort
+	10, // 10: heddle.controller.v1.StaticPorts.put:type_name -> heddle.controller.v1.StaticPort
+	13, // 11: heddle.controller.v1.PortConflicts.conflicts:type_name -> heddle.controller.v1.PortConflict
+	32, // 12: heddle.controller.v1.HostHello.have:type_name -> heddle.controller.v1.SliceVersion
+	16, // 13: heddle.controller.v1.HostHello.report:type_name -> heddle.controller.v1.HostReport
+	32, // 14: heddle.controller.v1.SliceAcknowledgement.version:type_name -> heddle.controller.v1.SliceVersion
+	22, // 15: heddle.controller.v1.HostReport.ports:type_name -> heddle.controller.v1.HostPort
+	19, // 16: heddle.controller.v1.HostReport.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	17, // 17: heddle.controller.v1.HostReport.switches:type_name -> heddle.controller.v1.HostSwitch
+	18, // 18: heddle.controller.v1.HostSwitch.uplinks:type_name -> heddle.controller.v1.HostUplink
+	32, // 19: heddle.controller.v1.RevertedSlice.version:type_name -> heddle.controller.v1.SliceVersion
+	22, // 20: heddle.controller.v1.HostReportChange.put:type_name -> heddle.controller.v1.HostPort
+	21, // 21: heddle.controller.v1.HostReportChange.removed:type_name -> heddle.controller.v1.HostPortKey
+	17, // 22: heddle.controller.v1.HostReportChange.switches:type_name -> heddle.controller.v1.HostSwitch
+	33, // 23: heddle.controller.v1.HostPort.since:type_name -> google.protobuf.Timestamp
+	34, // 24: heddle.controller.v1.FollowSliceResponse.update:type_name -> heddle.controller.v1.SliceUpdate
+	32, // 25: heddle.controller.v1.FollowSliceResponse.current:type_name -> heddle.controller.v1.SliceVersion
+	24, // 26: heddle.controller.v1.FollowSliceResponse.renew:type_name -> heddle.controller.v1.RenewCertificate
+	25, // 27: heddle.controller.v1.FollowSliceResponse.call:type_name -> heddle.controller.v1.HostCall
+	9,  // 28: heddle.controller.v1.FollowSliceResponse.answers:type_name -> heddle.controller.v1.PortAnswer
+	11, // 29: heddle.controller.v1.FollowSliceResponse.ports:type_name -> heddle.controller.v1.StaticPorts
+	12, // 30: heddle.controller.v1.FollowSliceResponse.conflicts:type_name -> heddle.controller.v1.PortConflicts
+	35, // 31: heddle.controller.v1.FollowSliceResponse.moves:type_name -> heddle.controller.v1.HostMoves
+	26, // 32: heddle.controller.v1.HostCall.begin:type_name -> heddle.controller.v1.HostCallBegin
+	29, // 33: heddle.controller.v1.HostCallBegin.headers:type_name -> heddle.controller.v1.HostCallBegin.HeadersEntry
+	28, // 34: heddle.controller.v1.HostAnswer.begin:type_name -> heddle.controller.v1.HostAnswerBegin
+	30, // 35: heddle.controller.v1.HostAnswerBegin.headers:type_name -> heddle.controller.v1.HostAnswerBegin.HeadersEntry
+	2,  // 36: heddle.controller.v1.HostService.JoinHost:input_type -> heddle.controller.v1.JoinHostRequest
+	5,  // 37: heddle.controller.v1.HostService.RenewHost:input_type -> heddle.controller.v1.RenewHostRequest
+	7,  // 38: heddle.controller.v1.HostService.FollowSlice:input_type -> heddle.controller.v1.FollowSliceRequest
+	0,  // 39: heddle.controller.v1.HostService.PingController:input_type -> heddle.controller.v1.PingControllerRequest
+	3,  // 40: heddle.controller.v1.HostService.JoinHost:output_type -> heddle.controller.v1.JoinHostResponse
+	6,  // 41: heddle.controller.v1.HostService.RenewHost:output_type -> heddle.controller.v1.RenewHostResponse
+	23, // 42: heddle.controller.v1.HostService.FollowSlice:output_type -> heddle.controller.v1.FollowSliceResponse
+	1,  // 43: heddle.controller.v1.HostService.PingController:output_type -> heddle.controller.v1.PingControllerResponse
+	40, // [40:44] is the sub-list for method output_type
+	36, // [36:40] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_host_proto_init() }
@@ -2462,6 +2499,7 @@ func file_heddle_controller_v1_host_proto_init() {
 	if File_heddle_controller_v1_host_proto != nil {
 		return
 	}
+	file_heddle_controller_v1_move_proto_init()
 	file_heddle_controller_v1_slice_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1,0 +1,2 @@
+// Package hostv1 has the messages of the contract between two hosts of a cluster, generated from the schema beside it.
+package hostv1

@@ -1,0 +1,3 @@
+// Package hostv1connect has the service of the contract between two hosts of a cluster for Connect, generated from the
+// schema.
+package hostv1connect
