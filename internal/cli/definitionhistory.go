@@ -21,9 +21,8 @@ func newDefinitionHistory(d Deps, t *fleetTarget) *cobra.Command {
 		Use: "history", Aliases: []string{"log"}, Short: "List the changes of the definition, the newest first",
 		Long: "List the changes of the definition, the newest first: which revision each has made, when, by whom, " +
 			"and why (-m of \"apply\"). \"definition diff\" says what a change did, \"definition rollback\" brings a " +
-			"revision back.\n\nThe controllers keep 1000 changes, and more until the oldest can go; --history-changes "+
-			"" +
-			"and --history-time of heddle-controller say otherwise.",
+			"revision back.\n\nThe controllers keep 1000 changes, and more until the oldest can go; " +
+			"--history-changes and --history-time of heddle-controller say otherwise.",
 		Example: "  heddle definition history\n  heddle definition history --last 100 -o json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -147,9 +146,8 @@ func newDefinitionRollback(d Deps, t *fleetTarget) *cobra.Command {
 	c := &cobra.Command{
 		Use: "rollback REVISION", Short: "Make the definition what it was at an earlier revision",
 		Long: "Make the definition what it was at an earlier revision (\"heddle definition history\"). That is a " +
-			"change like any other: all or nothing, with a revision of its own, refused where it removes a port group "+
-			"" +
-			"that is in use, and it can be rolled back.",
+			"change like any other: all or nothing, with a revision of its own, refused where it removes a port " +
+			"group that is in use, and it can be rolled back.",
 		Example: "  heddle definition rollback 42 --dry-run\n  heddle definition rollback 42 -m 'VLAN 20 was wrong'",
 		Args:    exactly("REVISION"),
 		RunE: func(c *cobra.Command, args []string) (err error) {
