@@ -26,12 +26,12 @@ type offering struct {
 }
 
 // Offer has the controllers told which moves this host offers to take over: all of them, each time. Each conversation
-// begins with them. It does not block; the message is not changed afterwards. Who offers the same again says nothing.
+// begins with them. It is for one goroutine, and does not block; the message is not changed afterwards.
 func (o *offering) Offer(all *controllerv1.HostOffers) {
-	if was := o.offers.Swap(all); proto.Equal(was, all) {
-		o.offers.Store(was)
+	if proto.Equal(o.offers.Load(), all) {
 		return
 	}
+	o.offers.Store(all)
 	select {
 	case o.again <- struct{}{}:
 	default:

@@ -67,7 +67,7 @@ func NewCaller(o CallerOptions) *Caller {
 }
 
 // Call gives the target of an order a copy. An error of code NotFound is of a target that has no such move;
-// PermissionDenied is of one that was told of another source.
+// PermissionDenied is of one that was told of another source. After Unavailable it is worth another try.
 func (c *Caller) Call(ctx context.Context, order *controllerv1.MoveOrder, q *hostv1.CopyPortRequest) (
 	*hostv1.CopyPortResponse, error) {
 	list, err := CheckAddresses(order.GetAddresses())
@@ -79,6 +79,9 @@ func (c *Caller) Call(ctx context.Context, order *controllerv1.MoveOrder, q *hos
 	t.addresses = list
 	t.mu.Unlock()
 	a, err := t.rpc.CopyPort(ctx, q)
+	if connect.CodeOf(err) == connect.CodeCanceled && ctx.Err() == nil { // the connection has ended meanwhile
+		err = connect.NewError(connect.CodeUnavailable, err.Error())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("host %s, which takes over the port: %w", order.GetHostName(), err)
 	}
