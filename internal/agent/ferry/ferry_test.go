@@ -343,7 +343,8 @@ func TestOffered(t *testing.T) {
 
 func TestCheckListen(t *testing.T) {
 	for at, good := range map[string]bool{"": true, None: true, DefaultListen: true, "192.0.2.1:7413": true,
-		"[2001:db8::1]:0": true, "host:7413": false, "7413": false, "192.0.2.1": false, ":x y": false, ":70000": false} {
+		"[2001:db8::1]:0": true, "host:7413": false, "7413": false, "192.0.2.1": false, ":x y": false,
+		":70000": false} {
 		if err := CheckListen(at); (err == nil) != good {
 			t.Errorf("%q: %v", at, err)
 		}

@@ -102,9 +102,3 @@ func (c *crowd) leave(v *visitor) {
 		}
 	}
 }
-
-func (c *crowd) size() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.order)
-}

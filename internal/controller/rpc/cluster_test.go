@@ -135,7 +135,8 @@ func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.S
 		Authority: pki.NewCurrent(c.authority), Epoch: 1,
 		SpreadTime: time.Hour, // hosts stay where a test has them
 		Log:        slog.New(slog.NewTextHandler(c.log, nil)),
-		TLS:        pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}}))(t)
+		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil },
+			Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c.address = l.Addr().String()
 	if err := c.Announce(t.Context(), Controller{ID: id, Name: id, Address: c.address}); err != nil {
