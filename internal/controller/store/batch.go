@@ -66,10 +66,8 @@ type written struct {
 func newBatcher(s *Store) *batcher {
 	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
-		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges,
-		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
 		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.refused,
-		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }}
+		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
 }
 
 func (b *batcher) run(ctx context.Context) {
