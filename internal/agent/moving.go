@@ -55,8 +55,8 @@ type moving struct {
 	// door is nil for a host that takes no copies, caller for one that gives none.
 	door   door
 	caller caller
-	// offer tells the controllers which moves the host takes over; false where it is in no cluster.
-	offer func(*controllerv1.HostOffers) bool
+	// offer tells the controllers which moves the host takes over.
+	offer func(*controllerv1.HostOffers)
 	// changed says that what is reported may be another.
 	changed func()
 
@@ -75,7 +75,7 @@ type moving struct {
 // newMoving returns the owner, with the records of the previous agent.
 func newMoving(s *shared) *moving {
 	mv := &moving{shared: s, ferries: map[string]*ferrying{}, packed: map[plan.PortID][]byte{},
-		news: make(chan struct{}), offer: func(*controllerv1.HostOffers) bool { return false }, changed: func() {},
+		news: make(chan struct{}), offer: func(*controllerv1.HostOffers) {}, changed: func() {},
 		expects: map[string]string{}}
 	mv.resume()
 	return mv

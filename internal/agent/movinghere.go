@@ -11,9 +11,19 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	hostv1 "heddle/api/heddle/host/v1"
+	"heddle/internal/agent/ferry"
 	"heddle/internal/agent/moves"
 	"heddle/internal/agent/state"
 )
+
+// openDoor prepares what hosts say to each other about moves. The door itself opens when a port waits for its guest.
+func (a *Agent) openDoor(o Options) {
+	a.moving.door = ferry.New(ferry.Options{Listen: o.MoveListen, Identity: a.membership.between,
+		Expect: a.moving.expected, Take: a.moving.take, First: a.membership.local, Log: a.log})
+	out := ferry.NewCaller(ferry.CallerOptions{Identity: a.membership.between})
+	a.moving.caller = out
+	a.closers = append(a.closers, func() error { out.Close(); return nil })
+}
 
 // begins makes the record of a port that begins to wait for its guest.
 func (mv *moving) begins(t *state.Travel, wait uint32, now time.Time) {
