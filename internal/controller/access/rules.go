@@ -29,7 +29,7 @@ func RuleOf(procedure string) Rule {
 	// What only reads. Each is listed here, since a call may be added elsewhere by who does not know this list.
 	case "GetDefinition", "ListHosts", "ListFleetPorts", "ListControllers", "ListStaticPorts", "GetControllerStatus",
 		"GetTrust",
-		"GetRoot", "WhoAmI",
+		"GetRoot", "WhoAmI", "ListChanges", "CompareDefinitions", "GetPastDefinition",
 		"metrics":
 		return Rule{Role: identity.Viewer}
 	// What is done with ports, and changes nothing else.

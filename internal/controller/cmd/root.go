@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"heddle/internal/controller"
+	"heddle/internal/controller/history"
 )
 
 // Where a controller has its things unless flags say otherwise.
@@ -112,6 +113,11 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 		"(default: the host of --advertise and the port of --listen-peers)")
 	f.StringVar(&o.Controller, "name", "", "name of this controller, for people (default: the machine's)")
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
+	f.Int64Var(&o.History.Changes, "history-changes", history.DefaultKeep().Changes,
+		"how many changes of the definition "+
+			"are kept at least; 0 for none")
+	f.DurationVar(&o.History.Time, "history-time", 0, "after what time changes are no longer kept, such as 8760h;\n0 "+
+		"for never")
 	etcdFlags(f, &o.Outside)
 }
 
