@@ -63,13 +63,13 @@ func outsideFlags(dir, prefix string) []string {
 		filepath.Join(dir, "cert"), "--etcd-key", filepath.Join(dir, "key"), "--etcd-prefix", prefix}
 }
 
-// askEtcd asks that etcd by its JSON, for its maintenance, as who runs it would.
+// askEtcd asks that etcd by its JSON, as who runs it would with etcdctl.
 func askEtcd(t *testing.T, ns *netns.NS, dir, what, question string, answer any) error {
 	t.Helper()
 	testkit.Tool(t, "curl")
 	cmd := exec.Command("curl", "--silent", "--show-error", "--fail", "--cacert", filepath.Join(dir, "ca"), "--cert",
 		filepath.Join(dir, "cert"), "--key", filepath.Join(dir, "key"), "--data", question,
-		etcdURL+"/v3/maintenance/"+what)
+		etcdURL+"/v3/"+what)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := ns.Start(cmd)

@@ -130,9 +130,9 @@ func TestS103_AnEtcdOfOthersWhoseQuotaIsReached(t *testing.T) {
 	startEtcd(t, ns, dir)
 	var alarms struct{ Alarms []struct{ MemberID string } }
 	c.Await("etcd answers", func() bool {
-		return askEtcd(t, ns, dir, "alarm", `{"action": "GET"}`, &alarms) == nil && len(alarms.Alarms) == 1
+		return askEtcd(t, ns, dir, "maintenance/alarm", `{"action": "GET"}`, &alarms) == nil && len(alarms.Alarms) == 1
 	})
-	err := askEtcd(t, ns, dir, "alarm", fmt.Sprintf(`{"action": "DEACTIVATE", "alarm": "NOSPACE", "memberID": %q}`,
+	err := askEtcd(t, ns, dir, "maintenance/alarm", fmt.Sprintf(`{"action": "DEACTIVATE", "alarm": "NOSPACE", "memberID": %q}`,
 		alarms.Alarms[0].MemberID), nil)
 	if err != nil {
 		t.Fatal(err)
