@@ -84,8 +84,8 @@ func (t *Trust) Host(shown []*x509.Certificate, clock Clock) (*Peer, error) {
 	}
 	at := clock.For(p.Certificate)
 	if at.After(p.Certificate.NotAfter) {
-		return nil, refused(Overdue, p.Name, "it expired on %s, and it is %s; correct this clock, or look at that host "+
-			"why it did not renew its certificate", stamp(p.Certificate.NotAfter), stamp(at))
+		return nil, refused(Overdue, p.Name, "it expired on %s, and it is %s; correct this clock, or look at that "+
+			"host why it did not renew its certificate", stamp(p.Certificate.NotAfter), stamp(at))
 	}
 	return p, t.chain(p, shown[1:], at, at, x509.ExtKeyUsageClientAuth)
 }

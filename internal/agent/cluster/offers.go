@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync/atomic"
 
+	"google.golang.org/protobuf/proto"
+
 	controllerv1 "heddle/api/heddle/controller/v1"
 )
 
@@ -24,9 +26,12 @@ type offering struct {
 }
 
 // Offer has the controllers told which moves this host offers to take over: all of them, each time. Each conversation
-// begins with them. It does not block; the message is not changed afterwards.
+// begins with them. It does not block; the message is not changed afterwards. Who offers the same again says nothing.
 func (o *offering) Offer(all *controllerv1.HostOffers) {
-	o.offers.Store(all)
+	if was := o.offers.Swap(all); proto.Equal(was, all) {
+		o.offers.Store(was)
+		return
+	}
 	select {
 	case o.again <- struct{}{}:
 	default:

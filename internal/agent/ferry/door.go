@@ -53,7 +53,7 @@ type Door struct {
 
 	mu     sync.Mutex
 	open   *opened
-	failed string // what was logged last about why it is not open
+	failed bool // the log says that it cannot be opened
 }
 
 // opened is an open door.
@@ -67,11 +67,11 @@ type opened struct {
 func New(o Options) *Door { return &Door{Options: o, refused: newRefusals(o.Log)} }
 
 // ErrDisabled is returned by a door that is to stay closed.
-var ErrDisabled = errors.New("this host takes no calls of other hosts (--move-listen none): what ports had where they " +
-	"come from stays behind")
+var ErrDisabled = errors.New("this host takes no calls of other hosts (--move-listen none): what ports had where " +
+	"they come from stays behind")
 
-// Open opens the door where it is not open, and returns the addresses, HOST:PORT, at which other hosts may reach it: 8 at
-// most, the likeliest first.
+// Open opens the door where it is not open, and returns the addresses, HOST:PORT, at which other hosts may reach it: 8
+// at most, the likeliest first.
 func (d *Door) Open() (addresses []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,13 +82,13 @@ func (d *Door) Open() (addresses []string, err error) {
 		if err := d.listen(); err != nil {
 			err = fmt.Errorf("take calls of other hosts about ports that come here: %w (--move-listen names another "+
 				"address)", err)
-			if err.Error() != d.failed {
+			if !d.failed {
+				d.failed = true
 				d.Log.Error("no door for moves is open", "err", err)
-				d.failed = err.Error()
 			}
 			return nil, err
 		}
-		d.failed = ""
+		d.failed = false
 	}
 	var first []netip.Addr
 	if d.First != nil {

@@ -52,7 +52,9 @@ templates:
 type controller struct {
 	*Server
 	t         *testing.T
+	id        string
 	authority *pki.Authority
+	disk      *store.Store
 	log       *lines
 	door      *door
 	address   string
@@ -103,7 +105,7 @@ func (c *controller) pass(d time.Duration) {
 	c.later.Add(int64(d))
 	key := must(identity.NewKey())(c.t)
 	csr := must(key.Request())(c.t)
-	issued := must(c.authority.IssueController(csr, pki.Subject{ID: "c1"}, c.now()))(c.t)
+	issued := must(c.authority.IssueController(csr, pki.Subject{ID: c.id}, c.now()))(c.t)
 	c.creds.Store(c.authority.Serving(issued.Certificate, key))
 }
 
@@ -116,20 +118,27 @@ func newAuthority(t *testing.T) *pki.Authority {
 // newController is one with an etcd of its own.
 func newController(t *testing.T) *controller {
 	t.Helper()
-	c := &controller{t: t, authority: newAuthority(t), log: &lines{}}
 	st := must(store.Open(t.Context(), store.Options{Dir: t.TempDir(), Fast: true}))(t)
 	t.Cleanup(st.Close)
+	return controllerOn(t, "c1", newAuthority(t), st)
+}
+
+// controllerOn is one on a store that others may use too.
+func controllerOn(t *testing.T, id string, authority *pki.Authority, st *store.Store) *controller {
+	t.Helper()
+	c := &controller{t: t, id: id, authority: authority, disk: st, log: &lines{}}
 	c.pass(0)
 	c.auditDir = filepath.Join(t.TempDir(), "audit")
 	record := must(audit.Open(c.auditDir, audit.DefaultBounds(), c.now))(t)
 	t.Cleanup(func() { _ = record.Close() })
 	c.Server = must(New(Options{Audit: record, Store: st, Past: store.PastOf(st), KeepHistory: history.DefaultKeep(),
 		Authority: pki.NewCurrent(c.authority), Epoch: 1,
-		Log: slog.New(slog.NewTextHandler(c.log, nil)),
-		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}}))(t)
+		SpreadTime: time.Hour, // hosts stay where a test has them
+		Log:        slog.New(slog.NewTextHandler(c.log, nil)),
+		TLS:        pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c.address = l.Addr().String()
-	if err := c.Announce(t.Context(), Controller{ID: "c1", Name: "c1", Address: c.address}); err != nil {
+	if err := c.Announce(t.Context(), Controller{ID: id, Name: id, Address: c.address}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -214,6 +223,8 @@ type machine struct {
 	refuses []string
 	taken   int
 	stop    func()
+	at      string // the controller that it goes to alone; "" for whichever
+	moves   *controllerv1.HostMoves
 }
 
 // Given is what the machine has active.
@@ -272,11 +283,25 @@ func (m *machine) join(name, token string, replace bool) {
 		Name: name, Replace: replace}))(m.c.t)
 }
 
+// pinned is a host's record with one controller alone.
+type pinned struct {
+	*cluster.Record
+	at string
+}
+
+// Controllers are the addresses to try.
+func (p pinned) Controllers() []string {
+	if p.at != "" {
+		return []string{p.at}
+	}
+	return p.Record.Controllers()
+}
+
 // start begins the conversation; it ends with the test.
 func (m *machine) start() *machine {
 	ctx, cancel := context.WithCancel(context.Background())
-	m.client = cluster.New(cluster.Options{Host: m, Membership: m.record, Version: "test", Calls: m.calls,
-		Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err error) {
+	m.client = cluster.New(cluster.Options{Host: m, Membership: pinned{m.record, m.at}, Version: "test",
+		Calls: m.calls, Moves: m, Log: slog.New(slog.DiscardHandler), Connected: func(_ string, err error) {
 			if err != nil {
 				m.mu.Lock()
 				m.said = append(m.said, err.Error())

@@ -57,6 +57,8 @@ type fleet struct {
 	roster  int64
 	statics *statics
 	sharing *sharing
+	// meeting brings hosts together between which ports move.
+	meeting *meeting
 	// addresses are those that host ports have from pools.
 	addresses *addressBook
 	moving    map[nic]bool        // whose ports are being bound elsewhere
@@ -95,6 +97,11 @@ type host struct {
 	switches []*controllerv1.HostSwitch
 	// resumed are the conflicts with which it connected.
 	resumed map[nic]resumedMark
+	// idle are the ports of adapters that do not run there: they wait for their guests, or have no device.
+	idle map[nic]idlePort
+	// offers are what it offers to take over, offered the adapters of them.
+	offers  []*controllerv1.MoveOffer
+	offered map[nic]bool
 }
 
 // updateKey says what an update is of: one that is the whole content has no from, as has a difference to nothing.
@@ -115,8 +122,8 @@ const mostSets = 512
 
 func newFleet(log *slog.Logger, epoch int64) *fleet {
 	f := &fleet{log: log, epoch: epoch, changed: make(chan struct{}), roster: 1, statics: newStatics(),
-		sharing: newSharing(),
-		moving:  map[nic]bool{}}
+		sharing: newSharing(), meeting: newMeeting(),
+		moving: map[nic]bool{}}
 	f.reset()
 	return f
 }
@@ -214,6 +221,7 @@ func (f *fleet) define(objects *slice.Set, revision int64) {
 	}
 	f.inventory, f.revision = next, revision
 	clear(f.updates)
+	f.meeting.look() // hosts may serve other port groups
 	for _, h := range f.hosts {
 		if h.conn != nil && !f.current(h) {
 			h.conn.poke()
@@ -267,6 +275,7 @@ func (f *fleet) drop(h *host) {
 		h.conn.end(fmt.Errorf("host %s was taken out of the cluster", h.doc.Name))
 	}
 	f.keeper().judge(f.statics.reported(h, nil))
+	offering{f}.removed(h)
 }
 
 // pokeAll wakes all connections. The caller holds the lock.

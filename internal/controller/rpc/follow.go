@@ -39,6 +39,9 @@ type conn struct {
 	answers bool
 	calls   calls
 	portsSent
+	// moves is what the host was told of moves; nil before the first message.
+	moves       *controllerv1.HostMoves
+	beyondOffer bool // it has offered what is not its to offer
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -93,6 +96,7 @@ func (s *Server) FollowSlice(ctx context.Context, stream controllerv1connect.Hos
 		return err
 	}
 	defer s.fleet.leave(h, c)
+	offering{s.fleet}.arrived(h, c, first.GetOffers())
 	if err := s.claim(ctx, h, c); err != nil {
 		return err
 	}
@@ -165,6 +169,7 @@ func (f *fleet) leave(h *host, c *conn) {
 	}
 	h.conn, h.since = nil, time.Now()
 	f.keeper().judge(h.adapters())
+	f.meeting.look()
 	f.log.Info("host disconnected", "host", h.doc.Name, "address", c.address)
 	f.wake()
 }
@@ -201,6 +206,9 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 	if change := m.GetChange(); change != nil {
 		f.amended(h, c, change)
 		h.switches = switchesOf(f, h, change.GetSwitches())
+	}
+	if o := m.GetOffers(); o != nil {
+		offering{f}.offered(h, o)
 	}
 	c.answered(m.GetPong())
 	if a := m.GetAcknowledgement(); a != nil {
@@ -258,7 +266,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			}
 			m.Ping = n
 		}
-		if m = s.fleet.keeper().addPorts(h, c, m); m != nil {
+		if m = (offering{s.fleet}).addMoves(h, c, s.fleet.keeper().addPorts(h, c, m)); m != nil {
 			if err := stream.Send(m); err != nil {
 				return err
 			}

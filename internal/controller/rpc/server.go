@@ -137,6 +137,8 @@ func (s *Server) Run(ctx context.Context) {
 	beside.Go(func() { s.quorum.watch(ctx, s) })
 	beside.Go(func() { spread(ctx, s) })
 	beside.Go(func() { s.share(ctx) })
+	beside.Go(func() { offering{s.fleet}.meet(ctx) })
+	beside.Go(func() { ferrying{s}.share(ctx) })
 	for b := range s.Store.Watch(ctx, 0) {
 		s.takeRevocations(b) // first, as it says why
 		Front{s}.takeTokens(b)

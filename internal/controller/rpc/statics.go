@@ -135,6 +135,7 @@ func (s *statics) port(id string) *bound {
 type runningPort struct {
 	sw, name string
 	arrived  bool // a moment ago, by a migration
+	placed
 }
 
 // reported takes in the ports that a host reports, and returns the adapters that run there now and did not, or the
@@ -198,7 +199,7 @@ func (s *statics) begin(h *host, ports []*controllerv1.HostPort, changed map[nic
 			changed[n] = true
 			s.running[n] = append(slices.Clip(s.running[n]), h)
 		}
-		h.running[n] = runningPort{p.GetSwitch(), p.GetName(), p.GetArrived()}
+		h.running[n] = runningPort{p.GetSwitch(), p.GetName(), p.GetArrived(), placedBy(p)}
 	}
 }
 

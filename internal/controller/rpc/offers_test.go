@@ -1,0 +1,356 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+const (
+	movedVM   = "6f9619ff-8b86-d011-b42d-00c04fc96499"
+	firstMove = "00112233445566778899aabbccddeeff"
+)
+
+// apartText has a port group that hosts of zone a serve alone.
+const apartText = `
+switches:
+- name: dvs
+  uplinks: [{name: uplink1}]
+  portGroups: [{name: web}, {name: apart, labels: {zone: a}}]
+templates:
+- name: all
+  labels: {rack: a}
+  switches: [{name: dvs, uplinks: [{name: uplink1, device: eno2}]}]
+`
+
+// Moves keeps what a controller says.
+func (m *machine) Moves(_ context.Context, all *controllerv1.HostMoves) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.moves = all
+	return nil
+}
+
+// knows is what a controller has said of moves, in words; "" before the first message.
+func (m *machine) knows() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.moves == nil {
+		return ""
+	}
+	lines := []string{"told"}
+	for _, o := range m.moves.GetOrders() {
+		lines = append(lines, fmt.Sprintf("order %s to %s at %s", o.GetMove()[:4], o.GetHostName(),
+			strings.Join(o.GetAddresses(), " ")))
+	}
+	for _, e := range m.moves.GetExpected() {
+		lines = append(lines, fmt.Sprintf("expect %s from %s after %d", e.GetMove()[:4], e.GetHostName(),
+			e.GetGeneration()))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// reports makes these the ports that the machine reports.
+func (m *machine) reports(ports ...*controllerv1.HostPort) {
+	m.mu.Lock()
+	m.report = &controllerv1.HostReport{Ports: ports}
+	m.mu.Unlock()
+	if m.client != nil {
+		m.client.Changed()
+	}
+}
+
+// movedPort is the port of the VM that moves.
+func movedPort(generation uint64, edit func(*controllerv1.HostPort)) *controllerv1.HostPort {
+	p := &controllerv1.HostPort{Switch: "dvs", Name: "vm1/eth0", PortGroup: "web", Vm: movedVM, Adapter: "eth0",
+		Generation: generation}
+	if edit != nil {
+		edit(p)
+	}
+	return p
+}
+
+func waits(p *controllerv1.HostPort)  { p.Waits = true }
+func absent(p *controllerv1.HostPort) { p.Absent = true }
+
+// takesOver is an offer for that port, by a host that has two addresses.
+func takesOver(edit func(*controllerv1.MoveOffer)) *controllerv1.HostOffers {
+	o := &controllerv1.MoveOffer{Move: firstMove, Vm: strings.ToUpper(movedVM), Adapter: "eth0", Switch: "dvs",
+		Name: "vm1/eth0", PortGroup: "web", Addresses: []string{"192.0.2.1:7413", "name:7413", "[2001:db8::1]:7413"}}
+	if edit != nil {
+		edit(o)
+	}
+	return &controllerv1.HostOffers{Offers: []*controllerv1.MoveOffer{o}}
+}
+
+const (
+	ordered   = "told; order 0011 to target at 192.0.2.1:7413 [2001:db8::1]:7413"
+	nothing   = "told"
+	fromNone0 = "told; expect 0011 from  after 0"
+)
+
+// told waits until a machine knows that.
+func (c *controller) told(m *machine, want string) {
+	c.t.Helper()
+	c.await(m.record.Name()+" knows "+want, func() bool { return m.knows() == want })
+}
+
+// at is a machine that joins at one controller and stays at another one.
+func (c *controller) at(other *controller, name string, labels map[string]string) *machine {
+	c.t.Helper()
+	m := &machine{c: c, dir: c.t.TempDir(), report: &controllerv1.HostReport{}, at: other.address}
+	m.join(name, must(people{c.Server}.CreateJoinToken(c.t.Context(), &controllerv1.CreateJoinTokenRequest{
+		Labels: labels}))(c.t).GetToken(), false)
+	m.start()
+	other.await(name+" is up", func() bool { return other.state(name) == controllerv1.HostState_HOST_STATE_UP })
+	return m
+}
+
+// breaks ends a host's connection, which comes again.
+func (c *controller) breaks(name string) {
+	c.t.Helper()
+	c.fleet.mu.Lock()
+	h := c.fleet.names[name]
+	was := h.conn
+	was.end(errors.New("a test ends it"))
+	c.fleet.mu.Unlock()
+	c.await(name+" is here again", func() bool {
+		c.fleet.mu.Lock()
+		defer c.fleet.mu.Unlock()
+		return h.conn != nil && h.conn != was
+	})
+}
+
+func TestS79_TheHostsOfAMoveAreNamedToOneAnother(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	source, target := c.up("source"), c.up("target")
+	target.client.Offer(takesOver(nil))
+	c.told(target, fromNone0) // nobody has the port
+	source.reports(movedPort(3, nil))
+	c.told(source, ordered)
+	c.told(target, "told; expect 0011 from source after 3")
+	// The guest stops, which changes nothing; a copy does not either.
+	source.reports(movedPort(3, waits))
+	target.client.Offer(takesOver(func(o *controllerv1.MoveOffer) { o.Confirmed = 2 }))
+	for _, m := range []*machine{source, target} {
+		if err := m.Moves(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		c.breaks(m.record.Name())
+	}
+	c.told(source, ordered)
+	c.told(target, "told; expect 0011 from source after 3")
+	// The source has no port any more, and stays the one that has the last copy.
+	source.reports()
+	c.await("the report is there", func() bool { return c.shown("source").GetPorts() == 0 })
+	target.client.Offer(takesOver(func(o *controllerv1.MoveOffer) { o.Generation = 7 }))
+	c.told(target, "told; expect 0011 from source after 7")
+	c.told(source, ordered)
+	// The guest runs at the target.
+	target.client.Offer(&controllerv1.HostOffers{})
+	c.told(source, nothing)
+	c.told(target, nothing)
+}
+
+// A connection that ends takes nothing back that a host has been told: the two hosts go on by themselves.
+func TestS79_AMoveOutlivesTheConnectionsOfItsHosts(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	source, target := c.up("source"), c.up("target")
+	source.reports(movedPort(1, nil))
+	target.client.Offer(takesOver(nil))
+	c.told(source, ordered)
+	c.told(target, "told; expect 0011 from source after 1")
+	target.stop()
+	c.await("the target is away", func() bool {
+		return c.state("target") == controllerv1.HostState_HOST_STATE_DISCONNECTED
+	})
+	c.meetNow()
+	if got := source.knows(); got != ordered {
+		t.Errorf("the source was told %q when the target lost its controller", got)
+	}
+	// It is over when the target has been away for long, or comes again without the offer.
+	target.start()
+	c.told(source, nothing)
+	target.client.Offer(takesOver(nil))
+	c.told(source, ordered)
+	target.stop()
+	c.await("the target is away", func() bool {
+		return c.state("target") == controllerv1.HostState_HOST_STATE_DISCONNECTED
+	})
+	c.fleet.mu.Lock()
+	c.fleet.sharing.linger = 0
+	c.fleet.mu.Unlock()
+	offering{c.fleet}.forget(nil)
+	c.told(source, nothing)
+}
+
+// meetNow brings hosts together without waiting.
+func (c *controller) meetNow() {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	offering{c.fleet}.match()
+}
+
+func TestS100_ThePortComesFromTheHostThatHadItLast(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	a, b, target := c.up("a"), c.up("b"), c.up("target")
+	a.reports(movedPort(4, absent))
+	b.reports(movedPort(5, waits))
+	target.client.Offer(takesOver(nil))
+	c.told(target, "told; expect 0011 from b after 5")
+	a.reports(movedPort(6, waits))
+	c.told(target, "told; expect 0011 from a after 6")
+	c.told(b, nothing)
+	// Who runs the guest has the port, whatever the numbers say: a host of the version before says none.
+	b.reports(movedPort(0, nil))
+	c.told(target, "told; expect 0011 from b after 6")
+	c.told(a, nothing)
+	// A host that waits for the guest as well has nothing to give, even if it had the port once.
+	b.reports()
+	a.reports(movedPort(7, waits))
+	c.told(target, "told; expect 0011 from a after 7")
+	b.client.Offer(takesOver(func(o *controllerv1.MoveOffer) { o.Move = "ffff" + firstMove[4:] }))
+	b.reports(movedPort(9, waits))
+	c.told(target, "told; expect 0011 from a after 9")
+	c.told(b, "told; expect ffff from a after 9")
+}
+
+func TestS104_NoPortGoesToAHostThatMayNotServeIt(t *testing.T) {
+	c := newController(t)
+	c.define(apartText)
+	source := c.at(c, "source", map[string]string{"rack": "a", "zone": "a"})
+	target := c.at(c, "target", map[string]string{"rack": "a"})
+	apart := func(p *controllerv1.HostPort) { p.PortGroup = "apart" }
+	source.reports(movedPort(1, apart))
+	// It offers a port group that it serves, and the port is in another one.
+	target.client.Offer(takesOver(nil))
+	c.told(target, "told; expect 0011 from  after 1")
+	// It offers the one of the port.
+	target.client.Offer(takesOver(func(o *controllerv1.MoveOffer) { o.PortGroup = "apart" }))
+	c.told(target, nothing)
+	if c.log.count("not its to serve", "host=target", "group=apart") != 1 {
+		t.Errorf("the log:\n%s", c.log.text.String())
+	}
+	if got := source.knows(); got != "" {
+		t.Errorf("the source was told %q", got)
+	}
+	// The port group becomes one that it may serve.
+	c.define(strings.ReplaceAll(apartText, ", labels: {zone: a}", ""))
+	c.told(target, "told; expect 0011 from source after 1")
+	c.told(source, ordered)
+}
+
+func TestS104_OffersAreBounded(t *testing.T) {
+	f := newFleet(newController(t).Log, 1)
+	h := &host{id: "h1", conn: &conn{}}
+	many := &controllerv1.HostOffers{}
+	for range mostOffers + 1 {
+		many.Offers = append(many.Offers, takesOver(nil).GetOffers()...)
+	}
+	bad := []func(o *controllerv1.MoveOffer){
+		func(o *controllerv1.MoveOffer) { o.Move = "x" },
+		func(o *controllerv1.MoveOffer) { o.Move = strings.ToUpper(firstMove) },
+		func(o *controllerv1.MoveOffer) { o.Vm = "vm1" },
+		func(o *controllerv1.MoveOffer) { o.Adapter = "" },
+		func(o *controllerv1.MoveOffer) { o.Adapter = strings.Repeat("x", longestName+1) },
+		func(o *controllerv1.MoveOffer) { o.Name = strings.Repeat("x", longestName+1) },
+	}
+	offering{f}.offered(h, many)
+	if len(h.offers) != mostOffers {
+		t.Errorf("%d offers count", len(h.offers))
+	}
+	for i, edit := range bad {
+		if (offering{f}).offered(h, takesOver(edit)); len(h.offers) != 0 {
+			t.Errorf("%d: %v counts", i, h.offers)
+		}
+	}
+	offering{f}.offered(h, takesOver(func(o *controllerv1.MoveOffer) {
+		o.Addresses = append(slices.Repeat([]string{"192.0.2.1:7413"}, mostAt), "192.0.2.2:7413", "192.0.2.1:0")
+	}))
+	if len(h.offers) != 1 || len(h.offers[0].GetAddresses()) != mostAt {
+		t.Errorf("%v", h.offers)
+	}
+}
+
+// The two hosts are connected to different controllers, either way round.
+func TestS79_HostsOfTwoControllersMeet(t *testing.T) {
+	c1 := newController(t)
+	c2 := controllerOn(t, "c2", c1.authority, c1.disk)
+	c1.define(clusterText)
+	rack := map[string]string{"rack": "a"}
+	source, target := c1.at(c2, "source", rack), c1.at(c1, "target", rack)
+	target.client.Offer(takesOver(nil))
+	c1.told(target, fromNone0)
+	source.reports(movedPort(2, nil))
+	c2.told(source, ordered)
+	c1.told(target, "told; expect 0011 from source after 2")
+	// The guest is back at the source, and the target goes to the other controller, and then away.
+	source.reports(movedPort(3, nil))
+	c1.told(target, "told; expect 0011 from source after 3")
+	target.stop()
+	target.at = c2.address
+	target.start().client.Offer(takesOver(nil))
+	c2.told(target, "told; expect 0011 from source after 3")
+	c2.told(source, ordered)
+	target.client.Offer(&controllerv1.HostOffers{})
+	c2.told(source, nothing)
+	// It goes back and offers nothing any more.
+	target.client.Offer(takesOver(nil))
+	c2.told(source, ordered)
+	target.stop()
+	target.at = c1.address
+	target.start()
+	c2.told(source, nothing)
+	// The same, with the source at the first controller.
+	source.stop()
+	source.at = c1.address
+	source.start()
+	source.reports(movedPort(4, waits))
+	target.stop()
+	target.at = c2.address
+	target.start().client.Offer(takesOver(nil))
+	c1.told(source, ordered)
+	c2.told(target, "told; expect 0011 from source after 4")
+	target.client.Offer(&controllerv1.HostOffers{})
+	c1.told(source, nothing)
+}
+
+// What another controller says counts until it has not said it for long, and is asked for by nobody without offers.
+func TestLearn_ForgetsAControllerThatIsGone(t *testing.T) {
+	c := newController(t)
+	c.define(clusterText)
+	source := c.up("source")
+	target := c.joins("target").record.Host()
+	f := offering{c.fleet}
+	said := &controllerv1.SharedMoves{Offers: []*controllerv1.SharedOffer{{Host: target,
+		Source: source.record.Host(), Offer: checked(takesOver(nil).GetOffers()[0])}}}
+	source.reports(movedPort(2, nil))
+	f.learn("c9", proto.CloneOf(said))
+	c.told(source, ordered)
+	c.await("the port is told", func() bool {
+		now, _ := f.sharedFor("c9")
+		return len(now.GetPorts()) == 1 && now.GetPorts()[0].GetRuns() && now.GetPorts()[0].GetGeneration() == 2
+	})
+	if now, _ := f.sharedFor("c8"); !empty(now) {
+		t.Errorf("a controller that did not ask is told %v", now)
+	}
+	c9 := []Controller{{ID: "c9"}}
+	f.forget(c9)
+	c.meetNow()
+	if got := source.knows(); got != ordered {
+		t.Errorf("%q", got)
+	}
+	f.forget(nil)
+	c.told(source, nothing)
+	f.learn("c9", nil)
+}
