@@ -53,6 +53,9 @@ const (
 	// ControllerServiceShareAdaptersProcedure is the procedure name of the ControllerService's
 	// ShareAdapters RPC.
 	ControllerServiceShareAdaptersProcedure = "/heddle.controller.v1.ControllerService/ShareAdapters"
+	// ControllerServiceShareMovesProcedure is the procedure name of the ControllerService's ShareMoves
+	// RPC.
+	ControllerServiceShareMovesProcedure = "/heddle.controller.v1.ControllerService/ShareMoves"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -132,6 +135,13 @@ var (
 			Procedure:  ControllerServiceShareAdaptersProcedure,
 		}
 	})
+	controllerServiceShareMovesSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("ShareMoves"),
+			Procedure:  ControllerServiceShareMovesProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -154,6 +164,9 @@ type ControllerServiceClient interface {
 	VerifyAuditHere(context.Context, *v1.VerifyAuditHereRequest) (*v1.VerifyAuditHereResponse, error)
 	// ShareAdapters says which adapters of VMs run on hosts of the caller.
 	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
+	// ShareMoves brings together hosts of two controllers between which ports move. Both say all that they have, each
+	// time.
+	ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
@@ -183,6 +196,9 @@ type ControllerServiceHandler interface {
 	VerifyAuditHere(context.Context, *v1.VerifyAuditHereRequest) (*v1.VerifyAuditHereResponse, error)
 	// ShareAdapters says which adapters of VMs run on hosts of the caller.
 	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
+	// ShareMoves brings together hosts of two controllers between which ports move. Both say all that they have, each
+	// time.
+	ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error)
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -199,6 +215,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceListAuditHereSpec(), Handler: adapter.listAuditHere},
 		connect.Method{Spec: controllerServiceVerifyAuditHereSpec(), Handler: adapter.verifyAuditHere},
 		connect.Method{Spec: controllerServiceShareAdaptersSpec(), Handler: adapter.shareAdapters},
+		connect.Method{Spec: controllerServiceShareMovesSpec(), Handler: adapter.shareMoves},
 	)
 }
 
@@ -239,6 +256,10 @@ func (UnimplementedControllerServiceHandler) VerifyAuditHere(context.Context, *v
 
 func (UnimplementedControllerServiceHandler) ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ShareAdapters is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) ShareMoves(context.Context, *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ShareMoves is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -312,6 +333,14 @@ func (c *controllerServiceClient) VerifyAuditHere(ctx context.Context, req *v1.V
 func (c *controllerServiceClient) ShareAdapters(ctx context.Context, req *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error) {
 	var res v1.ShareAdaptersResponse
 	if err := c.client.CallUnary(ctx, controllerServiceShareAdaptersSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) ShareMoves(ctx context.Context, req *v1.ShareMovesRequest) (*v1.ShareMovesResponse, error) {
+	var res v1.ShareMovesResponse
+	if err := c.client.CallUnary(ctx, controllerServiceShareMovesSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -421,6 +450,18 @@ func (h controllerServiceHandler) shareAdapters(ctx context.Context, _ connect.S
 		return err
 	}
 	res, err := h.svc.ShareAdapters(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) shareMoves(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.ShareMovesRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.ShareMoves(ctx, &req)
 	if err != nil {
 		return err
 	}
