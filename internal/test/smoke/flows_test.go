@@ -58,7 +58,13 @@ func (r *flowRig) begin(config string) {
 // quietly is plug with an owner whose stack sends nothing of its own.
 func (h *host) quietly(device string, mac [6]byte) *cable.End {
 	h.T.Helper()
-	ns := testkit.NS(h.T, device)
+	return h.quietlyIn(device, device, mac)
+}
+
+// quietlyIn is quietly with the name of the owner's namespace.
+func (h *host) quietlyIn(space, device string, mac [6]byte) *cable.End {
+	h.T.Helper()
+	ns := testkit.NS(h.T, space)
 	err := ns.Do(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) })
 	if err != nil {
 		h.T.Fatal(err)
