@@ -27,6 +27,7 @@ type owners struct {
 	looping    *looping           // the search for loops
 	holding    *holding           // the held devices
 	waiting    *waiting           // ports whose guests run elsewhere
+	carrying   *carrying          // what travels with ports from host to host
 	reconciler *reconciler        // brings all of that together
 	trials     *trials            // changes that are undone unless the host is still reached
 	changer    *changer           // changes of the desired state
@@ -60,6 +61,7 @@ func join(s *shared) (o owners) {
 	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect}
 	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
 		holding: o.holding, adapters: guest.Adapters{}}
+	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, waiting: o.waiting,
@@ -97,6 +99,7 @@ func join(s *shared) (o owners) {
 	o.attaching.attached = o.chains.lookAtNew
 	o.holding.doubt = o.waiting.doubt
 	o.waiting.change = o.changer.change
+	o.carrying.change = o.changer.change
 	o.trials.controllers, o.trials.cutOff = o.membership.reach, o.membership.anew
 	return o
 }

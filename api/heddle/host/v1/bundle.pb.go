@@ -9,7 +9,6 @@ package hostv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	v1 "heddle/api/heddle/agent/v1"
 	reflect "reflect"
 	sync "sync"
@@ -33,18 +32,16 @@ type PortBundle struct {
 	Complete bool `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
 	// counters are those of the port on every host so far; those that are 0 are left out.
 	Counters []*PortCount `protobuf:"bytes,3,rep,name=counters,proto3" json:"counters,omitempty"`
-	// counted_since is when the first host of the port began to count, by that host's clock.
-	CountedSince *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=counted_since,json=countedSince,proto3" json:"counted_since,omitempty"`
 	// macs are the learned MACs: 48 bits of address, above them 12 bits of VLAN (0: untagged), above them one bit that says
 	// that the VLAN is an 802.1ad one. idle has for each how long it had not been heard, in milliseconds.
-	Macs []uint64 `protobuf:"fixed64,5,rep,packed,name=macs,proto3" json:"macs,omitempty"`
-	Idle []uint32 `protobuf:"varint,6,rep,packed,name=idle,proto3" json:"idle,omitempty"`
+	Macs []uint64 `protobuf:"fixed64,4,rep,packed,name=macs,proto3" json:"macs,omitempty"`
+	Idle []uint32 `protobuf:"varint,5,rep,packed,name=idle,proto3" json:"idle,omitempty"`
 	// storm is what the port had used up of the allowance of its storm control.
-	Storm []*StormSpent `protobuf:"bytes,7,rep,name=storm,proto3" json:"storm,omitempty"`
+	Storm []*StormSpent `protobuf:"bytes,6,rep,name=storm,proto3" json:"storm,omitempty"`
 	// policy is what the port sets for itself; the rest is inherited.
-	Policy []*v1.PolicySetting `protobuf:"bytes,8,rep,name=policy,proto3" json:"policy,omitempty"`
+	Policy []*v1.PolicySetting `protobuf:"bytes,7,rep,name=policy,proto3" json:"policy,omitempty"`
 	// blocked is set where a command has blocked or unblocked the port.
-	Blocked       *bool `protobuf:"varint,9,opt,name=blocked,proto3,oneof" json:"blocked,omitempty"`
+	Blocked       *bool `protobuf:"varint,8,opt,name=blocked,proto3,oneof" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -96,13 +93,6 @@ func (x *PortBundle) GetComplete() bool {
 func (x *PortBundle) GetCounters() []*PortCount {
 	if x != nil {
 		return x.Counters
-	}
-	return nil
-}
-
-func (x *PortBundle) GetCountedSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.CountedSince
 	}
 	return nil
 }
@@ -264,18 +254,17 @@ var File_heddle_host_v1_bundle_proto protoreflect.FileDescriptor
 
 const file_heddle_host_v1_bundle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bheddle/host/v1/bundle.proto\x12\x0eheddle.host.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aheddle/agent/v1/word.proto\"\xf7\x02\n" +
+	"\x1bheddle/host/v1/bundle.proto\x12\x0eheddle.host.v1\x1a\x1aheddle/agent/v1/word.proto\"\xb6\x02\n" +
 	"\n" +
 	"PortBundle\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x125\n" +
-	"\bcounters\x18\x03 \x03(\v2\x19.heddle.host.v1.PortCountR\bcounters\x12?\n" +
-	"\rcounted_since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\fcountedSince\x12\x12\n" +
-	"\x04macs\x18\x05 \x03(\x06R\x04macs\x12\x12\n" +
-	"\x04idle\x18\x06 \x03(\rR\x04idle\x120\n" +
-	"\x05storm\x18\a \x03(\v2\x1a.heddle.host.v1.StormSpentR\x05storm\x126\n" +
-	"\x06policy\x18\b \x03(\v2\x1e.heddle.agent.v1.PolicySettingR\x06policy\x12\x1d\n" +
-	"\ablocked\x18\t \x01(\bH\x00R\ablocked\x88\x01\x01B\n" +
+	"\bcounters\x18\x03 \x03(\v2\x19.heddle.host.v1.PortCountR\bcounters\x12\x12\n" +
+	"\x04macs\x18\x04 \x03(\x06R\x04macs\x12\x12\n" +
+	"\x04idle\x18\x05 \x03(\rR\x04idle\x120\n" +
+	"\x05storm\x18\x06 \x03(\v2\x1a.heddle.host.v1.StormSpentR\x05storm\x126\n" +
+	"\x06policy\x18\a \x03(\v2\x1e.heddle.agent.v1.PolicySettingR\x06policy\x12\x1d\n" +
+	"\ablocked\x18\b \x01(\bH\x00R\ablocked\x88\x01\x01B\n" +
 	"\n" +
 	"\b_blocked\"5\n" +
 	"\tPortCount\x12\x12\n" +
@@ -303,22 +292,20 @@ func file_heddle_host_v1_bundle_proto_rawDescGZIP() []byte {
 
 var file_heddle_host_v1_bundle_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_heddle_host_v1_bundle_proto_goTypes = []any{
-	(*PortBundle)(nil),            // 0: heddle.host.v1.PortBundle
-	(*PortCount)(nil),             // 1: heddle.host.v1.PortCount
-	(*StormSpent)(nil),            // 2: heddle.host.v1.StormSpent
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
-	(*v1.PolicySetting)(nil),      // 4: heddle.agent.v1.PolicySetting
+	(*PortBundle)(nil),       // 0: heddle.host.v1.PortBundle
+	(*PortCount)(nil),        // 1: heddle.host.v1.PortCount
+	(*StormSpent)(nil),       // 2: heddle.host.v1.StormSpent
+	(*v1.PolicySetting)(nil), // 3: heddle.agent.v1.PolicySetting
 }
 var file_heddle_host_v1_bundle_proto_depIdxs = []int32{
 	1, // 0: heddle.host.v1.PortBundle.counters:type_name -> heddle.host.v1.PortCount
-	3, // 1: heddle.host.v1.PortBundle.counted_since:type_name -> google.protobuf.Timestamp
-	2, // 2: heddle.host.v1.PortBundle.storm:type_name -> heddle.host.v1.StormSpent
-	4, // 3: heddle.host.v1.PortBundle.policy:type_name -> heddle.agent.v1.PolicySetting
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2, // 1: heddle.host.v1.PortBundle.storm:type_name -> heddle.host.v1.StormSpent
+	3, // 2: heddle.host.v1.PortBundle.policy:type_name -> heddle.agent.v1.PolicySetting
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_heddle_host_v1_bundle_proto_init() }
