@@ -39,6 +39,7 @@ type conn struct {
 	answers bool
 	calls   calls
 	portsSent
+	asking
 }
 
 // poke says that something may have to be sent. It does not block.
@@ -202,6 +203,7 @@ func (f *fleet) said(h *host, c *conn, m *controllerv1.FollowSliceRequest) {
 		f.amended(h, c, change)
 		h.switches = switchesOf(f, h, change.GetSwitches())
 	}
+	rivalry{f}.looked(h, c, m.GetReported())
 	c.answered(m.GetPong())
 	if a := m.GetAcknowledgement(); a != nil {
 		v := a.GetVersion()
@@ -258,7 +260,7 @@ func (s *Server) hand(ctx context.Context, h *host, c *conn,
 			}
 			m.Ping = n
 		}
-		if m = s.fleet.keeper().addPorts(h, c, m); m != nil {
+		if m = (rivalry{s.fleet}).addAnew(c, s.fleet.keeper().addPorts(h, c, m)); m != nil {
 			if err := stream.Send(m); err != nil {
 				return err
 			}

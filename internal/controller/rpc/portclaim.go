@@ -133,6 +133,9 @@ func (s claimant) bind(ctx context.Context, h *host, q *controllerv1.PortClaim, 
 	r := store.ClaimRequest{PortGroup: group, Port: q.GetPort(), Move: true, Limit: limit,
 		Binding: store.Binding{Host: h.id, VM: n.vm, Adapter: n.adapter, MAC: strings.ToLower(q.GetMac())}}
 	if has != nil {
+		if has.host == h.id {
+			r.Generation = has.gen
+		}
 		if r.Port = has.id; r.MAC == "" {
 			r.MAC = has.mac
 		}
@@ -206,9 +209,10 @@ func (f portKeeper) message(b *bound) *controllerv1.StaticPort {
 }
 
 // moved binds a port on the host that its VM has moved to.
-func (s claimant) moved(b *bound, to *host) {
+func (s claimant) moved(b *bound, to *host, generation uint64) {
 	_, err := s.Store.Claim(context.Background(), store.ClaimRequest{PortGroup: b.group, Port: b.id, Move: true,
-		Binding: store.Binding{Host: to.id, VM: b.nic.vm, Adapter: b.nic.adapter, MAC: b.mac}})
+		Was: &store.Binding{Host: b.host, Generation: b.gen}, Binding: store.Binding{Host: to.id, VM: b.nic.vm,
+			Adapter: b.nic.adapter, MAC: b.mac, Generation: generation}})
 	if err != nil {
 		s.Log.Warn("a port does not follow its VM", "port", b.id, "group", b.group, "host", s.keeper().nameOf(to),
 			"err",

@@ -50,6 +50,9 @@ const (
 	// ControllerServiceShareAdaptersProcedure is the procedure name of the ControllerService's
 	// ShareAdapters RPC.
 	ControllerServiceShareAdaptersProcedure = "/heddle.controller.v1.ControllerService/ShareAdapters"
+	// ControllerServiceLocatePortsHereProcedure is the procedure name of the ControllerService's
+	// LocatePortsHere RPC.
+	ControllerServiceLocatePortsHereProcedure = "/heddle.controller.v1.ControllerService/LocatePortsHere"
 	// MemberServiceListControllersProcedure is the procedure name of the MemberService's
 	// ListControllers RPC.
 	MemberServiceListControllersProcedure = "/heddle.controller.v1.MemberService/ListControllers"
@@ -122,6 +125,13 @@ var (
 			Procedure:  ControllerServiceShareAdaptersProcedure,
 		}
 	})
+	controllerServiceLocatePortsHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("LocatePortsHere"),
+			Procedure:  ControllerServiceLocatePortsHereProcedure,
+		}
+	})
 )
 
 // ControllerServiceClient is a client for the heddle.controller.v1.ControllerService service.
@@ -142,6 +152,8 @@ type ControllerServiceClient interface {
 	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
 	// ShareAdapters says which adapters of VMs run on hosts of the caller.
 	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
+	// LocatePortsHere says on which hosts of the controller that is asked the ports of adapters are.
+	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
 }
 
 // NewControllerServiceClient constructs a client for the heddle.controller.v1.ControllerService
@@ -169,6 +181,8 @@ type ControllerServiceHandler interface {
 	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
 	// ShareAdapters says which adapters of VMs run on hosts of the caller.
 	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
+	// LocatePortsHere says on which hosts of the controller that is asked the ports of adapters are.
+	LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error)
 }
 
 // RegisterControllerServiceHandler registers svc as the heddle.controller.v1.ControllerService
@@ -184,6 +198,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceClaimHostSpec(), Handler: adapter.claimHost},
 		connect.Method{Spec: controllerServiceListAuditHereSpec(), Handler: adapter.listAuditHere},
 		connect.Method{Spec: controllerServiceShareAdaptersSpec(), Handler: adapter.shareAdapters},
+		connect.Method{Spec: controllerServiceLocatePortsHereSpec(), Handler: adapter.locatePortsHere},
 	)
 }
 
@@ -220,6 +235,10 @@ func (UnimplementedControllerServiceHandler) ListAuditHere(context.Context, *v1.
 
 func (UnimplementedControllerServiceHandler) ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ShareAdapters is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) LocatePortsHere(context.Context, *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.LocatePortsHere is not implemented")
 }
 
 type controllerServiceClient struct {
@@ -285,6 +304,14 @@ func (c *controllerServiceClient) ListAuditHere(ctx context.Context, req *v1.Lis
 func (c *controllerServiceClient) ShareAdapters(ctx context.Context, req *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error) {
 	var res v1.ShareAdaptersResponse
 	if err := c.client.CallUnary(ctx, controllerServiceShareAdaptersSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) LocatePortsHere(ctx context.Context, req *v1.LocatePortsHereRequest) (*v1.LocatePortsHereResponse, error) {
+	var res v1.LocatePortsHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceLocatePortsHereSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -382,6 +409,18 @@ func (h controllerServiceHandler) shareAdapters(ctx context.Context, _ connect.S
 		return err
 	}
 	res, err := h.svc.ShareAdapters(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) locatePortsHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.LocatePortsHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.LocatePortsHere(ctx, &req)
 	if err != nil {
 		return err
 	}
