@@ -44,6 +44,8 @@ type Options struct {
 	Name, Controller string
 	// Outside is an existing etcd cluster; without endpoints, etcd runs in this process.
 	Outside Outside
+	// PortLease is for how long a host that has lost its controllers holds its static ports.
+	PortLease time.Duration
 	// Version is that of the program.
 	Version string
 	Log     *slog.Logger
@@ -89,7 +91,7 @@ func run(ctx context.Context, o Options) (ended error) {
 	self.API = listen.advertised
 	anew := make(chan error, 1)
 	server, err := rpc.New(rpc.Options{Store: st, Members: st, Authority: self.authority, Secret: self.secret,
-		Epoch: st.Cluster().Epoch, Log: o.Log, TLS: self.server(), Audit: record,
+		Epoch: st.Cluster().Epoch, Log: o.Log, PortLease: o.PortLease, TLS: self.server(), Audit: record,
 		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,
 			error) {

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
@@ -72,6 +73,9 @@ func New(stderr io.Writer) *cobra.Command {
 			if err := complete(&o); err != nil {
 				return err
 			}
+			if o.PortLease < time.Second {
+				return fmt.Errorf("--port-lease %s: give at least 1s", o.PortLease)
+			}
 			o.Ready = func() {
 				if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 					o.Log.Warn("tell the service manager that the controller is ready", "err", err)
@@ -112,6 +116,8 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 		"(default: the host of --advertise and the port of --listen-peers)")
 	f.StringVar(&o.Controller, "name", "", "name of this controller, for people (default: the machine's)")
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
+	f.DurationVar(&o.PortLease, "port-lease", time.Minute, "for how long a host that has lost its controllers holds its\n"+
+		"static ports: another one gets them only by force (at least 1s)")
 	etcdFlags(f, &o.Outside)
 }
 
