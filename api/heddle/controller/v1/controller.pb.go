@@ -113,6 +113,96 @@ func (x *ListAuditHereResponse) GetFound() *ListAuditResponse {
 	return nil
 }
 
+// VerifyAuditHereRequest may name a line.
+type VerifyAuditHereRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Head          string                 `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyAuditHereRequest) Reset() {
+	*x = VerifyAuditHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyAuditHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyAuditHereRequest) ProtoMessage() {}
+
+func (x *VerifyAuditHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyAuditHereRequest.ProtoReflect.Descriptor instead.
+func (*VerifyAuditHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *VerifyAuditHereRequest) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
+// VerifyAuditHereResponse is the answer.
+type VerifyAuditHereResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Chains        []*AuditChain          `protobuf:"bytes,1,rep,name=chains,proto3" json:"chains,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyAuditHereResponse) Reset() {
+	*x = VerifyAuditHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyAuditHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyAuditHereResponse) ProtoMessage() {}
+
+func (x *VerifyAuditHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyAuditHereResponse.ProtoReflect.Descriptor instead.
+func (*VerifyAuditHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *VerifyAuditHereResponse) GetChains() []*AuditChain {
+	if x != nil {
+		return x.Chains
+	}
+	return nil
+}
+
 // ShareAdaptersRequest has adapters that run on hosts of the caller.
 type ShareAdaptersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -123,7 +213,7 @@ type ShareAdaptersRequest struct {
 
 func (x *ShareAdaptersRequest) Reset() {
 	*x = ShareAdaptersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -135,7 +225,7 @@ func (x *ShareAdaptersRequest) String() string {
 func (*ShareAdaptersRequest) ProtoMessage() {}
 
 func (x *ShareAdaptersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -148,7 +238,7 @@ func (x *ShareAdaptersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareAdaptersRequest.ProtoReflect.Descriptor instead.
 func (*ShareAdaptersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ShareAdaptersRequest) GetAdapters() []*SharedAdapter {
@@ -169,7 +259,7 @@ type ShareAdaptersResponse struct {
 
 func (x *ShareAdaptersResponse) Reset() {
 	*x = ShareAdaptersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -181,7 +271,7 @@ func (x *ShareAdaptersResponse) String() string {
 func (*ShareAdaptersResponse) ProtoMessage() {}
 
 func (x *ShareAdaptersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -194,7 +284,7 @@ func (x *ShareAdaptersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareAdaptersResponse.ProtoReflect.Descriptor instead.
 func (*ShareAdaptersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ShareAdaptersResponse) GetAdapters() []*SharedAdapter {
@@ -220,7 +310,7 @@ type SharedAdapter struct {
 
 func (x *SharedAdapter) Reset() {
 	*x = SharedAdapter{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +322,7 @@ func (x *SharedAdapter) String() string {
 func (*SharedAdapter) ProtoMessage() {}
 
 func (x *SharedAdapter) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +335,7 @@ func (x *SharedAdapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedAdapter.ProtoReflect.Descriptor instead.
 func (*SharedAdapter) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SharedAdapter) GetVm() string {
@@ -300,7 +390,7 @@ type SharedHost struct {
 
 func (x *SharedHost) Reset() {
 	*x = SharedHost{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +402,7 @@ func (x *SharedHost) String() string {
 func (*SharedHost) ProtoMessage() {}
 
 func (x *SharedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +415,7 @@ func (x *SharedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedHost.ProtoReflect.Descriptor instead.
 func (*SharedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SharedHost) GetHost() string {
@@ -368,7 +458,7 @@ type SharedRival struct {
 
 func (x *SharedRival) Reset() {
 	*x = SharedRival{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +470,7 @@ func (x *SharedRival) String() string {
 func (*SharedRival) ProtoMessage() {}
 
 func (x *SharedRival) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +483,7 @@ func (x *SharedRival) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedRival.ProtoReflect.Descriptor instead.
 func (*SharedRival) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SharedRival) GetHost() string {
@@ -420,7 +510,7 @@ type LocatePortsHereRequest struct {
 
 func (x *LocatePortsHereRequest) Reset() {
 	*x = LocatePortsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +522,7 @@ func (x *LocatePortsHereRequest) String() string {
 func (*LocatePortsHereRequest) ProtoMessage() {}
 
 func (x *LocatePortsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +535,7 @@ func (x *LocatePortsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatePortsHereRequest.ProtoReflect.Descriptor instead.
 func (*LocatePortsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LocatePortsHereRequest) GetQuery() *LocatePortsRequest {
@@ -465,7 +555,7 @@ type LocatePortsHereResponse struct {
 
 func (x *LocatePortsHereResponse) Reset() {
 	*x = LocatePortsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +567,7 @@ func (x *LocatePortsHereResponse) String() string {
 func (*LocatePortsHereResponse) ProtoMessage() {}
 
 func (x *LocatePortsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +580,7 @@ func (x *LocatePortsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatePortsHereResponse.ProtoReflect.Descriptor instead.
 func (*LocatePortsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LocatePortsHereResponse) GetPorts() []*LocatedHere {
@@ -518,7 +608,7 @@ type LocatedHere struct {
 
 func (x *LocatedHere) Reset() {
 	*x = LocatedHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +620,7 @@ func (x *LocatedHere) String() string {
 func (*LocatedHere) ProtoMessage() {}
 
 func (x *LocatedHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +633,7 @@ func (x *LocatedHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocatedHere.ProtoReflect.Descriptor instead.
 func (*LocatedHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LocatedHere) GetVm() string {
@@ -605,7 +695,7 @@ type JoinControllerRequest struct {
 
 func (x *JoinControllerRequest) Reset() {
 	*x = JoinControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +707,7 @@ func (x *JoinControllerRequest) String() string {
 func (*JoinControllerRequest) ProtoMessage() {}
 
 func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +720,7 @@ func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerRequest.ProtoReflect.Descriptor instead.
 func (*JoinControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JoinControllerRequest) GetToken() string {
@@ -680,7 +770,7 @@ type JoinControllerResponse struct {
 
 func (x *JoinControllerResponse) Reset() {
 	*x = JoinControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +782,7 @@ func (x *JoinControllerResponse) String() string {
 func (*JoinControllerResponse) ProtoMessage() {}
 
 func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +795,7 @@ func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerResponse.ProtoReflect.Descriptor instead.
 func (*JoinControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JoinControllerResponse) GetController() string {
@@ -753,7 +843,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +855,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +868,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AddMemberRequest) GetUrls() []string {
@@ -798,7 +888,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +900,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +913,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AddMemberResponse) GetMembers() []string {
@@ -842,7 +932,7 @@ type GetControllerRequest struct {
 
 func (x *GetControllerRequest) Reset() {
 	*x = GetControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +944,7 @@ func (x *GetControllerRequest) String() string {
 func (*GetControllerRequest) ProtoMessage() {}
 
 func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +957,7 @@ func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerRequest.ProtoReflect.Descriptor instead.
 func (*GetControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
 }
 
 // GetControllerResponse is the answer.
@@ -895,7 +985,7 @@ type GetControllerResponse struct {
 
 func (x *GetControllerResponse) Reset() {
 	*x = GetControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +997,7 @@ func (x *GetControllerResponse) String() string {
 func (*GetControllerResponse) ProtoMessage() {}
 
 func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1010,7 @@ func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerResponse.ProtoReflect.Descriptor instead.
 func (*GetControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetControllerResponse) GetVersion() string {
@@ -992,7 +1082,7 @@ type ControllerCarrier struct {
 
 func (x *ControllerCarrier) Reset() {
 	*x = ControllerCarrier{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1094,7 @@ func (x *ControllerCarrier) String() string {
 func (*ControllerCarrier) ProtoMessage() {}
 
 func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1107,7 @@ func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerCarrier.ProtoReflect.Descriptor instead.
 func (*ControllerCarrier) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ControllerCarrier) GetController() string {
@@ -1051,7 +1141,7 @@ type GetHostsHereRequest struct {
 
 func (x *GetHostsHereRequest) Reset() {
 	*x = GetHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1153,7 @@ func (x *GetHostsHereRequest) String() string {
 func (*GetHostsHereRequest) ProtoMessage() {}
 
 func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1166,7 @@ func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*GetHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetHostsHereRequest) GetNames() []string {
@@ -1119,7 +1209,7 @@ type GetHostsHereResponse struct {
 
 func (x *GetHostsHereResponse) Reset() {
 	*x = GetHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1221,7 @@ func (x *GetHostsHereResponse) String() string {
 func (*GetHostsHereResponse) ProtoMessage() {}
 
 func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1234,7 @@ func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*GetHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetHostsHereResponse) GetHosts() []*HostHere {
@@ -1179,7 +1269,7 @@ type HostHere struct {
 
 func (x *HostHere) Reset() {
 	*x = HostHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1281,7 @@ func (x *HostHere) String() string {
 func (*HostHere) ProtoMessage() {}
 
 func (x *HostHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1294,7 @@ func (x *HostHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHere.ProtoReflect.Descriptor instead.
 func (*HostHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HostHere) GetHost() *Host {
@@ -1256,7 +1346,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1358,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1371,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -1316,7 +1406,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1418,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1431,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -1360,7 +1450,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1462,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1475,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
 }
 
 // ListControllersResponse is the answer.
@@ -1402,7 +1492,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1504,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1517,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -1483,7 +1573,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1585,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1598,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Controller) GetName() string {
@@ -1599,7 +1689,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1611,7 +1701,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1624,7 +1714,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -1645,7 +1735,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1747,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1760,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -1697,7 +1787,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1799,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1812,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -1742,7 +1832,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1844,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1857,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -1791,7 +1881,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1893,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1906,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -1852,7 +1942,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +1954,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +1967,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -1910,7 +2000,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +2012,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2025,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -1948,7 +2038,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2050,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2063,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -1993,7 +2083,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2095,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[33]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2108,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{33}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -2038,7 +2128,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2050,7 +2140,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[34]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2063,7 +2153,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{34}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -2081,7 +2171,11 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14ListAuditHereRequest\x12<\n" +
 	"\x05query\x18\x01 \x01(\v2&.heddle.controller.v1.ListAuditRequestR\x05query\"V\n" +
 	"\x15ListAuditHereResponse\x12=\n" +
-	"\x05found\x18\x01 \x01(\v2'.heddle.controller.v1.ListAuditResponseR\x05found\"W\n" +
+	"\x05found\x18\x01 \x01(\v2'.heddle.controller.v1.ListAuditResponseR\x05found\",\n" +
+	"\x16VerifyAuditHereRequest\x12\x12\n" +
+	"\x04head\x18\x01 \x01(\tR\x04head\"S\n" +
+	"\x17VerifyAuditHereResponse\x128\n" +
+	"\x06chains\x18\x01 \x03(\v2 .heddle.controller.v1.AuditChainR\x06chains\"W\n" +
 	"\x14ShareAdaptersRequest\x12?\n" +
 	"\badapters\x18\x01 \x03(\v2#.heddle.controller.v1.SharedAdapterR\badapters\"X\n" +
 	"\x15ShareAdaptersResponse\x12?\n" +
@@ -2214,7 +2308,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xbb\a\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xab\b\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -2222,7 +2316,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\fGetHostsHere\x12).heddle.controller.v1.GetHostsHereRequest\x1a*.heddle.controller.v1.GetHostsHereResponse\x12h\n" +
 	"\rSyncHostsHere\x12*.heddle.controller.v1.SyncHostsHereRequest\x1a+.heddle.controller.v1.SyncHostsHereResponse\x12\\\n" +
 	"\tClaimHost\x12&.heddle.controller.v1.ClaimHostRequest\x1a'.heddle.controller.v1.ClaimHostResponse\x12h\n" +
-	"\rListAuditHere\x12*.heddle.controller.v1.ListAuditHereRequest\x1a+.heddle.controller.v1.ListAuditHereResponse\x12h\n" +
+	"\rListAuditHere\x12*.heddle.controller.v1.ListAuditHereRequest\x1a+.heddle.controller.v1.ListAuditHereResponse\x12n\n" +
+	"\x0fVerifyAuditHere\x12,.heddle.controller.v1.VerifyAuditHereRequest\x1a-.heddle.controller.v1.VerifyAuditHereResponse\x12h\n" +
 	"\rShareAdapters\x12*.heddle.controller.v1.ShareAdaptersRequest\x1a+.heddle.controller.v1.ShareAdaptersResponse\x12n\n" +
 	"\x0fLocatePortsHere\x12,.heddle.controller.v1.LocatePortsHereRequest\x1a-.heddle.controller.v1.LocatePortsHereResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
@@ -2244,110 +2339,116 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
-	(*ShareAdaptersRequest)(nil),          // 2: heddle.controller.v1.ShareAdaptersRequest
-	(*ShareAdaptersResponse)(nil),         // 3: heddle.controller.v1.ShareAdaptersResponse
-	(*SharedAdapter)(nil),                 // 4: heddle.controller.v1.SharedAdapter
-	(*SharedHost)(nil),                    // 5: heddle.controller.v1.SharedHost
-	(*SharedRival)(nil),                   // 6: heddle.controller.v1.SharedRival
-	(*LocatePortsHereRequest)(nil),        // 7: heddle.controller.v1.LocatePortsHereRequest
-	(*LocatePortsHereResponse)(nil),       // 8: heddle.controller.v1.LocatePortsHereResponse
-	(*LocatedHere)(nil),                   // 9: heddle.controller.v1.LocatedHere
-	(*JoinControllerRequest)(nil),         // 10: heddle.controller.v1.JoinControllerRequest
-	(*JoinControllerResponse)(nil),        // 11: heddle.controller.v1.JoinControllerResponse
-	(*AddMemberRequest)(nil),              // 12: heddle.controller.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),             // 13: heddle.controller.v1.AddMemberResponse
-	(*GetControllerRequest)(nil),          // 14: heddle.controller.v1.GetControllerRequest
-	(*GetControllerResponse)(nil),         // 15: heddle.controller.v1.GetControllerResponse
-	(*ControllerCarrier)(nil),             // 16: heddle.controller.v1.ControllerCarrier
-	(*GetHostsHereRequest)(nil),           // 17: heddle.controller.v1.GetHostsHereRequest
-	(*GetHostsHereResponse)(nil),          // 18: heddle.controller.v1.GetHostsHereResponse
-	(*HostHere)(nil),                      // 19: heddle.controller.v1.HostHere
-	(*ClaimHostRequest)(nil),              // 20: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 21: heddle.controller.v1.ClaimHostResponse
-	(*ListControllersRequest)(nil),        // 22: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 23: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 24: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 25: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 26: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 27: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 28: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 29: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 30: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 31: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 32: heddle.controller.v1.TakeSnapshotResponse
-	(*SyncHostsHereRequest)(nil),          // 33: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 34: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 35: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 36: heddle.controller.v1.ListAuditResponse
-	(*LocatePortsRequest)(nil),            // 37: heddle.controller.v1.LocatePortsRequest
-	(*PortInstance)(nil),                  // 38: heddle.controller.v1.PortInstance
-	(*timestamppb.Timestamp)(nil),         // 39: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),           // 40: google.protobuf.Duration
-	(*Host)(nil),                          // 41: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 42: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 43: heddle.controller.v1.RevertedSlice
-	(*SyncHostsRequest)(nil),              // 44: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 45: heddle.controller.v1.SyncedHost
+	(*VerifyAuditHereRequest)(nil),        // 2: heddle.controller.v1.VerifyAuditHereRequest
+	(*VerifyAuditHereResponse)(nil),       // 3: heddle.controller.v1.VerifyAuditHereResponse
+	(*ShareAdaptersRequest)(nil),          // 4: heddle.controller.v1.ShareAdaptersRequest
+	(*ShareAdaptersResponse)(nil),         // 5: heddle.controller.v1.ShareAdaptersResponse
+	(*SharedAdapter)(nil),                 // 6: heddle.controller.v1.SharedAdapter
+	(*SharedHost)(nil),                    // 7: heddle.controller.v1.SharedHost
+	(*SharedRival)(nil),                   // 8: heddle.controller.v1.SharedRival
+	(*LocatePortsHereRequest)(nil),        // 9: heddle.controller.v1.LocatePortsHereRequest
+	(*LocatePortsHereResponse)(nil),       // 10: heddle.controller.v1.LocatePortsHereResponse
+	(*LocatedHere)(nil),                   // 11: heddle.controller.v1.LocatedHere
+	(*JoinControllerRequest)(nil),         // 12: heddle.controller.v1.JoinControllerRequest
+	(*JoinControllerResponse)(nil),        // 13: heddle.controller.v1.JoinControllerResponse
+	(*AddMemberRequest)(nil),              // 14: heddle.controller.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),             // 15: heddle.controller.v1.AddMemberResponse
+	(*GetControllerRequest)(nil),          // 16: heddle.controller.v1.GetControllerRequest
+	(*GetControllerResponse)(nil),         // 17: heddle.controller.v1.GetControllerResponse
+	(*ControllerCarrier)(nil),             // 18: heddle.controller.v1.ControllerCarrier
+	(*GetHostsHereRequest)(nil),           // 19: heddle.controller.v1.GetHostsHereRequest
+	(*GetHostsHereResponse)(nil),          // 20: heddle.controller.v1.GetHostsHereResponse
+	(*HostHere)(nil),                      // 21: heddle.controller.v1.HostHere
+	(*ClaimHostRequest)(nil),              // 22: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 23: heddle.controller.v1.ClaimHostResponse
+	(*ListControllersRequest)(nil),        // 24: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 25: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 26: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 27: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 28: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 29: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 30: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 31: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 32: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 33: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 34: heddle.controller.v1.TakeSnapshotResponse
+	(*SyncHostsHereRequest)(nil),          // 35: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 36: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 37: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 38: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 39: heddle.controller.v1.AuditChain
+	(*LocatePortsRequest)(nil),            // 40: heddle.controller.v1.LocatePortsRequest
+	(*PortInstance)(nil),                  // 41: heddle.controller.v1.PortInstance
+	(*timestamppb.Timestamp)(nil),         // 42: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),           // 43: google.protobuf.Duration
+	(*Host)(nil),                          // 44: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 45: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 46: heddle.controller.v1.RevertedSlice
+	(*SyncHostsRequest)(nil),              // 47: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 48: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	35, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	36, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	4,  // 2: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
-	4,  // 3: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
-	5,  // 4: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
-	6,  // 5: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
-	37, // 6: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
-	9,  // 7: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
-	38, // 8: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
-	39, // 9: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
-	16, // 10: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	40, // 11: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	19, // 12: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	41, // 13: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	42, // 14: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	43, // 15: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	24, // 16: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	40, // 17: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	39, // 18: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	44, // 19: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	45, // 20: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	10, // 21: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	12, // 22: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	14, // 23: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	17, // 24: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	33, // 25: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	20, // 26: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 27: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 28: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	7,  // 29: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
-	22, // 30: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	25, // 31: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	27, // 32: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	29, // 33: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	31, // 34: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	11, // 35: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	13, // 36: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	15, // 37: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	18, // 38: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	34, // 39: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	21, // 40: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 41: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 42: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	8,  // 43: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
-	23, // 44: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	26, // 45: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	28, // 46: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	30, // 47: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	32, // 48: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	35, // [35:49] is the sub-list for method output_type
-	21, // [21:35] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	37, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	38, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	39, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
+	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
+	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
+	8,  // 6: heddle.controller.v1.SharedHost.sure:type_name -> heddle.controller.v1.SharedRival
+	40, // 7: heddle.controller.v1.LocatePortsHereRequest.query:type_name -> heddle.controller.v1.LocatePortsRequest
+	11, // 8: heddle.controller.v1.LocatePortsHereResponse.ports:type_name -> heddle.controller.v1.LocatedHere
+	41, // 9: heddle.controller.v1.LocatedHere.instance:type_name -> heddle.controller.v1.PortInstance
+	42, // 10: heddle.controller.v1.LocatedHere.connected_since:type_name -> google.protobuf.Timestamp
+	18, // 11: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
+	43, // 12: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	21, // 13: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
+	44, // 14: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	45, // 15: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	46, // 16: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	26, // 17: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	43, // 18: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	42, // 19: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	47, // 20: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	48, // 21: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	12, // 22: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	14, // 23: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	16, // 24: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	19, // 25: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	35, // 26: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	22, // 27: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 28: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 29: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 30: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	9,  // 31: heddle.controller.v1.ControllerService.LocatePortsHere:input_type -> heddle.controller.v1.LocatePortsHereRequest
+	24, // 32: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	27, // 33: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	29, // 34: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	31, // 35: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	33, // 36: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	13, // 37: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	15, // 38: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	17, // 39: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	20, // 40: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	36, // 41: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	23, // 42: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 43: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 44: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 45: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	10, // 46: heddle.controller.v1.ControllerService.LocatePortsHere:output_type -> heddle.controller.v1.LocatePortsHereResponse
+	25, // 47: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	28, // 48: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	30, // 49: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	32, // 50: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	34, // 51: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	37, // [37:52] is the sub-list for method output_type
+	22, // [22:37] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -2365,7 +2466,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
