@@ -268,6 +268,7 @@ type Fleet struct {
 	members controllerv1connect.MemberServiceClient
 	accessCalls
 	statusCalls
+	fleetMoveCalls
 	rootCalls
 	// static is for static ports.
 	static controllerv1connect.StaticPortServiceClient
@@ -288,6 +289,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.accessCalls = accessCalls{f, controllerv1connect.NewAccessServiceClient(rpc)}
 	f.rootCalls = rootCalls{f, controllerv1connect.NewRootServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
+	f.fleetMoveCalls = fleetMoveCalls{f, controllerv1connect.NewMoveServiceClient(rpc)}
 	f.static = controllerv1connect.NewStaticPortServiceClient(rpc)
 	return f
 }
