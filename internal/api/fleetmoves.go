@@ -24,6 +24,16 @@ const (
 	FleetMoveCancelled FleetMoveStep = "cancelled"
 )
 
+// fleetMoveStep is a step of the contract; one that a newer controller has is named by its number.
+func fleetMoveStep(s controllerv1.MoveStep) FleetMoveStep {
+	known := []FleetMoveStep{"", FleetMovePrepared, FleetMoveCopied, FleetMoveStopped, FleetMoveActive,
+		FleetMoveReleased, FleetMoveCancelled}
+	if s >= 0 && int(s) < len(known) {
+		return known[s]
+	}
+	return FleetMoveStep(fmt.Sprintf("unknown-%d", s))
+}
+
 // MigratePort moves a port to another host.
 type MigratePort struct {
 	// Port is its name, or VM/ADAPTER; Host the one that it is on, "" where one host alone has such a port.
@@ -98,9 +108,9 @@ func (c fleetMoveCalls) Migrate(ctx context.Context, q MigratePort, emit func(Mi
 		if err != nil {
 			return c.over(ctx, err)
 		}
-		var step MigrateStep
-		if err := c.fleet.codec.Get(r, &step); err != nil {
-			return fmt.Errorf("read the controller's answer: %w", err)
+		step := MigrateStep{Step: fleetMoveStep(r.GetStep()), Text: r.GetText(), Move: r.GetMove()}
+		if r.GetAt() != nil {
+			step.At = r.GetAt().AsTime()
 		}
 		if err := emit(step); err != nil {
 			return err
@@ -117,16 +127,20 @@ func (c fleetMoveCalls) over(ctx context.Context, err error) error {
 
 // CancelMigration takes back a move whose guest does not run at the target yet.
 func (c fleetMoveCalls) CancelMigration(ctx context.Context, q MoveAt) error {
-	_, err := call[struct{}, controllerv1.CancelMoveRequest, controllerv1.CancelMoveResponse](ctx, c.fleet,
-		c.moves.CancelMove, q)
-	return err
+	_, err := c.moves.CancelMove(ctx, &controllerv1.CancelMoveRequest{Port: q.Port, Host: q.Host})
+	if err != nil {
+		return c.fleet.explain(ctx, err)
+	}
+	return nil
 }
 
 // ActivateMigration records that the guest runs at the target.
 func (c fleetMoveCalls) ActivateMigration(ctx context.Context, q MoveAt) error {
-	_, err := call[struct{}, controllerv1.ActivateMoveRequest, controllerv1.ActivateMoveResponse](ctx, c.fleet,
-		c.moves.ActivateMove, q)
-	return err
+	_, err := c.moves.ActivateMove(ctx, &controllerv1.ActivateMoveRequest{Port: q.Port, Host: q.Host})
+	if err != nil {
+		return c.fleet.explain(ctx, err)
+	}
+	return nil
 }
 
 // Migrations lists the moves that are under way.

@@ -130,8 +130,8 @@ func (s *standIn) Maintain(_ context.Context, q api.Maintain) (*api.Maintained, 
 func (s *standIn) Progress(context.Context) (*api.Progress, error)  { return &api.Progress{}, s.err }
 func (s *standIn) Expect(_ context.Context, q api.Expect) error     { return s.note(q) }
 func (s *standIn) Activate(_ context.Context, q api.Activate) error { return s.note(q) }
-func (s *standIn) ConnectIncoming(_ context.Context, q api.Connect) (*api.Applied, error) {
-	return &s.applied, s.note(arriving{q})
+func (s *standIn) ConnectIncoming(_ context.Context, q api.Incoming) (*api.Applied, error) {
+	return &s.applied, s.note(arriving{q.Connect})
 }
 func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
 	return s.note(q)
