@@ -48,9 +48,13 @@ func (wt *waiting) told(p *plan.Port) error {
 
 // ConnectIncoming makes a port whose guest will arrive by migration: the port waits for it. If a port of that name
 // serves the guest until then, the new port stands beside it, and replaces it when the guest runs.
-func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applied, error) {
+func (c *commands) ConnectIncoming(ctx context.Context, q api.Incoming) (*api.Applied, error) {
 	out := &api.Applied{}
-	nic, err := c.statics.claim(ctx, q, true)
+	err := c.do(ctx, func() error { return c.berth().refuses(q, cmp.Or(q.Switch, c.ports.onlySwitch())) })
+	if err != nil {
+		return nil, err
+	}
+	nic, err := c.statics.claim(ctx, q.Connect, true)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (c *commands) Connect(ctx context.Context, q api.Connect) (*api.Applied, er
 // guest that died unseen.
 func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	if c.isExpected(ctx, q.Name) {
-		return c.ConnectIncoming(ctx, q)
+		return c.ConnectIncoming(ctx, api.Incoming{Connect: q})
 	}
 	return c.connect(ctx, q, c.ports.replacing)
 }

@@ -242,7 +242,7 @@ func moveOnce(p *movingPair, before func(step string)) {
 	from.until("it serves its guest", func(t *state.Travel) bool { return t.Generation == 1 && t.Serves })
 	from.goods.has = 7
 	before("prepare")
-	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	before("copy")
 	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
 	from.must(from.movers().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}))
@@ -293,7 +293,7 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 		!strings.Contains(err.Error(), "its guest has not left") {
 		t.Errorf("a running port was released: %v", err)
 	}
-	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
 	to.must(nil, to.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
 	from.until("the source knows", func(t *state.Travel) bool {
@@ -321,7 +321,7 @@ func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {
 	p, ctx := newMovingPair(t), context.Background()
 	from, to := p.hosts[0], p.hosts[1]
 	from.must(from.commands.Connect(ctx, movingPort()))
-	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	from.goods.has = 3
 	from.until("ordered", func(t *state.Travel) bool { return t.Away != nil })
 	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
@@ -346,7 +346,7 @@ func TestS100_APreparedMoveCompletesByTheHostsAlone(t *testing.T) {
 	p, ctx := newMovingPair(t), context.Background()
 	from, to := p.hosts[0], p.hosts[1]
 	from.must(from.commands.Connect(ctx, movingPort()))
-	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, api.Incoming{Connect: movingPort()}))
 	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
 	p.mu.Lock()
 	p.away, p.cut = true, true

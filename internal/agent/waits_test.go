@@ -41,7 +41,7 @@ func (r *rig) shownWait(port string) *api.Wait {
 
 func (r *rig) connectIncoming(p spec.Port) error {
 	return r.command(func(ctx context.Context) error {
-		_, err := r.commands.ConnectIncoming(ctx, api.Connect{Port: p})
+		_, err := r.commands.ConnectIncoming(ctx, api.Incoming{Connect: api.Connect{Port: p}})
 		return err
 	})
 }
@@ -318,5 +318,45 @@ func TestS99_AnIncomingPortGoesAsItCame(t *testing.T) {
 	r.waiting.watchWaits()
 	if len(r.state.Ports) != 1 || r.state.Ports[0].Name != "vm" || r.fact("vm").Waits() {
 		t.Errorf("%+v %+v", r.state.Ports, r.fact("vm"))
+	}
+}
+
+// A guest that needs what this host lacks is refused in words before its port is connected, unless somebody insists;
+// a guest that starts here is not.
+func TestS100_APortIsRefusedWhereItsGuestLacksSomething(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.nic("eno1", 1500)
+	if err := r.restart(base + "  - {name: vmk1, switch: lab, portGroup: web, role: host}\n"); err != nil {
+		t.Fatal(err)
+	}
+	prepare := func(name string, q api.Incoming) error {
+		q.Connect = api.Connect{Port: spec.Port{Name: name, Switch: "lab", PortGroup: "web", Device: "p" + name}}
+		return r.command(func(ctx context.Context) error { _, err := r.commands.ConnectIncoming(ctx, q); return err })
+	}
+	if err := prepare("u", api.Incoming{NeedsUplink: true, Needs: []string{"lab/web", "vmk1"}}); err != nil ||
+		r.ports.runTime("u") == nil {
+		t.Errorf("with an uplink: %v", err)
+	}
+	delete(r.dev.byName, "eno1")
+	r.settler.settle()
+	for _, row := range []struct {
+		q    api.Incoming
+		says string
+	}{
+		{api.Incoming{NeedsUplink: true}, "reaches the physical network where it runs"},
+		{api.Incoming{Needs: []string{"web"}}, "needs web, and "},
+		{api.Incoming{Needs: []string{"vmk1"}}, "needs vmk1, and "},
+		{api.Incoming{Needs: []string{"nfs"}}, "neither a host port nor a port group of that name (vmk1, lab/web, lab/other)"},
+	} {
+		err := prepare("v", row.q)
+		if !invalid(err) || !strings.Contains(err.Error(), row.says) || r.ports.runTime("v") != nil {
+			t.Errorf("%+v: %v, want %q", row.q, err, row.says)
+		}
+	}
+	if err := prepare("v", api.Incoming{NeedsUplink: true, Needs: []string{"nfs"}, Force: true}); err != nil {
+		t.Errorf("by force: %v", err)
+	}
+	if err := r.connect(spec.Port{Name: "w", Switch: "lab", PortGroup: "web"}); err != nil {
+		t.Errorf("a guest that starts: %v", err)
 	}
 }

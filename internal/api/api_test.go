@@ -68,7 +68,7 @@ func (e *echo) Reconnect(_ context.Context, q Connect) (*Applied, error) {
 	e.got = q
 	return &Applied{}, e.err
 }
-func (e *echo) ConnectIncoming(_ context.Context, q Connect) (*Applied, error) {
+func (e *echo) ConnectIncoming(_ context.Context, q Incoming) (*Applied, error) {
 	q.Name += " to come"
 	e.got = q
 	return &Applied{}, e.err
@@ -208,6 +208,9 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		Port: spec.Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web",
 			Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}}
 	named := func(name string) Connect { return Connect{Port: spec.Port{Name: name}} }
+	coming := func(name string) Incoming {
+		return Incoming{Connect: named(name), Needs: []string{"storage"}, NeedsUplink: true, Force: true}
+	}
 	for _, q := range []struct {
 		call func() error
 		want any
@@ -220,7 +223,7 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 			Window: Window{ConfirmWithin: time.Minute}}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
 		{func() error { _, err := c.Reconnect(ctx, named("p")); return err }, named("p again")},
-		{func() error { _, err := c.ConnectIncoming(ctx, named("p")); return err }, named("p to come")},
+		{func() error { _, err := c.ConnectIncoming(ctx, coming("p")); return err }, coming("p to come")},
 		{func() error { return c.Expect(ctx, Expect{Guest: "vm1"}) }, Expect{Guest: "vm1"}},
 		{func() error { return c.Activate(ctx, Activate{Port: "p"}) }, Activate{Port: "p"}},
 		{func() error { _, err := c.PortMoves(ctx, PortMoveOf{"p"}); return err }, PortMoveOf{"p"}},

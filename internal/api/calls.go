@@ -80,7 +80,7 @@ func (c *Client) Reconnect(ctx context.Context, q Connect) (*Applied, error) {
 }
 
 // ConnectIncoming makes a port that waits for its guest, which will arrive by migration.
-func (c *Client) ConnectIncoming(ctx context.Context, q Connect) (*Applied, error) {
+func (c *Client) ConnectIncoming(ctx context.Context, q Incoming) (*Applied, error) {
 	return ask[*Applied](ctx, c, c.ports.ConnectIncomingPort, q)
 }
 

@@ -272,6 +272,7 @@ type Fleet struct {
 	members controllerv1connect.MemberServiceClient
 	accessCalls
 	statusCalls
+	fleetMoveCalls
 	rootCalls
 	historyCalls
 	// static is for static ports.
@@ -296,6 +297,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.rootCalls = rootCalls{f, controllerv1connect.NewRootServiceClient(rpc)}
 	f.historyCalls = historyCalls{f, controllerv1connect.NewHistoryServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
+	f.fleetMoveCalls = fleetMoveCalls{f, controllerv1connect.NewMoveServiceClient(rpc)}
 	f.static = controllerv1connect.NewStaticPortServiceClient(rpc)
 	f.moves = controllerv1connect.NewMoveServiceClient(rpc)
 	return f

@@ -52,12 +52,27 @@ func LookOf(procedure string) Look {
 	return LooksNot
 }
 
-// Looking answers the calls of the contract that look, and refuses the others: it is for callers that come by way of a
-// controller. Calls that follow something end with ctx.
+// OfMove reports whether a procedure of the contract is one that a controller calls itself where a port moves from host
+// to host. It passes on none of them for people.
+func OfMove(procedure string) bool {
+	switch procedure {
+	case agentv1connect.PortServiceConnectIncomingPortProcedure,
+		agentv1connect.PortServiceActivatePortProcedure,
+		agentv1connect.MoveServiceCopyMovingPortProcedure,
+		agentv1connect.MoveServiceSilencePortProcedure,
+		agentv1connect.MoveServiceCancelMoveProcedure,
+		agentv1connect.MoveServiceReleaseMovedPortProcedure:
+		return true
+	}
+	return false
+}
+
+// Looking answers the calls of the contract that look, and those of moves, and refuses the others: it is for callers
+// that come by way of a controller. Calls that follow something end with ctx.
 func Looking(ctx context.Context, s Service) http.Handler {
 	all := handler(ctx, s)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if LookOf(r.URL.Path) == LooksNot {
+		if LookOf(r.URL.Path) == LooksNot && !OfMove(r.URL.Path) {
 			http.Error(w, "only calls that look pass a controller", http.StatusForbidden)
 			return
 		}

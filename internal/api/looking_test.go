@@ -56,6 +56,9 @@ func TestLooking_TheHostRefusesTheOthers(t *testing.T) {
 	s := &echo{}
 	h := Looking(t.Context(), s)
 	for _, call := range append(changing(), "StateService/Nothing", "../PortService/BlockPort") {
+		if OfMove("/heddle.agent.v1." + call) {
+			continue
+		}
 		t.Run(call, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/heddle.agent.v1.x", strings.NewReader("{}"))
 			r.URL.Path = "/heddle.agent.v1." + call

@@ -39,7 +39,7 @@ func spoken() map[string][2]any {
 		"ChangeService.Apply":          {Apply{}, &Applied{}},
 		"ChangeService.GetTrial":       {none{}, &Trial{}},
 		"PortService.ConnectPort":      {Connect{}, &Applied{}}, "PortService.ReconnectPort": {Connect{}, &Applied{}},
-		"PortService.ConnectIncomingPort": {Connect{}, &Applied{}},
+		"PortService.ConnectIncomingPort": {Incoming{}, &Applied{}},
 		"PortService.ExpectGuest":         {Expect{}, none{}}, "PortService.ActivatePort": {Activate{}, none{}},
 		"PortService.DisconnectPort": {Disconnect{}, none{}},
 		"PortService.BlockPort":      {Block{}, &Applied{}}, "PortService.MovePort": {Move{}, &Applied{}},

@@ -30,7 +30,7 @@ type Service interface {
 	Connect(context.Context, Connect) (*Applied, error)
 	Reconnect(context.Context, Connect) (*Applied, error)
 	// ConnectIncoming makes a port whose guest will arrive by migration; the port waits for it (S99).
-	ConnectIncoming(context.Context, Connect) (*Applied, error)
+	ConnectIncoming(context.Context, Incoming) (*Applied, error)
 	Activate(context.Context, Activate) error
 	Expect(context.Context, Expect) error
 	Disconnect(context.Context, Disconnect) error

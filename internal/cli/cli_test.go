@@ -142,8 +142,8 @@ func (s *standIn) SilencePort(_ context.Context, q api.PortMoveOf) (*api.PortMov
 func (s *standIn) CancelMove(_ context.Context, q api.PortMoveOf) error       { return s.note(q) }
 func (s *standIn) ReleaseMovedPort(_ context.Context, q api.PortMoveOf) error { return s.note(q) }
 func (s *standIn) Activate(_ context.Context, q api.Activate) error           { return s.note(q) }
-func (s *standIn) ConnectIncoming(_ context.Context, q api.Connect) (*api.Applied, error) {
-	return &s.applied, s.note(arriving{q})
+func (s *standIn) ConnectIncoming(_ context.Context, q api.Incoming) (*api.Applied, error) {
+	return &s.applied, s.note(arriving{q.Connect})
 }
 func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
 	return s.note(q)

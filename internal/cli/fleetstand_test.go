@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,11 +25,15 @@ import (
 // fleetStand stands in for a controller: calls that look go to the hosts' stand-ins.
 type fleetStand struct {
 	controllerv1connect.UnimplementedFleetServiceHandler
+	controllerv1connect.UnimplementedMoveServiceHandler
 	t      *testing.T
 	socket string
 	// definition is its content, at revision 18; ports are what hosts that are away reported last.
 	definition string
-	ports      []*controllerv1.FleetPort
+	// carrier is the host on which the controller's machine is a VM, looks is how often somebody asked.
+	carrier string
+	looks   atomic.Int32
+	ports   []*controllerv1.FleetPort
 
 	mu    sync.Mutex
 	hosts map[string]*standIn // nil for one that is away
@@ -39,6 +45,8 @@ func newFleetStand(t *testing.T, hosts map[string]*standIn) *fleetStand {
 	f := &fleetStand{t: t, socket: filepath.Join(t.TempDir(), "api.sock"), hosts: hosts}
 	rpc := connect.NewServer()
 	controllerv1connect.RegisterFleetServiceHandler(rpc, f)
+	controllerv1connect.RegisterStatusServiceHandler(rpc, f)
+	controllerv1connect.RegisterMoveServiceHandler(rpc, f)
 	mux := http.NewServeMux()
 	connecthttp.Mount(mux, rpc)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -47,6 +55,7 @@ func newFleetStand(t *testing.T, hosts map[string]*standIn) *fleetStand {
 		s := f.hosts[r.PathValue("host")]
 		f.mu.Unlock()
 		if s == nil {
+			w.Header().Set(api.VersionHeader, strconv.Itoa(api.Version))
 			_ = connecthttp.NewErrorWriter().Write(w, r, connect.NewError(connect.CodeUnavailable,
 				"it is not connected to a controller"))
 			return

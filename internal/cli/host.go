@@ -25,7 +25,7 @@ func newHost(d Deps) *cobra.Command {
 			"controllers define for it, beside those of its own file. While no controller answers it goes on by what " +
 			"it has."
 	c.AddCommand(newHostJoin(d), newHostHandOver(d), newHostLeave(d), newHostShow(d), newHostList(d), newHostRemove(d),
-		newHostRetry(d), newHostSync(d), newHostToken(d))
+		newHostRetry(d), newHostSync(d), newHostToken(d), newHostDrain(d))
 	return c
 }
 

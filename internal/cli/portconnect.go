@@ -13,7 +13,8 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	var p spec.Port
 	var nic api.Connect
 	var own policyFlags
-	var replace, incoming bool
+	var replace, incoming, force bool
+	var needs []string
 	var window api.Window
 	o := &output{}
 	c := &cobra.Command{
@@ -39,12 +40,15 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			if (nic.VM == "") != (nic.Adapter == "") {
 				return usagef("--vm-uuid and --adapter together say whose port it is: give both")
 			}
+			if !incoming && (force || len(needs) > 0) {
+				return usagef("--needs and --force are for a guest that arrives: use them with --incoming")
+			}
 			q := api.Connect{Port: p, VM: nic.VM, Adapter: nic.Adapter, PortID: nic.PortID, Window: window}
 			return changePort(d, c, t, o, portChange{args[0], window, "is connected", true},
 				func(ctx context.Context, s api.Service) (*api.Applied, error) {
 					switch {
 					case incoming:
-						return s.ConnectIncoming(ctx, q)
+						return s.ConnectIncoming(ctx, api.Incoming{Connect: q, Needs: needs, Force: force})
 					case replace:
 						return s.Reconnect(ctx, q)
 					}
@@ -68,6 +72,9 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	c.Flags().BoolVar(&incoming, "incoming", false, "for scripts: as --replace, for a guest that is to arrive by a "+
 		"migration. The port waits for its first\n"+
 		"frame, and takes the place of a port of this name that serves the guest until then")
+	c.Flags().StringSliceVar(&needs, "needs", nil, "with --incoming: host port or port group that the guest needs "+
+		"here as well; may be repeated")
+	c.Flags().BoolVar(&force, "force", false, "with --incoming: connect it whatever the guest needs")
 	return c
 }
 

@@ -13,14 +13,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	controllerv1 "heddle/api/heddle/controller/v1"
-	"heddle/api/heddle/controller/v1/controllerv1connect"
 )
 
-// movers is the half of a server that people call about ports that move.
-type movers struct {
-	people
-	controllerv1connect.UnimplementedMoveServiceHandler
-}
+// movers is the half of a server that says where ports are.
+type movers struct{ people }
 
 // LocatePorts says on which hosts the ports of a VM, or a port, are, whichever controllers these are connected to.
 func (s movers) LocatePorts(ctx context.Context, q *controllerv1.LocatePortsRequest) (

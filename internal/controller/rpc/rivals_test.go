@@ -315,7 +315,7 @@ func TestS100_HostsAreAskedAnewBeforeTheyAreInConflict(t *testing.T) {
 		m.client.Changed()
 	}
 	where := func() *controllerv1.LocatedPort {
-		list := must(movers{people: people{c.Server}}.LocatePorts(t.Context(),
+		list := must(movers{people{c.Server}}.LocatePorts(t.Context(),
 			&controllerv1.LocatePortsRequest{Vm: strings.ToUpper(vmOf)}))(t).GetPorts()
 		if len(list) != 1 {
 			return nil
@@ -346,12 +346,12 @@ func TestS100_HostsAreAskedAnewBeforeTheyAreInConflict(t *testing.T) {
 	}
 	for name, q := range map[string]*controllerv1.LocatePortsRequest{"the port": {Port: "p"},
 		"the adapter": {Vm: vmOf, Adapter: "net0"}} {
-		if got := must(movers{people: people{c.Server}}.LocatePorts(t.Context(), q))(t).GetPorts(); len(got) != 1 ||
+		if got := must(movers{people{c.Server}}.LocatePorts(t.Context(), q))(t).GetPorts(); len(got) != 1 ||
 			len(got[0].GetInstances()) != 2 {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if _, err := (movers{people: people{c.Server}}).LocatePorts(t.Context(),
+	if _, err := (movers{people{c.Server}}).LocatePorts(t.Context(),
 		&controllerv1.LocatePortsRequest{Adapter: "net0"}); err == nil {
 		t.Error("no VM and no port, and no error")
 	}

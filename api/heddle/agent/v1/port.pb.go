@@ -282,7 +282,14 @@ type ConnectIncomingPortRequest struct {
 	Vm      string `protobuf:"bytes,3,opt,name=vm,proto3" json:"vm,omitempty"`
 	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	// port_id is the static port that the VM's definition carries.
-	PortId        string `protobuf:"bytes,5,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
+	PortId string `protobuf:"bytes,5,opt,name=port_id,json=portId,proto3" json:"port_id,omitempty"`
+	// needs are host ports and port groups that the guest needs on this host beside the port, by name: without them, or
+	// where they can't reach the physical network, the port is refused (S100).
+	Needs []string `protobuf:"bytes,70,rep,name=needs,proto3" json:"needs,omitempty"`
+	// force connects the port even where the host can't serve the guest as well as the one that it leaves.
+	Force bool `protobuf:"varint,71,opt,name=force,proto3" json:"force,omitempty"`
+	// needs_uplink: the guest reaches the physical network where it runs; the port is refused where it would not here.
+	NeedsUplink   bool `protobuf:"varint,72,opt,name=needs_uplink,json=needsUplink,proto3" json:"needs_uplink,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -350,6 +357,27 @@ func (x *ConnectIncomingPortRequest) GetPortId() string {
 		return x.PortId
 	}
 	return ""
+}
+
+func (x *ConnectIncomingPortRequest) GetNeeds() []string {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *ConnectIncomingPortRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+func (x *ConnectIncomingPortRequest) GetNeedsUplink() bool {
+	if x != nil {
+		return x.NeedsUplink
+	}
+	return false
 }
 
 // ConnectIncomingPortResponse is the answer.
@@ -1141,13 +1169,16 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
 	"\aport_id\x18\x05 \x01(\tR\x06portId\"K\n" +
 	"\x15ReconnectPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xd0\x01\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x9f\x02\n" +
 	"\x1aConnectIncomingPortRequest\x12-\n" +
 	"\x04port\x18\x01 \x01(\v2\x19.heddle.agent.v1.PortSpecR\x04port\x12@\n" +
 	"\x0econfirm_within\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x0e\n" +
 	"\x02vm\x18\x03 \x01(\tR\x02vm\x12\x18\n" +
 	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x17\n" +
-	"\aport_id\x18\x05 \x01(\tR\x06portId\"Q\n" +
+	"\aport_id\x18\x05 \x01(\tR\x06portId\x12\x14\n" +
+	"\x05needs\x18F \x03(\tR\x05needs\x12\x14\n" +
+	"\x05force\x18G \x01(\bR\x05force\x12!\n" +
+	"\fneeds_uplink\x18H \x01(\bR\vneedsUplink\"Q\n" +
 	"\x1bConnectIncomingPortResponse\x122\n" +
 	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"*\n" +
 	"\x12ExpectGuestRequest\x12\x14\n" +

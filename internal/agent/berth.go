@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"heddle/internal/agent/view"
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// berth decides whether this host can serve a guest that is to arrive as well as the host that it leaves. A guest that
+// starts here is never refused: it has no better place.
+type berth struct {
+	src view.Source
+	cfg *spec.Config
+	// up reports whether a port's device passes frames.
+	up func(plan.PortID) bool
+}
+
+// berth is what is known now. It is called in the loop.
+func (c *commands) berth() berth {
+	return berth{cfg: c.ports.cfg, src: view.Source{Plan: c.ports.plan, Applied: c.effect.applied, Remembered: c.state,
+		Problems: c.effect.problems, Unattached: c.attaching.whyNotAttached}, up: func(id plan.PortID) bool {
+		return c.effect.applied != nil && c.effect.applied.Facts[id].Up
+	}}
+}
+
+// refuses says by an error what the host lacks for the guest; nil for nothing.
+func (b berth) refuses(q api.Incoming, on string) error {
+	if q.Force {
+		return nil
+	}
+	var lines []string
+	if sw := b.src.Plan.Switch(on); q.NeedsUplink && sw != nil {
+		if why := b.cutOff(sw); why != "" {
+			lines = append(lines, fmt.Sprintf("port %s: its guest reaches the physical network where it runs, and would "+
+				"not here: %s", q.Name, why))
+		}
+	}
+	for _, name := range q.Needs {
+		if why := b.lacks(name); why != "" {
+			lines = append(lines, fmt.Sprintf("port %s: its guest needs %s, and %s", q.Name, name, why))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return api.NewError(api.Invalid, append(lines, "use --force to prepare the port even so")...)
+}
+
+// cutOff says why no frame passes between a switch and the physical network; "" where some uplink is up.
+func (b berth) cutOff(sw *plan.Switch) string {
+	if len(sw.Uplinks) == 0 {
+		return "switch " + sw.Name + " has no uplink"
+	}
+	why, _ := b.src.Isolated(sw)
+	return why
+}
+
+// lacks says what is wrong with a host port or a port group that a guest needs, by its name or SWITCH/NAME; "" for
+// nothing.
+func (b berth) lacks(name string) string {
+	for _, sw := range b.src.Plan.Switches {
+		for _, p := range sw.Ports {
+			if p.Role != spec.Host || name != p.ID.Name && name != sw.Name+"/"+p.ID.Name {
+				continue
+			}
+			if !b.up(p.ID) {
+				return "that host port is not up"
+			}
+			return b.cutOff(sw)
+		}
+	}
+	for _, s := range b.cfg.Switches {
+		for _, g := range s.PortGroups {
+			if sw := b.src.Plan.Switch(s.Name); sw != nil && (name == g.Name || name == s.Name+"/"+g.Name) {
+				return b.cutOff(sw)
+			}
+		}
+	}
+	return "this host has neither a host port nor a port group of that name (" + strings.Join(b.known(), ", ") + ")"
+}
+
+// known are the names that a guest may need, some of them.
+func (b berth) known() (names []string) {
+	const most = 8
+	for _, sw := range b.src.Plan.Switches {
+		for _, p := range sw.Ports {
+			if p.Role == spec.Host {
+				names = append(names, p.ID.Name)
+			}
+		}
+	}
+	for _, sw := range b.cfg.Switches {
+		for _, g := range sw.PortGroups {
+			names = append(names, sw.Name+"/"+g.Name)
+		}
+	}
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	if len(names) == 0 {
+		names = []string{"it has none at all"}
+	}
+	return names
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+// migration is one "heddle port migrate".
+type migration struct {
+	api.MigratePort
+	cancel, activate, list bool
+}
+
+func newPortMigrate(d Deps) *cobra.Command {
+	t, o, m := &fleetTarget{}, &output{}, &migration{}
+	c := &cobra.Command{
+		Use: "migrate [PORT]", Short: "Move a port to another host with its VM, at a controller",
+		Long: "Prepare a port on another host for its VM, which moves there, and show each step:\n\n" +
+			"  prepared   the port is at the target, silent\n" +
+			"  copied     the target has what belongs to the port: counters, MACs, policy\n" +
+			"  stopped    the guest has stopped at the source, whose port is silent\n" +
+			"  active     the guest runs at the target\n" +
+			"  released   the source has no port for the guest any more\n\n" +
+			"This moves no VM: its hypervisor does, which may prepare the port itself. PORT is the port's name, or " +
+			"VM/ADAPTER. The target refuses a port that it can't serve as well as the source; --force overrides " +
+			"what is not impossible.\n\n" +
+			"Interrupted (Ctrl-C), the move goes on as it is: the two hosts complete it by themselves. --cancel takes " +
+			"it back, --activate says that the guest runs at the target, where nothing there can be asked, and " +
+			"--list lists the moves that are under way. The exit status is 0 when the guest runs at the target.",
+		Example: "  heddle port migrate vm7/eth0 --to esx2\n" +
+			"  heddle port migrate vm7/eth0 --to esx2 --device tap3 --needs storage\n" +
+			"  heddle port migrate vm7/eth0 --cancel\n  heddle port migrate --list",
+		Args: atMost("PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				m.Port = args[0]
+			}
+			if err := m.check(); err != nil {
+				return err
+			}
+			switch {
+			case m.list:
+				return m.show(d, c, t, o)
+			case m.cancel, m.activate:
+				return m.end(d, c, t, o)
+			}
+			return m.run(d, c, t, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&m.To, "to", "", "the host that the VM moves to; with --cancel and --activate only where several wait")
+	f.StringVar(&m.Host, "from", "", "the host that the port is on; may be left out where one host has it")
+	f.StringVar(&m.Device, "device", "", "device of the port at the target; default: the name that it has at the source")
+	f.StringSliceVar(&m.Needs, "needs", nil, "host port or port group that the VM needs at the target; may be repeated")
+	f.BoolVar(&m.Force, "force", false, "move even where the target serves the port worse")
+	f.DurationVar(&m.Wait, "wait", time.Minute, "how long to show steps")
+	f.BoolVar(&m.cancel, "cancel", false, "take back a move whose guest does not run at the target yet")
+	f.BoolVar(&m.activate, "activate", false, "say that the guest runs at the target")
+	f.BoolVar(&m.list, "list", false, "list the moves that are under way")
+	o.flag(c)
+	t.flag(d, c, defaultController)
+	return c
+}
+
+// check says what is wrong with the flags.
+func (m *migration) check() error {
+	chosen := 0
+	for _, is := range []bool{m.cancel, m.activate, m.list} {
+		if is {
+			chosen++
+		}
+	}
+	switch {
+	case chosen > 1:
+		return usagef("--cancel, --activate and --list: give one of them")
+	case m.list && m.Port != "":
+		return usagef("--list is about all ports: leave out %s", m.Port)
+	case m.list:
+	case m.Port == "":
+		return usagef("say which port")
+	case chosen == 0 && m.To == "":
+		return usagef("say which host the VM moves to, with --to")
+	case m.Wait <= 0:
+		return usagef("--wait %s: it is a time above 0, such as 1m", m.Wait)
+	}
+	return nil
+}
+
+// run begins the move, and prints its steps.
+func (m *migration) run(d Deps, c *cobra.Command, t *fleetTarget, o *output) error {
+	client, err := t.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), m.Wait+callTimeout)
+	defer cancel()
+	active, last, steps := false, api.MigrateStep{}, []api.MigrateStep{}
+	err = client.Migrate(ctx, m.MigratePort, func(s api.MigrateStep) error {
+		active, last = active || s.Step == api.FleetMoveActive || s.Step == api.FleetMoveReleased, s
+		if steps = append(steps, s); o.format != "table" {
+			return nil
+		}
+		text := ""
+		if s.Text != "" {
+			text = "  " + printable.Text(s.Text)
+		}
+		_, err := fmt.Fprintf(d.Stdout, "%s  %-9s%s\n", s.At.Local().Format("15:04:05.000"), s.Step, text)
+		return err
+	})
+	if err == nil && o.format != "table" {
+		err = o.print(d, steps, func(io.Writer) error { return nil })
+	}
+	if err != nil || active {
+		return err
+	}
+	if last.Step == api.FleetMoveCancelled {
+		return errors.New("the move was cancelled: the guest stays where it is")
+	}
+	how := printable.ShellWord(m.Port)
+	fmt.Fprintf(d.Stderr, "heddle: the guest does not run on host %s yet; the move goes on. To take it back: heddle port "+
+		"migrate %s --cancel\n", printable.Text(m.To), how)
+	return &SilentError{Status: ExitFailure}
+}
+
+// end cancels or activates a move.
+func (m *migration) end(d Deps, c *cobra.Command, t *fleetTarget, o *output) error {
+	q := api.MoveAt{Port: m.Port, Host: m.To}
+	_, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (struct{}, error) {
+		if m.cancel {
+			return struct{}{}, f.CancelMigration(ctx, q)
+		}
+		return struct{}{}, f.ActivateMigration(ctx, q)
+	})
+	if err != nil {
+		return err
+	}
+	return o.print(d, q, func(w io.Writer) error {
+		done := "the move of port %s is cancelled: the guest stays where it is\n"
+		if m.activate {
+			done = "port %s is active at the target\n"
+		}
+		_, err := fmt.Fprintf(w, done, m.Port)
+		return err
+	})
+}
+
+// show lists the moves that are under way.
+func (m *migration) show(d Deps, c *cobra.Command, t *fleetTarget, o *output) error {
+	list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.FleetMoves, error) {
+		return f.Migrations(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	err = o.print(d, list.Moves, func(w io.Writer) error {
+		head := []string{"VM", "ADAPTER", "FROM", "TO", "STEP", "SINCE"}
+		tab := &table{head: head, keep: columns(head, "STEP", "SINCE"), names: columns(head, "VM", "ADAPTER", "FROM", "TO")}
+		for _, v := range list.Moves {
+			tab.add(v.VM, v.Adapter, dash(v.From), v.To, string(v.Step), v.Since.Local().Format("15:04:05"))
+		}
+		return tab.write(w)
+	})
+	return errors.Join(err, printFleetNotes(d.Stderr, list.Unreachable, list.Stale))
+}

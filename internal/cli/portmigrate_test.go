@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/api"
+)
+
+// MovePort reports three steps, and then whatever the port's name says.
+func (f *fleetStand) MovePort(ctx context.Context, q *controllerv1.MovePortRequest,
+	out controllerv1connect.MoveServiceMovePortServerStream) error {
+	if q.GetTo() == "full" {
+		return connect.NewError(connect.CodeFailedPrecondition, "host full: no room")
+	}
+	steps := []controllerv1.MoveStep{controllerv1.MoveStep_MOVE_STEP_PREPARED,
+		controllerv1.MoveStep_MOVE_STEP_COPIED, controllerv1.MoveStep_MOVE_STEP_STOPPED}
+	switch q.GetPort() {
+	case "goes":
+		steps = append(steps, controllerv1.MoveStep_MOVE_STEP_ACTIVE, controllerv1.MoveStep_MOVE_STEP_RELEASED)
+	case "comes back":
+		steps = append(steps, controllerv1.MoveStep_MOVE_STEP_CANCELLED)
+	}
+	for i, s := range steps {
+		if err := out.Send(&controllerv1.MovePortResponse{Step: s, At: timestamppb.New(time.Unix(int64(i), 0)),
+			Text: strings.Join(q.GetNeeds(), "+")}); err != nil {
+			return err
+		}
+	}
+	if q.GetPort() == "hangs" {
+		f.looks.Add(1)
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// CancelMove cancels what goes.
+func (f *fleetStand) CancelMove(_ context.Context, q *controllerv1.CancelMoveRequest) (
+	*controllerv1.CancelMoveResponse, error) {
+	if q.GetPort() != "goes" {
+		return nil, connect.NewError(connect.CodeNotFound, "no host waits for the guest of port "+q.GetPort())
+	}
+	return &controllerv1.CancelMoveResponse{}, nil
+}
+
+// ActivateMove activates.
+func (f *fleetStand) ActivateMove(context.Context, *controllerv1.ActivateMoveRequest) (
+	*controllerv1.ActivateMoveResponse, error) {
+	return &controllerv1.ActivateMoveResponse{}, nil
+}
+
+// ListMoves lists one move.
+func (f *fleetStand) ListMoves(context.Context, *controllerv1.ListMovesRequest) (*controllerv1.ListMovesResponse,
+	error) {
+	return &controllerv1.ListMovesResponse{Unreachable: []string{"c9"}, Moves: []*controllerv1.FleetMove{{
+		Move: strings.Repeat("0", 32), Vm: "6f9619ff-8b86-d011-b42d-00c04fc96401", Adapter: "net0", To: "esx2",
+		Step: controllerv1.MoveStep_MOVE_STEP_COPIED, Since: timestamppb.Now()}}}, nil
+}
+
+func TestMigrateShowsTheStepsOfAMove(t *testing.T) {
+	f := newFleetStand(t, map[string]*standIn{})
+	migrate := func(args ...string) (string, string, int) {
+		return f.run(append([]string{"port", "migrate"}, args...)...)
+	}
+	out, errs, status := migrate("goes", "--to", "esx2", "--needs", "storage,vmotion")
+	if status != 0 || strings.Count(out, "\n") != 5 || !strings.Contains(out, "stopped    storage+vmotion\n") ||
+		!strings.Contains(out, "released") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+	out, _, status = migrate("goes", "--to", "esx2", "-o", "json")
+	var steps []api.MigrateStep
+	if err := json.Unmarshal([]byte(out), &steps); err != nil || status != 0 || len(steps) != 5 ||
+		steps[3].Step != api.FleetMoveActive || steps[3].At.Unix() != 3 {
+		t.Errorf("status %d, %v: %+v", status, err, steps)
+	}
+	for _, row := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"stays", "--to", "esx2"}, 1, "heddle port migrate stays --cancel"},
+		{[]string{"comes back", "--to", "esx2"}, 1, "the move was cancelled"},
+		{[]string{"goes", "--to", "full"}, 2, "host full: no room"},
+		{[]string{"other", "--cancel"}, 1, "no host waits for the guest of port other"},
+		{[]string{"goes"}, 2, "--to"},
+		{[]string{"--to", "esx2"}, 2, "say which port"},
+		{[]string{"goes", "--cancel", "--activate"}, 2, "give one of them"},
+		{[]string{"goes", "--list"}, 2, "leave out"},
+		{[]string{"goes", "--to", "esx2", "--wait", "0s"}, 2, "above 0"},
+	} {
+		if _, errs, status := migrate(row.args...); status != row.status || !strings.Contains(errs, row.says) {
+			t.Errorf("%v: status %d, %s", row.args, status, errs)
+		}
+	}
+	f.says(0, "the move of port goes is cancelled: the guest stays where it is\n", "", "port", "migrate", "goes",
+		"--cancel")
+	f.says(0, "port goes is active at the target\n", "", "port", "migrate", "goes", "--activate")
+	out, errs, status = migrate("--list")
+	if status != 0 || !strings.Contains(out, "copied") || !strings.Contains(errs, "controller c9 does not answer") {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
+// An interrupted command says how to take the move back.
+func TestMigrateInterrupted(t *testing.T) {
+	f := newFleetStand(t, map[string]*standIn{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, errs, status := f.runIn(ctx, "port", "migrate", "hangs", "--to", "esx2")
+		if status != 1 || !strings.Contains(errs, "migrate hangs --cancel") {
+			t.Errorf("status %d\n%s", status, errs)
+		}
+	}()
+	for f.looks.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-done
+}

@@ -1,0 +1,230 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect/v2"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/slice"
+)
+
+// reportedPort is a port of an adapter as a host has reported it last.
+type reportedPort struct {
+	*controllerv1.HostPort
+	host      string
+	connected bool
+}
+
+func (p reportedPort) nic() nic { return nic{p.GetVm(), p.GetAdapter()} }
+
+// runs reports whether the guest runs by the port there, as far as the host knows.
+func (p reportedPort) runs() bool { return !p.GetWaits() && !p.GetAbsent() }
+
+// named reports whether the text names the port: by its name, or as VM/ADAPTER.
+func (p reportedPort) named(text string) bool {
+	i := strings.LastIndexByte(text, '/')
+	return p.GetName() == text ||
+		i > 0 && p.GetVm() == strings.ToLower(text[:i]) && p.GetAdapter() == text[i+1:]
+}
+
+// instances are the ports of all hosts, by the hosts' names.
+func (a acts) instances(there *elsewhere) (list []reportedPort) {
+	f := a.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, h := range f.sorted() {
+		report, connected := there.reportOf(h)
+		if report == nil {
+			continue
+		}
+		for _, p := range report.GetPorts() {
+			list = append(list, reportedPort{p, h.doc.Name, connected})
+		}
+	}
+	return list
+}
+
+// moving is a port that goes from host to host.
+type moving struct {
+	id       string // of the move; "" until a host has told it
+	nic      nic
+	from, to string // hosts
+	port     reportedPort
+	sw, name string
+	group    string
+	// uplink: the source reaches the physical network.
+	uplink bool
+}
+
+// request is what prepares the port at the target.
+func (m *moving) request(q *controllerv1.MovePortRequest) *agentv1.ConnectIncomingPortRequest {
+	p := m.port
+	return &agentv1.ConnectIncomingPortRequest{Vm: m.nic.vm, Adapter: m.nic.adapter, PortId: p.GetPort(),
+		Needs: q.GetNeeds(), Force: q.GetForce(), NeedsUplink: m.uplink,
+		Port: &agentv1.PortSpec{Name: m.name, Switch: m.sw, PortGroup: m.group, Mac: p.GetMac(),
+			Device: cmp.Or(q.GetDevice(), p.GetDevice())}}
+}
+
+// planned is the move that is asked for, if it can be.
+func (a acts) planned(ctx context.Context, q *controllerv1.MovePortRequest) (*moving, error) {
+	if q.GetPort() == "" || q.GetTo() == "" {
+		return nil, connect.NewError(connect.CodeInvalidArgument, "say which port moves, and to which host")
+	}
+	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+	all := a.instances(there)
+	p, err := sourceOf(all, q.GetPort(), q.GetHost())
+	if err != nil {
+		return nil, err
+	}
+	m := &moving{nic: p.nic(), from: p.host, to: q.GetTo(), port: p, sw: p.GetSwitch(), name: p.GetName(),
+		group: p.GetPortGroup()}
+	switch {
+	case m.nic.vm == "":
+		return nil, refusedMove("nobody said whose port %s is, so that no other host knows it: connect it with the VM's "+
+			"UUID and the adapter's name (--vm-uuid, --adapter)", m.name)
+	case m.from == m.to:
+		return nil, refusedMove("port %s is on host %s already", m.name, m.to)
+	}
+	for _, o := range all {
+		switch {
+		case o.host != m.to:
+		case o.nic() == m.nic && o.runs():
+			return nil, refusedMove("port %s of VM %s runs on host %s too: stop one of the two guests first", o.GetName(),
+				m.nic.vm, m.to)
+		case o.GetName() == m.name && o.nic() != m.nic:
+			return nil, refusedMove("host %s has a port %s of another guest: disconnect that first", m.to, m.name)
+		}
+	}
+	return m, a.served(m, there, q.GetForce())
+}
+
+// sourceOf is the port that moves: where its guest runs.
+func sourceOf(all []reportedPort, port, host string) (reportedPort, error) {
+	var found []reportedPort
+	waits := ""
+	for _, p := range all {
+		if !p.named(port) || host != "" && p.host != host {
+			continue
+		}
+		if !p.runs() {
+			waits = p.host
+			continue
+		}
+		found = append(found, p)
+	}
+	switch {
+	case len(found) == 1 && !found[0].connected:
+		return reportedPort{}, connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s, which had port %s last, is "+
+			"not connected to a controller", found[0].host, port))
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		var hosts []string
+		for _, p := range found {
+			hosts = append(hosts, p.host)
+		}
+		return reportedPort{}, refusedMove("several hosts have a port %s: say which one moves, by its host (%s)", port,
+			strings.Join(hosts, ", "))
+	case waits != "":
+		return reportedPort{}, refusedMove("no guest runs by port %s on host %s: its port has no device, or waits for its "+
+			"guest", port, waits)
+	}
+	return reportedPort{}, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host has a port %s: see heddle port list "+
+		"--controller", port))
+}
+
+// served reports by an error what the target lacks for the port. force passes over what would merely serve the port
+// worse.
+func (a acts) served(m *moving, there *elsewhere, force bool) error {
+	f := a.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	to, from := f.names[m.to], f.names[m.from]
+	if to == nil {
+		return connect.NewError(connect.CodeNotFound, fmt.Sprintf("the cluster has no host %q: see heddle host list",
+			m.to))
+	}
+	now := a.shown(to, there)
+	if now.GetStale() || now.GetState() == controllerv1.HostState_HOST_STATE_DISCONNECTED {
+		return connect.NewError(connect.CodeUnavailable, fmt.Sprintf("host %s is not connected to a controller", m.to))
+	}
+	set, err := f.target(to)
+	if err != nil {
+		return err
+	}
+	group := m.sw + "/" + m.group
+	if _, ok := set.Get(slice.Key{Kind: slice.PortGroup, Name: group}); !ok {
+		return refusedMove("host %s does not serve port group %s: give it the switch (heddle apply --controller), or "+
+			"choose another host", m.to, group)
+	}
+	if from != nil {
+		m.uplink = isolatedBy(a.shown(from, there), m.sw) == ""
+	}
+	if force {
+		return nil
+	}
+	if why := isolatedBy(now, m.sw); why != "" && m.uplink {
+		return refusedMove("host %s has no usable uplink of switch %s, and host %s has (%s): --force moves the port even "+
+			"so", m.to, m.sw, m.from, why)
+	}
+	for _, l := range to.lacks {
+		if l.Security() {
+			return refusedMove("the agent of host %s does not know %s, so that the port would be less protected there: "+
+				"update the host, or use --force", m.to, l)
+		}
+	}
+	return nil
+}
+
+// isolatedBy is why a switch of a host is cut off from the physical network; "" where it is not.
+func isolatedBy(h *controllerv1.Host, sw string) string {
+	for _, s := range h.GetSwitches() {
+		if s.GetName() == sw {
+			return s.GetIsolated()
+		}
+	}
+	return ""
+}
+
+// waitingAt is the move of a port whose guest does not run at the target yet.
+func (a acts) waitingAt(ctx context.Context, port, host string) (*moving, error) {
+	if port == "" {
+		return nil, connect.NewError(connect.CodeInvalidArgument, "say which port")
+	}
+	there := a.askHosts(ctx, &controllerv1.GetHostsHereRequest{Reports: true})
+	var found []*moving
+	for _, p := range a.instances(there) {
+		if !p.GetWaits() || host != "" && p.host != host || !p.connected || !p.named(port) {
+			continue
+		}
+		if host == "" { // the one that the guest has left waits, too
+			list, err := a.movesOf(ctx, p.host, p.GetName())
+			if err != nil {
+				return nil, err
+			}
+			if !slices.ContainsFunc(list, open) {
+				continue
+			}
+		}
+		found = append(found, &moving{nic: p.nic(), to: p.host, port: p, sw: p.GetSwitch(), name: p.GetName(),
+			group: p.GetPortGroup()})
+	}
+	switch len(found) {
+	case 0:
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host waits for the guest of port %s", port))
+	case 1:
+		return found[0], nil
+	}
+	var hosts []string
+	for _, m := range found {
+		hosts = append(hosts, m.to)
+	}
+	return nil, refusedMove("several hosts wait for the guest of port %s: say which (%s)", port,
+		strings.Join(hosts, ", "))
+}
