@@ -35,8 +35,11 @@ type waiting struct {
 	holding *holding
 	// change makes one change of the desired state.
 	change func(edit func()) error
+	// followed is called when waits have begun or ended.
+	followed func()
 
 	adapters guest.Adapters         // what QEMU monitors showed
+	domains  map[string]guest.Run   // what libvirt said last, by domain
 	overdue  map[plan.PortID]uint32 // waits reported as long, by their numbers
 }
 
@@ -111,6 +114,8 @@ func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 
 // sawDomains processes what libvirt now reports about where guests run. A monitor that answers has precedence.
 func (wt *waiting) sawDomains(news map[string]guest.Run) {
+	maps.Copy(wt.domains, news)
+	maps.DeleteFunc(wt.domains, func(_ string, run guest.Run) bool { return run == guest.RunUnknown })
 	changed := wt.lookForAwake()
 	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
@@ -265,6 +270,7 @@ func (wt *waiting) resumeWaits() error {
 // followWaits makes changed waits active at once, before anything is written to disk; the rest follows.
 func (wt *waiting) followWaits() {
 	wt.activateWaits()
+	wt.followed()
 	wt.settler.settleSoon()
 	wt.succeedAll()
 }
