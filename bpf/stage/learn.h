@@ -137,6 +137,59 @@ INLINE enum reason learn_from_port(struct frame *f)
 	return REASON_NONE;
 }
 
+/* Did the port send from its own MAC in that segment within the last second? */
+INLINE bool own_sent_recently(u32 slot, const struct mac_key *k, u64 now)
+{
+	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &slot);
+
+	return m && m->key.segment == k->segment && mac_equal(m->key.mac, k->mac) && recent(now, m->at);
+}
+
+/* Did one of the ports with that MAC send from it? */
+INLINE bool owner_sent_recently(u32 half, u32 slot, const struct mac_key *k, u64 now)
+{
+	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
+		struct port *p = port_at(half, slot);
+
+		if (own_sent_recently(slot, k, now))
+			return true;
+		slot = p ? p->next_owner : 0;
+	}
+	return false;
+}
+
+/* Did one of our ports send (segment, MAC) within the last second (S91)? slot: the MAC's first owner, 0 = nobody. If the
+ * MAC's guest runs elsewhere, its frames rightly come from there (S99). */
+SEPARATE u32 sent_by_us(u32 half, u32 slot, u32 segment, u64 mac, u64 now)
+{
+	struct mac_key k = { .segment = segment };
+	u32 owner = first_awake(half, slot);
+	struct speaker *s;
+	struct learned *e;
+	u64 *at;
+
+	if (slot && !owner)
+		return 0;
+	*(u32 *)k.mac = mac;
+	*(u16 *)(k.mac + 4) = mac >> 32;
+	at = bpf_map_lookup_elem(&marks, &k);
+	if (at && recent(now, *at))
+		return 1;
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (e && e->sent && recent(now, e->sent - 1))
+		return 1;
+	if (owner_sent_recently(half, slot, &k, now))
+		return 1;
+	s = bpf_map_lookup_elem(&speakers, &owner);
+	return s && own_sent_recently(s->word >> SPEAKER_SLOT_SHIFT, &k, now);
+}
+
+/* The same for the source of a frame. Checked at most once per frame, and only for copies. */
+NOINLINE u32 sent_recently(struct frame *f)
+{
+	return sent_by_us(f->half, owner_of(f, f->src), f->segment, mac_number(f->src), f->now);
+}
+
 /* Was the MAC learned on a port whose guest runs elsewhere? */
 INLINE bool learned_of_waiting(u32 half, u32 slot)
 {
@@ -162,56 +215,11 @@ INLINE void learn_from_uplink(struct frame *f)
 		return;
 	slot = e->slot;
 	left = learned_of_waiting(f->half, slot);
-	if (!left && recent(f->now, e->seen))
-		return;
+	if (!left && (recent(f->now, e->seen) ||
+		      sent_by_us(f->half, owner_of(f, f->src), f->segment, mac_number(f->src), f->now)))
+		return; /* our own frame has come back */
 	if (!bpf_map_delete_elem(&macs, &k))
 		hold(slot, -1);
 	if (left)
 		bpf_map_delete_elem(&marks, &k); /* the guest was heard from outside, so its frames are no echo */
-}
-
-/* Did the port send from its own MAC in that segment within the last second? */
-INLINE bool own_sent_recently(u32 slot, const struct mac_key *k, u64 now)
-{
-	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &slot);
-
-	return m && m->key.segment == k->segment && mac_equal(m->key.mac, k->mac) && recent(now, m->at);
-}
-
-/* Did one of the ports with that MAC send from it? */
-INLINE bool owner_sent_recently(u32 half, u32 slot, const struct mac_key *k, u64 now)
-{
-	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
-		struct port *p = port_at(half, slot);
-
-		if (own_sent_recently(slot, k, now))
-			return true;
-		slot = p ? p->next_owner : 0;
-	}
-	return false;
-}
-
-/* Did one of our ports send (segment, source) within the last second (S91)? Checked at most once per frame, and only
- * for copies. If the source's guest runs elsewhere, its frames rightly come from there (S99). */
-NOINLINE u32 sent_recently(struct frame *f)
-{
-	struct mac_key k;
-	struct learned *e;
-	u32 slot = owner_of(f, f->src), owner = first_awake(f->half, slot);
-	struct speaker *s;
-	u64 *at;
-
-	if (slot && !owner)
-		return 0;
-	mac_key_of(&k, f->segment, f->src);
-	at = bpf_map_lookup_elem(&marks, &k);
-	if (at && recent(f->now, *at))
-		return 1;
-	e = bpf_map_lookup_elem(&macs, &k);
-	if (e && e->sent && recent(f->now, e->sent - 1))
-		return 1;
-	if (owner_sent_recently(f->half, slot, &k, f->now))
-		return 1;
-	s = bpf_map_lookup_elem(&speakers, &owner);
-	return s && own_sent_recently(s->word >> SPEAKER_SLOT_SHIFT, &k, f->now);
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"heddle/internal/api"
 	"heddle/internal/host/domains"
 	"heddle/internal/host/guest"
 	"heddle/internal/uplinks"
@@ -11,13 +12,25 @@ import (
 // libvirtDomains follows the libvirt domains whose ports are up.
 type libvirtDomains struct{ *domains.Domains }
 
+// Plugged connects and disconnects the ports of a libvirt domain, given by its description (XML), after a device was
+// plugged or unplugged.
+type Plugged func(ctx context.Context, s api.Service, xml string) error
+
 // watchDomains adds the part of the agent that follows libvirt's domains through the sockets in dir; "" turns it off.
-func (a *Agent) watchDomains(dir string) {
+func (a *Agent) watchDomains(dir string, plugged Plugged) {
 	if dir == "" {
 		return
 	}
-	a.follow(libvirtDomains{domains.Watch(dir, func(ctx context.Context, news map[string]guest.Run) {
+	tell := func(ctx context.Context, news map[string]guest.Run) {
 		a.postUnless(ctx.Done(), func() { a.waiting.sawDomains(news) })
+	}
+	a.follow(libvirtDomains{domains.Watch(dir, tell, func(ctx context.Context, xml string) {
+		if plugged == nil {
+			return
+		}
+		if err := plugged(ctx, a.service(), xml); err != nil && ctx.Err() == nil {
+			a.log.Warn("connect what was plugged into a libvirt domain", "err", err)
+		}
 	})})
 }
 

@@ -20,6 +20,7 @@ func (t *teaming) moved(now *teams.Teams) {
 	t.inForce = now
 	t.announce(c.Announced, now)
 	took := t.sinceNoted()
+	t.makeReady()
 	for _, m := range c.Moves {
 		t.publishMove(m, c.Ports[m], took)
 	}
@@ -71,6 +72,9 @@ func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
 	r := teams.NewRound(t.effect.applied, now, t.speakersOf(list))
 	for _, p := range list {
 		frames := r.Own(p)
+		if t.ready.sentOwn(p.Port.ID, frames) {
+			continue // when the port's wait ended
+		}
 		t.announcer.Change(func(q *announce.Queue) { q.Replace(p.Port.ID, at, frames...) })
 	}
 	t.announceLearned(list, r, at)
@@ -112,7 +116,7 @@ func (t *teaming) announceLearned(list []teams.Subject, r *teams.Round, at time.
 			continue
 		}
 		tag := announce.Tag{VID: e.VLAN, AD: e.AD}
-		frames := r.Learned(p, e.MAC, tag, !done[e.Port][tag])
+		frames := t.ready.unsent(e.Port, r.Learned(p, e.MAC, tag, !done[e.Port][tag]))
 		if done[e.Port] == nil {
 			done[e.Port] = map[announce.Tag]bool{}
 		}

@@ -326,6 +326,14 @@ func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {
 	from.until("ordered", func(t *state.Travel) bool { return t.Away != nil })
 	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
 	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
+	for i, h := range p.hosts { // what trace says of the port that is silent
+		h.must(nil, h.do(ctx, func() error {
+			if got := h.answers.silent()[id("vm")]; got.Host != p.hosts[1-i].name || got.Why == "" {
+				t.Errorf("host %d: %+v", i, got)
+			}
+			return nil
+		}))
+	}
 	from.must(nil, from.commands.Activate(ctx, api.Activate{Port: "vm"}))
 	from.until("it runs again", func(t *state.Travel) bool { return t.Generation == 2 && t.Serves })
 	to.until("dropped", func(t *state.Travel) bool { return !t.Here.Last && t.Here.Known == 2 })

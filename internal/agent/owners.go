@@ -79,7 +79,7 @@ func join(s *shared) (o owners) {
 	o.history = &history{shared: s, ports: o.ports}
 	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains,
 		reporter: o.reporter, teaming: o.teaming,
-		holding: o.holding, flowing: o.flowing, dated: o.dated, tracing: make(chan struct{}, 1)}
+		holding: o.holding, flowing: o.flowing, dated: o.dated, moving: o.moving, tracing: make(chan struct{}, 1)}
 	o.statics = &statics{shared: s, ports: o.ports}
 	o.membership = &membership{shared: s, slicing: o.slicing, answers: o.answers, changer: o.changer,
 		statics: o.statics, isolation: &isolation{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching,

@@ -23,6 +23,7 @@ type answers struct {
 	holding   *holding
 	flowing   *flowing
 	dated     *dated
+	moving    *moving
 
 	losses    Losses
 	abilities Abilities     // nil if devices can't be asked

@@ -47,6 +47,8 @@ type Options struct {
 	AllowUnprotected bool
 	// LibvirtDir is the directory of the sockets of libvirt's daemon; with "" libvirt is not asked where guests run.
 	LibvirtDir string
+	// Plugged is called when a device of one of these domains was plugged or unplugged; nil for nothing to do.
+	Plugged Plugged
 	// MoveListen is where the host takes calls of other hosts about ports that move here; see ferry.Options.
 	MoveListen string
 	// Supervisor is informed about the agent's state; nil for none.
@@ -181,7 +183,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	a.followUplinks(linkproto.Open)
 	a.followLoad(o.Load)
 	a.watchMonitors()
-	a.watchDomains(o.LibvirtDir)
+	a.watchDomains(o.LibvirtDir, o.Plugged)
 	if err := a.followFlows(o, kernel.Flows()); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}

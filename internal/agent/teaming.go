@@ -35,6 +35,7 @@ type teaming struct {
 	wake *time.Timer
 	// announcer is nil in an agent that announces nothing.
 	announcer *announce.Announcer
+	ready     readiness
 }
 
 // watchLinks takes over the present state of the uplinks' links.

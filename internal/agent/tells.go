@@ -54,6 +54,7 @@ func (t *tells) run() {
 			t.a.log.Error("events of the switch program are no longer followed; restart the agent", "err", err)
 			return
 		}
+		t.a.teaming.sawAwake(batch)
 		if !t.a.post(func() { t.publish(t.kernel.Name(batch)) }) {
 			return
 		}

@@ -158,6 +158,7 @@ func (wt *waiting) wake(w *state.Wait, why string) (ended bool) {
 
 // woke records that a wait is over.
 func (wt *waiting) woke(w *state.Wait, why string) {
+	wt.teaming.announceAwake(w.Number)
 	id, after, doubt := w.ID, time.Since(w.Since), w.Doubt
 	wt.state.EndWait(id)
 	if doubt {

@@ -53,6 +53,7 @@ func newAgent(d Deps) *cobra.Command {
 			reload, stop := hangups(c.Context())
 			defer stop()
 			o.Reload = reload
+			o.Plugged = plugged(o.Log)
 			manager := supervise.New(d.Getenv, o.Log)
 			o.Supervisor = manager
 			return supervisedEnd(d, manager, agent.Run(c.Context(), o))

@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/agent"
 	"heddle/internal/api"
 	"heddle/internal/attach/libvirt"
 	"heddle/internal/host/interrupt"
@@ -22,7 +25,7 @@ func newLibvirtHook(d Deps) *cobra.Command {
 			"portgroup= names, and disconnect them when it stops. libvirt runs this command as its qemu hook, " +
 			"with the domain's XML on standard input. A domain that names no port group of Heddle is left alone. " +
 			"See how-to/libvirt.md of the documentation.",
-		Example: "  # by hand, after virsh attach-device\n" +
+		Example: "  # by hand, after a start without an agent\n" +
 			"  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -",
 		Args: exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -51,6 +54,19 @@ func newLibvirtHook(d Deps) *cobra.Command {
 		"closed: a domain does not start when no agent answers; open: it starts without its ports (environment "+
 			"HEDDLE_LIBVIRT_FAIL)")
 	return c
+}
+
+// plugged connects and disconnects ports when libvirt has plugged or unplugged a device of a running domain. libvirt
+// calls no hook then.
+func plugged(log *slog.Logger) agent.Plugged {
+	return func(ctx context.Context, s api.Service, xml string) error {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		h := libvirt.Hook{Agent: s, Release: libvirt.LeaveBridge, Warn: func(format string, a ...any) {
+			log.Warn("connect what was plugged into a libvirt domain", "err", printable.Text(fmt.Sprintf(format, a...)))
+		}}
+		return h.Run(ctx, "attach", strings.NewReader(xml))
+	}
 }
 
 var _ libvirt.Agent = api.Service(nil)

@@ -20,7 +20,7 @@ func learn(r *run) abi.Reason {
 		if left {
 			delete(r.sw.sent, who)
 		}
-		if left || e != nil && r.now-e.seen >= ownWindow { // S92
+		if left || e != nil && r.now-e.seen >= ownWindow && !r.sw.sentLately(who, r.now) { // S92, S91
 			r.forget(who, e, Removed)
 		}
 		return abi.ReasonNone

@@ -22,6 +22,8 @@ type daemon interface {
 	Events() <-chan happened
 	// Run asks where a domain runs. For a domain that the daemon does not know it returns guest.RunUnknown.
 	Run(ctx context.Context, uuid string) (guest.Run, error)
+	// XML returns the description of a domain; "" for a domain that the daemon does not know.
+	XML(ctx context.Context, uuid string) (string, error)
 	// Close ends the connection and all pending questions.
 	Close()
 }
@@ -30,6 +32,8 @@ type daemon interface {
 type happened struct {
 	uuid string
 	run  guest.Run
+	// devices: a device was plugged or unplugged. It does not show where the domain runs.
+	devices bool
 }
 
 // sockets returns the daemon's read-only sockets: that of the daemon for QEMU alone, on a host with the modular
@@ -69,10 +73,7 @@ func open(ctx context.Context, conn net.Conn) (daemon, error) {
 	c.stop = stop
 	err := c.rpc.ConnectToURI(libvirt.QEMUSystem)
 	if err == nil {
-		var events <-chan libvirt.DomainEventLifecycleMsg
-		if events, err = c.rpc.LifecycleEvents(following); err == nil {
-			c.ended.Go(func() { c.pass(following, events) })
-		}
+		err = c.follow(following)
 	}
 	if err == nil && !opened() { // the time has just run out
 		err = context.Cause(ctx)
@@ -84,15 +85,35 @@ func open(ctx context.Context, conn net.Conn) (daemon, error) {
 	return c, nil
 }
 
-// pass forwards events until the connection ends. It continues to read what the library still sends, so that the
-// library can end.
-func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLifecycleMsg) {
+// follow registers for the events of all domains, and forwards them.
+func (c *client) follow(ctx context.Context) error {
+	var all sync.WaitGroup
+	var errs []error
+	subscribe := func(id libvirt.DomainEventID) {
+		events, err := c.rpc.SubscribeEvents(ctx, id, nil)
+		if errs = append(errs, err); err == nil {
+			all.Go(func() { c.pass(ctx, events) })
+		}
+	}
+	for _, id := range []libvirt.DomainEventID{libvirt.DomainEventIDLifecycle, libvirt.DomainEventIDDeviceAdded,
+		libvirt.DomainEventIDDeviceRemoved} {
+		subscribe(id)
+	}
+	c.ended.Go(func() {
+		all.Wait()
+		close(c.events)
+	})
+	return errors.Join(errs...)
+}
+
+// pass forwards events of one kind until the connection ends. It continues to read what the library still sends, so
+// that the library can end.
+func (c *client) pass(ctx context.Context, events <-chan any) {
 	defer func() {
 		for range events { // the library closes the channel when its context has ended
 		}
 	}()
 	defer c.stop()
-	defer close(c.events)
 	for {
 		select {
 		case <-ctx.Done():
@@ -104,12 +125,25 @@ func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLife
 				return
 			}
 			select {
-			case c.events <- happened{uuidText(e.Dom.UUID), runByEvent(e.Event, e.Detail)}:
+			case c.events <- meaning(e):
 			case <-ctx.Done():
 				return
 			}
 		}
 	}
+}
+
+// meaning returns what an event of the library says.
+func meaning(e any) happened {
+	switch e := e.(type) {
+	case *libvirt.DomainEventCallbackLifecycleMsg:
+		return happened{uuid: uuidText(e.Msg.Dom.UUID), run: runByEvent(e.Msg.Event, e.Msg.Detail)}
+	case *libvirt.DomainEventCallbackDeviceAddedMsg:
+		return happened{uuid: uuidText(e.Dom.UUID), devices: true}
+	case *libvirt.DomainEventCallbackDeviceRemovedMsg:
+		return happened{uuid: uuidText(e.Msg.Dom.UUID), devices: true}
+	}
+	return happened{}
 }
 
 func (c *client) Events() <-chan happened { return c.events }
@@ -141,6 +175,25 @@ func (c *client) Run(ctx context.Context, uuid string) (guest.Run, error) {
 		return guest.RunUnknown, nil
 	}
 	return guest.RunUnknown, fmt.Errorf("ask libvirt for domain %s: %w", uuid, err)
+}
+
+// XML asks for the domain's present description, without its secrets.
+func (c *client) XML(ctx context.Context, uuid string) (text string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { c.conn.Close() })()
+	id, err := parseUUID(uuid)
+	if err != nil {
+		return "", nil //nolint:nilerr // the daemon has no domain with this UUID
+	}
+	d, err := c.rpc.DomainLookupByUUID(id)
+	if err == nil {
+		text, err = c.rpc.DomainGetXMLDesc(d, 0)
+	}
+	if err != nil && !libvirt.IsNotFound(err) {
+		return "", fmt.Errorf("ask libvirt for the devices of domain %s: %w", uuid, err)
+	}
+	return text, nil
 }
 
 // runByEvent returns where a domain runs after an event. It is RunUnknown for an event that does not show this: a

@@ -29,28 +29,33 @@ const (
 type Domains struct {
 	open   func(context.Context) (daemon, error)
 	tell   func(context.Context, map[string]guest.Run)
+	plug   func(context.Context, string)
 	ctx    context.Context
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	turned chan struct{} // signals that other domains are wanted
 	wake   chan struct{} // signals that news is not empty
 
-	mu     sync.Mutex
-	wanted map[string]bool
-	known  map[string]guest.Run // the last report of the connected daemon
-	events map[string]int       // number of events of a domain: an answer from before the last one is not used
-	news   map[string]guest.Run
+	mu        sync.Mutex
+	wanted    map[string]bool
+	known     map[string]guest.Run // the last report of the connected daemon
+	events    map[string]int       // number of events of a domain: an answer from before the last one is not used
+	news      map[string]guest.Run
+	replugged map[string]bool // domains of which a device was plugged or unplugged
+	xml       []string        // descriptions for plug
 }
 
 // Watch starts without domains to follow. dir is the directory of libvirt's sockets. tell is called with the domains,
 // by their UUIDs, that run elsewhere than before, or about which another daemon reports. It is called from one
-// goroutine and may block until its context ends.
-func Watch(dir string, tell func(context.Context, map[string]guest.Run)) *Domains {
-	return watch(func(ctx context.Context) (daemon, error) { return dial(ctx, dir) }, tell)
+// goroutine and may block until its context ends. plug is called from the same goroutine, with the description (XML) of
+// a domain to which a device was plugged, or from which one was unplugged.
+func Watch(dir string, tell func(context.Context, map[string]guest.Run), plug func(context.Context, string)) *Domains {
+	return watch(func(ctx context.Context) (daemon, error) { return dial(ctx, dir) }, tell, plug)
 }
 
-func watch(open func(context.Context) (daemon, error), tell func(context.Context, map[string]guest.Run)) *Domains {
-	d := &Domains{open: open, tell: tell, turned: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+func watch(open func(context.Context) (daemon, error), tell func(context.Context, map[string]guest.Run),
+	plug func(context.Context, string)) *Domains {
+	d := &Domains{open: open, tell: tell, plug: plug, replugged: map[string]bool{}, turned: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		known: map[string]guest.Run{}, events: map[string]int{}, news: map[string]guest.Run{}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.all.Go(d.passOn)
@@ -77,6 +82,7 @@ func (d *Domains) Want(wanted map[string]bool) {
 	maps.DeleteFunc(d.known, func(uuid string, _ guest.Run) bool { return gone(uuid) })
 	maps.DeleteFunc(d.news, func(uuid string, _ guest.Run) bool { return gone(uuid) })
 	maps.DeleteFunc(d.events, func(uuid string, _ int) bool { return gone(uuid) })
+	maps.DeleteFunc(d.replugged, func(uuid string, _ bool) bool { return gone(uuid) })
 	signal(d.turned)
 }
 
@@ -103,6 +109,37 @@ func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
 		return
 	}
 	d.news[uuid] = run
+	signal(d.wake)
+}
+
+// replug notes that the devices of a followed domain have changed.
+func (d *Domains) replug(uuid string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wanted[uuid] {
+		d.replugged[uuid] = true
+	}
+}
+
+// nextReplugged takes a domain whose devices have changed; "" if there is none.
+func (d *Domains) nextReplugged() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for uuid := range d.replugged {
+		delete(d.replugged, uuid)
+		return uuid
+	}
+	return ""
+}
+
+// describe passes a domain's description on.
+func (d *Domains) describe(xml string) {
+	if xml == "" {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.xml = append(d.xml, xml)
 	signal(d.wake)
 }
 
@@ -145,11 +182,14 @@ func (d *Domains) passOn() {
 		case <-d.wake:
 		}
 		d.mu.Lock()
-		news := d.news
-		d.news = map[string]guest.Run{}
+		news, xml := d.news, d.xml
+		d.news, d.xml = map[string]guest.Run{}, nil
 		d.mu.Unlock()
 		if len(news) > 0 {
 			d.tell(d.ctx, news)
+		}
+		for _, x := range xml {
+			d.plug(d.ctx, x)
 		}
 	}
 }
@@ -203,7 +243,12 @@ func (d *Domains) session() (served bool) {
 			if !ok {
 				return true
 			}
-			d.found(e.uuid, e.run, true)
+			if e.devices {
+				d.replug(e.uuid)
+				signal(ask)
+			} else {
+				d.found(e.uuid, e.run, true)
+			}
 		case <-d.turned:
 			if !d.anyWanted() {
 				return true
@@ -228,6 +273,15 @@ func (d *Domains) askAll(ctx context.Context, c daemon, ask <-chan struct{}) {
 				return
 			}
 			d.answered(uuid, run, events)
+		}
+		for uuid := d.nextReplugged(); uuid != "" && ctx.Err() == nil; uuid = d.nextReplugged() {
+			xml, err := c.XML(ctx, uuid)
+			if err != nil {
+				d.replug(uuid)
+				c.Close()
+				return
+			}
+			d.describe(xml)
 		}
 	}
 }

@@ -33,6 +33,10 @@ func newFakeDaemon() *fakeDaemon {
 func (f *fakeDaemon) Events() <-chan happened { return f.events }
 func (f *fakeDaemon) Close()                  { f.closed <- struct{}{} }
 
+func (f *fakeDaemon) XML(_ context.Context, uuid string) (string, error) {
+	return "<domain " + uuid + ">", nil
+}
+
 func (f *fakeDaemon) Run(ctx context.Context, uuid string) (guest.Run, error) {
 	select {
 	case f.asked <- uuid:
@@ -53,10 +57,12 @@ type rig struct {
 	t       *testing.T
 	daemons chan *fakeDaemon
 	news    chan map[string]guest.Run
+	plugged chan string
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, daemons: make(chan *fakeDaemon), news: make(chan map[string]guest.Run)}
+	r := &rig{t: t, daemons: make(chan *fakeDaemon), news: make(chan map[string]guest.Run),
+		plugged: make(chan string)}
 	r.Domains = watch(func(ctx context.Context) (daemon, error) {
 		select {
 		case d := <-r.daemons:
@@ -70,6 +76,11 @@ func newRig(t *testing.T) *rig {
 	}, func(ctx context.Context, news map[string]guest.Run) {
 		select {
 		case r.news <- news:
+		case <-ctx.Done():
+		}
+	}, func(ctx context.Context, xml string) {
+		select {
+		case r.plugged <- xml:
 		case <-ctx.Done():
 		}
 	})
@@ -106,8 +117,8 @@ func TestADaemonIsFollowedAndItsSuccessorAsked(t *testing.T) {
 	r.daemons <- first
 	first.answer(t, vm1, guest.RunHere)
 	r.expect(vm1, guest.RunHere)
-	first.events <- happened{vm2, guest.RunLeft} // an event of a domain that nobody follows
-	first.events <- happened{vm1, guest.RunLeft}
+	first.events <- happened{uuid: vm2, run: guest.RunLeft} // an event of a domain that nobody follows
+	first.events <- happened{uuid: vm1, run: guest.RunLeft}
 	r.expect(vm1, guest.RunLeft)
 	close(first.events) // libvirtd is restarted
 	second := newFakeDaemon()
@@ -117,10 +128,27 @@ func TestADaemonIsFollowedAndItsSuccessorAsked(t *testing.T) {
 	r.expect(vm1, guest.RunHere)
 	r.Want(map[string]bool{vm1: true, vm2: true})
 	second.answer(t, vm2, guest.RunUnknown)
-	second.events <- happened{vm2, guest.RunHere}
+	second.events <- happened{uuid: vm2, run: guest.RunHere}
 	r.expect(vm2, guest.RunHere)
 	r.Want(nil)
 	<-second.closed // while nothing is wanted no connection is open
+}
+
+// What is plugged into a followed domain is told with the domain's present description.
+func TestAPluggedDeviceIsTold(t *testing.T) {
+	r := newRig(t)
+	r.Want(map[string]bool{vm1: true})
+	d := newFakeDaemon()
+	r.daemons <- d
+	d.answer(t, vm1, guest.RunHere)
+	r.expect(vm1, guest.RunHere)
+	d.events <- happened{uuid: vm2, devices: true} // nobody follows it
+	d.events <- happened{uuid: vm1, devices: true}
+	if got, want := <-r.plugged, "<domain "+vm1+">"; got != want {
+		t.Errorf("told of %s, want %s", got, want)
+	}
+	d.events <- happened{uuid: vm1, run: guest.RunLeft} // what the event does not say is not lost with it
+	r.expect(vm1, guest.RunLeft)
 }
 
 // An answer that is older than an event is not used.
@@ -132,7 +160,7 @@ func TestAnEventGoesBeforeALateAnswer(t *testing.T) {
 	if got := <-d.asked; got != vm1 {
 		t.Fatalf("asked for %s", got)
 	}
-	d.events <- happened{vm1, guest.RunLeft} // even while the daemon does not answer
+	d.events <- happened{uuid: vm1, run: guest.RunLeft} // even while the daemon does not answer
 	r.expect(vm1, guest.RunLeft)
 	d.answers <- guest.RunHere
 	d.answer(t, vm2, guest.RunHere)

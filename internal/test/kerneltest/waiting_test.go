@@ -64,6 +64,20 @@ func TestS99_WhatTheGuestSendsFromItsNewPlaceIsNoEcho(t *testing.T) {
 	r.send("vm1", "nest1 vm1 0800", to("u1"), refused("vm2", "guest-elsewhere"))
 }
 
+func TestS50_S92_OurOwnFrameThatComesBackIsNoMove(t *testing.T) {
+	r := newRig(t, oneUplink+`
+  - {name: open, security: {forgedTransmits: accept}}
+`, "vm1 open", "vm2 nested")
+	r.send("vm2", "all nest1 0806", to("vm1 u1"))
+	r.after(2 * time.Second)
+	r.send("vm1", "all nest1 8035", to("vm2 u1")) // sent from here, not by the port that has it
+	r.send("u1", "all nest1 8035", to("host"), refused("vm1 vm2", "reflected"))
+	r.learned("0 nest1 vm2")
+	r.after(2 * time.Second)
+	r.send("u1", "all nest1 8035", to("vm1 vm2 host")) // nobody here has: it lives elsewhere now
+	r.learned()
+}
+
 func TestS99_WhatStillComesForAGuestThatHasLeftIsCounted(t *testing.T) {
 	r := newRig(t, oneUplink+`
   - {name: quiet, security: {forgedTransmits: accept, macLearning: {enabled: true, unicastFlooding: false}}}

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"bytes"
 	"time"
 
 	"heddle/internal/plan"
@@ -37,6 +38,11 @@ type Announcement struct {
 	Kind   Kind
 	Device uint32 // ifindex
 	Frame  []byte
+}
+
+// Equal reports whether two announcements are the same frame on the same device, with the same schedule.
+func (a Announcement) Equal(b Announcement) bool {
+	return a.Kind == b.Kind && a.Device == b.Device && bytes.Equal(a.Frame, b.Frame)
 }
 
 // Queue holds what is still to be announced. The first frames for ports' own MACs are sent before all repeats, repeats
