@@ -73,7 +73,7 @@ func (v *hostPortRules) list(a at, ports []HostPort, uplinks []HostSwitch, owner
 			claim(v.devices, u.Device, "uplink "+u.Name+" of switch "+s.Name)
 		}
 	}
-	routes := v.newRouteRules()
+	routes := newRouteRules(v.validator)
 	for i := range ports {
 		p, under := &ports[i], a.field("hostPorts").item(i, ports[i].Name)
 		port := p.Port()

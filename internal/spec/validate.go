@@ -118,7 +118,7 @@ func (v *validator) config() {
 	v.devices, v.ports = make(map[string]string, len(v.cfg.Ports)), make(map[string]int, len(v.cfg.Ports))
 	v.host()
 	v.allSwitches(len(v.cfg.Ports))
-	routes := v.newRouteRules()
+	routes := newRouteRules(v)
 	for i := range v.cfg.Ports {
 		p := &v.cfg.Ports[i]
 		a := at{}.field("ports").item(i, p.Name)

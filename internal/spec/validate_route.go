@@ -22,7 +22,7 @@ type routeKey struct {
 }
 
 // newRouteRules is for the ports of one host.
-func (v *validator) newRouteRules() routeRules { return routeRules{v, map[routeKey]string{}} }
+func newRouteRules(v *validator) routeRules { return routeRules{v, map[routeKey]string{}} }
 
 // check checks a port's route. Pools are the networks from which it will have addresses, beside its own.
 func (v routeRules) check(a at, p *Port, pools []string) {
@@ -38,8 +38,8 @@ func (v routeRules) check(a at, p *Port, pools []string) {
 		v.fault(a.field("metric"), fmt.Sprint(p.Metric), "a metric is 0 to %d", math.MaxInt32)
 	}
 	if p.Table < 0 || p.Table > math.MaxInt32 || p.Table == localTable {
-		v.fault(a.field("table"), fmt.Sprint(p.Table), "a routing table is 1 to %d, and not %d, which is the kernel's own",
-			math.MaxInt32, localTable)
+		v.fault(a.field("table"), fmt.Sprint(p.Table), "a routing table is 1 to %d, and not %d, which is the kernel's "+
+			"own", math.MaxInt32, localTable)
 	}
 	gateway, err := netip.ParseAddr(p.Gateway)
 	if err != nil || gateway.Is4In6() || gateway.Zone() != "" || gateway.IsUnspecified() || gateway.IsMulticast() ||
@@ -57,8 +57,8 @@ func (v routeRules) check(a at, p *Port, pools []string) {
 	}
 	key := routeKey{gateway.Is6(), p.Metric, table}
 	if other, dup := v.taken[key]; dup {
-		v.fault(a.field("gateway"), shown(p.Gateway), "host port %s has a default route with the same metric: give one of "+
-			"them another metric, or another table", other)
+		v.fault(a.field("gateway"), shown(p.Gateway), "host port %s has a default route with the same metric: give "+
+			"one of them another metric, or another table", other)
 		return
 	}
 	v.taken[key] = p.Name
@@ -101,8 +101,8 @@ func nearTo(gateway netip.Addr, addresses, pools []string) string {
 		near = near || err == nil && netip.PrefixFrom(pool.First, pool.Bits).Masked().Contains(gateway)
 	}
 	if !near {
-		return "it is in the network of none of the port's addresses: give the router's address there, or the port an " +
-			"address in its network"
+		return "it is in the network of none of the port's addresses: give the router's address there, or the port " +
+			"an address in its network"
 	}
 	return ""
 }

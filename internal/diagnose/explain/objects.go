@@ -193,10 +193,10 @@ func fleetFields() (list []objectField) {
 				"other " +
 				"host has.", "list such as 192.0.2.0/24 and 192.0.2.10-192.0.2.99/24", none, ""},
 			objectField{ports + "mtu", "The MTU of the interface.", "1280 to the switch's", "the switch's", "MTU"},
-			objectField{ports + "gateway", "The router of a default route that the interface gets.", "an address in the " +
-				"network of one of its addresses or pools", "none: no route", "VMkernel gateway"},
-			objectField{ports + "metric", "The metric of that route; the smallest counts.", "0 and more", "the kernel's",
-				""},
+			objectField{ports + "gateway", "The router of a default route that the interface gets.",
+				"an address in the network of one of its addresses or pools", "none: no route", "VMkernel gateway"},
+			objectField{ports + "metric", "The metric of that route; the smallest counts.", "0 and more",
+				"the kernel's", ""},
 			objectField{ports + "table", "The routing table of that route.", "a number but 255", "the main table",
 				"TCP/IP stack"})
 	}

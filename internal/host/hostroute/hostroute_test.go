@@ -53,8 +53,8 @@ func (r *rig) set(want ...Route) error {
 }
 
 // has makes sure that the default routes of all tables are these.
-func (r *rig) has(want ...string) {
-	r.t.Helper()
+func (r *rig) has(t *testing.T, want ...string) {
+	t.Helper()
 	var got []string
 	for _, family := range []string{"-4", "-6"} {
 		for line := range strings.Lines(r.ip(family + " route show table all default dev vmk0")) {
@@ -62,11 +62,11 @@ func (r *rig) has(want ...string) {
 		}
 	}
 	if len(got) != len(want) {
-		r.t.Fatalf("the routes are %q, want %q", got, want)
+		t.Fatalf("the routes are %q, want %q", got, want)
 	}
 	for i, line := range got {
 		if !strings.HasPrefix(line, want[i]) {
-			r.t.Errorf("route %d is %q, want %q", i, line, want[i])
+			t.Errorf("route %d is %q, want %q", i, line, want[i])
 		}
 	}
 }
@@ -88,18 +88,22 @@ func TestRoutesAreSetAndTakenBack(t *testing.T) {
 		{"one", []Route{via("192.0.2.1", 0, 0)}, []string{"default via 192.0.2.1 proto 72", others}},
 		{"the same", []Route{via("192.0.2.1", 0, 254)}, []string{"default via 192.0.2.1 proto 72", others}},
 		{"another gateway", []Route{via("192.0.2.2", 0, 0)}, []string{"default via 192.0.2.2 proto 72", others}},
-		{"another metric", []Route{via("192.0.2.2", 50, 0)}, []string{"default via 192.0.2.2 proto 72 metric 50", others}},
+		{"another metric", []Route{via("192.0.2.2", 50, 0)},
+			[]string{"default via 192.0.2.2 proto 72 metric 50", others}},
 		{"another table", []Route{via("192.0.2.2", 50, 90)},
 			[]string{"default via 192.0.2.2 table 90 proto 72 metric 50", others}},
 		{"both families", []Route{via("192.0.2.2", 0, 90), via("2001:db8::1", 0, 0)},
-			[]string{"default via 192.0.2.2 table 90 proto 72", others, "default via 2001:db8::1 proto 72 metric 1024"}},
+			[]string{"default via 192.0.2.2 table 90 proto 72", others,
+				"default via 2001:db8::1 proto 72 metric 1024"}},
 		{"one that others have set", []Route{via("192.0.2.7", 700, 0)}, []string{others}},
 		{"none", nil, []string{others}},
 	} {
-		if err := r.set(c.set...); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		r.has(c.want...)
+		t.Run(c.name, func(t *testing.T) { // each from the one before
+			if err := r.set(c.set...); err != nil {
+				t.Error(err)
+			}
+			r.has(t, c.want...)
+		})
 	}
 }
 
@@ -116,5 +120,5 @@ func TestARouteThatOthersHaveIsRefused(t *testing.T) {
 	if err := r.set(via("198.51.100.1", 5, 0)); err == nil || !strings.Contains(err.Error(), "198.51.100.1") {
 		t.Errorf("a gateway in no network: %v", err)
 	}
-	r.has("default via 192.0.2.7", "default via 2001:db8::7")
+	r.has(t, "default via 192.0.2.7", "default via 2001:db8::7")
 }
