@@ -17,6 +17,7 @@ import (
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/host/hostroute"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
@@ -30,6 +31,7 @@ type fakeDevices struct {
 	arp       map[string]string // arp_ignore; absent = 0
 	offload   map[string]map[hostdev.Offload]hostdev.OffloadState
 	addresses map[uint32][]netip.Prefix // by ifindex
+	routes    map[uint32]string         // by ifindex
 	speed     map[string]float64        // bits per second
 	past      map[string][]hostdev.Past // by the device below
 	next      uint32
@@ -185,6 +187,18 @@ func (f *fakeDevices) SetAlias(d hostdev.Device, alias string) error {
 
 func (f *fakeDevices) Addresses(d hostdev.Device) ([]netip.Prefix, error) {
 	return slices.Clone(f.addresses[d.Index]), nil
+}
+
+func (f *fakeDevices) SetRoutes(d hostdev.Device, want ...hostroute.Route) error {
+	text := fmt.Sprint(want)
+	if text == f.routes[d.Index] || len(want) == 0 && f.routes[d.Index] == "" {
+		return nil
+	}
+	if f.routes == nil {
+		f.routes = map[uint32]string{}
+	}
+	f.routes[d.Index] = text
+	return f.did("routes of %s %s", d.Name, text)
 }
 
 func (f *fakeDevices) AddAddress(d hostdev.Device, p netip.Prefix) error {

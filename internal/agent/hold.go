@@ -9,6 +9,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/host/hostroute"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -36,6 +37,7 @@ type Devices interface {
 	Addresses(d hostdev.Device) ([]netip.Prefix, error)
 	AddAddress(d hostdev.Device, p netip.Prefix) error
 	RemoveAddress(d hostdev.Device, p netip.Prefix) error
+	SetRoutes(d hostdev.Device, want ...hostroute.Route) error
 	IPv6(d hostdev.Device) (bool, error)
 	SetIPv6(d hostdev.Device, on bool) error
 	ARPIgnore(d hostdev.Device) (string, error)

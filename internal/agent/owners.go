@@ -26,6 +26,7 @@ type owners struct {
 	flowing    *flowing           // the metering of flows
 	looping    *looping           // the search for loops
 	holding    *holding           // the held devices
+	routing    *routing           // the routes of host ports
 	waiting    *waiting           // ports whose guests run elsewhere
 	moving     *moving            // ports that go from host to host
 	carrying   *carrying          // what travels with ports from host to host
@@ -60,6 +61,7 @@ func join(s *shared) (o owners) {
 	o.flowing = &flowing{}
 	o.looping = &looping{shared: s, ports: o.ports, effect: o.effect, settler: o.settler}
 	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect}
+	o.routing = &routing{shared: s, effect: o.effect, done: map[plan.PortID]string{}}
 	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
 		holding: o.holding, adapters: guest.Adapters{}, domains: map[string]guest.Run{}}
 	o.moving = newMoving(s)
@@ -67,8 +69,8 @@ func join(s *shared) (o owners) {
 	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
-		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, waiting: o.waiting,
-		flowing: o.flowing, dated: o.dated}
+		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
+		waiting: o.waiting, flowing: o.flowing, dated: o.dated}
 	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching,
 		reconciler: o.reconciler}
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler,

@@ -185,3 +185,41 @@ func TestAddressesAreWrittenDownFirst(t *testing.T) {
 		t.Error("no address was put: this test is void")
 	}
 }
+
+// A host port's interface gets the route of the plan once it is up, again when it is another device or was down, and
+// loses it with the configuration. What goes wrong is the port's problem, and is tried again.
+func TestTheRouteOfAHostPortFollowsThePlan(t *testing.T) {
+	const first = "routes of vmk0 [default via 192.0.2.7 metric 0 table 0]"
+	routed := strings.Replace(withVMK, "addresses:", "gateway: 192.0.2.7, addresses:", 1)
+	if routed == withVMK {
+		t.Fatal("the configuration has no addresses")
+	}
+	r := newRig(t, routed)
+	index := r.dev.byName["vmk0"].Index
+	if i, up := slices.Index(r.dev.changes, first), slices.Index(r.dev.changes, "up vmk0"); i < 0 || up > i {
+		t.Fatalf("%v", r.dev.changes)
+	}
+	const second = "routes of vmk0 [default via 192.0.2.8 metric 5 table 0]"
+	r.dev.fail[second] = errors.New("no room")
+	changed := strings.Replace(routed, "gateway: 192.0.2.7", "gateway: 192.0.2.8, metric: 5", 1)
+	if err := r.apply(changed); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.effect.problems[id("vmk0")].Text(); !strings.Contains(got, "no room") {
+		t.Errorf("the port's problem is %q", got)
+	}
+	delete(r.dev.fail, second)
+	delete(r.dev.routes, index)
+	if err := r.restart(changed); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.dev.routes[index]; !strings.Contains(second, got) || got == "" {
+		t.Errorf("after a restart: %q, %v", got, r.dev.changes)
+	}
+	if err := r.apply(withVMK); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.dev.routes[index]; got != "[]" {
+		t.Errorf("without a gateway: %q", got)
+	}
+}

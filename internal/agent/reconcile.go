@@ -24,6 +24,7 @@ type reconciler struct {
 	teaming   *teaming
 	looping   *looping
 	holding   *holding
+	routing   *routing
 	waiting   *waiting
 	flowing   *flowing
 	dated     *dated
@@ -63,6 +64,7 @@ func (rc *reconciler) reconcile() error {
 	}
 	errPrepare := errors.Join(errHold, rc.holding.prepareAll(bounds), rc.holding.keepARPApart(bounds),
 		rc.holding.tuneUplinks(bounds))
+	rc.routing.setAll(bounds)
 	rc.adoptMACs()
 	rc.teaming.lags.Judge(rc.ports.plan, lagDevices(bounds))
 	rc.looping.seeLoops(bounds)

@@ -103,6 +103,10 @@ type Port struct {
 	// Addresses and MTU (in bytes) are for a host port's interface.
 	Addresses []string `json:"addresses,omitzero"`
 	MTU       int      `json:"mtu,omitzero"`
+	// Gateway, Metric and Table are the default route of that interface; "" for none. A table of 0 is the main one.
+	Gateway string `json:"gateway,omitzero"`
+	Metric  int    `json:"metric,omitzero"`
+	Table   int    `json:"table,omitzero"`
 	// Monitor is the QEMU monitor that shows the adapter of a guest.
 	Monitor spec.Monitor `json:"monitor,omitzero"`
 	// MACShare is the port's quota of learned MACs in the host's table, 0 = as many as its limit: see

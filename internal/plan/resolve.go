@@ -167,6 +167,9 @@ func resolvePort(s *spec.Switch, groups groupPolicies, sp *spec.Port) *Port {
 		TxUplink:  sp.TxUplink,
 		Addresses: slices.Clone(sp.Addresses),
 		MTU:       sp.MTU,
+		Gateway:   sp.Gateway,
+		Metric:    sp.Metric,
+		Table:     sp.Table,
 		Monitor:   sp.Monitor,
 	}
 	if mac, err := ParseMAC(sp.MAC); err == nil {

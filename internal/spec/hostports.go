@@ -25,12 +25,18 @@ type HostPort struct {
 	Pools []string `yaml:"pools,omitempty" json:"pools,omitzero"`
 	// MTU of the interface, in bytes: 1280 up to the switch's MTU, which is the default.
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
+	// Gateway is the router of a default route that the interface gets, such as "192.0.2.1"; Metric and Table are
+	// the route's: 0 is the kernel's usual metric, and the main table.
+	Gateway string `yaml:"gateway,omitempty" json:"gateway,omitzero"`
+	Metric  int    `yaml:"metric,omitempty" json:"metric,omitzero"`
+	Table   int    `yaml:"table,omitempty" json:"table,omitzero"`
 }
 
 // Port is the port as a host's configuration has it, with the addresses that it has from pools.
 func (p *HostPort) Port(pooled ...string) Port {
 	return Port{Name: p.Name, Switch: p.Switch, PortGroup: p.PortGroup, Role: Host, Device: p.Device, MAC: p.MAC,
-		Addresses: append(append([]string(nil), p.Addresses...), pooled...), MTU: p.MTU}
+		Addresses: append(append([]string(nil), p.Addresses...), pooled...), MTU: p.MTU,
+		Gateway: p.Gateway, Metric: p.Metric, Table: p.Table}
 }
 
 // maxPools is how many pools one host port draws from.
@@ -67,10 +73,12 @@ func (v *hostPortRules) list(a at, ports []HostPort, uplinks []HostSwitch, owner
 			claim(v.devices, u.Device, "uplink "+u.Name+" of switch "+s.Name)
 		}
 	}
+	routes := newRouteRules(v.validator)
 	for i := range ports {
 		p, under := &ports[i], a.field("hostPorts").item(i, ports[i].Name)
 		port := p.Port()
 		v.port(under, &port)
+		routes.check(under, &port, p.Pools)
 		v.oneHost(under, p, one)
 		v.drawn(under, p, "host port "+p.Name+" of "+owner)
 		claim(v.ports, p.Name, i)

@@ -415,6 +415,11 @@ type Port struct {
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
 	// MTU is given to a host port's interface, in bytes: 1280 up to the switch's MTU, which is the default.
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
+	// Gateway is the router of a default route that a host port's interface gets, such as "192.0.2.1"; Metric and Table
+	// are the route's: 0 is the kernel's usual metric, and the main table.
+	Gateway string `yaml:"gateway,omitempty" json:"gateway,omitzero"`
+	Metric  int    `yaml:"metric,omitempty" json:"metric,omitzero"`
+	Table   int    `yaml:"table,omitempty" json:"table,omitzero"`
 	// TxUplink sends a copy of everything the port sends to its uplink too (S35).
 	TxUplink bool `yaml:"txUplink,omitempty" json:"txUplink,omitzero"`
 	// Monitor lets Heddle see how a QEMU guest configured its adapter, which its tap does not show (D1, D2).

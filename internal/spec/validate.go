@@ -118,10 +118,12 @@ func (v *validator) config() {
 	v.devices, v.ports = make(map[string]string, len(v.cfg.Ports)), make(map[string]int, len(v.cfg.Ports))
 	v.host()
 	v.allSwitches(len(v.cfg.Ports))
+	routes := newRouteRules(v)
 	for i := range v.cfg.Ports {
 		p := &v.cfg.Ports[i]
 		a := at{}.field("ports").item(i, p.Name)
 		v.port(a, p)
+		routes.check(a, p, nil)
 		v.claim(i)
 	}
 	v.capacity()

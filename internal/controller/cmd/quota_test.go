@@ -36,8 +36,12 @@ func TestWhatAQuotaCanBe(t *testing.T) {
 			if got != c.want || (err == nil) != (c.want > 0) {
 				t.Fatalf("%d, %v", got, err)
 			}
-			if said := q.String(); err == nil && said != c.said || err != nil && !strings.Contains(err.Error(), c.said) {
-				t.Errorf("%q, %v", said, err)
+			said := q.String()
+			if err != nil {
+				said = err.Error()
+			}
+			if !strings.Contains(said, c.said) {
+				t.Error(said)
 			}
 		})
 	}

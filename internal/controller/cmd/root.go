@@ -153,8 +153,8 @@ func etcdFlags(f *pflag.FlagSet, e *controller.Outside) {
 func complete(o *controller.Options) (err error) {
 	o.Version = version()
 	if o.EtcdQuota > 0 && len(o.Outside.Endpoints) > 0 {
-		return errors.New("--etcd-quota is for the etcd inside of the controller: the one of --etcd-endpoints has its " +
-			"own, --quota-backend-bytes")
+		return errors.New("--etcd-quota is for the etcd inside of the controller: the one of --etcd-endpoints has " +
+			"its own, --quota-backend-bytes")
 	}
 	if o.API, err = apiAddress(o.API, o.Listen); err != nil {
 		return err

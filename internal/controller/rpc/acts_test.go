@@ -121,12 +121,12 @@ func movingHosts(t *testing.T) (c *controller, from, to *mover) {
 		return m
 	}
 	from, to = join("esx1", agentv1.MoveSide_MOVE_SIDE_SOURCE), join("esx2", agentv1.MoveSide_MOVE_SIDE_TARGET)
-	from.reports(movedPort(false))
+	from.reports(actsPort(false))
 	c.await("the port is known", func() bool { return len(c.ports()) == 1 })
 	return c, from, to
 }
 
-func movedPort(waits bool) *controllerv1.HostPort {
+func actsPort(waits bool) *controllerv1.HostPort {
 	return &controllerv1.HostPort{Switch: "dvs", Name: "vm/eth0", PortGroup: "web", State: "up", Device: "tap0",
 		Mac: "02:00:00:00:00:01", Vm: actsVM, Adapter: "net0", Waits: waits}
 }
@@ -207,20 +207,20 @@ func TestS100_AMoveThatCannotBeIsRefused(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), text)
 		})
 	}
-	other := movedPort(false)
+	other := actsPort(false)
 	other.Vm = "6f9619ff-8b86-d011-b42d-00c04fc96402"
 	to.reports(other)
 	says("two hosts have ports of the name", "several hosts have a port vm/eth0")
 	q.Host = "esx1"
 	says("another guest has the name", "esx2 has a port vm/eth0 of another guest")
-	to.reports(movedPort(false))
+	to.reports(actsPort(false))
 	says("the guest runs on both", "runs on host esx2 too")
 	to.reports()
-	nobody := movedPort(false)
+	nobody := actsPort(false)
 	nobody.Vm, nobody.Adapter = "", ""
 	from.reports(nobody)
 	says("nobody's port", "nobody said whose port vm/eth0 is")
-	from.reports(movedPort(true))
+	from.reports(actsPort(true))
 	says("no guest", "no guest runs by port vm/eth0 on host esx1")
 	if len(to.asked)+len(from.asked) != 0 {
 		t.Error("a host was asked")
@@ -252,7 +252,7 @@ func TestS100_AMoveIsListedCancelledAndActivated(t *testing.T) {
 		t.Errorf("nothing to cancel: %v", err)
 	}
 	to.step("", agentv1.MovePhase_MOVE_PHASE_PREPARED)
-	to.reports(movedPort(true))
+	to.reports(actsPort(true))
 	c.await("the port waits", func() bool { return len(c.ports()) == 2 })
 	list, err := a.ListMoves(ctx, &controllerv1.ListMovesRequest{})
 	if err != nil || len(list.GetMoves()) != 1 {

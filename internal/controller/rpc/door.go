@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -77,6 +78,10 @@ func (d *door) run() {
 		if ne, ok := err.(net.Error); ok && ne.Timeout() {
 			continue
 		}
+		if lacks(err) {
+			d.makeRoom()
+			continue
+		}
 		if err != nil {
 			d.err = err
 			d.waiting.end()
@@ -87,6 +92,26 @@ func (d *door) run() {
 		d.waiting.enter(v)
 		go d.greet(v)
 	}
+}
+
+// lacks reports whether a connection could not be accepted for lack of something that comes back: a descriptor, memory.
+func lacks(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+		syscall.ECONNABORTED}, func(e error) bool { return errors.Is(err, e) })
+}
+
+// roomPause is how long what was ended takes at most until it has given back what it had.
+const roomPause = 2 * time.Millisecond
+
+// makeRoom ends the oldest of those that have not said anything, or have not proved who they are. It gives the process
+// time to end others where there is none.
+func (d *door) makeRoom() {
+	for _, c := range []*crowd{d.waiting, d.proving, d.guests} {
+		if c.endOldest() {
+			break
+		}
+	}
+	time.Sleep(roomPause)
 }
 
 // Accept is the next connection that has shaken hands.
@@ -259,6 +284,20 @@ func (c *crowd) enter(v *visitor) {
 	if over != nil {
 		_ = over.Close() // which takes it out
 	}
+}
+
+// endOldest ends the one that has been in it for longest, if there is any.
+func (c *crowd) endOldest() bool {
+	c.mu.Lock()
+	var oldest *visitor
+	if e := c.order.Front(); e != nil {
+		oldest, _ = e.Value.(*visitor)
+	}
+	c.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close() // which takes it out
+	}
+	return oldest != nil
 }
 
 func (c *crowd) leave(v *visitor) {

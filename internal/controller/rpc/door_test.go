@@ -8,7 +8,10 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,6 +106,62 @@ func TestDoor_AllHostsThatComeAtOnceHaveTheirTurn(t *testing.T) {
 	taken.Wait()
 	if n := d.proving.size() + d.waiting.size() + len(d.queue) + len(d.slots) + len(d.seats); n != 0 {
 		t.Errorf("%d are still at the door", n)
+	}
+}
+
+// starved is a listener of a process that has no descriptor left until somebody is ended.
+type starved struct {
+	net.Listener
+	left atomic.Int64 // of failures
+}
+
+func (s *starved) Accept() (net.Conn, error) {
+	if s.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return s.Listener.Accept()
+}
+
+// A process that has no descriptor left ends who has said nothing for longest, and goes on.
+func TestS104_WithoutDescriptorsTheOldestIdleConnectionsEnd(t *testing.T) {
+	cert := selfSigned(t)
+	l := &starved{Listener: must(net.Listen("tcp", "127.0.0.1:0"))(t)}
+	d := newDoor(l, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }},
+		newRefusals(slog.New(slog.DiscardHandler)))
+	t.Cleanup(func() { _ = l.Close() })
+	var idle []net.Conn
+	for range 3 {
+		c := must(net.Dial("tcp", l.Addr().String()))(t)
+		t.Cleanup(func() { _ = c.Close() })
+		idle = append(idle, c)
+		for d.waiting.size() < len(idle) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	l.left.Store(2)
+	came, conf := make(chan error, 1), &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}
+	go func() { // the first takes the accept that is under way
+		for range 2 {
+			c, err := tls.Dial("tcp", l.Addr().String(), conf)
+			if err == nil {
+				err = c.Close()
+			}
+			if err != nil {
+				came <- err
+				return
+			}
+		}
+		came <- nil
+	}()
+	if _, err := idle[0].Read(make([]byte, 1)); err == nil {
+		t.Error("the oldest is told something")
+	}
+	if _, err := idle[1].Read(make([]byte, 1)); err == nil {
+		t.Error("the next one is told something")
+	}
+	if err := <-came; err != nil {
+		t.Errorf("who comes then: %v", err)
 	}
 }
 

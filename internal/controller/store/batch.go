@@ -66,7 +66,7 @@ type written struct {
 func newBatcher(s *Store) *batcher {
 	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
-		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.refused,
+		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.keeper.refused,
 		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
 }
 

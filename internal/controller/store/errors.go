@@ -50,22 +50,22 @@ var ErrNoSpace = errors.New("etcd's database has reached its quota and takes no 
 
 // What makes space: in an embedded etcd, and in one of others.
 const (
-	ownSpace = "the controller drops history and makes space by itself within a minute; where that is not enough, start " +
-		"every controller with a larger --etcd-quota"
-	outsideSpace = "who runs that etcd compacts and defragments it, or raises its --quota-backend-bytes, and then ends " +
-		"the alarm (etcdctl alarm disarm)"
+	ownSpace = "the controller drops history and makes space by itself within a minute; where that is not enough, " +
+		"start every controller with a larger --etcd-quota"
+	outsideSpace = "who runs that etcd compacts and defragments it, or raises its --quota-backend-bytes, and then " +
+		"ends the alarm (etcdctl alarm disarm)"
 )
 
 // refused makes an error of etcd about a write one of the store. At the quota it says what to do, and has space made.
-func (s *Store) refused(err error) error {
+func (k *keeper) refused(err error) error {
 	if !errors.Is(err, rpctypes.ErrNoSpace) {
 		return wrap(err)
 	}
 	remedy := outsideSpace
-	if s.etcd != nil {
+	if k.s.etcd != nil {
 		remedy = ownSpace
 	}
-	s.keeper.hurry()
+	k.hurry()
 	return fmt.Errorf("%w: %s. Hosts go on meanwhile", ErrNoSpace, remedy)
 }
 

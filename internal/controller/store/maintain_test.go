@@ -205,7 +205,7 @@ func TestALargerQuotaEndsTheAlarm(t *testing.T) {
 		t.Error(diff)
 	}
 	_, err = s.Write(patient(t), []Change{put(KindHost, "refused", `1`, New)})
-	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "start every controller with a larger --etcd-quota") {
+	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "controller with a larger --etcd-quota") {
 		t.Error(err)
 	}
 	s.Close()

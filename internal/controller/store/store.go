@@ -210,7 +210,7 @@ func (s *Store) Sync(ctx context.Context) error {
 	defer cancel()
 	revision, err := s.touch(ctx)
 	if err != nil {
-		return s.refused(err)
+		return s.keeper.refused(err)
 	}
 	if err := s.mem.wait(ctx, revision); err != nil {
 		return &Unavailable{Cause: err}

@@ -66,7 +66,7 @@ func rules() map[string]Rule {
 		"internal/observe/undone",
 		"internal/host/qmp")
 	stand(Kinds, false, "internal/host/domains", "internal/host/guest", "internal/host/hostdev",
-		"internal/host/hostnet", "internal/host/interrupt",
+		"internal/host/hostnet", "internal/host/hostroute", "internal/host/interrupt",
 		"internal/host/keystore", "internal/host/ownfile",
 		"internal/host/reach")
 	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")

@@ -151,6 +151,10 @@ func portFields() []objectField {
 		{"ports[].addresses", "Addresses that Heddle puts on a host port's interface.", "list such as 192.0.2.1/24",
 			none, "IPv4 and IPv6 settings"},
 		{"ports[].mtu", "The MTU of a host port's interface.", "1280 to the switch's", "the switch's", "MTU"},
+		{"ports[].gateway", "The router of a default route that a host port's interface gets.", "an address in the " +
+			"network of one of its addresses", "none: no route", "VMkernel gateway"},
+		{"ports[].metric", "The metric of that route; the smallest counts.", "0 and more", "the kernel's", ""},
+		{"ports[].table", "The routing table of that route.", "a number but 255", "the main table", "TCP/IP stack"},
 		{"ports[].txUplink", "A copy of everything that the port sends goes to its uplink, too.", "true, false",
 			"false", ""},
 		{"ports[].monitor.socket", "A QEMU monitor of Heddle's own, which says what the guest made of its adapter.",
@@ -188,7 +192,13 @@ func fleetFields() (list []objectField) {
 			objectField{ports + "pools", "Networks or ranges, from each of which every host has an address that no " +
 				"other " +
 				"host has.", "list such as 192.0.2.0/24 and 192.0.2.10-192.0.2.99/24", none, ""},
-			objectField{ports + "mtu", "The MTU of the interface.", "1280 to the switch's", "the switch's", "MTU"})
+			objectField{ports + "mtu", "The MTU of the interface.", "1280 to the switch's", "the switch's", "MTU"},
+			objectField{ports + "gateway", "The router of a default route that the interface gets.",
+				"an address in the network of one of its addresses or pools", "none: no route", "VMkernel gateway"},
+			objectField{ports + "metric", "The metric of that route; the smallest counts.", "0 and more",
+				"the kernel's", ""},
+			objectField{ports + "table", "The routing table of that route.", "a number but 255", "the main table",
+				"TCP/IP stack"})
 	}
 	return append(list,
 		objectField{"templates[].name",

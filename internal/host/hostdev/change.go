@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/host/hostroute"
 	"heddle/internal/plan"
 )
 
@@ -171,6 +172,14 @@ func (h *Host) RemoveAddress(d Device, p netip.Prefix) error {
 	}
 	if err := h.set.AddrDel(byIndex(d.Index), addrOf(p)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 		return fmt.Errorf("remove address %s from device %s: %w", p, d.Name, err)
+	}
+	return nil
+}
+
+// SetRoutes makes the default routes that Heddle has on the device these. The device has to be up.
+func (h *Host) SetRoutes(d Device, want ...hostroute.Route) error {
+	if err := hostroute.Set(h.set, d.Index, want...); err != nil {
+		return fmt.Errorf("routes of device %s: %w", d.Name, err)
 	}
 	return nil
 }

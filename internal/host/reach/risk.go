@@ -72,6 +72,7 @@ func portRisk(sw *plan.Switch, p *plan.Port, after *plan.Plan, h Host) (Risk, bo
 	}
 	d.text("mac", macOf(p, h), macOf(np, h))
 	d.number("mtu", p.MTU, np.MTU)
+	d.text("gateway", routeText(p), routeText(np))
 	for _, a := range p.Addresses {
 		if !slices.Contains(np.Addresses, a) {
 			d.add("address %s is removed", a)
@@ -86,6 +87,18 @@ func portRisk(sw *plan.Switch, p *plan.Port, after *plan.Plan, h Host) (Risk, bo
 	d.team(sw, p, nsw)
 	r.What = d.what
 	return r, len(r.What) > 0
+}
+
+// routeText is the default route of a host port; "" for none.
+func routeText(p *plan.Port) string {
+	text := p.Gateway
+	if p.Metric != 0 {
+		text += fmt.Sprint(" metric ", p.Metric)
+	}
+	if p.Table != 0 {
+		text += fmt.Sprint(" table ", p.Table)
+	}
+	return text
 }
 
 func macOf(p *plan.Port, h Host) string {

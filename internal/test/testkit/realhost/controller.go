@@ -165,6 +165,9 @@ func (c *Controller) End(s syscall.Signal) {
 	c.process = nil
 }
 
+// PID is the process's.
+func (c *Controller) PID() int { return c.process.Process.Pid }
+
 // Freeze stops the controller where it is. It goes on with the function that is returned, at the test's end at last.
 func (c *Controller) Freeze() (thaw func()) {
 	c.T.Helper()
