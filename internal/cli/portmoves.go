@@ -50,7 +50,8 @@ func newPortMoves(d Deps, t *target) *cobra.Command {
 
 func movesTable(list []api.PortMove) *table {
 	head := []string{"PORT", "SIDE", "PHASE", "PEER", "GENERATION", "COPIES", "SINCE", "PROBLEM"}
-	tab := &table{head: head, right: columns(head, "GENERATION", "COPIES"), keep: columns(head, "PORT", "PHASE", "PEER"),
+	tab := &table{head: head, right: columns(head, "GENERATION", "COPIES"),
+		keep:  columns(head, "PORT", "PHASE", "PEER"),
 		names: columns(head, "PORT", "PEER")}
 	for _, m := range list {
 		copies := strconv.FormatUint(m.Copies, 10)

@@ -77,7 +77,8 @@ func TestS100_AnOrderOfAnotherHostGetsWhatIsLeft(t *testing.T) {
 	if next.Phase != moves.Released || next.Goods != nil {
 		t.Errorf("%+v", next)
 	}
-	if same, changed := moves.Ordered(next, moves.Order{Move: "n", Host: "c"}, moves.GuestGone, now); changed || same != next {
+	same, changed := moves.Ordered(next, moves.Order{Move: "n", Host: "c"}, moves.GuestGone, now)
+	if changed || same != next {
 		t.Error("a move that is over begins again")
 	}
 }
