@@ -41,6 +41,8 @@ type Kernel interface {
 	Repin() (int, error)
 	// Waits and Succeed are those of dataplane.Kernel.
 	Waits() dataplane.Waits
+	// Travel is that of dataplane.Kernel.
+	Travel() dataplane.Travel
 	Succeed(port, successor, left plan.PortID) error
 	Close() error
 }

@@ -25,20 +25,15 @@ type counting struct {
 	reader  *dataplane.CounterReader
 	devices map[plan.PortID]hostdev.Device // devices of the connected ports; nil when not asked for
 	speeds  map[plan.PortID]uint64         // of the uplinks' devices, bit/s
-	// before are the counters of static ports from before they were connected.
-	before map[plan.PortID]observe.Counters
+	// before are the counters of ports from before this host began to count.
+	before map[plan.PortID]observe.Base
 }
 
 // counting collects, in the loop, what reading the counters needs. devices selects the devices that are asked for their
 // losses; nil asks none.
 func (an *answers) counting(devices func(*state.Held) bool) (c counting, err error) {
 	c = counting{members: view.Members(an.ports.plan), reader: an.kernel.CounterReader(),
-		before: map[plan.PortID]observe.Counters{}}
-	for i := range an.state.NICs {
-		if n := &an.state.NICs[i]; n.ID != "" && an.state.Connected(n) {
-			c.before[plan.PortID{Switch: n.Switch, Name: n.Port}] = n.Counters
-		}
-	}
+		before: an.state.Bases()}
 	if devices == nil || an.losses == nil {
 		return c, nil
 	}
@@ -104,7 +99,7 @@ func (an *answers) read(ctx context.Context, devices func(*state.Held) bool) ([]
 		if err != nil {
 			return nil, err
 		}
-		s := view.Stats(m, n.Plus(c.before[m.ID]), at)
+		s := view.Stats(m, n, c.before[m.ID], at)
 		s.Speed = c.speeds[m.ID]
 		out = append(out, s)
 	}

@@ -250,6 +250,8 @@ type fakeKernel struct {
 	speakers        []observe.Speaker
 	chains          map[uint32]dataplane.Chain // on devices that have other programs too
 	counters        map[plan.PortID]observe.Counters
+	learned         map[plan.PortID][]observe.MACEntry // given by Travel
+	spent           map[plan.PortID][]observe.Spent
 }
 
 func (k *fakeKernel) Change(d binding.Desired, ready func() error) (dataplane.Instant, error) {
@@ -311,6 +313,30 @@ func (k fakeWaits) Begun() (map[plan.PortID]uint32, error) {
 		}
 	}
 	return all, nil
+}
+
+func (k *fakeKernel) Travel() dataplane.Travel { return fakeTravel{k} }
+
+type fakeTravel struct{ *fakeKernel }
+
+func (k fakeTravel) MACs(id plan.PortID) ([]observe.MACEntry, error) { return k.learned[id], nil }
+
+func (k fakeTravel) Learn(id plan.PortID, list []observe.MACEntry) (int, error) {
+	if k.learned == nil {
+		k.learned = map[plan.PortID][]observe.MACEntry{}
+	}
+	k.learned[id] = append(k.learned[id], list...)
+	return len(list), nil
+}
+
+func (k fakeTravel) Spent(id plan.PortID) ([]observe.Spent, error) { return k.spent[id], nil }
+
+func (k fakeTravel) Spend(id plan.PortID, list []observe.Spent) (bool, error) {
+	if k.spent == nil {
+		k.spent = map[plan.PortID][]observe.Spent{}
+	}
+	k.spent[id] = list
+	return true, nil
 }
 
 func (k *fakeKernel) Succeed(port, successor, left plan.PortID) error {

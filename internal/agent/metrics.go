@@ -6,6 +6,7 @@ import (
 	"heddle/internal/agent/metrics"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -45,10 +46,11 @@ func (an *answers) Metrics(context.Context) (string, error) { return metrics.Tex
 // Sample implements metrics.Source. The loop gives the state it has; the kernel is read outside the loop.
 func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches []string, err error) {
 	var before *dataplane.CounterReader
+	var base map[plan.PortID]observe.Base
 	at := map[plan.PortID]uint32{}
 	err = an.do(ctx, func() error {
 		ports, switches = an.samplePorts()
-		before = an.kernel.CounterReader()
+		before, base = an.kernel.CounterReader(), an.state.Bases()
 		for id, x := range an.effect.applied.Attachments {
 			at[id] = x.Ifindex
 		}
@@ -71,6 +73,7 @@ func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches [
 		if p.Counters, err = before.Read(p.ID); err != nil {
 			return nil, nil, err
 		}
+		p.Counters = base[p.ID].With(p.Counters)
 		if index, connected := at[p.ID]; connected {
 			p.Lost = lost[index]
 		}

@@ -72,18 +72,19 @@ type intent struct {
 	waits     []state.Wait
 	uplinks   []state.Maintenance
 	nics      []state.NIC
+	goods     []state.Goods
 }
 
 func (ps *ports) intent() intent {
 	return intent{ps.file, ps.state.Config, ps.slice, ps.state.Slice, ps.state.Reverted, slices.Clone(ps.state.Ports),
 		maps.Clone(ps.state.Overrides), ps.state.Kept, ps.beside, ps.state.KeptObjects, ps.lacks,
-		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs}
+		ps.cfg, ps.state.Waits, ps.state.Maintenance, ps.state.NICs, ps.state.Goods}
 }
 
 func (ps *ports) restore(i intent) {
 	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
 	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
-	ps.state.Maintenance, ps.state.NICs = i.uplinks, i.nics
+	ps.state.Maintenance, ps.state.NICs, ps.state.Goods = i.uplinks, i.nics, i.goods
 	ps.slice, ps.state.Slice, ps.state.Reverted = i.slice, i.given, i.reverted
 	ps.beside, ps.state.KeptObjects, ps.lacks = i.beside, i.objects, i.lacks
 }

@@ -185,6 +185,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := a.followFlows(o, kernel.Flows()); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
+	a.carrying.tidy()
 	a.membership.open(o.Paths.StateDir(o.Name))
 	a.openDoor(o)
 	a.follow(a.moving)

@@ -165,6 +165,9 @@ func (st *statics) tell(n *state.NIC, before string) {
 
 // leaves is the part of an edit by which a run-time port ends: a static port keeps its counters.
 func (ps *ports) leaves(p spec.Port) {
+	id := plan.PortID{Switch: p.Switch, Name: p.Name}
+	base := ps.state.BaseOf(id)
+	ps.state.DropGoods(id)
 	n := ps.state.NICOf(p.Name)
 	if n == nil {
 		return
@@ -175,13 +178,12 @@ func (ps *ports) leaves(p spec.Port) {
 		return
 	}
 	kept := *n
-	id := plan.PortID{Switch: p.Switch, Name: p.Name}
 	if r := ps.kernel.CounterReader(); r.Has(id) {
 		c, err := r.Read(id)
 		if err != nil {
 			ps.complain("read the counters of a port that ends", err)
 		}
-		kept.Counters = c.Plus(kept.Counters)
+		kept.Counters = base.With(c)
 	}
 	ps.state.PutNIC(kept, abi.MaxPorts)
 }

@@ -60,6 +60,8 @@ type State struct {
 	LastWait uint32 `json:"lastWait,omitzero"`
 	// Travels are the adapters of VMs that the host has or had ports for, with their moves from host to host (S100).
 	Travels Travels `json:"travels,omitzero"`
+	// Goods is what came with ports from other hosts (S79); valid for Place, like the counters in the kernel.
+	Goods []Goods `json:"goods,omitzero"`
 	// Expected are the guests whose ports are about to be connected for a migration to this host: the prefix of the
 	// ports' names, and when the guest was announced.
 	Expected map[string]time.Time `json:"expected,omitzero"`
@@ -267,7 +269,7 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 // MoveTo starts anew in another boot or network namespace: the held devices, and what depends on them, are gone with
 // the earlier place.
 func (s *State) MoveTo(place string) {
-	s.Pairs = nil
+	s.Pairs, s.Goods = nil, nil
 	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops =
 		place, nil, nil, nil, nil, nil, nil, nil, nil
 	s.endWaits()

@@ -32,9 +32,13 @@ func Members(p *plan.Plan) []Member {
 	return out
 }
 
-// Stats converts a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds.
-func Stats(m Member, c observe.Counters, at int64) api.Stats {
-	s := statsOf(m.ID, m.Uplink, c)
+// Stats converts a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds, together
+// with those that came with it from another host (S79).
+func Stats(m Member, c observe.Counters, before observe.Base, at int64) api.Stats {
+	s := statsOf(m.ID, m.Uplink, before.With(c))
+	dropped, refused := before.OtherReasons()
+	addOthers(&s, &s.Drops, "packetsInDropped", dropped)
+	addOthers(&s, &s.Refused, "packetsOutDropped", refused)
 	s.PortGroup, s.ReadAt = m.PortGroup, at
 	return s
 }
@@ -73,6 +77,18 @@ func statsOf(id plan.PortID, uplink bool, c observe.Counters) api.Stats {
 		{Name: "unknownFlooded", Value: c.UnknownFlooded},
 	}
 	return s
+}
+
+// addOthers adds counts of reasons that this version does not know.
+func addOthers(s *api.Stats, to *api.ReasonCounts, sum string, list []observe.Named) {
+	for _, n := range list {
+		*to = append(*to, api.ReasonNo{Reason: n.Name, Value: n.Value})
+		for i := range s.Counters {
+			if s.Counters[i].Name == sum {
+				s.Counters[i].Value += n.Value
+			}
+		}
+	}
 }
 
 // split returns the sum of all reasons but one, and the count of that one.

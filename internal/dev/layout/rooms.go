@@ -83,7 +83,7 @@ func rules() map[string]Rule {
 	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/wire")
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
-		"internal/agent/ferry",
+		"internal/agent/bundle", "internal/agent/ferry",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/moves", "internal/agent/presence",
 		"internal/agent/state",
 		"internal/agent/supervise",

@@ -9,6 +9,7 @@ package hostv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	v1 "heddle/api/heddle/agent/v1"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -26,7 +27,21 @@ const (
 type PortBundle struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// version of the form: 1. A host accepts any version and takes the fields that it knows.
-	Version       uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// complete: the port was silent when the bundle was made, since its guest has left: nothing is counted after that.
+	Complete bool `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
+	// counters are those of the port on every host so far; those that are 0 are left out.
+	Counters []*PortCount `protobuf:"bytes,3,rep,name=counters,proto3" json:"counters,omitempty"`
+	// macs are the learned MACs: 48 bits of address, above them 12 bits of VLAN (0: untagged), above them one bit that says
+	// that the VLAN is an 802.1ad one. idle has for each how long it had not been heard, in milliseconds.
+	Macs []uint64 `protobuf:"fixed64,4,rep,packed,name=macs,proto3" json:"macs,omitempty"`
+	Idle []uint32 `protobuf:"varint,5,rep,packed,name=idle,proto3" json:"idle,omitempty"`
+	// storm is what the port had used up of the allowance of its storm control.
+	Storm []*StormSpent `protobuf:"bytes,6,rep,name=storm,proto3" json:"storm,omitempty"`
+	// policy is what the port sets for itself; the rest is inherited.
+	Policy []*v1.PolicySetting `protobuf:"bytes,7,rep,name=policy,proto3" json:"policy,omitempty"`
+	// blocked is set where a command has blocked or unblocked the port.
+	Blocked       *bool `protobuf:"varint,8,opt,name=blocked,proto3,oneof" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -68,14 +83,200 @@ func (x *PortBundle) GetVersion() uint32 {
 	return 0
 }
 
+func (x *PortBundle) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *PortBundle) GetCounters() []*PortCount {
+	if x != nil {
+		return x.Counters
+	}
+	return nil
+}
+
+func (x *PortBundle) GetMacs() []uint64 {
+	if x != nil {
+		return x.Macs
+	}
+	return nil
+}
+
+func (x *PortBundle) GetIdle() []uint32 {
+	if x != nil {
+		return x.Idle
+	}
+	return nil
+}
+
+func (x *PortBundle) GetStorm() []*StormSpent {
+	if x != nil {
+		return x.Storm
+	}
+	return nil
+}
+
+func (x *PortBundle) GetPolicy() []*v1.PolicySetting {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *PortBundle) GetBlocked() bool {
+	if x != nil && x.Blocked != nil {
+		return *x.Blocked
+	}
+	return false
+}
+
+// PortCount is one counter. A host that does not know its name keeps it for the next host.
+type PortCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is "packetsIn.unicast", "delivered", "drop.storm-control", "refused.mtu-exceeded" and so on.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         uint64 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortCount) Reset() {
+	*x = PortCount{}
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortCount) ProtoMessage() {}
+
+func (x *PortCount) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortCount.ProtoReflect.Descriptor instead.
+func (*PortCount) Descriptor() ([]byte, []int) {
+	return file_heddle_host_v1_bundle_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PortCount) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PortCount) GetValue() uint64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+// StormSpent is used-up allowance of storm control.
+type StormSpent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// class is "unicast" (to unknown destinations), "multicast" or "broadcast".
+	Class string `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
+	// billionths is the used-up allowance when the last frame passed, in billionths of a frame.
+	Billionths int64 `protobuf:"varint,2,opt,name=billionths,proto3" json:"billionths,omitempty"`
+	// idle is the time since that frame, in milliseconds.
+	Idle          uint32 `protobuf:"varint,3,opt,name=idle,proto3" json:"idle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StormSpent) Reset() {
+	*x = StormSpent{}
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StormSpent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StormSpent) ProtoMessage() {}
+
+func (x *StormSpent) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_host_v1_bundle_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StormSpent.ProtoReflect.Descriptor instead.
+func (*StormSpent) Descriptor() ([]byte, []int) {
+	return file_heddle_host_v1_bundle_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *StormSpent) GetClass() string {
+	if x != nil {
+		return x.Class
+	}
+	return ""
+}
+
+func (x *StormSpent) GetBillionths() int64 {
+	if x != nil {
+		return x.Billionths
+	}
+	return 0
+}
+
+func (x *StormSpent) GetIdle() uint32 {
+	if x != nil {
+		return x.Idle
+	}
+	return 0
+}
+
 var File_heddle_host_v1_bundle_proto protoreflect.FileDescriptor
 
 const file_heddle_host_v1_bundle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bheddle/host/v1/bundle.proto\x12\x0eheddle.host.v1\"&\n" +
+	"\x1bheddle/host/v1/bundle.proto\x12\x0eheddle.host.v1\x1a\x1aheddle/agent/v1/word.proto\"\xb6\x02\n" +
 	"\n" +
 	"PortBundle\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversionB\"Z heddle/api/heddle/host/v1;hostv1b\x06proto3"
+	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1a\n" +
+	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x125\n" +
+	"\bcounters\x18\x03 \x03(\v2\x19.heddle.host.v1.PortCountR\bcounters\x12\x12\n" +
+	"\x04macs\x18\x04 \x03(\x06R\x04macs\x12\x12\n" +
+	"\x04idle\x18\x05 \x03(\rR\x04idle\x120\n" +
+	"\x05storm\x18\x06 \x03(\v2\x1a.heddle.host.v1.StormSpentR\x05storm\x126\n" +
+	"\x06policy\x18\a \x03(\v2\x1e.heddle.agent.v1.PolicySettingR\x06policy\x12\x1d\n" +
+	"\ablocked\x18\b \x01(\bH\x00R\ablocked\x88\x01\x01B\n" +
+	"\n" +
+	"\b_blocked\"5\n" +
+	"\tPortCount\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value\"V\n" +
+	"\n" +
+	"StormSpent\x12\x14\n" +
+	"\x05class\x18\x01 \x01(\tR\x05class\x12\x1e\n" +
+	"\n" +
+	"billionths\x18\x02 \x01(\x03R\n" +
+	"billionths\x12\x12\n" +
+	"\x04idle\x18\x03 \x01(\rR\x04idleB\"Z heddle/api/heddle/host/v1;hostv1b\x06proto3"
 
 var (
 	file_heddle_host_v1_bundle_proto_rawDescOnce sync.Once
@@ -89,16 +290,22 @@ func file_heddle_host_v1_bundle_proto_rawDescGZIP() []byte {
 	return file_heddle_host_v1_bundle_proto_rawDescData
 }
 
-var file_heddle_host_v1_bundle_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_heddle_host_v1_bundle_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_heddle_host_v1_bundle_proto_goTypes = []any{
-	(*PortBundle)(nil), // 0: heddle.host.v1.PortBundle
+	(*PortBundle)(nil),       // 0: heddle.host.v1.PortBundle
+	(*PortCount)(nil),        // 1: heddle.host.v1.PortCount
+	(*StormSpent)(nil),       // 2: heddle.host.v1.StormSpent
+	(*v1.PolicySetting)(nil), // 3: heddle.agent.v1.PolicySetting
 }
 var file_heddle_host_v1_bundle_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	1, // 0: heddle.host.v1.PortBundle.counters:type_name -> heddle.host.v1.PortCount
+	2, // 1: heddle.host.v1.PortBundle.storm:type_name -> heddle.host.v1.StormSpent
+	3, // 2: heddle.host.v1.PortBundle.policy:type_name -> heddle.agent.v1.PolicySetting
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_heddle_host_v1_bundle_proto_init() }
@@ -106,13 +313,14 @@ func file_heddle_host_v1_bundle_proto_init() {
 	if File_heddle_host_v1_bundle_proto != nil {
 		return
 	}
+	file_heddle_host_v1_bundle_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_host_v1_bundle_proto_rawDesc), len(file_heddle_host_v1_bundle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

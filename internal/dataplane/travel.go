@@ -1,0 +1,216 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/observe"
+	"heddle/internal/plan"
+)
+
+// Travel reads and writes what belongs to one port and travels with it when its guest moves to another host (S79).
+// Its counters are read by a CounterReader.
+type Travel interface {
+	// MACs are the MACs that were learned at the port, in no order. Where the port holds none, the table is not read.
+	MACs(id plan.PortID) ([]observe.MACEntry, error)
+	// Learn gives the port MACs, with the times since they were heard. It takes none that is known already, that
+	// exceeds the port's limit or the table's room, or that is older than the port keeps MACs; none at all where the
+	// port may learn none. It returns how many it took.
+	Learn(id plan.PortID, list []observe.MACEntry) (taken int, err error)
+	// Spent is what the port has used up of its storm control's allowance; nil for nothing.
+	Spent(id plan.PortID) ([]observe.Spent, error)
+	// Spend replaces what the port has used up. It is for a silent port: one that sends counts at the same time. known
+	// is false for a port that is not in the plan.
+	Spend(id plan.PortID, list []observe.Spent) (known bool, err error)
+}
+
+// Travel returns the traveller of the kernel's ports.
+func (k *Kernel) Travel() Travel { return travel{k} }
+
+type travel struct{ *Kernel }
+
+// heldBy is how many MACs the slot holds.
+func (k travel) heldBy(slot uint32) (held uint64, err error) {
+	if err = k.objects.Held.Lookup(slot, &held); err != nil {
+		return 0, fmt.Errorf("read how many MACs a port holds: %w", err)
+	}
+	return held, nil
+}
+
+func (k travel) MACs(id plan.PortID) (list []observe.MACEntry, err error) {
+	slot, ok := k.slots.Ports[id]
+	if !ok {
+		return nil, nil
+	}
+	held, err := k.heldBy(slot)
+	if err != nil || held == 0 {
+		return nil, err
+	}
+	now, err := k.ticks()
+	if err != nil {
+		return nil, err
+	}
+	keys, values := make([]abi.MACKey, batch), make([]abi.Learned, batch)
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := k.objects.Macs.BatchLookup(&cursor, keys, values, nil)
+		for i := range n {
+			if values[i].Slot == slot {
+				list = append(list, k.entry(id, &keys[i], &values[i], now))
+			}
+		}
+		if errors.Is(err, ebpf.ErrKeyNotExist) || err == nil && uint64(len(list)) >= held {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the MACs learned at port %s: %w", id, err)
+		}
+	}
+}
+
+func (k travel) entry(id plan.PortID, key *abi.MACKey, value *abi.Learned, now uint64) observe.MACEntry {
+	e := observe.MACEntry{Switch: id.Switch, MAC: key.MAC, Port: id, VLAN: uint16(key.Segment & abi.VIDMask),
+		AD: key.Segment&abi.SegmentAD != 0}
+	if now > value.Seen {
+		e.Idle = float64(now-value.Seen) / float64(k.hz)
+	}
+	return e
+}
+
+// recordOf is the port's record in the active plan.
+func (k travel) recordOf(slot uint32) (p abi.Port, err error) {
+	control, err := k.tables.inForce()
+	if err != nil {
+		return p, err
+	}
+	const size = int64(unsafe.Sizeof(abi.Port{}))
+	list := make([]abi.Port, 1)
+	err = readAt(k.objects.Ports, bytesOf(list), (int64(control.Generation&1)*abi.MaxPorts+int64(slot))*size)
+	if err != nil {
+		return p, fmt.Errorf("read a port of the active plan: %w", err)
+	}
+	return list[0], nil
+}
+
+func (k travel) Learn(id plan.PortID, list []observe.MACEntry) (taken int, err error) {
+	slot, ok := k.slots.Ports[id]
+	if !ok || len(list) == 0 {
+		return 0, nil
+	}
+	p, err := k.recordOf(slot)
+	if err != nil || p.Flags&abi.PortLearns == 0 || p.Flags&abi.PortForgedOk == 0 {
+		return 0, err
+	}
+	now, err := k.ticks()
+	if err != nil {
+		return 0, err
+	}
+	for i := range list {
+		e := list[i]
+		e.Switch, e.Port = id.Switch, id
+		key, _, known := macKey(k.slots, &e)
+		age := uint64(max(0, e.Idle) * float64(k.hz))
+		if !known || age >= now || p.Ageing != 0 && age >= p.Ageing {
+			continue
+		}
+		took, full, err := k.learn(key, slot, now-age, uint64(p.LearnLimit))
+		if err != nil || full {
+			return taken, err
+		}
+		if took {
+			taken++
+		}
+	}
+	return taken, nil
+}
+
+// learn gives the slot one MAC. The program may be learning at the same time: whatever it makes is newer, and stays.
+func (k travel) learn(key abi.MACKey, slot uint32, seen, limit uint64) (took, full bool, err error) {
+	var have abi.Learned
+	switch err := k.objects.Macs.Lookup(key, &have); {
+	case err == nil:
+		return false, false, nil
+	case !errors.Is(err, ebpf.ErrKeyNotExist):
+		return false, false, fmt.Errorf("look for a learned MAC: %w", err)
+	}
+	before, err := k.heldBy(slot)
+	if err != nil || before >= limit {
+		return false, true, err
+	}
+	in := abi.CarriedMAC{Key: key, Entry: abi.Learned{Seen: seen, Slot: slot}}
+	if _, err := k.objects.HeddleCarry.Run(&ebpf.RunOptions{Context: bytesOf([]abi.CarriedMAC{in})}); err != nil {
+		return false, false, fmt.Errorf("give a port a MAC: %w", err)
+	}
+	if err := k.objects.Macs.Lookup(key, &have); err != nil { // the table is full
+		return false, true, nil
+	}
+	after, err := k.heldBy(slot)
+	if err != nil || after <= limit {
+		return err == nil && have.Slot == slot, false, err
+	}
+	_, err = k.forget(key, slot) // the guest has learned the last places meanwhile
+	return false, true, err
+}
+
+func (k travel) Spent(id plan.PortID) (list []observe.Spent, err error) {
+	slot, ok := k.slots.Ports[id]
+	if !ok {
+		return nil, nil
+	}
+	var b abi.StormBucket
+	if err := k.objects.StormBuckets.Lookup(slot, &b); err != nil {
+		return nil, fmt.Errorf("read the storm control of port %s: %w", id, err)
+	}
+	now, err := k.ticks()
+	if err != nil {
+		return nil, err
+	}
+	for class, word := range b.Word {
+		ago := int32(uint32(now) - uint32(word>>32))
+		if uint32(word) == 0 || ago < -int32(k.hz) { // the word's clock has gone round since
+			continue
+		}
+		list = append(list, observe.Spent{Class: class,
+			Billionths: int64(uint64(uint32(word)) * uint64(time.Second) / k.hz),
+			Idle:       time.Duration(max(0, ago)) * time.Second / time.Duration(k.hz)})
+	}
+	return list, nil
+}
+
+// longestBurst is how long storm control takes at most to refill all that was used up.
+const longestBurst = 2 * time.Second
+
+func (k travel) Spend(id plan.PortID, list []observe.Spent) (known bool, err error) {
+	slot, ok := k.slots.Ports[id]
+	if !ok {
+		return false, nil
+	}
+	now, err := k.ticks()
+	if err != nil {
+		return true, err
+	}
+	var b abi.StormBucket
+	for _, s := range list {
+		if s.Class < 0 || s.Class >= len(b.Word) || s.Billionths <= 0 || s.Idle > longestBurst {
+			continue
+		}
+		last := uint32(now - uint64(max(0, s.Idle)*time.Duration(k.hz)/time.Second))
+		frames, rest := uint64(s.Billionths)/uint64(time.Second), uint64(s.Billionths)%uint64(time.Second)
+		spent := uint64(math.MaxUint32)
+		if frames < math.MaxUint32/k.hz {
+			// Rounded up, so that a frame that was spent stays spent.
+			spent = frames*k.hz + (rest*k.hz+uint64(time.Second)-1)/uint64(time.Second)
+		}
+		b.Word[s.Class] = uint64(last)<<32 | min(spent, math.MaxUint32)
+	}
+	if err := k.objects.StormBuckets.Put(slot, b); err != nil {
+		return true, fmt.Errorf("set the storm control of port %s: %w", id, err)
+	}
+	return true, nil
+}
