@@ -12,8 +12,8 @@ func TestPortMoves(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8e6, time.Local)
 	s := &standIn{moves: []api.PortMove{
 		{Move: "0123456789abcdef", Port: "vm", Side: api.MoveSource, Phase: "released", Peer: "esx2", Generation: 3,
-			Copies: 9, Last: true, Steps: []api.MoveStep{{Phase: "prepared", At: at, Text: "it waits"}, {Phase: "released", At: at,
-				Text: "the port is gone here"}}},
+			Copies: 9, Last: true, Steps: []api.MoveStep{{Phase: "prepared", At: at, Text: "it waits"},
+				{Phase: "released", At: at, Text: "the port is gone here"}}},
 		{Move: "m", Port: "vm", Side: api.MoveTarget, Phase: "active", Steps: []api.MoveStep{}},
 	}}
 	out := newConsole(t, s).must("port", "moves", "vm")
