@@ -275,8 +275,8 @@ func moveOnce(p *movingPair, before func(step string)) {
 	before("nothing")
 	from.until("released", func(t *state.Travel) bool { return t.Away.Phase == moves.Released && !t.Serves })
 	all, err := to.movers().PortMoves(ctx, api.PortMoveOf{Port: "vm"})
-	if err != nil || len(all) != 1 || all[0].Side != api.MoveTarget || all[0].Phase != "active" || all[0].Peer != "h1" ||
-		!all[0].Last || all[0].Copies == 0 {
+	if err != nil || len(all) != 1 || all[0].Side != api.MoveTarget || all[0].Phase != "active" ||
+		all[0].Peer != "h1" || !all[0].Last || all[0].Copies == 0 {
 		t.Errorf("shown as %+v %v", all, err)
 	}
 }
@@ -316,7 +316,8 @@ func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
 	}
 }
 
-// A guest that goes on at the source after it had stopped raises the generation there, and the target drops what it has.
+// A guest that goes on at the source after it had stopped raises the generation there, and the target drops what it
+// has.
 func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {
 	p, ctx := newMovingPair(t), context.Background()
 	from, to := p.hosts[0], p.hosts[1]

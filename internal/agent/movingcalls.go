@@ -103,8 +103,8 @@ func (m movers) CopyMovingPort(ctx context.Context, q api.PortMoveOf) (out *api.
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return nil, api.NewError(api.Invalid, fmt.Sprintf("host %s does not confirm a copy of port %s (%s)", out.Peer,
-				q.Port, problemOr(out.Problem, "it has not answered yet")))
+			return nil, api.NewError(api.Invalid, fmt.Sprintf("host %s does not confirm a copy of port %s (%s)",
+				out.Peer, q.Port, problemOr(out.Problem, "it has not answered yet")))
 		}
 	}
 	return nil, err
@@ -124,8 +124,8 @@ func (m movers) leavingBy(port string) (*state.Travel, error) {
 	case planned(m.ports.plan, port) == nil:
 		return nil, m.ports.noPort(port)
 	case t == nil:
-		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s can't move to another host: nobody said whose it is "+
-			"(heddle port connect --vm-uuid, --adapter)", port))
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s can't move to another host: nobody said whose it "+
+			"is (heddle port connect --vm-uuid, --adapter)", port))
 	case t.Away == nil || t.Away.Over():
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s moves nowhere: no host waits for its guest, or no "+
 			"controller has named the host yet", port))
@@ -154,7 +154,8 @@ func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.Por
 	})
 }
 
-// silence begins the wait of a port because somebody says that its guest has left. What its hypervisor says counts first.
+// silence begins the wait of a port because somebody says that its guest has left. What its hypervisor says counts
+// first.
 func (wt *waiting) silence(p *plan.Port) error {
 	w, now := wt.state.WaitOf(p.ID), wt.adapters[p.Monitor.Socket].Run
 	by := "its QEMU at " + p.Monitor.Socket
@@ -210,8 +211,8 @@ func (m movers) ReleaseMovedPort(ctx context.Context, q api.PortMoveOf) error {
 			return m.ports.noPort(q.Port)
 		}
 		if w := m.state.WaitOf(p.ID); w == nil || !w.Silent() || !w.Left {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is not released: its guest has not left (heddle port "+
-				"disconnect %s removes it even so)", q.Port, printable.ShellWord(q.Port)))
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is not released: its guest has not left (heddle "+
+				"port disconnect %s removes it even so)", q.Port, printable.ShellWord(q.Port)))
 		}
 		return nil
 	})

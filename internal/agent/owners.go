@@ -28,8 +28,8 @@ type owners struct {
 	holding    *holding           // the held devices
 	routing    *routing           // the routes of host ports
 	waiting    *waiting           // ports whose guests run elsewhere
-	moving     *moving            // ports that go from host to host
 	carrying   *carrying          // what travels with ports from host to host
+	moving     *moving            // ports that go from host to host
 	reconciler *reconciler        // brings all of that together
 	trials     *trials            // changes that are undone unless the host is still reached
 	changer    *changer           // changes of the desired state
@@ -64,9 +64,9 @@ func join(s *shared) (o owners) {
 	o.routing = &routing{shared: s, effect: o.effect, done: map[plan.PortID]string{}}
 	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
 		holding: o.holding, adapters: guest.Adapters{}, domains: map[string]guest.Run{}}
-	o.moving = newMoving(s)
-	o.moving.ports, o.moving.effect, o.moving.waiting = o.ports, o.effect, o.waiting
 	o.carrying = &carrying{shared: s, ports: o.ports, files: macFiles{s.store.Dir()}}
+	o.moving = newMoving(s)
+	o.moving.ports, o.moving.effect, o.moving.waiting, o.moving.goods = o.ports, o.effect, o.waiting, o.carrying
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
@@ -106,7 +106,7 @@ func join(s *shared) (o owners) {
 	o.waiting.change = o.changer.change
 	o.waiting.followed, o.ports.leaving = o.moving.look, o.moving.leaving
 	o.moving.offer, o.moving.changed, o.membership.moving = o.membership.offer, o.membership.reports, o.moving
-	o.carrying.change, o.moving.goods = o.changer.change, o.carrying
+	o.carrying.change = o.changer.change
 	o.trials.controllers, o.trials.cutOff = o.membership.reach, o.membership.anew
 	return o
 }

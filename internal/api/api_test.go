@@ -78,7 +78,8 @@ func (e *echo) Activate(_ context.Context, q Activate) error { e.got = q; return
 
 func (e *echo) PortMoves(_ context.Context, q PortMoveOf) ([]PortMove, error) {
 	e.got = q
-	return []PortMove{{Move: "m", Side: MoveTarget, Phase: "copied", Steps: []MoveStep{{"prepared", someDay, "t"}}}}, e.err
+	return []PortMove{{Move: "m", Side: MoveTarget, Phase: "copied",
+		Steps: []MoveStep{{"prepared", someDay, "t"}}}}, e.err
 }
 func (e *echo) CopyMovingPort(_ context.Context, q PortMoveOf) (*PortMove, error) {
 	e.got = q

@@ -29,7 +29,8 @@ func spoken() map[string][2]any {
 	return map[string][2]any{
 		"StateService.GetState": {none{}, &State{}}, "StateService.GetProgress": {none{}, &Progress{}},
 		"StateService.GetMetrics": {none{}, ""},
-		"MoveService.ListMoves":   {PortMoveOf{}, []PortMove{}}, "MoveService.CopyMovingPort": {PortMoveOf{}, &PortMove{}},
+		"MoveService.ListMoves":   {PortMoveOf{}, []PortMove{}}, "MoveService.CopyMovingPort": {PortMoveOf{},
+			&PortMove{}},
 		"MoveService.SilencePort": {PortMoveOf{}, &PortMove{}}, "MoveService.CancelMove": {PortMoveOf{}, none{}},
 		"MoveService.ReleaseMovedPort": {PortMoveOf{}, none{}},
 		"StateService.StopAgent":       {none{}, none{}},

@@ -181,6 +181,11 @@ type Port struct {
 	// Label and Description are those of the static port in the controllers' definition.
 	Label       string `json:"label,omitempty"`
 	Description string `json:"description,omitempty"`
+	// CountersLackSince is set for a port that came from another host which could not send its last counts: what that
+	// host counted after this time, by this host's clock, is missing.
+	CountersLackSince time.Time `json:"countersLackSince,omitzero"`
+	// LeftOut are settings that the port had where it comes from and can't have here, and why.
+	LeftOut []string `json:"leftOut,omitempty"`
 }
 
 // Override is a field of a port that a command has set.

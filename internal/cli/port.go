@@ -20,8 +20,8 @@ func newPort(d Deps) *cobra.Command {
 		"--switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
 	t.flags(d, c)
 	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t),
-		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t), newPortStatic(d),
-		newPortWhere(d), newPortMigrate(d))
+		newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t), newPortActivate(d, t),
+		newPortMoves(d, t), newPortStatic(d), newPortWhere(d), newPortMigrate(d))
 	return c
 }
 
@@ -61,7 +61,8 @@ func newPortShow(d Deps, t *target) *cobra.Command {
 				if policy {
 					return printEffective(w, p)
 				}
-				return properties(w, append(f.row(), portProperties(d, shown)...))
+				rows := append(f.row(), portProperties(d, shown)...)
+				return properties(w, append(rows, [2]string{"last move", lastMove(movesOf(c, f.on, p.Name))}))
 			})
 		},
 	}
@@ -113,6 +114,13 @@ func portProperties(d Deps, p shownPort) [][2]string {
 	}
 	for _, o := range differing(p.Port) {
 		rows = append(rows, [2]string{"beside the file", overrideText(p.Name, o)})
+	}
+	if at := p.CountersLackSince; !at.IsZero() {
+		rows = append(rows, [2]string{"counters lack", d.coloured(yellow, "what the host that it came from counted after "+
+			at.Format(time.DateTime))})
+	}
+	for _, s := range p.LeftOut {
+		rows = append(rows, [2]string{"left out here", d.coloured(yellow, s)})
 	}
 	for _, r := range refusals(p.Refused, time.Now()) {
 		rows = append(rows, [2]string{"lately", d.coloured(red, r)})

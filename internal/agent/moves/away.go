@@ -72,7 +72,7 @@ func (a *Away) anew(o Order, g Guest, at time.Time) (_ *Away, changed bool) {
 	return next, true
 }
 
-// Resumed prepares the record of an agent that has started: the numbers that its predecessor may have used are left out.
+// Resumed prepares the record of an agent that has started: numbers that its predecessor may have used are left out.
 func (a *Away) Resumed() { a.Sent = a.Reserved }
 
 // Over reports whether the move is over for the source.
@@ -159,8 +159,8 @@ type Send struct {
 	Urgent bool
 }
 
-// Next returns the next message to the target, and takes its number; none where nothing is to be said. generation is the
-// port's at present. reserved: the
+// Next returns the next message to the target, and takes its number; none where nothing is to be said. generation is
+// the port's at present. reserved: the
 // record has to be on disk before the message is sent.
 func (a *Away) Next(generation uint64) (_ Send, reserved, ok bool) {
 	s := Send{Copy: Copy{Says: Runs, Generation: generation}}

@@ -27,7 +27,8 @@ func Begin(move string, wait uint32, at time.Time) *Here {
 // Over reports whether the port is gone, or no longer waits for that move.
 func (h *Here) Over() bool { return h.Phase == Cancelled || h.Phase == Released }
 
-// Came is the highest generation that the host heard of as the target of a move by which the guest has come; 0 for none.
+// Came is the highest generation that the host heard of as the target of a move by which the guest has come; 0 for
+// none.
 func (h *Here) Came() uint64 {
 	if h == nil || !h.Arrived() {
 		return 0
@@ -175,7 +176,8 @@ func (h *Here) Listens(now time.Time) bool {
 	return !h.Arrived() || now.Sub(h.Since) < listenActive
 }
 
-// Offers reports whether the host offers the move to its controllers: they name the source, which may have more to give.
+// Offers reports whether the host offers the move to its controllers: they name the source, which may have more to
+// give.
 func (h *Here) Offers(now time.Time) bool {
 	return !h.Over() && !h.Parted && !(h.Last && h.Arrived()) && h.Listens(now)
 }

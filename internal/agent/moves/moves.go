@@ -106,9 +106,9 @@ type Place struct {
 }
 
 // Look takes in whether the port serves its guest now, and the number of its last wait, 0 for none. One that begins to
-// serve gets a generation above its own and above heard, the highest one that the host heard of. came is the highest one
-// that it heard of as the target of the move by which the guest has come, 0 for none: it may hear that after the guest
-// has arrived, and goes above it then.
+// serve gets a generation above its own and above heard, the highest one that the host heard of. came is the highest
+// one that it heard of as the target of the move by which the guest has come, 0 for none: it may hear that after the
+// guest has arrived, and goes above it then.
 func (p *Place) Look(serves bool, wait uint32, heard, came uint64) (raised bool) {
 	raised = serves && (!p.Serves || wait > p.Wait || came >= p.Generation)
 	if raised {

@@ -104,7 +104,8 @@ func (w world) faultAfter() string {
 	for i := range w.hosts {
 		h, o := &w.hosts[i], &w.hosts[1-i]
 		if h.connected && h.active() != (w.runs == i) {
-			return fmt.Sprintf("the guest runs on host %d, and the port of host %d is active: %v", w.runs, i, h.active())
+			return fmt.Sprintf("the guest runs on host %d, and the port of host %d is active: %v", w.runs, i,
+				h.active())
 		}
 		if w.runs != i || !h.connected {
 			continue
@@ -153,8 +154,8 @@ func check(t *testing.T, was, is world, told func() string) {
 }
 
 // TestS100_AMoveLosesNothingAndCountsNothingTwice drives the rules of moves, and those of presence, through what can
-// happen to a guest that moves between two hosts: messages that are lost, repeated and reordered, agents that are killed
-// with records that are not on disk yet, QEMUs and hosts that die, migrations that are cancelled or fail, and
+// happen to a guest that moves between two hosts: messages that are lost, repeated and reordered, agents that are
+// killed with records that are not on disk yet, QEMUs and hosts that die, migrations that are cancelled or fail, and
 // controllers that are silent. First everything in worlds of few events, then long random stories.
 func TestS100_AMoveLosesNothingAndCountsNothingTwice(t *testing.T) {
 	for _, c := range []struct{ migrations, kills, faults, most int }{

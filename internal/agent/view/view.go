@@ -234,6 +234,9 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 			v.Label, v.Description = s.Name, s.Description
 		}
 	}
+	if g := src.Remembered.GoodsOf(p.ID); g != nil {
+		v.CountersLackSince, v.LeftOut = g.Lacks(), g.LeftOut
+	}
 	f, ok := src.Applied.Facts[p.ID]
 	if !ok {
 		return v

@@ -56,8 +56,11 @@ func TestS100_APortMovesBetweenTwoHosts(t *testing.T) {
 		{"the target's agent is killed before the guest arrives", 1, "stopped"},
 		{"the target's agent is killed after the guest has arrived", 1, "active"},
 	} {
-		t.Log(c.name)
-		f.movePort(10+i, c.kill, c.at)
+		t.Run(c.name, func(t *testing.T) {
+			row := *f
+			row.t = t
+			row.movePort(10+i, c.kill, c.at)
+		})
 	}
 }
 
