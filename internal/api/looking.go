@@ -41,8 +41,8 @@ func LookOf(procedure string) Look {
 		agentv1connect.ChangeServiceGetTrialProcedure,
 		agentv1connect.HostPortServiceListHostPortsProcedure,
 		agentv1connect.HostPortServiceGetAdoptionProcedure,
-		agentv1connect.ClusterServiceGetMembershipProcedure,
-		agentv1connect.MoveServiceListMovesProcedure:
+		agentv1connect.MoveServiceListMovesProcedure,
+		agentv1connect.ClusterServiceGetMembershipProcedure:
 		return LooksAt
 	case agentv1connect.TraceServiceTraceProcedure,
 		agentv1connect.CaptureServiceCaptureProcedure,

@@ -36,6 +36,7 @@ func (s Front) calls() http.Handler {
 	controllerv1connect.RegisterStatusServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterRootServiceHandler(rpc, people(s))
 	controllerv1connect.RegisterMoveServiceHandler(rpc, acts{people: people(s)})
+	controllerv1connect.RegisterHistoryServiceHandler(rpc, historian(s))
 	mux := http.NewServeMux()
 	mux.Handle("POST "+lookPath, s.guard.Hold(lookPath, newLooks(s.Server, false)))
 	mux.Handle("GET "+metricsPath, s.guard.Hold(metricsPath, s.Metrics()))

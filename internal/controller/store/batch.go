@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,10 +48,13 @@ type batcher struct {
 	// that base never knows.
 	recent, others map[string]written
 	held           func(key string) bool // whether base knows a key
+	past           string                // what the keys of records begin with: nobody asks for them
 	// resets counts how often base was replaced, of is the count that the caches are of: after a restore revisions that
 	// were seen say nothing.
 	resets func() int64
 	of     int64
+	// refused makes an error of etcd one of the store.
+	refused func(error) error
 }
 
 // written is a key's entry as of a revision.
@@ -62,8 +66,8 @@ type written struct {
 func newBatcher(s *Store) *batcher {
 	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
-		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges,
-		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }}
+		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.refused,
+		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
 }
 
 func (b *batcher) run(ctx context.Context) {
@@ -159,7 +163,7 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 		compare, write, read := v.txn()
 		resp, err := b.client.Txn(ctx).If(compare...).Then(write...).Else(read...).Commit()
 		if err != nil {
-			b.answer(batch, result{err: wrap(err)})
+			b.answer(batch, result{err: b.refused(err)})
 			return
 		}
 		if resp.Succeeded {
@@ -249,6 +253,9 @@ func (b *batcher) remember(v *view, rev int64) {
 		}
 	}
 	for k, value := range v.writes {
+		if strings.HasPrefix(k, b.past) {
+			continue
+		}
 		e := entry{}
 		if value != nil {
 			e = entry{rev, value}
