@@ -300,7 +300,8 @@ func TestOverrideThatNoLongerFitsAtStartLeavesThePortAsTheFileHasIt(t *testing.T
 }
 
 func TestAPortMovesToAnotherSwitch(t *testing.T) {
-	two := strings.Replace(base, "\nports:\n", "\n  - name: dmz\n    portGroups: [{name: inner}, {name: web}]\nports:\n", 1)
+	two := strings.Replace(base, "\nports:\n",
+		"\n  - name: dmz\n    portGroups: [{name: inner}, {name: web}]\nports:\n", 1)
 	r := newRig(t, two)
 	r.dev.veth("pv", "02:00:00:00:00:0c")
 	r.settler.settle()
@@ -344,7 +345,8 @@ func TestAPortMovesToAnotherSwitch(t *testing.T) {
 	if out, err := move("v", "dmz", ""); err != nil || len(out.Changes) != 0 || len(r.kernel.applied) != n {
 		t.Errorf("a second time: %+v, %v", out, err)
 	}
-	if out, err := move("v", "dmz", "inner"); err != nil || len(out.Changes) != 1 || out.Changes[0].Field != "portGroup" {
+	if out, err := move("v", "dmz", "inner"); err != nil || len(out.Changes) != 1 ||
+		out.Changes[0].Field != "portGroup" {
 		t.Errorf("to another port group of its switch: %+v, %v", out, err)
 	}
 	if err := r.restart(two); err != nil || planned(r.kernel.last().Plan, "v").ID != now {

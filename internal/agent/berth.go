@@ -35,8 +35,8 @@ func (b berth) refuses(q api.Incoming, on string) error {
 	var lines []string
 	if sw := b.src.Plan.Switch(on); q.NeedsUplink && sw != nil {
 		if why := b.cutOff(sw); why != "" {
-			lines = append(lines, fmt.Sprintf("port %s: its guest reaches the physical network where it runs, and would "+
-				"not here: %s", q.Name, why))
+			lines = append(lines, fmt.Sprintf("port %s: its guest reaches the physical network where it runs, and "+
+				"would not here: %s", q.Name, why))
 		}
 	}
 	for _, name := range q.Needs {

@@ -95,8 +95,8 @@ func (c *commands) crosses(name string) (*spec.Port, error) {
 		return nil, c.ports.noPort(name)
 	}
 	if p.Role == spec.Host || c.records.adopted(name) != nil {
-		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is a host port, which does not go to another switch "+
-			"while it runs: disconnect it (heddle port disconnect %s), and connect it there", name,
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is a host port, which does not go to another "+
+			"switch while it runs: disconnect it (heddle port disconnect %s), and connect it there", name,
 			printable.ShellWord(name)))
 	}
 	if w := c.state.WaitOf(plan.PortID{Switch: p.Switch, Name: name}); w != nil && !w.Awake {

@@ -346,7 +346,8 @@ func TestS100_APortIsRefusedWhereItsGuestLacksSomething(t *testing.T) {
 		{api.Incoming{NeedsUplink: true}, "reaches the physical network where it runs"},
 		{api.Incoming{Needs: []string{"web"}}, "needs web, and "},
 		{api.Incoming{Needs: []string{"vmk1"}}, "needs vmk1, and "},
-		{api.Incoming{Needs: []string{"nfs"}}, "neither a host port nor a port group of that name (vmk1, lab/web, lab/other)"},
+		{api.Incoming{Needs: []string{"nfs"}},
+			"neither a host port nor a port group of that name (vmk1, lab/web, lab/other)"},
 	} {
 		err := prepare("v", row.q)
 		if !invalid(err) || !strings.Contains(err.Error(), row.says) || r.ports.runTime("v") != nil {

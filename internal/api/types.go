@@ -387,8 +387,8 @@ type Connect struct {
 // Incoming makes a port whose guest will arrive from another host.
 type Incoming struct {
 	Connect
-	// Needs are host ports and port groups that the guest needs beside the port, by name: the port is refused where they
-	// are not there, or can't reach the physical network. NeedsUplink says the same of the port's own switch.
+	// Needs are host ports and port groups that the guest needs beside the port, by name: the port is refused where
+	// they are not there, or can't reach the physical network. NeedsUplink says the same of the port's own switch.
 	Needs       []string `json:"needs,omitempty"`
 	NeedsUplink bool     `json:"needsUplink,omitempty"`
 	// Force connects the port whatever the guest needs.

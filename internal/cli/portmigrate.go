@@ -32,8 +32,8 @@ func newPortMigrate(d Deps) *cobra.Command {
 			"This moves no VM: its hypervisor does, which may prepare the port itself. PORT is the port's name, or " +
 			"VM/ADAPTER. The target refuses a port that it can't serve as well as the source; --force overrides " +
 			"what is not impossible.\n\n" +
-			"Interrupted (Ctrl-C), the move goes on as it is: the two hosts complete it by themselves. --cancel takes " +
-			"it back, --activate says that the guest runs at the target, where nothing there can be asked, and " +
+			"Interrupted (Ctrl-C), the move goes on as it is: the two hosts complete it by themselves. --cancel " +
+			"takes it back, --activate says that the guest runs at the target, where nothing there can be asked, and " +
 			"--list lists the moves that are under way. The exit status is 0 when the guest runs at the target.",
 		Example: "  heddle port migrate vm7/eth0 --to esx2\n" +
 			"  heddle port migrate vm7/eth0 --to esx2 --device tap3 --needs storage\n" +
@@ -61,8 +61,9 @@ func newPortMigrate(d Deps) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&m.To, "to", "", "the host that the VM moves to; with --cancel and --activate only where several wait")
 	f.StringVar(&m.Host, "from", "", "the host that the port is on; may be left out where one host has it")
-	f.StringVar(&m.Device, "device", "", "device of the port at the target; default: the name that it has at the source")
-	f.StringSliceVar(&m.Needs, "needs", nil, "host port or port group that the VM needs at the target; may be repeated")
+	f.StringVar(&m.Device, "device", "", "device of the port at the target; default: as at the source")
+	f.StringSliceVar(&m.Needs, "needs", nil, "host port or port group that the VM needs at the target; may be "+
+		"repeated")
 	f.BoolVar(&m.Force, "force", false, "move even where the target serves the port worse")
 	f.DurationVar(&m.Wait, "wait", time.Minute, "how long to show steps")
 	f.BoolVar(&m.cancel, "cancel", false, "take back a move whose guest does not run at the target yet")
@@ -128,8 +129,8 @@ func (m *migration) run(d Deps, c *cobra.Command, t *fleetTarget, o *output) err
 		return errors.New("the move was cancelled: the guest stays where it is")
 	}
 	how := printable.ShellWord(m.Port)
-	fmt.Fprintf(d.Stderr, "heddle: the guest does not run on host %s yet; the move goes on. To take it back: heddle port "+
-		"migrate %s --cancel\n", printable.Text(m.To), how)
+	fmt.Fprintf(d.Stderr, "heddle: the guest does not run on host %s yet; the move goes on. To take it back: heddle "+
+		"port migrate %s --cancel\n", printable.Text(m.To), how)
 	return &SilentError{Status: ExitFailure}
 }
 
@@ -165,7 +166,8 @@ func (m *migration) show(d Deps, c *cobra.Command, t *fleetTarget, o *output) er
 	}
 	err = o.print(d, list.Moves, func(w io.Writer) error {
 		head := []string{"VM", "ADAPTER", "FROM", "TO", "STEP", "SINCE"}
-		tab := &table{head: head, keep: columns(head, "STEP", "SINCE"), names: columns(head, "VM", "ADAPTER", "FROM", "TO")}
+		tab := &table{head: head, keep: columns(head, "STEP", "SINCE"),
+			names: columns(head, "VM", "ADAPTER", "FROM", "TO")}
 		for _, v := range list.Moves {
 			tab.add(v.VM, v.Adapter, dash(v.From), v.To, string(v.Step), v.Since.Local().Format("15:04:05"))
 		}

@@ -86,8 +86,8 @@ func (a acts) planned(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 		group: p.GetPortGroup()}
 	switch {
 	case m.nic.vm == "":
-		return nil, refusedMove("nobody said whose port %s is, so that no other host knows it: connect it with the VM's "+
-			"UUID and the adapter's name (--vm-uuid, --adapter)", m.name)
+		return nil, refusedMove("nobody said whose port %s is, so that no other host knows it: connect it with the "+
+			"VM's UUID and the adapter's name (--vm-uuid, --adapter)", m.name)
 	case m.from == m.to:
 		return nil, refusedMove("port %s is on host %s already", m.name, m.to)
 	}
@@ -95,8 +95,8 @@ func (a acts) planned(ctx context.Context, q *controllerv1.MovePortRequest) (*mo
 		switch {
 		case o.host != m.to:
 		case o.nic() == m.nic && o.runs():
-			return nil, refusedMove("port %s of VM %s runs on host %s too: stop one of the two guests first", o.GetName(),
-				m.nic.vm, m.to)
+			return nil, refusedMove("port %s of VM %s runs on host %s too: stop one of the two guests first",
+				o.GetName(), m.nic.vm, m.to)
 		case o.GetName() == m.name && o.nic() != m.nic:
 			return nil, refusedMove("host %s has a port %s of another guest: disconnect that first", m.to, m.name)
 		}
@@ -135,8 +135,8 @@ func sourceOf(all []reportedPort, port, host string) (reportedPort, error) {
 		return reportedPort{}, refusedMove("no guest runs by port %s on host %s: its port has no device, or waits for its "+
 			"guest", port, waits)
 	}
-	return reportedPort{}, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host has a port %s: see heddle port list "+
-		"--controller", port))
+	return reportedPort{}, connect.NewError(connect.CodeNotFound, fmt.Sprintf("no host has a port %s: see heddle port "+
+		"list --controller", port))
 }
 
 // served reports by an error what the target lacks for the port. force passes over what would merely serve the port
@@ -170,13 +170,13 @@ func (a acts) served(m *moving, there *elsewhere, force bool) error {
 		return nil
 	}
 	if why := isolatedBy(now, m.sw); why != "" && m.uplink {
-		return refusedMove("host %s has no usable uplink of switch %s, and host %s has (%s): --force moves the port even "+
-			"so", m.to, m.sw, m.from, why)
+		return refusedMove("host %s has no usable uplink of switch %s, as host %s has: %s (--force moves "+
+			"the port even so)", m.to, m.sw, m.from, why)
 	}
 	for _, l := range to.lacks {
 		if l.Security() {
-			return refusedMove("the agent of host %s does not know %s, so that the port would be less protected there: "+
-				"update the host, or use --force", m.to, l)
+			return refusedMove("the agent of host %s does not know %s, so that the port would be less protected "+
+				"there: update the host, or use --force", m.to, l)
 		}
 	}
 	return nil
