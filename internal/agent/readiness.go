@@ -160,8 +160,8 @@ func (t *teaming) sawAwake(batch []dataplane.Tell) {
 	}
 }
 
-// announceMoved announces MACs that came with a port, at once if its guest runs here, otherwise as soon as it does (S50,
-// S79). The entries name VLANs and MACs; later ones replace those of a port that is still silent.
+// announceMoved announces MACs that came with a port: at once if its guest runs here, otherwise as soon as it does
+// (S50, S79). The entries name VLANs and MACs; later ones replace those of a port that is still silent.
 func (t *teaming) announceMoved(id plan.PortID, macs []observe.MACEntry) {
 	if t.announcer == nil || t.effect.applied == nil {
 		return

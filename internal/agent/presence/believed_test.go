@@ -76,9 +76,11 @@ func TestS99_S100_WhoIsBelieved(t *testing.T) {
 		{"time, of a port that speaks", awake, passed(1000 * time.Hour), presence.Nothing, false},
 		{"time, of a doubt", doubt, passed(presence.DoubtAtMost), presence.End, false},
 	} {
-		if got := c.says(c.was); got.Do != c.do || got.Next.Left != c.left {
-			t.Errorf("%s: %+v, want step %d, left %v", c.what, got, c.do, c.left)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			if got := c.says(c.was); got.Do != c.do || got.Next.Left != c.left {
+				t.Errorf("%+v, want step %d, left %v", got, c.do, c.left)
+			}
+		})
 	}
 	if _, believed := presence.Told(silent(true), guest.RunLeft); believed {
 		t.Error("an operator is believed against the hypervisor")

@@ -49,14 +49,16 @@ type Domains struct {
 // by their UUIDs, that run elsewhere than before, or about which another daemon reports. It is called from one
 // goroutine and may block until its context ends. plug is called from the same goroutine, with the description (XML) of
 // a domain to which a device was plugged, or from which one was unplugged.
-func Watch(dir string, tell func(context.Context, map[string]guest.Run), plug func(context.Context, string)) *Domains {
+func Watch(dir string, tell func(context.Context, map[string]guest.Run),
+	plug func(context.Context, string)) *Domains {
 	return watch(func(ctx context.Context) (daemon, error) { return dial(ctx, dir) }, tell, plug)
 }
 
 func watch(open func(context.Context) (daemon, error), tell func(context.Context, map[string]guest.Run),
 	plug func(context.Context, string)) *Domains {
-	d := &Domains{open: open, tell: tell, plug: plug, replugged: map[string]bool{}, turned: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		known: map[string]guest.Run{}, events: map[string]int{}, news: map[string]guest.Run{}}
+	d := &Domains{open: open, tell: tell, plug: plug, turned: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		known: map[string]guest.Run{}, events: map[string]int{}, news: map[string]guest.Run{},
+		replugged: map[string]bool{}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.all.Go(d.passOn)
 	d.all.Go(d.follow)
