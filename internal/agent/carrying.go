@@ -297,8 +297,8 @@ func (cr *carrying) tidy() {
 	}
 }
 
-// drop takes back what keep gave: the guest stays where it was. What came with a guest that did run here stays, since it
-// belongs to what the port shows.
+// drop takes back what keep gave: the guest stays where it was. What came with a guest that did run here stays, since
+// it belongs to what the port shows.
 func (cr *carrying) drop(id plan.PortID) {
 	g := cr.state.GoodsOf(id)
 	if g == nil {

@@ -108,7 +108,8 @@ func TestS79_WhatBelongsToAPortTravels(t *testing.T) {
 	if err := a.block("vm", true); err != nil {
 		t.Fatal(err)
 	}
-	a.kernel.learned = map[plan.PortID][]observe.MACEntry{id("vm"): {{VLAN: 100, MAC: plan.MAC{2, 1, 1, 1, 1, 1}, Idle: 3},
+	a.kernel.learned = map[plan.PortID][]observe.MACEntry{id("vm"): {
+		{VLAN: 100, MAC: plan.MAC{2, 1, 1, 1, 1, 1}, Idle: 3},
 		{VLAN: 100, MAC: plan.MAC{2, 0, 0, 0, 0, 0xa}}, {VLAN: 7, MAC: plan.MAC{2, 1, 1, 1, 1, 2}}}}
 	spent := []observe.Spent{{Class: abi.ClassMulticast, Billionths: 123}}
 	a.kernel.spent = map[plan.PortID][]observe.Spent{id("vm"): spent}
@@ -134,7 +135,8 @@ func TestS79_WhatBelongsToAPortTravels(t *testing.T) {
 	b.arrives()
 	b.sums(1055, 5)
 	// Ports' own MACs and those of other VLANs stay away.
-	if got := b.kernel.learned[id("vm")]; len(got) != 1 || got[0].MAC != (plan.MAC{2, 1, 1, 1, 1, 1}) || got[0].Idle < 3 {
+	got := b.kernel.learned[id("vm")]
+	if len(got) != 1 || got[0].MAC != (plan.MAC{2, 1, 1, 1, 1, 1}) || got[0].Idle < 3 {
 		t.Errorf("learned %+v", got)
 	}
 	if p := b.portShown(); !p.CountersLackSince.IsZero() || len(p.LeftOut) != 0 {

@@ -55,7 +55,8 @@ func (f macFiles) macs(id plan.PortID, most int) ([]observe.MACEntry, error) {
 	return bundle.MACsOf(b.GetMacs(), b.GetIdle(), most), nil
 }
 
-func (f macFiles) remove(id plan.PortID) { _ = os.Remove(f.path(id)) } // a left-over file is tidied up at the next start
+// remove deletes a port's file. One that is left over is tidied up at the next start.
+func (f macFiles) remove(id plan.PortID) { _ = os.Remove(f.path(id)) }
 
 // tidy removes the files of ports that expect none.
 func (f macFiles) tidy(list []state.Goods) error {

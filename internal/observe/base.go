@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Base are the counters that a port had before this host began to count: they came with it from another host (S79). What
-// is shown is their sum with what this host has counted.
+// Base are the counters that a port had before this host began to count: they came with it from another host (S79).
+// What is shown is their sum with what this host has counted.
 type Base struct {
 	Counters Counters `json:"counters,omitzero"`
 	// Others are those whose names this version does not know. They go on with the port.
 	Others []Named `json:"others,omitzero"`
-	// Less is what this host had counted of the port before the guest went away last: it went with the port, and is part
-	// of Counters now that the port is back.
+	// Less is what this host had counted of the port before the guest went away last: it went with the port, and is
+	// part of Counters now that the port is back.
 	Less Counters `json:"less,omitzero"`
 }
 

@@ -73,8 +73,8 @@ func TestS79_TheNextVersionIsUnderstood(t *testing.T) {
 	if len(got.Unknown) != 1 || !strings.Contains(got.Unknown[0], "stormControl.tomorrow") || len(got.Settings) != 2 {
 		t.Errorf("%q, %+v", got.Unknown, got.Settings)
 	}
-	if dropped, refused := got.Base.OtherReasons(); len(dropped) != 1 || dropped[0] != (observe.Named{Name: "of-tomorrow",
-		Value: 4}) || len(refused) != 0 {
+	want := observe.Named{Name: "of-tomorrow", Value: 4}
+	if dropped, refused := got.Base.OtherReasons(); len(dropped) != 1 || dropped[0] != want || len(refused) != 0 {
 		t.Errorf("%+v, %+v", dropped, refused)
 	}
 	again, err := Pack(got, own)

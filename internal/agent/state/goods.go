@@ -40,8 +40,8 @@ type OwnPolicy struct {
 	Blocked *bool       `json:"blocked,omitzero"`
 }
 
-// Lacks is the time since which counts of the source are missing, because it could not send its last copy; the zero time
-// where none are.
+// Lacks is the time since which counts of the source are missing, because it could not send its last copy; the zero
+// time where none are.
 func (g *Goods) Lacks() time.Time {
 	if g == nil || !g.Installed || g.Complete {
 		return time.Time{}

@@ -32,8 +32,8 @@ func Members(p *plan.Plan) []Member {
 	return out
 }
 
-// Stats converts a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds, together
-// with those that came with it from another host (S79).
+// Stats converts a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds,
+// together with those that came with it from another host (S79).
 func Stats(m Member, c observe.Counters, before observe.Base, at int64) api.Stats {
 	s := statsOf(m.ID, m.Uplink, before.With(c))
 	dropped, refused := before.OtherReasons()
