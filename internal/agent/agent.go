@@ -171,6 +171,7 @@ func (a *Agent) tick() {
 	}
 	a.attaching.attachFailed()
 	a.waiting.watchWaits()
+	a.moving.tick()
 	a.reporter.tellHeld()
 	a.membership.isolation.tellHeld()
 	a.teaming.lags.TellHeld()

@@ -124,7 +124,7 @@ func (mt *maintaining) foresee(q api.Maintain, out *api.Maintained, applied *api
 					"on that device: without its link they are cut off", sw.Name, name, is.Device))
 		}
 	}
-	moves(out, mt.effect.applied, now, sw)
+	rehomed(out, mt.effect.applied, now, sw)
 	if len(out.CutOff) > 0 && q.Use != api.InUse && !q.Force {
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("%s no other uplink that can be used, and would be cut off: "+
 			"%s; give --force to do it all the same", printable.Count(len(out.CutOff), "port has", "ports have"),
@@ -235,8 +235,8 @@ func (mt *maintaining) with(list []state.Maintenance) (*binding.Desired, *plan.P
 	return &d, p, nil
 }
 
-// moves lists the ports of the switch that use other uplinks than before.
-func moves(out *api.Maintained, was, is *binding.Desired, sw *plan.Switch) {
+// rehomed lists the ports of the switch that use other uplinks than before.
+func rehomed(out *api.Maintained, was, is *binding.Desired, sw *plan.Switch) {
 	after := is.Plan.Switch(sw.Name)
 	for _, p := range sw.Ports {
 		if _, connected := was.Facts[p.ID]; !connected {

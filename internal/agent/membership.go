@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/identity"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
@@ -31,6 +33,7 @@ type membership struct {
 	looking   http.Handler // answers those who look by way of a controller
 	statics   *statics
 	isolation *isolation
+	moving    *moving
 
 	joining sync.Mutex // held by the command that joins or leaves
 	mu      sync.Mutex
@@ -38,6 +41,7 @@ type membership struct {
 	client  *cluster.Client
 	stop    context.CancelFunc
 	done    chan struct{}
+	offered *controllerv1.HostOffers // the newest; nil before the first
 	// How the conversation stands.
 	connected string
 	since     time.Time
@@ -63,9 +67,12 @@ func (m *membership) begin() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	client := cluster.New(cluster.Options{Host: member{m}, Membership: m.record, Log: m.log, Version: m.version,
-		Connected: m.now, Calls: m.looking, Ports: m.statics, Kept: m.kept})
+		Connected: m.now, Calls: m.looking, Ports: m.statics, Moves: m.moving, Kept: m.kept})
 	done := make(chan struct{})
 	m.client, m.stop, m.done = client, stop, done
+	if m.offered != nil {
+		client.Offer(m.offered)
+	}
 	go func() {
 		defer close(done)
 		client.Run(ctx)
@@ -142,6 +149,37 @@ func (m *membership) reports() {
 	if m.slicing.worthAnother() {
 		m.anew() // so that the controllers send it again
 	}
+}
+
+// offer has the controllers told which moves this host takes over.
+func (m *membership) offer(all *controllerv1.HostOffers) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.offered = all; m.client != nil {
+		m.client.Offer(all)
+	}
+}
+
+// between is who this host is to other hosts of its cluster.
+func (m *membership) between() (*identity.Between, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.record == nil {
+		return nil, errors.New("this host is in no cluster")
+	}
+	return m.record.Between(), nil
+}
+
+// local is the address from which this host talks to its controller; none before it did.
+func (m *membership) local() []netip.Addr {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.client != nil {
+		if at, ok := m.client.Local(); ok {
+			return []netip.Addr{at}
+		}
+	}
+	return nil
 }
 
 // settle has the ports claimed that are connected and not bound.
@@ -326,6 +364,9 @@ func (m member) reported(p api.Port) *controllerv1.HostPort {
 		Kept: keeper{m.slicing.ports}.isKept(p.Switch, p.PortGroup)}
 	if n := m.state.NICOf(p.Name); n != nil && p.Conflict != "" {
 		out.Rival = n.Rival != ""
+	}
+	if n := m.state.NICOf(p.Name); n != nil {
+		out.Generation = m.moving.generationOf(n)
 	}
 	if w := m.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		out.Waits, out.Arrived = !w.Awake, w.Awake && !w.Left

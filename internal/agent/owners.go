@@ -28,6 +28,7 @@ type owners struct {
 	holding    *holding           // the held devices
 	routing    *routing           // the routes of host ports
 	waiting    *waiting           // ports whose guests run elsewhere
+	moving     *moving            // ports that go from host to host
 	reconciler *reconciler        // brings all of that together
 	trials     *trials            // changes that are undone unless the host is still reached
 	changer    *changer           // changes of the desired state
@@ -61,7 +62,9 @@ func join(s *shared) (o owners) {
 	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect}
 	o.routing = &routing{shared: s, effect: o.effect, done: map[plan.PortID]string{}}
 	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming,
-		holding: o.holding, adapters: guest.Adapters{}}
+		holding: o.holding, adapters: guest.Adapters{}, domains: map[string]guest.Run{}}
+	o.moving = newMoving(s)
+	o.moving.ports, o.moving.effect, o.moving.waiting = o.ports, o.effect, o.waiting
 	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains:   o.chains,
 		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, routing: o.routing,
@@ -99,6 +102,8 @@ func join(s *shared) (o owners) {
 	o.attaching.attached = o.chains.lookAtNew
 	o.holding.doubt = o.waiting.doubt
 	o.waiting.change = o.changer.change
+	o.waiting.followed, o.ports.leaving = o.moving.look, o.moving.leaving
+	o.moving.offer, o.moving.changed, o.membership.moving = o.membership.offer, o.membership.reports, o.moving
 	o.trials.controllers, o.trials.cutOff = o.membership.reach, o.membership.anew
 	return o
 }
@@ -115,11 +120,12 @@ type service struct {
 	*captures.Captures
 	*flowing
 	*membership
+	movers
 }
 
 var _ api.Service = service{}
 
 func (a *Agent) service() service {
 	return service{a.commands, a.maintain, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures,
-		a.flowing, a.membership}
+		a.flowing, a.membership, movers{a.moving, a.commands}}
 }

@@ -43,6 +43,9 @@ type ports struct {
 	stale   bool       // cfg, or an adopted MAC, changed since plan was made
 	next    *plan.Plan // of cfg, if it was made ahead of reconcile
 	kept    string     // the newest configuration in the history
+
+	// leaving is called while a run-time port of an adapter is about to end.
+	leaving func(plan.PortID)
 }
 
 func (ps *ports) layers() layers {

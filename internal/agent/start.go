@@ -47,6 +47,8 @@ type Options struct {
 	AllowUnprotected bool
 	// LibvirtDir is the directory of the sockets of libvirt's daemon; with "" libvirt is not asked where guests run.
 	LibvirtDir string
+	// MoveListen is where the host takes calls of other hosts about ports that move here; see ferry.Options.
+	MoveListen string
 	// Supervisor is informed about the agent's state; nil for none.
 	Supervisor Supervisor
 }
@@ -184,6 +186,8 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		return a, errors.Join(err, a.listener.Close())
 	}
 	a.membership.open(o.Paths.StateDir(o.Name))
+	a.openDoor(o)
+	a.follow(a.moving)
 	a.follow(a.membership)
 	a.follow(a.membership.isolation)
 	if err := a.begin(given, last, fresh); err != nil {

@@ -169,6 +169,7 @@ func (ps *ports) leaves(p spec.Port) {
 	if n == nil {
 		return
 	}
+	ps.leaving(plan.PortID{Switch: p.Switch, Name: p.Name})
 	if !n.Keeps() {
 		ps.state.DropNIC(n.VM, n.Adapter)
 		return

@@ -35,8 +35,11 @@ type waiting struct {
 	holding *holding
 	// change makes one change of the desired state.
 	change func(edit func()) error
+	// followed is called when waits have begun or ended.
+	followed func()
 
 	adapters guest.Adapters         // what QEMU monitors showed
+	domains  map[string]guest.Run   // what libvirt said last, by domain
 	overdue  map[plan.PortID]uint32 // waits reported as long, by their numbers
 }
 
@@ -50,7 +53,7 @@ func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	if w == nil {
 		return problem.Problem{}
 	}
-	f.Wait, f.Awake = w.Number, w.Awake
+	f.Wait, f.Left, f.Awake = w.Number, w.Left, w.Awake
 	if !w.Overdue(time.Now()) {
 		return problem.Problem{}
 	}
@@ -111,6 +114,8 @@ func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 
 // sawDomains processes what libvirt now reports about where guests run. A monitor that answers has precedence.
 func (wt *waiting) sawDomains(news map[string]guest.Run) {
+	maps.Copy(wt.domains, news)
+	maps.DeleteFunc(wt.domains, func(_ string, run guest.Run) bool { return run == guest.RunUnknown })
 	changed := wt.lookForAwake()
 	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
@@ -264,6 +269,7 @@ func (wt *waiting) resumeWaits() error {
 // followWaits makes changed waits active at once, before anything is written to disk; the rest follows.
 func (wt *waiting) followWaits() {
 	wt.activateWaits()
+	wt.followed()
 	wt.settler.settleSoon()
 	wt.succeedAll()
 }
@@ -277,7 +283,7 @@ func (wt *waiting) activateWaits() {
 	d.Facts = maps.Clone(d.Facts)
 	for _, w := range wt.state.Waits {
 		if f, ok := d.Facts[w.ID]; ok {
-			f.Wait, f.Awake = w.Number, w.Awake
+			f.Wait, f.Left, f.Awake = w.Number, w.Left, w.Awake
 			d.Facts[w.ID] = f
 		}
 	}

@@ -32,6 +32,7 @@ func (a *adapter) register(s *connect.Server) {
 	agentv1connect.RegisterTraceServiceHandler(s, a)
 	agentv1connect.RegisterAdviseServiceHandler(s, a)
 	agentv1connect.RegisterConfigServiceHandler(s, a)
+	agentv1connect.RegisterMoveServiceHandler(s, moveAdapter{a})
 }
 
 // none is the empty request or answer of a call.

@@ -76,6 +76,21 @@ func (e *echo) ConnectIncoming(_ context.Context, q Connect) (*Applied, error) {
 func (e *echo) Expect(_ context.Context, q Expect) error     { e.got = q; return e.err }
 func (e *echo) Activate(_ context.Context, q Activate) error { e.got = q; return e.err }
 
+func (e *echo) PortMoves(_ context.Context, q PortMoveOf) ([]PortMove, error) {
+	e.got = q
+	return []PortMove{{Move: "m", Side: MoveTarget, Phase: "copied", Steps: []MoveStep{{"prepared", someDay, "t"}}}}, e.err
+}
+func (e *echo) CopyMovingPort(_ context.Context, q PortMoveOf) (*PortMove, error) {
+	e.got = q
+	return &PortMove{Move: "m", Copies: 3, Steps: []MoveStep{}}, e.err
+}
+func (e *echo) SilencePort(_ context.Context, q PortMoveOf) (*PortMove, error) {
+	e.got = q
+	return &PortMove{Move: "m", Last: true, Steps: []MoveStep{}}, e.err
+}
+func (e *echo) CancelMove(_ context.Context, q PortMoveOf) error       { e.got = q; return e.err }
+func (e *echo) ReleaseMovedPort(_ context.Context, q PortMoveOf) error { e.got = q; return e.err }
+
 func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
 func (e *echo) Block(_ context.Context, q Block) (*Applied, error) {
 	e.got = q
@@ -208,6 +223,11 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		{func() error { _, err := c.ConnectIncoming(ctx, named("p")); return err }, named("p to come")},
 		{func() error { return c.Expect(ctx, Expect{Guest: "vm1"}) }, Expect{Guest: "vm1"}},
 		{func() error { return c.Activate(ctx, Activate{Port: "p"}) }, Activate{Port: "p"}},
+		{func() error { _, err := c.PortMoves(ctx, PortMoveOf{"p"}); return err }, PortMoveOf{"p"}},
+		{func() error { _, err := c.CopyMovingPort(ctx, PortMoveOf{"q"}); return err }, PortMoveOf{"q"}},
+		{func() error { _, err := c.SilencePort(ctx, PortMoveOf{"r"}); return err }, PortMoveOf{"r"}},
+		{func() error { return c.CancelMove(ctx, PortMoveOf{"s"}) }, PortMoveOf{"s"}},
+		{func() error { return c.ReleaseMovedPort(ctx, PortMoveOf{"t"}) }, PortMoveOf{"t"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Device: "tap0"}) }, Disconnect{Device: "tap0"}},
 		{func() error { _, err := c.Block(ctx, Block{Port: "p", Blocked: true, ReadAt: 7}); return err },

@@ -38,6 +38,7 @@ type Client struct {
 	advise  agentv1connect.AdviseServiceClient
 	config  agentv1connect.ConfigServiceClient
 	clusterCalls
+	moveCalls
 }
 
 var _ Service = (*Client)(nil)
@@ -62,6 +63,7 @@ func newClient(socket string, rpc *connect.Client) *Client {
 		config: agentv1connect.NewConfigServiceClient(rpc),
 	}
 	c.clusterCalls = clusterCalls{c, agentv1connect.NewClusterServiceClient(rpc)}
+	c.moveCalls = moveCalls{c, agentv1connect.NewMoveServiceClient(rpc)}
 	return c
 }
 

@@ -156,6 +156,10 @@ type Define struct {
 	Wait time.Duration `json:"wait"`
 	// AllowUnprotected makes a change of which some hosts do not know a security field.
 	AllowUnprotected bool `json:"allowUnprotected"`
+	// Message is the reason of the change, for the history.
+	Message string `json:"message"`
+	// Restore brings back the definition of that revision instead of a file; 0 for a file.
+	Restore int64 `json:"restore"`
 }
 
 // Defined is the result of a change of the definition, or of its dry run.
@@ -269,6 +273,7 @@ type Fleet struct {
 	accessCalls
 	statusCalls
 	rootCalls
+	historyCalls
 	// static is for static ports.
 	static controllerv1connect.StaticPortServiceClient
 }
@@ -287,6 +292,7 @@ func newFleet(path, base string, through http.RoundTripper) *Fleet {
 	f.members = controllerv1connect.NewMemberServiceClient(rpc)
 	f.accessCalls = accessCalls{f, controllerv1connect.NewAccessServiceClient(rpc)}
 	f.rootCalls = rootCalls{f, controllerv1connect.NewRootServiceClient(rpc)}
+	f.historyCalls = historyCalls{f, controllerv1connect.NewHistoryServiceClient(rpc)}
 	f.statusCalls = statusCalls{f, controllerv1connect.NewStatusServiceClient(rpc)}
 	f.static = controllerv1connect.NewStaticPortServiceClient(rpc)
 	return f

@@ -41,6 +41,7 @@ func LookOf(procedure string) Look {
 		agentv1connect.ChangeServiceGetTrialProcedure,
 		agentv1connect.HostPortServiceListHostPortsProcedure,
 		agentv1connect.HostPortServiceGetAdoptionProcedure,
+		agentv1connect.MoveServiceListMovesProcedure,
 		agentv1connect.ClusterServiceGetMembershipProcedure:
 		return LooksAt
 	case agentv1connect.TraceServiceTraceProcedure,

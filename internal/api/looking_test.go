@@ -17,6 +17,8 @@ func changing() []string {
 		"ChangeService/Apply", "ChangeService/ConfirmTrial",
 		"ClusterService/HandOver", "ClusterService/JoinCluster", "ClusterService/LeaveCluster",
 		"HostPortService/Adopt", "HostPortService/ConfirmAdoption", "HostPortService/ReleaseAdoption",
+		"MoveService/CancelMove", "MoveService/CopyMovingPort", "MoveService/ReleaseMovedPort",
+		"MoveService/SilencePort",
 		"PortService/ActivatePort", "PortService/BlockPort", "PortService/ConnectIncomingPort",
 		"PortService/ConnectPort", "PortService/DisconnectPort", "PortService/ExpectGuest", "PortService/MovePort",
 		"PortService/ReconnectPort",

@@ -44,4 +44,5 @@ type Service interface {
 	TrialService
 	ConfigService
 	FlowService
+	MoveService
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
+	"heddle/internal/agent/ferry"
 	"heddle/internal/agent/supervise"
 	times "heddle/internal/spec/period"
 	"heddle/internal/uplinks"
@@ -70,6 +71,9 @@ func newAgent(d Deps) *cobra.Command {
 	f.StringVar(&o.LibvirtDir, "libvirt-dir", d.env("HEDDLE_LIBVIRT_DIR", "/run/libvirt"),
 		"directory of libvirt's read-only socket, asked where guests run whose\n"+
 			"ports have a domain; empty: never")
+	f.StringVar(&o.MoveListen, "move-listen", d.env("HEDDLE_MOVE_LISTEN", ferry.DefaultListen),
+		"address where other hosts of the cluster give what belongs to ports that\n"+
+			"move here; open only while a port waits for its guest; none: never")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	metricsFlags(d, c, &o.Metrics)
 	_ = c.MarkFlagFilename("config", "yaml", "yml")

@@ -24,6 +24,7 @@ import (
 
 // standIn is a substitute for an agent. It gives the answers that the test has set, and records the requests.
 type standIn struct {
+	moves []api.PortMove
 	trial *api.Trial
 	state api.State
 	stats []api.Stats
@@ -127,9 +128,20 @@ func (s *standIn) Maintain(_ context.Context, q api.Maintain) (*api.Maintained, 
 	out.Use, out.Applied = q.Use, &applied
 	return &out, s.note(q)
 }
-func (s *standIn) Progress(context.Context) (*api.Progress, error)  { return &api.Progress{}, s.err }
-func (s *standIn) Expect(_ context.Context, q api.Expect) error     { return s.note(q) }
-func (s *standIn) Activate(_ context.Context, q api.Activate) error { return s.note(q) }
+func (s *standIn) Progress(context.Context) (*api.Progress, error) { return &api.Progress{}, s.err }
+func (s *standIn) Expect(_ context.Context, q api.Expect) error    { return s.note(q) }
+func (s *standIn) PortMoves(_ context.Context, q api.PortMoveOf) ([]api.PortMove, error) {
+	return s.moves, s.err
+}
+func (s *standIn) CopyMovingPort(_ context.Context, q api.PortMoveOf) (*api.PortMove, error) {
+	return &api.PortMove{}, s.note(q)
+}
+func (s *standIn) SilencePort(_ context.Context, q api.PortMoveOf) (*api.PortMove, error) {
+	return &api.PortMove{}, s.note(q)
+}
+func (s *standIn) CancelMove(_ context.Context, q api.PortMoveOf) error       { return s.note(q) }
+func (s *standIn) ReleaseMovedPort(_ context.Context, q api.PortMoveOf) error { return s.note(q) }
+func (s *standIn) Activate(_ context.Context, q api.Activate) error           { return s.note(q) }
 func (s *standIn) ConnectIncoming(_ context.Context, q api.Connect) (*api.Applied, error) {
 	return &s.applied, s.note(arriving{q})
 }

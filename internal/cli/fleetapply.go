@@ -23,7 +23,8 @@ func newDefinition(d Deps) *cobra.Command {
 	c.Long = "The definition is what the controllers of a cluster keep: the distributed switches with their port " +
 		"groups, and which device each uplink is on which host."
 	t.flag(d, c, defaultController)
-	c.AddCommand(newDefinitionApply(d, t), newDefinitionShow(d, t))
+	c.AddCommand(newDefinitionApply(d, t), newDefinitionShow(d, t), newDefinitionHistory(d, t),
+		newDefinitionDiff(d, t), newDefinitionRollback(d, t))
 	return c
 }
 
@@ -54,32 +55,42 @@ func newDefinitionApply(d Deps, t *fleetTarget) *cobra.Command {
 				return err
 			}
 			q.File, q.Content = fileName(file), string(b)
-			out, err := askFleet(c, t, q.Wait, func(ctx context.Context, f *api.Fleet) (*api.Defined, error) {
-				defer d.showHosts(ctx, f)()
-				return f.Define(ctx, q)
-			})
-			if err != nil {
-				return err
-			}
-			if err := o.print(d, out, func(w io.Writer) error { return printDefined(w, out, q.DryRun) }); err != nil {
-				return err
-			}
-			if len(out.Waiting) > 0 && q.Wait > 0 {
-				return fmt.Errorf("%d of %d hosts do not have the definition active yet", len(out.Waiting),
-					len(out.Hosts))
-			}
-			return nil
+			return define(c, d, t, o, q)
 		},
 	}
 	fileFlag(c, &file)
+	defineFlags(c, &q)
+	o.flag(c)
+	return c
+}
+
+// defineFlags are those of every change of the definition.
+func defineFlags(c *cobra.Command, q *api.Define) {
 	c.Flags().BoolVar(&q.DryRun, "dry-run", false, "only print what would change")
 	c.Flags().BoolVar(&q.Force, "force", false, "remove port groups that are in use")
 	c.Flags().BoolVar(&q.AllowUnprotected, "allow-unprotected", false, "also where hosts do not know a security "+
 		"field,\nand their ports go without it")
 	c.Flags().Int64Var(&q.Revision, "revision", 0, "the revision that the change was made on")
 	c.Flags().DurationVar(&q.Wait, "wait", defaultWait, "how long to wait for the hosts; 0 for not at all")
-	o.flag(c)
-	return c
+	c.Flags().StringVarP(&q.Message, "message", "m", "", "why the change is made, for the history")
+}
+
+// define makes a change of the definition and prints what it does.
+func define(c *cobra.Command, d Deps, t *fleetTarget, o *output, q api.Define) error {
+	out, err := askFleet(c, t, q.Wait, func(ctx context.Context, f *api.Fleet) (*api.Defined, error) {
+		defer d.showHosts(ctx, f)()
+		return f.Define(ctx, q)
+	})
+	if err != nil {
+		return err
+	}
+	if err := o.print(d, out, func(w io.Writer) error { return printDefined(w, out, q.DryRun) }); err != nil {
+		return err
+	}
+	if len(out.Waiting) > 0 && q.Wait > 0 {
+		return fmt.Errorf("%d of %d hosts do not have the definition active yet", len(out.Waiting), len(out.Hosts))
+	}
+	return nil
 }
 
 func printDefined(w io.Writer, out *api.Defined, dry bool) error {
@@ -87,7 +98,7 @@ func printDefined(w io.Writer, out *api.Defined, dry bool) error {
 	if len(out.Changes) == 0 {
 		lines = append(lines, "nothing changes")
 	}
-	lines = append(lines, objectLines(out)...)
+	lines = append(lines, definedLines(out)...)
 	for _, k := range out.Kept {
 		lines = append(lines, "kept: "+k)
 	}
@@ -105,12 +116,16 @@ func printDefined(w io.Writer, out *api.Defined, dry bool) error {
 	return err
 }
 
-// objectLines are the objects that change, with their fields.
-func objectLines(out *api.Defined) (lines []string) {
+// definedLines are the objects that change, with their fields.
+func definedLines(out *api.Defined) []string {
 	if len(out.Objects) == 0 { // of an older controller
 		return out.Changes
 	}
-	for _, o := range out.Objects {
+	return objectLines(out.Objects)
+}
+
+func objectLines(objects []api.DefinedObject) (lines []string) {
+	for _, o := range objects {
 		lines = append(lines, fmt.Sprintf("%s %s %s", o.Kind, o.Name, o.Change))
 		for _, f := range o.Fields {
 			lines = append(lines, fmt.Sprintf("  %s: %s → %s", f.Field, definedValue(f.Old), definedValue(f.New)))
@@ -190,14 +205,18 @@ func howMany(n int, noun string) string {
 
 func newDefinitionShow(d Deps, t *fleetTarget) *cobra.Command {
 	o := &output{}
+	var revision int64
 	c := &cobra.Command{
-		Use: "show", Short: "Print the definition as YAML", Example: "  heddle definition show > fleet.yaml",
-		Args: exactly(),
+		Use: "show", Short: "Print the definition as YAML, or an earlier one",
+		Example: "  heddle definition show > fleet.yaml\n  heddle definition show --revision 42", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
 			def, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.Definition, error) {
+				if revision > 0 {
+					return f.Past(ctx, revision)
+				}
 				return f.Definition(ctx)
 			})
 			if err != nil {
@@ -210,6 +229,7 @@ func newDefinitionShow(d Deps, t *fleetTarget) *cobra.Command {
 			return errors.Join(err, printFleetNotes(d.Stderr, nil, def.Stale))
 		},
 	}
+	c.Flags().Int64Var(&revision, "revision", 0, "an earlier revision (heddle definition history)")
 	o.flag(c)
 	return c
 }

@@ -21,7 +21,8 @@ func TestTablesOfAClusterFit100Columns(t *testing.T) {
 		Revision: 123456789012, Ports: 1234, Since: time.Now(), Controller: name, Problems: []string{long},
 		Labels: map[string]string{"rack": name, "site": name}}
 	static := api.StaticPort{Port: "1234567890", Switch: "production", PortGroup: name, State: "out-of-sync",
-		Host: name, Name: name, VM: "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f", Adapter: "net0", Conflict: long, Label: name}
+		Host: name, Name: name, VM: "0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f", Adapter: "net0", Conflict: long,
+		Label: name}
 	entry := api.AuditEntry{At: time.Now(), Who: name, From: "[2001:db8:1:2:3:4:5:6]:54321", Call: "ApplyDefinition",
 		Objects: []string{name, long}, Result: "refused", Error: long, Times: 123456, Controller: name}
 	other := entry

@@ -18,6 +18,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/audit"
+	"heddle/internal/controller/history"
 	"heddle/internal/controller/rpc"
 	"heddle/internal/controller/store"
 	"heddle/internal/host/ownfile"
@@ -46,6 +47,8 @@ type Options struct {
 	EtcdQuota int64
 	// Outside is an existing etcd cluster; without endpoints, etcd runs in this process.
 	Outside Outside
+	// History says how much of the definition's history is kept.
+	History history.Keep
 	// Version is that of the program.
 	Version string
 	Log     *slog.Logger
@@ -90,7 +93,8 @@ func run(ctx context.Context, o Options) (ended error) {
 	}
 	self.API = listen.advertised
 	anew := make(chan error, 1)
-	server, err := rpc.New(rpc.Options{Store: st, Members: st, Authority: self.authority, Secret: self.secret,
+	server, err := rpc.New(rpc.Options{Store: st, Past: store.PastOf(st), KeepHistory: o.History, Members: st,
+		Authority: self.authority, Secret: self.secret,
 		Epoch: st.Cluster().Epoch, Log: o.Log, TLS: self.server(), Audit: record,
 		Self: rpc.Self{Started: time.Now(), Dir: o.Dir, Store: st.Status, EtcdRoots: self.etcdRoots},
 		JoinCluster: func(ctx context.Context, q *controllerv1.JoinClusterRequest) (*controllerv1.JoinClusterResponse,

@@ -107,9 +107,11 @@ const (
 	TooEarly
 	// Revoked: somebody has withdrawn it.
 	Revoked
+	// OtherHost: a host's, and another one is talked to here.
+	OtherHost
 )
 
-// PeerFaults are all of them.
+// PeerFaults are all that a controller finds.
 func PeerFaults() []PeerFault {
 	return []PeerFault{Missing, Malformed, Foreign, OtherKind, Overdue, TooEarly, Revoked}
 }
@@ -131,6 +133,8 @@ func (f PeerFault) String() string {
 		return "too-early"
 	case Revoked:
 		return "revoked"
+	case OtherHost:
+		return "other-host"
 	}
 	return fmt.Sprintf("fault %d", uint8(f))
 }

@@ -19,6 +19,8 @@ const (
 	WaitSentElsewhere WaitEvidence = "sent-elsewhere"
 	// WaitRecordLost: the agent before this one had begun the wait, and ended before it could write down why.
 	WaitRecordLost WaitEvidence = "record-lost"
+	// WaitSilenced: a manager has silenced the port to move its guest to another host.
+	WaitSilenced WaitEvidence = "silenced"
 )
 
 // Text describes the evidence for people, "" for none. The text of an unknown code is the code.
@@ -38,6 +40,8 @@ func (e WaitEvidence) Text() string {
 		return "it has sent a frame at the port in its place"
 	case WaitRecordLost:
 		return "the agent had silenced the port, and ended before it could write down why"
+	case WaitSilenced:
+		return "a manager has silenced the port to move its guest"
 	}
 	return string(e)
 }

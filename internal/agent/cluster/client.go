@@ -93,6 +93,8 @@ type Options struct {
 	Membership Membership
 	// Ports may be nil.
 	Ports Ports
+	// Moves may be nil: the host takes part in none.
+	Moves Moves
 	Log   *slog.Logger
 	// Version of this program.
 	Version string
@@ -122,6 +124,7 @@ type Client struct {
 	conversations atomic.Uint64
 	// present calls the controller of the conversation that is answered; nil for none.
 	present atomic.Pointer[controllerv1connect.HostServiceClient]
+	offering
 }
 
 // moved ends a conversation with a controller that names another one to go to.
@@ -139,7 +142,8 @@ func New(o Options) *Client {
 	if o.Connected == nil {
 		o.Connected = func(string, error) {}
 	}
-	return &Client{Options: o, start: start, changed: make(chan struct{}, 1), unsettled: make(chan struct{}, 1)}
+	return &Client{Options: o, start: start, changed: make(chan struct{}, 1), unsettled: make(chan struct{}, 1),
+		offering: offering{again: make(chan struct{}, 1)}}
 }
 
 // Changed says that what the host has may be another. It does not block.
@@ -230,7 +234,8 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	}
 	hello := &controllerv1.FollowSliceRequest{Hello: &controllerv1.HostHello{Agent: c.Version, Have: version(given),
 		Start: c.start, Report: report, Answers: c.Calls != nil, Fields: fields.Known().Text(),
-		Conversation: c.conversations.Add(1)}}
+		Conversation: c.conversations.Add(1)}, Offers: c.offers.Load()}
+	offered := hello.GetOffers()
 	if err := stream.Send(hello); err != nil {
 		return because(ctx, firstError(stream.Receive, err))
 	}
@@ -264,6 +269,7 @@ func (c *Client) talk(ctx context.Context, address string, t *talking) error {
 	g.Go(s.report)
 	g.Go(s.settle)
 	g.Go(s.speak)
+	g.Go(func() error { return s.offer(offered) })
 	g.Go(func() error { // so that the others end as well
 		<-gctx.Done()
 		cancel(nil)
@@ -338,7 +344,7 @@ func (c *Client) transport() (*http.Transport, error) {
 		dial = (&net.Dialer{Timeout: reachTime}).DialContext
 	}
 	return &http.Transport{TLSClientConfig: conf, TLSHandshakeTimeout: dialTime, Protocols: protocols,
-		DialContext: dial,
+		DialContext: c.offering.noting(dial),
 		HTTP2:       &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTime}}, nil
 }
 

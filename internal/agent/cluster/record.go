@@ -126,6 +126,16 @@ func (r *Record) TLS() (*tls.Config, error) {
 	return identity.Client{Clock: clock, Own: func() (*identity.Credentials, error) { return own, nil }}.TLS(), nil
 }
 
+// Between is how this host talks to others of its cluster, by the certificate that it has at each handshake.
+func (r *Record) Between() *identity.Between {
+	return &identity.Between{Own: func() (*identity.Credentials, error) {
+		id, chains := r.verified()
+		own := id.Credentials()
+		own.Trust.Chains = chains
+		return own, nil
+	}}
+}
+
 // verified is the identity, with the certificates that were found in order by its roots.
 func (r *Record) verified() (*keystore.Identity, *identity.Chains) {
 	r.mu.Lock()

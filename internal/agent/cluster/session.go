@@ -69,6 +69,9 @@ func (s *session) take(m *controllerv1.FollowSliceResponse) error {
 		}
 	}
 	err := s.takePorts(m)
+	if err == nil && m.GetMoves() != nil && s.Moves != nil {
+		err = s.Moves.Moves(s.ctx, m.GetMoves())
+	}
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,18 @@ func Told(w *Wait, now guest.Run) (Step, bool) {
 	return Step{Do: End, Why: WhyOperator}, true
 }
 
+// Silenced takes in that somebody without evidence says that the guest has left. now is what the hypervisor says: it is
+// believed first. A port that waits for its guest to arrive can't be left.
+func Silenced(w *Wait, now guest.Run) (Step, bool) {
+	switch {
+	case w.Silent() && w.Left:
+		return Step{}, true
+	case w.Silent() || now == guest.RunHere:
+		return Step{}, false
+	}
+	return Step{Do: Begin, Next: Wait{Left: true, Why: observe.WaitSilenced}}, true
+}
+
 // Device takes in whether the port's device is up. Its record ends with the guest it was for: when the device goes
 // down after the wait was over, or comes up again after the guest had left and its QEMU had ended.
 func Device(w *Wait, up bool) Step {

@@ -58,6 +58,8 @@ type State struct {
 	// to a wait.
 	Waits    []Wait `json:"waits,omitzero"`
 	LastWait uint32 `json:"lastWait,omitzero"`
+	// Travels are the adapters of VMs that the host has or had ports for, with their moves from host to host (S100).
+	Travels Travels `json:"travels,omitzero"`
 	// Expected are the guests whose ports are about to be connected for a migration to this host: the prefix of the
 	// ports' names, and when the guest was announced.
 	Expected map[string]time.Time `json:"expected,omitzero"`

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"heddle/internal/controller"
+	"heddle/internal/controller/history"
 )
 
 // Where a controller has its things unless flags say otherwise.
@@ -115,6 +116,11 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 	f.Var(quota{&o.EtcdQuota}, "etcd-quota", "how large the database of the etcd inside may grow, such as 512MiB or\n"+
 		"16GiB; the same for every controller (default 8GiB)")
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
+	f.Int64Var(&o.History.Changes, "history-changes", history.DefaultKeep().Changes,
+		"how many changes of the definition "+
+			"are kept at least; 0 for none")
+	f.DurationVar(&o.History.Time, "history-time", 0, "after what time changes are no longer kept, such as 8760h;\n0 "+
+		"for never")
 	etcdFlags(f, &o.Outside)
 }
 

@@ -24,6 +24,7 @@ import (
 	"heddle/internal/agent/cluster"
 	"heddle/internal/agent/state"
 	"heddle/internal/controller/audit"
+	"heddle/internal/controller/history"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/host/keystore"
@@ -122,7 +123,8 @@ func newController(t *testing.T) *controller {
 	c.auditDir = filepath.Join(t.TempDir(), "audit")
 	record := must(audit.Open(c.auditDir, audit.DefaultBounds(), c.now))(t)
 	t.Cleanup(func() { _ = record.Close() })
-	c.Server = must(New(Options{Audit: record, Store: st, Authority: pki.NewCurrent(c.authority), Epoch: 1,
+	c.Server = must(New(Options{Audit: record, Store: st, Past: store.PastOf(st), KeepHistory: history.DefaultKeep(),
+		Authority: pki.NewCurrent(c.authority), Epoch: 1,
 		Log: slog.New(slog.NewTextHandler(c.log, nil)),
 		TLS: pki.Server{Own: func() (*identity.Credentials, error) { return c.creds.Load(), nil }, Now: c.now}}))(t)
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)

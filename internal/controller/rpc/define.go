@@ -15,6 +15,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/internal/controller/access"
+	"heddle/internal/controller/history"
 	"heddle/internal/controller/inventory"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
@@ -43,11 +44,7 @@ func (p people) ApplyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 // applyDefinition makes the change. An error that is a conflict about the book of addresses is the store's own.
 func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (
 	*controllerv1.ApplyDefinitionResponse, error) {
-	def, err := spec.ParseDefinition(q.GetFile(), []byte(q.GetContent()))
-	if err != nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
-	}
-	next, err := inventory.Of(def)
+	next, err := p.wanted(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +63,10 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 				current.Version))
 	}
 	have, versions := p.stored()
-	kept := keepUnknown(have, next)
+	var kept []string
+	if q.GetRestore() == 0 {
+		kept = keepUnknown(have, next)
+	}
 	if err := p.allKnow(next); err != nil {
 		return nil, err
 	}
@@ -118,14 +118,48 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	}
 	all := slice.Change{Put: slices.Concat(change.Put, addresses.Put),
 		Removed: slices.Concat(change.Removed, addresses.Removed)}
-	out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, all, versions, granted.lock()...)
+	record, entry, err := p.recorder().record(ctx, entryOf(ctx, q, current.Version, out.GetChanges()), have, change)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	out.Revision, err = p.definitions().write(ctx, q.GetFile(), current.Version, all, versions,
+		append(granted.lock(), record...)...)
 	if err != nil {
 		return nil, err
 	}
+	p.recorder().prune(ctx, entry)
 	access.Note(ctx, append(out.GetChanges(), fmt.Sprintf("revision %d", out.GetRevision()))...)
 	p.Log.Info("the definition was changed", "file", q.GetFile(), "revision", out.Revision, "changes", out.Changes)
 	return out, claimant(p).resize(ctx, sizes)
 }
+
+// wanted is the definition that a call asks for: that of a file, or an earlier one.
+func (p people) wanted(ctx context.Context, q *controllerv1.ApplyDefinitionRequest) (*slice.Set, error) {
+	if q.GetRestore() > 0 {
+		if q.GetContent() != "" {
+			return nil, connect.NewError(connect.CodeInvalidArgument, "either the content of a file is applied, or an "+
+				"earlier revision is brought back")
+		}
+		set, _, err := historian(p).at(ctx, q.GetRestore())
+		if err != nil {
+			return nil, err
+		}
+		return set.Clone(), nil
+	}
+	def, err := spec.ParseDefinition(q.GetFile(), []byte(q.GetContent()))
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err.Error())
+	}
+	return inventory.Of(def)
+}
+
+// entryOf is what the history says of a change.
+func entryOf(ctx context.Context, q *controllerv1.ApplyDefinitionRequest, base int64, lines []string) history.Entry {
+	return history.Entry{Base: base, At: time.Now().UTC(), Who: access.NameOf(ctx), File: q.GetFile(),
+		Message: q.GetMessage(), Restores: q.GetRestore(), Objects: lines}
+}
+
+func (p people) recorder() recorder { return recorder{p.Past, p.KeepHistory, p.Log} }
 
 func (s *Server) definitions() definitions { return definitions{s.Store, s.Log} }
 

@@ -108,7 +108,8 @@ func TestLooking_Refusals(t *testing.T) {
 		{"nothing knows it", "esx1", "/heddle.agent.v1.StateService/Other", "{}", `"permission_denied"`},
 		{"another contract", "esx1", "/heddle.controller.v1.FleetService/RemoveHost", "{}", `"permission_denied"`},
 		{"no such host", "esx9", getState, "{}", `"not_found","message":"the cluster has no host \"esx9\"`},
-		{"an older agent", "esx2", getState, "{}", `"unimplemented","message":"its agent (version test) answers no calls`},
+		{"an older agent", "esx2", getState, "{}",
+			`"unimplemented","message":"its agent (version test) answers no calls`},
 		{"it is too large", "esx1", getState, strings.Repeat("x", mostRequest+1), `"invalid_argument"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"heddle/api/heddle/controller/v1/controllerv1connect"
 	"heddle/internal/controller/access"
 	"heddle/internal/controller/audit"
+	"heddle/internal/controller/history"
 	"heddle/internal/controller/pki"
 	"heddle/internal/controller/store"
 	"heddle/internal/identity"
@@ -66,6 +67,9 @@ type Options struct {
 	Self Self
 	// HelloTime bounds how long a host may take to say who it is; 10 s if it is zero.
 	HelloTime time.Duration
+	// Past is the definition's history, KeepHistory how much of it is kept; none is by the zero value.
+	Past        Past
+	KeepHistory history.Keep
 	// Members are the controllers' own; nil where nobody asks.
 	Members Members
 	// Secret opens the authority's key: a controller that joins gets it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,7 @@ type batcher struct {
 	// that base never knows.
 	recent, others map[string]written
 	held           func(key string) bool // whether base knows a key
+	past           string                // what the keys of records begin with: nobody asks for them
 	// resets counts how often base was replaced, of is the count that the caches are of: after a restore revisions that
 	// were seen say nothing.
 	resets func() int64
@@ -65,7 +67,7 @@ func newBatcher(s *Store) *batcher {
 	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
 		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.keeper.refused,
-		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }}
+		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
 }
 
 func (b *batcher) run(ctx context.Context) {
@@ -251,6 +253,9 @@ func (b *batcher) remember(v *view, rev int64) {
 		}
 	}
 	for k, value := range v.writes {
+		if strings.HasPrefix(k, b.past) {
+			continue
+		}
 		e := entry{}
 		if value != nil {
 			e = entry{rev, value}

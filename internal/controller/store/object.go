@@ -22,6 +22,8 @@ const (
 	KindToken     Kind = "token"
 	KindAccount   Kind = "account"
 	KindAudit     Kind = "audit"
+	// KindPast is no object: a change of that kind adds a record to the history. See PastOf.
+	KindPast Kind = "past"
 )
 
 // Key names an object. A name may contain slashes; a kind may not.
@@ -68,6 +70,10 @@ type Change struct {
 	// ID is taken for an object that is created; empty makes a new one. An import keeps the identifiers that way, and
 	// who has to know whether a write happened that ended with an *Unavailable finds its own identifier.
 	ID string
+	// Record is what the history keeps of the change, for one of KindPast: the name is the revision that the change of
+	// the definition was made on, in decimal, and Doc is empty. It is written without a look at what is there: the
+	// transaction has to compare that revision itself.
+	Record []byte
 	// Reserve are names that only one object may have, such as VNIIndex(5001); when one is another's, the error is a
 	// *Reserved. Free gives names back; do so when the object is deleted.
 	Reserve, Free []string
@@ -119,6 +125,8 @@ func (c *Change) check() error {
 		return fmt.Errorf("store: a %s needs a name of one line", c.Kind)
 	case c.IfVersion < Any:
 		return fmt.Errorf("store: %s: %d is no version", c.Key, c.IfVersion)
+	case c.Kind == KindPast:
+		return c.checkRecord()
 	case c.Delete && len(c.Doc) > 0:
 		return fmt.Errorf("store: %s: a change either deletes or has a document", c.Key)
 	case c.Delete:

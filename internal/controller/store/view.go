@@ -72,6 +72,12 @@ func (v *view) put(key string, value []byte) {
 	v.bytes += len(key) + len(value)
 }
 
+// write writes a key without a look at it, where another key that is compared guards it.
+func (v *view) write(key string, value []byte) {
+	v.writes[key] = value
+	v.bytes += len(key) + len(value)
+}
+
 func (v *view) del(key string) {
 	v.get(key)
 	v.writes[key] = nil

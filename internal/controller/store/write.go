@@ -78,7 +78,7 @@ func (s *Store) Write(ctx context.Context, changes []Change) (int64, error) {
 			return 0, fmt.Errorf("store: %s is changed twice in one transaction", c.Key)
 		}
 		seen[c.Key] = true
-		size += len(c.Doc)
+		size += len(c.Doc) + len(c.Record)
 	}
 	if size > maxBytes {
 		return 0, fmt.Errorf("store: the transaction has %d bytes, at most %d are allowed", size, maxBytes)
@@ -101,6 +101,10 @@ func (s *Store) Write(ctx context.Context, changes []Change) (int64, error) {
 
 // change makes one change in a view.
 func (t *tx) change(c *Change, id string) error {
+	if c.Kind == KindPast {
+		t.write(t.keys.past(c.base()), c.Record)
+		return nil
+	}
 	key := t.keys.object(c.Key)
 	now := t.get(key)
 	version := now.rev

@@ -83,13 +83,15 @@ func rules() map[string]Rule {
 	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/wire")
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
-		"internal/agent/instance", "internal/agent/metrics", "internal/agent/presence", "internal/agent/state",
+		"internal/agent/ferry",
+		"internal/agent/instance", "internal/agent/metrics", "internal/agent/moves", "internal/agent/presence",
+		"internal/agent/state",
 		"internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
 		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",
 		"internal/controller/metrics", "internal/controller/rpc", "internal/controller/store")
 	stand(Process, false, "internal/controller/health")
-	stand(Process, true, "internal/controller/inventory", "internal/controller/pki")
+	stand(Process, true, "internal/controller/history", "internal/controller/inventory", "internal/controller/pki")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart",
 		"internal/lab/report/page", "internal/lab/report/topology", "internal/lab/scenario",
 		"internal/lab/sim")

@@ -40,14 +40,15 @@ const (
 	// two guests use one adapter or one static port, or no longer do
 	Conflict Kind = "conflict"
 	// no uplink of a switch is up: its ports are cut off from the physical network; or one is up again
-	Isolated Kind = "isolated"
+	Isolated  Kind = "isolated"
+	Migration Kind = "migration" // a step of a port's move to or from another host (S100)
 )
 
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
 		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Maintenance,
-		Program, Conflict, Isolated}
+		Program, Conflict, Isolated, Migration}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.

@@ -150,6 +150,8 @@ const (
 	EventKind_EVENT_KIND_CONFLICT EventKind = 23
 	// no uplink of a switch is up, so that its ports are cut off from the physical network, or one is up again
 	EventKind_EVENT_KIND_ISOLATED EventKind = 24
+	// a step of a port's move to or from another host (S100)
+	EventKind_EVENT_KIND_MIGRATION EventKind = 70
 )
 
 // Enum value maps for EventKind.
@@ -180,6 +182,7 @@ var (
 		22: "EVENT_KIND_MAINTENANCE",
 		23: "EVENT_KIND_CONFLICT",
 		24: "EVENT_KIND_ISOLATED",
+		70: "EVENT_KIND_MIGRATION",
 	}
 	EventKind_value = map[string]int32{
 		"EVENT_KIND_UNSPECIFIED":   0,
@@ -207,6 +210,7 @@ var (
 		"EVENT_KIND_MAINTENANCE":   22,
 		"EVENT_KIND_CONFLICT":      23,
 		"EVENT_KIND_ISOLATED":      24,
+		"EVENT_KIND_MIGRATION":     70,
 	}
 )
 
@@ -648,7 +652,7 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x1dFAILOVER_CAUSE_UPLINK_REMOVED\x10\x06\x1a\x12\x8a\xb5\x18\x0euplink-removed\x12-\n" +
 	"\x19FAILOVER_CAUSE_UPLINK_OUT\x10\a\x1a\x0e\x8a\xb5\x18\n" +
 	"uplink-out\x12+\n" +
-	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\xc1\a\n" +
+	"\x18FAILOVER_CAUSE_LINK_LOST\x10\b\x1a\r\x8a\xb5\x18\tlink-lost*\xea\a\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12'\n" +
 	"\x14EVENT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12-\n" +
@@ -675,7 +679,8 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x12EVENT_KIND_OVERDUE\x10\x15\x1a\v\x8a\xb5\x18\aoverdue\x12+\n" +
 	"\x16EVENT_KIND_MAINTENANCE\x10\x16\x1a\x0f\x8a\xb5\x18\vmaintenance\x12%\n" +
 	"\x13EVENT_KIND_CONFLICT\x10\x17\x1a\f\x8a\xb5\x18\bconflict\x12%\n" +
-	"\x13EVENT_KIND_ISOLATED\x10\x18\x1a\f\x8a\xb5\x18\bisolated2m\n" +
+	"\x13EVENT_KIND_ISOLATED\x10\x18\x1a\f\x8a\xb5\x18\bisolated\x12'\n" +
+	"\x14EVENT_KIND_MIGRATION\x10F\x1a\r\x8a\xb5\x18\tmigration2m\n" +
 	"\fEventService\x12]\n" +
 	"\fFollowEvents\x12$.heddle.agent.v1.FollowEventsRequest\x1a%.heddle.agent.v1.FollowEventsResponse0\x01B$Z\"heddle/api/heddle/agent/v1;agentv1b\x06proto3"
 

@@ -113,8 +113,12 @@ type ApplyDefinitionRequest struct {
 	Wait *durationpb.Duration `protobuf:"bytes,6,opt,name=wait,proto3" json:"wait,omitempty"`
 	// allow_unprotected makes a change of which some hosts do not know a security field.
 	AllowUnprotected bool `protobuf:"varint,30,opt,name=allow_unprotected,json=allowUnprotected,proto3" json:"allow_unprotected,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// message is why the change is made; at most 1024 bytes are kept.
+	Message string `protobuf:"bytes,71,opt,name=message,proto3" json:"message,omitempty"`
+	// restore brings back the definition of that revision; content is empty then. 0 for a file.
+	Restore       int64 `protobuf:"varint,72,opt,name=restore,proto3" json:"restore,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyDefinitionRequest) Reset() {
@@ -194,6 +198,20 @@ func (x *ApplyDefinitionRequest) GetAllowUnprotected() bool {
 		return x.AllowUnprotected
 	}
 	return false
+}
+
+func (x *ApplyDefinitionRequest) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ApplyDefinitionRequest) GetRestore() int64 {
+	if x != nil {
+		return x.Restore
+	}
+	return 0
 }
 
 // ApplyDefinitionResponse says what was done, or would be.
@@ -1865,7 +1883,7 @@ var File_heddle_controller_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xed\x01\n" +
+	" heddle/controller/v1/fleet.proto\x12\x14heddle.controller.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/controller/v1/host.proto\x1a\x1fheddle/options/v1/options.proto\"\xa1\x02\n" +
 	"\x16ApplyDefinitionRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1a\n" +
@@ -1873,7 +1891,9 @@ const file_heddle_controller_v1_fleet_proto_rawDesc = "" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x14\n" +
 	"\x05force\x18\x05 \x01(\bR\x05force\x12-\n" +
 	"\x04wait\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12+\n" +
-	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\"\xf3\x03\n" +
+	"\x11allow_unprotected\x18\x1e \x01(\bR\x10allowUnprotected\x12\x18\n" +
+	"\amessage\x18G \x01(\tR\amessage\x12\x18\n" +
+	"\arestore\x18H \x01(\x03R\arestore\"\xf3\x03\n" +
 	"\x17ApplyDefinitionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x18\n" +
 	"\achanges\x18\x02 \x03(\tR\achanges\x12\x14\n" +

@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"heddle/internal/agent/moves"
+	"heddle/internal/agent/presence"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/host/guest"
+	"heddle/internal/plan"
+	"heddle/internal/spec/printable"
+)
+
+// movers answer the calls about moves.
+type movers struct {
+	*moving
+	commands *commands
+}
+
+// copyTime bounds how long a caller waits for a copy to be confirmed.
+const copyTime = 15 * time.Second
+
+// PortMoves lists the moves that the host takes part in, and the last ones that are over, the oldest first.
+func (m movers) PortMoves(ctx context.Context, q api.PortMoveOf) (out []api.PortMove, err error) {
+	out = []api.PortMove{}
+	return out, m.do(ctx, func() error {
+		for _, t := range m.state.Travels {
+			if q.Port != "" && t.Port.Name != q.Port {
+				continue
+			}
+			for _, p := range t.Past {
+				out = append(out, viewMove(t, p))
+			}
+			if t.Here != nil {
+				out = append(out, viewMove(t, t.Here.Track))
+			}
+			if t.Away != nil {
+				out = append(out, viewMove(t, t.Away.Track))
+			}
+		}
+		slices.SortStableFunc(out, func(a, b api.PortMove) int { return beganAt(a).Compare(beganAt(b)) })
+		if len(out) == 0 && q.Port != "" && planned(m.ports.plan, q.Port) == nil {
+			return m.ports.noPort(q.Port)
+		}
+		return nil
+	})
+}
+
+func beganAt(m api.PortMove) (at time.Time) {
+	if len(m.Steps) > 0 {
+		at = m.Steps[0].At
+	}
+	return at
+}
+
+// viewMove is a move as it is shown.
+func viewMove(t *state.Travel, m moves.Track) api.PortMove {
+	out := api.PortMove{Move: m.Move, Switch: t.Port.Switch, Port: t.Port.Name, VM: t.VM, Adapter: t.Adapter,
+		Side: api.MoveSide(m.Side), Phase: api.MovePhase(m.Phase), Peer: m.HostName, Generation: t.Generation,
+		Copies: m.Confirmed, Last: m.Last, Problem: m.Problem, Copied: m.Copied, Steps: []api.MoveStep{}}
+	for _, s := range m.Steps {
+		out.Steps = append(out.Steps, api.MoveStep{Phase: api.MovePhase(s.Phase), At: s.At, Text: s.Text})
+	}
+	return out
+}
+
+// CopyMovingPort has a copy made now, and returns when the target has it.
+func (m movers) CopyMovingPort(ctx context.Context, q api.PortMoveOf) (out *api.PortMove, err error) {
+	ctx, cancel := context.WithTimeout(ctx, copyTime)
+	defer cancel()
+	var after uint64
+	var news chan struct{}
+	err = m.do(ctx, func() error {
+		t, err := m.leavingBy(q.Port)
+		if err != nil {
+			return err
+		}
+		after = t.Away.Sent
+		if f := m.ferries[keyOf(t.VM, t.Adapter)]; f != nil {
+			f.again()
+		}
+		return nil
+	})
+	for err == nil {
+		done := false
+		err = m.do(ctx, func() error {
+			t, err := m.leavingBy(q.Port)
+			if err != nil {
+				return err
+			}
+			news, done = m.news, t.Away.Last || t.Away.Confirmed > after
+			view := viewMove(t, t.Away.Track)
+			out = &view
+			return nil
+		})
+		if done || err != nil {
+			return out, err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, api.NewError(api.Invalid, fmt.Sprintf("host %s does not confirm a copy of port %s (%s)", out.Peer,
+				q.Port, problemOr(out.Problem, "it has not answered yet")))
+		}
+	}
+	return nil, err
+}
+
+func problemOr(problem, otherwise string) string {
+	if problem != "" {
+		return problem
+	}
+	return otherwise
+}
+
+// leavingBy returns the record of a port that leaves this host.
+func (m movers) leavingBy(port string) (*state.Travel, error) {
+	t := m.travelOf(port)
+	switch {
+	case planned(m.ports.plan, port) == nil:
+		return nil, m.ports.noPort(port)
+	case t == nil:
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s can't move to another host: nobody said whose it is "+
+			"(heddle port connect --vm-uuid, --adapter)", port))
+	case t.Away == nil || t.Away.Over():
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s moves nowhere: no host waits for its guest, or no "+
+			"controller has named the host yet", port))
+	}
+	return t, nil
+}
+
+// SilencePort makes a port silent whose guest has stopped to go on elsewhere.
+func (m movers) SilencePort(ctx context.Context, q api.PortMoveOf) (out *api.PortMove, err error) {
+	out = &api.PortMove{Steps: []api.MoveStep{}}
+	return out, m.do(ctx, func() error {
+		p := planned(m.ports.plan, q.Port)
+		if p == nil {
+			return m.ports.noPort(q.Port)
+		}
+		if err := m.waiting.silence(p); err != nil {
+			return err
+		}
+		if err := m.ports.save(); err != nil {
+			return err
+		}
+		if t := m.travelOf(q.Port); t != nil && t.Away != nil {
+			*out = viewMove(t, t.Away.Track)
+		}
+		return nil
+	})
+}
+
+// silence begins the wait of a port because somebody says that its guest has left. What its hypervisor says counts first.
+func (wt *waiting) silence(p *plan.Port) error {
+	w, now := wt.state.WaitOf(p.ID), wt.adapters[p.Monitor.Socket].Run
+	by := "its QEMU at " + p.Monitor.Socket
+	if now == guest.RunUnknown && wt.domains[p.Domain] != guest.RunUnknown {
+		now, by = wt.domains[p.Domain], "libvirt"
+	}
+	step, believed := presence.Silenced(presenceOf(w), now)
+	switch {
+	case !believed && presenceOf(w).Silent():
+		return api.NewError(api.Invalid, fmt.Sprintf("port %s is silent already: it waits for its guest to arrive here",
+			p.ID.Name))
+	case !believed:
+		return api.NewError(api.Invalid, fmt.Sprintf("port %s is not silenced: %s says that its guest runs here",
+			p.ID.Name, by))
+	}
+	if wt.take(p.ID, w, step) {
+		wt.followWaits()
+	}
+	return nil
+}
+
+// CancelMove removes a port that waits for its guest to arrive. What the source has stays as it is.
+func (m movers) CancelMove(ctx context.Context, q api.PortMoveOf) error {
+	err := m.do(ctx, func() error {
+		p := planned(m.ports.plan, q.Port)
+		if p == nil {
+			return m.ports.noPort(q.Port)
+		}
+		if w := m.state.WaitOf(p.ID); w == nil || !w.Silent() || w.Left {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s does not wait for its guest to arrive: there is "+
+				"nothing to cancel", q.Port))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.commands.Disconnect(ctx, api.Disconnect{Port: q.Port})
+}
+
+// ReleaseMovedPort removes a port whose guest has left. One that is released already is no error.
+func (m movers) ReleaseMovedPort(ctx context.Context, q api.PortMoveOf) error {
+	gone := false
+	err := m.do(ctx, func() error {
+		p := planned(m.ports.plan, q.Port)
+		if p == nil {
+			gone = slices.ContainsFunc(m.state.Travels, func(t *state.Travel) bool {
+				return t.Port.Name == q.Port && t.Away != nil && t.Away.Left
+			})
+			if gone {
+				return nil
+			}
+			return m.ports.noPort(q.Port)
+		}
+		if w := m.state.WaitOf(p.ID); w == nil || !w.Silent() || !w.Left {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is not released: its guest has not left (heddle port "+
+				"disconnect %s removes it even so)", q.Port, printable.ShellWord(q.Port)))
+		}
+		return nil
+	})
+	if err != nil || gone {
+		return err
+	}
+	return m.commands.Disconnect(ctx, api.Disconnect{Port: q.Port})
+}

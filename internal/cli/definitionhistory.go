@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+func newDefinitionHistory(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	q := api.ChangeQuery{}
+	c := &cobra.Command{
+		Use: "history", Aliases: []string{"log"}, Short: "List the changes of the definition, the newest first",
+		Long: "List the changes of the definition, the newest first: which revision each has made, when, by whom, " +
+			"and why (-m of \"apply\"). \"definition diff\" says what a change did, \"definition rollback\" brings a " +
+			"revision back.\n\nThe controllers keep 1000 changes, and more until the oldest can go; " +
+			"--history-changes and --history-time of heddle-controller say otherwise.",
+		Example: "  heddle definition history\n  heddle definition history --last 100 -o json",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if q.Limit <= 0 {
+				return usagef("--last %d: give how many changes are listed at most", q.Limit)
+			}
+			list, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.DefinitionChanges, error) {
+				return f.Changes(ctx, q)
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, list, func(w io.Writer) error { return printPast(d, w, list) })
+		},
+	}
+	c.Flags().IntVar(&q.Limit, "last", 20, "how many changes are listed at most")
+	c.Flags().Int64Var(&q.Before, "before", 0, "changes that were made on revisions below this one")
+	o.flag(c)
+	return c
+}
+
+func printPast(d Deps, w io.Writer, list *api.DefinitionChanges) error {
+	head := []string{"REVISION", "TIME", "WHO", "WHY", "CHANGES"}
+	tab := &table{head: head, keep: columns(head, "REVISION", "TIME")}
+	gaps := 0
+	for _, e := range list.Changes {
+		why := e.Message
+		switch {
+		case e.Restores > 0 && why == "":
+			why = fmt.Sprintf("back to revision %d", e.Restores)
+		case why == "":
+			why = e.File
+		}
+		what := strings.Join(e.Objects, ", ")
+		if e.Left > 0 {
+			what += fmt.Sprintf(" and %d more", e.Left)
+		}
+		if e.Gap && e.Base > 0 {
+			gaps++
+		}
+		tab.add(strconv.FormatInt(e.Revision, 10), e.At.Local().Format(time.DateTime), dash(printable.Text(e.Who)),
+			dash(printable.Text(why)), dash(printable.Text(what)))
+	}
+	if err := tab.write(w); err != nil {
+		return err
+	}
+	if gaps > 0 {
+		if _, err := fmt.Fprintf(d.Stderr, "before %s the definition was changed without a record, by a controller of "+
+			"an earlier version or since a port was in use (gap in -o json)\n", ofChanges(gaps)); err != nil {
+			return err
+		}
+	}
+	if list.More > 0 {
+		_, err := fmt.Fprintf(d.Stderr, "there are older changes: --before %d lists them\n", list.More)
+		return err
+	}
+	return nil
+}
+
+func ofChanges(n int) string {
+	if n == 1 {
+		return "one of these changes"
+	}
+	return fmt.Sprintf("%d of these changes", n)
+}
+
+// revisionOf reads a revision as people write it.
+func revisionOf(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, usagef("%q is no revision: \"heddle definition history\" lists them", text)
+	}
+	return n, nil
+}
+
+func newDefinitionDiff(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "diff REVISION [REVISION]", Short: "Show what is different between two revisions of the definition",
+		Long: "Show what is different between two revisions of the definition, field by field; with one revision, " +
+			"between that one and the definition as it is.",
+		Example: "  heddle definition diff 42\n  heddle definition diff 42 57",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			var revisions [2]int64
+			for i, text := range args {
+				var err error
+				if revisions[i], err = revisionOf(text); err != nil {
+					return err
+				}
+			}
+			out, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.DefinitionDiff, error) {
+				return f.Compare(ctx, revisions[0], revisions[1])
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, out, func(w io.Writer) error {
+				lines := objectLines(out.Objects)
+				if len(lines) == 0 {
+					lines = []string{fmt.Sprintf("revisions %d and %d are the same", out.From, out.To)}
+				}
+				_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+				return err
+			})
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func newDefinitionRollback(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	q := api.Define{}
+	c := &cobra.Command{
+		Use: "rollback REVISION", Short: "Make the definition what it was at an earlier revision",
+		Long: "Make the definition what it was at an earlier revision (\"heddle definition history\"). That is a " +
+			"change like any other: all or nothing, with a revision of its own, refused where it removes a port " +
+			"group that is in use, and it can be rolled back.",
+		Example: "  heddle definition rollback 42 --dry-run\n  heddle definition rollback 42 -m 'VLAN 20 was wrong'",
+		Args:    exactly("REVISION"),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if q.Restore, err = revisionOf(args[0]); err != nil {
+				return err
+			}
+			return define(c, d, t, o, q)
+		},
+	}
+	defineFlags(c, &q)
+	o.flag(c)
+	return c
+}

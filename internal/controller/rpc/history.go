@@ -1,0 +1,163 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	"heddle/internal/controller/history"
+	"heddle/internal/controller/inventory"
+	"heddle/internal/controller/store"
+	"heddle/internal/slice"
+	"heddle/internal/spec"
+)
+
+// historian is the half of a server that answers about earlier definitions.
+type historian struct{ *Server }
+
+// How many changes ListChanges lists.
+const (
+	someChanges = 20
+	mostChanges = 1000
+)
+
+// ListChanges lists changes of the definition, the newest first.
+func (h historian) ListChanges(ctx context.Context, q *controllerv1.ListChangesRequest) (
+	*controllerv1.ListChangesResponse, error) {
+	limit := int(q.GetLimit())
+	if limit <= 0 {
+		limit = someChanges
+	}
+	limit = min(limit, mostChanges)
+	list, err := h.Past.Newest(ctx, q.GetBefore(), limit+1)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	out := &controllerv1.ListChangesResponse{}
+	if len(list) > limit {
+		out.More = list[limit-1].Base
+		list = list[:limit]
+	}
+	for _, r := range list {
+		e, _, err := history.Decode(r.Base, r.Revision, r.Value)
+		if err != nil {
+			return nil, err
+		}
+		out.Changes = append(out.Changes, &controllerv1.DefinitionChange{Revision: e.Revision, Base: e.Base,
+			Number: e.Number, At: timestamppb.New(e.At), Who: e.Who, File: e.File, Message: e.Message,
+			Restores: e.Restores, Objects: e.Objects, Left: int32(min(e.Left, 1<<30)), Gap: e.Gap})
+	}
+	return out, nil
+}
+
+// CompareDefinitions says what is different between two definitions.
+func (h historian) CompareDefinitions(ctx context.Context, q *controllerv1.CompareDefinitionsRequest) (
+	*controllerv1.CompareDefinitionsResponse, error) {
+	from, _, err := h.at(ctx, q.GetFrom())
+	if err != nil {
+		return nil, err
+	}
+	to, revision, err := h.at(ctx, q.GetTo())
+	if err != nil {
+		return nil, err
+	}
+	return &controllerv1.CompareDefinitionsResponse{From: q.GetFrom(), To: revision,
+		Objects: objectChanges(from, slice.Between(from, to))}, nil
+}
+
+// GetPastDefinition reads an earlier definition.
+func (h historian) GetPastDefinition(ctx context.Context, q *controllerv1.GetPastDefinitionRequest) (
+	*controllerv1.GetPastDefinitionResponse, error) {
+	set, revision, err := h.at(ctx, q.GetRevision())
+	if err != nil {
+		return nil, err
+	}
+	v, err := inventory.New(set)
+	if err != nil {
+		return nil, err
+	}
+	d, err := v.Definition()
+	if err != nil {
+		return nil, err
+	}
+	text, err := spec.FormatDefinition(d)
+	return &controllerv1.GetPastDefinitionResponse{Revision: revision, Content: notShown(set) + string(text)}, err
+}
+
+// at is the definition of a revision; 0 for the one that is in force.
+func (h historian) at(ctx context.Context, revision int64) (*slice.Set, int64, error) {
+	if err := h.Store.Sync(ctx); err != nil {
+		return nil, 0, storeError(err)
+	}
+	h.fleet.mu.Lock()
+	now, current := h.fleet.inventory.Objects(), h.fleet.revision
+	h.fleet.mu.Unlock()
+	if revision == 0 || revision == current {
+		return now, current, nil
+	}
+	// A definition that was changed without a record is whole in the record of the change that came after it.
+	next, err := h.Past.On(ctx, revision)
+	if err != nil {
+		return nil, 0, storeError(err)
+	}
+	if next != nil {
+		s, err := h.step(ctx, *next)
+		if err != nil {
+			return nil, 0, err
+		}
+		if s.Since == 0 {
+			return s.Before(), revision, nil
+		}
+	}
+	stretch, err := h.stretch(ctx, revision)
+	if err != nil {
+		return nil, 0, err
+	}
+	set, err := history.After(stretch)
+	return set, revision, err
+}
+
+// stretch are the changes from the last whole definition to that revision.
+func (h historian) stretch(ctx context.Context, revision int64) (steps []history.Step, err error) {
+	list, err := h.Past.Newest(ctx, revision, history.Stretch)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	if len(list) == 0 || list[0].Revision != revision {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Sprintf("revision %d is none of the definition's, or "+
+			"its time in the history is over: heddle definition history lists those that are kept", revision))
+	}
+	for _, r := range list {
+		s, err := h.step(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if steps = append(steps, s); s.Since == 0 {
+			break
+		}
+	}
+	slices.Reverse(steps)
+	return steps, nil
+}
+
+// step is a record with its body.
+func (h historian) step(ctx context.Context, r store.Record) (s history.Step, err error) {
+	var packed []byte
+	if s.Entry, packed, err = history.Decode(r.Base, r.Revision, r.Value); err != nil {
+		return s, err
+	}
+	if s.Pieces > 0 {
+		if packed, err = h.Past.Kept(ctx, s.Base, s.ID, s.Pieces); errors.Is(err, store.ErrPieceMissing) {
+			return s, fmt.Errorf("revision %d: %w", s.Revision, err)
+		} else if err != nil {
+			return s, storeError(err)
+		}
+	}
+	s.Body, err = history.Unpack(packed)
+	return s, err
+}
