@@ -67,13 +67,14 @@ func newPortStaticList(d Deps, t *fleetTarget) *cobra.Command {
 
 func staticTable(list []api.StaticPort) *table {
 	head := []string{"PORT", "SWITCH", "PORT GROUP", "STATE", "HOST", "NAME", "VM", "ADAPTER", "CONFLICT"}
-	tab := &table{head: head, right: columns(head, "PORT"), keep: columns(head, "PORT", "STATE", "HOST"),
-		names: columns(head, "SWITCH", "PORT GROUP", "NAME", "VM", "ADAPTER")}
+	tab := &table{head: head, right: columns(head, "PORT"), keep: columns(head, "PORT", "STATE"),
+		names:  columns(head, "SWITCH", "PORT GROUP", "HOST", "NAME", "VM", "ADAPTER"),
+		narrow: []func(*table){leaveOutTheOnly("SWITCH"), leaveOut("ADAPTER")}}
 	labels := slices.ContainsFunc(list, func(p api.StaticPort) bool { return p.Label != "" })
 	if labels {
 		tab.head = slices.Insert(head, 1, "LABEL")
-		tab.right, tab.keep = columns(tab.head, "PORT"), columns(tab.head, "PORT", "STATE", "HOST")
-		tab.names = columns(tab.head, "LABEL", "SWITCH", "PORT GROUP", "NAME", "VM", "ADAPTER")
+		tab.right, tab.keep = columns(tab.head, "PORT"), columns(tab.head, "PORT", "STATE")
+		tab.names = columns(tab.head, "LABEL", "SWITCH", "PORT GROUP", "HOST", "NAME", "VM", "ADAPTER")
 	}
 	for _, p := range list {
 		cells := []string{dash(p.Port), p.Switch, p.PortGroup, staticState(p), dash(p.Host), dash(p.Name), dash(p.VM),
