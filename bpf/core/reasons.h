@@ -34,12 +34,13 @@ enum reason {
 	REASON_GUEST_LINK_CONTROL = 24,
 	REASON_MAC_TABLE_FULL = 25, /* for a whole frame: the host's table of learned MACs is full */
 	REASON_LOOP_BLOCKED = 26, /* a loop goes through the port, or the frame is a probe that looks for one */
-	REASON_RECEIVER_WAITING = 27, /* for one copy: the receiver's guest runs elsewhere */
+	REASON_RECEIVER_WAITING = 27, /* for one copy: the receiver's guest is to arrive by a migration */
 	REASON_IP_SOURCE_NOT_ALLOWED = 28, /* the port's owner sent IP from an address that is not its own */
 	REASON_ARP_SENDER_NOT_ALLOWED = 29, /* likewise ARP */
 	REASON_ND_TARGET_NOT_ALLOWED = 30, /* it advertised such an address to its neighbours */
 	REASON_GUEST_DHCP_SERVER = 31,
 	REASON_GUEST_ROUTER_ADVERTISEMENT = 32,
+	REASON_GUEST_ELSEWHERE = 33, /* for one copy: the receiver's guest has left by a migration */
 	REASON_COUNT, /* one more than the highest */
 };
 

@@ -71,6 +71,7 @@ enum port_rule {
 	RULE_PASS_CDP = 1 << 5,
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
 	RULE_WAITS = 1 << 12, /* the port waits for its guest, until stage/wait.h says that the wait is over */
+	RULE_LEFT = 1 << 14, /* with RULE_WAITS: its guest was here, and has left */
 	RULE_SIBLINGS = 1 << 13, /* the port has siblings: see port.siblings */
 	RULE_GUARDS_ADDRESSES = 1 << 20, /* its owner may use only its own IP addresses (stage/guard.h) */
 	RULE_NO_DHCP_SERVER = 1 << 21, /* its owner may not answer DHCP */

@@ -165,6 +165,44 @@ INLINE void watch_for_loop(struct frame *f)
 		sign_of_loop(f->slot, SIGN_OWNED, f->segment, mac);
 }
 
+/* The port on which the MAC was learned, if the entry has not expired and the port is still in the segment; else 0. */
+INLINE u32 learned_at(struct frame *f)
+{
+	struct mac_key k;
+	struct learned *e;
+	struct port *r;
+	u32 slot;
+
+	if (!(f->in->flags & SWITCH_LEARNS))
+		return 0;
+	mac_key_of(&k, f->segment, f->dst);
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (!e)
+		return 0;
+	slot = e->slot;
+	r = port_at(f->half, slot);
+	if (!r || (r->flags & (PORT_CONNECTED | PORT_LEARNS)) != (PORT_CONNECTED | PORT_LEARNS))
+		return 0;
+	if (elapsed(f->now, e->seen) > r->ageing) /* S17, S93 */
+		return 0;
+	return admits(f->half, r, f->segment) ? slot : 0;
+}
+
+/* A frame from outside, for a MAC of a port whose guest has left: the physical network does not know yet where the
+ * guest runs (S99). A port that receives unknown destinations is considered with the others. */
+NOINLINE u32 refuse_left(struct frame *f)
+{
+	u32 slot = owner_of(f, f->dst) ?: learned_at(f);
+	struct port *r = port_at(f->half, slot);
+
+	if (!slot || !r || !(r->rules & RULE_LEFT) || r->flags & (PORT_FLOODS | PORT_PROMISCUOUS))
+		return 0;
+	if (!admits(f->half, r, f->segment) || refuse_port(f, slot, r, true) != REASON_GUEST_ELSEWHERE)
+		return 0;
+	count_refusal(f, slot, REASON_GUEST_ELSEWHERE);
+	return slot;
+}
+
 /* Group destinations and unknown unicast. */
 NOINLINE s32 flood(struct frame *f)
 {
@@ -176,6 +214,8 @@ NOINLINE s32 flood(struct frame *f)
 	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f))
 		return stop_storm(f);
 	uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
+	if (f->class == CLASS_UNICAST && f->in->flags & PORT_UPLINK)
+		refuse_left(f);
 	g = group_of(f);
 	if (g)
 		consider_all(f, f->class == CLASS_UNICAST ? &g->unknown : &g->all);

@@ -29,29 +29,16 @@ INLINE u32 known_by_owner(struct frame *f)
 	return admits(f->half, r, f->segment) ? slot : 0;
 }
 
-/* The port on which the MAC was learned, if the entry has not expired and the port is still in the segment; else 0. */
+/* The port on which the MAC was learned, if its guest runs here (S99); else 0. */
 INLINE u32 known_by_learning(struct frame *f)
 {
-	struct mac_key k;
-	struct learned *e;
+	u32 slot = learned_at(f);
 	struct port *r;
-	u32 slot;
 
-	if (!(f->in->flags & SWITCH_LEARNS))
+	if (!slot)
 		return 0;
-	mac_key_of(&k, f->segment, f->dst);
-	e = bpf_map_lookup_elem(&macs, &k);
-	if (!e)
-		return 0;
-	slot = e->slot;
 	r = port_at(f->half, slot);
-	if (!r || (r->flags & (PORT_CONNECTED | PORT_LEARNS)) != (PORT_CONNECTED | PORT_LEARNS))
-		return 0;
-	if (elapsed(f->now, e->seen) > r->ageing) /* S17, S93 */
-		return 0;
-	if (waits(slot, r)) /* S99 */
-		return 0;
-	return admits(f->half, r, f->segment) ? slot : 0;
+	return r && !waits(slot, r) ? slot : 0;
 }
 
 /* The common case, a frame with one receiver: the known one when nobody listens in, or the uplink when nobody else

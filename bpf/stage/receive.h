@@ -40,7 +40,7 @@ INLINE enum reason refuse_port(struct frame *f, u32 slot, const struct port *r, 
 	enum reason why = refuse_known(f, r);
 
 	if (UNLIKELY(r->rules & RULE_WAITS) && (r->flags & (PORT_BLOCKED | PORT_UP)) == PORT_UP && waits(slot, r))
-		return REASON_RECEIVER_WAITING; /* S99 */
+		return r->rules & RULE_LEFT ? REASON_GUEST_ELSEWHERE : REASON_RECEIVER_WAITING; /* S99 */
 	if (known || f->from_host || !(f->in->flags & PORT_UPLINK) || (why && why != REASON_MTU_EXCEEDED))
 		return why;
 	return refuse_loop(f, r) ?: why;

@@ -41,7 +41,8 @@ const (
 	ReasonNDTargetNotAllowed       Reason = 30
 	ReasonGuestDHCPServer          Reason = 31
 	ReasonGuestRouterAdvertisement Reason = 32
-	ReasonCount                    Reason = 33
+	ReasonGuestElsewhere           Reason = 33
+	ReasonCount                    Reason = 34
 )
 
 var reasonNames = [...]string{
@@ -77,6 +78,7 @@ var reasonNames = [...]string{
 	30: "nd-target-not-allowed",
 	31: "guest-dhcp-server",
 	32: "guest-router-advertisement",
+	33: "guest-elsewhere",
 }
 
 // Values of enum reason_room.
@@ -148,6 +150,7 @@ const (
 	RulePassCDP         = 32
 	RuleLoopBlocked     = 256
 	RuleWaits           = 4096
+	RuleLeft            = 16384
 	RuleSiblings        = 8192
 	RuleGuardsAddresses = 1048576
 	RuleNoDHCPServer    = 2097152

@@ -111,7 +111,7 @@ func (an *answers) traceHost() (*trace.Host, error) {
 	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts),
 		NewModel: model.New, File: an.state.Config.File,
 		RunTime: map[string]spec.Port{}, ByCommand: map[string]trace.ByCommand{}, Groups: an.ports.traceGroups(),
-		Waiting: map[plan.PortID]problem.Problem{}}
+		Silent: map[plan.PortID]trace.Silence{}, Waiting: map[plan.PortID]problem.Problem{}}
 	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p
 	}
@@ -121,6 +121,11 @@ func (an *answers) traceHost() (*trace.Host, error) {
 			by.PortGroup = p.PortGroup
 		}
 		h.ByCommand[name] = by
+	}
+	for _, w := range an.state.Waits {
+		if w.Silent() {
+			h.Silent[w.ID] = trace.Silence{Why: w.Text(), Since: w.Since}
+		}
 	}
 	an.effect.eachMember(func(id plan.PortID) {
 		if why := an.attaching.whyNotAttached(id); !why.None() {

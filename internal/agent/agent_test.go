@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
@@ -295,5 +296,58 @@ func TestOverrideThatNoLongerFitsAtStartLeavesThePortAsTheFileHasIt(t *testing.T
 	}
 	if names := []string{r.ports.cfg.Ports[0].Name, r.ports.cfg.Ports[1].Name}; names[0] != "a" || names[1] != "b" {
 		t.Errorf("order of the file is lost: %v", names)
+	}
+}
+
+func TestAPortMovesToAnotherSwitch(t *testing.T) {
+	two := strings.Replace(base, "\nports:\n", "\n  - name: dmz\n    portGroups: [{name: inner}, {name: web}]\nports:\n", 1)
+	r := newRig(t, two)
+	r.dev.veth("pv", "02:00:00:00:00:0c")
+	r.settler.settle()
+	if err := r.connect(spec.Port{Name: "v", Switch: "lab", PortGroup: "web", Device: "pv"}); err != nil {
+		t.Fatal(err)
+	}
+	move := func(port, sw, group string) (out *api.Applied, err error) {
+		err = r.command(func(ctx context.Context) error {
+			out, err = r.commands.Move(ctx, api.Move{Port: port, Switch: sw, PortGroup: group})
+			return err
+		})
+		return out, err
+	}
+	was, now := plan.PortID{Switch: "lab", Name: "v"}, plan.PortID{Switch: "dmz", Name: "v"}
+	mac := r.state.Of(was).MAC
+	for _, row := range []struct{ port, sw, group, says string }{
+		{"v", "none", "web", "switch none with port group web does not exist"},
+		{"v", "dmz", "none", "switch dmz with port group none does not exist"},
+		{"a", "dmz", "web", "port a is declared in"},
+		{"nobody", "dmz", "", "nobody"},
+	} {
+		if _, err := move(row.port, row.sw, row.group); err == nil || !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s to %s/%s: %v, want %q", row.port, row.sw, row.group, err, row.says)
+		}
+	}
+	if len(r.kernel.succeeded) != 0 || r.state.Of(was) == nil {
+		t.Fatalf("refused moves changed something: %v", r.kernel.succeeded)
+	}
+	out, err := move("v", "dmz", "")
+	if err != nil || len(out.Changes) != 1 || out.Changes[0].Field != "switch" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if h := r.state.Of(now); h == nil || h.MAC != mac || r.state.Of(was) != nil || len(r.saved().Released) != 0 ||
+		r.kernel.succeeded[0] != [3]plan.PortID{now, was, {}} {
+		t.Errorf("the device is not handed on as it is: held %+v, renamed %v", r.state.Held, r.kernel.succeeded)
+	}
+	if p := planned(r.kernel.last().Plan, "v"); p.ID != now || p.PortGroup != "web" {
+		t.Errorf("in the plan: %+v", p)
+	}
+	n := len(r.kernel.applied)
+	if out, err := move("v", "dmz", ""); err != nil || len(out.Changes) != 0 || len(r.kernel.applied) != n {
+		t.Errorf("a second time: %+v, %v", out, err)
+	}
+	if out, err := move("v", "dmz", "inner"); err != nil || len(out.Changes) != 1 || out.Changes[0].Field != "portGroup" {
+		t.Errorf("to another port group of its switch: %+v, %v", out, err)
+	}
+	if err := r.restart(two); err != nil || planned(r.kernel.last().Plan, "v").ID != now {
+		t.Errorf("after a restart: %v", err)
 	}
 }

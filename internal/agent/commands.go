@@ -136,9 +136,15 @@ func (ps *ports) blockedUnder(port string, o state.Override) (bool, error) {
 	return found != nil && found.Policy.Blocked.V, nil
 }
 
-// Move puts a port into another port group of its switch. A declared port stays there until it is moved back or its
+// Move puts a port into another port group of its switch, or of another one. A declared port stays there until it is moved back or its
 // owner disconnects (S10).
 func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
+	if across, err := c.switchOf(ctx, &q); err != nil || across {
+		if err != nil {
+			return nil, err
+		}
+		return c.moveAcross(ctx, q)
+	}
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
 		func() (err error) {

@@ -53,7 +53,7 @@ func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	if w == nil {
 		return problem.Problem{}
 	}
-	f.Wait, f.Awake = w.Number, w.Awake
+	f.Wait, f.Left, f.Awake = w.Number, w.Left, w.Awake
 	if !w.Overdue(time.Now()) {
 		return problem.Problem{}
 	}
@@ -283,7 +283,7 @@ func (wt *waiting) activateWaits() {
 	d.Facts = maps.Clone(d.Facts)
 	for _, w := range wt.state.Waits {
 		if f, ok := d.Facts[w.ID]; ok {
-			f.Wait, f.Awake = w.Number, w.Awake
+			f.Wait, f.Left, f.Awake = w.Number, w.Left, w.Awake
 			d.Facts[w.ID] = f
 		}
 	}

@@ -136,6 +136,30 @@ type Audit struct {
 	Unreachable []string `json:"unreachable"`
 }
 
+// AuditChain is what the check of an audit log found: each line has a hash of itself and the line before.
+type AuditChain struct {
+	Controller string `json:"controller"`
+	// Series is "changes" or "refusals".
+	Series string `json:"series"`
+	// Lines were checked; Unchained of them have no hash, since an earlier version wrote them.
+	Lines     int `json:"lines"`
+	Unchained int `json:"unchained"`
+	// Head is the hash of the last line, Number that of its entry.
+	Head   string `json:"head"`
+	Number int64  `json:"number"`
+	// Known: the head that was asked for is the hash of one of the lines.
+	Known bool `json:"known"`
+	// Faults say which lines do not fit.
+	Faults []string `json:"faults"`
+}
+
+// AuditCheck is the check of all audit logs.
+type AuditCheck struct {
+	Chains []AuditChain `json:"chains"`
+	// Unreachable are the names of controllers that do not answer.
+	Unreachable []string `json:"unreachable"`
+}
+
 // accessCalls are those of who may do what.
 type accessCalls struct {
 	fleet *Fleet
@@ -183,5 +207,14 @@ func (a accessCalls) RevokeToken(ctx context.Context, id string) error {
 func (a accessCalls) Audit(ctx context.Context, q AuditQuery) (*Audit, error) {
 	out, err := call[Audit, controllerv1.ListAuditRequest, controllerv1.ListAuditResponse](ctx, a.fleet,
 		a.rpc.ListAudit, q)
+	return &out, err
+}
+
+// VerifyAudit checks that the audit logs are as they were written. head is the hash of a line, "" for none.
+func (a accessCalls) VerifyAudit(ctx context.Context, head string) (*AuditCheck, error) {
+	out, err := call[AuditCheck, controllerv1.VerifyAuditRequest, controllerv1.VerifyAuditResponse](ctx, a.fleet,
+		a.rpc.VerifyAudit, struct {
+			Head string `json:"head"`
+		}{head})
 	return &out, err
 }

@@ -387,9 +387,12 @@ type Block struct {
 	Window
 }
 
-// Move puts a port into another port group of its switch.
+// Move puts a port into another port group of its switch, or of another switch of the host.
 type Move struct {
-	Port      string `json:"port"`
+	Port string `json:"port"`
+	// Switch may be empty: then the port stays at its switch.
+	Switch string `json:"switch"`
+	// PortGroup may be empty where there is a switch: then it is the port group of the name that the port's has now.
 	PortGroup string `json:"portGroup"`
 	ReadAt    int64  `json:"readAt"` // as in Apply
 	Window

@@ -235,7 +235,7 @@ func newAudit(d Deps) *cobra.Command {
 		"happens. Reading is not recorded, " +
 		"but for captures and traces."
 	t.flag(d, c, defaultController)
-	c.AddCommand(newAuditList(d, t))
+	c.AddCommand(newAuditList(d, t), newAuditVerify(d, t))
 	return c
 }
 

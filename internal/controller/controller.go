@@ -43,6 +43,8 @@ type Options struct {
 	Socket string
 	// Name is that of a new cluster, for people; Controller that of this controller.
 	Name, Controller string
+	// EtcdQuota is how large the database of the etcd in this process may grow, in bytes; 0 = store.DefaultQuota.
+	EtcdQuota int64
 	// Outside is an existing etcd cluster; without endpoints, etcd runs in this process.
 	Outside Outside
 	// History says how much of the definition's history is kept.
@@ -111,7 +113,10 @@ func run(ctx context.Context, o Options) (ended error) {
 		return errors.Join(err, listen.close())
 	}
 	self.Version = o.Version
-	if err := server.Announce(ctx, self.Controller); err != nil {
+	switch err := server.Announce(ctx, self.Controller); {
+	case errors.Is(err, store.ErrNoSpace): // hosts are served all the same
+		o.Log.Warn("this controller's address and version are not written", "err", err)
+	case err != nil:
 		return errors.Join(err, listen.close())
 	}
 	return serve(ctx, o, st, server, self, listen, anew)

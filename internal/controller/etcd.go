@@ -63,13 +63,13 @@ func begin(ctx context.Context, o Options) (*self, *store.Store, error) {
 }
 
 // alone are the options of a store that meets no others.
-func (s *self) alone(log *slog.Logger) store.Options {
-	return store.Options{Dir: s.file(etcdDir), Name: s.ID, Log: log}
+func (s *self) alone(o Options) store.Options {
+	return store.Options{Dir: s.file(etcdDir), Name: s.ID, Log: o.Log, QuotaBytes: o.EtcdQuota}
 }
 
 // embedded are the options of this controller's own etcd, and the authority that its connections to the others need.
 func (s *self) embedded(ctx context.Context, o Options, doc *pki.Document) (store.Options, *pki.Document, error) {
-	opts := s.alone(o.Log)
+	opts := s.alone(o)
 	listen, advertise, err := o.peers()
 	if err != nil || listen == "" {
 		return opts, doc, err
@@ -108,7 +108,7 @@ func (s *self) begun() bool {
 // firstAuthority is the authority of a cluster that begins here, or of a data directory that lacks the copy.
 func (s *self) firstAuthority(ctx context.Context, o Options) (*pki.Document, error) {
 	if s.begun() {
-		st, err := store.Open(ctx, s.alone(o.Log))
+		st, err := store.Open(ctx, s.alone(o))
 		if err != nil {
 			return nil, fmt.Errorf("%s is missing: %w", s.file(authorityFile), err)
 		}

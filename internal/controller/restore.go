@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -61,13 +60,13 @@ func RestoreState(ctx context.Context, o Options, r Restore) (*Restored, error) 
 		return nil, err
 	}
 	out := &Restored{}
-	opts := s.alone(o.Log)
+	opts := s.alone(o)
 	opts.ForceNewCluster = r.Force
 	if r.Force && !s.begun() {
 		return nil, fmt.Errorf("%s has no data of a controller", s.file(etcdDir))
 	}
 	if !r.Force {
-		if out.Aside, err = s.fromSnapshot(r.File, o.Log); err != nil {
+		if out.Aside, err = s.fromSnapshot(r.File, o); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +100,7 @@ func (r *Restore) secret(own string) (pki.Secret, error) {
 }
 
 // fromSnapshot makes the data of etcd from a snapshot, and says where the data from before is.
-func (s *self) fromSnapshot(file string, log *slog.Logger) (aside string, err error) {
+func (s *self) fromSnapshot(file string, o Options) (aside string, err error) {
 	if _, err := os.Stat(file); err != nil {
 		return "", err
 	}
@@ -112,7 +111,7 @@ func (s *self) fromSnapshot(file string, log *slog.Logger) (aside string, err er
 			return "", err
 		}
 	}
-	if err := store.Restore(file, s.alone(log)); err != nil {
+	if err := store.Restore(file, s.alone(o)); err != nil {
 		if aside != "" {
 			err = errors.Join(err, os.RemoveAll(dir), os.Rename(aside, dir))
 		}

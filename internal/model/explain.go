@@ -152,6 +152,10 @@ func (w why) whyRefused(at arrivalPoint, reason abi.Reason) string {
 		return "Heddle has blocked it: " + at.port.fact.LoopBlocked.Cause()
 	case abi.ReasonReceiverDown:
 		return "its device is down"
+	case abi.ReasonReceiverWaiting:
+		return "its guest has not arrived yet"
+	case abi.ReasonGuestElsewhere:
+		return "its guest has left by a migration"
 	case abi.ReasonMACChange:
 		p := at.port
 		return fmt.Sprintf(

@@ -57,12 +57,20 @@ func (sw *vswitch) receiverOf(mac plan.MAC, seg Segment) *port {
 	return o
 }
 
-// learnedOn is the port on which the destination was learned, while that entry is valid (S12, S17, S93, S99, D5).
+// learnedOn is the port on which the destination was learned, if its guest runs here (S99).
 func (r *run) learnedOn() *port {
-	e := r.sw.learned[station{r.seg, r.head.dst}]
-	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) ||
-		r.sw.waits(e.port) {
+	e := r.learnedEntry()
+	if e == nil || r.sw.waits(e.port) {
 		return nil
 	}
 	return e.port
+}
+
+// learnedEntry is the entry of the destination, while it is valid (S12, S17, S93, D5).
+func (r *run) learnedEntry() *entry {
+	e := r.sw.learned[station{r.seg, r.head.dst}]
+	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) {
+		return nil
+	}
+	return e
 }

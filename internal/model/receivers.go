@@ -1,5 +1,7 @@
 package model
 
+import "heddle/internal/abi"
+
 // receivers lists who is considered for a copy (frame-rules §4): ports in the plan's order, and at most one uplink.
 // noUplink is set when a copy is due to an uplink but the team yields none.
 func receivers(r *run) (ports []*port, up *uplink, noUplink bool) {
@@ -36,6 +38,25 @@ func (r *run) considers(p *port) bool {
 	default: // S13, S14, S32
 		return p.floods() || p.promiscuous()
 	}
+}
+
+// leftBehind returns the port that owns the destination of a frame from outside, or has learned it, and is silent
+// because its guest has left (S99); nil for none, and for one that is considered with the other ports.
+func (r *run) leftBehind() *port {
+	if r.via == nil || r.head.class != unicast || r.target != unknown {
+		return nil
+	}
+	var p *port
+	if owners := r.sw.owner[r.head.dst]; len(owners) > 0 {
+		p = owners[0]
+	} else if e := r.learnedEntry(); e != nil {
+		p = e.port
+	}
+	if p == nil || !p.fact.Left || !p.admits(r.seg) || r.considers(p) ||
+		r.h.rules.portRules(r, p) != abi.ReasonGuestElsewhere {
+		return nil
+	}
+	return p
 }
 
 // wantsUplink reports whether a copy is due to the sender's uplink: if the destination is not known here, or always

@@ -15,6 +15,9 @@ func portRules(r *run, to *port) abi.Reason {
 	case !to.fact.Up:
 		return abi.ReasonReceiverDown
 	case r.sw.waits(to): // S99
+		if to.fact.Left {
+			return abi.ReasonGuestElsewhere
+		}
 		return abi.ReasonReceiverWaiting
 	case to.violation: // S3
 		return abi.ReasonMACChange

@@ -142,6 +142,9 @@ func (r *run) deliver() {
 		r.refuse(plan.PortID{}, nil, abi.ReasonStormControl)
 	}
 	copies := len(r.res.Copies)
+	if p := r.leftBehind(); p != nil {
+		r.refuse(p.ID, p.tally, abi.ReasonGuestElsewhere)
+	}
 	for _, p := range ports {
 		r.toPort(p)
 	}

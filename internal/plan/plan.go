@@ -221,6 +221,8 @@ type Fact struct {
 	// or has just taken it away (S99). Every wait of a host has a higher number than those before; 0 = none. The
 	// port's first frame ends the wait.
 	Wait uint32 `json:"wait,omitzero"`
+	// Left: that wait is for a guest that was here and has left. Otherwise one is to arrive.
+	Left bool `json:"left,omitzero"`
 	// Awake: that wait is known to have ended.
 	Awake bool `json:"awake,omitzero"`
 	// Out says why an uplink is not used although it is up: it must stay up for a while first, its beacons get

@@ -36,7 +36,7 @@ func RuleOf(procedure string) Rule {
 	case "ReleaseStaticPort", "SettleStaticPort", "SyncHosts":
 		return Rule{Role: identity.Operator, Audit: true}
 	// The lists of who may do what, and of who did what, show more than the network.
-	case "ListAPITokens", "ListAudit":
+	case "ListAPITokens", "ListAudit", "VerifyAudit":
 		return Rule{Role: identity.Admin}
 	}
 	return Rule{Role: identity.Admin, Audit: true}

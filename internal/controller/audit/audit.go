@@ -47,6 +47,8 @@ type Entry struct {
 	Error string `json:"error,omitempty"`
 	// Times is how many refusals the entry stands for, where that is more than one.
 	Times int `json:"times,omitempty"`
+	// After is the hash of the line before, of the first line of a file: the file before it may have been removed.
+	After string `json:"after,omitempty"`
 }
 
 // Bounds of one entry, in bytes and in objects.
@@ -118,9 +120,15 @@ func Open(dir string, b Bounds, now func() time.Time) (*Log, error) {
 			return nil, fmt.Errorf("the audit log: %w", err)
 		}
 		l.next = max(l.next, last)
+		if s.chain, err = s.lastLink(); err != nil {
+			return nil, fmt.Errorf("the audit log: %w", err)
+		}
 	}
 	return l, nil
 }
+
+// Dir is the directory of the files.
+func (l *Log) Dir() string { return l.changes.dir }
 
 // Close ends the record.
 func (l *Log) Close() error { return errors.Join(l.changes.close(), l.refusals.close()) }
@@ -136,7 +144,7 @@ func (l *Log) number() int64 {
 // changed.
 func (l *Log) Begin(e Entry) (*Call, error) {
 	e.Number, e.At, e.Result = l.number(), l.now().UTC(), Begun
-	if err := l.changes.append(e.Number, e.bounded()); err != nil {
+	if err := l.changes.append(e.bounded()); err != nil {
 		return nil, fmt.Errorf("the audit log can't be written, so that nothing is changed: %w", err)
 	}
 	return &Call{log: l, number: e.Number}, nil
@@ -151,12 +159,12 @@ type Call struct {
 // End records what became of it. Objects are added to those of the beginning.
 func (c *Call) End(result Result, objects []string, why string) error {
 	now := c.log.now().UTC()
-	return c.log.changes.append(c.number, Entry{Number: c.number, At: now, Objects: objects, Result: result,
+	return c.log.changes.append(Entry{Number: c.number, At: now, Objects: objects, Result: result,
 		Error: why}.bounded())
 }
 
 // Refuse records a refusal.
 func (l *Log) Refuse(e Entry) error {
 	e.Number, e.At, e.Result = l.number(), l.now().UTC(), Refused
-	return l.refusals.append(e.Number, e.bounded())
+	return l.refusals.append(e.bounded())
 }

@@ -30,6 +30,7 @@ type series struct {
 	size    int64
 	written int64 // bytes since the series was opened, of all files
 	fresh   bool  // the next file is a new one
+	chain   link  // of the last line
 }
 
 func newSeries(dir, name string, most int64, files int) *series {
@@ -44,12 +45,8 @@ func (s *series) paths() ([]string, error) {
 }
 
 // append writes a line, and returns when it is on disk. Of several that write at a time, one syncs for all.
-func (s *series) append(number int64, e Entry) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	upTo, err := s.write(number, append(line, '\n'))
+func (s *series) append(e Entry) error {
+	upTo, err := s.write(e)
 	if err != nil {
 		return err
 	}
@@ -72,17 +69,30 @@ func (s *series) append(number int64, e Entry) error {
 	return nil
 }
 
-// write writes a line, and returns up to where the series has to be synced to have it on disk.
-func (s *series) write(number int64, line []byte) (int64, error) {
+// write writes a line for an entry, and returns up to where the series has to be synced to have it on disk.
+func (s *series) write(e Entry) (int64, error) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return 0, err
+	}
+	number, more := e.Number, int64(len(line)+longestChain)
 	s.mu.Lock()
-	for s.due(int64(len(line))) {
+	for s.due(more) {
 		s.mu.Unlock()
-		if err := s.turn(number, int64(len(line))); err != nil {
+		if err := s.turn(number, more); err != nil {
 			return 0, err
 		}
 		s.mu.Lock()
 	}
 	defer s.mu.Unlock()
+	if s.size == 0 {
+		e.After = s.chain.String()
+		if line, err = json.Marshal(e); err != nil {
+			return 0, err
+		}
+	}
+	line, next := chained(s.chain, line)
+	line = append(line, '\n')
 	if n, err := s.file.Write(line); err != nil {
 		if n > 0 { // no half lines
 			err = errors.Join(err, s.file.Truncate(s.size))
@@ -91,6 +101,7 @@ func (s *series) write(number int64, line []byte) (int64, error) {
 	}
 	s.size += int64(len(line))
 	s.written += int64(len(line))
+	s.chain = next
 	return s.written, nil
 }
 

@@ -3,6 +3,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -112,6 +113,8 @@ func runFlags(f *pflag.FlagSet, o *controller.Options) {
 	f.StringVar(&o.AdvertisePeers, "advertise-peers", "", "where the other controllers find this one, HOST:PORT\n"+
 		"(default: the host of --advertise and the port of --listen-peers)")
 	f.StringVar(&o.Controller, "name", "", "name of this controller, for people (default: the machine's)")
+	f.Var(quota{&o.EtcdQuota}, "etcd-quota", "how large the database of the etcd inside may grow, such as 512MiB or\n"+
+		"16GiB; the same for every controller (default 8GiB)")
 	f.StringVar(&o.Name, "cluster-name", "heddle", "name of a new cluster, for people")
 	f.Int64Var(&o.History.Changes, "history-changes", history.DefaultKeep().Changes,
 		"how many changes of the definition "+
@@ -143,6 +146,10 @@ func etcdFlags(f *pflag.FlagSet, e *controller.Outside) {
 // complete is what flags leave open.
 func complete(o *controller.Options) (err error) {
 	o.Version = version()
+	if o.EtcdQuota > 0 && len(o.Outside.Endpoints) > 0 {
+		return errors.New("--etcd-quota is for the etcd inside of the controller: the one of --etcd-endpoints has its " +
+			"own, --quota-backend-bytes")
+	}
 	if o.API, err = apiAddress(o.API, o.Listen); err != nil {
 		return err
 	}

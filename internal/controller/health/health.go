@@ -68,7 +68,7 @@ func alarms(s *api.StoreStatus) api.HealthFinding {
 	}
 	return finding("alarms", api.HealthWrong, "etcd has raised "+strings.Join(s.Alarms, ", "),
 		"with NOSPACE nothing can be changed: the controller makes space by itself within a minute; where that is not "+
-			"enough, remove objects. With CORRUPT see the how-to on a lost controller")
+			"enough, start every controller with a larger --etcd-quota. With CORRUPT see the how-to on a lost controller")
 }
 
 func quota(s *api.StoreStatus) api.HealthFinding {
@@ -79,7 +79,7 @@ func quota(s *api.StoreStatus) api.HealthFinding {
 	share := float64(s.Size) / float64(s.Quota)
 	text := fmt.Sprintf("etcd's database has %s of its %s, %s of it in use", size(s.Size), size(s.Quota), size(s.InUse))
 	const remedy = "the controller compacts and defragments by itself; where what is in use grows, remove objects " +
-		"that are no longer needed"
+		"that are no longer needed, or start every controller with a larger --etcd-quota"
 	switch {
 	case share >= wrongQuota:
 		return finding(check, api.HealthWrong, text, remedy)

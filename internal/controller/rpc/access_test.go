@@ -23,6 +23,7 @@ import (
 
 	controllerv1 "heddle/api/heddle/controller/v1"
 	"heddle/api/heddle/controller/v1/controllerv1connect"
+	"heddle/internal/controller/audit"
 	"heddle/internal/identity"
 )
 
@@ -438,4 +439,39 @@ func TestAccess_JoiningIsRecorded(t *testing.T) {
 		t.Errorf("recorded\n%s", strings.Join(got, "\n"))
 	}
 	has(t, "a refusal", got[1], "JoinHost REFUSED [name=esx2]", "is unknown to this cluster")
+}
+
+// The audit log of a controller is checked line by line; what somebody has changed in a file is named.
+func TestS104_AnAuditLogThatWasChangedIsFound(t *testing.T) {
+	c := newController(t)
+	log := must(audit.Open(filepath.Join(t.TempDir(), "audit"), audit.DefaultBounds(), c.now))(t)
+	c.Audit = log
+	for range 3 {
+		if err := log.Refuse(audit.Entry{Who: "eve", Call: "RemoveHost"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusals := func(head string) *controllerv1.AuditChain {
+		t.Helper()
+		out := must(people{c.Server}.VerifyAudit(t.Context(), &controllerv1.VerifyAuditRequest{Head: head}))(t)
+		if len(out.GetChains()) != 2 || out.GetChains()[1].GetSeries() != "refusals" {
+			t.Fatalf("the logs: %v", out)
+		}
+		return out.GetChains()[1]
+	}
+	whole := refusals("")
+	if whole.GetLines() != 3 || len(whole.GetFaults()) > 0 || whole.GetHead() == "" || whole.GetKnown() {
+		t.Errorf("as it was written: %v", whole)
+	}
+	if !refusals(whole.GetHead()).GetKnown() {
+		t.Error("the head that was noted is unknown")
+	}
+	files := must(filepath.Glob(filepath.Join(log.Dir(), "refusals-*.jsonl")))(t)
+	text := must(os.ReadFile(files[0]))(t)
+	if err := os.WriteFile(files[0], bytes.Replace(text, []byte("eve"), []byte("ann"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changed := refusals(""); len(changed.GetFaults()) == 0 {
+		t.Errorf("with another name in the first line: %v", changed)
+	}
 }

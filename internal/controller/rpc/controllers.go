@@ -73,10 +73,10 @@ func (r *roster) Announce(ctx context.Context, c Controller) error {
 		}
 		_, err = r.store.Write(ctx, []store.Change{{Key: key, Doc: doc, IfVersion: o.Version}})
 		if !isConflict(err) {
-			return storeError(err)
+			return err
 		}
 		if err := r.store.Sync(ctx); err != nil {
-			return storeError(err)
+			return err
 		}
 	}
 }

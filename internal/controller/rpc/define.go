@@ -48,7 +48,8 @@ func (p people) applyDefinition(ctx context.Context, q *controllerv1.ApplyDefini
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Store.Sync(ctx); err != nil {
+	err = p.Store.Sync(ctx)
+	if err != nil && (!q.GetDryRun() || !errors.Is(err, store.ErrNoSpace)) { // at the quota nobody can write
 		return nil, storeError(err)
 	}
 	if err := p.definitions().fold(ctx); err != nil {

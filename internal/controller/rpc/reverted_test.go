@@ -68,7 +68,10 @@ func TestS81_AVersionThatCutAHostOffIsNotSentToItAgain(t *testing.T) {
 	}
 	c.defineVLAN("66")
 	up()
-	c.await("b has it", func() bool { return other.content() == m.content() })
+	c.await("both have it", func() bool {
+		return m.content() != good.Set().Hash() && other.content() == m.content()
+	})
+	up()
 	bad := m.content()
 	reverted()
 	why := strings.Join(c.shown("a").GetProblems(), "\n")

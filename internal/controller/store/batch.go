@@ -53,6 +53,8 @@ type batcher struct {
 	// were seen say nothing.
 	resets func() int64
 	of     int64
+	// refused makes an error of etcd one of the store.
+	refused func(error) error
 }
 
 // written is a key's entry as of a revision.
@@ -64,7 +66,7 @@ type written struct {
 func newBatcher(s *Store) *batcher {
 	return &batcher{client: s.client, base: s.known, seen: s.mem.revision, resets: s.mem.resets,
 		collect: s.opts.Collect, timeout: s.opts.Timeout, queue: make(chan *request, MaxChanges),
-		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges,
+		recent: map[string]written{}, others: map[string]written{}, limit: MaxChanges, refused: s.refused,
 		held: func(key string) bool { _, ok := s.keys.parse(key); return ok }, past: s.keys.prefix + pastBelow}
 }
 
@@ -161,7 +163,7 @@ func (b *batcher) commit(ctx context.Context, batch []*request) {
 		compare, write, read := v.txn()
 		resp, err := b.client.Txn(ctx).If(compare...).Then(write...).Else(read...).Commit()
 		if err != nil {
-			b.answer(batch, result{err: wrap(err)})
+			b.answer(batch, result{err: b.refused(err)})
 			return
 		}
 		if resp.Succeeded {

@@ -35,6 +35,7 @@ func (s *Store) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.keeper.begin(ctx)
 	was := s.Cluster().Etcd
 	// A member that became a cluster of its own keeps etcd's identifier, and may lack what the others had.
 	forced := s.opts.ForceNewCluster && s.etcd != nil && !s.borrowed

@@ -46,7 +46,28 @@ func (u *Unavailable) Error() string {
 func (u *Unavailable) Unwrap() error { return u.Cause }
 
 // ErrNoSpace is returned when etcd's database has reached its quota.
-var ErrNoSpace = errors.New("etcd's database has reached its quota and takes no writes until space is made")
+var ErrNoSpace = errors.New("etcd's database has reached its quota and takes no changes until there is space")
+
+// What makes space: in an embedded etcd, and in one of others.
+const (
+	ownSpace = "the controller drops history and makes space by itself within a minute; where that is not enough, start " +
+		"every controller with a larger --etcd-quota"
+	outsideSpace = "who runs that etcd compacts and defragments it, or raises its --quota-backend-bytes, and then ends " +
+		"the alarm (etcdctl alarm disarm)"
+)
+
+// refused makes an error of etcd about a write one of the store. At the quota it says what to do, and has space made.
+func (s *Store) refused(err error) error {
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		return wrap(err)
+	}
+	remedy := outsideSpace
+	if s.etcd != nil {
+		remedy = ownSpace
+	}
+	s.keeper.hurry()
+	return fmt.Errorf("%w: %s. Hosts go on meanwhile", ErrNoSpace, remedy)
+}
 
 // ErrClosed is returned by a store that was closed.
 var ErrClosed = errors.New("the store was closed")

@@ -27,6 +27,9 @@ type Maintain struct {
 	Outside bool
 }
 
+// defragAbove is DefragAbove unless somebody says, or an eighth of the quota is less.
+const defragAbove = 256 << 20
+
 func (m Maintain) withDefaults(fast bool) Maintain {
 	if m.Every == 0 && fast {
 		m.Every = -1 // tests have it done when they want it
@@ -44,7 +47,7 @@ func (m Maintain) withDefaults(fast bool) Maintain {
 		m.DefragRatio = 2
 	}
 	if m.DefragAbove == 0 {
-		m.DefragAbove = 256 << 20
+		m.DefragAbove = defragAbove
 	}
 	return m
 }
@@ -63,6 +66,35 @@ type keeper struct {
 	marks        []mark
 	compacted    mark
 	defragmented time.Time
+	// reached has a signal when a write was refused for the quota.
+	reached chan struct{}
+}
+
+func newKeeper(s *Store) *keeper { return &keeper{s: s, reached: make(chan struct{}, 1)} }
+
+// hurry has space made soon.
+func (k *keeper) hurry() {
+	select {
+	case k.reached <- struct{}{}:
+	default:
+	}
+}
+
+// begin makes space in an embedded etcd that starts at its quota, before anything is written. It may start with a
+// larger quota than before, which ends the alarm.
+func (k *keeper) begin(ctx context.Context) {
+	if k.s.etcd == nil || k.s.borrowed {
+		return
+	}
+	for _, a := range k.s.etcd.Server.Alarms() { // what this member knows; nobody else is asked
+		if a.Alarm != etcdserverpb.AlarmType_NOSPACE {
+			continue
+		}
+		if err := k.makeSpace(ctx); err != nil {
+			k.s.log.Warn("etcd's database is at its quota, and no space could be made at the start", "err", err)
+		}
+		return
+	}
 }
 
 func (k *keeper) began(rev int64) {
@@ -110,11 +142,15 @@ func (k *keeper) run() {
 	}
 	tick := time.NewTicker(k.s.opts.Maintain.Every)
 	defer tick.Stop()
+	reached := k.reached
 	for {
 		select {
 		case <-k.s.ctx.Done():
 			return
 		case <-tick.C:
+			reached = k.reached
+		case <-reached: // once for each tick: where there is no space, more of it makes none
+			reached = nil
 		}
 		// A defragmentation takes some seconds for each GiB.
 		ctx, cancel := context.WithTimeout(k.s.ctx, max(k.s.opts.Maintain.Every, 10*time.Minute))
@@ -218,8 +254,8 @@ func (k *keeper) makeSpace(ctx context.Context) error {
 		}
 		// With less than a tenth to spare the next alarm would come at once.
 		if st.Quota > 0 && m.Health.Size > st.Quota/10*9 {
-			return fmt.Errorf("%w: member %s has %d of %d bytes in use after compaction: raise the quota or remove "+
-				"objects", ErrNoSpace, m.Name, m.Health.InUse, st.Quota)
+			return fmt.Errorf("%w: member %s has %d of %d bytes in use after compaction: start every controller "+
+				"with a larger --etcd-quota", ErrNoSpace, m.Name, m.Health.InUse, st.Quota)
 		}
 		alarm := &clientv3.AlarmMember{MemberID: m.ID, Alarm: etcdserverpb.AlarmType_NOSPACE}
 		if _, err := k.s.client.AlarmDisarm(ctx, alarm); err != nil {

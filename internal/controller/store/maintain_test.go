@@ -185,6 +185,39 @@ func TestAQuotaThatIsReachedIsRecoveredFrom(t *testing.T) {
 	})
 }
 
+// A store that starts at its quota can be read; with a larger quota it takes changes at once.
+func TestALargerQuotaEndsTheAlarm(t *testing.T) {
+	o := Options{Dir: t.TempDir(), QuotaBytes: LeastQuota}
+	s := open(t, o)
+	write(t, s, put(KindHost, "before", `1`, New))
+	var err error
+	for round := 0; err == nil && round < 10; round++ {
+		fill(t, s, func(i int) string { return fmt.Sprint(round, "-", i) })
+		err = s.Maintain(patient(t))
+	}
+	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "--etcd-quota") {
+		t.Fatal(err)
+	}
+	want := docsOf(s)
+	s.Close()
+	s = open(t, o)
+	if diff := cmp.Diff(want, docsOf(s)); diff != "" {
+		t.Error(diff)
+	}
+	_, err = s.Write(patient(t), []Change{put(KindHost, "refused", `1`, New)})
+	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "start every controller with a larger --etcd-quota") {
+		t.Error(err)
+	}
+	s.Close()
+	o.QuotaBytes *= 2
+	s = open(t, o)
+	write(t, s, put(KindHost, "after", `1`, New))
+	want[Key{KindHost, "after"}] = `1`
+	if diff := cmp.Diff(want, docsOf(s)); diff != "" || hasAlarm(t, s) {
+		t.Error("with a larger quota: ", diff)
+	}
+}
+
 // A restored cluster is the same one in a later epoch: what it gives out was never given before.
 func TestARestoreRaisesTheEpoch(t *testing.T) {
 	s := openNew(t)

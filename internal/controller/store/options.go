@@ -15,6 +15,8 @@ const (
 	DefaultName   = "controller"
 	// DefaultQuota is how large etcd's database may grow before it refuses writes.
 	DefaultQuota = 8 << 30
+	// LeastQuota and MostQuota bound it. What is in the database is in the controller's memory too.
+	LeastQuota, MostQuota = 16 << 20, 64 << 30
 	// DefaultCollect is how long the first write of a transaction waits for others.
 	DefaultCollect = 5 * time.Millisecond
 	// DefaultTimeout is how long a write takes at most before it fails.
@@ -89,6 +91,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if o.Maintain.DefragAbove == 0 && o.QuotaBytes > 0 {
+		o.Maintain.DefragAbove = min(defragAbove, o.QuotaBytes/8)
 	}
 	o.Maintain = o.Maintain.withDefaults(o.Fast)
 	return o, o.check()

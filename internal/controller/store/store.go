@@ -97,6 +97,7 @@ func (s *Store) disconnect() {
 
 // begin reads the state and starts what follows it.
 func (s *Store) begin(ctx context.Context) error {
+	s.keeper = newKeeper(s)
 	if err := steadily(ctx, func() error { return s.identify(ctx) }); err != nil {
 		return err
 	}
@@ -104,7 +105,6 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := steadily(ctx, func() error { return m.load(ctx) }); err != nil {
 		return err
 	}
-	s.keeper = &keeper{s: s}
 	s.keeper.began(s.mem.revision())
 	s.batch = newBatcher(s)
 	s.running.Go(func() { m.run(s.ctx) })
@@ -210,7 +210,7 @@ func (s *Store) Sync(ctx context.Context) error {
 	defer cancel()
 	revision, err := s.touch(ctx)
 	if err != nil {
-		return wrap(err)
+		return s.refused(err)
 	}
 	if err := s.mem.wait(ctx, revision); err != nil {
 		return &Unavailable{Cause: err}

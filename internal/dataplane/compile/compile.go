@@ -164,6 +164,9 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 	if f.Waits() {
 		rec.Rules |= abi.RuleWaits
 		rec.Wait = f.Wait
+		if f.Left {
+			rec.Rules |= abi.RuleLeft
+		}
 	}
 	if err := c.compileGuard(&rec, p); err != nil {
 		return rec, err

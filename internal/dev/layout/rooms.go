@@ -83,8 +83,9 @@ func rules() map[string]Rule {
 	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/wire")
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest",
 		"internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
-		"internal/agent/ferry", "internal/agent/instance", "internal/agent/metrics", "internal/agent/moves",
-		"internal/agent/presence", "internal/agent/state",
+		"internal/agent/ferry",
+		"internal/agent/instance", "internal/agent/metrics", "internal/agent/moves", "internal/agent/presence",
+		"internal/agent/state",
 		"internal/agent/supervise",
 		"internal/agent/view", "internal/agent/cluster", "internal/attach/cni", "internal/attach/libvirt",
 		"internal/controller", "internal/controller/access", "internal/controller/audit", "internal/controller/cmd",

@@ -8,7 +8,7 @@ import "heddle/internal/abi"
 // physical network floods to an uplink and that have no receiver on this host.
 func ByDesign(r abi.Reason, uplink bool) bool {
 	switch r {
-	case abi.ReasonReversePath, abi.ReasonReflected, abi.ReasonReceiverWaiting:
+	case abi.ReasonReversePath, abi.ReasonReflected, abi.ReasonReceiverWaiting, abi.ReasonGuestElsewhere:
 		return true
 	case abi.ReasonUnknownUnicast, abi.ReasonNoReceiver:
 		return uplink

@@ -55,7 +55,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
 	return append(append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(),
-		tableFull(), loop(), waiting()), guards()...)
+		tableFull(), loop(), waiting()), append(guards(), elsewhere())...)
 }
 
 // admission returns the reasons that are decided when a frame enters.
@@ -133,13 +133,23 @@ func storm() Reason {
 		[]string{"D27"}}
 }
 
-// waiting returns the reason for a receiver whose guest runs elsewhere.
+// waiting returns the reason for a receiver whose guest is to arrive.
 func waiting() Reason {
-	return Reason{abi.ReasonReceiverWaiting, Copy, "The receiver's guest runs elsewhere: it is to arrive by a " +
-		"migration, or has left by one.",
+	return Reason{abi.ReasonReceiverWaiting, Copy, "The receiver's guest still runs elsewhere: it is to arrive by a " +
+		"migration.",
 		"none: the guest's migration", "Nothing, as a rule: the guest's first frame, or QEMU's word that it runs, " +
 			"ends the wait. Where neither comes, say that the guest runs here.", "heddle port activate PORT",
 		[]string{"S99"}}
+}
+
+// elsewhere returns the reason for a receiver whose guest has left.
+func elsewhere() Reason {
+	return Reason{abi.ReasonGuestElsewhere, Copy, "The receiver's guest has left by a migration, and runs elsewhere. " +
+		"Unicast for it that an uplink brings is counted here too.",
+		"none: the guest's migration", "Nothing, for broadcasts and right after a migration. When unicast keeps " +
+			"coming, the physical network has not learned where the guest runs: see that its port at the other host " +
+			"announces itself (`teaming: {notifySwitches: true}`). If the guest runs here, say so.",
+		"heddle port activate PORT", []string{"S50", "S99"}}
 }
 
 func guestLinkControl() Reason {

@@ -222,7 +222,7 @@ func mainCause(f *diagnose.Frame, to string) *diagnose.Cause {
 func leftOut(reason string) bool {
 	switch reason {
 	case abi.ReasonReversePath.String(), abi.ReasonReflected.String(), abi.ReasonReceiverWaiting.String(),
-		abi.ReasonReceiverDown.String(), abi.ReasonReceiverBlocked.String():
+		abi.ReasonGuestElsewhere.String(), abi.ReasonReceiverDown.String(), abi.ReasonReceiverBlocked.String():
 		return true
 	}
 	return false

@@ -197,6 +197,9 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
 		return nil
 	}
+	if c := s.silent(to); c != nil {
+		return c
+	}
 	return &diagnose.Cause{Reason: notAddressed, Policy: "none: the frame's destination", From: "the frame",
 		Why: fmt.Sprintf("the frame is for %s, and the port's MAC is %s; it neither floods nor is promiscuous",
 			s.dst, s.model.MACOf(to.id)),
@@ -264,10 +267,8 @@ func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	case abi.ReasonReceiverDown:
 		c.From = "the device's state"
 		s.receiverDown(&c, at)
-	case abi.ReasonReceiverWaiting:
-		c.From = "the guest's migration"
-		c.Why = fmt.Sprintf("port %s waits: its guest runs elsewhere", at.id.Name)
-		c.Command = s.command(at.id, "port activate")
+	case abi.ReasonReceiverWaiting, abi.ReasonGuestElsewhere:
+		s.waits(&c, at)
 	case abi.ReasonDeviceRefused:
 		c.From, c.Command = "the device's queue", s.command(at.id, "stats")
 	case abi.ReasonSourceGroup, abi.ReasonSourceZero:

@@ -46,6 +46,8 @@ type Host struct {
 	// Neighbours are MACs that the host itself knows from its own requests, without the port. Refused are the source
 	// addresses of refused frames.
 	Neighbours, Refused []Seen
+	// Silent are the ports that are silent because their guests run elsewhere.
+	Silent map[plan.PortID]Silence
 	// Waiting says why frames of ports and uplinks do not reach the switch yet.
 	Waiting map[plan.PortID]problem.Problem
 }

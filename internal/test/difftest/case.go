@@ -47,6 +47,7 @@ type Member struct {
 	// InitialMAC is that of another port, in whose place this one comes; zero: the configuration's.
 	InitialMAC plan.MAC `yaml:"initialMAC,omitempty"`
 	Wait       uint32   `yaml:"wait,omitempty"`
+	Left       bool     `yaml:"left,omitempty"`
 	Awake      bool     `yaml:"awake,omitempty"`
 }
 
@@ -83,7 +84,8 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 		if !m.Absent {
 			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic,
 				SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: problem.Of(m.Out).Ref(), Resting: m.Resting,
-				Assigned: m.Assigned, LoopBlocked: problem.Of(m.LoopBlocked).Ref(), Wait: m.Wait, Awake: m.Awake}
+				Assigned: m.Assigned, LoopBlocked: problem.Of(m.LoopBlocked).Ref(), Wait: m.Wait, Left: m.Left,
+				Awake: m.Awake}
 		}
 	}
 	p, err := plan.Resolve(s.Config, numbers)

@@ -13,7 +13,7 @@ func (g *generator) waiting() {
 		switch g.waits.IntN(4) {
 		case 0, 1:
 			g.lastWait++
-			m.Wait, m.Awake = g.lastWait, false
+			m.Wait, m.Left, m.Awake = g.lastWait, g.lastWait%2 == 0, false
 		case 2:
 			m.Awake = m.Wait != 0
 		default:
@@ -31,7 +31,8 @@ func (g *generator) comeBeside(m *Member) {
 			continue
 		}
 		g.lastWait++
-		m.InitialMAC, m.SeenMAC, m.Wait, m.Awake = other.InitialMAC, plan.MAC{}, g.lastWait, false
+		m.InitialMAC, m.SeenMAC, m.Wait = other.InitialMAC, plan.MAC{}, g.lastWait
+		m.Left, m.Awake = false, false
 		return
 	}
 }

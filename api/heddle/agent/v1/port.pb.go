@@ -795,14 +795,17 @@ func (x *BlockPortResponse) GetApplied() *Applied {
 	return nil
 }
 
-// MovePortRequest puts a port into another port group of its switch.
+// MovePortRequest puts a port into another port group of its switch, or of another switch of the host.
 type MovePortRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Port      string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	PortGroup string                 `protobuf:"bytes,2,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// port_group; "" with a switch for the one of the same name there.
+	PortGroup string `protobuf:"bytes,2,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
 	// as in Apply
 	ReadAt        int64                `protobuf:"varint,3,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	// switch to which a port that was connected by command goes; "" for its own (S100).
+	Switch        string `protobuf:"bytes,70,opt,name=switch,proto3" json:"switch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -863,6 +866,13 @@ func (x *MovePortRequest) GetConfirmWithin() *durationpb.Duration {
 		return x.ConfirmWithin
 	}
 	return nil
+}
+
+func (x *MovePortRequest) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
 }
 
 // MovePortResponse is the answer.
@@ -1159,13 +1169,14 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aread_at\x18\x03 \x01(\x03R\x06readAt\x12@\n" +
 	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"G\n" +
 	"\x11BlockPortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x9f\x01\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xb7\x01\n" +
 	"\x0fMovePortRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x1d\n" +
 	"\n" +
 	"port_group\x18\x02 \x01(\tR\tportGroup\x12\x17\n" +
 	"\aread_at\x18\x03 \x01(\x03R\x06readAt\x12@\n" +
-	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"F\n" +
+	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x16\n" +
+	"\x06switch\x18F \x01(\tR\x06switch\"F\n" +
 	"\x10MovePortResponse\x122\n" +
 	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x96\x03\n" +
 	"\bPortSpec\x12\x12\n" +

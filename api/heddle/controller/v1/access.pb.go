@@ -1115,6 +1115,212 @@ func (x *AuditEntry) GetController() string {
 	return ""
 }
 
+// VerifyAuditRequest may name a line.
+type VerifyAuditRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// head is the hash of a line that somebody noted; "" for none.
+	Head          string `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyAuditRequest) Reset() {
+	*x = VerifyAuditRequest{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyAuditRequest) ProtoMessage() {}
+
+func (x *VerifyAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyAuditRequest.ProtoReflect.Descriptor instead.
+func (*VerifyAuditRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *VerifyAuditRequest) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
+// VerifyAuditResponse is the answer.
+type VerifyAuditResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Chains []*AuditChain          `protobuf:"bytes,1,rep,name=chains,proto3" json:"chains,omitempty"`
+	// unreachable are the names of controllers that do not answer: their logs were not checked.
+	Unreachable   []string `protobuf:"bytes,2,rep,name=unreachable,proto3" json:"unreachable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyAuditResponse) Reset() {
+	*x = VerifyAuditResponse{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyAuditResponse) ProtoMessage() {}
+
+func (x *VerifyAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyAuditResponse.ProtoReflect.Descriptor instead.
+func (*VerifyAuditResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *VerifyAuditResponse) GetChains() []*AuditChain {
+	if x != nil {
+		return x.Chains
+	}
+	return nil
+}
+
+func (x *VerifyAuditResponse) GetUnreachable() []string {
+	if x != nil {
+		return x.Unreachable
+	}
+	return nil
+}
+
+// AuditChain is what the check of a log found. Each line of it has a hash of itself and the line before.
+type AuditChain struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Controller string                 `protobuf:"bytes,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	// series is "changes" or "refusals": each has files of its own.
+	Series string `protobuf:"bytes,2,opt,name=series,proto3" json:"series,omitempty"`
+	// lines were checked. Those that are unchained have no hash, since an earlier version wrote them.
+	Lines     int32 `protobuf:"varint,3,opt,name=lines,proto3" json:"lines,omitempty"`
+	Unchained int32 `protobuf:"varint,4,opt,name=unchained,proto3" json:"unchained,omitempty"`
+	// head is the hash of the last line, number that of its entry.
+	Head   string `protobuf:"bytes,5,opt,name=head,proto3" json:"head,omitempty"`
+	Number int64  `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"`
+	// known: the head that was asked for is the hash of one of the lines.
+	Known bool `protobuf:"varint,7,opt,name=known,proto3" json:"known,omitempty"`
+	// faults say which lines do not fit, the first 20.
+	Faults        []string `protobuf:"bytes,8,rep,name=faults,proto3" json:"faults,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditChain) Reset() {
+	*x = AuditChain{}
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditChain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditChain) ProtoMessage() {}
+
+func (x *AuditChain) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_access_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditChain.ProtoReflect.Descriptor instead.
+func (*AuditChain) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_access_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AuditChain) GetController() string {
+	if x != nil {
+		return x.Controller
+	}
+	return ""
+}
+
+func (x *AuditChain) GetSeries() string {
+	if x != nil {
+		return x.Series
+	}
+	return ""
+}
+
+func (x *AuditChain) GetLines() int32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *AuditChain) GetUnchained() int32 {
+	if x != nil {
+		return x.Unchained
+	}
+	return 0
+}
+
+func (x *AuditChain) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
+func (x *AuditChain) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *AuditChain) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *AuditChain) GetFaults() []string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
 var File_heddle_controller_v1_access_proto protoreflect.FileDescriptor
 
 const file_heddle_controller_v1_access_proto_rawDesc = "" +
@@ -1192,7 +1398,24 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x05times\x18\f \x01(\x05R\x05times\x12\x1e\n" +
 	"\n" +
 	"controller\x18\r \x01(\tR\n" +
-	"controller*\x97\x01\n" +
+	"controller\"(\n" +
+	"\x12VerifyAuditRequest\x12\x12\n" +
+	"\x04head\x18\x01 \x01(\tR\x04head\"q\n" +
+	"\x13VerifyAuditResponse\x128\n" +
+	"\x06chains\x18\x01 \x03(\v2 .heddle.controller.v1.AuditChainR\x06chains\x12 \n" +
+	"\vunreachable\x18\x02 \x03(\tR\vunreachable\"\xd2\x01\n" +
+	"\n" +
+	"AuditChain\x12\x1e\n" +
+	"\n" +
+	"controller\x18\x01 \x01(\tR\n" +
+	"controller\x12\x16\n" +
+	"\x06series\x18\x02 \x01(\tR\x06series\x12\x14\n" +
+	"\x05lines\x18\x03 \x01(\x05R\x05lines\x12\x1c\n" +
+	"\tunchained\x18\x04 \x01(\x05R\tunchained\x12\x12\n" +
+	"\x04head\x18\x05 \x01(\tR\x04head\x12\x16\n" +
+	"\x06number\x18\x06 \x01(\x03R\x06number\x12\x14\n" +
+	"\x05known\x18\a \x01(\bR\x05known\x12\x16\n" +
+	"\x06faults\x18\b \x03(\tR\x06faults*\x97\x01\n" +
 	"\n" +
 	"AccessRole\x12\x1b\n" +
 	"\x17ACCESS_ROLE_UNSPECIFIED\x10\x00\x12\"\n" +
@@ -1206,14 +1429,15 @@ const file_heddle_controller_v1_access_proto_rawDesc = "" +
 	"\x11AUDIT_RESULT_DONE\x10\x02\x1a\b\x8a\xb5\x18\x04done\x12#\n" +
 	"\x13AUDIT_RESULT_FAILED\x10\x03\x1a\n" +
 	"\x8a\xb5\x18\x06failed\x12%\n" +
-	"\x14AUDIT_RESULT_REFUSED\x10\x04\x1a\v\x8a\xb5\x18\arefused2\xe1\x04\n" +
+	"\x14AUDIT_RESULT_REFUSED\x10\x04\x1a\v\x8a\xb5\x18\arefused2\xc5\x05\n" +
 	"\rAccessService\x12S\n" +
 	"\x06WhoAmI\x12#.heddle.controller.v1.WhoAmIRequest\x1a$.heddle.controller.v1.WhoAmIResponse\x12Y\n" +
 	"\bGetTrust\x12%.heddle.controller.v1.GetTrustRequest\x1a&.heddle.controller.v1.GetTrustResponse\x12k\n" +
 	"\x0eCreateAPIToken\x12+.heddle.controller.v1.CreateAPITokenRequest\x1a,.heddle.controller.v1.CreateAPITokenResponse\x12h\n" +
 	"\rListAPITokens\x12*.heddle.controller.v1.ListAPITokensRequest\x1a+.heddle.controller.v1.ListAPITokensResponse\x12k\n" +
 	"\x0eRevokeAPIToken\x12+.heddle.controller.v1.RevokeAPITokenRequest\x1a,.heddle.controller.v1.RevokeAPITokenResponse\x12\\\n" +
-	"\tListAudit\x12&.heddle.controller.v1.ListAuditRequest\x1a'.heddle.controller.v1.ListAuditResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
+	"\tListAudit\x12&.heddle.controller.v1.ListAuditRequest\x1a'.heddle.controller.v1.ListAuditResponse\x12b\n" +
+	"\vVerifyAudit\x12(.heddle.controller.v1.VerifyAuditRequest\x1a).heddle.controller.v1.VerifyAuditResponseB.Z,heddle/api/heddle/controller/v1;controllerv1b\x06proto3"
 
 var (
 	file_heddle_controller_v1_access_proto_rawDescOnce sync.Once
@@ -1228,7 +1452,7 @@ func file_heddle_controller_v1_access_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_controller_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_heddle_controller_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_heddle_controller_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_heddle_controller_v1_access_proto_goTypes = []any{
 	(AccessRole)(0),                // 0: heddle.controller.v1.AccessRole
 	(AuditResult)(0),               // 1: heddle.controller.v1.AuditResult
@@ -1246,44 +1470,50 @@ var file_heddle_controller_v1_access_proto_goTypes = []any{
 	(*ListAuditRequest)(nil),       // 13: heddle.controller.v1.ListAuditRequest
 	(*ListAuditResponse)(nil),      // 14: heddle.controller.v1.ListAuditResponse
 	(*AuditEntry)(nil),             // 15: heddle.controller.v1.AuditEntry
-	(*timestamppb.Timestamp)(nil),  // 16: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 17: google.protobuf.Duration
+	(*VerifyAuditRequest)(nil),     // 16: heddle.controller.v1.VerifyAuditRequest
+	(*VerifyAuditResponse)(nil),    // 17: heddle.controller.v1.VerifyAuditResponse
+	(*AuditChain)(nil),             // 18: heddle.controller.v1.AuditChain
+	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 20: google.protobuf.Duration
 }
 var file_heddle_controller_v1_access_proto_depIdxs = []int32{
 	0,  // 0: heddle.controller.v1.WhoAmIResponse.role:type_name -> heddle.controller.v1.AccessRole
-	16, // 1: heddle.controller.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
+	19, // 1: heddle.controller.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
 	0,  // 2: heddle.controller.v1.CreateAPITokenRequest.role:type_name -> heddle.controller.v1.AccessRole
-	17, // 3: heddle.controller.v1.CreateAPITokenRequest.lasts:type_name -> google.protobuf.Duration
-	16, // 4: heddle.controller.v1.CreateAPITokenResponse.expires:type_name -> google.protobuf.Timestamp
+	20, // 3: heddle.controller.v1.CreateAPITokenRequest.lasts:type_name -> google.protobuf.Duration
+	19, // 4: heddle.controller.v1.CreateAPITokenResponse.expires:type_name -> google.protobuf.Timestamp
 	5,  // 5: heddle.controller.v1.CreateAPITokenResponse.trust:type_name -> heddle.controller.v1.GetTrustResponse
 	10, // 6: heddle.controller.v1.ListAPITokensResponse.tokens:type_name -> heddle.controller.v1.AccessToken
 	0,  // 7: heddle.controller.v1.AccessToken.role:type_name -> heddle.controller.v1.AccessRole
-	16, // 8: heddle.controller.v1.AccessToken.made:type_name -> google.protobuf.Timestamp
-	16, // 9: heddle.controller.v1.AccessToken.expires:type_name -> google.protobuf.Timestamp
-	16, // 10: heddle.controller.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	16, // 11: heddle.controller.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
+	19, // 8: heddle.controller.v1.AccessToken.made:type_name -> google.protobuf.Timestamp
+	19, // 9: heddle.controller.v1.AccessToken.expires:type_name -> google.protobuf.Timestamp
+	19, // 10: heddle.controller.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	19, // 11: heddle.controller.v1.ListAuditRequest.until:type_name -> google.protobuf.Timestamp
 	1,  // 12: heddle.controller.v1.ListAuditRequest.result:type_name -> heddle.controller.v1.AuditResult
 	15, // 13: heddle.controller.v1.ListAuditResponse.entries:type_name -> heddle.controller.v1.AuditEntry
-	16, // 14: heddle.controller.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	16, // 15: heddle.controller.v1.AuditEntry.ended:type_name -> google.protobuf.Timestamp
+	19, // 14: heddle.controller.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	19, // 15: heddle.controller.v1.AuditEntry.ended:type_name -> google.protobuf.Timestamp
 	1,  // 16: heddle.controller.v1.AuditEntry.result:type_name -> heddle.controller.v1.AuditResult
-	2,  // 17: heddle.controller.v1.AccessService.WhoAmI:input_type -> heddle.controller.v1.WhoAmIRequest
-	4,  // 18: heddle.controller.v1.AccessService.GetTrust:input_type -> heddle.controller.v1.GetTrustRequest
-	6,  // 19: heddle.controller.v1.AccessService.CreateAPIToken:input_type -> heddle.controller.v1.CreateAPITokenRequest
-	8,  // 20: heddle.controller.v1.AccessService.ListAPITokens:input_type -> heddle.controller.v1.ListAPITokensRequest
-	11, // 21: heddle.controller.v1.AccessService.RevokeAPIToken:input_type -> heddle.controller.v1.RevokeAPITokenRequest
-	13, // 22: heddle.controller.v1.AccessService.ListAudit:input_type -> heddle.controller.v1.ListAuditRequest
-	3,  // 23: heddle.controller.v1.AccessService.WhoAmI:output_type -> heddle.controller.v1.WhoAmIResponse
-	5,  // 24: heddle.controller.v1.AccessService.GetTrust:output_type -> heddle.controller.v1.GetTrustResponse
-	7,  // 25: heddle.controller.v1.AccessService.CreateAPIToken:output_type -> heddle.controller.v1.CreateAPITokenResponse
-	9,  // 26: heddle.controller.v1.AccessService.ListAPITokens:output_type -> heddle.controller.v1.ListAPITokensResponse
-	12, // 27: heddle.controller.v1.AccessService.RevokeAPIToken:output_type -> heddle.controller.v1.RevokeAPITokenResponse
-	14, // 28: heddle.controller.v1.AccessService.ListAudit:output_type -> heddle.controller.v1.ListAuditResponse
-	23, // [23:29] is the sub-list for method output_type
-	17, // [17:23] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	18, // 17: heddle.controller.v1.VerifyAuditResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	2,  // 18: heddle.controller.v1.AccessService.WhoAmI:input_type -> heddle.controller.v1.WhoAmIRequest
+	4,  // 19: heddle.controller.v1.AccessService.GetTrust:input_type -> heddle.controller.v1.GetTrustRequest
+	6,  // 20: heddle.controller.v1.AccessService.CreateAPIToken:input_type -> heddle.controller.v1.CreateAPITokenRequest
+	8,  // 21: heddle.controller.v1.AccessService.ListAPITokens:input_type -> heddle.controller.v1.ListAPITokensRequest
+	11, // 22: heddle.controller.v1.AccessService.RevokeAPIToken:input_type -> heddle.controller.v1.RevokeAPITokenRequest
+	13, // 23: heddle.controller.v1.AccessService.ListAudit:input_type -> heddle.controller.v1.ListAuditRequest
+	16, // 24: heddle.controller.v1.AccessService.VerifyAudit:input_type -> heddle.controller.v1.VerifyAuditRequest
+	3,  // 25: heddle.controller.v1.AccessService.WhoAmI:output_type -> heddle.controller.v1.WhoAmIResponse
+	5,  // 26: heddle.controller.v1.AccessService.GetTrust:output_type -> heddle.controller.v1.GetTrustResponse
+	7,  // 27: heddle.controller.v1.AccessService.CreateAPIToken:output_type -> heddle.controller.v1.CreateAPITokenResponse
+	9,  // 28: heddle.controller.v1.AccessService.ListAPITokens:output_type -> heddle.controller.v1.ListAPITokensResponse
+	12, // 29: heddle.controller.v1.AccessService.RevokeAPIToken:output_type -> heddle.controller.v1.RevokeAPITokenResponse
+	14, // 30: heddle.controller.v1.AccessService.ListAudit:output_type -> heddle.controller.v1.ListAuditResponse
+	17, // 31: heddle.controller.v1.AccessService.VerifyAudit:output_type -> heddle.controller.v1.VerifyAuditResponse
+	25, // [25:32] is the sub-list for method output_type
+	18, // [18:25] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_access_proto_init() }
@@ -1297,7 +1527,7 @@ func file_heddle_controller_v1_access_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_access_proto_rawDesc), len(file_heddle_controller_v1_access_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -113,6 +113,96 @@ func (x *ListAuditHereResponse) GetFound() *ListAuditResponse {
 	return nil
 }
 
+// VerifyAuditHereRequest may name a line.
+type VerifyAuditHereRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Head          string                 `protobuf:"bytes,1,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyAuditHereRequest) Reset() {
+	*x = VerifyAuditHereRequest{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyAuditHereRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyAuditHereRequest) ProtoMessage() {}
+
+func (x *VerifyAuditHereRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyAuditHereRequest.ProtoReflect.Descriptor instead.
+func (*VerifyAuditHereRequest) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *VerifyAuditHereRequest) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
+// VerifyAuditHereResponse is the answer.
+type VerifyAuditHereResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Chains        []*AuditChain          `protobuf:"bytes,1,rep,name=chains,proto3" json:"chains,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyAuditHereResponse) Reset() {
+	*x = VerifyAuditHereResponse{}
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyAuditHereResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyAuditHereResponse) ProtoMessage() {}
+
+func (x *VerifyAuditHereResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyAuditHereResponse.ProtoReflect.Descriptor instead.
+func (*VerifyAuditHereResponse) Descriptor() ([]byte, []int) {
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *VerifyAuditHereResponse) GetChains() []*AuditChain {
+	if x != nil {
+		return x.Chains
+	}
+	return nil
+}
+
 // ShareAdaptersRequest has adapters that run on hosts of the caller.
 type ShareAdaptersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -123,7 +213,7 @@ type ShareAdaptersRequest struct {
 
 func (x *ShareAdaptersRequest) Reset() {
 	*x = ShareAdaptersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -135,7 +225,7 @@ func (x *ShareAdaptersRequest) String() string {
 func (*ShareAdaptersRequest) ProtoMessage() {}
 
 func (x *ShareAdaptersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[2]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -148,7 +238,7 @@ func (x *ShareAdaptersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareAdaptersRequest.ProtoReflect.Descriptor instead.
 func (*ShareAdaptersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{2}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ShareAdaptersRequest) GetAdapters() []*SharedAdapter {
@@ -169,7 +259,7 @@ type ShareAdaptersResponse struct {
 
 func (x *ShareAdaptersResponse) Reset() {
 	*x = ShareAdaptersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -181,7 +271,7 @@ func (x *ShareAdaptersResponse) String() string {
 func (*ShareAdaptersResponse) ProtoMessage() {}
 
 func (x *ShareAdaptersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[3]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -194,7 +284,7 @@ func (x *ShareAdaptersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareAdaptersResponse.ProtoReflect.Descriptor instead.
 func (*ShareAdaptersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{3}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ShareAdaptersResponse) GetAdapters() []*SharedAdapter {
@@ -220,7 +310,7 @@ type SharedAdapter struct {
 
 func (x *SharedAdapter) Reset() {
 	*x = SharedAdapter{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +322,7 @@ func (x *SharedAdapter) String() string {
 func (*SharedAdapter) ProtoMessage() {}
 
 func (x *SharedAdapter) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[4]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +335,7 @@ func (x *SharedAdapter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedAdapter.ProtoReflect.Descriptor instead.
 func (*SharedAdapter) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{4}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SharedAdapter) GetVm() string {
@@ -296,7 +386,7 @@ type SharedHost struct {
 
 func (x *SharedHost) Reset() {
 	*x = SharedHost{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -308,7 +398,7 @@ func (x *SharedHost) String() string {
 func (*SharedHost) ProtoMessage() {}
 
 func (x *SharedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[5]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -321,7 +411,7 @@ func (x *SharedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SharedHost.ProtoReflect.Descriptor instead.
 func (*SharedHost) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{5}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SharedHost) GetHost() string {
@@ -355,7 +445,7 @@ type JoinControllerRequest struct {
 
 func (x *JoinControllerRequest) Reset() {
 	*x = JoinControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -367,7 +457,7 @@ func (x *JoinControllerRequest) String() string {
 func (*JoinControllerRequest) ProtoMessage() {}
 
 func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[6]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -380,7 +470,7 @@ func (x *JoinControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerRequest.ProtoReflect.Descriptor instead.
 func (*JoinControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{6}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JoinControllerRequest) GetToken() string {
@@ -430,7 +520,7 @@ type JoinControllerResponse struct {
 
 func (x *JoinControllerResponse) Reset() {
 	*x = JoinControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +532,7 @@ func (x *JoinControllerResponse) String() string {
 func (*JoinControllerResponse) ProtoMessage() {}
 
 func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[7]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +545,7 @@ func (x *JoinControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinControllerResponse.ProtoReflect.Descriptor instead.
 func (*JoinControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{7}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JoinControllerResponse) GetController() string {
@@ -503,7 +593,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +605,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[8]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +618,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{8}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AddMemberRequest) GetUrls() []string {
@@ -548,7 +638,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +650,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[9]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +663,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{9}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AddMemberResponse) GetMembers() []string {
@@ -592,7 +682,7 @@ type GetControllerRequest struct {
 
 func (x *GetControllerRequest) Reset() {
 	*x = GetControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +694,7 @@ func (x *GetControllerRequest) String() string {
 func (*GetControllerRequest) ProtoMessage() {}
 
 func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[10]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +707,7 @@ func (x *GetControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerRequest.ProtoReflect.Descriptor instead.
 func (*GetControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{10}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
 }
 
 // GetControllerResponse is the answer.
@@ -645,7 +735,7 @@ type GetControllerResponse struct {
 
 func (x *GetControllerResponse) Reset() {
 	*x = GetControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +747,7 @@ func (x *GetControllerResponse) String() string {
 func (*GetControllerResponse) ProtoMessage() {}
 
 func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[11]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +760,7 @@ func (x *GetControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetControllerResponse.ProtoReflect.Descriptor instead.
 func (*GetControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{11}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetControllerResponse) GetVersion() string {
@@ -742,7 +832,7 @@ type ControllerCarrier struct {
 
 func (x *ControllerCarrier) Reset() {
 	*x = ControllerCarrier{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +844,7 @@ func (x *ControllerCarrier) String() string {
 func (*ControllerCarrier) ProtoMessage() {}
 
 func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[12]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +857,7 @@ func (x *ControllerCarrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerCarrier.ProtoReflect.Descriptor instead.
 func (*ControllerCarrier) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{12}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ControllerCarrier) GetController() string {
@@ -801,7 +891,7 @@ type GetHostsHereRequest struct {
 
 func (x *GetHostsHereRequest) Reset() {
 	*x = GetHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +903,7 @@ func (x *GetHostsHereRequest) String() string {
 func (*GetHostsHereRequest) ProtoMessage() {}
 
 func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[13]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +916,7 @@ func (x *GetHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*GetHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{13}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetHostsHereRequest) GetNames() []string {
@@ -869,7 +959,7 @@ type GetHostsHereResponse struct {
 
 func (x *GetHostsHereResponse) Reset() {
 	*x = GetHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +971,7 @@ func (x *GetHostsHereResponse) String() string {
 func (*GetHostsHereResponse) ProtoMessage() {}
 
 func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[14]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +984,7 @@ func (x *GetHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*GetHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{14}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetHostsHereResponse) GetHosts() []*HostHere {
@@ -929,7 +1019,7 @@ type HostHere struct {
 
 func (x *HostHere) Reset() {
 	*x = HostHere{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -941,7 +1031,7 @@ func (x *HostHere) String() string {
 func (*HostHere) ProtoMessage() {}
 
 func (x *HostHere) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[15]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -954,7 +1044,7 @@ func (x *HostHere) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHere.ProtoReflect.Descriptor instead.
 func (*HostHere) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{15}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HostHere) GetHost() *Host {
@@ -1006,7 +1096,7 @@ type ClaimHostRequest struct {
 
 func (x *ClaimHostRequest) Reset() {
 	*x = ClaimHostRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1108,7 @@ func (x *ClaimHostRequest) String() string {
 func (*ClaimHostRequest) ProtoMessage() {}
 
 func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[16]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1121,7 @@ func (x *ClaimHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostRequest.ProtoReflect.Descriptor instead.
 func (*ClaimHostRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{16}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ClaimHostRequest) GetHost() string {
@@ -1066,7 +1156,7 @@ type ClaimHostResponse struct {
 
 func (x *ClaimHostResponse) Reset() {
 	*x = ClaimHostResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1168,7 @@ func (x *ClaimHostResponse) String() string {
 func (*ClaimHostResponse) ProtoMessage() {}
 
 func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[17]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1181,7 @@ func (x *ClaimHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimHostResponse.ProtoReflect.Descriptor instead.
 func (*ClaimHostResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{17}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ClaimHostResponse) GetOther() string {
@@ -1110,7 +1200,7 @@ type ListControllersRequest struct {
 
 func (x *ListControllersRequest) Reset() {
 	*x = ListControllersRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1212,7 @@ func (x *ListControllersRequest) String() string {
 func (*ListControllersRequest) ProtoMessage() {}
 
 func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[18]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1225,7 @@ func (x *ListControllersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersRequest.ProtoReflect.Descriptor instead.
 func (*ListControllersRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{18}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
 }
 
 // ListControllersResponse is the answer.
@@ -1152,7 +1242,7 @@ type ListControllersResponse struct {
 
 func (x *ListControllersResponse) Reset() {
 	*x = ListControllersResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1254,7 @@ func (x *ListControllersResponse) String() string {
 func (*ListControllersResponse) ProtoMessage() {}
 
 func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[19]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1267,7 @@ func (x *ListControllersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListControllersResponse.ProtoReflect.Descriptor instead.
 func (*ListControllersResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{19}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListControllersResponse) GetControllers() []*Controller {
@@ -1233,7 +1323,7 @@ type Controller struct {
 
 func (x *Controller) Reset() {
 	*x = Controller{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1335,7 @@ func (x *Controller) String() string {
 func (*Controller) ProtoMessage() {}
 
 func (x *Controller) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[20]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1348,7 @@ func (x *Controller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Controller.ProtoReflect.Descriptor instead.
 func (*Controller) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{20}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Controller) GetName() string {
@@ -1349,7 +1439,7 @@ type CreateControllerTokenRequest struct {
 
 func (x *CreateControllerTokenRequest) Reset() {
 	*x = CreateControllerTokenRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1451,7 @@ func (x *CreateControllerTokenRequest) String() string {
 func (*CreateControllerTokenRequest) ProtoMessage() {}
 
 func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[21]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1464,7 @@ func (x *CreateControllerTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{21}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CreateControllerTokenRequest) GetLasts() *durationpb.Duration {
@@ -1395,7 +1485,7 @@ type CreateControllerTokenResponse struct {
 
 func (x *CreateControllerTokenResponse) Reset() {
 	*x = CreateControllerTokenResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1497,7 @@ func (x *CreateControllerTokenResponse) String() string {
 func (*CreateControllerTokenResponse) ProtoMessage() {}
 
 func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[22]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1510,7 @@ func (x *CreateControllerTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateControllerTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateControllerTokenResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{22}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateControllerTokenResponse) GetToken() string {
@@ -1447,7 +1537,7 @@ type RemoveControllerRequest struct {
 
 func (x *RemoveControllerRequest) Reset() {
 	*x = RemoveControllerRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1459,7 +1549,7 @@ func (x *RemoveControllerRequest) String() string {
 func (*RemoveControllerRequest) ProtoMessage() {}
 
 func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[23]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1472,7 +1562,7 @@ func (x *RemoveControllerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveControllerRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{23}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RemoveControllerRequest) GetName() string {
@@ -1492,7 +1582,7 @@ type RemoveControllerResponse struct {
 
 func (x *RemoveControllerResponse) Reset() {
 	*x = RemoveControllerResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1594,7 @@ func (x *RemoveControllerResponse) String() string {
 func (*RemoveControllerResponse) ProtoMessage() {}
 
 func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[24]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1607,7 @@ func (x *RemoveControllerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveControllerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveControllerResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{24}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RemoveControllerResponse) GetNotes() []string {
@@ -1541,7 +1631,7 @@ type JoinClusterRequest struct {
 
 func (x *JoinClusterRequest) Reset() {
 	*x = JoinClusterRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1643,7 @@ func (x *JoinClusterRequest) String() string {
 func (*JoinClusterRequest) ProtoMessage() {}
 
 func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[25]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1656,7 @@ func (x *JoinClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterRequest.ProtoReflect.Descriptor instead.
 func (*JoinClusterRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{25}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JoinClusterRequest) GetController() string {
@@ -1602,7 +1692,7 @@ type JoinClusterResponse struct {
 
 func (x *JoinClusterResponse) Reset() {
 	*x = JoinClusterResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +1704,7 @@ func (x *JoinClusterResponse) String() string {
 func (*JoinClusterResponse) ProtoMessage() {}
 
 func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[26]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +1717,7 @@ func (x *JoinClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinClusterResponse.ProtoReflect.Descriptor instead.
 func (*JoinClusterResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{26}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JoinClusterResponse) GetCluster() string {
@@ -1660,7 +1750,7 @@ type TakeSnapshotRequest struct {
 
 func (x *TakeSnapshotRequest) Reset() {
 	*x = TakeSnapshotRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1762,7 @@ func (x *TakeSnapshotRequest) String() string {
 func (*TakeSnapshotRequest) ProtoMessage() {}
 
 func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[27]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1775,7 @@ func (x *TakeSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{27}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
 }
 
 // TakeSnapshotResponse is a part of it.
@@ -1698,7 +1788,7 @@ type TakeSnapshotResponse struct {
 
 func (x *TakeSnapshotResponse) Reset() {
 	*x = TakeSnapshotResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1800,7 @@ func (x *TakeSnapshotResponse) String() string {
 func (*TakeSnapshotResponse) ProtoMessage() {}
 
 func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[28]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1723,7 +1813,7 @@ func (x *TakeSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*TakeSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{28}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TakeSnapshotResponse) GetPart() []byte {
@@ -1743,7 +1833,7 @@ type SyncHostsHereRequest struct {
 
 func (x *SyncHostsHereRequest) Reset() {
 	*x = SyncHostsHereRequest{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +1845,7 @@ func (x *SyncHostsHereRequest) String() string {
 func (*SyncHostsHereRequest) ProtoMessage() {}
 
 func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[29]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +1858,7 @@ func (x *SyncHostsHereRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereRequest.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereRequest) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{29}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SyncHostsHereRequest) GetRequest() *SyncHostsRequest {
@@ -1788,7 +1878,7 @@ type SyncHostsHereResponse struct {
 
 func (x *SyncHostsHereResponse) Reset() {
 	*x = SyncHostsHereResponse{}
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1890,7 @@ func (x *SyncHostsHereResponse) String() string {
 func (*SyncHostsHereResponse) ProtoMessage() {}
 
 func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_controller_v1_controller_proto_msgTypes[30]
+	mi := &file_heddle_controller_v1_controller_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1903,7 @@ func (x *SyncHostsHereResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncHostsHereResponse.ProtoReflect.Descriptor instead.
 func (*SyncHostsHereResponse) Descriptor() ([]byte, []int) {
-	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{30}
+	return file_heddle_controller_v1_controller_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SyncHostsHereResponse) GetHosts() []*SyncedHost {
@@ -1831,7 +1921,11 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14ListAuditHereRequest\x12<\n" +
 	"\x05query\x18\x01 \x01(\v2&.heddle.controller.v1.ListAuditRequestR\x05query\"V\n" +
 	"\x15ListAuditHereResponse\x12=\n" +
-	"\x05found\x18\x01 \x01(\v2'.heddle.controller.v1.ListAuditResponseR\x05found\"W\n" +
+	"\x05found\x18\x01 \x01(\v2'.heddle.controller.v1.ListAuditResponseR\x05found\",\n" +
+	"\x16VerifyAuditHereRequest\x12\x12\n" +
+	"\x04head\x18\x01 \x01(\tR\x04head\"S\n" +
+	"\x17VerifyAuditHereResponse\x128\n" +
+	"\x06chains\x18\x01 \x03(\v2 .heddle.controller.v1.AuditChainR\x06chains\"W\n" +
 	"\x14ShareAdaptersRequest\x12?\n" +
 	"\badapters\x18\x01 \x03(\v2#.heddle.controller.v1.SharedAdapterR\badapters\"X\n" +
 	"\x15ShareAdaptersResponse\x12?\n" +
@@ -1944,7 +2038,7 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\x14SyncHostsHereRequest\x12@\n" +
 	"\arequest\x18\x01 \x01(\v2&.heddle.controller.v1.SyncHostsRequestR\arequest\"O\n" +
 	"\x15SyncHostsHereResponse\x126\n" +
-	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xcb\x06\n" +
+	"\x05hosts\x18\x01 \x03(\v2 .heddle.controller.v1.SyncedHostR\x05hosts2\xbb\a\n" +
 	"\x11ControllerService\x12k\n" +
 	"\x0eJoinController\x12+.heddle.controller.v1.JoinControllerRequest\x1a,.heddle.controller.v1.JoinControllerResponse\x12\\\n" +
 	"\tAddMember\x12&.heddle.controller.v1.AddMemberRequest\x1a'.heddle.controller.v1.AddMemberResponse\x12h\n" +
@@ -1952,7 +2046,8 @@ const file_heddle_controller_v1_controller_proto_rawDesc = "" +
 	"\fGetHostsHere\x12).heddle.controller.v1.GetHostsHereRequest\x1a*.heddle.controller.v1.GetHostsHereResponse\x12h\n" +
 	"\rSyncHostsHere\x12*.heddle.controller.v1.SyncHostsHereRequest\x1a+.heddle.controller.v1.SyncHostsHereResponse\x12\\\n" +
 	"\tClaimHost\x12&.heddle.controller.v1.ClaimHostRequest\x1a'.heddle.controller.v1.ClaimHostResponse\x12h\n" +
-	"\rListAuditHere\x12*.heddle.controller.v1.ListAuditHereRequest\x1a+.heddle.controller.v1.ListAuditHereResponse\x12h\n" +
+	"\rListAuditHere\x12*.heddle.controller.v1.ListAuditHereRequest\x1a+.heddle.controller.v1.ListAuditHereResponse\x12n\n" +
+	"\x0fVerifyAuditHere\x12,.heddle.controller.v1.VerifyAuditHereRequest\x1a-.heddle.controller.v1.VerifyAuditHereResponse\x12h\n" +
 	"\rShareAdapters\x12*.heddle.controller.v1.ShareAdaptersRequest\x1a+.heddle.controller.v1.ShareAdaptersResponse2\xc2\x04\n" +
 	"\rMemberService\x12n\n" +
 	"\x0fListControllers\x12,.heddle.controller.v1.ListControllersRequest\x1a-.heddle.controller.v1.ListControllersResponse\x12\x80\x01\n" +
@@ -1973,97 +2068,103 @@ func file_heddle_controller_v1_controller_proto_rawDescGZIP() []byte {
 	return file_heddle_controller_v1_controller_proto_rawDescData
 }
 
-var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_heddle_controller_v1_controller_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_heddle_controller_v1_controller_proto_goTypes = []any{
 	(*ListAuditHereRequest)(nil),          // 0: heddle.controller.v1.ListAuditHereRequest
 	(*ListAuditHereResponse)(nil),         // 1: heddle.controller.v1.ListAuditHereResponse
-	(*ShareAdaptersRequest)(nil),          // 2: heddle.controller.v1.ShareAdaptersRequest
-	(*ShareAdaptersResponse)(nil),         // 3: heddle.controller.v1.ShareAdaptersResponse
-	(*SharedAdapter)(nil),                 // 4: heddle.controller.v1.SharedAdapter
-	(*SharedHost)(nil),                    // 5: heddle.controller.v1.SharedHost
-	(*JoinControllerRequest)(nil),         // 6: heddle.controller.v1.JoinControllerRequest
-	(*JoinControllerResponse)(nil),        // 7: heddle.controller.v1.JoinControllerResponse
-	(*AddMemberRequest)(nil),              // 8: heddle.controller.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),             // 9: heddle.controller.v1.AddMemberResponse
-	(*GetControllerRequest)(nil),          // 10: heddle.controller.v1.GetControllerRequest
-	(*GetControllerResponse)(nil),         // 11: heddle.controller.v1.GetControllerResponse
-	(*ControllerCarrier)(nil),             // 12: heddle.controller.v1.ControllerCarrier
-	(*GetHostsHereRequest)(nil),           // 13: heddle.controller.v1.GetHostsHereRequest
-	(*GetHostsHereResponse)(nil),          // 14: heddle.controller.v1.GetHostsHereResponse
-	(*HostHere)(nil),                      // 15: heddle.controller.v1.HostHere
-	(*ClaimHostRequest)(nil),              // 16: heddle.controller.v1.ClaimHostRequest
-	(*ClaimHostResponse)(nil),             // 17: heddle.controller.v1.ClaimHostResponse
-	(*ListControllersRequest)(nil),        // 18: heddle.controller.v1.ListControllersRequest
-	(*ListControllersResponse)(nil),       // 19: heddle.controller.v1.ListControllersResponse
-	(*Controller)(nil),                    // 20: heddle.controller.v1.Controller
-	(*CreateControllerTokenRequest)(nil),  // 21: heddle.controller.v1.CreateControllerTokenRequest
-	(*CreateControllerTokenResponse)(nil), // 22: heddle.controller.v1.CreateControllerTokenResponse
-	(*RemoveControllerRequest)(nil),       // 23: heddle.controller.v1.RemoveControllerRequest
-	(*RemoveControllerResponse)(nil),      // 24: heddle.controller.v1.RemoveControllerResponse
-	(*JoinClusterRequest)(nil),            // 25: heddle.controller.v1.JoinClusterRequest
-	(*JoinClusterResponse)(nil),           // 26: heddle.controller.v1.JoinClusterResponse
-	(*TakeSnapshotRequest)(nil),           // 27: heddle.controller.v1.TakeSnapshotRequest
-	(*TakeSnapshotResponse)(nil),          // 28: heddle.controller.v1.TakeSnapshotResponse
-	(*SyncHostsHereRequest)(nil),          // 29: heddle.controller.v1.SyncHostsHereRequest
-	(*SyncHostsHereResponse)(nil),         // 30: heddle.controller.v1.SyncHostsHereResponse
-	(*ListAuditRequest)(nil),              // 31: heddle.controller.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),             // 32: heddle.controller.v1.ListAuditResponse
-	(*durationpb.Duration)(nil),           // 33: google.protobuf.Duration
-	(*Host)(nil),                          // 34: heddle.controller.v1.Host
-	(*HostReport)(nil),                    // 35: heddle.controller.v1.HostReport
-	(*RevertedSlice)(nil),                 // 36: heddle.controller.v1.RevertedSlice
-	(*timestamppb.Timestamp)(nil),         // 37: google.protobuf.Timestamp
-	(*SyncHostsRequest)(nil),              // 38: heddle.controller.v1.SyncHostsRequest
-	(*SyncedHost)(nil),                    // 39: heddle.controller.v1.SyncedHost
+	(*VerifyAuditHereRequest)(nil),        // 2: heddle.controller.v1.VerifyAuditHereRequest
+	(*VerifyAuditHereResponse)(nil),       // 3: heddle.controller.v1.VerifyAuditHereResponse
+	(*ShareAdaptersRequest)(nil),          // 4: heddle.controller.v1.ShareAdaptersRequest
+	(*ShareAdaptersResponse)(nil),         // 5: heddle.controller.v1.ShareAdaptersResponse
+	(*SharedAdapter)(nil),                 // 6: heddle.controller.v1.SharedAdapter
+	(*SharedHost)(nil),                    // 7: heddle.controller.v1.SharedHost
+	(*JoinControllerRequest)(nil),         // 8: heddle.controller.v1.JoinControllerRequest
+	(*JoinControllerResponse)(nil),        // 9: heddle.controller.v1.JoinControllerResponse
+	(*AddMemberRequest)(nil),              // 10: heddle.controller.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),             // 11: heddle.controller.v1.AddMemberResponse
+	(*GetControllerRequest)(nil),          // 12: heddle.controller.v1.GetControllerRequest
+	(*GetControllerResponse)(nil),         // 13: heddle.controller.v1.GetControllerResponse
+	(*ControllerCarrier)(nil),             // 14: heddle.controller.v1.ControllerCarrier
+	(*GetHostsHereRequest)(nil),           // 15: heddle.controller.v1.GetHostsHereRequest
+	(*GetHostsHereResponse)(nil),          // 16: heddle.controller.v1.GetHostsHereResponse
+	(*HostHere)(nil),                      // 17: heddle.controller.v1.HostHere
+	(*ClaimHostRequest)(nil),              // 18: heddle.controller.v1.ClaimHostRequest
+	(*ClaimHostResponse)(nil),             // 19: heddle.controller.v1.ClaimHostResponse
+	(*ListControllersRequest)(nil),        // 20: heddle.controller.v1.ListControllersRequest
+	(*ListControllersResponse)(nil),       // 21: heddle.controller.v1.ListControllersResponse
+	(*Controller)(nil),                    // 22: heddle.controller.v1.Controller
+	(*CreateControllerTokenRequest)(nil),  // 23: heddle.controller.v1.CreateControllerTokenRequest
+	(*CreateControllerTokenResponse)(nil), // 24: heddle.controller.v1.CreateControllerTokenResponse
+	(*RemoveControllerRequest)(nil),       // 25: heddle.controller.v1.RemoveControllerRequest
+	(*RemoveControllerResponse)(nil),      // 26: heddle.controller.v1.RemoveControllerResponse
+	(*JoinClusterRequest)(nil),            // 27: heddle.controller.v1.JoinClusterRequest
+	(*JoinClusterResponse)(nil),           // 28: heddle.controller.v1.JoinClusterResponse
+	(*TakeSnapshotRequest)(nil),           // 29: heddle.controller.v1.TakeSnapshotRequest
+	(*TakeSnapshotResponse)(nil),          // 30: heddle.controller.v1.TakeSnapshotResponse
+	(*SyncHostsHereRequest)(nil),          // 31: heddle.controller.v1.SyncHostsHereRequest
+	(*SyncHostsHereResponse)(nil),         // 32: heddle.controller.v1.SyncHostsHereResponse
+	(*ListAuditRequest)(nil),              // 33: heddle.controller.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),             // 34: heddle.controller.v1.ListAuditResponse
+	(*AuditChain)(nil),                    // 35: heddle.controller.v1.AuditChain
+	(*durationpb.Duration)(nil),           // 36: google.protobuf.Duration
+	(*Host)(nil),                          // 37: heddle.controller.v1.Host
+	(*HostReport)(nil),                    // 38: heddle.controller.v1.HostReport
+	(*RevertedSlice)(nil),                 // 39: heddle.controller.v1.RevertedSlice
+	(*timestamppb.Timestamp)(nil),         // 40: google.protobuf.Timestamp
+	(*SyncHostsRequest)(nil),              // 41: heddle.controller.v1.SyncHostsRequest
+	(*SyncedHost)(nil),                    // 42: heddle.controller.v1.SyncedHost
 }
 var file_heddle_controller_v1_controller_proto_depIdxs = []int32{
-	31, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
-	32, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
-	4,  // 2: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
-	4,  // 3: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
-	5,  // 4: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
-	12, // 5: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
-	33, // 6: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
-	15, // 7: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
-	34, // 8: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
-	35, // 9: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
-	36, // 10: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
-	20, // 11: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
-	33, // 12: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
-	37, // 13: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
-	38, // 14: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
-	39, // 15: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
-	6,  // 16: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
-	8,  // 17: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
-	10, // 18: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
-	13, // 19: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
-	29, // 20: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
-	16, // 21: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
-	0,  // 22: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
-	2,  // 23: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
-	18, // 24: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
-	21, // 25: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
-	23, // 26: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
-	25, // 27: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
-	27, // 28: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
-	7,  // 29: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
-	9,  // 30: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
-	11, // 31: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
-	14, // 32: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
-	30, // 33: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
-	17, // 34: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
-	1,  // 35: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
-	3,  // 36: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
-	19, // 37: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
-	22, // 38: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
-	24, // 39: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
-	26, // 40: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
-	28, // 41: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
-	29, // [29:42] is the sub-list for method output_type
-	16, // [16:29] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	33, // 0: heddle.controller.v1.ListAuditHereRequest.query:type_name -> heddle.controller.v1.ListAuditRequest
+	34, // 1: heddle.controller.v1.ListAuditHereResponse.found:type_name -> heddle.controller.v1.ListAuditResponse
+	35, // 2: heddle.controller.v1.VerifyAuditHereResponse.chains:type_name -> heddle.controller.v1.AuditChain
+	6,  // 3: heddle.controller.v1.ShareAdaptersRequest.adapters:type_name -> heddle.controller.v1.SharedAdapter
+	6,  // 4: heddle.controller.v1.ShareAdaptersResponse.adapters:type_name -> heddle.controller.v1.SharedAdapter
+	7,  // 5: heddle.controller.v1.SharedAdapter.hosts:type_name -> heddle.controller.v1.SharedHost
+	14, // 6: heddle.controller.v1.GetControllerResponse.carriers:type_name -> heddle.controller.v1.ControllerCarrier
+	36, // 7: heddle.controller.v1.GetHostsHereRequest.patience:type_name -> google.protobuf.Duration
+	17, // 8: heddle.controller.v1.GetHostsHereResponse.hosts:type_name -> heddle.controller.v1.HostHere
+	37, // 9: heddle.controller.v1.HostHere.host:type_name -> heddle.controller.v1.Host
+	38, // 10: heddle.controller.v1.HostHere.report:type_name -> heddle.controller.v1.HostReport
+	39, // 11: heddle.controller.v1.HostHere.reverted:type_name -> heddle.controller.v1.RevertedSlice
+	22, // 12: heddle.controller.v1.ListControllersResponse.controllers:type_name -> heddle.controller.v1.Controller
+	36, // 13: heddle.controller.v1.CreateControllerTokenRequest.lasts:type_name -> google.protobuf.Duration
+	40, // 14: heddle.controller.v1.CreateControllerTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	41, // 15: heddle.controller.v1.SyncHostsHereRequest.request:type_name -> heddle.controller.v1.SyncHostsRequest
+	42, // 16: heddle.controller.v1.SyncHostsHereResponse.hosts:type_name -> heddle.controller.v1.SyncedHost
+	8,  // 17: heddle.controller.v1.ControllerService.JoinController:input_type -> heddle.controller.v1.JoinControllerRequest
+	10, // 18: heddle.controller.v1.ControllerService.AddMember:input_type -> heddle.controller.v1.AddMemberRequest
+	12, // 19: heddle.controller.v1.ControllerService.GetController:input_type -> heddle.controller.v1.GetControllerRequest
+	15, // 20: heddle.controller.v1.ControllerService.GetHostsHere:input_type -> heddle.controller.v1.GetHostsHereRequest
+	31, // 21: heddle.controller.v1.ControllerService.SyncHostsHere:input_type -> heddle.controller.v1.SyncHostsHereRequest
+	18, // 22: heddle.controller.v1.ControllerService.ClaimHost:input_type -> heddle.controller.v1.ClaimHostRequest
+	0,  // 23: heddle.controller.v1.ControllerService.ListAuditHere:input_type -> heddle.controller.v1.ListAuditHereRequest
+	2,  // 24: heddle.controller.v1.ControllerService.VerifyAuditHere:input_type -> heddle.controller.v1.VerifyAuditHereRequest
+	4,  // 25: heddle.controller.v1.ControllerService.ShareAdapters:input_type -> heddle.controller.v1.ShareAdaptersRequest
+	20, // 26: heddle.controller.v1.MemberService.ListControllers:input_type -> heddle.controller.v1.ListControllersRequest
+	23, // 27: heddle.controller.v1.MemberService.CreateControllerToken:input_type -> heddle.controller.v1.CreateControllerTokenRequest
+	25, // 28: heddle.controller.v1.MemberService.RemoveController:input_type -> heddle.controller.v1.RemoveControllerRequest
+	27, // 29: heddle.controller.v1.MemberService.JoinCluster:input_type -> heddle.controller.v1.JoinClusterRequest
+	29, // 30: heddle.controller.v1.MemberService.TakeSnapshot:input_type -> heddle.controller.v1.TakeSnapshotRequest
+	9,  // 31: heddle.controller.v1.ControllerService.JoinController:output_type -> heddle.controller.v1.JoinControllerResponse
+	11, // 32: heddle.controller.v1.ControllerService.AddMember:output_type -> heddle.controller.v1.AddMemberResponse
+	13, // 33: heddle.controller.v1.ControllerService.GetController:output_type -> heddle.controller.v1.GetControllerResponse
+	16, // 34: heddle.controller.v1.ControllerService.GetHostsHere:output_type -> heddle.controller.v1.GetHostsHereResponse
+	32, // 35: heddle.controller.v1.ControllerService.SyncHostsHere:output_type -> heddle.controller.v1.SyncHostsHereResponse
+	19, // 36: heddle.controller.v1.ControllerService.ClaimHost:output_type -> heddle.controller.v1.ClaimHostResponse
+	1,  // 37: heddle.controller.v1.ControllerService.ListAuditHere:output_type -> heddle.controller.v1.ListAuditHereResponse
+	3,  // 38: heddle.controller.v1.ControllerService.VerifyAuditHere:output_type -> heddle.controller.v1.VerifyAuditHereResponse
+	5,  // 39: heddle.controller.v1.ControllerService.ShareAdapters:output_type -> heddle.controller.v1.ShareAdaptersResponse
+	21, // 40: heddle.controller.v1.MemberService.ListControllers:output_type -> heddle.controller.v1.ListControllersResponse
+	24, // 41: heddle.controller.v1.MemberService.CreateControllerToken:output_type -> heddle.controller.v1.CreateControllerTokenResponse
+	26, // 42: heddle.controller.v1.MemberService.RemoveController:output_type -> heddle.controller.v1.RemoveControllerResponse
+	28, // 43: heddle.controller.v1.MemberService.JoinCluster:output_type -> heddle.controller.v1.JoinClusterResponse
+	30, // 44: heddle.controller.v1.MemberService.TakeSnapshot:output_type -> heddle.controller.v1.TakeSnapshotResponse
+	31, // [31:45] is the sub-list for method output_type
+	17, // [17:31] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_heddle_controller_v1_controller_proto_init() }
@@ -2080,7 +2181,7 @@ func file_heddle_controller_v1_controller_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_controller_v1_controller_proto_rawDesc), len(file_heddle_controller_v1_controller_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -165,6 +165,18 @@ func (c *Controller) End(s syscall.Signal) {
 	c.process = nil
 }
 
+// Freeze stops the controller where it is. It goes on with the function that is returned, at the test's end at last.
+func (c *Controller) Freeze() (thaw func()) {
+	c.T.Helper()
+	p := c.process.Process
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		c.T.Fatal(err)
+	}
+	thaw = func() { _ = p.Signal(syscall.SIGCONT) } // it may have ended
+	c.T.Cleanup(thaw)
+	return thaw
+}
+
 // Await waits until something holds.
 func (c *Controller) Await(what string, holds func() bool) {
 	c.T.Helper()

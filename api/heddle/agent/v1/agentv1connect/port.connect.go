@@ -119,7 +119,7 @@ type PortServiceClient interface {
 	DisconnectPort(context.Context, *v1.DisconnectPortRequest) (*v1.DisconnectPortResponse, error)
 	// BlockPort sets or lifts the blocked state of a port.
 	BlockPort(context.Context, *v1.BlockPortRequest) (*v1.BlockPortResponse, error)
-	// MovePort puts a port into another port group of its switch.
+	// MovePort puts a port into another port group of its switch, or of another switch of the host.
 	MovePort(context.Context, *v1.MovePortRequest) (*v1.MovePortResponse, error)
 }
 
@@ -146,7 +146,7 @@ type PortServiceHandler interface {
 	DisconnectPort(context.Context, *v1.DisconnectPortRequest) (*v1.DisconnectPortResponse, error)
 	// BlockPort sets or lifts the blocked state of a port.
 	BlockPort(context.Context, *v1.BlockPortRequest) (*v1.BlockPortResponse, error)
-	// MovePort puts a port into another port group of its switch.
+	// MovePort puts a port into another port group of its switch, or of another switch of the host.
 	MovePort(context.Context, *v1.MovePortRequest) (*v1.MovePortResponse, error)
 }
 

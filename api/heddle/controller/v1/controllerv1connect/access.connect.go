@@ -39,6 +39,8 @@ const (
 	AccessServiceRevokeAPITokenProcedure = "/heddle.controller.v1.AccessService/RevokeAPIToken"
 	// AccessServiceListAuditProcedure is the procedure name of the AccessService's ListAudit RPC.
 	AccessServiceListAuditProcedure = "/heddle.controller.v1.AccessService/ListAudit"
+	// AccessServiceVerifyAuditProcedure is the procedure name of the AccessService's VerifyAudit RPC.
+	AccessServiceVerifyAuditProcedure = "/heddle.controller.v1.AccessService/VerifyAudit"
 )
 
 var (
@@ -84,6 +86,13 @@ var (
 			Procedure:  AccessServiceListAuditProcedure,
 		}
 	})
+	accessServiceVerifyAuditSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_access_proto.Services().ByName("AccessService").Methods().ByName("VerifyAudit"),
+			Procedure:  AccessServiceVerifyAuditProcedure,
+		}
+	})
 )
 
 // AccessServiceClient is a client for the heddle.controller.v1.AccessService service.
@@ -100,6 +109,8 @@ type AccessServiceClient interface {
 	RevokeAPIToken(context.Context, *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error)
 	// ListAudit lists what was changed or refused, at whichever controller.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
+	// VerifyAudit checks at every controller that the log is as it was written.
+	VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error)
 }
 
 // NewAccessServiceClient constructs a client for the heddle.controller.v1.AccessService service.
@@ -122,6 +133,8 @@ type AccessServiceHandler interface {
 	RevokeAPIToken(context.Context, *v1.RevokeAPITokenRequest) (*v1.RevokeAPITokenResponse, error)
 	// ListAudit lists what was changed or refused, at whichever controller.
 	ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error)
+	// VerifyAudit checks at every controller that the log is as it was written.
+	VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error)
 }
 
 // RegisterAccessServiceHandler registers svc as the heddle.controller.v1.AccessService
@@ -135,6 +148,7 @@ func RegisterAccessServiceHandler(server *connect.Server, svc AccessServiceHandl
 		connect.Method{Spec: accessServiceListAPITokensSpec(), Handler: adapter.listAPITokens},
 		connect.Method{Spec: accessServiceRevokeAPITokenSpec(), Handler: adapter.revokeAPIToken},
 		connect.Method{Spec: accessServiceListAuditSpec(), Handler: adapter.listAudit},
+		connect.Method{Spec: accessServiceVerifyAuditSpec(), Handler: adapter.verifyAudit},
 	)
 }
 
@@ -163,6 +177,10 @@ func (UnimplementedAccessServiceHandler) RevokeAPIToken(context.Context, *v1.Rev
 
 func (UnimplementedAccessServiceHandler) ListAudit(context.Context, *v1.ListAuditRequest) (*v1.ListAuditResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.ListAudit is not implemented")
+}
+
+func (UnimplementedAccessServiceHandler) VerifyAudit(context.Context, *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.AccessService.VerifyAudit is not implemented")
 }
 
 type accessServiceClient struct {
@@ -212,6 +230,14 @@ func (c *accessServiceClient) RevokeAPIToken(ctx context.Context, req *v1.Revoke
 func (c *accessServiceClient) ListAudit(ctx context.Context, req *v1.ListAuditRequest) (*v1.ListAuditResponse, error) {
 	var res v1.ListAuditResponse
 	if err := c.client.CallUnary(ctx, accessServiceListAuditSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *accessServiceClient) VerifyAudit(ctx context.Context, req *v1.VerifyAuditRequest) (*v1.VerifyAuditResponse, error) {
+	var res v1.VerifyAuditResponse
+	if err := c.client.CallUnary(ctx, accessServiceVerifyAuditSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -285,6 +311,18 @@ func (h accessServiceHandler) listAudit(ctx context.Context, _ connect.Spec, str
 		return err
 	}
 	res, err := h.svc.ListAudit(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h accessServiceHandler) verifyAudit(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.VerifyAuditRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.VerifyAudit(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ const (
 	// ControllerServiceListAuditHereProcedure is the procedure name of the ControllerService's
 	// ListAuditHere RPC.
 	ControllerServiceListAuditHereProcedure = "/heddle.controller.v1.ControllerService/ListAuditHere"
+	// ControllerServiceVerifyAuditHereProcedure is the procedure name of the ControllerService's
+	// VerifyAuditHere RPC.
+	ControllerServiceVerifyAuditHereProcedure = "/heddle.controller.v1.ControllerService/VerifyAuditHere"
 	// ControllerServiceShareAdaptersProcedure is the procedure name of the ControllerService's
 	// ShareAdapters RPC.
 	ControllerServiceShareAdaptersProcedure = "/heddle.controller.v1.ControllerService/ShareAdapters"
@@ -115,6 +118,13 @@ var (
 			Procedure:  ControllerServiceListAuditHereProcedure,
 		}
 	})
+	controllerServiceVerifyAuditHereSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeUnary,
+			Schema:     v1.File_heddle_controller_v1_controller_proto.Services().ByName("ControllerService").Methods().ByName("VerifyAuditHere"),
+			Procedure:  ControllerServiceVerifyAuditHereProcedure,
+		}
+	})
 	controllerServiceShareAdaptersSpec = sync.OnceValue(func() connect.Spec {
 		return connect.Spec{
 			StreamType: connect.StreamTypeUnary,
@@ -140,6 +150,8 @@ type ControllerServiceClient interface {
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
 	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
+	// VerifyAuditHere is VerifyAudit for the audit log of the controller that is asked.
+	VerifyAuditHere(context.Context, *v1.VerifyAuditHereRequest) (*v1.VerifyAuditHereResponse, error)
 	// ShareAdapters says which adapters of VMs run on hosts of the caller.
 	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
 }
@@ -167,6 +179,8 @@ type ControllerServiceHandler interface {
 	ClaimHost(context.Context, *v1.ClaimHostRequest) (*v1.ClaimHostResponse, error)
 	// ListAuditHere is ListAudit for the audit log of the controller that is asked.
 	ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error)
+	// VerifyAuditHere is VerifyAudit for the audit log of the controller that is asked.
+	VerifyAuditHere(context.Context, *v1.VerifyAuditHereRequest) (*v1.VerifyAuditHereResponse, error)
 	// ShareAdapters says which adapters of VMs run on hosts of the caller.
 	ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error)
 }
@@ -183,6 +197,7 @@ func RegisterControllerServiceHandler(server *connect.Server, svc ControllerServ
 		connect.Method{Spec: controllerServiceSyncHostsHereSpec(), Handler: adapter.syncHostsHere},
 		connect.Method{Spec: controllerServiceClaimHostSpec(), Handler: adapter.claimHost},
 		connect.Method{Spec: controllerServiceListAuditHereSpec(), Handler: adapter.listAuditHere},
+		connect.Method{Spec: controllerServiceVerifyAuditHereSpec(), Handler: adapter.verifyAuditHere},
 		connect.Method{Spec: controllerServiceShareAdaptersSpec(), Handler: adapter.shareAdapters},
 	)
 }
@@ -216,6 +231,10 @@ func (UnimplementedControllerServiceHandler) ClaimHost(context.Context, *v1.Clai
 
 func (UnimplementedControllerServiceHandler) ListAuditHere(context.Context, *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.ListAuditHere is not implemented")
+}
+
+func (UnimplementedControllerServiceHandler) VerifyAuditHere(context.Context, *v1.VerifyAuditHereRequest) (*v1.VerifyAuditHereResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "heddle.controller.v1.ControllerService.VerifyAuditHere is not implemented")
 }
 
 func (UnimplementedControllerServiceHandler) ShareAdapters(context.Context, *v1.ShareAdaptersRequest) (*v1.ShareAdaptersResponse, error) {
@@ -277,6 +296,14 @@ func (c *controllerServiceClient) ClaimHost(ctx context.Context, req *v1.ClaimHo
 func (c *controllerServiceClient) ListAuditHere(ctx context.Context, req *v1.ListAuditHereRequest) (*v1.ListAuditHereResponse, error) {
 	var res v1.ListAuditHereResponse
 	if err := c.client.CallUnary(ctx, controllerServiceListAuditHereSpec(), req, &res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+func (c *controllerServiceClient) VerifyAuditHere(ctx context.Context, req *v1.VerifyAuditHereRequest) (*v1.VerifyAuditHereResponse, error) {
+	var res v1.VerifyAuditHereResponse
+	if err := c.client.CallUnary(ctx, controllerServiceVerifyAuditHereSpec(), req, &res); err != nil {
 		return nil, err
 	}
 	return &res, nil
@@ -370,6 +397,18 @@ func (h controllerServiceHandler) listAuditHere(ctx context.Context, _ connect.S
 		return err
 	}
 	res, err := h.svc.ListAuditHere(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h controllerServiceHandler) verifyAuditHere(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.VerifyAuditHereRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	res, err := h.svc.VerifyAuditHere(ctx, &req)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
+)
+
+// switchOf fills in what a move leaves out, and reports whether the port goes to another switch.
+func (c *commands) switchOf(ctx context.Context, q *api.Move) (across bool, err error) {
+	if q.Switch == "" && q.PortGroup != "" {
+		return false, nil
+	}
+	err = c.do(ctx, func() error {
+		p := planned(c.ports.plan, q.Port)
+		if p == nil {
+			return c.ports.noPort(q.Port)
+		}
+		across = q.Switch != "" && q.Switch != p.ID.Switch
+		q.PortGroup = cmp.Or(q.PortGroup, p.PortGroup)
+		return nil
+	})
+	return across, err
+}
+
+// moveAcross puts a run-time port into a port group of another switch in one change of the plan: the device stays
+// attached, and the port keeps its number and its counters.
+func (c *commands) moveAcross(ctx context.Context, q api.Move) (*api.Applied, error) {
+	nic, err := c.claimAcross(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Applied{}
+	return out, c.trials.tried(ctx, c.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out,
+		func() error {
+			p, err := c.crosses(q.Port)
+			if err != nil {
+				return err
+			}
+			was, now := plan.PortID{Switch: p.Switch, Name: p.Name}, plan.PortID{Switch: q.Switch, Name: p.Name}
+			if was == now { // meanwhile
+				return nil
+			}
+			moved, group := *p, p.PortGroup
+			moved.Switch, moved.PortGroup = q.Switch, q.PortGroup
+			if nic != nil {
+				moved.MAC = cmp.Or(moved.MAC, nic.MAC)
+			}
+			err = c.effect.timed(out, q.ReadAt, func() error {
+				return c.renaming(was, now, func() {
+					c.state.Ports = slices.Clone(c.state.Ports)
+					*c.ports.runTime(p.Name) = moved
+					c.statics.connected(p.Name, nic)
+				})
+			})
+			if err != nil {
+				return err
+			}
+			out.Changes = acrossChanges(was, now, group, q.PortGroup)
+			if why := c.attaching.whyNotServed(now); !why.None() {
+				out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why.Text()))
+			}
+			c.chains.warnBefore(out, now)
+			c.statics.warn(out, nic)
+			return nil
+		})
+}
+
+func acrossChanges(was, now plan.PortID, fromGroup, toGroup string) []api.Change {
+	about := api.ObjectRef{Kind: api.PortObject, Switch: now.Switch, Name: now.Name}
+	list := []api.Change{{Kind: api.Changed, Object: about, Field: "switch", Old: plan.FieldValueOf(was.Switch),
+		New: plan.FieldValueOf(now.Switch)}}
+	if fromGroup != toGroup {
+		list = append(list, api.Change{Kind: api.Changed, Object: about, Field: "portGroup",
+			Old: plan.FieldValueOf(fromGroup), New: plan.FieldValueOf(toGroup)})
+	}
+	return list
+}
+
+// crosses is the port of that name if it can go to another switch; otherwise the error says why not.
+func (c *commands) crosses(name string) (*spec.Port, error) {
+	p := c.ports.runTime(name)
+	if p == nil {
+		if c.ports.declared(name) != nil {
+			return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: give it another switch there",
+				name, c.ports.declarer(name)))
+		}
+		return nil, c.ports.noPort(name)
+	}
+	if p.Role == spec.Host || c.records.adopted(name) != nil {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is a host port, which does not go to another switch "+
+			"while it runs: disconnect it (heddle port disconnect %s), and connect it there", name,
+			printable.ShellWord(name)))
+	}
+	if w := c.state.WaitOf(plan.PortID{Switch: p.Switch, Name: name}); w != nil && !w.Awake {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is moving between hosts (%s): wait until its guest "+
+			"runs here, or disconnect the port", name, w.Text()))
+	}
+	return p, nil
+}
+
+// claimAcross binds the static port that the port's adapter has in the other port group; nil for an adapter of nobody.
+// It is called outside of the loop.
+func (c *commands) claimAcross(ctx context.Context, q api.Move) (*state.NIC, error) {
+	ask := api.Connect{Port: spec.Port{Name: q.Port, Switch: q.Switch, PortGroup: q.PortGroup}}
+	err := c.do(ctx, func() error {
+		p, err := c.crosses(q.Port)
+		if err != nil {
+			return err
+		}
+		// An error in the words of the definition comes before the controllers are asked.
+		known := slices.ContainsFunc(c.ports.cfg.Switches, func(s spec.Switch) bool {
+			return s.Name == q.Switch && slices.ContainsFunc(s.PortGroups,
+				func(g spec.PortGroup) bool { return g.Name == q.PortGroup })
+		})
+		if !known {
+			return api.NewError(api.NotFound, fmt.Sprintf("switch %s with port group %s does not exist on this host: "+
+				"see heddle portgroup list", q.Switch, q.PortGroup))
+		}
+		ask.MAC, ask.Device = p.MAC, p.Device
+		if n := c.state.NICOf(q.Port); n != nil {
+			ask.VM, ask.Adapter = n.VM, n.Adapter
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	nic, err := c.statics.claim(ctx, ask, false)
+	if err == nil && nic != nil && nic.Conflict != "" {
+		return nil, api.NewError(api.Invalid, fmt.Sprintf("port %s stays where it is, since it gets no static port in "+
+			"port group %s/%s: %s", q.Port, q.Switch, q.PortGroup, nic.Conflict))
+	}
+	return nic, err
+}
+
+// renaming makes a change after which a port has another id. What belongs to the port in the kernel and in the state
+// keeps belonging to it; after an error all is as before, but for the counters where the kernel refused the plan.
+func (c *commands) renaming(was, now plan.PortID, edit func()) error {
+	rename := func(from, to plan.PortID) error {
+		if err := c.kernel.Succeed(to, from, plan.PortID{}); err != nil {
+			return err
+		}
+		c.state.Succeed(to, from, plan.PortID{}, false)
+		c.waiting.holding.renameBorn(to, from, plan.PortID{})
+		return nil
+	}
+	if err := rename(was, now); err != nil {
+		return err
+	}
+	err := c.changer.change(edit)
+	if err != nil {
+		if back := rename(now, was); back != nil {
+			c.log.Warn("a port got new counters as it was not moved", "port", was.String(), "err", back)
+		}
+	}
+	return err
+}

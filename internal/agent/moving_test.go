@@ -1,0 +1,369 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+	hostv1 "heddle/api/heddle/host/v1"
+	"heddle/internal/agent/moves"
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/observe/event"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+const movingVM = "6f9619ff-8b86-d011-b42d-00c04fc96401"
+
+// fakeGoods is what a port has: one number, which is the version of the bundle.
+type fakeGoods struct {
+	has       uint32 // what the port has of its own
+	kept      uint32 // what came with it
+	installed int
+	dropped   int
+}
+
+func (g *fakeGoods) pack(plan.PortID) (*hostv1.PortBundle, error) {
+	return &hostv1.PortBundle{Version: g.has + g.kept}, nil
+}
+
+func (g *fakeGoods) keep(_ plan.PortID, _ uint64, b *hostv1.PortBundle) error {
+	g.kept = b.GetVersion()
+	return nil
+}
+func (g *fakeGoods) install(plan.PortID) error { g.installed++; return nil }
+func (g *fakeGoods) drop(plan.PortID)          { g.kept = 0; g.dropped++ }
+
+type fakeDoor struct{ open bool }
+
+func (d *fakeDoor) Open() ([]string, error) { d.open = true; return []string{"192.0.2.1:7413"}, nil }
+func (d *fakeDoor) Close()                  { d.open = false }
+
+// movingHost is an agent on fakes whose loop runs.
+type movingHost struct {
+	*rig
+	name  string
+	goods fakeGoods
+	door  fakeDoor
+	pair  *movingPair
+	end   chan struct{}
+	ended chan struct{}
+}
+
+// movingPair are two hosts, and what lies between them.
+type movingPair struct {
+	t      *testing.T
+	hosts  [2]*movingHost
+	mu     sync.Mutex
+	offers [2]*controllerv1.HostOffers
+	cut    bool // no call gets through
+	away   bool // no controller is there
+}
+
+func newMovingPair(t *testing.T) *movingPair {
+	p := &movingPair{t: t}
+	for i := range p.hosts {
+		h := &movingHost{rig: newRig(t, base), name: fmt.Sprintf("h%d", i+1), pair: p}
+		h.dev.tap("tap0")
+		p.hosts[i] = h
+		h.begin()
+	}
+	t.Cleanup(func() {
+		for _, h := range p.hosts {
+			h.stop()
+		}
+	})
+	return p
+}
+
+// begin joins the agent to the other one, and runs its loop.
+func (h *movingHost) begin() {
+	i, p := 0, h.pair
+	if p.hosts[1] == h || p.hosts[0] != nil && p.hosts[0] != h {
+		i = 1
+	}
+	h.moving.goods, h.moving.door, h.moving.caller = &h.goods, &h.door, h
+	h.moving.offer = func(all *controllerv1.HostOffers) {
+		p.mu.Lock()
+		p.offers[i] = all
+		p.mu.Unlock()
+	}
+	h.reconciler.followers = append(h.reconciler.followers, h.moving)
+	h.end, h.ended = make(chan struct{}), make(chan struct{})
+	h.moving.look()
+	h.moving.follow()
+	go func() {
+		defer close(h.ended)
+		for {
+			select {
+			case f := <-h.calls:
+				f()
+			case <-h.end:
+				return
+			}
+		}
+	}()
+}
+
+func (h *movingHost) stop() {
+	close(h.end)
+	<-h.ended
+	close(h.stopped)
+	if err := h.moving.Close(); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// kill ends the agent without a last word, and starts another one on what it has left.
+func (h *movingHost) kill() {
+	h.t.Helper()
+	h.stop()
+	if err := h.restart(base); err != nil {
+		h.t.Fatal(err)
+	}
+	h.begin()
+}
+
+// Call is the way to the other host.
+func (h *movingHost) Call(ctx context.Context, to *controllerv1.MoveOrder, q *hostv1.CopyPortRequest) (
+	*hostv1.CopyPortResponse, error) {
+	h.pair.mu.Lock()
+	cut := h.pair.cut
+	h.pair.mu.Unlock()
+	if cut {
+		return nil, errors.New("no route")
+	}
+	for _, o := range h.pair.hosts {
+		if o.name == to.GetHostName() {
+			return o.moving.take(ctx, q)
+		}
+	}
+	return nil, errors.New("no such host")
+}
+
+// controls is what the controllers do with the offers: each host is named to the other.
+func (p *movingPair) controls() {
+	p.mu.Lock()
+	offers, away := p.offers, p.away
+	p.mu.Unlock()
+	if away {
+		return
+	}
+	for i, h := range p.hosts {
+		m, o := &controllerv1.HostMoves{}, p.hosts[1-i]
+		for _, of := range offers[1-i].GetOffers() {
+			m.Orders = append(m.Orders, &controllerv1.MoveOrder{Move: of.GetMove(), Vm: of.GetVm(),
+				Adapter: of.GetAdapter(), Host: "id of " + o.name, HostName: o.name, Addresses: of.GetAddresses()})
+		}
+		for _, of := range offers[i].GetOffers() {
+			m.Expected = append(m.Expected, &controllerv1.MoveExpected{Move: of.GetMove(), Host: "id of " + o.name,
+				HostName: o.name})
+		}
+		if err := h.moving.Moves(context.Background(), m); err != nil {
+			p.t.Error(err)
+		}
+	}
+}
+
+// until waits until a condition holds in the host's loop. The controllers work meanwhile.
+func (h *movingHost) until(what string, cond func(t *state.Travel) bool) {
+	h.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		h.pair.controls()
+		ok := false
+		if err := h.do(context.Background(), func() error {
+			t := h.state.Travels.Of(movingVM, "net0")
+			ok = t != nil && cond(t)
+			return nil
+		}); err != nil {
+			h.t.Fatal(err)
+		}
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			all, err := movers{h.moving, h.commands}.PortMoves(context.Background(), api.PortMoveOf{})
+			h.t.Fatalf("%s: not within a minute: %+v %v", what, all, err)
+		}
+	}
+}
+
+func movingPort() api.Connect {
+	return api.Connect{Port: spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"},
+		VM: movingVM, Adapter: "net0"}
+}
+
+func (h *movingHost) must(_ any, err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *movingHost) movers() movers { return movers{h.moving, h.commands} }
+
+// speaksNow reports whether the port serves its guest.
+func (h *movingHost) speaksNow() (is bool) {
+	h.must(nil, h.do(context.Background(), func() error { is = !h.fact("vm").Waits(); return nil }))
+	return is
+}
+
+// TestS100_TwoAgentsMoveAPort moves a port with every step, and kills either agent before each of them.
+func TestS100_TwoAgentsMoveAPort(t *testing.T) {
+	steps := []string{"prepare", "copy", "silence", "activate", "release", "nothing"}
+	for side := range 3 { // the last one kills nobody
+		for _, before := range steps[1:] {
+			if side == 2 && before != "nothing" {
+				continue
+			}
+			t.Run(fmt.Sprintf("host %d killed before %s", side, before), func(t *testing.T) {
+				p := newMovingPair(t)
+				moveOnce(p, func(step string) {
+					if step == before && side < 2 {
+						p.hosts[side].kill()
+					}
+				})
+			})
+		}
+	}
+}
+
+// moveOnce moves the port from the first host to the second.
+func moveOnce(p *movingPair, before func(step string)) {
+	t, ctx, from, to := p.t, context.Background(), p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	from.until("it serves its guest", func(t *state.Travel) bool { return t.Generation == 1 && t.Serves })
+	from.goods.has = 7
+	before("prepare")
+	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	before("copy")
+	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
+	from.must(from.movers().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}))
+	if to.speaksNow() || !from.speaksNow() {
+		t.Errorf("before the guest stops: source %v, target %v", from.speaksNow(), to.speaksNow())
+	}
+	before("silence")
+	from.must(nil, from.do(ctx, func() error { from.goods.has = 9; return nil }))
+	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"})) // repeated
+	if to.speaksNow() || from.speaksNow() {
+		t.Errorf("while the guest stands still: source %v, target %v", from.speaksNow(), to.speaksNow())
+	}
+	before("activate")
+	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
+	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last && t.Here.Arrived() })
+	to.must(nil, to.do(ctx, func() error {
+		if got := to.state.Travels.Of(movingVM, "net0"); to.goods.kept != 9 || got.Generation != 2 {
+			t.Errorf("the target has %d of 9, generation %d", to.goods.kept, got.Generation)
+		}
+		return nil
+	}))
+	if !to.speaksNow() || from.speaksNow() {
+		t.Errorf("after the move: source %v, target %v", from.speaksNow(), to.speaksNow())
+	}
+	before("release")
+	from.until("it knows", func(t *state.Travel) bool { return t.Away != nil && t.Away.Elsewhere && t.Away.Last })
+	from.must(nil, from.movers().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"}))
+	from.must(nil, from.movers().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"})) // a double release
+	before("nothing")
+	from.until("released", func(t *state.Travel) bool { return t.Away.Phase == moves.Released && !t.Serves })
+	all, err := to.movers().PortMoves(ctx, api.PortMoveOf{Port: "vm"})
+	if err != nil || len(all) != 1 || all[0].Side != api.MoveTarget || all[0].Phase != "active" || all[0].Peer != "h1" ||
+		!all[0].Last || all[0].Copies == 0 {
+		t.Errorf("shown as %+v %v", all, err)
+	}
+}
+
+func TestS100_ACancelledMoveLeavesAllAsItWas(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	if err := from.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
+		!strings.Contains(err.Error(), "nothing to cancel") {
+		t.Errorf("a running port was cancelled: %v", err)
+	}
+	if err := from.movers().ReleaseMovedPort(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
+		!strings.Contains(err.Error(), "its guest has not left") {
+		t.Errorf("a running port was released: %v", err)
+	}
+	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
+	to.must(nil, to.movers().CancelMove(ctx, api.PortMoveOf{Port: "vm"}))
+	from.until("the source knows", func(t *state.Travel) bool {
+		return t.Away.Phase == moves.Cancelled && t.Generation == 1 && t.Serves
+	})
+	if !from.speaksNow() {
+		t.Error("the source is silent")
+	}
+	found := false
+	list, _, _ := from.events.After(ctx, 0)
+	for _, e := range list {
+		found = found || e.Kind == event.Migration && e.Port == "vm" && strings.Contains(e.Text, "cancelled")
+	}
+	if !found {
+		t.Errorf("no event tells of it: %+v", list)
+	}
+	if _, err := from.movers().CopyMovingPort(ctx, api.PortMoveOf{Port: "vm"}); err == nil ||
+		!strings.Contains(err.Error(), "moves nowhere") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A guest that goes on at the source after it had stopped raises the generation there, and the target drops what it has.
+func TestS100_AFailedMoveRaisesTheGenerationAtTheSource(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	from.goods.has = 3
+	from.until("ordered", func(t *state.Travel) bool { return t.Away != nil })
+	from.must(from.movers().SilencePort(ctx, api.PortMoveOf{Port: "vm"}))
+	to.until("the last copy is there", func(t *state.Travel) bool { return t.Here.Last })
+	from.must(nil, from.commands.Activate(ctx, api.Activate{Port: "vm"}))
+	from.until("it runs again", func(t *state.Travel) bool { return t.Generation == 2 && t.Serves })
+	to.until("dropped", func(t *state.Travel) bool { return !t.Here.Last && t.Here.Known == 2 })
+	if to.speaksNow() || !from.speaksNow() {
+		t.Errorf("source %v, target %v", from.speaksNow(), to.speaksNow())
+	}
+	to.must(nil, to.do(ctx, func() error {
+		if to.goods.dropped != 1 || !to.door.open {
+			t.Errorf("dropped %d times, the door is open: %v", to.goods.dropped, to.door.open)
+		}
+		return nil
+	}))
+}
+
+// The controllers named the hosts to each other, and went away: the move completes. The network between the hosts is
+// cut when the guest stops, and the source's port is removed meanwhile: its last copy arrives later.
+func TestS100_APreparedMoveCompletesByTheHostsAlone(t *testing.T) {
+	p, ctx := newMovingPair(t), context.Background()
+	from, to := p.hosts[0], p.hosts[1]
+	from.must(from.commands.Connect(ctx, movingPort()))
+	to.must(to.commands.ConnectIncoming(ctx, movingPort()))
+	to.until("a copy is there", func(t *state.Travel) bool { return t.Here.Confirmed > 0 })
+	p.mu.Lock()
+	p.away, p.cut = true, true
+	p.mu.Unlock()
+	from.must(nil, from.do(ctx, func() error { from.goods.has = 5; return nil }))
+	from.must(nil, from.commands.Disconnect(ctx, api.Disconnect{Port: "vm"}))
+	to.must(nil, to.commands.Activate(ctx, api.Activate{Port: "vm"}))
+	from.kill()
+	to.kill()
+	p.mu.Lock()
+	p.cut = false
+	p.mu.Unlock()
+	to.until("all is there", func(t *state.Travel) bool { return t.Here.Last && t.Here.Arrived() })
+	from.until("released", func(t *state.Travel) bool { return t.Away.Phase == moves.Released })
+	to.must(nil, to.do(ctx, func() error {
+		if to.goods.kept != 5 {
+			t.Errorf("the target has %d of 5", to.goods.kept)
+		}
+		return nil
+	}))
+}

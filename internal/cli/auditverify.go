@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+func newAuditVerify(d Deps, t *fleetTarget) *cobra.Command {
+	o := &output{}
+	var head string
+	c := &cobra.Command{
+		Use: "verify", Short: "Check that the audit logs are as they were written",
+		Long: "Check at every controller that its audit log is as it was written: each line has a hash of itself and " +
+			"of the line before, so that a line that was changed, removed or put in does not fit. Who can write the " +
+			"files can also compute the hashes anew, or cut off the end: note HEAD somewhere else from time to time, " +
+			"and give it with --head later. The exit status is 1 where something does not fit.",
+		Example: "  heddle audit verify\n  heddle audit verify -o json | jq -r '.chains[].head' >> " +
+			"/mnt/elsewhere/heads\n" +
+			"  heddle audit verify --head 5f1d…",
+		Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if head != "" && !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(head) {
+				return usagef("--head: a hash is 64 hexadecimal digits, as HEAD in -o json")
+			}
+			out, err := askFleet(c, t, 0, func(ctx context.Context, f *api.Fleet) (*api.AuditCheck, error) {
+				return f.VerifyAudit(ctx, head)
+			})
+			if err != nil {
+				return err
+			}
+			return errors.Join(o.print(d, out, func(w io.Writer) error { return printAuditCheck(w, out) }),
+				auditFault(out, head))
+		},
+	}
+	c.Flags().StringVar(&head, "head", "", "the hash of a line, as it was shown earlier")
+	o.flag(c)
+	return c
+}
+
+func printAuditCheck(w io.Writer, out *api.AuditCheck) error {
+	head := []string{"CONTROLLER", "LOG", "LINES", "FAULTS", "LAST", "HEAD"}
+	tab := &table{head: head, keep: columns(head, "LOG", "LINES", "FAULTS"), right: columns(head, "LINES", "FAULTS"),
+		names: columns(head, "CONTROLLER")}
+	for _, c := range out.Chains {
+		tab.add(dash(printable.Text(c.Controller)), c.Series, strconv.Itoa(c.Lines), strconv.Itoa(len(c.Faults)),
+			strconv.FormatInt(c.Number, 10), dash(c.Head))
+	}
+	return tab.write(w)
+}
+
+// auditFault says what does not fit; nil where all does.
+func auditFault(out *api.AuditCheck, head string) error {
+	var errs []error
+	known := head == ""
+	for _, c := range out.Chains {
+		known = known || c.Known
+		for _, f := range c.Faults {
+			errs = append(errs, fmt.Errorf("controller %s: %s", printable.Text(c.Controller), printable.Text(f)))
+		}
+	}
+	for _, name := range out.Unreachable {
+		errs = append(errs, fmt.Errorf("controller %s does not answer: its log was not checked", printable.Text(name)))
+	}
+	if !known {
+		errs = append(errs, errors.New("no log has a line with the hash of --head: it was written anew, or cut, or "+
+			"the "+
+			"line has been removed for age"))
+	}
+	return errors.Join(errs...)
+}

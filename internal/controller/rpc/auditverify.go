@@ -1,0 +1,53 @@
+package rpc
+
+import (
+	"context"
+
+	controllerv1 "heddle/api/heddle/controller/v1"
+)
+
+// VerifyAudit checks at all controllers that the audit log is as it was written.
+func (p people) VerifyAudit(ctx context.Context, q *controllerv1.VerifyAuditRequest) (
+	*controllerv1.VerifyAuditResponse, error) {
+	own, err := p.chains(q.GetHead())
+	if err != nil {
+		return nil, err
+	}
+	out := &controllerv1.VerifyAuditResponse{Chains: own}
+	for _, a := range askOthers(ctx, p.roster, askTime, func(ctx context.Context, k *link) (
+		*controllerv1.VerifyAuditHereResponse, error) {
+		return k.VerifyAuditHere(ctx, &controllerv1.VerifyAuditHereRequest{Head: q.GetHead()})
+	}) {
+		if a.err != nil {
+			p.Log.Debug("another controller does not answer", "controller", nameOf(a.of), "err", a.err)
+			out.Unreachable = append(out.Unreachable, nameOf(a.of))
+			continue
+		}
+		out.Chains = append(out.Chains, a.got.GetChains()...)
+	}
+	return out, nil
+}
+
+// VerifyAuditHere checks this controller's log, for another one.
+func (o others) VerifyAuditHere(ctx context.Context, q *controllerv1.VerifyAuditHereRequest) (
+	*controllerv1.VerifyAuditHereResponse, error) {
+	if _, err := controllerOf(ctx); err != nil {
+		return nil, err
+	}
+	list, err := o.chains(q.GetHead())
+	return &controllerv1.VerifyAuditHereResponse{Chains: list}, err
+}
+
+// chains checks this controller's log.
+func (s *Server) chains(head string) (list []*controllerv1.AuditChain, err error) {
+	found, err := s.Audit.Verify(head)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found {
+		list = append(list, &controllerv1.AuditChain{Controller: nameOf(s.self), Series: c.Series,
+			Lines: int32(c.Lines), Unchained: int32(c.Unchained), Head: c.Head, Number: c.Number, Known: c.Known,
+			Faults: c.Faults})
+	}
+	return list, nil
+}
