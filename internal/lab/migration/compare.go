@@ -57,7 +57,9 @@ func (q *series) counted() (map[string]uint64, error) {
 	all := map[string]uint64{}
 	for class, name := range classNames() {
 		all["packetsIn"+name], all["bytesIn"+name] = out[classFrames+class], out[classBytes+class]
-		all["packetsOut"+name], all["bytesOut"+name] = in[classFrames+class], in[classBytes+class]
+		if class != multicast { // the queries of S50 come from the host itself, which its port doesn't count
+			all["packetsOut"+name], all["bytesOut"+name] = in[classFrames+class], in[classBytes+class]
+		}
 	}
 	return all, nil
 }

@@ -112,6 +112,9 @@ type scene struct {
 	moved  int // all moves so far: devices are named after it
 }
 
+// LabName is the name of the lab that this process builds.
+func LabName() string { return fmt.Sprintf("mi%d", os.Getpid()) }
+
 // build makes the lab, and the valve in its middle.
 func build(ctx context.Context, o Options) (_ *scene, err error) {
 	sc, err := scenario.Parse(Name+".yaml", []byte(labText), nil)
@@ -122,7 +125,7 @@ func build(ctx context.Context, o Options) (_ *scene, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := lab.Build(ctx, sc, lab.Options{Name: fmt.Sprintf("mi%d", os.Getpid()), RunDir: o.RunDir,
+	l, err := lab.Build(ctx, sc, lab.Options{Name: LabName(), RunDir: o.RunDir,
 		Program: o.Program, Progress: o.say})
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ const (
 	readyTime = time.Minute
 	lookEvery = 5 * time.Millisecond
 	// copyTime is how long a move waits for a first copy of the port: hosts whose controller orders none go without.
-	copyTime = 10 * time.Second
+	copyTime = 5 * time.Second
 )
 
 // site is two hosts that the guest moves between, 1 and 2.
