@@ -127,8 +127,8 @@ func (b *bulk) between(from, to time.Time) float64 {
 	return 8 * sum / (bin * time.Duration(last-first)).Seconds()
 }
 
-// back is how long after a time the transfer has had its rate of before again for a while, in seconds; NaN if it had not
-// by the end.
+// back is how long after a time the transfer has had its rate of before again for a while, in seconds; NaN if it had
+// not by the end.
 func (b *bulk) back(stopped, runs, end time.Time) float64 {
 	before := b.between(stopped.Add(-4*backFor), stopped)
 	if before == 0 {

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/test/testkit/realhost"
 )
 
-// A guest moves between two Heddle hosts under traffic: nothing is delivered at the target or sent by it before the guest
-// runs there, nothing comes twice and no connection breaks. Only counts are checked: times depend on the machine.
+// A guest moves between two Heddle hosts under traffic: nothing is delivered at the target or sent by it before the
+// guest runs there, nothing comes twice and no connection breaks. Only counts are checked: times depend on the machine.
 func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
 	testkit.Root(t)
 	heddle, controller := realhost.Programs(t)

@@ -79,7 +79,8 @@ func (m *measured) fields() report.Row {
 		{Name: "gap_in_s", Title: "gap in", Unit: report.Seconds, Brief: true,
 			Value: m.spread(func(x *move) float64 { return x.in.LongestGap })},
 		{Name: "gap_max_s", Title: "max", Unit: report.Seconds, Value: slices.Max(m.each((*move).gap))},
-		{Name: "lost_out", Title: "lost", Unit: report.Count, Value: m.sum(func(x *move) uint64 { return lost(x.out) })},
+		{Name: "lost_out", Title: "lost", Unit: report.Count,
+			Value: m.sum(func(x *move) uint64 { return lost(x.out) })},
 		{Name: "lost_in", Title: "in", Unit: report.Count, Value: m.sum(func(x *move) uint64 { return lost(x.in) })},
 		{Name: "duplicated", Title: "dup", Unit: report.Count,
 			Value: m.sum(func(x *move) uint64 { return x.duplicated })},
@@ -174,12 +175,12 @@ func (m *measured) conclusions() []string {
 		return ms(to)
 	}
 	text := fmt.Sprintf("One move of row %s, from when the guest stops: the target is prepared at %s, the source is "+
-		"silent at %s, the guest runs at %s; its packets come through again at %s, packets to it at %s; the target has "+
-		"taken its arrival in by %s, and the source has released it by %s.", m.row.name, ms(x.times.prepared),
+		"silent at %s, the guest runs at %s; its packets come through again at %s, packets to it at %s; the target "+
+		"has taken its arrival in by %s, and the source has released it by %s.", m.row.name, ms(x.times.prepared),
 		ms(x.times.silent), ms(x.times.runs), again(x.out), again(x.in), ms(x.times.arrived), ms(x.times.released))
 	if m.has && m.copies < len(m.moves) {
-		text += fmt.Sprintf(" %d of %d moves had no copy of the port at the target: no controller ordered it within %v.",
-			len(m.moves)-m.copies, len(m.moves), copyTime)
+		text += fmt.Sprintf(" %d of %d moves had no copy of the port at the target: no controller ordered it "+
+			"within %v.", len(m.moves)-m.copies, len(m.moves), copyTime)
 	}
 	return append([]string{text}, list...)
 }
@@ -229,15 +230,15 @@ func timeline(all []*measured) report.Timeline {
 // notes say how it was measured.
 func notes(e effort) []string {
 	return []string{
-		fmt.Sprintf("%.0f numbered packets a second each way, a bulk transfer to the guest of %s, %d connections with a "+
-			"request a second, %d pings a second. The guest stands still for %v or until the source is silent.",
+		fmt.Sprintf("%.0f numbered packets a second each way, a bulk transfer to the guest of %s, %d connections with "+
+			"a request a second, %d pings a second. The guest stands still for %v or until the source is silent.",
 			e.rate, report.BitsPerSecond.Format(e.bulk), e.connections, pingRate, stillFor),
-		"Columns: gap out, gap in: the longest silence of the numbered packets from and to the guest, by the kernel's " +
-			"time of their arrival; max: the longest of both. lost, in: packets from and to the guest. early: frames " +
-			"delivered to the guest's device at the target before it ran there, sent: frames of its MAC that the target " +
-			"sent by then; late, sent: the same at the source after it stopped. bulk: until the transfer has its rate " +
-			"again. counters: by how much the port's counters differ from what the guest sent and got.",
-		"What the guest's stack sends while it stands still is lost in the lab's valve, and counts as lost here; a real " +
-			"guest's stack stands still too.",
+		"Columns: gap out, gap in: the longest silence of the numbered packets from and to the guest, by the " +
+			"kernel's time of their arrival; max: the longest of both. lost, in: packets from and to the guest. early: frames " +
+			"delivered to the guest's device at the target before it ran there, sent: frames of its MAC that the " +
+			"target sent by then; late, sent: the same at the source after it stopped. bulk: until the transfer has its " +
+			"rate again. counters: by how much the port's counters differ from what the guest sent and got.",
+		"What the guest's stack sends while it stands still is lost in the lab's valve, and counts as lost here; a " +
+			"real guest's stack stands still too.",
 	}
 }

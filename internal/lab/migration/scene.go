@@ -33,8 +33,8 @@ const (
 	guestDevice = "eth0"
 )
 
-// labText is the scenario: two Heddle hosts and two hosts with a Linux bridge each, at one physical switch. The guest is
-// behind the valve, which has a device on the hosts that it moves between.
+// labText is the scenario: two Heddle hosts and two hosts with a Linux bridge each, at one physical switch. The guest
+// is behind the valve, which has a device on the hosts that it moves between.
 const labText = `
 #            guest
 #              |

@@ -154,8 +154,8 @@ func (h heddleSite) await(ctx context.Context, host int, what string, ok func(*a
 	}
 }
 
-// bridgeSite is two hosts whose switch is a Linux bridge, as it is used most: the device is in the bridge from when it is
-// made, and QEMU announces the guest by RARP when it runs.
+// bridgeSite is two hosts whose switch is a Linux bridge, as it is used most: the device is in the bridge from when it
+// is made, and QEMU announces the guest by RARP when it runs.
 type bridgeSite struct{ s *scene }
 
 func (b bridgeSite) node(host int) string { return fmt.Sprintf("br%d", host) }
@@ -180,8 +180,8 @@ func (b bridgeSite) prepare(ctx context.Context, host int, device string) (bool,
 
 func (b bridgeSite) stopped(context.Context, int) error { return nil }
 
-// resumed sends the announcement that QEMU's device sends first (qemu: net/announce.c); the guest's own traffic makes the
-// others needless.
+// resumed sends the announcement that QEMU's device sends first (qemu: net/announce.c); the guest's own traffic makes
+// the others needless.
 func (b bridgeSite) resumed(_ context.Context, host int, _ string) error {
 	name := fmt.Sprintf("to%d-%d", host, b.s.moved)
 	return sendRARP(b.s.nodes[middle], name, b.s.mac)
