@@ -36,8 +36,8 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			"Experiments: " + strings.Join(cmd.ExperimentNames(), ", ") + ". " +
 			"nested-mac-learning and placement-paths can be simulated; the others need real traffic.",
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle " +
-			"lab run placement-paths --quick -o json\n  heddle lab run failover --report failover.html\n  heddle lab run " +
-			"migration --row namespace --moves 5",
+			"lab run placement-paths --quick -o json\n  heddle lab run failover --report failover.html\n  heddle lab " +
+			"run migration --row namespace --moves 5",
 		Args: exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
