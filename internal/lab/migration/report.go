@@ -235,9 +235,10 @@ func notes(e effort) []string {
 			e.rate, report.BitsPerSecond.Format(e.bulk), e.connections, pingRate, stillFor),
 		"Columns: gap out, gap in: the longest silence of the numbered packets from and to the guest, by the " +
 			"kernel's time of their arrival; max: the longest of both. lost, in: packets from and to the guest. " +
-			"early: frames delivered to the guest's device at the target before it ran there, sent: frames of its MAC that the " +
-			"target sent by then; late, sent: the same at the source after it stopped. bulk: until the transfer has " +
-			"its rate again. counters: by how much the port's counters differ from what the guest sent and got.",
+			"early: frames delivered to the guest's device at the target before it ran there, sent: frames of its " +
+			"MAC that the target sent by then; late, sent: the same at the source after it stopped. bulk: until " +
+			"the transfer has its rate again. counters: by how much the port's counters differ from what the guest " +
+			"sent and got.",
 		"What the guest's stack sends while it stands still is lost in the lab's valve, and counts as lost here; a " +
 			"real guest's stack stands still too.",
 	}
