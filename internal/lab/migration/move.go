@@ -289,13 +289,12 @@ func (q *series) wrong(from, to int) (m move, err error) {
 
 // running is the load of one move.
 type running struct {
-	stop     context.CancelFunc
-	out, in  *traffic.Sink
-	sent     chan error
-	senders  int
-	pings    traffic.Result
-	bulk     *bulk
-	finished bool
+	stop    context.CancelFunc
+	out, in *traffic.Sink
+	sent    chan error
+	senders int
+	pings   traffic.Result
+	bulk    *bulk
 }
 
 // start starts the load: numbered packets each way, pings and the bulk transfer.

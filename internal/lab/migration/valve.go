@@ -57,9 +57,6 @@ func (c counts) minus(o counts) counts {
 	return c
 }
 
-// frames is how many frames there were of all classes.
-func (c counts) frames() uint64 { return c[unicast] + c[multicast] + c[broadcast] }
-
 // tap is a program on one device.
 type tap struct {
 	counts   *ebpf.Map
