@@ -30,7 +30,8 @@ func TestASinkThatTakesTheKernelsTimeCountsEveryPacket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := Send(t.Context(), Endpoint{}, Load{Kind: KindUDP, Duration: 50 * time.Millisecond, Rate: 200}, sink.Addr())
+	res, err := Send(t.Context(), Endpoint{}, Load{Kind: KindUDP, Duration: 50 * time.Millisecond, Rate: 200},
+		sink.Addr())
 	seen, errSink := sink.Finish()
 	if err != nil || errSink != nil {
 		t.Fatal(err, errSink)
