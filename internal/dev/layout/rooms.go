@@ -98,8 +98,8 @@ func rules() map[string]Rule {
 	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/adapters", "internal/lab/attack",
 		"internal/lab/bench",
 		"internal/lab/bench/controlplane", "internal/lab/bench/flowexport",
-		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize",
-		"internal/lab/netns", "internal/lab/outage",
+		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live",
+		"internal/lab/migration", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
 	stand(Verbs, false, "internal/cli", "internal/cli/contexts", "internal/cli/top")

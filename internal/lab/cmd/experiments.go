@@ -10,6 +10,7 @@ import (
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/hostile"
 	"heddle/internal/lab/live"
+	"heddle/internal/lab/migration"
 	"heddle/internal/lab/msgsize"
 	"heddle/internal/lab/outage"
 	"heddle/internal/lab/report"
@@ -41,6 +42,8 @@ func programs() []program {
 		own(hostile.Name, hostile.Title, hostile.RowNames, hostileOptions, hostile.Options.Check, runHostile),
 		own(attack.Name, attack.Title, attack.RowNames, attackOptions, attack.Options.Check, attack.Run),
 		own(adapters.Name, adapters.Title, adapters.RowNames, adaptersOptions, adapters.Options.Check, adapters.Run),
+		own(migration.Name, migration.Title, migration.RowNames, migrationOptions, migration.Options.Check,
+			migration.Run),
 		own(msgsize.Name, msgsize.Title, msgsize.RowNames, msgsizeOptions, msgsize.Options.Check, runMsgsize),
 	}
 }
@@ -74,6 +77,11 @@ func attackOptions(r Run) attack.Options {
 
 func adaptersOptions(r Run) adapters.Options {
 	return adapters.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func migrationOptions(r Run) migration.Options {
+	return migration.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Moves: r.Moves, Rate: r.Rate,
+		Progress: r.Progress}
 }
 
 func msgsizeOptions(r Run) msgsize.Options {

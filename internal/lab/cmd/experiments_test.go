@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -19,5 +20,18 @@ func TestEveryExperimentHasATitle(t *testing.T) {
 	}
 	if !slices.Equal(names, ExperimentNames()) {
 		t.Errorf("%v are listed, and %v are named", names, ExperimentNames())
+	}
+}
+
+func TestNumbersOfMovesAreForTheExperimentOfMoves(t *testing.T) {
+	for _, r := range []Run{{Moves: 3}, {Rate: 100}} {
+		var fault *Fault
+		if _, err := r.Experiment(t.Context(), "failover"); !errors.As(err, &fault) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	var fault *Fault
+	if _, err := (Run{Moves: -3}).Experiment(t.Context(), "migration"); !errors.As(err, &fault) {
+		t.Errorf("fewer than no moves: %v", err)
 	}
 }

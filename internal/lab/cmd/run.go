@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/migration"
 	"heddle/internal/lab/report"
 	"heddle/internal/lab/run"
 	"heddle/internal/lab/sim"
@@ -21,6 +22,10 @@ type Run struct {
 	Rows []string
 	// Quick takes at most a minute; the spread is wider.
 	Quick bool
+	// Moves and Rate are the number of moves of a row and the numbered packets a second of the experiment migration; 0
+	// for its defaults.
+	Moves int
+	Rate  float64
 	// Simulate uses the model only.
 	Simulate bool
 	// Progress is called with what is being done now.
@@ -40,6 +45,9 @@ func (r Run) Experiment(ctx context.Context, name string) (*report.Report, error
 }
 
 func (r Run) experiment(ctx context.Context, name string) (*report.Report, error) {
+	if (r.Moves != 0 || r.Rate != 0) && name != migration.Name {
+		return nil, faultf("--moves and --rate are for the experiment %s; %s has its own", migration.Name, name)
+	}
 	all := programs()
 	if i := slices.IndexFunc(all, func(p program) bool { return p.Name == name }); i >= 0 {
 		return r.program(ctx, all[i])

@@ -97,6 +97,9 @@ func (s *Sink) answer(conn, requests int) error {
 
 // countPackets counts numbered packets; a new run number begins a new count.
 func (s *Sink) countPackets() error {
+	if s.opts.Stamped {
+		return s.countStamped()
+	}
 	buf := make([]byte, maxPayload)
 	if s.opts.Nap > 0 {
 		fineTimer()

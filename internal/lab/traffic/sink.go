@@ -35,6 +35,9 @@ type SinkOptions struct {
 	Buffer int
 	// Gather is as in Load.
 	Gather int
+	// Stamped takes the time of a packet from the kernel, which notes it when the packet comes in (SO_TIMESTAMPNS), and
+	// not from when the sink got to read it. For packets, without Nap.
+	Stamped bool
 }
 
 // Sink is a receiving end: it reads a stream, answers requests, or counts packets, for one client at a time.

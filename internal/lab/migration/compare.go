@@ -1,0 +1,74 @@
+package migration
+
+import (
+	"context"
+	"maps"
+	"time"
+)
+
+// compareTime is how long what the guest has sent and got and what its port shows may take to be the same: what is on
+// the way arrives, and agents read counters now and then.
+const compareTime = 5 * time.Second
+
+// classNames are the ends of the names of counters, by class.
+func classNames() [3]string {
+	return [...]string{unicast: "Unicast", multicast: "Multicast", broadcast: "Broadcast"}
+}
+
+// compare compares the port's counters with what the valve has counted since the row began. Nothing may be on its way.
+func (q *series) compare(ctx context.Context) error {
+	for deadline := time.Now().Add(compareTime); ; {
+		want, err := q.counted()
+		if err != nil {
+			return err
+		}
+		shown, err := q.site.shown(ctx, q.at)
+		if err != nil {
+			return err
+		}
+		q.m.has, q.m.before, q.m.after, q.m.differ = shown != nil, want, shown, differ(want, shown)
+		if q.m.differ == 0 || shown == nil || time.Now().After(deadline) {
+			return nil
+		}
+		if err := pause(ctx, 10*lookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// counted are the counters as they should be, by name: what the guest has sent while it ran, and what was delivered to
+// its devices, whether it ran or not.
+func (q *series) counted() (map[string]uint64, error) {
+	out, err := q.s.own.read()
+	if err != nil {
+		return nil, err
+	}
+	out = out.minus(q.own)
+	var in counts
+	for _, t := range q.delivers {
+		c, err := t.read()
+		if err != nil {
+			return nil, err
+		}
+		for i := range in {
+			in[i] += c[i]
+		}
+	}
+	all := map[string]uint64{}
+	for class, name := range classNames() {
+		all["packetsIn"+name], all["bytesIn"+name] = out[classFrames+class], out[classBytes+class]
+		if class != multicast { // the queries of S50 come from the host itself, which its port doesn't count
+			all["packetsOut"+name], all["bytesOut"+name] = in[classFrames+class], in[classBytes+class]
+		}
+	}
+	return all, nil
+}
+
+// differ adds up by how much the counters that both sides have differ.
+func differ(want, shown map[string]uint64) (sum uint64) {
+	for name := range maps.Keys(want) {
+		a, b := want[name], shown[name]
+		sum += max(a, b) - min(a, b)
+	}
+	return sum
+}

@@ -1,0 +1,58 @@
+package migration_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heddle/internal/lab/migration"
+	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/realhost"
+)
+
+// A guest moves between two Heddle hosts under traffic: nothing is delivered at the target or sent by it before the
+// guest runs there, nothing comes twice and no connection breaks. Only counts are checked: times depend on the machine.
+func TestS99_S100_AGuestMovesInTheLab(t *testing.T) {
+	testkit.Root(t)
+	heddle, controller := realhost.Programs(t)
+	bin := t.TempDir()
+	if err := os.Symlink(controller, filepath.Join(bin, "heddle-controller")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	dir, err := os.MkdirTemp("/tmp", "hm") // names of unix sockets have 108 bytes at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	rep, err := migration.Run(t.Context(), migration.Options{RunDir: dir, Program: heddle, Quick: true, Moves: 1,
+		Rate: 500, Rows: []string{"namespace"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := rep.Rows[0]
+	for _, name := range []string{"duplicated", "early", "early_sent"} {
+		if row.Get(name) != uint64(0) {
+			t.Errorf("%s: %v", name, row.Get(name))
+		}
+	}
+	if row.Get("broken") != int64(0) || row.Get("moves") != 1 {
+		t.Errorf("%v connections broken in %v moves", row.Get("broken"), row.Get("moves"))
+	}
+	if sent, ok := row.Get("sent_packets").(uint64); !ok || sent == 0 {
+		t.Errorf("%v packets were sent: nothing was tried", row.Get("sent_packets"))
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "lab", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	entries, err := os.ReadDir("/var/run/netns")
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), migration.LabName()+"-") {
+			t.Errorf("namespace %s is left", e.Name())
+		}
+	}
+}
