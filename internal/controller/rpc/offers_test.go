@@ -248,6 +248,11 @@ func TestS104_NoPortGoesToAHostThatMayNotServeIt(t *testing.T) {
 	c.define(strings.ReplaceAll(apartText, ", labels: {zone: a}", ""))
 	c.told(target, "told; expect 0011 from source after 1")
 	c.told(source, ordered)
+	// And no longer.
+	target.client.Offer(takesOver(nil))
+	c.define(apartText)
+	c.told(target, "told; expect 0011 from  after 1")
+	c.told(source, nothing)
 }
 
 func TestS104_OffersAreBounded(t *testing.T) {
